@@ -1,0 +1,42 @@
+# `make demo` and `make test` need nothing but Python 3.11 to 3.13; the rest is set up here, once.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: demo test lint bench generate lock clean
+
+$(READY): requirements/dev.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(0 if (3, 11) <= v <= (3, 13) else "geneb-ci needs Python 3.11, 3.12 or 3.13, but $(PYTHON) is %d.%d: run `make PYTHON=python3.12`" % v)'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install -q --require-hashes -r requirements/dev.txt
+	$(BIN)/python -m pip install -q --no-deps --no-build-isolation --editable .
+	@touch $@
+
+demo: $(READY)  ## check the public submissions and rebuild the board from them
+	@$(BIN)/python tools/demo.py
+
+test: $(READY)  ## every test
+	$(BIN)/python -m pytest -n auto --dist worksteal
+
+lint: $(READY)  ## ruff, mypy, generated files, import directions
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python tools/generate.py --check
+	$(BIN)/python -m pytest -q tests/house
+
+bench: $(READY)  ## speed of check and build, as a table for the README
+	$(BIN)/python tests/bench/bench.py
+
+generate: $(READY)  ## schemas, RULES.md, help texts
+	$(BIN)/python tools/generate.py
+
+lock: $(READY)  ## resolve requirements/dev.txt anew
+	$(BIN)/python -m pip install -q uv
+	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-annotate \
+	  --no-header --no-emit-index-url --no-emit-find-links --overrides requirements/overrides.txt \
+	  pyproject.toml --extra dev requirements/torch-needs.in requirements/build.in -o requirements/dev.txt
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,1 @@
+"""Hostile bytes in, located documents out: the only code that touches untrusted bytes."""
