@@ -34,7 +34,10 @@ Name = Annotated[str, Field(min_length=1, max_length=LINE_MAX)]
 Hex40 = Annotated[str, Field(pattern=r"^[0-9a-f]{40}$")]
 Hex64 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Timestamp = Annotated[
-    str, Field(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z$", examples=["2026-11-20T08:30:00Z"])
+    str,
+    Field(
+        pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z$", examples=["2026-11-20T08:30:00Z"]
+    ),
 ]
 Signed = Annotated[float, Field(ge=-1, le=1)]
 Unit = Annotated[float, Field(ge=0, le=1)]

@@ -1,0 +1,1 @@
+"""The model card beside the submission."""

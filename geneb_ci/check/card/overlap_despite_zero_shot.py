@@ -1,0 +1,37 @@
+"""overlap-despite-zero-shot: the model claims zero-shot and the card names an overlap."""
+
+from collections.abc import Iterator
+
+from geneb_ci.check.context import Context
+from geneb_ci.check.rule import Rule
+from geneb_ci.finding import Severity, shown
+from geneb_ci.read.fault import Fault
+
+ID = "overlap-despite-zero-shot"
+_NONE_KNOWN = ("none", "no ", "no.", "not ", "unknown", "n/a")
+
+
+def check(context: Context) -> Iterator[Fault]:
+    """Report a zero-shot claim beside an overlap that the card does not deny."""
+    entry = context.card.find("overlap", "contamination") if context.card is not None else None
+    if context.member("meta", "zero_shot") is True and entry and entry.value:
+        if not f"{entry.value.casefold()} ".startswith(_NONE_KNOWN):
+            yield Fault(
+                ID,
+                (),
+                f"zero_shot is true, and the card says of overlap: {shown(entry.value)}",
+                "zero-shot and an overlap",
+                "one of the two",
+                at=entry.line,
+                card=True,
+            )
+
+
+RULE = Rule(
+    id=ID,
+    severity=Severity.WARNING,
+    what="The submission claims zero-shot, and its card names an overlap with benchmark data.",
+    why="A model that saw the test sequences in training is not zero-shot on them.",
+    fix='Set "zero_shot" to false, or say in the card why the overlap does not count.',
+    check=check,
+)

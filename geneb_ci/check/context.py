@@ -1,0 +1,112 @@
+"""All that a rule may know of a submission: read once, frozen, without I/O of its own."""
+
+import functools
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from geneb_ci.benchmark import Benchmark
+from geneb_ci.read.card import Card
+from geneb_ci.read.document import Document
+from geneb_ci.read.fault import Fault, Path
+from geneb_ci.read.peers import Peers
+from geneb_ci.read.submission import Submission
+
+
+class Cell(NamedTuple):
+    """One task in one regime, as far as its scores are numbers."""
+
+    regime: str
+    task: str
+    scores: dict[str, float]
+
+    @property
+    def path(self) -> Path:
+        """Where it stands in the document."""
+        return ("results", self.regime, self.task)
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What the maintainers decided: digests of official files and attributes of models."""
+
+    official: dict[str, str] = field(default_factory=dict)
+    registry: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Context:
+    """One submission and what it is held against.
+
+    `submission` is None where the structure has faults: a rule that needs only a part of the
+    document reads it through `cells` and `text`, so that one fault does not hide the next.
+    """
+
+    document: Document
+    submission: Submission | None
+    reported: dict[str, tuple[Fault, ...]]
+    benchmark: Benchmark
+    policy: Policy
+    peers: Peers
+    card: Card | None
+    in_repository: bool
+    practice: bool
+    """Whether the file was held against the synthetic practice benchmark."""
+    extractor_sha256: str | None
+    """Digest of the extractor file that `run` names, where that file is at hand."""
+
+    @functools.cached_property
+    def root(self) -> dict[str, Any]:
+        """The document's members, or none when it is not an object."""
+        return self.document.value if isinstance(self.document.value, dict) else {}
+
+    def member(self, *path: str) -> Any:  # noqa: ANN401 (JSON has no narrower type)
+        """Give a member by its path, or None when it is not there."""
+        value: Any = self.root
+        for part in path:
+            value = value.get(part) if isinstance(value, dict) else None
+        return value
+
+    def text(self, *path: str) -> str:
+        """Give a text by its path, or "" when it is not there or no text."""
+        value = self.member(*path)
+        return value if isinstance(value, str) else ""
+
+    def table(self, *path: str) -> dict[str, Any]:
+        """Give an object by its path, or an empty one."""
+        value = self.member(*path)
+        return value if isinstance(value, dict) else {}
+
+    def is_reported(self, *path: str) -> bool:
+        """Whether reading already found a fault of this very member."""
+        return path in self._reported_paths
+
+    @functools.cached_property
+    def _reported_paths(self) -> frozenset[Path]:
+        return frozenset(fault.path for faults in self.reported.values() for fault in faults)
+
+    @property
+    def model_id(self) -> str:
+        """The id the document gives itself, or ""."""
+        return self.text("model_id")
+
+    @property
+    def is_official(self) -> bool:
+        """Whether these very bytes are listed as official."""
+        return bool(self.document.sha256) and self.document.sha256 in self.policy.official.values()
+
+    @functools.cached_property
+    def cells(self) -> tuple[Cell, ...]:
+        """Every cell, known or not, with the scores that are numbers, in the order written."""
+        return tuple(self._cells())
+
+    def _cells(self) -> Iterator[Cell]:
+        for regime, tasks in self.table("results").items():
+            for task, scores in tasks.items() if isinstance(tasks, dict) else ():
+                if isinstance(scores, dict):
+                    numbers = {m: v for m, v in scores.items() if type(v) in {int, float}}
+                    yield Cell(regime, task, numbers)
+
+    def gaps(self, regime: str) -> dict[str, Any]:
+        """Give the declared gaps of a regime: task to reason."""
+        return self.table("gaps", regime)

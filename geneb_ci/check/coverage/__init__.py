@@ -1,0 +1,1 @@
+"""Regimes, tasks, metrics and declared gaps."""

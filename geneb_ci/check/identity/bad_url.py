@@ -1,0 +1,55 @@
+"""bad-url: the address is not a plain https address."""
+
+from collections.abc import Iterator
+
+from urllib.parse import urlsplit
+
+from geneb_ci.check.context import Context
+from geneb_ci.check.rule import Rule
+from geneb_ci.finding import Severity, shown
+from geneb_ci.read.fault import Fault
+
+ID = "bad-url"
+
+
+def check(context: Context) -> Iterator[Fault]:
+    """Report an address that a reader should not follow; an empty one is allowed."""
+    url = context.text("meta", "url")
+    reason = url and _objection(url)
+    if reason:
+        yield Fault(
+            ID, ("meta", "url"), f"url {shown(url)} {reason}", shown(url), "https://host/path"
+        )
+
+
+def _objection(url: str) -> str:
+    """Say what is wrong with an address, or nothing."""
+    if not url.isascii() or not url.isprintable() or any(c in url for c in ' \\<>"`{}|^'):
+        return "has characters that an address does not have"
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as error:
+        return f"cannot be read: {error}"
+    host = parts.hostname or ""
+    if parts.scheme != "https":
+        return "does not begin with https://"
+    if parts.username is not None or "@" in parts.netloc:
+        return "names a user before its host, so that the host looks like another"
+    if port is not None:
+        return "names a port"
+    if "." not in host or host.replace(".", "").isdigit():
+        return "has no host name"
+    if any(label.startswith("xn--") for label in host.split(".")):
+        return "has a host in punycode, which can look like another"
+    return ""
+
+
+RULE = Rule(
+    id=ID,
+    severity=Severity.ERROR,
+    what="The address is not a plain https address.",
+    why="The board links to it: a script, a look-alike host or a user name before the @ sends readers elsewhere.",
+    fix="Give the page of the weights or the paper, such as https://huggingface.co/org/model, or leave it empty.",
+    check=check,
+)

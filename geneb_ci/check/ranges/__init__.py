@@ -1,0 +1,1 @@
+"""Scores within the bounds of their metric."""

@@ -1,0 +1,189 @@
+"""Every rule, in the order of RULES.md: a rule that is not listed here does not exist."""
+
+from collections.abc import Iterable
+
+from geneb_ci.check.structure import (
+    duplicate_key,
+    empty_file,
+    file_too_large,
+    forbidden_character,
+    invalid_json,
+    irregular_file,
+    lfs_pointer,
+    lone_surrogate,
+    malformed_value,
+    missing_field,
+    non_finite_number,
+    not_an_object,
+    too_deep,
+    too_many_values,
+    unknown_field,
+    unknown_schema_version,
+    unrepresentable_number,
+    wrong_encoding,
+    wrong_length,
+    wrong_type,
+)
+from geneb_ci.check.coverage import (
+    declared_gap,
+    evidence_without_scores,
+    gap_without_reason,
+    missing_evidence,
+    missing_metric,
+    missing_regime,
+    missing_task,
+    needless_gap,
+    unknown_metric,
+    unknown_regime,
+    unknown_task,
+    wrong_seed_count,
+)
+from geneb_ci.check.ranges import (
+    all_scores_equal,
+    percent_scores,
+    score_out_of_range,
+)
+from geneb_ci.check.identity import (
+    bad_model_id,
+    bad_parameter_count,
+    bad_url,
+    blank_display_name,
+    file_name_mismatch,
+    identical_results,
+    missing_submitter,
+    model_id_collision,
+    parameter_count_disagrees,
+    reserved_model_id,
+)
+from geneb_ci.check.provenance import (
+    changed_official_file,
+    extractor_mismatch,
+    impossible_dates,
+    modified_harness,
+    no_run_details,
+    practice_run,
+    self_claimed_level,
+    unknown_harness_version,
+    unpinned_model,
+    wrong_benchmark,
+    wrong_dataset_revision,
+)
+from geneb_ci.check.card import (
+    card_disagrees,
+    incomplete_card,
+    missing_card,
+    overlap_despite_zero_shot,
+    placeholder_in_card,
+    unreadable_card,
+)
+from geneb_ci.check.internal import (
+    check_crashed,
+)
+from geneb_ci.check.rule import Rule
+from geneb_ci.errors import UsageProblem
+from geneb_ci.read.structure import near
+
+RULES: tuple[Rule, ...] = (
+    # structure
+    irregular_file.RULE,
+    empty_file.RULE,
+    file_too_large.RULE,
+    wrong_encoding.RULE,
+    lfs_pointer.RULE,
+    invalid_json.RULE,
+    too_deep.RULE,
+    too_many_values.RULE,
+    duplicate_key.RULE,
+    non_finite_number.RULE,
+    unrepresentable_number.RULE,
+    lone_surrogate.RULE,
+    forbidden_character.RULE,
+    not_an_object.RULE,
+    unknown_schema_version.RULE,
+    missing_field.RULE,
+    unknown_field.RULE,
+    wrong_type.RULE,
+    wrong_length.RULE,
+    malformed_value.RULE,
+    # coverage
+    missing_regime.RULE,
+    unknown_regime.RULE,
+    missing_task.RULE,
+    unknown_task.RULE,
+    missing_metric.RULE,
+    unknown_metric.RULE,
+    declared_gap.RULE,
+    needless_gap.RULE,
+    gap_without_reason.RULE,
+    missing_evidence.RULE,
+    evidence_without_scores.RULE,
+    wrong_seed_count.RULE,
+    # ranges
+    score_out_of_range.RULE,
+    percent_scores.RULE,
+    all_scores_equal.RULE,
+    # identity
+    bad_model_id.RULE,
+    reserved_model_id.RULE,
+    model_id_collision.RULE,
+    file_name_mismatch.RULE,
+    blank_display_name.RULE,
+    bad_url.RULE,
+    bad_parameter_count.RULE,
+    parameter_count_disagrees.RULE,
+    missing_submitter.RULE,
+    identical_results.RULE,
+    # provenance
+    self_claimed_level.RULE,
+    changed_official_file.RULE,
+    unknown_harness_version.RULE,
+    wrong_benchmark.RULE,
+    practice_run.RULE,
+    wrong_dataset_revision.RULE,
+    unpinned_model.RULE,
+    modified_harness.RULE,
+    impossible_dates.RULE,
+    extractor_mismatch.RULE,
+    no_run_details.RULE,
+    # card
+    missing_card.RULE,
+    unreadable_card.RULE,
+    incomplete_card.RULE,
+    placeholder_in_card.RULE,
+    card_disagrees.RULE,
+    overlap_despite_zero_shot.RULE,
+    # internal
+    check_crashed.RULE,
+)
+
+BY_ID = {rule.id: rule for rule in RULES}
+FAMILIES = tuple(dict.fromkeys(rule.family for rule in RULES))
+
+
+def select(wanted: Iterable[str], unwanted: Iterable[str]) -> tuple[Rule, ...]:
+    """Give the rules to run: those named by id or family, or all; without those named in `unwanted`.
+
+    A rule of the family `internal` always runs: nobody can ask not to hear of our own faults.
+    Raises UsageProblem for a name that is neither a rule nor a family.
+    """
+    wanted, unwanted = tuple(wanted), tuple(unwanted)
+    for name in (*wanted, *unwanted):
+        if name not in BY_ID and name not in FAMILIES:
+            raise UsageProblem(
+                f"{name!r} is not a rule or a family{near(name, [*BY_ID, *FAMILIES])}",
+                "`geneb-ci rules` lists them",
+            )
+    chosen = tuple(
+        rule
+        for rule in RULES
+        if rule.family == "internal"
+        or (
+            (not wanted or {rule.id, rule.family} & set(wanted))
+            and not {rule.id, rule.family} & set(unwanted)
+        )
+    )
+    if all(rule.family == "internal" for rule in chosen):
+        raise UsageProblem(
+            "no rule is left to run", "name fewer rules in --ignore, or more in --select"
+        )
+    return chosen

@@ -1,0 +1,41 @@
+"""What a rule is: one name, three texts and a pure function."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from geneb_ci.check.context import Context
+from geneb_ci.finding import Severity
+from geneb_ci.read.fault import Fault
+
+Check = Callable[[Context], Iterator[Fault]]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One fault a submission can have.
+
+    `what` says when it is raised, `why` what it would cost to let it through, `fix` the cure. They
+    are the text of `geneb-ci explain`, of RULES.md and of every finding.
+    """
+
+    id: str
+    severity: Severity
+    what: str
+    why: str
+    fix: str
+    check: Check
+
+    @property
+    def family(self) -> str:
+        """The folder the rule lies in."""
+        return self.check.__module__.split(".")[-2]
+
+
+def reported(rule: str, module: str) -> Check:
+    """Give the check of a rule whose faults were already found while reading."""
+
+    def check(context: Context) -> Iterator[Fault]:
+        yield from context.reported.get(rule, ())
+
+    check.__module__ = module
+    return check

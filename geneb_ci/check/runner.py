@@ -1,0 +1,245 @@
+"""Runs rules over files: reads each once, gathers every finding, and never stops at the first."""
+
+import functools
+import hashlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from geneb_ci.benchmark import Benchmark, shipped_benchmark
+from geneb_ci.check.context import Context, Policy
+from geneb_ci.check.registry import BY_ID
+from geneb_ci.check.rule import Rule
+from geneb_ci.config import PRACTICE_BENCHMARK, Kind, Layout, benchmark_of, find_layout, policy_file
+from geneb_ci.errors import NothingChecked
+from geneb_ci.finding import Finding, Position
+from geneb_ci.read.bytes import read_bytes
+from geneb_ci.read.card import Card, read_card
+from geneb_ci.read.document import Document, read_document
+from geneb_ci.read.fault import Fault, pointer
+from geneb_ci.read.paths import submission_files
+from geneb_ci.read.peers import Peers, peers_of
+from geneb_ci.read.scanner import UNUSABLE
+from geneb_ci.read.structure import Engine, check_structure
+
+
+@dataclass(frozen=True)
+class FileResult:
+    """What became of one file."""
+
+    document: Document
+    model_id: str
+    card: Card | None
+    findings: tuple[Finding, ...]
+
+
+@dataclass
+class Report:
+    """What became of a run: all findings in order, files that could not be read, what was held."""
+
+    files: list[str] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    unreadable: list[NothingChecked] = field(default_factory=list)
+    frames: dict[Finding, tuple[str, int]] = field(default_factory=dict)
+    """Text around the place of a finding, and the column of the place in it, from 0."""
+    rules: int = 0
+    benchmarks: dict[str, str] = field(default_factory=dict)
+    """Name to sha256 of each benchmark definition that was held against."""
+
+    def add(self, result: FileResult) -> None:
+        """Take in one file, keeping only its findings and the text around them."""
+        self.files.append(result.document.name)
+        self.findings.extend(result.findings)
+        for finding in result.findings:
+            frame = _frame(result, finding)
+            if frame is not None:
+                self.frames[finding] = frame
+
+
+@dataclass(frozen=True)
+class _Place:
+    """What all files of one folder share."""
+
+    layout: Layout
+    benchmark: Benchmark
+    policy: Policy
+    peers: Peers
+
+
+class Checker:
+    """Checks files with one choice of rules, sharing what files of one folder have in common."""
+
+    def __init__(self, rules: tuple[Rule, ...], engine: Engine = check_structure) -> None:
+        self.rules = rules
+        self.engine = engine
+        self._given: tuple[Path, ...] = ()
+        self._places: dict[Path, _Place] = {}
+
+    def run(self, files: list[Path]) -> Iterator[FileResult | NothingChecked]:
+        """Check each file; one that cannot be read becomes a value, so that it hides no other."""
+        self._given, self._places = tuple(files), {}
+        for path in files:
+            try:
+                yield self.check(path)
+            except NothingChecked as error:
+                yield error
+
+    def check(self, path: Path) -> FileResult:
+        """Check one file.
+
+        Raises NothingChecked when it cannot be opened, BadConfiguration when what it is held
+        against cannot be used.
+        """
+        place = self._place(path.resolve().parent)
+        document = read_document(path)
+        context = self._context(document, place)
+        findings = sorted(self._findings(context), key=Finding.sort_key)
+        return FileResult(document, context.model_id, context.card, tuple(findings))
+
+    def _place(self, folder: Path) -> _Place:
+        if folder not in self._places:
+            layout = find_layout(folder)
+            policy = Policy(
+                official=policy_file(layout, "official.json", "files"),
+                registry=policy_file(layout, "registry.json", "models"),
+            )
+            peers = list(self._given)
+            if layout.submissions == folder:
+                outside = (path for path in self._given if path.resolve().parent != folder)
+                peers = [*files_of([folder]), *outside]
+            self._places[folder] = _Place(layout, benchmark_of(layout), policy, peers_of(peers))
+        return self._places[folder]
+
+    def _context(self, document: Document, place: _Place) -> Context:
+        submission, faults = self.engine(document.value)
+        benchmark, practice = place.benchmark, False
+        layout = place.layout
+        if layout.kind is Kind.ALONE:
+            practice = _benchmark_name(document) == _practice_benchmark().name
+            benchmark = _practice_benchmark() if practice else benchmark
+        in_repository = layout.holds(document.path.resolve())
+        card = _card(document, layout) if in_repository else None
+        if card is not None and card.fault is not None:
+            faults.append(card.fault)
+        reported: dict[str, tuple[Fault, ...]] = {}
+        for fault in (*document.faults, *faults):
+            reported[fault.rule] = (*reported.get(fault.rule, ()), fault)
+        return Context(
+            document=document,
+            submission=submission,
+            reported=reported,
+            benchmark=benchmark,
+            policy=place.policy,
+            peers=place.peers,
+            card=card,
+            in_repository=in_repository,
+            practice=practice,
+            extractor_sha256=_extractor_digest(document, layout) if in_repository else None,
+        )
+
+    def _findings(self, context: Context) -> Iterator[Finding]:
+        for rule in self.rules:
+            try:
+                faults = list(rule.check(context))
+            except Exception as error:  # noqa: BLE001 (whatever a rule raises is our fault, and shown)
+                crash = Fault(
+                    "check-crashed",
+                    (),
+                    f"the rule {rule.id} failed: {error!r}",
+                    rule.id,
+                    "a verdict",
+                    at=0,
+                )
+                yield _finding(BY_ID["check-crashed"], crash, context)
+                continue
+            for fault in faults:
+                yield _finding(rule, fault, context)
+
+
+def check_paths(
+    arguments: Iterable[Path], checker: Checker
+) -> Iterator[FileResult | NothingChecked]:
+    """Check every submission that the arguments name. Raises NothingChecked when there is none."""
+    yield from checker.run(files_of(arguments))
+
+
+def files_of(arguments: Iterable[Path]) -> list[Path]:
+    """List the submissions that the arguments name. Raises NothingChecked when one names none."""
+    arguments = list(arguments)
+    roots: dict[Path, Path] = {}
+    for argument in arguments:
+        if argument.is_dir():
+            layout = find_layout(argument.resolve())
+            if layout.submissions is not None and layout.root == argument.resolve():
+                roots[argument] = argument / layout.submissions.relative_to(layout.root)
+    return submission_files(arguments, roots)
+
+
+@functools.cache
+def _practice_benchmark() -> Benchmark:
+    return shipped_benchmark(PRACTICE_BENCHMARK)
+
+
+def _benchmark_name(document: Document) -> object:
+    value = document.value
+    for key in ("run", "benchmark", "name"):
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
+
+
+def _card(document: Document, layout: Layout) -> Card | None:
+    if layout.cards is None:
+        return None
+    path = layout.cards / f"{document.path.stem}.md"
+    return read_card(path, _relative(path, layout))
+
+
+def _extractor_digest(document: Document, layout: Layout) -> str | None:
+    """Digest the extractor that the run names, if it lies in the folder of extractors."""
+    value = document.value
+    for key in ("run", "extractor", "path"):
+        value = value.get(key) if isinstance(value, dict) else None
+    if layout.extractors is None or not isinstance(value, str) or not value.endswith(".py"):
+        return None
+    # Only the last part counts: a path of the contributor's never leads out of the folder.
+    path = layout.extractors / value.rsplit("/", 1)[-1]
+    if path.is_symlink() or not path.is_file():
+        return None
+    raw = read_bytes(path)
+    return hashlib.sha256(raw).hexdigest() if isinstance(raw, bytes) else None
+
+
+def _relative(path: Path, layout: Layout) -> str:
+    try:
+        return str(path.relative_to(Path.cwd()))
+    except ValueError:
+        return str(path.relative_to(layout.root))
+
+
+def _finding(rule: Rule, fault: Fault, context: Context) -> Finding:
+    document = context.document
+    if fault.card and context.card is not None:
+        file, place = context.card.name, Position(max(fault.at or 1, 1), 1)
+    else:
+        file, place = document.name, document.position(document.offset(fault))
+    return Finding(
+        rule=rule.id,
+        severity=rule.severity,
+        message=fault.message,
+        file=file,
+        pointer=pointer(fault.path),
+        line=place.line,
+        column=place.column,
+        found=fault.found,
+        expected=fault.expected,
+        fix=fault.fix or rule.fix,
+    )
+
+
+def _frame(result: FileResult, finding: Finding) -> tuple[str, int] | None:
+    if finding.file == result.document.name:
+        if result.document.value is UNUSABLE and not result.document.text:
+            return None
+        return result.document.excerpt(finding.line, finding.column)
+    lines = result.card.text.split("\n") if result.card is not None else []
+    return (lines[finding.line - 1], 0) if 0 < finding.line <= len(lines) else None

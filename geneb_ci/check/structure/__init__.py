@@ -1,0 +1,1 @@
+"""Bytes, JSON and the shape of the format."""

@@ -1,0 +1,1 @@
+"""Findings in, text out: one renderer a format, each of which escapes what contributors wrote."""
