@@ -21,6 +21,7 @@ from geneb_ci.read.paths import submission_files
 from geneb_ci.read.peers import Peers, peers_of
 from geneb_ci.read.scanner import UNUSABLE
 from geneb_ci.read.structure import Engine, check_structure
+from geneb_ci.read.submission import Submission
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,8 @@ class FileResult:
 
     document: Document
     model_id: str
+    submission: Submission | None
+    official: bool
     card: Card | None
     findings: tuple[Finding, ...]
 
@@ -74,6 +77,8 @@ class Checker:
         self.engine = engine
         self._given: tuple[Path, ...] = ()
         self._places: dict[Path, _Place] = {}
+        self.benchmarks: dict[str, str] = {}
+        """Name to sha256 of each benchmark definition that files were held against."""
 
     def run(self, files: list[Path]) -> Iterator[FileResult | NothingChecked]:
         """Check each file; one that cannot be read becomes a value, so that it hides no other."""
@@ -94,7 +99,9 @@ class Checker:
         document = read_document(path)
         context = self._context(document, place)
         findings = sorted(self._findings(context), key=Finding.sort_key)
-        return FileResult(document, context.model_id, context.card, tuple(findings))
+        return FileResult(
+            document, context.model_id, context.submission, context.is_official, context.card, tuple(findings)
+        )
 
     def _place(self, folder: Path) -> _Place:
         if folder not in self._places:
@@ -117,6 +124,7 @@ class Checker:
         if layout.kind is Kind.ALONE:
             practice = _benchmark_name(document) == _practice_benchmark().name
             benchmark = _practice_benchmark() if practice else benchmark
+        self.benchmarks[benchmark.name] = benchmark.sha256
         in_repository = layout.holds(document.path.resolve())
         card = _card(document, layout) if in_repository else None
         if card is not None and card.fault is not None:

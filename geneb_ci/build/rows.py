@@ -1,0 +1,80 @@
+"""From submissions to rows: category means, micro and macro scores, exactly rounded."""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from geneb_ci.benchmark import Benchmark
+from geneb_ci.label.policy import Level
+from geneb_ci.read.submission import Submission, SubmissionV11
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One submission that passed every check, with the level its evidence gives it."""
+
+    submission: Submission
+    level: Level
+
+
+def mean(values: Iterable[float]) -> float:
+    """Give the mean, from a sum that is rounded once (math.fsum): no Python version changes a bit.
+
+    Raises ZeroDivisionError when there is no value: the mean of nothing is not a score.
+    """
+    numbers = list(values)
+    return math.fsum(numbers) / len(numbers)
+
+
+def leaderboards(entries: Iterable[Entry], benchmark: Benchmark) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Give leaderboard.json and leaderboard_tasks.json as values.
+
+    A regime with declared gaps has no row: its means would not be comparable.
+    """
+    ordered = sorted(entries, key=lambda e: (e.submission.model_id.lower(), e.submission.model_id))
+    by_category: dict[str, list[dict[str, Any]]] = {regime: [] for regime in benchmark.regimes}
+    by_task: dict[str, list[dict[str, Any]]] = {regime: [] for regime in benchmark.regimes}
+    for entry in ordered:
+        for regime in benchmark.regimes:
+            if regime in ranked_regimes(entry.submission, benchmark):
+                category_row, task_row = _rows(entry, regime, benchmark)
+                by_category[regime].append(category_row)
+                by_task[regime].append(task_row)
+    tasks = [{"id": t.id, "label": t.label, "cat": t.category} for t in benchmark.tasks]
+    return {"data": by_category}, {"tasks": tasks, "data": by_task}
+
+
+def ranked_regimes(submission: Submission, benchmark: Benchmark) -> list[str]:
+    """Name the regimes in which a submission has every task."""
+    gaps = submission.gaps if isinstance(submission, SubmissionV11) else {}
+    return [regime for regime in benchmark.regimes if not gaps.get(regime)]
+
+
+def _rows(entry: Entry, regime: str, benchmark: Benchmark) -> tuple[dict[str, Any], dict[str, Any]]:
+    submission = entry.submission
+    cells = submission.results[regime]
+    name = {
+        "model": submission.model_id,
+        "disp": submission.meta.display,
+        "params": submission.meta.params,
+    }
+    category_row: dict[str, Any] = name | {
+        "official": entry.level is Level.OFFICIAL,
+        "zero_shot": submission.meta.zero_shot,
+        "submitted": str(entry.level),
+    }
+    task_row: dict[str, Any] = dict(name)
+    for metric in benchmark.metrics:
+        # Adding 0.0 turns -0.0 into 0.0: a score has one way to be zero.
+        scores = {task: float(getattr(cells[task], metric)) + 0.0 for task in benchmark.task_ids}
+        categories = category_means(scores, benchmark)
+        summary = {f"micro_{metric}": mean(scores.values()), f"macro_{metric}": mean(categories.values())}
+        category_row |= summary | {f"cat_{metric}": categories}
+        task_row |= summary | {f"task_{metric}": scores}
+    return category_row, task_row
+
+
+def category_means(scores: Mapping[str, float], benchmark: Benchmark) -> dict[str, float]:
+    """Give the mean score of each category, in board order, from the score of each task."""
+    return {name: mean(scores[task] for task in tasks) for name, tasks in benchmark.categories.items()}

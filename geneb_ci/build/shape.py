@@ -1,0 +1,73 @@
+"""The two files that upstream's page reads, in upstream's exact shape."""
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Score = Annotated[float, Field(ge=-1, le=1)]
+ByName = dict[str, Score]
+
+
+class _Shape(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, defer_build=True)
+
+
+class CategoryRow(_Shape):
+    """One model in one regime, by category."""
+
+    model: str
+    disp: str
+    params: Annotated[int, Field(ge=0)]
+    official: bool
+    zero_shot: bool
+    submitted: Literal["self-reported", "official"]
+    """Trust level, computed from evidence."""
+    micro_MCC: Score
+    """Mean over all tasks."""
+    macro_MCC: Score
+    """Mean of the category means."""
+    cat_MCC: ByName
+    micro_Acc: Score
+    macro_Acc: Score
+    cat_Acc: ByName
+    micro_F1: Score
+    macro_F1: Score
+    cat_F1: ByName
+
+
+class TaskRow(_Shape):
+    """One model in one regime, by task."""
+
+    model: str
+    disp: str
+    params: Annotated[int, Field(ge=0)]
+    micro_MCC: Score
+    macro_MCC: Score
+    task_MCC: ByName
+    micro_Acc: Score
+    macro_Acc: Score
+    task_Acc: ByName
+    micro_F1: Score
+    macro_F1: Score
+    task_F1: ByName
+
+
+class TaskName(_Shape):
+    """A task as the page shows it."""
+
+    id: str
+    label: str
+    cat: str
+
+
+class Leaderboard(_Shape):
+    """leaderboard.json: regime to rows, ordered by the lower-case model id."""
+
+    data: dict[str, list[CategoryRow]]
+
+
+class TaskLeaderboard(_Shape):
+    """leaderboard_tasks.json: the tasks in board order, and regime to rows."""
+
+    tasks: list[TaskName]
+    data: dict[str, list[TaskRow]]

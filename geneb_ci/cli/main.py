@@ -1,0 +1,77 @@
+"""`geneb-ci`: finds the command, and turns every fault into one clear line and an exit code."""
+
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from geneb_ci import __version__
+from geneb_ci.errors import Exit, GenebError
+
+DEBUG = "GENEB_CI_DEBUG"
+# Each command is imported when it is called: `check` pays for nothing that only `build` needs.
+COMMANDS = {
+    "check": "check submissions, and say how to mend them",
+    "rules": "list every rule",
+    "explain": "say what a rule looks for, why, and how to mend it",
+    "build": "rebuild the board from the submissions",
+}
+
+
+class _Commands(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 (click's own signature)
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = importlib.import_module(f"geneb_ci.cli.{cmd_name}").command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="geneb-ci", message="%(prog)s %(version)s")
+def cli() -> None:
+    """Check, audit and publish the GENEB leaderboard of DNA foundation models."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and give its exit code; the README has the table of codes."""
+    try:
+        result: Any = cli.main(arguments, prog_name="geneb-ci", standalone_mode=False)
+    except GenebError as error:
+        _say(error.message, error.fix)
+        return error.exit_code
+    except click.ClickException as error:
+        error.show()
+        return Exit.USAGE
+    except (click.Abort, KeyboardInterrupt):
+        _say("interrupted", "")
+        return 130
+    except BrokenPipeError:
+        # The reader went away, as `head` does; Python must not complain of it at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return Exit.CLEAN
+    except Exception as error:
+        if os.environ.get(DEBUG):
+            raise
+        _say(
+            f"geneb-ci failed, and the fault is its own: {type(error).__name__}: {error}",
+            f"set {DEBUG}=1 to see where, and report it to the maintainers",
+        )
+        return Exit.OWN_FAULT
+    return int(result) if isinstance(result, int) else Exit.CLEAN
+
+
+def _say(message: str, fix: str) -> None:
+    printable = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in message)
+    click.echo(f"geneb-ci: {printable}", err=True)
+    if fix:
+        click.echo(f"  fix: {fix}", err=True)

@@ -1,0 +1,27 @@
+"""`geneb-ci rules`: every rule on a line."""
+
+import json
+
+import click
+
+from geneb_ci.check.registry import RULES
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def command(as_json: bool) -> None:
+    """List every rule, by family."""
+    if as_json:
+        rows = [
+            {"id": r.id, "family": r.family, "severity": r.severity, "what": r.what, "why": r.why, "fix": r.fix}
+            for r in RULES
+        ]
+        click.echo(json.dumps(rows, indent=2))
+        return
+    width = max(len(rule.id) for rule in RULES)
+    family = ""
+    for rule in RULES:
+        if rule.family != family:
+            family = rule.family
+            click.echo(("\n" if rule is not RULES[0] else "") + click.style(family, bold=True))
+        click.echo(f"  {rule.id:<{width}}  {rule.severity:<7}  {rule.what}")

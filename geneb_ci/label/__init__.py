@@ -1,0 +1,1 @@
+"""Trust levels, computed from evidence and never typed."""

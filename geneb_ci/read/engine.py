@@ -1,0 +1,114 @@
+"""The second engine: the published JSON Schemas, by python-jsonschema.
+
+It exists to prove that schemas and typed models say the same, and for whoever trusts only a schema.
+It is some eighty times slower than the models, and knows no NaN: that is the scanner's work.
+"""
+
+import functools
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from jsonschema import Draft202012Validator, ValidationError, validators
+from jsonschema.protocols import Validator
+
+from geneb_ci.read import structure
+from geneb_ci.read.fault import Fault, Path
+from geneb_ci.read.scanner import UNUSABLE
+from geneb_ci.read.submission import MODELS, Submission
+from geneb_ci.shipped import shipped
+
+_TYPE_NAMES = {
+    "number": "a number",
+    "integer": "an integer",
+    "string": "a text",
+    "boolean": "true or false",
+    "object": "an object",
+    "array": "an array",
+}
+
+
+def check_by_schema(value: object) -> tuple[Submission | None, list[Fault]]:
+    """Do what `structure.check_structure` does, by the published schema.
+
+    The typed submission is built once the schema has accepted the value.
+    """
+    if value is UNUSABLE:
+        return None, []
+    if not isinstance(value, dict):
+        return None, [structure.not_an_object(value)]
+    version = structure.version_of(value)
+    faults = [] if version else [structure.unknown_version(value)]
+    errors = list(_validator(version or "1.0").iter_errors(value))
+    for error in errors:
+        faults.extend(_faults(error, value, version))
+    if errors or version is None:
+        return None, list(dict.fromkeys(faults))
+    return MODELS[version].model_validate(value), []
+
+
+@functools.cache
+def _validator(version: str) -> Validator:
+    schema = json.loads(shipped("schemas", f"submission-{version}.schema.json").read_bytes())
+    strict = validators.extend(Draft202012Validator, {"pattern": _pattern})
+    return strict(open_names(schema))  # type: ignore[no-any-return]  # jsonschema has no narrower type
+
+
+def _pattern(_: Validator, pattern: str, instance: object, __: Any) -> Iterator[ValidationError]:  # noqa: ANN401
+    """Match as ECMA-262 does, where $ is the end of the text and not the place before a newline."""
+    if isinstance(instance, str) and not re.search(re.sub(r"\$$", r"\\Z", pattern), instance):
+        yield ValidationError(f"{instance!r} does not match {pattern!r}")
+
+
+def open_names(schema: dict[str, Any]) -> dict[str, Any]:
+    """Free the names of regimes and tasks, which are there for editors: the coverage rules hold them."""
+    definitions = dict(schema["$defs"])
+    properties = dict(schema["properties"])
+    for holder in (definitions, properties):
+        for name, entry in holder.items():
+            named = entry.get("x-names")
+            if named:
+                inner = next(iter(entry["properties"].values()))
+                reference = {key: inner[key] for key in inner if key not in {"title", "description"}}
+                holder[name] = {"type": "object", "additionalProperties": reference}
+    return schema | {"$defs": definitions, "properties": properties}
+
+
+def _faults(error: ValidationError, document: dict[str, Any], version: str | None) -> Iterator[Fault]:
+    path: Path = tuple(error.absolute_path)
+    if path[:1] == ("schema_version",) or error.instance is UNUSABLE:
+        return
+    kind, value = str(error.validator), error.instance
+    demand: Any = error.validator_value
+    if kind == "required":
+        for name in demand:
+            if name not in value and (path or name != "schema_version"):
+                yield structure.missing((*path, name), document)
+    elif kind == "additionalProperties":
+        for name in value:
+            if name not in error.schema["properties"] and (version or path):
+                yield structure.unknown((*path, name), document)
+    elif kind == "anyOf":
+        yield from _nullable(error, document, version)
+    elif kind in {"minimum", "maximum"}:
+        bound = f"{'at least' if kind == 'minimum' else 'at most'} {demand:g}"
+        yield structure.out_of_range(path, value, bound)
+    elif kind in {"minLength", "maxLength", "minItems", "maxItems"}:
+        word = "at least" if kind.startswith("min") else "at most"
+        yield structure.wrong_length(path, value, f"{word} {demand}")
+    elif kind == "pattern":
+        yield structure.wrong_form(path, value, f"text of the form {demand}")
+    elif kind in {"enum", "const"}:
+        options = demand if isinstance(demand, list) else [demand]
+        *others, last = [repr(option) for option in options]
+        yield structure.wrong_form(path, value, f"one of {', '.join(others)} or {last}" if others else f"one of {last}")
+    else:
+        yield structure.wrong_type(path, value, _TYPE_NAMES[str(demand)])
+
+
+def _nullable(error: ValidationError, document: dict[str, Any], version: str | None) -> Iterator[Fault]:
+    """Report what the branch that is not null says of a value that is not null."""
+    for inner in error.context or ():
+        if inner.validator != "type" or inner.validator_value != "null":
+            yield from _faults(inner, document, version)

@@ -1,0 +1,40 @@
+"""RULES.md: every rule, from the same text that `geneb-ci explain` and each finding use."""
+
+from geneb_ci.check.registry import FAMILIES, RULES
+from geneb_ci.check.rule import Rule
+
+_HEAD = """# Rules
+
+What `geneb-ci check` looks for. Generated from the rules themselves by `make generate`.
+
+An error fails a submission, a warning asks for a human look, a note informs. A rule is chosen with
+`--select` and left out with `--ignore`, by its name or its family's.
+"""
+
+
+def rules_markdown() -> str:
+    """Give the text of RULES.md."""
+    parts = [_HEAD]
+    for family in FAMILIES:
+        rules = [rule for rule in RULES if rule.family == family]
+        parts.append(f"| {family} | | |\n|---|---|---|\n" + "".join(_row(rule) for rule in rules))
+    parts.extend(_section(rule) for rule in RULES)
+    return "\n".join(parts)
+
+
+def _row(rule: Rule) -> str:
+    return f"| [{rule.id}](#{rule.id}) | {rule.severity} | {_escaped(rule.what)} |\n"
+
+
+def _section(rule: Rule) -> str:
+    return (
+        f"## {rule.id}\n\n{rule.severity} · {rule.family}\n\n{_escaped(rule.what)}\n\n"
+        f"**Why.** {_escaped(rule.why)}\n\n**Fix.** {_escaped(rule.fix)}\n"
+    )
+
+
+def _escaped(text: str) -> str:
+    """Keep `<model_id>` from being read as a tag: outside code spans, where it would be one."""
+    parts = text.split("`")
+    parts[::2] = [part.replace("<", "&lt;").replace(">", "&gt;") for part in parts[::2]]
+    return "`".join(parts)

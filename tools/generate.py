@@ -1,0 +1,136 @@
+"""Writes every generated file: JSON Schemas and RULES.md. With --check it only compares."""
+
+import ast
+import inspect
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from geneb_ci import benchmark as benchmark_models
+from geneb_ci.benchmark import Benchmark, shipped_benchmark
+from geneb_ci.build import shape
+from geneb_ci.read import submission
+from geneb_ci.report.json_schema import findings_schema
+from geneb_ci.report.rules_md import rules_markdown
+
+ROOT = Path(__file__).resolve().parent.parent
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+BASE = "https://geneb-ci.org/schemas"
+
+
+def attribute_docs(module: Any) -> dict[str, dict[str, str]]:  # noqa: ANN401 (a module has no narrower type)
+    """Read the text under each attribute of each class: pydantic could, at the cost of every start."""
+    found: dict[str, dict[str, str]] = {}
+    for node in ast.parse(inspect.getsource(module)).body:
+        if isinstance(node, ast.ClassDef):
+            docs = found.setdefault(node.name, {})
+            for before, after in zip(node.body, node.body[1:], strict=False):
+                if (
+                    isinstance(before, ast.AnnAssign)
+                    and isinstance(before.target, ast.Name)
+                    and isinstance(after, ast.Expr)
+                    and isinstance(after.value, ast.Constant)
+                ):
+                    docs[before.target.id] = inspect.cleandoc(str(after.value.value))
+    return found
+
+
+def model_schema(model: type[BaseModel], module: Any, name: str, title: str) -> dict[str, Any]:  # noqa: ANN401
+    """Give the schema of a model, with the text under its attributes as descriptions."""
+    schema = model.model_json_schema(by_alias=True)
+    docs = attribute_docs(module)
+    classes = [base.__name__ for base in model.__mro__]
+    for owner, part in [*schema.get("$defs", {}).items(), *((base, schema) for base in classes)]:
+        for attribute, text in docs.get(owner, {}).items():
+            entry = part["properties"].get("$schema" if attribute == "schema_" else attribute)
+            if entry is not None:
+                entry.setdefault("description", text)
+    _drop_titles(schema)
+    return {"$schema": DIALECT, "$id": f"{BASE}/{name}", "title": title} | schema
+
+
+def _drop_titles(node: Any) -> None:  # noqa: ANN401 (JSON has no narrower type)
+    if isinstance(node, dict):
+        if isinstance(node.get("title"), str):
+            del node["title"]
+        for value in node.values():
+            _drop_titles(value)
+    elif isinstance(node, list):
+        for value in node:
+            _drop_titles(value)
+
+
+def submission_schema(version: str, benchmark: Benchmark) -> dict[str, Any]:
+    """Give the schema of a submission, with the names of regimes and tasks, so that editors offer them."""
+    name = f"submission-{version}.schema.json"
+    schema = model_schema(
+        submission.MODELS[version], submission, name, f"{benchmark.name} submission, format {version}"
+    )
+    complete = version == "1.0"
+    for table in ("results", "evidence", "gaps"):
+        if table not in schema["properties"]:
+            continue
+        entry = schema["properties"][table]
+        cell = entry["additionalProperties"]["additionalProperties"]
+        holder = f"{table.capitalize()}ByTask"
+        schema["$defs"][holder] = _named({t.id: cell | {"description": t.label} for t in benchmark.tasks}, complete)
+        regimes = _named({regime: {"$ref": f"#/$defs/{holder}"} for regime in benchmark.regimes}, complete)
+        kept = {key: entry[key] for key in ("description", "default") if key in entry}
+        schema["properties"][table] = kept | regimes
+    return schema
+
+
+def _named(properties: dict[str, Any], complete: bool) -> dict[str, Any]:
+    required = {"required": list(properties)} if complete else {}
+    return {
+        "type": "object",
+        "x-names": True,
+        "properties": properties,
+        "additionalProperties": False,
+    } | required
+
+
+def generated() -> dict[str, str]:
+    """Give the text of every generated file by its path."""
+    benchmark = shipped_benchmark()
+    schemas = {
+        "benchmark": model_schema(Benchmark, benchmark_models, "benchmark.schema.json", "Benchmark definition"),
+        "submission-1.0": submission_schema("1.0", benchmark),
+        "submission-1.1": submission_schema("1.1", benchmark),
+        "findings-1.0": findings_schema(),
+        "leaderboard": model_schema(
+            shape.Leaderboard, shape, "leaderboard.schema.json", "leaderboard.json: category scores"
+        ),
+        "leaderboard-tasks": model_schema(
+            shape.TaskLeaderboard, shape, "leaderboard-tasks.schema.json", "leaderboard_tasks.json: task scores"
+        ),
+    }
+    files = {
+        f"schemas/{name}.schema.json": json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
+        for name, schema in schemas.items()
+    }
+    return files | {"RULES.md": rules_markdown()}
+
+
+def main() -> int:
+    """Write what differs, or with --check name it; gives the exit code."""
+    stale = []
+    for name, text in generated().items():
+        path = ROOT / name
+        if not path.is_file() or path.read_text(encoding="utf-8") != text:
+            stale.append(name)
+            if "--check" not in sys.argv:
+                path.write_text(text, encoding="utf-8")
+    for name in stale:
+        print(f"{'stale' if '--check' in sys.argv else 'wrote'}: {name}")
+    if stale and "--check" in sys.argv:
+        print("run `make generate` and commit the result")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
