@@ -22,7 +22,8 @@ Engine = Callable[[object], tuple[Submission | None, list[Fault]]]
 
 def near(name: str, known: list[str]) -> str:
     """Say which known name was probably meant, or nothing."""
-    matches = difflib.get_close_matches(name, known, n=1, cutoff=NEAR)
+    matches = [k for k in known if k.casefold() == name.casefold()]
+    matches = matches or difflib.get_close_matches(name, known, n=1, cutoff=NEAR)
     return f'; did you mean "{matches[0]}"?' if matches else ""
 
 
@@ -69,9 +70,10 @@ def unknown_version(value: dict[str, Any]) -> Fault:
 
 def _faults(error: ValidationError, value: dict[str, Any], version: str | None) -> Iterator[Fault]:
     for detail in error.errors(include_url=False, include_context=True):
-        if detail["loc"][:1] == ("schema_version",) or detail["input"] is UNUSABLE:
+        unknown_key = detail["type"] == "extra_forbidden"
+        if detail["loc"][:1] == ("schema_version",) or (detail["input"] is UNUSABLE and not unknown_key):
             continue
-        if version is None and detail["type"] == "extra_forbidden" and len(detail["loc"]) == 1:
+        if version is None and unknown_key and len(detail["loc"]) == 1:
             continue  # which keys belong here depends on the version
         yield _fault(detail, value)
 

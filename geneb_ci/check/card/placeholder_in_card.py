@@ -9,7 +9,8 @@ from geneb_ci.finding import Severity, shown
 from geneb_ci.read.fault import Fault
 
 ID = "placeholder-in-card"
-_PLACEHOLDER = re.compile(r"<[a-z][^<>\n]{2,80}>|\b(TODO|TBD|FIXME|XXX)\b|\(e\.g\. ")
+# An address in angle brackets is Markdown, not a placeholder: it has a colon, a slash or an @.
+_PLACEHOLDER = re.compile(r"<[a-z][^<>\n:/@]{2,80}>|\b(TODO|TBD|FIXME|XXX)\b|\(e\.g\. ")
 
 
 def check(context: Context) -> Iterator[Fault]:

@@ -1,0 +1,99 @@
+"""Speed of `check` and `build` as whole cold processes: prints the table, `--write` puts it in the README."""
+
+import argparse
+import json
+import os
+import platform
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parents[2]
+SUBMISSIONS = ROOT / "submissions"
+RUNS = 11
+MANY = (1_000, 10_000)
+BEGIN, END = "<!-- bench -->\n", "<!-- /bench -->"
+
+
+class Cost(NamedTuple):
+    """One finished process: wall-clock and processor seconds, peak resident memory in MB."""
+
+    seconds: float
+    cpu: float
+    megabytes: float
+
+
+def run(*arguments: str) -> Cost:
+    """Run a cold process of geneb-ci and give what it cost."""
+    start = time.perf_counter()
+    process = subprocess.Popen([sys.executable, "-m", "geneb_ci", *arguments], stdout=subprocess.DEVNULL, cwd=ROOT)
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    seconds = time.perf_counter() - start
+    if process.returncode != 0:
+        sys.exit(f"bench: geneb-ci {' '.join(arguments)} gave exit code {process.returncode}")
+    return Cost(seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024)
+
+
+def median(costs: list[Cost]) -> Cost:
+    """Give the median of each figure."""
+    return Cost(*(statistics.median(figures) for figures in zip(*costs, strict=True)))
+
+
+def many_files(folder: Path, count: int) -> None:
+    """Write distinct well-formed submissions: the scores of a real one, moved a little."""
+    document = json.loads((SUBMISSIONS / "splicebert-1024nt.json").read_text(encoding="utf-8"))
+    rng = random.Random(20260101)
+    folder.mkdir()
+    first = document["results"]["full"]["InstaDeepAI_nucleotide_transformer_downstream_tasks_H3"]
+    for index in range(count):
+        document["model_id"] = f"model-{index:05d}"
+        first["MCC"] = rng.uniform(0.1, 0.9)
+        (folder / f"model-{index:05d}.json").write_text(json.dumps(document, separators=(",", ":")), encoding="utf-8")
+
+
+def main() -> None:
+    """Measure, print, and with --write keep the table."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--write", action="store_true", help="put the table into README.md")
+    parser.add_argument("--runs", type=int, default=RUNS)
+    options = parser.parse_args()
+    rows: list[tuple[str, Cost, str]] = []
+    one = str(SUBMISSIONS / "space.json")
+    run("check", one)  # warms the file cache and writes byte code
+    with tempfile.TemporaryDirectory() as scratch:
+        cases = {
+            "`check` one file": (("check", one), "0.35 s"),
+            "`check` the 41 files": (("check", str(SUBMISSIONS)), "1.0 s"),
+            "`check --engine jsonschema` the 41": (("check", "--engine", "jsonschema", str(SUBMISSIONS)), ""),
+            "`build` the 41, checks included": (("build", "--out", f"{scratch}/board"), ""),
+        }
+        # In turn, so that a slow spell of the machine falls on all alike.
+        costs: dict[str, list[Cost]] = {name: [] for name in cases}
+        for _ in range(options.runs):
+            for name, (arguments, _limit) in cases.items():
+                costs[name].append(run(*arguments))
+        rows += [(name, median(costs[name]), limit) for name, (_arguments, limit) in cases.items()]
+        for count in MANY:
+            many_files(Path(scratch) / str(count), count)
+            cost = run("check", f"{scratch}/{count}")
+            rows.append((f"`check` {count:,} files", cost, f"{cost.seconds / count * 1000:.1f} ms a file"))
+    lines = ["| what (cold process) | wall clock | processor | peak memory | limit or rate |", "|---|---:|---:|---:|---:|"]
+    lines += [f"| {name} | {cost.seconds:.2f} s | {cost.cpu:.2f} s | {cost.megabytes:.0f} MB | {note} |" for name, cost, note in rows]
+    where = f"Python {platform.python_version()}, {os.cpu_count()} cores, median of {options.runs} runs"
+    table = "\n".join(lines) + f"\n\n{where}.\n"
+    print(table)
+    if options.write:
+        readme = ROOT / "README.md"
+        text = readme.read_text(encoding="utf-8")
+        before, rest = text.split(BEGIN)
+        readme.write_text(before + BEGIN + table + END + rest.split(END)[1], encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

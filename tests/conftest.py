@@ -1,0 +1,67 @@
+"""What several folders of tests share."""
+
+import copy
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from geneb_ci.benchmark import shipped_benchmark
+from geneb_ci.read.submission import SubmissionV11
+from tests.paths import SUBMISSIONS
+
+
+def document_v11() -> dict[str, Any]:
+    """Give a format 1.1 document: the scores of a real row, with run details and evidence made up."""
+    document: dict[str, Any] = json.loads((SUBMISSIONS / "splicebert-1024nt.json").read_bytes())
+    benchmark = shipped_benchmark()
+    document["schema_version"] = "1.1"
+    document["run"] = {
+        "benchmark": {"name": benchmark.name, "sha256": benchmark.sha256},
+        "dataset": {"repo_id": benchmark.dataset.repo_id, "revision": benchmark.dataset.revision},
+        "harness": {"version": "GENEB-0.1.0", "commit": "0" * 40, "dirty": False},
+        "extractor": {"path": "submissions/extractors/x.py", "class_name": "X", "sha256": "0" * 64},
+        "model": {
+            "kind": "huggingface",
+            "location": "org/model",
+            "revision": "0" * 40,
+            "weights": {"model.safetensors": "0" * 64},
+        },
+        "embedding": {
+            "layer": "last",
+            "pooling": "mean",
+            "dim": 512,
+            "max_length": 1024,
+            "truncation": "windows",
+            "dtype": "float32",
+        },
+        "hardware": {"device": "cpu", "name": "x86-64"},
+        "packages": {"scikit-learn": "1.9.1"},
+        "started_at": "2026-11-20T08:30:00Z",
+        "finished_at": "2026-11-20T09:30:00Z",
+    }
+    document["evidence"] = {
+        regime: {
+            task: {
+                "n_test": benchmark.by_id[task].n_test,
+                "per_seed": {metric: [value] * 5 for metric, value in scores.items()},
+                "predictions_sha256": "0" * 64,
+            }
+            for task, scores in tasks.items()
+        }
+        for regime, tasks in document["results"].items()
+    }
+    return document
+
+
+@pytest.fixture
+def submission_v11() -> Callable[[Callable[[dict[str, Any]], None]], SubmissionV11]:
+    """Give a maker of typed 1.1 submissions that differ from a sound one by one change."""
+
+    def make(change: Callable[[dict[str, Any]], None]) -> SubmissionV11:
+        document = copy.deepcopy(document_v11())
+        change(document)
+        return SubmissionV11.model_validate(document)
+
+    return make

@@ -1,0 +1,58 @@
+"""`make demo`: checks the public submissions, breaks one on purpose, and rebuilds the board."""
+
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+ROOT = Path(__file__).resolve().parent.parent
+SHOWN = 10  # rows of the board
+
+
+def geneb_ci(*arguments: str, expected: int = 0) -> None:
+    """Show a command and run it. Exits when its code is not the expected one."""
+    print(f"\n$ geneb-ci {' '.join(arguments)}", flush=True)
+    code = subprocess.run([sys.executable, "-m", "geneb_ci", *arguments], cwd=ROOT, check=False).returncode
+    if code != expected:
+        sys.exit(f"demo: exit code {code}, expected {expected}")
+    print(f"(exit code {code})", flush=True)
+
+
+def show_board(path: Path) -> None:
+    """Print the first rows of a board by macro MCC in the full regime."""
+    rows = json.loads(path.read_bytes())["data"]["full"]
+    rows.sort(key=lambda row: -row["macro_MCC"])
+    table = Table(title=f"macro MCC, full regime: {SHOWN} of {len(rows)} models", title_justify="left")
+    table.add_column("#", justify="right")
+    table.add_column("model")
+    table.add_column("parameters", justify="right")
+    table.add_column("macro MCC", justify="right")
+    table.add_column("trust")
+    for rank, row in enumerate(rows[:SHOWN], 1):
+        table.add_row(str(rank), row["disp"], f"{row['params']:,}", f"{row['macro_MCC']:.3f}", row["submitted"])
+    Console().print(table)
+
+
+def main() -> None:
+    """Run the demonstration in a temporary folder; the checkout stays as it is."""
+    with tempfile.TemporaryDirectory(prefix="geneb-ci-demo-") as folder:
+        print("1. The 41 public submissions pass every check.")
+        geneb_ci("check", "submissions")
+        print("\n2. A copy with three slips does not: each is named with its place and its cure.")
+        broken = Path(folder) / "my-model.json"
+        text = (ROOT / "submissions" / "splicebert-1024nt.json").read_text(encoding="utf-8")
+        text = text.replace('"Acc":0.', '"Acc":1.', 1).replace('"F1"', '"f1"', 1)
+        broken.write_text(text.replace('"self-reported"', '"verified"'), encoding="utf-8")
+        geneb_ci("check", str(broken), expected=11)
+        print("\n3. The board is rebuilt from the submissions alone.")
+        geneb_ci("build", "--out", folder)
+        print()
+        show_board(Path(folder) / "leaderboard.json")
+
+
+if __name__ == "__main__":
+    main()
