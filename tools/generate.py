@@ -18,7 +18,7 @@ from geneb_ci.report.rules_md import rules_markdown
 
 ROOT = Path(__file__).resolve().parent.parent
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
-BASE = "https://geneb-ci.org/schemas"
+BASE = "urn:geneb-ci:schema"
 
 
 def attribute_docs(module: Any) -> dict[str, dict[str, str]]:  # noqa: ANN401 (a module has no narrower type)
@@ -49,7 +49,7 @@ def model_schema(model: type[BaseModel], module: Any, name: str, title: str) -> 
             if entry is not None:
                 entry.setdefault("description", text)
     _drop_titles(schema)
-    return {"$schema": DIALECT, "$id": f"{BASE}/{name}", "title": title} | schema
+    return {"$schema": DIALECT, "$id": f"{BASE}:{name.removesuffix('.schema.json')}", "title": title} | schema
 
 
 def _drop_titles(node: Any) -> None:  # noqa: ANN401 (JSON has no narrower type)

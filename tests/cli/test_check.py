@@ -1,0 +1,264 @@
+"""`geneb-ci check` as a user runs it: exit codes, outputs, streams and what is imported."""
+
+import json
+import os
+import pty
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from geneb_ci.cli import progress
+from tests.paths import ROOT, SUBMISSIONS
+
+SPLICEBERT = SUBMISSIONS / "splicebert-1024nt.json"
+
+
+def geneb_ci(*arguments: str, cwd: Path = ROOT, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "geneb_ci", *arguments],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | environment,
+    )
+
+
+def broken(folder: Path, old: str, new: str) -> Path:
+    path = folder / SPLICEBERT.name
+    text = SPLICEBERT.read_text(encoding="utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new, 1), encoding="utf-8")
+    return path
+
+
+def verdict(done: subprocess.CompletedProcess[str]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for finding in json.loads(done.stdout)["findings"]:
+        found.setdefault(finding["severity"], []).append(finding["rule"])
+    return found
+
+
+def test_version():
+    assert geneb_ci("--version").stdout == "geneb-ci 0.1.0\n"
+
+
+def test_all_public_submissions_pass_and_a_repository_needs_no_path():
+    named, found = geneb_ci("check", "submissions", "--format", "json"), geneb_ci("check", "--format", "json")
+    assert (named.returncode, named.stderr) == (0, "")
+    assert verdict(named) == {"note": ["no-run-details"]}
+    assert found.stdout == named.stdout
+    assert json.loads(named.stdout)["files"] == 41
+
+
+def test_a_lone_file_in_an_empty_folder(tmp_path):
+    shutil.copy(SPLICEBERT, tmp_path / "mine.json")
+    done = geneb_ci("check", "mine.json", "--format", "json", cwd=tmp_path)
+    assert done.returncode == 0
+    assert verdict(done) == {"note": ["no-run-details"]}
+
+
+@pytest.mark.parametrize("swap", [('"Acc":0.', '"Acc":1.'), ('"MCC"', '"mcc"'), ('"self-reported"', '"verified"')])
+def test_errors_exit_11(tmp_path, swap):
+    assert geneb_ci("check", str(broken(tmp_path, *swap))).returncode == 11
+
+
+def test_warnings_exit_0_or_10_under_strict(tmp_path):
+    path = broken(tmp_path, '"Ken Chen"', '""')
+    assert geneb_ci("check", str(path)).returncode == 0
+    assert geneb_ci("check", "--strict", str(path)).returncode == 10
+    assert geneb_ci("check", "--strict", "--ignore", "missing-submitter", str(path)).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["/no/such/file.json"], "/no/such/file.json: no such file"),
+        (["*.nothing"], "*.nothing: no file matches"),
+        (["{empty}"], "{empty}: the folder holds no *.json"),
+        (["{empty}/x.json/y.json"], "{empty}/x.json/y.json: no such file"),
+    ],
+)
+def test_nothing_checked_exits_3_with_one_clear_line(tmp_path, arguments, line):
+    filled = [argument.replace("{empty}", str(tmp_path)) for argument in arguments]
+    done = geneb_ci("check", *filled)
+    assert (done.returncode, done.stdout) == (3, "")
+    assert done.stderr == (
+        f"geneb-ci: {line.replace('{empty}', str(tmp_path))}\n"
+        "  fix: name a submission, or a folder that holds some as *.json\n"
+    )
+
+
+def test_no_path_outside_a_repository_is_a_question_of_usage(tmp_path):
+    done = geneb_ci("check", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (
+        2,
+        "geneb-ci: no submission is named\n  fix: name one: geneb-ci check submission.json\n",
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["--select", "mising-task"], "'mising-task' is not a rule or a family; did you mean \"missing-task\"?"),
+        (["--ignore", "x"], "'x' is not a rule or a family"),
+        (["--select", "card", "--ignore", "card"], "no rule is left to run"),
+        (["--format", "json", "--format", "sarif"], "two reports would go to the same place"),
+        (["--output", "/no/such/folder/x"], "/no/such/folder/x: cannot be written: No such file or directory"),
+    ],
+)
+def test_usage_exits_2(arguments, line):
+    done = geneb_ci("check", str(SPLICEBERT), *arguments)
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[0] == f"geneb-ci: {line}"
+
+
+def test_unknown_options_exit_2():
+    assert geneb_ci("check", "--no-such-option").returncode == 2
+    assert geneb_ci("no-such-command").returncode == 2
+
+
+def test_a_broken_benchmark_exits_1_and_names_the_key(tmp_path):
+    (tmp_path / "submissions").mkdir()
+    (tmp_path / "schemas").mkdir()
+    shutil.copy(SPLICEBERT, tmp_path / "submissions")
+    benchmark = json.loads((ROOT / "schemas/benchmark.json").read_bytes())
+    benchmark["tasks"][3]["n_test"] = "3168"
+    (tmp_path / "schemas/benchmark.json").write_text(json.dumps(benchmark), encoding="utf-8")
+    shutil.copytree(ROOT / "leaderboard/policy", tmp_path / "leaderboard/policy")
+    done = geneb_ci("check", cwd=tmp_path)
+    assert done.returncode == 1
+    assert done.stderr == (
+        f"geneb-ci: {tmp_path}/schemas/benchmark.json: tasks/3/n_test: Input should be a valid integer\n"
+        "  fix: compare it with schemas/benchmark.schema.json\n"
+    )
+
+
+def test_each_output_belongs_to_the_format_before_it(tmp_path):
+    sarif, markdown = tmp_path / "a.sarif", tmp_path / "b.md"
+    arguments = ["--format", "text", "--format", "sarif", "--output", str(sarif), "--format", "markdown"]
+    done = geneb_ci("check", str(SPLICEBERT), *arguments, "--output", str(markdown))
+    assert done.returncode == 0
+    assert done.stdout.splitlines()[-1].startswith("1 submission")
+    assert json.loads(sarif.read_text(encoding="utf-8"))["version"] == "2.1.0"
+    assert "splicebert-1024nt" in markdown.read_text(encoding="utf-8")
+
+
+def test_one_bad_file_hides_no_other(tmp_path):
+    (tmp_path / "empty.json").touch()
+    (tmp_path / "loop.json").symlink_to("loop.json")
+    (tmp_path / "folder.json").mkdir()
+    os.mkfifo(tmp_path / "pipe.json")
+    broken(tmp_path, '"Acc":0.', '"Acc":1.')
+    done = geneb_ci("check", str(tmp_path), "--format", "json")
+    assert done.returncode == 11
+    rules = {(Path(f["file"]).name, f["rule"]) for f in json.loads(done.stdout)["findings"]}
+    assert rules == {
+        ("empty.json", "empty-file"),
+        ("folder.json", "irregular-file"),
+        ("loop.json", "irregular-file"),
+        ("pipe.json", "irregular-file"),
+        (SPLICEBERT.name, "score-out-of-range"),
+        (SPLICEBERT.name, "no-run-details"),
+    }
+
+
+HEAVY = {"numpy", "pandas", "scipy", "torch", "transformers", "sklearn", "github", "huggingface_hub", "jsonschema"}
+
+
+def test_check_imports_nothing_heavy():
+    code = (
+        "import sys; from geneb_ci.cli.main import main; code = main(['check', 'submissions']);"
+        "print(sorted({name.split('.')[0] for name in sys.modules} & set(sys.argv[1:])), code)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, *HEAVY], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines()[-1] == "[] 0"
+
+
+def on_terminal(*arguments: str, **environment: str) -> str:
+    """Run the command with a terminal as its standard output, and give what was shown."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "geneb_ci", *arguments], stdout=theirs, cwd=ROOT, env=os.environ | environment
+    )
+    os.close(theirs)
+    shown = b""
+    while True:
+        try:
+            part = os.read(ours, 65536)
+        except OSError:  # the other side is closed
+            break
+        if not part:
+            break
+        shown += part
+    os.close(ours)
+    process.wait()
+    return shown.decode()
+
+
+def test_colour_is_for_terminals_that_want_it(tmp_path):
+    path = str(broken(tmp_path, '"Acc":0.', '"Acc":1.'))
+    assert "\x1b[" in on_terminal("check", path, TERM="xterm-256color", NO_COLOR="")
+    assert "\x1b[" not in on_terminal("check", path, TERM="xterm-256color", NO_COLOR="1")
+    assert "\x1b[" not in geneb_ci("check", path, TERM="xterm-256color").stdout
+
+
+def test_a_reader_that_goes_away_is_no_fault():
+    command = f"{sys.executable} -m geneb_ci rules | head -n 1"
+    done = subprocess.run(["bash", "-c", command], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("structure\n", "")
+
+
+class Terminal:
+    """A standard error that claims to be a terminal."""
+
+    def __init__(self) -> None:
+        self.text = ""
+
+    def isatty(self) -> bool:
+        return True
+
+    def write(self, text: str) -> int:
+        self.text += text
+        return len(text)
+
+    def flush(self) -> None:
+        """Do nothing: nothing is held back."""
+
+
+@pytest.mark.parametrize(("patience", "drawn"), [(0.0, True), (60.0, False)])
+def test_a_bar_is_drawn_only_for_work_that_lasts(monkeypatch, patience, drawn):
+    terminal = Terminal()
+    monkeypatch.setattr(progress, "PATIENCE", patience)
+    monkeypatch.setattr(sys, "stderr", terminal)
+    assert list(progress.watched(iter(range(5)), 5, "checking")) == [0, 1, 2, 3, 4]
+    assert ("checking" in terminal.text) == drawn
+
+
+def test_no_bar_without_a_terminal(monkeypatch, capsys):
+    monkeypatch.setattr(progress, "PATIENCE", 0.0)
+    assert list(progress.watched(iter(range(5)), 5, "checking")) == [0, 1, 2, 3, 4]
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("command", ["check", "rules", "explain", "build"])
+def test_every_command_has_help(command):
+    done = geneb_ci(command, "--help")
+    assert done.returncode == 0
+    assert done.stdout.startswith(f"Usage: geneb-ci {command} ")
+
+
+def test_a_fault_of_our_own_is_one_line_and_exit_1(monkeypatch, capsys):
+    from geneb_ci.cli import main as module
+
+    monkeypatch.setattr(module.cli, "main", lambda *_, **__: 1 / 0)
+    assert module.main(["check"]) == 1
+    assert capsys.readouterr().err == (
+        "geneb-ci: geneb-ci failed, and the fault is its own: ZeroDivisionError: division by zero\n"
+        "  fix: set GENEB_CI_DEBUG=1 to see where, and report it to the maintainers\n"
+    )
