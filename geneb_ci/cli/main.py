@@ -21,6 +21,7 @@ COMMANDS = {
     "rules": "list every rule",
     "explain": "say what a rule looks for, why, and how to mend it",
     "build": "rebuild the board from the submissions",
+    "pack": "gather upstream's per-task logs into a submission",
 }
 
 

@@ -1,0 +1,64 @@
+"""The wheel that a stranger installs: whole, and working away from the checkout."""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tests.paths import ROOT, SUBMISSIONS
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+    )
+    (path,) = folder.glob("*.whl")
+    return path
+
+
+def test_it_carries_schemas_and_policy(wheel):
+    names = set(zipfile.ZipFile(wheel).namelist())
+    shipped = {
+        f"geneb_ci/_shipped/{folder}/{path.name}"
+        for folder, place in (("schemas", "schemas"), ("policy", "leaderboard/policy"))
+        for path in (ROOT / place).glob("*.json")
+    }
+    assert shipped <= names
+    assert not {name for name in names if name.startswith(("tests/", "submissions/", "tools/"))}
+
+
+def test_it_checks_a_lone_file_away_from_the_checkout(wheel, tmp_path):
+    zipfile.ZipFile(wheel).extractall(tmp_path / "site")
+    shutil.copy(SUBMISSIONS / "space.json", tmp_path)
+    code = (
+        "import sys; sys.path.insert(0, 'site'); import geneb_ci.cli.main as m;"
+        "assert m.__file__.endswith('/site/geneb_ci/cli/main.py'), m.__file__;"
+        "sys.exit(m.main(['check', 'space.json', '--format', 'json']))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout)["findings"] == []
+
+
+def test_every_requirement_but_torch_is_locked_with_hashes():
+    lines = (ROOT / "requirements/dev.txt").read_text(encoding="utf-8").splitlines()
+    pins = [line for line in lines if re.match(r"[a-z]", line)]
+    assert len(pins) > 20
+    for index, line in enumerate(lines):
+        if line in pins:
+            assert re.match(r"[a-z0-9._-]+(\[[a-z,]+\])?==\S+ .*\\$", line), line
+            assert lines[index + 1].strip().startswith("--hash=sha256:")
+    assert not [line for line in pins if line.startswith(("torch==", "nvidia-", "triton"))]
+    assert (ROOT / "requirements/torch.txt").read_text(encoding="utf-8").splitlines()[-1] == "torch==2.13.0"
