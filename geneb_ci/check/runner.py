@@ -100,7 +100,12 @@ class Checker:
         context = self._context(document, place)
         findings = sorted(self._findings(context), key=Finding.sort_key)
         return FileResult(
-            document, context.model_id, context.submission, context.is_official, context.card, tuple(findings)
+            document,
+            context.model_id,
+            context.submission,
+            context.is_official,
+            context.card,
+            tuple(findings),
         )
 
     def _place(self, folder: Path) -> _Place:

@@ -1,4 +1,4 @@
-"""A model card: Markdown with `- **Field:** value` lines and `## Section` texts, read as text only."""
+"""A model card: Markdown with `- **Field:** value` lines and `## Section` texts, read as text."""
 
 import re
 from dataclasses import dataclass

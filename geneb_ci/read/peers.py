@@ -17,12 +17,12 @@ _SEPARATORS = re.compile(r"[-_.]+")
 
 
 def normal_form(model_id: str) -> str:
-    """Give the form in which ids must be unique: casefolded, runs of - _ . as one hyphen (PEP 503)."""
+    """Give the form in which ids must be unique: casefolded, runs of - _ . as one hyphen."""
     return _SEPARATORS.sub("-", model_id.casefold())
 
 
 def results_digest(results: Any) -> str | None:  # noqa: ANN401 (JSON has no narrower type)
-    """Digest every score of a results table, whatever the order of its keys; None when it has none."""
+    """Digest the scores of a results table, whatever the order of its keys; None without scores."""
     names: list[str] = []
     values = array.array("d")
     if not isinstance(results, dict):

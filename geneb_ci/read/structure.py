@@ -81,26 +81,26 @@ def _faults(error: ValidationError, value: dict[str, Any], version: str | None) 
 def _fault(detail: ErrorDetails, document: dict[str, Any]) -> Fault:
     path: Path = tuple(detail["loc"])
     context = detail.get("ctx", {})
-    kind = detail["type"]
-    value = detail["input"]
+    kind, value = detail["type"], detail["input"]
     if kind == "missing":
-        return missing(path, document)
-    if kind == "extra_forbidden":
-        return unknown(path, document)
-    if kind in {"greater_than_equal", "less_than_equal"}:
+        fault = missing(path)
+    elif kind == "extra_forbidden":
+        fault = unknown(path, document)
+    elif kind in {"greater_than_equal", "less_than_equal"}:
         bound = context.get("ge", context.get("le"))
-        return out_of_range(
-            path, value, f"{'at least' if 'ge' in context else 'at most'} {bound:g}"
-        )
-    if kind in {"string_too_long", "string_too_short", "too_long", "too_short"}:
+        word = "at least" if "ge" in context else "at most"
+        fault = out_of_range(path, value, f"{word} {bound:g}")
+    elif kind in {"string_too_long", "string_too_short", "too_long", "too_short"}:
         limit = context.get("max_length", context.get("min_length"))
         word = "at most" if "max_length" in context else "at least"
-        return wrong_length(path, value, f"{word} {limit}")
-    if kind == "string_pattern_mismatch":
-        return wrong_form(path, value, f"text of the form {context['pattern']}")
-    if kind == "literal_error":
-        return wrong_form(path, value, f"one of {context['expected']}")
-    return wrong_type(path, value, _EXPECTED_TYPES.get(kind, detail["msg"]))
+        fault = wrong_length(path, value, f"{word} {limit}")
+    elif kind == "string_pattern_mismatch":
+        fault = wrong_form(path, value, f"text of the form {context['pattern']}")
+    elif kind == "literal_error":
+        fault = wrong_form(path, value, f"one of {context['expected']}")
+    else:
+        fault = wrong_type(path, value, _EXPECTED_TYPES.get(kind, detail["msg"]))
+    return fault
 
 
 _EXPECTED_TYPES = {
@@ -128,7 +128,7 @@ def type_name(value: object) -> str:
     return "null" if value is None else names.get(type(value), "an object")
 
 
-def missing(path: Path, document: dict[str, Any]) -> Fault:
+def missing(path: Path) -> Fault:
     """Report a required member that is not there."""
     if _is_metric(path):
         return Fault(

@@ -31,7 +31,13 @@ RULE = Rule(
     id=ID,
     severity=Severity.WARNING,
     what="The row has no model card.",
-    why="Architecture, pooling, layer and training data each change what a score means; the table has no room for them.",
-    fix="Run `geneb-ci explain incomplete-card` for the fields, and save the card as cards/<model_id>.md.",
+    why=(
+        "Architecture, pooling, layer and training data each change what a score means; the "
+        "table has no room for them."
+    ),
+    fix=(
+        "Run `geneb-ci explain incomplete-card` for the fields, and save the card as "
+        "cards/<model_id>.md."
+    ),
     check=check,
 )

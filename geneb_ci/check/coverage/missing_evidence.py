@@ -33,7 +33,13 @@ RULE = Rule(
     id=ID,
     severity=Severity.ERROR,
     what="Scores of format 1.1 have no evidence.",
-    why="The values of each seed let anyone check the mean; left out for some tasks, they hide something.",
-    fix="Write the file with `geneb-harness run --submission FILE`, or use format 1.0, which has none.",
+    why=(
+        "The values of each seed let anyone check the mean; left out for some tasks, they hide "
+        "something."
+    ),
+    fix=(
+        "Write the file with `geneb-harness run --submission FILE`, or use format 1.0, which "
+        "has none."
+    ),
     check=check,
 )

@@ -32,7 +32,10 @@ RULE = Rule(
     id=ID,
     severity=Severity.WARNING,
     what="Another file has exactly the same scores in every cell.",
-    why="Two models never agree on every prediction: the file was copied, or the wrong weights were loaded.",
+    why=(
+        "Two models never agree on every prediction: the file was copied, or the wrong weights "
+        "were loaded."
+    ),
     fix="Check which weights the extractor loads; a correction of your own row replaces its file.",
     check=check,
 )

@@ -1,7 +1,6 @@
 """impossible-dates: the run ended before it began."""
 
 from collections.abc import Iterator
-
 from datetime import datetime
 
 from geneb_ci.check.context import Context
@@ -46,7 +45,10 @@ RULE = Rule(
     id=ID,
     severity=Severity.ERROR,
     what="The dates of the run cannot be right.",
-    why="Dates place a run between versions of data and weights; wrong ones point at an edited record.",
+    why=(
+        "Dates place a run between versions of data and weights; wrong ones point at an edited "
+        "record."
+    ),
     fix="Take both dates from the run record, in UTC.",
     check=check,
 )

@@ -28,7 +28,10 @@ RULE = Rule(
     id=ID,
     severity=Severity.ERROR,
     what="The submission claims a level of trust for itself.",
-    why="Levels are computed from evidence: signed audits, or the digest of an official file. A typed word proves nothing.",
+    why=(
+        "Levels are computed from evidence: signed audits, or the digest of an official file. A "
+        "typed word proves nothing."
+    ),
     fix='Write "provenance": "self-reported"; ask a maintainer for an audit to rise from there.',
     check=check,
 )
