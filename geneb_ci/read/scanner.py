@@ -124,9 +124,10 @@ class _Scanner(Strings, Scalars):
                     "each key once",
                     key_at,
                 )
-                span = self.spans[inner]
+                # The first of the two is the value; the places of the second would belie it.
+                spans, self.spans = self.spans, {}
                 self.value(inner, key_at)
-                self.spans[inner] = span
+                self.spans = spans
             else:
                 members[key] = self.value(inner, key_at)
             if self.after("}"):

@@ -11,9 +11,15 @@ _PLAIN = re.compile(r'"([^"\\\x00-\x1f]*)"')
 _chunk = always(r'[^"\\\x00-\x1f]*')
 _UNICODE_ESCAPE = re.compile(r"[0-9A-Fa-f]{4}")
 _SURROGATE = re.compile("[\ud800-\udfff]")
-# Controls other than tab and line ends, and what reorders, hides or breaks a line of text.
 _FORBIDDEN = re.compile(
-    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]"
+    "["
+    "\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f"  # controls other than tab and line ends
+    "\u2028\u2029"  # line ends that only some readers know
+    "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # reorder what is shown
+    "\u00ad\u034f\u180b-\u180f\u200b-\u200d\u2060-\u2065\u206a-\u206f"  # are not shown
+    "\ufeff\ufff9-\ufffb\U000e0000-\U000e007f"  # neither are marks and tags
+    "\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0"  # letters that are blank
+    "]"
 )
 _ESCAPES: Final = {
     '"': '"',
@@ -71,6 +77,7 @@ class Strings(Cursor):
     def _escaped(self, path: Path) -> str:
         start = self.at
         parts: list[str] = []
+        bare = False
         self.at += 1
         while True:
             chunk = _chunk(self.text, self.at)
@@ -85,18 +92,24 @@ class Strings(Cursor):
             if mark == "\\":
                 parts.append(self._escape())
             elif mark:
-                self.fault(
-                    "invalid-json",
-                    path,
-                    f"the control character {_name(mark)} stands bare in a text",
-                    _name(mark),
-                    f"the escape \\u{ord(mark):04x}, or nothing",
-                    self.at,
-                )
+                if not bare:
+                    self._bare_control(mark, path)
+                bare = True
                 self.at += 1
             else:
                 message = "the text that begins here never ends"
                 raise self.syntax(message, "the end of the file", "'\"'", start)
+
+    def _bare_control(self, mark: str, path: Path) -> None:
+        """Note the first of a text; a megabyte of them would be a million faults."""
+        self.fault(
+            "invalid-json",
+            path,
+            f"the control character {_name(mark)} stands bare in a text",
+            _name(mark),
+            f"the escape \\u{ord(mark):04x}, or nothing",
+            self.at,
+        )
 
     def _escape(self) -> str:
         mark = self.text[self.at + 1 : self.at + 2]
