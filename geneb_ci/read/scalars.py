@@ -83,4 +83,4 @@ class Scalars(Cursor):
                 match.start(),
             )
             return UNUSABLE
-        return value
+        return value + 0.0  # -0.0 becomes 0.0, which is what a mean over it would be

@@ -19,6 +19,8 @@ __all__ = ["UNUSABLE", "Scan", "Span", "scan"]
 DEPTH_MAX = 16
 # Format 1.1 has about 8,000 values; 50,000 keep the memory of one file below 100 MB.
 VALUES_MAX = 50_000
+# Task ids, field names and names of weight files; every finding repeats the keys that lead to it.
+KEY_CHARS_MAX = 300
 
 
 class Span(NamedTuple):
@@ -172,14 +174,19 @@ class _Scanner(Strings, Scalars):
         if match is not None:
             self.at = match.end()
             key = match.group(1)
+            if len(key) > KEY_CHARS_MAX:
+                raise self.long_key(key, path, match.start(1) - 1)
             if not key.isascii() or "\x7f" in key:
-                self.check_characters(key, path, match.start(1))
+                self.check_characters(key, path, match.start(1) - 1)
             return key
         self.skip_blank()
         if self.text[self.at : self.at + 1] != '"':
             found = self.peek()
             raise self.syntax(f"{found} stands where a key should", found, "a key in double quotes")
+        key_at = self.at
         key = self.string(path)
+        if len(key) > KEY_CHARS_MAX:
+            raise self.long_key(key, path, key_at)
         self.skip_blank()
         if self.text[self.at : self.at + 1] != ":":
             found = self.peek()
@@ -187,6 +194,18 @@ class _Scanner(Strings, Scalars):
         self.at += 1
         self.skip_blank()
         return key
+
+    def long_key(self, key: str, path: Path, at: int) -> Stop:
+        return self.stop(
+            Fault(
+                "wrong-length",
+                path,
+                f"a key has {len(key):,} characters: {shown(key)}",
+                f"{len(key)} characters",
+                f"at most {KEY_CHARS_MAX} characters",
+                at=at,
+            )
+        )
 
 
 def scan(text: str) -> Scan:
