@@ -17,7 +17,7 @@ from geneb_ci.read.bytes import read_bytes
 from geneb_ci.read.card import Card, read_card
 from geneb_ci.read.document import Document, read_document
 from geneb_ci.read.fault import Fault, pointer
-from geneb_ci.read.paths import submission_files
+from geneb_ci.read.paths import files_in, is_folder, located, submission_files
 from geneb_ci.read.peers import Peers, peers_of
 from geneb_ci.read.scanner import UNUSABLE
 from geneb_ci.read.structure import Engine, check_structure
@@ -82,7 +82,7 @@ class Checker:
 
     def run(self, files: list[Path]) -> Iterator[FileResult | NothingChecked]:
         """Check each file; one that cannot be read becomes a value, so that it hides no other."""
-        self._given, self._places = tuple(files), {}
+        self._given, self._places = tuple(map(located, files)), {}
         for path in files:
             try:
                 yield self.check(path)
@@ -95,7 +95,7 @@ class Checker:
         Raises NothingChecked when it cannot be opened, BadConfiguration when what it is held
         against cannot be used.
         """
-        place = self._place(path.resolve().parent)
+        place = self._place(located(path).parent)
         document = read_document(path)
         context = self._context(document, place)
         findings = sorted(self._findings(context), key=Finding.sort_key)
@@ -117,8 +117,8 @@ class Checker:
             )
             peers = list(self._given)
             if layout.submissions == folder:
-                outside = (path for path in self._given if path.resolve().parent != folder)
-                peers = [*files_of([folder]), *outside]
+                outside = (path for path in self._given if path.parent != folder)
+                peers = [*files_in(folder), *outside]
             self._places[folder] = _Place(layout, benchmark_of(layout), policy, peers_of(peers))
         return self._places[folder]
 
@@ -130,7 +130,7 @@ class Checker:
             practice = _benchmark_name(document) == _practice_benchmark().name
             benchmark = _practice_benchmark() if practice else benchmark
         self.benchmarks[benchmark.name] = benchmark.sha256
-        in_repository = layout.holds(document.path.resolve())
+        in_repository = layout.holds(document.path)
         card = _card(document, layout) if in_repository else None
         if card is not None and card.fault is not None:
             faults.append(card.fault)
@@ -181,7 +181,7 @@ def files_of(arguments: Iterable[Path]) -> list[Path]:
     arguments = list(arguments)
     roots: dict[Path, Path] = {}
     for argument in arguments:
-        if argument.is_dir():
+        if is_folder(argument):
             layout = find_layout(argument.resolve())
             if layout.submissions is not None and layout.root == argument.resolve():
                 roots[argument] = argument / layout.submissions.relative_to(layout.root)

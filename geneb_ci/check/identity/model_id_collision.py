@@ -16,7 +16,7 @@ def check(context: Context) -> Iterator[Fault]:
     if not context.model_id:
         return
     for other in context.peers.ids.get(normal_form(context.model_id), ()):
-        if other.resolve() != context.document.path.resolve():
+        if other != context.document.path:
             yield Fault(
                 ID,
                 ("model_id",),
