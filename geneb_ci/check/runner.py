@@ -1,5 +1,6 @@
 """Runs rules over files: reads each once, gathers every finding, and never stops at the first."""
 
+import dataclasses
 import functools
 import hashlib
 from collections.abc import Iterable, Iterator
@@ -12,7 +13,7 @@ from geneb_ci.check.registry import BY_ID
 from geneb_ci.check.rule import Rule
 from geneb_ci.config import PRACTICE_BENCHMARK, Kind, Layout, benchmark_of, find_layout, policy_file
 from geneb_ci.errors import NothingChecked
-from geneb_ci.finding import Finding, Position
+from geneb_ci.finding import Finding, Position, shown
 from geneb_ci.read.bytes import read_bytes
 from geneb_ci.read.card import Card, read_card
 from geneb_ci.read.document import Document, read_document
@@ -22,6 +23,9 @@ from geneb_ci.read.peers import Peers, peers_of
 from geneb_ci.read.scanner import UNUSABLE
 from geneb_ci.read.structure import Engine, check_structure
 from geneb_ci.read.submission import Submission
+
+# Findings of one rule in one file: a regime of 100 tasks is shown whole, a flood is counted.
+FINDINGS_MAX = 200
 
 
 @dataclass(frozen=True)
@@ -134,13 +138,13 @@ class Checker:
         card = _card(document, layout) if in_repository else None
         if card is not None and card.fault is not None:
             faults.append(card.fault)
-        reported: dict[str, tuple[Fault, ...]] = {}
+        reported: dict[str, list[Fault]] = {}
         for fault in (*document.faults, *faults):
-            reported[fault.rule] = (*reported.get(fault.rule, ()), fault)
+            reported.setdefault(fault.rule, []).append(fault)
         return Context(
             document=document,
             submission=submission,
-            reported=reported,
+            reported={rule: tuple(found) for rule, found in reported.items()},
             benchmark=benchmark,
             policy=place.policy,
             peers=place.peers,
@@ -155,18 +159,24 @@ class Checker:
             try:
                 faults = list(rule.check(context))
             except Exception as error:  # noqa: BLE001 (whatever a rule raises is our fault, and shown)
-                crash = Fault(
-                    "check-crashed",
-                    (),
-                    f"the rule {rule.id} failed: {error!r}",
-                    rule.id,
-                    "a verdict",
-                    at=0,
-                )
+                what = f"{type(error).__name__}: {shown(str(error))}"
+                message = f"the rule {rule.id} failed: {what}"
+                crash = Fault("check-crashed", (), message, rule.id, "a verdict", at=0)
                 yield _finding(BY_ID["check-crashed"], crash, context)
                 continue
-            for fault in faults:
+            for fault in _first(rule, faults):
                 yield _finding(rule, fault, context)
+
+
+def _first(rule: Rule, faults: list[Fault]) -> list[Fault]:
+    """Cut the faults of one rule, counting the rest in a last one where the list is cut."""
+    if len(faults) <= FINDINGS_MAX:
+        return faults
+    *kept, cut = faults[:FINDINGS_MAX]
+    more = len(faults) - len(kept)
+    message = f"{more:,} more places have the fault {rule.id}; this is the first of them"
+    found, expected = f"{len(faults)} places", "none"
+    return [*kept, dataclasses.replace(cut, message=message, found=found, expected=expected)]
 
 
 def check_paths(

@@ -39,10 +39,11 @@ def check_by_schema(value: object) -> tuple[Submission | None, list[Fault]]:
     if not isinstance(value, dict):
         return None, [structure.not_an_object(value)]
     version = structure.version_of(value)
-    faults = [] if version else [structure.unknown_version(value)]
+    unread = value.get("schema_version") is UNUSABLE
+    faults = [] if version or unread else [structure.unknown_version(value)]
     errors = list(_validator(version or "1.0").iter_errors(value))
     for error in errors:
-        faults.extend(_faults(error, value, version))
+        faults.extend(_faults(error, version))
     if errors or version is None:
         return None, list(dict.fromkeys(faults))
     return MODELS[version].model_validate(value), []
@@ -78,9 +79,7 @@ def open_names(schema: dict[str, Any]) -> dict[str, Any]:
     return schema | {"$defs": definitions, "properties": properties}
 
 
-def _faults(
-    error: ValidationError, document: dict[str, Any], version: str | None
-) -> Iterator[Fault]:
+def _faults(error: ValidationError, version: str | None) -> Iterator[Fault]:
     path: Path = tuple(error.absolute_path)
     if path[:1] == ("schema_version",) or error.instance is UNUSABLE:
         return
@@ -95,9 +94,9 @@ def _faults(
         schema: Any = error.schema
         for name in value:
             if name not in schema["properties"] and (version or path):
-                yield structure.unknown((*path, name), document)
+                yield structure.unknown((*path, name), version or "1.0")
     elif kind == "anyOf":
-        yield from _nullable(error, document, version)
+        yield from _nullable(error, version)
     else:
         yield _value_fault(kind, path, value, demand)
 
@@ -120,10 +119,8 @@ def _value_fault(kind: str, path: Path, value: Any, demand: Any) -> Fault:  # no
     return fault
 
 
-def _nullable(
-    error: ValidationError, document: dict[str, Any], version: str | None
-) -> Iterator[Fault]:
+def _nullable(error: ValidationError, version: str | None) -> Iterator[Fault]:
     """Report what the branch that is not null says of a value that is not null."""
     for inner in error.context or ():
         if inner.validator != "type" or inner.validator_value != "null":
-            yield from _faults(inner, document, version)
+            yield from _faults(inner, version)
