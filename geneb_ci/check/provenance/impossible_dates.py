@@ -29,16 +29,18 @@ def check(context: Context) -> Iterator[Fault]:
             ID,
             ("run", "finished_at"),
             "the run ended before it began",
-            context.text("run", "finished_at"),
-            f"after {context.text('run', 'started_at')}",
+            shown(context.text("run", "finished_at")),
+            f"after {shown(context.text('run', 'started_at'))}",
         )
 
 
 def _moment(text: str) -> datetime | None:
+    """Read a date with its zone; one without cannot be compared with another."""
     try:
-        return datetime.fromisoformat(text)
+        moment = datetime.fromisoformat(text)
     except ValueError:
         return None
+    return moment if moment.tzinfo is not None else None
 
 
 RULE = Rule(
