@@ -12,9 +12,11 @@ ID = "self-claimed-level"
 
 def check(context: Context) -> Iterator[Fault]:
     """Report any provenance but self-reported on a file that is not listed as official."""
-    claim = context.text("meta", "provenance")
+    claim = context.member("meta", "provenance")
     changed = context.model_id in context.policy.official and claim == "official"
-    if claim and claim != "self-reported" and not context.is_official and not changed:
+    if not isinstance(claim, str) or context.is_official or changed:
+        return
+    if claim != "self-reported":
         yield Fault(
             ID,
             ("meta", "provenance"),
