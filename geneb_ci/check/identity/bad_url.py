@@ -1,5 +1,6 @@
 """bad-url: the address is not a plain https address."""
 
+import re
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
@@ -9,6 +10,8 @@ from geneb_ci.finding import Severity, shown
 from geneb_ci.read.fault import Fault
 
 ID = "bad-url"
+# Names, not addresses: 10.0.0.1, 0x7f.1 and [::1] are machines of the reader's own network.
+_HOST = re.compile(r"([a-z0-9]([a-z0-9-]*[a-z0-9])?\.)+[a-z]{2,}")
 
 
 def check(context: Context) -> Iterator[Fault]:
@@ -35,10 +38,10 @@ def _objection(url: str) -> str:
         "does not begin with https://": parts.scheme != "https",
         "names a user before its host, so that the host looks like another": "@" in parts.netloc,
         "names a port": port is not None,
-        "has no host name": "." not in host or host.replace(".", "").isdigit(),
         "has a host in punycode, which can look like another": any(
             label.startswith("xn--") for label in host.split(".")
         ),
+        "has no host name": _HOST.fullmatch(host) is None,
     }
     return next((reason for reason, holds in objections.items() if holds), "")
 
