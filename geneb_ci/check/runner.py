@@ -226,9 +226,10 @@ def _extractor_digest(document: Document, layout: Layout) -> str | None:
         return None
     # Only the last part counts: a path of the contributor's never leads out of the folder.
     path = layout.extractors / value.rsplit("/", 1)[-1]
-    if path.is_symlink() or not path.is_file():
+    try:
+        raw = read_bytes(path)
+    except (NothingChecked, ValueError):  # none there, or a name that no file can have
         return None
-    raw = read_bytes(path)
     return hashlib.sha256(raw).hexdigest() if isinstance(raw, bytes) else None
 
 

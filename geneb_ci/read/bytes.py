@@ -1,5 +1,6 @@
 """Bytes of a file, or the reason why they cannot be a JSON text."""
 
+import errno
 import os
 import stat
 from pathlib import Path
@@ -31,7 +32,7 @@ def read_bytes(path: Path) -> bytes | Fault:
         # holding us up.
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
-        if path.is_symlink():
+        if error.errno == errno.ELOOP:
             return _irregular("the file is a symbolic link", "a link")
         raise _unreadable(path, error) from error
     try:
