@@ -23,7 +23,7 @@ def check(context: Context) -> Iterator[Fault]:
             ("model_id",),
             f"there is no model card for {shown(context.model_id)}",
             "nothing",
-            f"a file {context.model_id}.md beside the other cards",
+            f"a file {shown(f'{context.model_id}.md')} beside the other cards",
         )
 
 

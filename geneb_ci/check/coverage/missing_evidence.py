@@ -17,7 +17,8 @@ def check(context: Context) -> Iterator[Fault]:
         return
     for regime in context.benchmark.regimes:
         evidence = context.table("evidence", regime)
-        lacking = [task for task in context.table("results", regime) if task not in evidence]
+        scored = (t for t in context.table("results", regime) if t in context.benchmark.by_id)
+        lacking = [task for task in scored if task not in evidence]
         if lacking:
             yield Fault(
                 ID,
