@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import hashlib
+import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -194,7 +195,7 @@ def files_of(arguments: Iterable[Path]) -> list[Path]:
         if is_folder(argument):
             layout = find_layout(argument.resolve())
             if layout.submissions is not None and layout.root == argument.resolve():
-                roots[argument] = argument / layout.submissions.relative_to(layout.root)
+                roots[argument] = argument / os.path.relpath(layout.submissions, layout.root)
     return submission_files(arguments, roots)
 
 
@@ -237,7 +238,7 @@ def _relative(path: Path, layout: Layout) -> str:
     try:
         return str(path.relative_to(Path.cwd()))
     except ValueError:
-        return str(path.relative_to(layout.root))
+        return os.path.relpath(path, layout.root)
 
 
 def _finding(rule: Rule, fault: Fault, context: Context) -> Finding:

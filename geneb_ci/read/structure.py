@@ -81,11 +81,13 @@ def _faults(error: ValidationError, version: str | None) -> Iterator[Fault]:
     hints = 0
     for detail in error.errors(include_url=False, include_context=True):
         unknown_key = detail["type"] == "extra_forbidden"
-        if detail["loc"][:1] == ("schema_version",) or (detail["input"] is UNUSABLE and not unknown_key):
+        if detail["input"] is UNUSABLE and not unknown_key:
+            continue
+        if detail["loc"][:1] == ("schema_version",):
             continue
         if version is None and unknown_key and len(detail["loc"]) == 1:
             continue  # which keys belong here depends on the version
-        hints += detail["type"] == "extra_forbidden"
+        hints += unknown_key
         yield _fault(detail, version or "1.0", hint=hints <= HINTS_MAX)
 
 
