@@ -87,7 +87,7 @@ class Benchmark(_Part):
             raise ValueError(f"primary_metric {self.primary_metric!r} is not among {self.metrics}")
         if (got := {task.category for task in self.tasks}) != set(self.category_order):
             raise ValueError(
-                f"category_order {self.category_order} and the tasks' categories {sorted(got)} differ"
+                f"category_order {self.category_order} differs from the tasks' {sorted(got)}"
             )
         return self
 

@@ -3,6 +3,7 @@
 import enum
 import functools
 import json
+import os
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,36 +65,63 @@ _LISTS = ("select", "ignore")
 def find_layout(folder: Path) -> Layout:
     """Look from a folder upwards for a repository of submissions; else the file is alone.
 
+    What lies among the submissions is a contributor's: no settings and no benchmark there count.
     Raises BadConfiguration when a [tool.geneb-ci] on the way cannot be used.
     """
+    found = Layout(Kind.ALONE, folder)
     for root in (folder, *folder.parents):
-        table = _table(root / "pyproject.toml")
-        for kind in (Kind.GENEB_CI, Kind.UPSTREAM):
-            if (root / _FOLDERS[kind]["benchmark"]).is_file() and (root / "submissions").is_dir():
-                return _layout(kind, root, table or {})
-        if table is not None:
-            return _layout(Kind.GENEB_CI, root, table)
-    return Layout(Kind.ALONE, folder)
+        layout = _layout_at(root)
+        if layout is None:
+            continue
+        if found.kind is Kind.ALONE or _among_submissions(found.root, layout):
+            found = layout
+    return found
+
+
+def _among_submissions(root: Path, layout: Layout) -> bool:
+    return (
+        layout.submissions is not None
+        and layout.submissions != layout.root
+        and root.is_relative_to(layout.submissions)
+    )
+
+
+def _layout_at(root: Path) -> Layout | None:
+    """Give the layout of a repository whose root this is."""
+    table = _table(root / "pyproject.toml")
+    for kind in (Kind.GENEB_CI, Kind.UPSTREAM):
+        if (root / _FOLDERS[kind]["benchmark"]).is_file() and (root / "submissions").is_dir():
+            return _layout(kind, root, table or {})
+    return None if table is None else _layout(Kind.GENEB_CI, root, table)
 
 
 def _table(path: Path) -> dict[str, Any] | None:
     """Give [tool.geneb-ci] of a pyproject.toml, or None when there is none."""
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
+        raw = path.read_bytes()
+    except OSError:
         return None
-    if "tool.geneb-ci" not in text:
+    if b"geneb-ci" not in raw:
         return None
     try:
-        table = tomllib.loads(text).get("tool", {}).get("geneb-ci")
-    except tomllib.TOMLDecodeError as error:
+        table = tomllib.loads(raw.decode("utf-8")).get("tool", {}).get("geneb-ci")
+    except ValueError as error:
         raise BadConfiguration(f"{path}: {error}", "repair the TOML") from error
-    return table if isinstance(table, dict) else None
+    if table is not None and not isinstance(table, dict):
+        raise BadConfiguration(
+            f"{path}: tool.geneb-ci = {table!r} is not a table", "write it as [tool.geneb-ci]"
+        )
+    return table
 
 
 def _layout(kind: Kind, root: Path, table: dict[str, Any]) -> Layout:
-    folders = dict(_FOLDERS[kind])
     lists: dict[str, tuple[str, ...]] = {}
+    # What is not there by default is not there; what somebody named must be.
+    paths = {
+        name: root / relative
+        for name, relative in _FOLDERS[kind].items()
+        if (root / relative).exists()
+    }
     for key, value in table.items():
         if (
             key in _LISTS
@@ -102,14 +130,13 @@ def _layout(kind: Kind, root: Path, table: dict[str, Any]) -> Layout:
         ):
             lists[key] = tuple(value)
         elif key in _FOLDERS[Kind.GENEB_CI] and isinstance(value, str):
-            folders[key] = value
+            paths[key] = Path(os.path.normpath(root / value))
         else:
             known = ", ".join((*_FOLDERS[Kind.GENEB_CI], *_LISTS))
             raise BadConfiguration(
                 f"{root / 'pyproject.toml'}: [tool.geneb-ci] {key} = {value!r} is not a setting",
                 f"settings are {known}; select and ignore are lists of texts, the rest are paths",
             )
-    paths = {name: root / relative for name, relative in folders.items()}
     return Layout(kind, root, **paths, **lists)  # type: ignore[arg-type]  # keys are Layout's own
 
 
@@ -120,7 +147,7 @@ def benchmark_of(layout: Layout) -> Benchmark:
     """
     if layout.benchmark is None:
         return shipped_benchmark()
-    if layout.kind is Kind.UPSTREAM:
+    if layout.benchmark == layout.root / _FOLDERS[Kind.UPSTREAM]["benchmark"]:
         return upstream_benchmark(layout.benchmark)
     return load_benchmark(layout.benchmark)
 

@@ -43,7 +43,7 @@ class Finding:
     fix: str
 
     def sort_key(self) -> tuple[str, int, int, str, str, str]:
-        """Order of a report: by place, then by rule, so that the same input gives the same bytes."""
+        """Order of a report: by place, then by rule, so that equal input gives equal bytes."""
         return (self.file, self.line, self.column, self.pointer, self.rule, self.message)
 
 

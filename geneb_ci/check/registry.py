@@ -2,6 +2,62 @@
 
 from collections.abc import Iterable
 
+from geneb_ci.check.card import (
+    card_disagrees,
+    incomplete_card,
+    missing_card,
+    overlap_despite_zero_shot,
+    placeholder_in_card,
+    unreadable_card,
+)
+from geneb_ci.check.coverage import (
+    declared_gap,
+    evidence_without_scores,
+    gap_without_reason,
+    missing_evidence,
+    missing_metric,
+    missing_regime,
+    missing_task,
+    needless_gap,
+    unknown_metric,
+    unknown_regime,
+    unknown_task,
+    wrong_seed_count,
+)
+from geneb_ci.check.identity import (
+    bad_model_id,
+    bad_parameter_count,
+    bad_url,
+    blank_display_name,
+    file_name_mismatch,
+    identical_results,
+    missing_submitter,
+    model_id_collision,
+    parameter_count_disagrees,
+    reserved_model_id,
+)
+from geneb_ci.check.internal import (
+    check_crashed,
+)
+from geneb_ci.check.provenance import (
+    changed_official_file,
+    extractor_mismatch,
+    impossible_dates,
+    modified_harness,
+    no_run_details,
+    practice_run,
+    self_claimed_level,
+    unknown_harness_version,
+    unpinned_model,
+    wrong_benchmark,
+    wrong_dataset_revision,
+)
+from geneb_ci.check.ranges import (
+    all_scores_equal,
+    percent_scores,
+    score_out_of_range,
+)
+from geneb_ci.check.rule import Rule
 from geneb_ci.check.structure import (
     duplicate_key,
     empty_file,
@@ -24,62 +80,6 @@ from geneb_ci.check.structure import (
     wrong_length,
     wrong_type,
 )
-from geneb_ci.check.coverage import (
-    declared_gap,
-    evidence_without_scores,
-    gap_without_reason,
-    missing_evidence,
-    missing_metric,
-    missing_regime,
-    missing_task,
-    needless_gap,
-    unknown_metric,
-    unknown_regime,
-    unknown_task,
-    wrong_seed_count,
-)
-from geneb_ci.check.ranges import (
-    all_scores_equal,
-    percent_scores,
-    score_out_of_range,
-)
-from geneb_ci.check.identity import (
-    bad_model_id,
-    bad_parameter_count,
-    bad_url,
-    blank_display_name,
-    file_name_mismatch,
-    identical_results,
-    missing_submitter,
-    model_id_collision,
-    parameter_count_disagrees,
-    reserved_model_id,
-)
-from geneb_ci.check.provenance import (
-    changed_official_file,
-    extractor_mismatch,
-    impossible_dates,
-    modified_harness,
-    no_run_details,
-    practice_run,
-    self_claimed_level,
-    unknown_harness_version,
-    unpinned_model,
-    wrong_benchmark,
-    wrong_dataset_revision,
-)
-from geneb_ci.check.card import (
-    card_disagrees,
-    incomplete_card,
-    missing_card,
-    overlap_despite_zero_shot,
-    placeholder_in_card,
-    unreadable_card,
-)
-from geneb_ci.check.internal import (
-    check_crashed,
-)
-from geneb_ci.check.rule import Rule
 from geneb_ci.errors import UsageProblem
 from geneb_ci.read.structure import near
 
@@ -161,7 +161,7 @@ FAMILIES = tuple(dict.fromkeys(rule.family for rule in RULES))
 
 
 def select(wanted: Iterable[str], unwanted: Iterable[str]) -> tuple[Rule, ...]:
-    """Give the rules to run: those named by id or family, or all; without those named in `unwanted`.
+    """Give the rules to run: those named by id or family, or all, without those in `unwanted`.
 
     A rule of the family `internal` always runs: nobody can ask not to hear of our own faults.
     Raises UsageProblem for a name that is neither a rule nor a family.

@@ -1,7 +1,9 @@
 """Runs rules over files: reads each once, gathers every finding, and never stops at the first."""
 
+import dataclasses
 import functools
 import hashlib
+import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,16 +14,19 @@ from geneb_ci.check.registry import BY_ID
 from geneb_ci.check.rule import Rule
 from geneb_ci.config import PRACTICE_BENCHMARK, Kind, Layout, benchmark_of, find_layout, policy_file
 from geneb_ci.errors import NothingChecked
-from geneb_ci.finding import Finding, Position
+from geneb_ci.finding import Finding, Position, shown
 from geneb_ci.read.bytes import read_bytes
 from geneb_ci.read.card import Card, read_card
 from geneb_ci.read.document import Document, read_document
 from geneb_ci.read.fault import Fault, pointer
-from geneb_ci.read.paths import submission_files
+from geneb_ci.read.paths import files_in, is_folder, located, submission_files
 from geneb_ci.read.peers import Peers, peers_of
 from geneb_ci.read.scanner import UNUSABLE
 from geneb_ci.read.structure import Engine, check_structure
 from geneb_ci.read.submission import Submission
+
+# Findings of one rule in one file: a regime of 100 tasks is shown whole, a flood is counted.
+FINDINGS_MAX = 200
 
 
 @dataclass(frozen=True)
@@ -82,7 +87,7 @@ class Checker:
 
     def run(self, files: list[Path]) -> Iterator[FileResult | NothingChecked]:
         """Check each file; one that cannot be read becomes a value, so that it hides no other."""
-        self._given, self._places = tuple(files), {}
+        self._given, self._places = tuple(map(located, files)), {}
         for path in files:
             try:
                 yield self.check(path)
@@ -95,12 +100,17 @@ class Checker:
         Raises NothingChecked when it cannot be opened, BadConfiguration when what it is held
         against cannot be used.
         """
-        place = self._place(path.resolve().parent)
+        place = self._place(located(path).parent)
         document = read_document(path)
         context = self._context(document, place)
         findings = sorted(self._findings(context), key=Finding.sort_key)
         return FileResult(
-            document, context.model_id, context.submission, context.is_official, context.card, tuple(findings)
+            document,
+            context.model_id,
+            context.submission,
+            context.is_official,
+            context.card,
+            tuple(findings),
         )
 
     def _place(self, folder: Path) -> _Place:
@@ -112,8 +122,8 @@ class Checker:
             )
             peers = list(self._given)
             if layout.submissions == folder:
-                outside = (path for path in self._given if path.resolve().parent != folder)
-                peers = [*files_of([folder]), *outside]
+                outside = (path for path in self._given if path.parent != folder)
+                peers = [*files_in(folder), *outside]
             self._places[folder] = _Place(layout, benchmark_of(layout), policy, peers_of(peers))
         return self._places[folder]
 
@@ -125,17 +135,17 @@ class Checker:
             practice = _benchmark_name(document) == _practice_benchmark().name
             benchmark = _practice_benchmark() if practice else benchmark
         self.benchmarks[benchmark.name] = benchmark.sha256
-        in_repository = layout.holds(document.path.resolve())
+        in_repository = layout.holds(document.path)
         card = _card(document, layout) if in_repository else None
         if card is not None and card.fault is not None:
             faults.append(card.fault)
-        reported: dict[str, tuple[Fault, ...]] = {}
+        reported: dict[str, list[Fault]] = {}
         for fault in (*document.faults, *faults):
-            reported[fault.rule] = (*reported.get(fault.rule, ()), fault)
+            reported.setdefault(fault.rule, []).append(fault)
         return Context(
             document=document,
             submission=submission,
-            reported=reported,
+            reported={rule: tuple(found) for rule, found in reported.items()},
             benchmark=benchmark,
             policy=place.policy,
             peers=place.peers,
@@ -150,18 +160,24 @@ class Checker:
             try:
                 faults = list(rule.check(context))
             except Exception as error:  # noqa: BLE001 (whatever a rule raises is our fault, and shown)
-                crash = Fault(
-                    "check-crashed",
-                    (),
-                    f"the rule {rule.id} failed: {error!r}",
-                    rule.id,
-                    "a verdict",
-                    at=0,
-                )
+                what = f"{type(error).__name__}: {shown(str(error))}"
+                message = f"the rule {rule.id} failed: {what}"
+                crash = Fault("check-crashed", (), message, rule.id, "a verdict", at=0)
                 yield _finding(BY_ID["check-crashed"], crash, context)
                 continue
-            for fault in faults:
+            for fault in _first(rule, faults):
                 yield _finding(rule, fault, context)
+
+
+def _first(rule: Rule, faults: list[Fault]) -> list[Fault]:
+    """Cut the faults of one rule, counting the rest in a last one where the list is cut."""
+    if len(faults) <= FINDINGS_MAX:
+        return faults
+    *kept, cut = faults[:FINDINGS_MAX]
+    more = len(faults) - len(kept)
+    message = f"{more:,} more places have the fault {rule.id}; this is the first of them"
+    found, expected = f"{len(faults)} places", "none"
+    return [*kept, dataclasses.replace(cut, message=message, found=found, expected=expected)]
 
 
 def check_paths(
@@ -176,10 +192,10 @@ def files_of(arguments: Iterable[Path]) -> list[Path]:
     arguments = list(arguments)
     roots: dict[Path, Path] = {}
     for argument in arguments:
-        if argument.is_dir():
+        if is_folder(argument):
             layout = find_layout(argument.resolve())
             if layout.submissions is not None and layout.root == argument.resolve():
-                roots[argument] = argument / layout.submissions.relative_to(layout.root)
+                roots[argument] = argument / os.path.relpath(layout.submissions, layout.root)
     return submission_files(arguments, roots)
 
 
@@ -211,9 +227,10 @@ def _extractor_digest(document: Document, layout: Layout) -> str | None:
         return None
     # Only the last part counts: a path of the contributor's never leads out of the folder.
     path = layout.extractors / value.rsplit("/", 1)[-1]
-    if path.is_symlink() or not path.is_file():
+    try:
+        raw = read_bytes(path)
+    except (NothingChecked, ValueError):  # none there, or a name that no file can have
         return None
-    raw = read_bytes(path)
     return hashlib.sha256(raw).hexdigest() if isinstance(raw, bytes) else None
 
 
@@ -221,7 +238,7 @@ def _relative(path: Path, layout: Layout) -> str:
     try:
         return str(path.relative_to(Path.cwd()))
     except ValueError:
-        return str(path.relative_to(layout.root))
+        return os.path.relpath(path, layout.root)
 
 
 def _finding(rule: Rule, fault: Fault, context: Context) -> Finding:

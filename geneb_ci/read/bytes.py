@@ -1,5 +1,6 @@
 """Bytes of a file, or the reason why they cannot be a JSON text."""
 
+import errno
 import os
 import stat
 from pathlib import Path
@@ -31,31 +32,21 @@ def read_bytes(path: Path) -> bytes | Fault:
         # holding us up.
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
-        if path.is_symlink():
-            return Fault(
-                "irregular-file",
-                (),
-                "the file is a symbolic link",
-                "a link",
-                "a regular file",
-                at=0,
-            )
-        raise NothingChecked(
-            f"{path}: cannot be read: {error.strerror}", "check the path and its permissions"
-        ) from error
-    with open(handle, "rb", closefd=True) as stream:  # noqa: PTH123 (a descriptor has no Path)
+        if error.errno == errno.ELOOP:
+            return _irregular("the file is a symbolic link", "a link")
+        raise _unreadable(path, error) from error
+    try:
         status = os.fstat(handle)
         if not stat.S_ISREG(status.st_mode):
             kind = stat.filemode(status.st_mode)[0]
-            return Fault(
-                "irregular-file",
-                (),
-                "this is not a regular file",
-                f"type {kind!r}",
-                "a regular file",
-                at=0,
-            )
-        raw = stream.read(BYTES_MAX + 1)
+            return _irregular("this is not a regular file", f"type {kind!r}")
+        # The descriptor stays ours: opening a folder raises without closing it.
+        with os.fdopen(handle, "rb", closefd=False) as stream:
+            raw = stream.read(BYTES_MAX + 1)
+    except OSError as error:
+        raise _unreadable(path, error) from error
+    finally:
+        os.close(handle)
     if len(raw) > BYTES_MAX:
         return Fault(
             "file-too-large",
@@ -68,44 +59,53 @@ def read_bytes(path: Path) -> bytes | Fault:
     return raw
 
 
-def decode(raw: bytes) -> tuple[str, Fault | None]:
-    """Decode UTF-8, giving the text that can be read further and what was wrong with the bytes.
+def _irregular(message: str, found: str) -> Fault:
+    return Fault("irregular-file", (), message, found, "a regular file", at=0)
 
-    The text is empty when nothing after the fault can be trusted.
-    """
+
+def _unreadable(path: Path, error: OSError) -> NothingChecked:
+    return NothingChecked(
+        f"{path}: cannot be read: {error.strerror}", "check the path and its permissions"
+    )
+
+
+def decode(raw: bytes) -> tuple[str, bool, tuple[Fault, ...]]:
+    """Decode UTF-8: the text, whether it can be read further, and what was wrong with the bytes."""
     if not raw.strip():
-        return "", Fault(
-            "empty-file",
-            (),
-            "the file is empty",
-            f"{len(raw)} bytes, all blank",
-            "a JSON object",
-            at=0,
-        )
+        return "", False, (_blank(raw),)
     if raw.startswith(_LFS):
-        return "", Fault(
-            "lfs-pointer",
-            (),
-            "this is a Git LFS pointer, not the submission",
-            "a pointer file",
-            "the JSON text itself",
-            at=0,
-        )
+        return "", False, (_pointer(),)
     for magic, what in _OTHER_FORMATS:
         if raw.startswith(magic):
-            return "", _encoding(f"the file is {what}", what, 0)
+            return "", False, (_encoding(f"the file is {what}", what, 0),)
     if b"\x00" in raw[:4]:
-        return "", _encoding("the file is UTF-16 or UTF-32 text", "UTF-16 or UTF-32 text", 0)
-    fault = None
+        what = "UTF-16 or UTF-32 text"
+        return "", False, (_encoding(f"the file is {what}", what, 0),)
+    faults: tuple[Fault, ...] = ()
+    skipped = 0
     if raw.startswith(_BOM):
-        fault = _encoding("the file begins with a byte order mark", "EF BB BF", 0)
-        raw = raw[len(_BOM) :]
+        faults = (_encoding("the file begins with a byte order mark", "EF BB BF", 0),)
+        skipped = len(_BOM)
     try:
-        return raw.decode("utf-8"), fault
+        text = raw[skipped:].decode("utf-8")
     except UnicodeDecodeError as error:
-        byte = f"byte 0x{raw[error.start]:02X} at offset {error.start}"
-        place = len(raw[: error.start].decode("utf-8"))
-        return "", _encoding(f"{byte} is not UTF-8", byte, place)
+        at = error.start + skipped
+        byte = f"byte 0x{raw[at]:02X} at offset {at}"
+        place = len(raw[skipped:at].decode("utf-8"))
+        # The text serves to tell line and column; what it says cannot be trusted.
+        text = raw[skipped:].decode("utf-8", "replace")
+        return text, False, (*faults, _encoding(f"{byte} is not UTF-8", byte, place))
+    return text, True, faults
+
+
+def _blank(raw: bytes) -> Fault:
+    found = f"{len(raw)} bytes, all blank"
+    return Fault("empty-file", (), "the file is empty", found, "a JSON object", at=0)
+
+
+def _pointer() -> Fault:
+    message = "this is a Git LFS pointer, not the submission"
+    return Fault("lfs-pointer", (), message, "a pointer file", "the JSON text itself", at=0)
 
 
 def _encoding(message: str, found: str, at: int) -> Fault:

@@ -1,4 +1,4 @@
-"""A model card: Markdown with `- **Field:** value` lines and `## Section` texts, read as text only."""
+"""A model card: Markdown with `- **Field:** value` lines and `## Section` texts, read as text."""
 
 import re
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from geneb_ci.read.fault import Fault
 CARD_BYTES_MAX = 100_000  # the longest public card has 2.6 kB
 
 _FIELD = re.compile(r"^\s*[-*]\s+\*\*(.+?):?\*\*:?[ \t]*(.*)$")
-_SECTION = re.compile(r"^#{2,}\s+(.+?)\s*$")
+_SECTION = re.compile(r"^#{2,}\s+(\S.*)$")
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ def _entries(text: str) -> list[Entry]:
         if match := _FIELD.match(line):
             found.append((match.group(1), number, [match.group(2)]))
         elif match := _SECTION.match(line):
-            found.append((match.group(1), number, []))
+            found.append((match.group(1).rstrip(), number, []))
         elif found:
             found[-1][2].append(line)
     return [Entry(name, " ".join(" ".join(lines).split()), number) for name, number, lines in found]

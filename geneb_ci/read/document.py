@@ -11,6 +11,7 @@ from geneb_ci.finding import Position
 from geneb_ci.read.bytes import decode, read_bytes
 from geneb_ci.read.fault import Fault
 from geneb_ci.read.fault import Path as Pointer
+from geneb_ci.read.paths import located
 from geneb_ci.read.scanner import UNUSABLE, Span, scan
 
 WINDOW = 60  # characters of a code frame on either side of a place
@@ -20,7 +21,8 @@ WINDOW = 60  # characters of a code frame on either side of a place
 class Document:
     """One submission file, as far as it could be read.
 
-    `value` is UNUSABLE when the bytes hold no JSON text; `sha256` is "" when there are no bytes.
+    `name` is how the file was given, `path` where it lies. `value` is UNUSABLE when the bytes hold
+    no JSON text; `sha256` is "" when there are no bytes.
     """
 
     name: str
@@ -74,17 +76,17 @@ def read_document(path: Path, name: str | None = None) -> Document:
     """
     shown_name = str(path) if name is None else name
     raw = read_bytes(path)
+    place = located(path)
     if isinstance(raw, Fault):
-        return Document(shown_name, path, "", "", UNUSABLE, {}, (raw,))
-    return parse_document(raw, path, shown_name)
+        return Document(shown_name, place, "", "", UNUSABLE, {}, (raw,))
+    return parse_document(raw, place, shown_name)
 
 
 def parse_document(raw: bytes, path: Path, name: str) -> Document:
     """Read a submission from its bytes."""
     digest = hashlib.sha256(raw).hexdigest()
-    text, fault = decode(raw)
-    if not text:
-        return Document(name, path, digest, "", UNUSABLE, {}, (fault,) if fault else ())
+    text, readable, faults = decode(raw)
+    if not readable:
+        return Document(name, path, digest, text, UNUSABLE, {}, faults)
     result = scan(text)
-    faults = (*((fault,) if fault else ()), *result.faults)
-    return Document(name, path, digest, text, result.value, result.spans, faults)
+    return Document(name, path, digest, text, result.value, result.spans, (*faults, *result.faults))

@@ -39,10 +39,11 @@ def check_by_schema(value: object) -> tuple[Submission | None, list[Fault]]:
     if not isinstance(value, dict):
         return None, [structure.not_an_object(value)]
     version = structure.version_of(value)
-    faults = [] if version else [structure.unknown_version(value)]
+    unread = value.get("schema_version") is UNUSABLE
+    faults = [] if version or unread else [structure.unknown_version(value)]
     errors = list(_validator(version or "1.0").iter_errors(value))
     for error in errors:
-        faults.extend(_faults(error, value, version))
+        faults.extend(_faults(error, version))
     if errors or version is None:
         return None, list(dict.fromkeys(faults))
     return MODELS[version].model_validate(value), []
@@ -51,8 +52,9 @@ def check_by_schema(value: object) -> tuple[Submission | None, list[Fault]]:
 @functools.cache
 def _validator(version: str) -> Validator:
     schema = json.loads(shipped("schemas", f"submission-{version}.schema.json").read_bytes())
-    strict = validators.extend(Draft202012Validator, {"pattern": _pattern})
-    return strict(open_names(schema))  # type: ignore[no-any-return]  # jsonschema has no narrower type
+    extend: Any = validators.extend  # it has no types
+    validator: Validator = extend(Draft202012Validator, {"pattern": _pattern})(open_names(schema))
+    return validator
 
 
 def _pattern(_: Validator, pattern: str, instance: object, __: Any) -> Iterator[ValidationError]:  # noqa: ANN401
@@ -62,7 +64,7 @@ def _pattern(_: Validator, pattern: str, instance: object, __: Any) -> Iterator[
 
 
 def open_names(schema: dict[str, Any]) -> dict[str, Any]:
-    """Free the names of regimes and tasks, which are there for editors: the coverage rules hold them."""
+    """Free the names of regimes and tasks: they help editors, and the coverage rules hold them."""
     definitions = dict(schema["$defs"])
     properties = dict(schema["properties"])
     for holder in (definitions, properties):
@@ -70,45 +72,55 @@ def open_names(schema: dict[str, Any]) -> dict[str, Any]:
             named = entry.get("x-names")
             if named:
                 inner = next(iter(entry["properties"].values()))
-                reference = {key: inner[key] for key in inner if key not in {"title", "description"}}
+                reference = {
+                    key: inner[key] for key in inner if key not in {"title", "description"}
+                }
                 holder[name] = {"type": "object", "additionalProperties": reference}
     return schema | {"$defs": definitions, "properties": properties}
 
 
-def _faults(error: ValidationError, document: dict[str, Any], version: str | None) -> Iterator[Fault]:
+def _faults(error: ValidationError, version: str | None) -> Iterator[Fault]:
     path: Path = tuple(error.absolute_path)
     if path[:1] == ("schema_version",) or error.instance is UNUSABLE:
         return
-    kind, value = str(error.validator), error.instance
+    kind = str(error.validator)
+    value: Any = error.instance
     demand: Any = error.validator_value
     if kind == "required":
         for name in demand:
             if name not in value and (path or name != "schema_version"):
-                yield structure.missing((*path, name), document)
+                yield structure.missing((*path, name))
     elif kind == "additionalProperties":
+        schema: Any = error.schema
         for name in value:
-            if name not in error.schema["properties"] and (version or path):
-                yield structure.unknown((*path, name), document)
+            if name not in schema["properties"] and (version or path):
+                yield structure.unknown((*path, name), version or "1.0")
     elif kind == "anyOf":
-        yield from _nullable(error, document, version)
-    elif kind in {"minimum", "maximum"}:
+        yield from _nullable(error, version)
+    else:
+        yield _value_fault(kind, path, value, demand)
+
+
+def _value_fault(kind: str, path: Path, value: Any, demand: Any) -> Fault:  # noqa: ANN401 (JSON)
+    if kind in {"minimum", "maximum"}:
         bound = f"{'at least' if kind == 'minimum' else 'at most'} {demand:g}"
-        yield structure.out_of_range(path, value, bound)
+        fault = structure.out_of_range(path, value, bound)
     elif kind in {"minLength", "maxLength", "minItems", "maxItems"}:
         word = "at least" if kind.startswith("min") else "at most"
-        yield structure.wrong_length(path, value, f"{word} {demand}")
+        fault = structure.wrong_length(path, value, f"{word} {demand}")
     elif kind == "pattern":
-        yield structure.wrong_form(path, value, f"text of the form {demand}")
+        fault = structure.wrong_form(path, value, f"text of the form {demand}")
     elif kind in {"enum", "const"}:
-        options = demand if isinstance(demand, list) else [demand]
-        *others, last = [repr(option) for option in options]
-        yield structure.wrong_form(path, value, f"one of {', '.join(others)} or {last}" if others else f"one of {last}")
+        *others, last = [repr(option) for option in ([demand] if kind == "const" else demand)]
+        options = f"{', '.join(others)} or {last}" if others else last
+        fault = structure.wrong_form(path, value, f"one of {options}")
     else:
-        yield structure.wrong_type(path, value, _TYPE_NAMES[str(demand)])
+        fault = structure.wrong_type(path, value, _TYPE_NAMES[str(demand)])
+    return fault
 
 
-def _nullable(error: ValidationError, document: dict[str, Any], version: str | None) -> Iterator[Fault]:
+def _nullable(error: ValidationError, version: str | None) -> Iterator[Fault]:
     """Report what the branch that is not null says of a value that is not null."""
     for inner in error.context or ():
         if inner.validator != "type" or inner.validator_value != "null":
-            yield from _faults(inner, document, version)
+            yield from _faults(inner, version)

@@ -1,6 +1,8 @@
 """Which files are meant by the paths of a command line."""
 
+import errno
 import os
+import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -30,26 +32,61 @@ def submission_files(arguments: Iterable[Path], submissions_of: dict[Path, Path]
     return list(found)
 
 
+def located(path: Path) -> Path:
+    """Make a path absolute without following its last part, which may be a link that loops."""
+    return Path(os.path.realpath(path.parent)) / path.name
+
+
+def is_folder(path: Path) -> bool:
+    """Whether a path is a folder; a path that cannot be looked at is none."""
+    mode = _mode(path, follow=True)
+    return mode is not None and stat.S_ISDIR(mode)
+
+
+def _mode(path: Path, *, follow: bool) -> int | None:
+    """Give the mode of what lies at a path; None where nothing does or nobody may look."""
+    try:
+        return path.stat(follow_symlinks=follow).st_mode
+    except (OSError, ValueError):
+        return None
+
+
 def _files(path: Path) -> Iterator[Path]:
-    if path.is_dir() and not path.is_symlink():
-        try:
-            with os.scandir(path) as entries:
-                # A broken link or a folder called x.json is somebody's submission, too: reading it
-                # will say what is wrong.
-                yield from (
-                    path / e.name for e in entries if e.name.endswith(".json") and e.name[0] != "."
-                )
-        except OSError as error:
-            raise NothingChecked(
-                f"{path}: cannot be listed: {error.strerror}", "check its permissions"
-            ) from error
-    elif path.is_symlink() or path.exists():
+    mode = _mode(path, follow=False)
+    if mode is None:
+        return
+    if stat.S_ISDIR(mode):
+        yield from files_in(path)
+    else:
         yield path
 
 
+def files_in(folder: Path) -> Iterator[Path]:
+    """Give every `*.json` directly in a folder.
+
+    Raises NothingChecked when the folder cannot be listed.
+    """
+    try:
+        with os.scandir(folder) as entries:
+            # A broken link or a folder called x.json is somebody's submission, too: reading it
+            # will say what is wrong.
+            yield from (
+                folder / e.name for e in entries if e.name.endswith(".json") and e.name[0] != "."
+            )
+    except OSError as error:
+        raise NothingChecked(
+            f"{folder}: cannot be listed: {error.strerror}", "check its permissions"
+        ) from error
+
+
 def _reason(path: Path) -> str:
-    if path.is_dir():
+    if is_folder(path):
         return f"{path}: the folder holds no *.json"
     if _GLOB_CHARACTERS & set(str(path)):
         return f"{path}: no file matches"
+    try:
+        path.lstat()
+    except OSError as error:
+        if error.errno != errno.ENOENT:
+            return f"{path}: cannot be read: {error.strerror}"
     return f"{path}: no such file"

@@ -3,6 +3,7 @@
 import array
 import functools
 import hashlib
+import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -11,18 +12,19 @@ from typing import Any
 
 import pydantic_core
 
+from geneb_ci.errors import NothingChecked
 from geneb_ci.read.bytes import read_bytes
 
 _SEPARATORS = re.compile(r"[-_.]+")
 
 
 def normal_form(model_id: str) -> str:
-    """Give the form in which ids must be unique: casefolded, runs of - _ . as one hyphen (PEP 503)."""
+    """Give the form in which ids must be unique: casefolded, runs of - _ . as one hyphen."""
     return _SEPARATORS.sub("-", model_id.casefold())
 
 
 def results_digest(results: Any) -> str | None:  # noqa: ANN401 (JSON has no narrower type)
-    """Digest every score of a results table, whatever the order of its keys; None when it has none."""
+    """Digest the scores of a results table, whatever the order of its keys; None without scores."""
     names: list[str] = []
     values = array.array("d")
     if not isinstance(results, dict):
@@ -34,10 +36,18 @@ def results_digest(results: Any) -> str | None:  # noqa: ANN401 (JSON has no nar
             for metric in sorted(scores):
                 if type(scores[metric]) in {int, float}:
                     names.append(f"{regime}\0{task}\0{metric}")
-                    values.append(scores[metric])
+                    values.append(_double(scores[metric]))
     if not values:
         return None
     return hashlib.sha256("\0".join(names).encode() + values.tobytes()).hexdigest()
+
+
+def _double(number: float) -> float:
+    """Give the number as the scanner would; no score is too large for a double, or is -0.0."""
+    try:
+        return float(number) + 0.0
+    except OverflowError:
+        return math.inf
 
 
 @dataclass(frozen=True)
@@ -69,12 +79,10 @@ class Peers:
 
 
 def _digest_of(path: Path) -> str | None:
-    raw = read_bytes(path)
-    if not isinstance(raw, bytes):
-        return None
     try:
-        value = pydantic_core.from_json(raw)
-    except ValueError:
+        raw = read_bytes(path)
+        value = pydantic_core.from_json(raw) if isinstance(raw, bytes) else None
+    except (NothingChecked, ValueError):
         return None
     return results_digest(value.get("results")) if isinstance(value, dict) else None
 

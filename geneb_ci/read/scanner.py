@@ -5,29 +5,23 @@ verdict on deep nesting depends on the Python version; this one names each of th
 """
 
 import re
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from geneb_ci.finding import shown
+from geneb_ci.read.cursor import UNUSABLE, Stop, always
 from geneb_ci.read.fault import Fault, Path
+from geneb_ci.read.scalars import Scalars
+from geneb_ci.read.strings import Strings
 
-# A submission is four levels deep (results, regime, task, metric); per-seed lists make it five.
+__all__ = ["UNUSABLE", "Scan", "Span", "scan"]
+
+# A submission is four levels deep (results, regime, task, metric); per-seed lists make it six.
 DEPTH_MAX = 16
-# Format 1.1 has about 8,000 values; 50,000 keep the memory of one file below 100 MB.
-VALUES_MAX = 50_000
-# The longest shortest-form double has 24 characters ("-1.7976931348623157e+308").
-NUMBER_CHARS_MAX = 32
-# A file with more faults than this is not the work of a slip; the rest would hide the first.
-FAULTS_MAX = 200
-
-
-class _Unusable:
-    """Stands where a value was refused, so that no later rule reports it again."""
-
-    def __repr__(self) -> str:
-        return "<refused>"
-
-
-UNUSABLE: Final = _Unusable()
+# Format 1.1 has about 9,000 values; with 25,000, a file in which each is a fault is judged in less
+# than a second and 100 MB.
+VALUES_MAX = 25_000
+# Task ids, field names and names of weight files; every finding repeats the keys that lead to it.
+KEY_CHARS_MAX = 300
 
 
 class Span(NamedTuple):
@@ -46,39 +40,17 @@ class Scan(NamedTuple):
     faults: list[Fault]
 
 
-class _Stop(Exception):  # noqa: N818 (not an error: the end of what can be read)
-    """The rest of the text cannot be read."""
-
-
-_BLANK = re.compile(r"[ \t\n\r]*")
 _KEY = re.compile(r'[ \t\n\r]*"([^"\\\x00-\x1f]*)"[ \t\n\r]*:[ \t\n\r]*')
-_PLAIN = re.compile(r'"([^"\\\x00-\x1f]*)"')
-_CHUNK = re.compile(r'[^"\\\x00-\x1f]*')
-_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
-_AFTER = re.compile(r"[ \t\n\r]*([,\]}]?)[ \t\n\r]*")
-_WORD = re.compile(r"[+-]?[A-Za-z_][A-Za-z0-9_]*")
-_MALFORMED_NUMBER = re.compile(r"[+-]?[0-9.][0-9A-Za-z_.+-]*")
-_UNICODE_ESCAPE = re.compile(r"[0-9A-Fa-f]{4}")
-_SURROGATE = re.compile("[\ud800-\udfff]")
-# Controls other than tab and line ends, and what reorders, hides or breaks a line of text.
-_FORBIDDEN = re.compile(
-    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]"
-)
-_ESCAPES = {'"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
-_LITERALS = {"true": True, "false": False, "null": None}
-_NON_FINITE = {"nan", "inf", "infinity"}
-_PYTHON_WORDS = {"True": "true", "False": "false", "None": "null"}
+_after = always(r"[ \t\n\r]*([,\]}]?)[ \t\n\r]*")
 
 
-class _Scanner:
+class _Scanner(Strings, Scalars):
     """One pass over one text."""
 
     def __init__(self, text: str) -> None:
-        self.text = text
-        self.at = 0
+        super().__init__(text)
         self.values = 0
         self.spans: dict[Path, Span] = {}
-        self.faults: list[Fault] = []
 
     def scan(self) -> Scan:
         value: Any = UNUSABLE
@@ -87,62 +59,45 @@ class _Scanner:
             value = self.value((), -1)
             self.skip_blank()
             if self.at < len(self.text):
-                rest = self.text[self.at : self.at + 20]
-                hint = (
-                    "comments are not JSON" if rest[0] in "/#" else "one file holds one JSON object"
-                )
-                self.syntax(
-                    f"text follows the end of the document: {hint}",
-                    shown(rest),
-                    "the end of the file",
-                )
-        except _Stop:
+                self.trailing()
+        except Stop:
             pass
         return Scan(value, self.spans, self.faults)
 
-    # Faults
-
-    def fault(
-        self, rule: str, path: Path, message: str, found: str, expected: str, at: int
-    ) -> None:
-        """Note a fault and go on; stop when there are too many."""
-        self.faults.append(Fault(rule, path, message, found, expected, at=at))
-        if len(self.faults) >= FAULTS_MAX:
-            raise _Stop
-
-    def syntax(self, message: str, found: str, expected: str, at: int | None = None) -> None:
-        """Note a fault after which the rest cannot be read."""
-        place = self.at if at is None else at
-        self.fault("invalid-json", (), message, found, expected, place)
-        raise _Stop
-
-    # Values
+    def trailing(self) -> None:
+        rest = self.text[self.at : self.at + 20]
+        hint = "comments are not JSON" if rest[0] in "/#" else "one file holds one JSON object"
+        message = f"text follows the end of the document: {hint}"
+        raise self.syntax(message, shown(rest), "the end of the file")
 
     def value(self, path: Path, key_at: int) -> Any:  # noqa: ANN401 (JSON has no narrower type)
         self.values += 1
         if self.values > VALUES_MAX:
-            self.fault(
-                "too-many-values",
-                (),
-                f"the document has more than {VALUES_MAX:,} values",
-                f"more than {VALUES_MAX}",
-                f"at most {VALUES_MAX}",
-                self.at,
+            raise self.stop(
+                Fault(
+                    "too-many-values",
+                    (),
+                    f"the document has more than {VALUES_MAX:,} values",
+                    f"more than {VALUES_MAX}",
+                    f"at most {VALUES_MAX}",
+                    at=self.at,
+                )
             )
-            raise _Stop
         start = self.at
         first = self.text[start : start + 1]
-        if first in "{[" and first:
+        value: Any
+        if first in {"{", "["}:
             if len(path) >= DEPTH_MAX:
-                self.fault(
-                    "too-deep",
-                    path,
-                    f"values are nested deeper than {DEPTH_MAX} levels",
-                    f"more than {DEPTH_MAX} levels",
-                    f"at most {DEPTH_MAX} levels",
-                    start,
+                raise self.stop(
+                    Fault(
+                        "too-deep",
+                        path,
+                        f"values are nested deeper than {DEPTH_MAX} levels",
+                        f"more than {DEPTH_MAX} levels",
+                        f"at most {DEPTH_MAX} levels",
+                        at=start,
+                    )
                 )
-                raise _Stop
             value = self.object(path) if first == "{" else self.array(path)
         elif first == '"':
             value = self.string(path)
@@ -159,7 +114,8 @@ class _Scanner:
             self.at += 1
             return members
         while True:
-            key_at = _BLANK.match(self.text, self.at).end()  # type: ignore[union-attr] (matches always)
+            self.skip_blank()
+            key_at = self.at
             key = self.key(path)
             inner = (*path, key)
             if key in members:
@@ -171,9 +127,10 @@ class _Scanner:
                     "each key once",
                     key_at,
                 )
-                span = self.spans[inner]
+                # The first of the two is the value; the places of the second would belie it.
+                spans, self.spans = self.spans, {}
                 self.value(inner, key_at)
-                self.spans[inner] = span
+                self.spans = spans
             else:
                 members[key] = self.value(inner, key_at)
             if self.after("}"):
@@ -194,15 +151,14 @@ class _Scanner:
 
     def after(self, closing: str) -> bool:
         """Read what follows a member: False at a comma, True at the closing bracket."""
-        match = _AFTER.match(self.text, self.at)
-        assert match is not None  # noqa: S101 (the pattern matches the empty text)
+        match = _after(self.text, self.at)
         mark = match.group(1)
         if mark == closing:
             self.at = match.end(1)
             return True
         if mark == ",":
             if self.text[match.end() : match.end() + 1] == closing:
-                self.syntax(
+                raise self.syntax(
                     f"a comma stands before the closing {closing!r}",
                     f"',{closing}'",
                     f"no comma before {closing!r}",
@@ -210,211 +166,47 @@ class _Scanner:
                 )
             self.at = match.end()
             return False
-        self.at = match.end() if not mark else match.start(1)
+        self.at = match.start(1) if mark else match.end()
         found = self.peek()
-        self.syntax(f"{found} stands where a member ends", found, f"',' or {closing!r}")
-        raise AssertionError  # pragma: no cover
+        raise self.syntax(f"{found} stands where a member ends", found, f"',' or {closing!r}")
 
     def key(self, path: Path) -> str:
         match = _KEY.match(self.text, self.at)
         if match is not None:
             self.at = match.end()
             key = match.group(1)
+            if len(key) > KEY_CHARS_MAX:
+                raise self.long_key(key, path, match.start(1) - 1)
             if not key.isascii() or "\x7f" in key:
-                self.check_characters(key, path, match.start(1))
+                self.check_characters(key, path, match.start(1) - 1)
             return key
         self.skip_blank()
         if self.text[self.at : self.at + 1] != '"':
             found = self.peek()
-            self.syntax(f"{found} stands where a key should", found, "a key in double quotes")
+            raise self.syntax(f"{found} stands where a key should", found, "a key in double quotes")
+        key_at = self.at
         key = self.string(path)
+        if len(key) > KEY_CHARS_MAX:
+            raise self.long_key(key, path, key_at)
         self.skip_blank()
         if self.text[self.at : self.at + 1] != ":":
             found = self.peek()
-            self.syntax(f"{found} follows the key {shown(key)}", found, "':'")
+            raise self.syntax(f"{found} follows the key {shown(key)}", found, "':'")
         self.at += 1
         self.skip_blank()
         return key
 
-    def string(self, path: Path) -> str:
-        start = self.at
-        match = _PLAIN.match(self.text, start)
-        if match is not None:
-            self.at = match.end()
-            text = match.group(1)
-        else:
-            text = self.escaped_string(path)
-        if not text.isascii() or not text.isprintable():
-            text = self.check_characters(text, path, start)
-        return text
-
-    def escaped_string(self, path: Path) -> str:
-        start = self.at
-        parts: list[str] = []
-        self.at += 1
-        while True:
-            chunk = _CHUNK.match(self.text, self.at)
-            assert chunk is not None  # noqa: S101 (the pattern matches the empty text)
-            parts.append(chunk.group())
-            self.at = chunk.end()
-            mark = self.text[self.at : self.at + 1]
-            if mark == '"':
-                self.at += 1
-                # Joins the halves of a pair that was written as two escapes.
-                return (
-                    "".join(parts)
-                    .encode("utf-16", "surrogatepass")
-                    .decode("utf-16", "surrogatepass")
-                )
-            if mark == "\\":
-                parts.append(self.escape())
-            elif mark:
-                name = f"U+{ord(mark):04X}"
-                self.fault(
-                    "invalid-json",
-                    path,
-                    f"the control character {name} stands bare in a text",
-                    name,
-                    f"the escape \\u{ord(mark):04x}, or nothing",
-                    self.at,
-                )
-                self.at += 1
-            else:
-                self.syntax(
-                    "the text that begins here never ends", "the end of the file", "'\"'", start
-                )
-
-    def escape(self) -> str:
-        mark = self.text[self.at + 1 : self.at + 2]
-        if mark in _ESCAPES:
-            self.at += 2
-            return _ESCAPES[mark]
-        digits = _UNICODE_ESCAPE.match(self.text, self.at + 2) if mark == "u" else None
-        if digits is None:
-            wrong = shown(self.text[self.at : self.at + 6])
-            self.syntax(
-                f"{wrong} is not an escape of JSON",
-                wrong,
-                'one of \\" \\\\ \\/ \\b \\f \\n \\r \\t \\uXXXX',
-            )
-            raise AssertionError  # pragma: no cover
-        self.at = digits.end()
-        return chr(int(digits.group(), 16))
-
-    def check_characters(self, text: str, path: Path, at: int) -> str:
-        if (lone := _SURROGATE.search(text)) is not None:
-            name = f"U+{ord(lone.group()):04X}"
-            self.fault(
-                "lone-surrogate",
+    def long_key(self, key: str, path: Path, at: int) -> Stop:
+        return self.stop(
+            Fault(
+                "wrong-length",
                 path,
-                f"the text holds {name}, half of a pair: it is no character",
-                name,
-                "whole characters",
-                at,
+                f"a key has {len(key):,} characters: {shown(key)}",
+                f"{len(key)} characters",
+                f"at most {KEY_CHARS_MAX} characters",
+                at=at,
             )
-            text = _SURROGATE.sub("\ufffd", text)
-        if (bad := _FORBIDDEN.search(text)) is not None:
-            name = f"U+{ord(bad.group()):04X}"
-            self.fault(
-                "forbidden-character",
-                path,
-                f"the text holds {name}, which hides or reorders what people see",
-                name,
-                "visible characters",
-                at,
-            )
-        return text
-
-    def scalar(self, path: Path) -> Any:  # noqa: ANN401 (JSON has no narrower type)
-        match = _NUMBER.match(self.text, self.at)
-        if match is not None and self.text[match.end() : match.end() + 1] in _NUMBER_ENDS:
-            self.at = match.end()
-            return self.number(match, path)
-        word = _WORD.match(self.text, self.at)
-        if word is not None:
-            return self.word(word.group(), path)
-        malformed = _MALFORMED_NUMBER.match(self.text, self.at)
-        found = shown(malformed.group()) if malformed else self.peek()
-        self.syntax(
-            f"{found} is not a JSON value",
-            found,
-            "an object, array, text, number, true, false or null",
         )
-        raise AssertionError  # pragma: no cover
-
-    def word(self, word: str, path: Path) -> Any:  # noqa: ANN401 (JSON has no narrower type)
-        at = self.at
-        self.at += len(word)
-        if word in _LITERALS:
-            return _LITERALS[word]
-        if word.lstrip("+-").lower() in _NON_FINITE:
-            self.fault(
-                "non-finite-number",
-                path,
-                f"{word} is not a number of JSON",
-                word,
-                "a finite number",
-                at,
-            )
-            return UNUSABLE
-        expected = (
-            f"{_PYTHON_WORDS[word]}"
-            if word in _PYTHON_WORDS
-            else "a value, or a text in double quotes"
-        )
-        self.syntax(f"{shown(word)} is not a JSON value", shown(word), expected, at)
-        raise AssertionError  # pragma: no cover
-
-    def number(self, match: re.Match[str], path: Path) -> Any:  # noqa: ANN401 (int, float or UNUSABLE)
-        token = match.group()
-        if len(token) > NUMBER_CHARS_MAX:
-            self.fault(
-                "unrepresentable-number",
-                path,
-                f"a number of {len(token):,} characters",
-                f"{token[:12]}... ({len(token)} characters)",
-                f"at most {NUMBER_CHARS_MAX} characters",
-                match.start(),
-            )
-            return UNUSABLE
-        if match.group(1) is None and match.group(2) is None:
-            return int(token)
-        value = float(token)
-        if value in (float("inf"), float("-inf")):
-            self.fault(
-                "non-finite-number",
-                path,
-                f"{token} is too large: it would be read as infinity",
-                token,
-                "a finite number",
-                match.start(),
-            )
-            return UNUSABLE
-        if value == 0 and any(digit in "123456789" for digit in re.split("[eE]", token)[0]):
-            self.fault(
-                "unrepresentable-number",
-                path,
-                f"{token} is too small: it would be read as 0",
-                token,
-                "0, or a number a double can hold",
-                match.start(),
-            )
-            return UNUSABLE
-        return value
-
-    # Text
-
-    def skip_blank(self) -> None:
-        self.at = _BLANK.match(self.text, self.at).end()  # type: ignore[union-attr] (matches always)
-
-    def peek(self) -> str:
-        """Name what stands at the present place."""
-        if self.at >= len(self.text):
-            return "the end of the file"
-        return shown(self.text[self.at])
-
-
-_NUMBER_ENDS = frozenset(["", ",", "]", "}", " ", "\t", "\n", "\r"])
 
 
 def scan(text: str) -> Scan:

@@ -36,7 +36,9 @@ Hex64 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Timestamp = Annotated[
     str,
     Field(
-        pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z$", examples=["2026-11-20T08:30:00Z"]
+        # Not \d, which takes the digits of every script for some readers.
+        pattern=r"^[0-9]{4}(-[0-9]{2}){2}T[0-9]{2}(:[0-9]{2}){2}(\.[0-9]{1,6})?Z$",
+        examples=["2026-11-20T08:30:00Z"],
     ),
 ]
 Signed = Annotated[float, Field(ge=-1, le=1)]

@@ -1,13 +1,13 @@
 """card-disagrees: the model card and the submission contradict each other."""
 
-from collections.abc import Iterator
 import re
+from collections.abc import Iterator
 
 from geneb_ci.check.context import Context
 from geneb_ci.check.rule import Rule
 from geneb_ci.finding import Severity, shown
+from geneb_ci.read.card import Card, Entry
 from geneb_ci.read.fault import Fault
-from geneb_ci.read.card import Entry
 
 ID = "card-disagrees"
 _NUMBER = re.compile(
@@ -23,12 +23,7 @@ def check(context: Context) -> Iterator[Fault]:
     card = context.card
     if card is None:
         return
-    params = context.member("meta", "params")
-    entry = card.find("parameters")
-    count = parameter_count(entry.value) if entry else None
-    if entry and count is not None and type(params) is int:
-        if abs(count - params) > PARAMS_TOLERANCE * max(params, 1):
-            yield _fault("params", f"{count:,.0f}", f"{params:,}", entry)
+    yield from _parameters(context, card)
     for name, found, path in (
         ("display", card.find("display name"), ("meta", "display")),
         ("harness_version", card.find("harness version"), ("harness_version",)),
@@ -44,11 +39,21 @@ def check(context: Context) -> Iterator[Fault]:
         yield _fault("zero_shot", shown(claim.value), str(zero_shot).lower(), claim)
 
 
+def _parameters(context: Context, card: Card) -> Iterator[Fault]:
+    params = context.member("meta", "params")
+    entry = card.find("parameters")
+    if entry is None or type(params) is not int:
+        return
+    count = parameter_count(entry.value)
+    if count is not None and abs(count - params) > PARAMS_TOLERANCE * max(params, 1):
+        yield _fault("params", f"{count:,.0f}", f"{params:,}", entry)
+
+
 _YES_NO = {"yes": True, "true": True, "no": False, "false": False, "not": False}
 
 
 def parameter_count(text: str) -> float | None:
-    """Read the first number of a text, with its unit: "19,710,474 in all" or "86M"; None without one."""
+    """Read the first number of a text with its unit, as in "19,710,474 in all" or "86M"."""
     match = _NUMBER.search(text)
     if match is None:
         return None

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from geneb_ci.check.context import Context
 from geneb_ci.check.rule import Rule
 from geneb_ci.finding import Severity
-from geneb_ci.read.fault import Fault
 from geneb_ci.read.card import Card
+from geneb_ci.read.fault import Fault
 
 ID = "incomplete-card"
 # What a card must say, and the words under which it may say it.
@@ -52,7 +52,13 @@ RULE = Rule(
     id=ID,
     severity=Severity.WARNING,
     what="The model card leaves out what a reader must know.",
-    why="A layer or a pooling not named moves scores by more than most gaps on the board; an overlap not named makes them worthless.",
-    fix='Add lines such as `- **Pooling:** mean of the final hidden states` or sections such as `## Training data`; write "unknown" where it is.',
+    why=(
+        "A layer or a pooling not named moves scores by more than most gaps on the board; an "
+        "overlap not named makes them worthless."
+    ),
+    fix=(
+        "Add lines such as `- **Pooling:** mean of the final hidden states` or sections such as "
+        '`## Training data`; write "unknown" where it is.'
+    ),
     check=check,
 )

@@ -23,7 +23,7 @@ def check(context: Context) -> Iterator[Fault]:
             ("model_id",),
             f"there is no model card for {shown(context.model_id)}",
             "nothing",
-            f"a file {context.model_id}.md beside the other cards",
+            f"a file {shown(f'{context.model_id}.md')} beside the other cards",
         )
 
 
@@ -31,7 +31,13 @@ RULE = Rule(
     id=ID,
     severity=Severity.WARNING,
     what="The row has no model card.",
-    why="Architecture, pooling, layer and training data each change what a score means; the table has no room for them.",
-    fix="Run `geneb-ci explain incomplete-card` for the fields, and save the card as cards/<model_id>.md.",
+    why=(
+        "Architecture, pooling, layer and training data each change what a score means; the "
+        "table has no room for them."
+    ),
+    fix=(
+        "Run `geneb-ci explain incomplete-card` for the fields, and save the card as "
+        "cards/<model_id>.md."
+    ),
     check=check,
 )

@@ -13,18 +13,19 @@ _NONE_KNOWN = ("none", "no ", "no.", "not ", "unknown", "n/a")
 
 def check(context: Context) -> Iterator[Fault]:
     """Report a zero-shot claim beside an overlap that the card does not deny."""
-    entry = context.card.find("overlap", "contamination") if context.card is not None else None
-    if context.member("meta", "zero_shot") is True and entry and entry.value:
-        if not f"{entry.value.casefold()} ".startswith(_NONE_KNOWN):
-            yield Fault(
-                ID,
-                (),
-                f"zero_shot is true, and the card says of overlap: {shown(entry.value)}",
-                "zero-shot and an overlap",
-                "one of the two",
-                at=entry.line,
-                card=True,
-            )
+    if context.card is None or context.member("meta", "zero_shot") is not True:
+        return
+    entry = context.card.find("overlap", "contamination")
+    if entry and entry.value and not f"{entry.value.casefold()} ".startswith(_NONE_KNOWN):
+        yield Fault(
+            ID,
+            (),
+            f"zero_shot is true, and the card says of overlap: {shown(entry.value)}",
+            "zero-shot and an overlap",
+            "one of the two",
+            at=entry.line,
+            card=True,
+        )
 
 
 RULE = Rule(

@@ -1,7 +1,7 @@
 """placeholder-in-card: the model card still has text of the template."""
 
-from collections.abc import Iterator
 import re
+from collections.abc import Iterator
 
 from geneb_ci.check.context import Context
 from geneb_ci.check.rule import Rule

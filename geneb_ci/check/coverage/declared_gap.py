@@ -29,7 +29,10 @@ RULE = Rule(
     id=ID,
     severity=Severity.WARNING,
     what="A regime has declared gaps.",
-    why="The gap is honest, but means over fewer tasks cannot be compared: the regime is not ranked.",
+    why=(
+        "The gap is honest, but means over fewer tasks cannot be compared: the regime is not "
+        "ranked."
+    ),
     fix="Nothing, if the tasks cannot be run; otherwise run them and delete the gaps.",
     check=check,
 )

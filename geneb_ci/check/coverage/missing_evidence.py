@@ -17,7 +17,8 @@ def check(context: Context) -> Iterator[Fault]:
         return
     for regime in context.benchmark.regimes:
         evidence = context.table("evidence", regime)
-        lacking = [task for task in context.table("results", regime) if task not in evidence]
+        scored = (t for t in context.table("results", regime) if t in context.benchmark.by_id)
+        lacking = [task for task in scored if task not in evidence]
         if lacking:
             yield Fault(
                 ID,
@@ -33,7 +34,13 @@ RULE = Rule(
     id=ID,
     severity=Severity.ERROR,
     what="Scores of format 1.1 have no evidence.",
-    why="The values of each seed let anyone check the mean; left out for some tasks, they hide something.",
-    fix="Write the file with `geneb-harness run --submission FILE`, or use format 1.0, which has none.",
+    why=(
+        "The values of each seed let anyone check the mean; left out for some tasks, they hide "
+        "something."
+    ),
+    fix=(
+        "Write the file with `geneb-harness run --submission FILE`, or use format 1.0, which "
+        "has none."
+    ),
     check=check,
 )

@@ -37,8 +37,8 @@ RULE = Rule(
     what="Tasks of the benchmark have no scores in a regime.",
     why="A mean over the tasks that went well is not comparable with a mean over all.",
     fix=(
-        "Run the missing tasks: `geneb-harness run --tasks ID,... --resume`. A task that cannot be run "
-        'is declared with its reason under "gaps" (format 1.1); that regime is then not ranked.'
+        "Run the missing tasks: `geneb-harness run --tasks ID,... --resume`. A task that cannot be "
+        'run is declared with its reason under "gaps" (format 1.1); that regime is then not ranked.'
     ),
     check=check,
 )

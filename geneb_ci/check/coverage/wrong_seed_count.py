@@ -16,7 +16,8 @@ def check(context: Context) -> Iterator[Fault]:
     for regime in context.benchmark.regimes:
         for task in context.table("evidence", regime):
             for metric, values in context.table("evidence", regime, task, "per_seed").items():
-                if isinstance(values, list) and len(values) != seeds:
+                known = metric in context.benchmark.metrics and isinstance(values, list)
+                if known and len(values) != seeds:
                     yield Fault(
                         ID,
                         ("evidence", regime, task, "per_seed", metric),

@@ -1,7 +1,7 @@
 """bad-url: the address is not a plain https address."""
 
+import re
 from collections.abc import Iterator
-
 from urllib.parse import urlsplit
 
 from geneb_ci.check.context import Context
@@ -10,6 +10,8 @@ from geneb_ci.finding import Severity, shown
 from geneb_ci.read.fault import Fault
 
 ID = "bad-url"
+# Names, not addresses: 10.0.0.1, 0x7f.1 and [::1] are machines of the reader's own network.
+_HOST = re.compile(r"([a-z0-9]([a-z0-9-]*[a-z0-9])?\.)+[a-z]{2,}")
 
 
 def check(context: Context) -> Iterator[Fault]:
@@ -32,24 +34,29 @@ def _objection(url: str) -> str:
     except ValueError as error:
         return f"cannot be read: {error}"
     host = parts.hostname or ""
-    if parts.scheme != "https":
-        return "does not begin with https://"
-    if parts.username is not None or "@" in parts.netloc:
-        return "names a user before its host, so that the host looks like another"
-    if port is not None:
-        return "names a port"
-    if "." not in host or host.replace(".", "").isdigit():
-        return "has no host name"
-    if any(label.startswith("xn--") for label in host.split(".")):
-        return "has a host in punycode, which can look like another"
-    return ""
+    objections = {
+        "does not begin with https://": parts.scheme != "https",
+        "names a user before its host, so that the host looks like another": "@" in parts.netloc,
+        "names a port": port is not None,
+        "has a host in punycode, which can look like another": any(
+            label.startswith("xn--") for label in host.split(".")
+        ),
+        "has no host name": _HOST.fullmatch(host) is None,
+    }
+    return next((reason for reason, holds in objections.items() if holds), "")
 
 
 RULE = Rule(
     id=ID,
     severity=Severity.ERROR,
     what="The address is not a plain https address.",
-    why="The board links to it: a script, a look-alike host or a user name before the @ sends readers elsewhere.",
-    fix="Give the page of the weights or the paper, such as https://huggingface.co/org/model, or leave it empty.",
+    why=(
+        "The board links to it: a script, a look-alike host or a user name before the @ sends "
+        "readers elsewhere."
+    ),
+    fix=(
+        "Give the page of the weights or the paper, such as https://huggingface.co/org/model, "
+        "or leave it empty."
+    ),
     check=check,
 )

@@ -14,13 +14,13 @@ def check(context: Context) -> Iterator[Fault]:
     """Report a file of a repository whose name is not its id; a lone file may have any name."""
     if not context.in_repository or not context.model_id or "bad-model-id" in context.reported:
         return
-    expected = f"{context.model_id}.json"
-    if context.document.path.name != expected:
+    name, expected = context.document.path.name, f"{context.model_id}.json"
+    if name != expected:
         yield Fault(
             ID,
             ("model_id",),
-            f"the file is called {shown(context.document.path.name)}, its model_id is {shown(context.model_id)}",
-            shown(context.document.path.name),
+            f"the file is called {shown(name)}, its model_id is {shown(context.model_id)}",
+            shown(name),
             shown(expected),
         )
 
@@ -29,7 +29,10 @@ RULE = Rule(
     id=ID,
     severity=Severity.ERROR,
     what="The file is not called after its model_id.",
-    why="The name is how a row is found, owned and corrected: a file that calls itself another model could replace it.",
+    why=(
+        "The name is how a row is found, owned and corrected: a file that calls itself another "
+        "model could replace it."
+    ),
     fix="Rename the file to <model_id>.json, or correct the model_id.",
     check=check,
 )

@@ -17,7 +17,7 @@ def check(context: Context) -> Iterator[Fault]:
     if digest is None:
         return
     for other in context.peers.by_digest.get(digest, ()):
-        if other.resolve() != context.document.path.resolve():
+        if other != context.document.path:
             yield Fault(
                 ID,
                 ("results",),
@@ -32,7 +32,10 @@ RULE = Rule(
     id=ID,
     severity=Severity.WARNING,
     what="Another file has exactly the same scores in every cell.",
-    why="Two models never agree on every prediction: the file was copied, or the wrong weights were loaded.",
+    why=(
+        "Two models never agree on every prediction: the file was copied, or the wrong weights "
+        "were loaded."
+    ),
     fix="Check which weights the extractor loads; a correction of your own row replaces its file.",
     check=check,
 )

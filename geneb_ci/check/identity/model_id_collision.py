@@ -16,7 +16,7 @@ def check(context: Context) -> Iterator[Fault]:
     if not context.model_id:
         return
     for other in context.peers.ids.get(normal_form(context.model_id), ()):
-        if other.resolve() != context.document.path.resolve():
+        if other != context.document.path:
             yield Fault(
                 ID,
                 ("model_id",),
@@ -31,6 +31,9 @@ RULE = Rule(
     severity=Severity.ERROR,
     what="Two ids differ only in letter case or in the separators - _ .",
     why="On some systems the two are one file, and readers take one for the other.",
-    fix="Choose an id that says what differs: the size, the context length, the corpus. To correct your own row, change its file.",
+    fix=(
+        "Choose an id that says what differs: the size, the context length, the corpus. To "
+        "correct your own row, change its file."
+    ),
     check=check,
 )

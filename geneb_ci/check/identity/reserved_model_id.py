@@ -35,7 +35,10 @@ RULE = Rule(
     id=ID,
     severity=Severity.ERROR,
     what="The model_id is a name that file systems or git reserve.",
-    why="Windows cannot check out `aux.json`, git refuses refs that end in .lock, and two dots climb out of folders.",
+    why=(
+        "Windows cannot check out `aux.json`, git refuses refs that end in .lock, and two dots "
+        "climb out of folders."
+    ),
     fix="Choose another id, such as the name of the weights with its size.",
     check=check,
 )

@@ -28,7 +28,13 @@ RULE = Rule(
     id=ID,
     severity=Severity.ERROR,
     what="The bytes of an official file were changed.",
-    why="An official row is that of the benchmark authors because its digest is listed; one changed digit makes it another.",
-    fix="Restore the file from the main branch. A rerun of the same model is a row of its own, with another model_id.",
+    why=(
+        "An official row is that of the benchmark authors because its digest is listed; one "
+        "changed digit makes it another."
+    ),
+    fix=(
+        "Restore the file from the main branch. A rerun of the same model is a row of its own, "
+        "with another model_id."
+    ),
     check=check,
 )

@@ -14,12 +14,13 @@ def check(context: Context) -> Iterator[Fault]:
     """Report an extractor at hand whose digest is not the one the run names."""
     claimed = context.text("run", "extractor", "sha256")
     if context.extractor_sha256 is not None and claimed and claimed != context.extractor_sha256:
+        path = context.text("run", "extractor", "path")
         yield Fault(
             ID,
             ("run", "extractor", "sha256"),
             "the extractor in the repository is not the one that ran",
             f"sha256 {claimed}",
-            f"sha256 {context.extractor_sha256}, that of {shown(context.text('run', 'extractor', 'path'))}",
+            f"sha256 {context.extractor_sha256}, that of {shown(path)}",
         )
 
 

@@ -1,7 +1,6 @@
 """impossible-dates: the run ended before it began."""
 
 from collections.abc import Iterator
-
 from datetime import datetime
 
 from geneb_ci.check.context import Context
@@ -30,23 +29,28 @@ def check(context: Context) -> Iterator[Fault]:
             ID,
             ("run", "finished_at"),
             "the run ended before it began",
-            context.text("run", "finished_at"),
-            f"after {context.text('run', 'started_at')}",
+            shown(context.text("run", "finished_at")),
+            f"after {shown(context.text('run', 'started_at'))}",
         )
 
 
 def _moment(text: str) -> datetime | None:
+    """Read a date with its zone; one without cannot be compared with another."""
     try:
-        return datetime.fromisoformat(text)
+        moment = datetime.fromisoformat(text)
     except ValueError:
         return None
+    return moment if moment.tzinfo is not None else None
 
 
 RULE = Rule(
     id=ID,
     severity=Severity.ERROR,
     what="The dates of the run cannot be right.",
-    why="Dates place a run between versions of data and weights; wrong ones point at an edited record.",
+    why=(
+        "Dates place a run between versions of data and weights; wrong ones point at an edited "
+        "record."
+    ),
     fix="Take both dates from the run record, in UTC.",
     check=check,
 )

@@ -26,7 +26,9 @@ RULE = Rule(
     id=ID,
     severity=Severity.NOTE,
     what="Format 1.0 does not say how the numbers were made.",
-    why="Revision, layer, pooling and versions each move scores; without them a rerun has to guess.",
+    why=(
+        "Revision, layer, pooling and versions each move scores; without them a rerun has to guess."
+    ),
     fix="Write format 1.1 with `geneb-harness run --submission FILE`; 1.0 stays valid.",
     check=check,
 )

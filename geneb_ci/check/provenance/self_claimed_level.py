@@ -12,9 +12,11 @@ ID = "self-claimed-level"
 
 def check(context: Context) -> Iterator[Fault]:
     """Report any provenance but self-reported on a file that is not listed as official."""
-    claim = context.text("meta", "provenance")
+    claim = context.member("meta", "provenance")
     changed = context.model_id in context.policy.official and claim == "official"
-    if claim and claim != "self-reported" and not context.is_official and not changed:
+    if not isinstance(claim, str) or context.is_official or changed:
+        return
+    if claim != "self-reported":
         yield Fault(
             ID,
             ("meta", "provenance"),
@@ -28,7 +30,10 @@ RULE = Rule(
     id=ID,
     severity=Severity.ERROR,
     what="The submission claims a level of trust for itself.",
-    why="Levels are computed from evidence: signed audits, or the digest of an official file. A typed word proves nothing.",
+    why=(
+        "Levels are computed from evidence: signed audits, or the digest of an official file. A "
+        "typed word proves nothing."
+    ),
     fix='Write "provenance": "self-reported"; ask a maintainer for an audit to rise from there.',
     check=check,
 )

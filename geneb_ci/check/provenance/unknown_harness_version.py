@@ -28,7 +28,10 @@ RULE = Rule(
     id=ID,
     severity=Severity.ERROR,
     what="The harness version is not the one this benchmark is measured with.",
-    why="Another harness can give other numbers for the same model, so rows would not be comparable.",
+    why=(
+        "Another harness can give other numbers for the same model, so rows would not be "
+        "comparable."
+    ),
     fix="Run the evaluation with the version that benchmark.json names.",
     check=check,
 )

@@ -39,6 +39,9 @@ RULE = Rule(
     severity=Severity.ERROR,
     what="The weights are not pinned.",
     why="A branch moves: a rerun would load other weights and honest numbers would look forged.",
-    fix="Give the commit (`git ls-remote` or the Hub page shows it) and the sha256 of each weight file.",
+    fix=(
+        "Give the commit (`git ls-remote` or the Hub page shows it) and the sha256 of each "
+        "weight file."
+    ),
     check=check,
 )

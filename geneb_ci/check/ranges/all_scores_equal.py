@@ -33,7 +33,10 @@ RULE = Rule(
     id=ID,
     severity=Severity.WARNING,
     what="Every score of a regime is the same number.",
-    why="Tasks differ in difficulty and size: one number for all is a placeholder, or a broken probe.",
+    why=(
+        "Tasks differ in difficulty and size: one number for all is a placeholder, or a broken "
+        "probe."
+    ),
     fix="Look at the predictions: a constant embedding or a failed load gives constant scores.",
     check=check,
 )

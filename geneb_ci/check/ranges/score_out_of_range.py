@@ -22,6 +22,9 @@ RULE = Rule(
     severity=Severity.ERROR,
     what="A score lies outside the bounds of its metric.",
     why="No prediction can give such a value: it is a slip, or in another unit.",
-    fix="MCC lies in -1 to 1, accuracy and macro-F1 in 0 to 1; compute the score again from the predictions.",
+    fix=(
+        "MCC lies in -1 to 1, accuracy and macro-F1 in 0 to 1; compute the score again from the "
+        "predictions."
+    ),
     check=check,
 )
