@@ -13,7 +13,7 @@ from tests.paths import SUBMISSIONS
 
 
 def document_v11() -> dict[str, Any]:
-    """Give a format 1.1 document: the scores of a real row, with run details and evidence made up."""
+    """Give a format 1.1 document: the scores of a real row, the rest made up."""
     document: dict[str, Any] = json.loads((SUBMISSIONS / "splicebert-1024nt.json").read_bytes())
     benchmark = shipped_benchmark()
     document["schema_version"] = "1.1"

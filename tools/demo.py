@@ -16,7 +16,9 @@ SHOWN = 10  # rows of the board
 def geneb_ci(*arguments: str, expected: int = 0) -> None:
     """Show a command and run it. Exits when its code is not the expected one."""
     print(f"\n$ geneb-ci {' '.join(arguments)}", flush=True)
-    code = subprocess.run([sys.executable, "-m", "geneb_ci", *arguments], cwd=ROOT, check=False).returncode
+    code = subprocess.run(
+        [sys.executable, "-m", "geneb_ci", *arguments], cwd=ROOT, check=False
+    ).returncode
     if code != expected:
         sys.exit(f"demo: exit code {code}, expected {expected}")
     print(f"(exit code {code})", flush=True)
@@ -26,14 +28,22 @@ def show_board(path: Path) -> None:
     """Print the first rows of a board by macro MCC in the full regime."""
     rows = json.loads(path.read_bytes())["data"]["full"]
     rows.sort(key=lambda row: -row["macro_MCC"])
-    table = Table(title=f"macro MCC, full regime: {SHOWN} of {len(rows)} models", title_justify="left")
+    table = Table(
+        title=f"macro MCC, full regime: {SHOWN} of {len(rows)} models", title_justify="left"
+    )
     table.add_column("#", justify="right")
     table.add_column("model")
     table.add_column("parameters", justify="right")
     table.add_column("macro MCC", justify="right")
     table.add_column("trust")
     for rank, row in enumerate(rows[:SHOWN], 1):
-        table.add_row(str(rank), row["disp"], f"{row['params']:,}", f"{row['macro_MCC']:.3f}", row["submitted"])
+        table.add_row(
+            str(rank),
+            row["disp"],
+            f"{row['params']:,}",
+            f"{row['macro_MCC']:.3f}",
+            row["submitted"],
+        )
     Console().print(table)
 
 

@@ -22,7 +22,7 @@ BASE = "urn:geneb-ci:schema"
 
 
 def attribute_docs(module: Any) -> dict[str, dict[str, str]]:  # noqa: ANN401 (a module has no narrower type)
-    """Read the text under each attribute of each class: pydantic could, at the cost of every start."""
+    """Read the text under each attribute; pydantic could, at the cost of every start."""
     found: dict[str, dict[str, str]] = {}
     for node in ast.parse(inspect.getsource(module)).body:
         if isinstance(node, ast.ClassDef):
@@ -49,7 +49,11 @@ def model_schema(model: type[BaseModel], module: Any, name: str, title: str) -> 
             if entry is not None:
                 entry.setdefault("description", text)
     _drop_titles(schema)
-    return {"$schema": DIALECT, "$id": f"{BASE}:{name.removesuffix('.schema.json')}", "title": title} | schema
+    return {
+        "$schema": DIALECT,
+        "$id": f"{BASE}:{name.removesuffix('.schema.json')}",
+        "title": title,
+    } | schema
 
 
 def _drop_titles(node: Any) -> None:  # noqa: ANN401 (JSON has no narrower type)
@@ -64,10 +68,13 @@ def _drop_titles(node: Any) -> None:  # noqa: ANN401 (JSON has no narrower type)
 
 
 def submission_schema(version: str, benchmark: Benchmark) -> dict[str, Any]:
-    """Give the schema of a submission, with the names of regimes and tasks, so that editors offer them."""
+    """Give the schema of a submission, with names of regimes and tasks for editors to offer."""
     name = f"submission-{version}.schema.json"
     schema = model_schema(
-        submission.MODELS[version], submission, name, f"{benchmark.name} submission, format {version}"
+        submission.MODELS[version],
+        submission,
+        name,
+        f"{benchmark.name} submission, format {version}",
     )
     complete = version == "1.0"
     for table in ("results", "evidence", "gaps"):
@@ -76,8 +83,12 @@ def submission_schema(version: str, benchmark: Benchmark) -> dict[str, Any]:
         entry = schema["properties"][table]
         cell = entry["additionalProperties"]["additionalProperties"]
         holder = f"{table.capitalize()}ByTask"
-        schema["$defs"][holder] = _named({t.id: cell | {"description": t.label} for t in benchmark.tasks}, complete)
-        regimes = _named({regime: {"$ref": f"#/$defs/{holder}"} for regime in benchmark.regimes}, complete)
+        schema["$defs"][holder] = _named(
+            {t.id: cell | {"description": t.label} for t in benchmark.tasks}, complete
+        )
+        regimes = _named(
+            {regime: {"$ref": f"#/$defs/{holder}"} for regime in benchmark.regimes}, complete
+        )
         kept = {key: entry[key] for key in ("description", "default") if key in entry}
         schema["properties"][table] = kept | regimes
     return schema
@@ -97,7 +108,9 @@ def generated() -> dict[str, str]:
     """Give the text of every generated file by its path."""
     benchmark = shipped_benchmark()
     schemas = {
-        "benchmark": model_schema(Benchmark, benchmark_models, "benchmark.schema.json", "Benchmark definition"),
+        "benchmark": model_schema(
+            Benchmark, benchmark_models, "benchmark.schema.json", "Benchmark definition"
+        ),
         "submission-1.0": submission_schema("1.0", benchmark),
         "submission-1.1": submission_schema("1.1", benchmark),
         "findings-1.0": findings_schema(),
@@ -105,7 +118,10 @@ def generated() -> dict[str, str]:
             shape.Leaderboard, shape, "leaderboard.schema.json", "leaderboard.json: category scores"
         ),
         "leaderboard-tasks": model_schema(
-            shape.TaskLeaderboard, shape, "leaderboard-tasks.schema.json", "leaderboard_tasks.json: task scores"
+            shape.TaskLeaderboard,
+            shape,
+            "leaderboard-tasks.schema.json",
+            "leaderboard_tasks.json: task scores",
         ),
     }
     files = {

@@ -30,7 +30,9 @@ def encode(name: str, value: dict[str, Any]) -> bytes:
     """
     error = next(iter(_validator(SCHEMAS[name]).iter_errors(value)), None)
     if error is not None:
-        raise InvalidBoard(f"{name}: {error.json_path}: {error.message}", "report this to the maintainers")
+        raise InvalidBoard(
+            f"{name}: {error.json_path}: {error.message}", "report this to the maintainers"
+        )
     return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
 
 
@@ -40,7 +42,7 @@ def _validator(schema: str) -> Draft202012Validator:
 
 
 def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
-    """Write every file, or none that is not whole: each goes to a temporary name and is then renamed.
+    """Write files, each whole or not at all: under a temporary name, then renamed.
 
     Raises OSError when the folder cannot be written.
     """

@@ -27,7 +27,9 @@ def mean(values: Iterable[float]) -> float:
     return math.fsum(numbers) / len(numbers)
 
 
-def leaderboards(entries: Iterable[Entry], benchmark: Benchmark) -> tuple[dict[str, Any], dict[str, Any]]:
+def leaderboards(
+    entries: Iterable[Entry], benchmark: Benchmark
+) -> tuple[dict[str, Any], dict[str, Any]]:
     """Give leaderboard.json and leaderboard_tasks.json as values.
 
     A regime with declared gaps has no row: its means would not be comparable.
@@ -69,7 +71,10 @@ def _rows(entry: Entry, regime: str, benchmark: Benchmark) -> tuple[dict[str, An
         # Adding 0.0 turns -0.0 into 0.0: a score has one way to be zero.
         scores = {task: float(getattr(cells[task], metric)) + 0.0 for task in benchmark.task_ids}
         categories = category_means(scores, benchmark)
-        summary = {f"micro_{metric}": mean(scores.values()), f"macro_{metric}": mean(categories.values())}
+        summary = {
+            f"micro_{metric}": mean(scores.values()),
+            f"macro_{metric}": mean(categories.values()),
+        }
         category_row |= summary | {f"cat_{metric}": categories}
         task_row |= summary | {f"task_{metric}": scores}
     return category_row, task_row
@@ -77,4 +82,6 @@ def _rows(entry: Entry, regime: str, benchmark: Benchmark) -> tuple[dict[str, An
 
 def category_means(scores: Mapping[str, float], benchmark: Benchmark) -> dict[str, float]:
     """Give the mean score of each category, in board order, from the score of each task."""
-    return {name: mean(scores[task] for task in tasks) for name, tasks in benchmark.categories.items()}
+    return {
+        name: mean(scores[task] for task in tasks) for name, tasks in benchmark.categories.items()
+    }

@@ -18,8 +18,15 @@ from geneb_ci.report.formats import render
 
 
 @click.command()
-@click.argument("folder", required=False, type=click.Path(path_type=Path, file_okay=False, exists=True))
-@click.option("--out", required=True, type=click.Path(path_type=Path, file_okay=False), help="Folder for the board.")
+@click.argument(
+    "folder", required=False, type=click.Path(path_type=Path, file_okay=False, exists=True)
+)
+@click.option(
+    "--out",
+    required=True,
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Folder for the board.",
+)
 def command(folder: Path | None, out: Path) -> int:
     """Rebuild leaderboard.json and leaderboard_tasks.json from the submissions of FOLDER.
 
@@ -27,7 +34,9 @@ def command(folder: Path | None, out: Path) -> int:
     """
     layout = find_layout((folder or Path.cwd()).resolve())
     if folder is None and layout.kind is Kind.ALONE:
-        raise UsageProblem("no folder of submissions is named", "name it: geneb-ci build FOLDER --out DIR")
+        raise UsageProblem(
+            "no folder of submissions is named", "name it: geneb-ci build FOLDER --out DIR"
+        )
     checker = Checker(RULES)
     report = Report(rules=len(RULES))
     entries: list[Entry] = []
@@ -45,7 +54,9 @@ def command(folder: Path | None, out: Path) -> int:
     if code is not Exit.CLEAN:
         report.findings.sort(key=lambda finding: finding.sort_key())
         click.echo(render("text", report), nl=False)
-        click.echo("nothing was built: a board is made of submissions that pass every check", err=True)
+        click.echo(
+            "nothing was built: a board is made of submissions that pass every check", err=True
+        )
         return code
     benchmark = benchmark_of(layout)
     categories, tasks = leaderboards(entries, benchmark)
@@ -56,7 +67,9 @@ def command(folder: Path | None, out: Path) -> int:
             "leaderboard_tasks.json": encode("leaderboard_tasks.json", tasks),
         },
     )
-    click.echo(f"built {out / 'leaderboard.json'} and leaderboard_tasks.json: {len(entries)} models")
+    click.echo(
+        f"built {out / 'leaderboard.json'} and leaderboard_tasks.json: {len(entries)} models"
+    )
     unranked = [
         f"{entry.submission.model_id} ({regime})"
         for entry in entries

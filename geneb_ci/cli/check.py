@@ -22,11 +22,17 @@ NARROWEST, WIDEST = 60, 120  # columns between which a report is pleasant to rea
 
 @click.command(cls=PairedCommand)
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
-@click.option("--select", "selected", multiple=True, metavar="RULE-OR-FAMILY", help="Run these rules only.")
-@click.option("--ignore", "ignored", multiple=True, metavar="RULE-OR-FAMILY", help="Leave these rules out.")
+@click.option(
+    "--select", "selected", multiple=True, metavar="RULE-OR-FAMILY", help="Run these rules only."
+)
+@click.option(
+    "--ignore", "ignored", multiple=True, metavar="RULE-OR-FAMILY", help="Leave these rules out."
+)
 @click.option("--strict", is_flag=True, help="Exit 10 when there are warnings.")
 @format_options
-@click.option("--engine", type=click.Choice(["models", "jsonschema"]), default="models", show_default=True)
+@click.option(
+    "--engine", type=click.Choice(["models", "jsonschema"]), default="models", show_default=True
+)
 def command(
     paths: tuple[Path, ...],
     selected: tuple[str, ...],
@@ -58,9 +64,14 @@ def command(
 
 
 def exit_code(report: Report, *, strict: bool) -> Exit:
-    """Give the exit code of a run: errors weigh more than what could not be checked, and that more than warnings."""
+    """Give the exit code of a run.
+
+    Errors weigh more than what could not be checked, and that more than warnings.
+    """
     crashed = any(finding.rule == "check-crashed" for finding in report.findings)
-    errors = [f for f in report.findings if f.severity is Severity.ERROR and f.rule != "check-crashed"]
+    errors = [
+        f for f in report.findings if f.severity is Severity.ERROR and f.rule != "check-crashed"
+    ]
     if errors:
         return Exit.ERRORS
     if crashed or report.unreadable or not report.files:
@@ -84,5 +95,3 @@ def _color(path: str) -> bool:
 
 def _width() -> int:
     return max(NARROWEST, min(WIDEST, shutil.get_terminal_size((100, 24)).columns))
-
-

@@ -17,7 +17,9 @@ def command(rule: str) -> None:
     """Explain RULE."""
     found = BY_ID.get(rule)
     if found is None:
-        raise UsageProblem(f"{rule!r} is not a rule{near(rule, list(BY_ID))}", "`geneb-ci rules` lists them")
+        raise UsageProblem(
+            f"{rule!r} is not a rule{near(rule, list(BY_ID))}", "`geneb-ci rules` lists them"
+        )
     click.echo(f"{click.style(found.id, bold=True)}  {found.severity} · {found.family}\n")
     for title, text in (("", found.what), ("Why: ", found.why), ("Fix: ", found.fix)):
         click.echo(textwrap.fill(title + text, WIDTH) + "\n")

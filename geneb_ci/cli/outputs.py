@@ -31,11 +31,17 @@ class PairedCommand(click.Command):
 
 def format_options(function: Any) -> Any:  # noqa: ANN401 (a decorator of click)
     """Add `--format` and `--output` to a command."""
-    output = click.option("--output", "outputs", multiple=True, metavar="FILE", help="Write the format before it here.")
-    choice = click.Choice(list(FORMATS))
-    return click.option("--format", "formats", multiple=True, type=choice, help="Format; text unless said.")(
-        output(function)
+    output = click.option(
+        "--output",
+        "outputs",
+        multiple=True,
+        metavar="FILE",
+        help="Write the format before it here.",
     )
+    choice = click.Choice(list(FORMATS))
+    return click.option(
+        "--format", "formats", multiple=True, type=choice, help="Format; text unless said."
+    )(output(function))
 
 
 def paired(formats: tuple[str, ...], outputs: tuple[str, ...]) -> list[Output]:
@@ -59,7 +65,8 @@ def paired(formats: tuple[str, ...], outputs: tuple[str, ...]) -> list[Output]:
     places = [pair.path for pair in pairs]
     if len(set(places)) < len(places):
         raise UsageProblem(
-            "two reports would go to the same place", "name a file for all but one: --format sarif --output x.sarif"
+            "two reports would go to the same place",
+            "name a file for all but one: --format sarif --output x.sarif",
         )
     return pairs
 
@@ -73,4 +80,6 @@ def write(output: Output, text: str) -> None:
     try:
         Path(output.path).write_text(text, encoding="utf-8")
     except OSError as error:
-        raise UsageProblem(f"{output.path}: cannot be written: {error.strerror}", "name another file") from error
+        raise UsageProblem(
+            f"{output.path}: cannot be written: {error.strerror}", "name another file"
+        ) from error

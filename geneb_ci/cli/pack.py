@@ -16,12 +16,18 @@ from geneb_ci.read.legacy import Packed, pack_logs
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False, exists=True))
 @click.option("--model-id", required=True, help="Key of the row.")
 @click.option("--display", required=True, help="Name on the board.")
-@click.option("--params", required=True, type=click.IntRange(min=0), help="Parameters of the encoder.")
+@click.option(
+    "--params", required=True, type=click.IntRange(min=0), help="Parameters of the encoder."
+)
 @click.option("--url", default="", help="https address of weights or paper.")
 @click.option("--submitted-by", default="", help="Who ran the evaluation.")
 @click.option("--training-data", default="", help="What the model was trained on.")
 @click.option("--zero-shot", is_flag=True, help="The model saw no sequence of any task.")
-@click.option("--output", type=click.Path(path_type=Path, dir_okay=False), help="File; <model id>.json unless said.")
+@click.option(
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="File; <model id>.json unless said.",
+)
 def command(
     folder: Path,
     model_id: str,
@@ -40,7 +46,9 @@ def command(
     """
     logs = sorted(folder.glob("*.json"))
     if not logs:
-        raise NothingChecked(f"{folder}: the folder holds no *.json", "name the folder of results_*.json")
+        raise NothingChecked(
+            f"{folder}: the folder holds no *.json", "name the folder of results_*.json"
+        )
     benchmark = benchmark_of(find_layout(Path.cwd()))
     packed = pack_logs(logs, benchmark)
     meta = {
@@ -73,8 +81,14 @@ def _say(packed: Packed) -> None:
         click.echo(f"{regime}: {len(missing)} missing: {listed(missing)}", err=True)
     for regime, doubled in packed.doubled.items():
         for task, names in doubled.items():
-            click.echo(f"{regime}: {task} has {len(names)} logs: {listed([shown(n) for n in names])}", err=True)
+            click.echo(
+                f"{regime}: {task} has {len(names)} logs: {listed([shown(n) for n in names])}",
+                err=True,
+            )
     for name, reason in packed.broken.items():
         click.echo(f"{shown(name)} cannot be used: {reason}", err=True)
     if packed.foreign:
-        click.echo(f"left out, no task id in the name: {listed([shown(n) for n in packed.foreign])}", err=True)
+        click.echo(
+            f"left out, no task id in the name: {listed([shown(n) for n in packed.foreign])}",
+            err=True,
+        )

@@ -28,10 +28,9 @@ def watched(items: Iterable[T], total: int, label: str) -> Iterator[T]:
         return
     # Imported here: most runs are over before a bar is due.
     from rich.console import Console  # noqa: PLC0415
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415
+    from rich.progress import Progress  # noqa: PLC0415
 
-    columns = (TextColumn(label), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+    with Progress(console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task(label, total=total, completed=done)
         for item in rest:
             yield item

@@ -13,7 +13,14 @@ def command(as_json: bool) -> None:
     """List every rule, by family."""
     if as_json:
         rows = [
-            {"id": r.id, "family": r.family, "severity": r.severity, "what": r.what, "why": r.why, "fix": r.fix}
+            {
+                "id": r.id,
+                "family": r.family,
+                "severity": r.severity,
+                "what": r.what,
+                "why": r.why,
+                "fix": r.fix,
+            }
             for r in RULES
         ]
         click.echo(json.dumps(rows, indent=2))

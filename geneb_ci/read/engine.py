@@ -97,8 +97,14 @@ def _faults(error: ValidationError, version: str | None) -> Iterator[Fault]:
                 yield structure.unknown((*path, name), version or "1.0")
     elif kind == "anyOf":
         yield from _nullable(error, version)
+    elif kind == "type" and _lists_values(error.schema):
+        return  # the wrong value says it all
     else:
         yield _value_fault(kind, path, value, demand)
+
+
+def _lists_values(schema: Any) -> bool:  # noqa: ANN401 (jsonschema has no narrower type)
+    return "enum" in schema or "const" in schema
 
 
 def _value_fault(kind: str, path: Path, value: Any, demand: Any) -> Fault:  # noqa: ANN401 (JSON)

@@ -91,7 +91,7 @@ def _scores(path: Path) -> tuple[dict[str, float], str]:
     for key, metric in METRICS.items():
         entry = value.get(key) if isinstance(value, dict) else None
         mean = entry.get("mean") if isinstance(entry, dict) else None
-        if type(mean) not in {int, float}:
+        if isinstance(mean, bool) or not isinstance(mean, int | float):
             return {}, f"{key}.mean is missing or no number"
         scores[metric] = float(mean)
     return scores, ""

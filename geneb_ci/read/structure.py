@@ -54,7 +54,7 @@ def check_structure(value: object) -> tuple[Submission | None, list[Fault]]:
     try:
         submission = model.model_validate(value)
     except ValidationError as error:
-        faults.extend(_faults(error, version))
+        faults.extend(_faults(error, value, version))
         return None, faults
     return submission if version else None, faults
 
@@ -77,7 +77,12 @@ def unknown_version(value: dict[str, Any]) -> Fault:
     )
 
 
-def _faults(error: ValidationError, version: str | None) -> Iterator[Fault]:
+_BOUNDS = {"greater_than_equal", "less_than_equal"}
+
+
+def _faults(
+    error: ValidationError, document: dict[str, Any], version: str | None
+) -> Iterator[Fault]:
     hints = 0
     for detail in error.errors(include_url=False, include_context=True):
         unknown_key = detail["type"] == "extra_forbidden"
@@ -88,7 +93,16 @@ def _faults(error: ValidationError, version: str | None) -> Iterator[Fault]:
         if version is None and unknown_key and len(detail["loc"]) == 1:
             continue  # which keys belong here depends on the version
         hints += unknown_key
+        if detail["type"] in _BOUNDS:
+            # A count such as -1.0 was taken for an integer before its bound was looked at.
+            detail["input"] = _member(document, detail["loc"])
         yield _fault(detail, version or "1.0", hint=hints <= HINTS_MAX)
+
+
+def _member(value: Any, path: Path) -> Any:  # noqa: ANN401 (JSON has no narrower type)
+    for part in path:
+        value = value[part]
+    return value
 
 
 def _fault(detail: ErrorDetails, version: str, *, hint: bool) -> Fault:
@@ -99,7 +113,7 @@ def _fault(detail: ErrorDetails, version: str, *, hint: bool) -> Fault:
         fault = missing(path)
     elif kind == "extra_forbidden":
         fault = unknown(path, version, hint=hint)
-    elif kind in {"greater_than_equal", "less_than_equal"}:
+    elif kind in _BOUNDS:
         bound = context.get("ge", context.get("le"))
         word = "at least" if "ge" in context else "at most"
         fault = out_of_range(path, value, f"{word} {bound:g}")

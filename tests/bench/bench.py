@@ -1,4 +1,4 @@
-"""Speed of `check` and `build` as whole cold processes: prints the table, `--write` puts it in the README."""
+"""Speed of `check` and `build` as whole cold processes; `--write` puts the table in the README."""
 
 import argparse
 import json
@@ -31,7 +31,9 @@ class Cost(NamedTuple):
 def run(*arguments: str) -> Cost:
     """Run a cold process of geneb-ci and give what it cost."""
     start = time.perf_counter()
-    process = subprocess.Popen([sys.executable, "-m", "geneb_ci", *arguments], stdout=subprocess.DEVNULL, cwd=ROOT)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "geneb_ci", *arguments], stdout=subprocess.DEVNULL, cwd=ROOT
+    )
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     seconds = time.perf_counter() - start
@@ -54,7 +56,9 @@ def many_files(folder: Path, count: int) -> None:
     for index in range(count):
         document["model_id"] = f"model-{index:05d}"
         first["MCC"] = rng.uniform(0.1, 0.9)
-        (folder / f"model-{index:05d}.json").write_text(json.dumps(document, separators=(",", ":")), encoding="utf-8")
+        (folder / f"model-{index:05d}.json").write_text(
+            json.dumps(document, separators=(",", ":")), encoding="utf-8"
+        )
 
 
 def main() -> None:
@@ -70,7 +74,10 @@ def main() -> None:
         cases = {
             "`check` one file": (("check", one), "0.35 s"),
             "`check` the 41 files": (("check", str(SUBMISSIONS)), "1.0 s"),
-            "`check --engine jsonschema` the 41": (("check", "--engine", "jsonschema", str(SUBMISSIONS)), ""),
+            "`check --engine jsonschema` the 41": (
+                ("check", "--engine", "jsonschema", str(SUBMISSIONS)),
+                "",
+            ),
             "`build` the 41, checks included": (("build", "--out", f"{scratch}/board"), ""),
         }
         # In turn, so that a slow spell of the machine falls on all alike.
@@ -82,10 +89,20 @@ def main() -> None:
         for count in MANY:
             many_files(Path(scratch) / str(count), count)
             cost = run("check", f"{scratch}/{count}")
-            rows.append((f"`check` {count:,} files", cost, f"{cost.seconds / count * 1000:.1f} ms a file"))
-    lines = ["| what (cold process) | wall clock | processor | peak memory | limit or rate |", "|---|---:|---:|---:|---:|"]
-    lines += [f"| {name} | {cost.seconds:.2f} s | {cost.cpu:.2f} s | {cost.megabytes:.0f} MB | {note} |" for name, cost, note in rows]
-    where = f"Python {platform.python_version()}, {os.cpu_count()} cores, median of {options.runs} runs"
+            rows.append(
+                (f"`check` {count:,} files", cost, f"{cost.seconds / count * 1000:.1f} ms a file")
+            )
+    lines = [
+        "| what (cold process) | wall clock | processor | peak memory | limit or rate |",
+        "|---|---:|---:|---:|---:|",
+    ]
+    lines += [
+        f"| {name} | {cost.seconds:.2f} s | {cost.cpu:.2f} s | {cost.megabytes:.0f} MB | {note} |"
+        for name, cost, note in rows
+    ]
+    where = (
+        f"Python {platform.python_version()}, {os.cpu_count()} cores, median of {options.runs} runs"
+    )
     table = "\n".join(lines) + f"\n\n{where}.\n"
     print(table)
     if options.write:

@@ -5,6 +5,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
@@ -91,7 +92,9 @@ def test_levels_are_computed_from_digests(board):
 
 def test_the_order_of_the_files_changes_no_byte(board):
     again = leaderboards(reversed(entries()), shipped_benchmark())
-    for name, one, other in zip(("leaderboard.json", "leaderboard_tasks.json"), board, again, strict=True):
+    for name, one, other in zip(
+        ("leaderboard.json", "leaderboard_tasks.json"), board, again, strict=True
+    ):
         assert encode(name, one) == encode(name, other)
 
 
@@ -104,7 +107,9 @@ BYTES = {
 
 def test_the_bytes_are_the_same_everywhere(board):
     files = dict(zip(BYTES, board, strict=True))
-    assert {name: hashlib.sha256(encode(name, value)).hexdigest() for name, value in files.items()} == BYTES
+    assert {
+        name: hashlib.sha256(encode(name, value)).hexdigest() for name, value in files.items()
+    } == BYTES
 
 
 def test_a_mean_is_rounded_once():
@@ -119,20 +124,27 @@ def test_minus_zero_has_one_way_to_be_written():
     document = entry.submission.model_dump(by_alias=True, exclude_none=True)
     task = next(iter(document["results"]["full"]))
     document["results"]["full"][task]["MCC"] = -0.0
-    _, tasks = leaderboards([Entry(SubmissionV10.model_validate(document), Level.SELF_REPORTED)], shipped_benchmark())
+    _, tasks = leaderboards(
+        [Entry(SubmissionV10.model_validate(document), Level.SELF_REPORTED)], shipped_benchmark()
+    )
     assert str(tasks["data"]["full"][0]["task_MCC"][task]) == "0.0"
 
 
 @pytest.mark.parametrize("name", ["leaderboard", "leaderboard-tasks"])
 def test_the_schemas_are_schemas(name):
-    Draft202012Validator.check_schema(json.loads((ROOT / f"schemas/{name}.schema.json").read_bytes()))
+    Draft202012Validator.check_schema(
+        json.loads((ROOT / f"schemas/{name}.schema.json").read_bytes())
+    )
 
 
 def test_a_board_that_does_not_fit_its_schema_is_refused(board):
     broken = {"data": {"full": [board[0]["data"]["full"][0] | {"macro_MCC": 1.5}]}}
     with pytest.raises(InvalidBoard) as refusal:
         encode("leaderboard.json", broken)
-    assert refusal.value.message == "leaderboard.json: $.data.full[0].macro_MCC: 1.5 is greater than the maximum of 1"
+    assert (
+        refusal.value.message
+        == "leaderboard.json: $.data.full[0].macro_MCC: 1.5 is greater than the maximum of 1"
+    )
 
 
 def test_writing_leaves_the_old_board_or_the_new_one(tmp_path: Path, monkeypatch):
@@ -144,20 +156,33 @@ def test_writing_leaves_the_old_board_or_the_new_one(tmp_path: Path, monkeypatch
     monkeypatch.setattr("os.fsync", full)
     with pytest.raises(OSError, match="No space left"):
         write_files(tmp_path, {"a.json": b"new", "b.json": b"new"})
-    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"a.json": b"old", "b.json": b"old"}
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {
+        "a.json": b"old",
+        "b.json": b"old",
+    }
 
 
 def geneb_ci(*arguments: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "geneb_ci", *arguments], cwd=cwd, capture_output=True, text=True, check=False
+        [sys.executable, "-m", "geneb_ci", *arguments],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        check=False,
     )
 
 
 def test_build_writes_both_files_and_says_so(tmp_path: Path):
     done = geneb_ci("build", "--out", str(tmp_path / "board"))
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == f"built {tmp_path}/board/leaderboard.json and leaderboard_tasks.json: 41 models\n"
-    written = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in (tmp_path / "board").iterdir()}
+    assert (
+        done.stdout
+        == f"built {tmp_path}/board/leaderboard.json and leaderboard_tasks.json: 41 models\n"
+    )
+    written = {
+        path.name: hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in (tmp_path / "board").iterdir()
+    }
     assert written == BYTES
 
 
@@ -165,11 +190,15 @@ def test_build_writes_nothing_when_a_submission_has_an_error(tmp_path: Path):
     broken = tmp_path / "in"
     broken.mkdir()
     text = (SUBMISSIONS / "splicebert-1024nt.json").read_text(encoding="utf-8")
-    (broken / "splicebert-1024nt.json").write_text(text.replace('"Acc":0.', '"Acc":7.', 1), encoding="utf-8")
+    (broken / "splicebert-1024nt.json").write_text(
+        text.replace('"Acc":0.', '"Acc":7.', 1), encoding="utf-8"
+    )
     done = geneb_ci("build", str(broken), "--out", str(tmp_path / "out"))
     assert done.returncode == 11
     assert "score-out-of-range" in done.stdout
-    assert done.stderr == "nothing was built: a board is made of submissions that pass every check\n"
+    assert (
+        done.stderr == "nothing was built: a board is made of submissions that pass every check\n"
+    )
     assert not (tmp_path / "out").exists()
 
 
@@ -178,11 +207,19 @@ def test_a_regime_with_declared_gaps_is_not_ranked(submission_v11):
     task = benchmark.task_ids[0]
     submission = submission_v11(lambda document: drop(document, "1shot", task))
     categories, tasks = leaderboards([Entry(submission, Level.SELF_REPORTED)], benchmark)
-    assert {regime: len(rows) for regime, rows in categories["data"].items()} == {"full": 1, "10shot": 1, "1shot": 0}
-    assert {regime: len(rows) for regime, rows in tasks["data"].items()} == {"full": 1, "10shot": 1, "1shot": 0}
+    assert {regime: len(rows) for regime, rows in categories["data"].items()} == {
+        "full": 1,
+        "10shot": 1,
+        "1shot": 0,
+    }
+    assert {regime: len(rows) for regime, rows in tasks["data"].items()} == {
+        "full": 1,
+        "10shot": 1,
+        "1shot": 0,
+    }
 
 
-def drop(document, regime, task):
+def drop(document: dict[str, Any], regime: str, task: str) -> None:
     del document["results"][regime][task]
     del document["evidence"][regime][task]
     document["gaps"] = {regime: {task: "does not fit the memory of one GPU"}}

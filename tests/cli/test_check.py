@@ -16,7 +16,9 @@ from tests.paths import ROOT, SUBMISSIONS
 SPLICEBERT = SUBMISSIONS / "splicebert-1024nt.json"
 
 
-def geneb_ci(*arguments: str, cwd: Path = ROOT, **environment: str) -> subprocess.CompletedProcess[str]:
+def geneb_ci(
+    *arguments: str, cwd: Path = ROOT, **environment: str
+) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "geneb_ci", *arguments],
         cwd=cwd,
@@ -47,7 +49,10 @@ def test_version():
 
 
 def test_all_public_submissions_pass_and_a_repository_needs_no_path():
-    named, found = geneb_ci("check", "submissions", "--format", "json"), geneb_ci("check", "--format", "json")
+    named, found = (
+        geneb_ci("check", "submissions", "--format", "json"),
+        geneb_ci("check", "--format", "json"),
+    )
     assert (named.returncode, named.stderr) == (0, "")
     assert verdict(named) == {"note": ["no-run-details"]}
     assert found.stdout == named.stdout
@@ -61,7 +66,9 @@ def test_a_lone_file_in_an_empty_folder(tmp_path):
     assert verdict(done) == {"note": ["no-run-details"]}
 
 
-@pytest.mark.parametrize("swap", [('"Acc":0.', '"Acc":1.'), ('"MCC"', '"mcc"'), ('"self-reported"', '"verified"')])
+@pytest.mark.parametrize(
+    "swap", [('"Acc":0.', '"Acc":1.'), ('"MCC"', '"mcc"'), ('"self-reported"', '"verified"')]
+)
 def test_errors_exit_11(tmp_path, swap):
     assert geneb_ci("check", str(broken(tmp_path, *swap))).returncode == 11
 
@@ -103,11 +110,17 @@ def test_no_path_outside_a_repository_is_a_question_of_usage(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (["--select", "mising-task"], "'mising-task' is not a rule or a family; did you mean \"missing-task\"?"),
+        (
+            ["--select", "mising-task"],
+            "'mising-task' is not a rule or a family; did you mean \"missing-task\"?",
+        ),
         (["--ignore", "x"], "'x' is not a rule or a family"),
         (["--select", "card", "--ignore", "card"], "no rule is left to run"),
         (["--format", "json", "--format", "sarif"], "two reports would go to the same place"),
-        (["--output", "/no/such/folder/x"], "/no/such/folder/x: cannot be written: No such file or directory"),
+        (
+            ["--output", "/no/such/folder/x"],
+            "/no/such/folder/x: cannot be written: No such file or directory",
+        ),
     ],
 )
 def test_usage_exits_2(arguments, line):
@@ -132,14 +145,24 @@ def test_a_broken_benchmark_exits_1_and_names_the_key(tmp_path):
     done = geneb_ci("check", cwd=tmp_path)
     assert done.returncode == 1
     assert done.stderr == (
-        f"geneb-ci: {tmp_path}/schemas/benchmark.json: tasks/3/n_test: Input should be a valid integer\n"
+        f"geneb-ci: {tmp_path}/schemas/benchmark.json: "
+        "tasks/3/n_test: Input should be a valid integer\n"
         "  fix: compare it with schemas/benchmark.schema.json\n"
     )
 
 
 def test_each_output_belongs_to_the_format_before_it(tmp_path):
     sarif, markdown = tmp_path / "a.sarif", tmp_path / "b.md"
-    arguments = ["--format", "text", "--format", "sarif", "--output", str(sarif), "--format", "markdown"]
+    arguments = [
+        "--format",
+        "text",
+        "--format",
+        "sarif",
+        "--output",
+        str(sarif),
+        "--format",
+        "markdown",
+    ]
     done = geneb_ci("check", str(SPLICEBERT), *arguments, "--output", str(markdown))
     assert done.returncode == 0
     assert done.stdout.splitlines()[-1].startswith("1 submission")
@@ -166,7 +189,17 @@ def test_one_bad_file_hides_no_other(tmp_path):
     }
 
 
-HEAVY = {"numpy", "pandas", "scipy", "torch", "transformers", "sklearn", "github", "huggingface_hub", "jsonschema"}
+HEAVY = {
+    "numpy",
+    "pandas",
+    "scipy",
+    "torch",
+    "transformers",
+    "sklearn",
+    "github",
+    "huggingface_hub",
+    "jsonschema",
+}
 
 
 def test_check_imports_nothing_heavy():
@@ -184,7 +217,10 @@ def on_terminal(*arguments: str, **environment: str) -> str:
     """Run the command with a terminal as its standard output, and give what was shown."""
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
-        [sys.executable, "-m", "geneb_ci", *arguments], stdout=theirs, cwd=ROOT, env=os.environ | environment
+        [sys.executable, "-m", "geneb_ci", *arguments],
+        stdout=theirs,
+        cwd=ROOT,
+        env=os.environ | environment,
     )
     os.close(theirs)
     shown = b""
@@ -210,7 +246,9 @@ def test_colour_is_for_terminals_that_want_it(tmp_path):
 
 def test_a_reader_that_goes_away_is_no_fault():
     command = f"{sys.executable} -m geneb_ci rules | head -n 1"
-    done = subprocess.run(["bash", "-c", command], cwd=ROOT, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        ["bash", "-c", command], cwd=ROOT, capture_output=True, text=True, check=True
+    )
     assert (done.stdout, done.stderr) == ("structure\n", "")
 
 

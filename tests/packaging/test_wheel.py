@@ -22,8 +22,7 @@ def wheel(tmp_path_factory) -> Path:
         check=True,
         capture_output=True,
     )
-    (path,) = folder.glob("*.whl")
-    return path
+    return Path(next(folder.glob("*.whl")))
 
 
 def test_it_carries_schemas_and_policy(wheel):
@@ -61,4 +60,6 @@ def test_every_requirement_but_torch_is_locked_with_hashes():
             assert re.match(r"[a-z0-9._-]+(\[[a-z,]+\])?==\S+ .*\\$", line), line
             assert lines[index + 1].strip().startswith("--hash=sha256:")
     assert not [line for line in pins if line.startswith(("torch==", "nvidia-", "triton"))]
-    assert (ROOT / "requirements/torch.txt").read_text(encoding="utf-8").splitlines()[-1] == "torch==2.13.0"
+    assert (ROOT / "requirements/torch.txt").read_text(encoding="utf-8").splitlines()[
+        -1
+    ] == "torch==2.13.0"

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,10 +14,19 @@ from geneb_ci.read.legacy import identify
 from tests.paths import ROOT, SUBMISSIONS
 
 SUFFIXES = {"full": "", "10shot": "_k-10", "1shot": "_k-1"}
-NAMES = ["--model-id", "dnabert", "--display", "DNABERT", "--params", "117000000", "--submitted-by", "me"]
+NAMES = [
+    "--model-id",
+    "dnabert",
+    "--display",
+    "DNABERT",
+    "--params",
+    "117000000",
+    "--submitted-by",
+    "me",
+]
 
 
-def logs(folder: Path) -> dict[str, dict[str, dict[str, float]]]:
+def logs(folder: Path) -> Any:
     """Write the logs that upstream's pipeline would have left of a public row."""
     results = json.loads((SUBMISSIONS / "space.json").read_bytes())["results"]
     folder.mkdir()
@@ -45,12 +55,18 @@ def pack(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 def test_a_whole_run_gives_its_numbers_back_and_passes_the_check(tmp_path):
     results = logs(tmp_path / "logs")
     done = pack(tmp_path / "logs")
-    assert (done.returncode, done.stdout, done.stderr) == (0, "wrote dnabert.json: 300 of 300 cells\n", "")
+    assert (done.returncode, done.stdout, done.stderr) == (
+        0,
+        "wrote dnabert.json: 300 of 300 cells\n",
+        "",
+    )
     packed = json.loads((tmp_path / "dnabert.json").read_bytes())
     assert packed["results"] == results
     assert list(packed["results"]["1shot"]) == list(shipped_benchmark().task_ids)
     check = subprocess.run(
-        [sys.executable, "-m", "geneb_ci", "check", str(tmp_path / "dnabert.json")], cwd=ROOT, check=False
+        [sys.executable, "-m", "geneb_ci", "check", str(tmp_path / "dnabert.json")],
+        cwd=ROOT,
+        check=False,
     )
     assert check.returncode == 0
 
@@ -62,7 +78,9 @@ def test_what_is_missing_doubled_broken_or_foreign_is_listed_by_regime(tmp_path)
     (folder / f"results_dna_bert_{task}_MyExtractor_k-1.json").unlink()
     doubled = folder / f"results_other_{task}_MyExtractor.json"
     doubled.write_bytes((folder / f"results_dna_bert_{task}_MyExtractor.json").read_bytes())
-    (folder / "results_dna_bert_iDHS-EL_DNase_I_MyExtractor_k-10.json").write_text('{"mcc": {"mean": NaN}}')
+    (folder / "results_dna_bert_iDHS-EL_DNase_I_MyExtractor_k-10.json").write_text(
+        '{"mcc": {"mean": NaN}}'
+    )
     (folder / "notes.json").write_text("{}")
     done = pack(folder)
     assert done.returncode == 11
@@ -70,8 +88,14 @@ def test_what_is_missing_doubled_broken_or_foreign_is_listed_by_regime(tmp_path)
     assert done.stderr.splitlines() == [
         "10shot: 1 missing: iDHS-EL_DNase_I",
         f"1shot: 1 missing: {task}",
-        f'full: {task} has 2 logs: "results_dna_bert_{task}_MyExtractor.json", "results_other_{task}_MyExtractor.json"',
-        '"results_dna_bert_iDHS-EL_DNase_I_MyExtractor_k-10.json" cannot be used: NaN is not a number of JSON',
+        (
+            f'full: {task} has 2 logs: "results_dna_bert_{task}_MyExtractor.json", '
+            f'"results_other_{task}_MyExtractor.json"'
+        ),
+        (
+            '"results_dna_bert_iDHS-EL_DNase_I_MyExtractor_k-10.json" cannot be used: '
+            "NaN is not a number of JSON"
+        ),
         'left out, no task id in the name: "notes.json"',
     ]
 
