@@ -18,7 +18,7 @@ from geneb_ci.errors import NothingChecked
 from geneb_ci.finding import Finding
 from geneb_ci.read.bytes import BYTES_MAX
 from geneb_ci.read.scanner import DEPTH_MAX, VALUES_MAX, scan
-from tests.small import small
+from tests.small import small, small_v11
 
 SECONDS_MAX = 1.0
 BYTES_OF_MEMORY_MAX = 150_000_000
@@ -53,7 +53,7 @@ LARGE: dict[str, tuple[Callable[[], bytes], tuple[str, str, int, int, str]]] = {
         ("file-too-large", "", 1, 1, TOO_LARGE.format(8_602_001)),
     ),
     "200 integers of 4,300 digits": (
-        lambda: f"[{','.join(['7' * 4300] * 200)}]".encode(),
+        f"[{','.join(['7' * 4300] * 200)}]".encode,
         ("unrepresentable-number", "/0", 1, 2, "a number of 4,300 characters"),
     ),
     "one integer of 900,000 digits": (
@@ -69,27 +69,33 @@ LARGE: dict[str, tuple[Callable[[], bytes], tuple[str, str, int, int, str]]] = {
         ("too-deep", "/a" * 16, 1, 81, DEEP),
     ),
     "700,000 keys": (
-        lambda: f"{{{members(700_000)}}}".encode(),
+        f"{{{members(700_000)}}}".encode,
         ("file-too-large", "", 1, 1, TOO_LARGE.format(8_400_001)),
     ),
     "80,000 keys": (
-        lambda: f"{{{members(80_000)}}}".encode(),
+        f"{{{members(80_000)}}}".encode,
         ("too-many-values", "", 1, 2 + 12 * 24_999 + 10, MANY),
     ),
     "300,000 empty arrays": (
-        lambda: f"[{','.join(['[]'] * 300_000)}]".encode(),
+        f"[{','.join(['[]'] * 300_000)}]".encode,
         ("too-many-values", "", 1, 2 + 3 * 24_999, MANY),
     ),
     "24,000 scores that are none": (
         lambda: cells(24_000).encode(),
-        ("wrong-type", "/results/full/k000000", 1, 47, "k000000 is 0, a number"),
+        (
+            "wrong-type",
+            "/results/full/k000000",
+            1,
+            cells(1).index(":0") + 2,
+            "k000000 is 0, a number",
+        ),
     ),
     "20,000 scores that are NaN": (
-        lambda: f"[{','.join(['NaN'] * 20_000)}]".encode(),
+        f"[{','.join(['NaN'] * 20_000)}]".encode,
         ("non-finite-number", "/0", 1, 2, "NaN is not a number of JSON"),
     ),
     "a key of 900,000 characters": (
-        lambda: f'{{"{"a" * 900_000}": 1}}'.encode(),
+        f'{{"{"a" * 900_000}": 1}}'.encode,
         ("wrong-length", "", 1, 2, f'a key has 900,000 characters: "{"a" * 76}...'),
     ),
     "900,000 control characters": (
@@ -119,15 +125,22 @@ LARGE: dict[str, tuple[Callable[[], bytes], tuple[str, str, int, int, str]]] = {
 }
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _warm(tmp_path_factory):
+    """Check once before a clock runs: imports and compiled models are no input's cost."""
+    path = tmp_path_factory.mktemp("warm") / "warm.json"
+    path.write_text(json.dumps(small_v11("warm")), encoding="utf-8")
+    check(path)
+
+
 @pytest.mark.parametrize("name", LARGE)
 def test_a_large_input_is_answered_quickly_and_in_little_memory(tmp_path, name):
     make, expected = LARGE[name]
     path = tmp_path / "large.json"
     path.write_bytes(make())
-    check(path)  # imports and compiled models are not the input's cost
-    started = time.perf_counter()
+    started = time.process_time()  # of this process alone: the machine may be busy
     found = check(path)
-    seconds = time.perf_counter() - started
+    seconds = time.process_time() - started
     assert expected in said(found)
     assert seconds < SECONDS_MAX
     tracemalloc.start()
