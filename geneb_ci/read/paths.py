@@ -86,6 +86,8 @@ def _reason(path: Path) -> str:
         return f"{path}: no file matches"
     try:
         path.lstat()
+    except ValueError:
+        pass  # a NUL in it: no file has such a name
     except OSError as error:
         if error.errno != errno.ENOENT:
             return f"{path}: cannot be read: {error.strerror}"

@@ -1,10 +1,10 @@
 """The other rows of a board, as far as a rule may compare a submission with them."""
 
-import array
 import functools
 import hashlib
 import math
 import re
+import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +26,7 @@ def normal_form(model_id: str) -> str:
 def results_digest(results: Any) -> str | None:  # noqa: ANN401 (JSON has no narrower type)
     """Digest the scores of a results table, whatever the order of its keys; None without scores."""
     names: list[str] = []
-    values = array.array("d")
+    values: list[float] = []
     if not isinstance(results, dict):
         return None
     for regime in sorted(results):
@@ -39,7 +39,8 @@ def results_digest(results: Any) -> str | None:  # noqa: ANN401 (JSON has no nar
                     values.append(_double(scores[metric]))
     if not values:
         return None
-    return hashlib.sha256("\0".join(names).encode() + values.tobytes()).hexdigest()
+    packed = struct.pack(f"<{len(values)}d", *values)  # in one order of bytes on every machine
+    return hashlib.sha256("\0".join(names).encode() + packed).hexdigest()
 
 
 def _double(number: float) -> float:

@@ -1,0 +1,285 @@
+"""Inputs that are not kept: large ones, links, pipes, folders, and paths that lead nowhere."""
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+import time
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from geneb_ci.check.registry import RULES
+from geneb_ci.check.runner import Checker, FileResult, Report, files_of
+from geneb_ci.errors import NothingChecked
+from geneb_ci.finding import Finding
+from geneb_ci.read.bytes import BYTES_MAX
+from geneb_ci.read.scanner import DEPTH_MAX, VALUES_MAX, scan
+from tests.small import small, small_v11
+
+SECONDS_MAX = 1.0
+BYTES_OF_MEMORY_MAX = 150_000_000
+
+
+def said(found: tuple[Finding, ...]) -> list[tuple[str, str, int, int, str]]:
+    return [(f.rule, f.pointer, f.line, f.column, f.message) for f in found]
+
+
+def check(path: Path) -> tuple[Finding, ...]:
+    return Checker(RULES).check(path).findings
+
+
+def members(count: int, value: str = "0") -> str:
+    return ",".join(f'"k{i:06d}":{value}' for i in range(count))
+
+
+def cells(count: int) -> str:
+    return f'{{"schema_version":"1.0","results":{{"full":{{{members(count)}}}}}}}'
+
+
+def padded(size: int) -> bytes:
+    return json.dumps(small("padded")).encode().ljust(size)
+
+
+TOO_LARGE = "the file has {:,} bytes; the limit is 1,000,000"
+DEEP = "values are nested deeper than 16 levels"
+MANY = "the document has more than 25,000 values"
+LARGE: dict[str, tuple[Callable[[], bytes], tuple[str, str, int, int, str]]] = {
+    "2,000 integers of 4,300 digits": (
+        lambda: json.dumps([1]).replace("1", ",".join(["7" * 4300] * 2000)).encode(),
+        ("file-too-large", "", 1, 1, TOO_LARGE.format(8_602_001)),
+    ),
+    "200 integers of 4,300 digits": (
+        f"[{','.join(['7' * 4300] * 200)}]".encode,
+        ("unrepresentable-number", "/0", 1, 2, "a number of 4,300 characters"),
+    ),
+    "one integer of 900,000 digits": (
+        lambda: b"7" * 900_000,
+        ("unrepresentable-number", "", 1, 1, "a number of 900,000 characters"),
+    ),
+    "100,000 arrays": (
+        lambda: b"[" * 100_000 + b"]" * 100_000,
+        ("too-deep", "/0" * 16, 1, 17, DEEP),
+    ),
+    "100,000 objects": (
+        lambda: b'{"a":' * 100_000 + b"1" + b"}" * 100_000,
+        ("too-deep", "/a" * 16, 1, 81, DEEP),
+    ),
+    "700,000 keys": (
+        f"{{{members(700_000)}}}".encode,
+        ("file-too-large", "", 1, 1, TOO_LARGE.format(8_400_001)),
+    ),
+    "80,000 keys": (
+        f"{{{members(80_000)}}}".encode,
+        ("too-many-values", "", 1, 2 + 12 * 24_999 + 10, MANY),
+    ),
+    "300,000 empty arrays": (
+        f"[{','.join(['[]'] * 300_000)}]".encode,
+        ("too-many-values", "", 1, 2 + 3 * 24_999, MANY),
+    ),
+    "24,000 scores that are none": (
+        lambda: cells(24_000).encode(),
+        (
+            "wrong-type",
+            "/results/full/k000000",
+            1,
+            cells(1).index(":0") + 2,
+            "k000000 is 0, a number",
+        ),
+    ),
+    "20,000 scores that are NaN": (
+        f"[{','.join(['NaN'] * 20_000)}]".encode,
+        ("non-finite-number", "/0", 1, 2, "NaN is not a number of JSON"),
+    ),
+    "a key of 900,000 characters": (
+        f'{{"{"a" * 900_000}": 1}}'.encode,
+        ("wrong-length", "", 1, 2, f'a key has 900,000 characters: "{"a" * 76}...'),
+    ),
+    "900,000 control characters": (
+        lambda: b'["' + b"\x01" * 900_000 + b'"]',
+        ("invalid-json", "/0", 1, 3, "the control character U+0001 stands bare in a text"),
+    ),
+    "150,000 escapes": (
+        lambda: b'["' + b"\\ud800" * 150_000 + b'"]',
+        ("lone-surrogate", "/0", 1, 2, "the text holds U+D800, half of a pair: it is no character"),
+    ),
+    "a text that never ends": (
+        lambda: b'["' + b"\\n" * 450_000,
+        ("invalid-json", "", 1, 2, "the text that begins here never ends"),
+    ),
+    "blanks and a brace": (
+        lambda: b"{" + b" " * 900_000,
+        ("invalid-json", "", 1, 900_002, "the end of the file stands where a key should"),
+    ),
+    "one byte beyond the limit": (
+        lambda: padded(BYTES_MAX + 1),
+        ("file-too-large", "", 1, 1, TOO_LARGE.format(1_000_001)),
+    ),
+    "gzip data that would be 50 MB": (
+        lambda: gzip.compress(bytes(50_000_000), 1, mtime=0),
+        ("wrong-encoding", "", 1, 1, "the file is gzip data"),
+    ),
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _warm(tmp_path_factory):
+    """Check once before a clock runs: imports and compiled models are no input's cost."""
+    path = tmp_path_factory.mktemp("warm") / "warm.json"
+    path.write_text(json.dumps(small_v11("warm")), encoding="utf-8")
+    check(path)
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_a_large_input_is_answered_quickly_and_in_little_memory(tmp_path, name):
+    make, expected = LARGE[name]
+    path = tmp_path / "large.json"
+    path.write_bytes(make())
+    started = time.process_time()  # of this process alone: the machine may be busy
+    found = check(path)
+    seconds = time.process_time() - started
+    assert expected in said(found)
+    assert seconds < SECONDS_MAX
+    tracemalloc.start()
+    report = Report()
+    report.add(Checker(RULES).check(path))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < BYTES_OF_MEMORY_MAX
+
+
+def test_a_file_at_the_limit_is_read(tmp_path):
+    path = tmp_path / "padded.json"
+    path.write_bytes(padded(BYTES_MAX))
+    assert "file-too-large" not in {f.rule for f in check(path)}
+    assert Checker(RULES).check(path).submission is not None
+
+
+def test_a_flood_of_one_fault_is_counted(tmp_path):
+    path = tmp_path / "flood.json"
+    path.write_text(cells(24_000), encoding="utf-8")
+    found = [f for f in check(path) if f.rule == "wrong-type"]
+    assert len(found) == 200
+    assert found[-1].message == (
+        "23,801 more places have the fault wrong-type; this is the first of them"
+    )
+    assert (found[-1].pointer, found[-1].found) == ("/results/full/k000199", "24000 places")
+
+
+@pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ('{"a":', "}")])
+def test_the_deepest_level_that_is_read(opening, closing):
+    assert scan(opening * DEPTH_MAX + "1" + closing * DEPTH_MAX).faults == []
+    beyond = DEPTH_MAX + 1
+    assert [f.rule for f in scan(opening * beyond + "1" + closing * beyond).faults] == ["too-deep"]
+
+
+def test_the_largest_number_of_values_that_is_read():
+    assert scan(f"[{','.join(['0'] * (VALUES_MAX - 1))}]").faults == []
+    faults = scan(f"[{','.join(['0'] * VALUES_MAX)}]").faults
+    assert [f.rule for f in faults] == ["too-many-values"]
+
+
+LINK = "the file is a symbolic link"
+OTHER = "this is not a regular file"
+
+
+def test_a_file_that_is_none_is_a_finding_and_hides_no_other(tmp_path):
+    (tmp_path / "good.json").write_text(json.dumps(small("good")), encoding="utf-8")
+    (tmp_path / "broken-link.json").symlink_to("nowhere.json")
+    (tmp_path / "loop.json").symlink_to("loop.json")
+    (tmp_path / "link-to-good.json").symlink_to("good.json")
+    (tmp_path / "link-to-passwd.json").symlink_to("/etc/passwd")
+    (tmp_path / "link-to-zero.json").symlink_to("/dev/zero")
+    (tmp_path / "folder.json").mkdir()
+    (tmp_path / "folder.json" / "inner.json").touch()
+    os.mkfifo(tmp_path / "pipe.json")
+    (tmp_path / ".hidden.json").touch()
+    (tmp_path / "notes.txt").touch()
+    found = {}
+    for result in Checker(RULES).run(files_of([tmp_path])):
+        assert isinstance(result, FileResult)
+        name = Path(result.document.name).name
+        found[name] = [f.message for f in result.findings if f.rule == "irregular-file"]
+    assert found == {
+        "broken-link.json": [LINK],
+        "folder.json": [OTHER],
+        "good.json": [],
+        "link-to-good.json": [LINK],
+        "link-to-passwd.json": [LINK],
+        "link-to-zero.json": [LINK],
+        "loop.json": [LINK],
+        "pipe.json": [OTHER],
+    }
+
+
+def test_a_device_is_a_finding():
+    assert said(check(Path("/dev/null"))) == [("irregular-file", "", 1, 1, OTHER)]
+
+
+NOWHERE = {
+    "absent.json": "no such file",
+    "a" * 300: "cannot be read: File name too long",
+    "file.txt/x.json": "cannot be read: Not a directory",
+    "loop/x.json": "cannot be read: Too many levels of symbolic links",
+    "*.jsn": "no file matches",
+    "x\0y.json": "no such file",
+    "empty": "the folder holds no *.json",
+}
+
+
+def test_paths_that_lead_nowhere_are_all_named_in_one_line(tmp_path):
+    (tmp_path / "file.txt").touch()
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(NothingChecked) as caught:
+        files_of([tmp_path / name for name in NOWHERE])
+    expected = "; ".join(f"{tmp_path / name}: {why}" for name, why in NOWHERE.items())
+    assert caught.value.message == expected
+    assert caught.value.fix == "name a submission, or a folder that holds some as *.json"
+
+
+def test_a_file_that_cannot_be_opened_is_told_and_hides_no_other(tmp_path):
+    good, gone = tmp_path / "good.json", tmp_path / "gone.json"
+    good.write_text(json.dumps(small("good")), encoding="utf-8")
+    first, second = Checker(RULES).run([gone, good])
+    assert isinstance(first, NothingChecked)
+    assert first.message == f"{gone}: cannot be read: No such file or directory"
+    assert isinstance(second, FileResult)
+
+
+def test_a_file_without_the_ending_is_checked_when_it_is_named(tmp_path):
+    path = tmp_path / "submission.txt"
+    path.write_text("[]", encoding="utf-8")
+    assert said(check(path)) == [("not-an-object", "", 1, 1, "the document is an array")]
+
+
+def test_names_of_files_may_be_bytes_of_any_kind(tmp_path):
+    name = os.fsdecode(b"caf\xe9 \xe2\x80\xae\n.json")
+    (tmp_path / name).write_text("[]", encoding="utf-8")
+    (result,) = Checker(RULES).run(files_of([tmp_path]))
+    assert isinstance(result, FileResult)
+    assert [f.rule for f in result.findings] == ["not-an-object"]
+
+
+@pytest.mark.parametrize("shape", ["flood", "deep", "sound"])
+def test_memory_of_a_process_stays_small(tmp_path, shape):
+    """Ask the system, which also counts what is not Python's."""
+    path = tmp_path / f"{shape}.json"
+    text = {"flood": cells(24_000), "deep": "[" * 900_000, "sound": json.dumps(small("sound"))}
+    path.write_text(text[shape], encoding="utf-8")
+    code = (
+        "import resource, sys\n"
+        "from pathlib import Path\n"
+        "from geneb_ci.check.registry import RULES\n"
+        "from geneb_ci.check.runner import Checker\n"
+        "Checker(RULES).check(Path(sys.argv[1]))\n"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True
+    )
+    kilobytes = int(done.stdout) // (1024 if sys.platform == "darwin" else 1)
+    assert kilobytes < 200_000
