@@ -1,0 +1,30 @@
+"""Contributor text as one line of visible characters: the ground on which every format escapes."""
+
+TEXT_MAX = 1000  # characters of one text; a hostile key can be as long as its file
+_CUT = "..."
+
+
+def pieces(text: str) -> list[str]:
+    r"""Give one visible piece a character, so that a caret can still be placed under it.
+
+    What a terminal or a reader would not show as itself (control characters, bidirectional
+    overrides, zero-width characters, lone surrogates) becomes its backslash escape. So does the
+    first # of "##[": the runner of GitHub Actions takes it for a command anywhere in a line.
+    """
+    found = [c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text]
+    at = text.find("##[")
+    while at >= 0:
+        found[at] = r"\x23"
+        at = text.find("##[", at + 1)
+    return found
+
+
+def visible(text: str, limit: int = TEXT_MAX) -> str:
+    """Give text as one line of visible characters, cut at `limit`."""
+    shown = "".join(pieces(text[: limit + 1]))
+    return shown if len(shown) <= limit else f"{shown[: limit - len(_CUT)]}{_CUT}"
+
+
+def well_formed(text: str) -> str:
+    """Write lone surrogates as escapes, since not every reader of JSON takes them."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")

@@ -1,0 +1,127 @@
+"""The report for a person at a terminal: by file, then by rule, the cure below the places."""
+
+import io
+import itertools
+from collections.abc import Iterator
+
+from rich.console import Console
+from rich.text import Text
+
+from geneb_ci.check.runner import Report
+from geneb_ci.finding import Finding, Severity
+from geneb_ci.report.formats import WIDTH
+from geneb_ci.report.frame import frame
+from geneb_ci.report.plain import visible
+from geneb_ci.report.summary import by_rule, ordered, sentence, summary_line, why_nothing
+
+SAME_RULE_MAX = 10  # places of one rule in one file: ten show the pattern, 300 bury the rest
+WIDTH_MIN = 40  # narrower, nothing can be aligned
+WIDTH_MAX = 120  # wider, lines are hard to read
+
+_STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", Severity.NOTE: "bold cyan"}
+_FIX = "    fix: "
+
+
+def escape(text: str) -> str:
+    r"""Make contributor text safe on a terminal and in a log of GitHub Actions.
+
+    The runner takes "::" at the beginning of a line, spaces aside, for a command, and wrapping can
+    put any word there.
+    """
+    return visible(text).replace("::", r":\x3a")
+
+
+def render(report: Report, *, color: bool = False, width: int = WIDTH) -> str:
+    """Render for a terminal; the colours are escape sequences only when they are asked for."""
+    stream = io.StringIO()
+    console = Console(
+        file=stream,
+        width=min(max(width, WIDTH_MIN), WIDTH_MAX),
+        color_system="standard" if color else None,
+        force_terminal=color,
+        force_jupyter=False,
+        no_color=not color,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        soft_wrap=True,
+        legacy_windows=False,
+    )
+    for line in _lines(report, console):
+        console.print(line)
+    return stream.getvalue()
+
+
+def _lines(report: Report, console: Console) -> Iterator[Text]:
+    files: dict[str, list[Finding]] = {}
+    for finding in ordered(report):
+        files.setdefault(finding.file, []).append(finding)
+    for file, findings in files.items():
+        yield Text(escape(file), "bold")
+        for group in by_rule(findings):
+            yield from _group(group, report, console)
+        yield Text()
+    if report.unreadable:
+        yield Text("not checked", "bold")
+        for error in report.unreadable:
+            yield Text()
+            yield from _wrapped("    ", Text(escape(error.message)), console)
+            if error.fix:
+                yield from _wrapped(_FIX, Text(escape(error.fix), "green"), console)
+        yield Text()
+    if report.findings:
+        hint = Text("`geneb-ci explain RULE` says why a rule is there.", "dim")
+        yield from _wrapped("", hint, console)
+    yield from _wrapped("", Text(summary_line(report), _summary_style(report)), console)
+
+
+def _group(group: list[Finding], report: Report, console: Console) -> Iterator[Text]:
+    first, last = group[0], (0, 0)
+    yield Text()
+    yield Text.assemble(
+        "  ", (f"{first.severity}:", _STYLES[first.severity]), " ", (escape(first.rule), "bold")
+    )
+    for fix, run in itertools.groupby(group[:SAME_RULE_MAX], lambda finding: finding.fix):
+        for finding in run:
+            yield from _place(finding, console)
+            if (finding.line, finding.column) != last:  # one place, one frame
+                yield from _frame(finding, report, console)
+            last = finding.line, finding.column
+        if fix:
+            yield from _wrapped(_FIX, Text(escape(fix), "green"), console)
+    if len(group) > SAME_RULE_MAX:
+        yield Text(f"    and {len(group) - SAME_RULE_MAX:,} more of {escape(first.rule)}", "bold")
+
+
+def _place(finding: Finding, console: Console) -> Iterator[Text]:
+    place = f"    {finding.line}:{finding.column}  "
+    yield from _wrapped(place, Text(escape(finding.pointer), "dim"), console)
+    yield from _wrapped("      ", Text(escape(sentence(finding))), console)
+
+
+def _frame(finding: Finding, report: Report, console: Console) -> Iterator[Text]:
+    text, at = report.frames.get(finding, ("", 0))
+    if len(text.strip()) <= 1:  # nothing, or the brace that opens the document
+        return
+    gutter = "      | "
+    room = console.width - len(gutter)
+    line, caret = frame(text, at, room, is_cut=finding.column - 1 > at)
+    yield Text.assemble((gutter, "dim"), line)
+    yield Text.assemble((gutter, "dim"), " " * caret, ("^", _STYLES[finding.severity]))
+
+
+def _wrapped(lead: str, text: Text, console: Console) -> Iterator[Text]:
+    """Break text into lines that stand below each other, behind a lead on the first."""
+    indent = lead
+    for line in text.wrap(console, console.width - len(lead), no_wrap=False):
+        line = Text.assemble((indent, "bold" if indent.strip() else ""), line)  # noqa: PLW2901
+        line.rstrip()
+        yield line
+        indent = " " * len(lead)
+
+
+def _summary_style(report: Report) -> str:
+    severities = {finding.severity for finding in report.findings}
+    if report.unreadable or why_nothing(report):
+        return _STYLES[Severity.ERROR]
+    return next((style for severity, style in _STYLES.items() if severity in severities), "green")
