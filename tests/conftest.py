@@ -6,10 +6,30 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 from geneb_ci.benchmark import shipped_benchmark
 from geneb_ci.read.submission import SubmissionV11
 from tests.paths import SUBMISSIONS
+
+# A busy machine is no fault of the code: what is slow, tests/bench says.
+settings.register_profile("geneb-ci", deadline=None)
+settings.load_profile("geneb-ci")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Offer the flag that writes golden files anew."""
+    parser.addoption(
+        "--update-golden",
+        action="store_true",
+        help="write golden files anew; read the diff before you commit it",
+    )
+
+
+@pytest.fixture
+def update_golden(request: pytest.FixtureRequest) -> bool:
+    """Whether golden files are to be written anew."""
+    return bool(request.config.getoption("--update-golden"))
 
 
 def document_v11() -> dict[str, Any]:
