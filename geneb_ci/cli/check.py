@@ -13,9 +13,9 @@ from geneb_ci.cli.outputs import STDOUT, PairedCommand, format_options, paired, 
 from geneb_ci.cli.progress import watched
 from geneb_ci.config import find_layout
 from geneb_ci.errors import Exit, UsageProblem
-from geneb_ci.finding import Severity
 from geneb_ci.read.structure import Engine, check_structure
 from geneb_ci.report.formats import render
+from geneb_ci.report.summary import Verdict, verdict
 
 NARROWEST, WIDEST = 60, 120  # columns between which a report is pleasant to read
 
@@ -63,22 +63,18 @@ def command(
     return exit_code(report, strict=strict)
 
 
-def exit_code(report: Report, *, strict: bool) -> Exit:
-    """Give the exit code of a run.
+_EXITS = {
+    Verdict.CLEAN: Exit.CLEAN,
+    Verdict.WARNINGS: Exit.CLEAN,
+    Verdict.NOT_CHECKED: Exit.NOT_CHECKED,
+    Verdict.ERRORS: Exit.ERRORS,
+}
 
-    Errors weigh more than what could not be checked, and that more than warnings.
-    """
-    crashed = any(finding.rule == "check-crashed" for finding in report.findings)
-    errors = [
-        f for f in report.findings if f.severity is Severity.ERROR and f.rule != "check-crashed"
-    ]
-    if errors:
-        return Exit.ERRORS
-    if crashed or report.unreadable or not report.files:
-        return Exit.NOT_CHECKED
-    if strict and any(finding.severity is Severity.WARNING for finding in report.findings):
-        return Exit.WARNINGS
-    return Exit.CLEAN
+
+def exit_code(report: Report, *, strict: bool) -> Exit:
+    """Give the exit code that says what the verdict says."""
+    found = verdict(report)
+    return Exit.WARNINGS if strict and found is Verdict.WARNINGS else _EXITS[found]
 
 
 def _engine(name: str) -> Engine:
