@@ -7,7 +7,7 @@ It is some eighty times slower than the models, and knows no NaN: that is the sc
 import functools
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from jsonschema import Draft202012Validator, ValidationError, validators
@@ -19,6 +19,7 @@ from geneb_ci.read.scanner import UNUSABLE
 from geneb_ci.read.submission import MODELS, Submission
 from geneb_ci.shipped import shipped
 
+_BOUNDS = {"minimum", "maximum"}
 _TYPE_NAMES = {
     "number": "a number",
     "integer": "an integer",
@@ -42,7 +43,7 @@ def check_by_schema(value: object) -> tuple[Submission | None, list[Fault]]:
     unread = value.get("schema_version") is UNUSABLE
     faults = [] if version or unread else [structure.unknown_version(value)]
     errors = list(_validator(version or "1.0").iter_errors(value))
-    for error in errors:
+    for error in _well_typed(errors):
         faults.extend(_faults(error, version))
     if errors or version is None:
         return None, list(dict.fromkeys(faults))
@@ -77,6 +78,15 @@ def open_names(schema: dict[str, Any]) -> dict[str, Any]:
                 }
                 holder[name] = {"type": "object", "additionalProperties": reference}
     return schema | {"$defs": definitions, "properties": properties}
+
+
+def _well_typed(errors: Iterable[ValidationError]) -> list[ValidationError]:
+    """Leave out what the schema says beside the type of a value of the wrong type."""
+    errors = list(errors)
+    mistyped = {tuple(error.absolute_path) for error in errors if error.validator == "type"}
+    return [
+        e for e in errors if e.validator not in _BOUNDS or tuple(e.absolute_path) not in mistyped
+    ]
 
 
 def _faults(error: ValidationError, version: str | None) -> Iterator[Fault]:
@@ -127,6 +137,6 @@ def _value_fault(kind: str, path: Path, value: Any, demand: Any) -> Fault:  # no
 
 def _nullable(error: ValidationError, version: str | None) -> Iterator[Fault]:
     """Report what the branch that is not null says of a value that is not null."""
-    for inner in error.context or ():
+    for inner in _well_typed(error.context or ()):
         if inner.validator != "type" or inner.validator_value != "null":
             yield from _faults(inner, version)
