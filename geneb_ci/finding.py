@@ -60,3 +60,8 @@ def listed(items: list[str], limit: int = 5) -> str:
     if len(items) <= limit:
         return ", ".join(items)
     return f"{', '.join(items[:limit])} and {len(items) - limit} more"
+
+
+def counted(number: int, noun: str) -> str:
+    """Give a number with its noun: "1 cell", "2,000 cells"."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

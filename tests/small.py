@@ -95,7 +95,6 @@ def small_v11(name: str, benchmark: Benchmark = BENCHMARK) -> dict[str, Any]:
 CARD = """\
 # A model
 
-- **Display name:** {display}
 - **Parameters:** 86M
 - **Architecture:** BERT encoder
 - **Weights:** `model.safetensors` of org/model
@@ -104,14 +103,8 @@ CARD = """\
 - **Layer:** the last hidden state
 - **Zero-shot:** yes
 - **Known overlap:** none known
-- **Submitted by:** A. Contributor
 
 ## Training data
 
 The human genome.
 """
-
-
-def card(document: dict[str, Any]) -> str:
-    """Give a sound model card of a document."""
-    return CARD.format(display=document["meta"]["display"])

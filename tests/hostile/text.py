@@ -41,6 +41,8 @@ def written(value: Any, indent: str = "", newline: str = "\n") -> str:
         return scalar(value)
     if not items:
         return opening + closing
+    if opening == "[" and not any(isinstance(item, dict | list) for item in value):
+        return f"[{(', ' if newline else ',').join(items)}]"
     inner = f",{newline}{step}".join(items)
     return f"{opening}{newline}{step}{inner}{newline}{indent}{closing}"
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from geneb_ci.check.context import Context
 from geneb_ci.check.rule import Rule
-from geneb_ci.finding import Severity, listed
+from geneb_ci.finding import Severity, counted, listed
 from geneb_ci.read.fault import Fault
 
 ID = "declared-gap"
@@ -18,8 +18,8 @@ def check(context: Context) -> Iterator[Fault]:
             yield Fault(
                 ID,
                 ("gaps", regime),
-                f'{len(gaps)} declared gaps in "{regime}": {listed(gaps)}',
-                f"{len(gaps)} gaps",
+                f'{counted(len(gaps), "declared gap")} in "{regime}": {listed(gaps)}',
+                counted(len(gaps), "gap"),
                 "no gap in a ranked regime",
                 on_key=True,
             )

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from geneb_ci.check.context import Context
 from geneb_ci.check.rule import Rule
-from geneb_ci.finding import Severity, listed
+from geneb_ci.finding import Severity, counted, listed
 from geneb_ci.read.fault import Fault
 from geneb_ci.read.structure import version_of
 
@@ -23,9 +23,9 @@ def check(context: Context) -> Iterator[Fault]:
             yield Fault(
                 ID,
                 ("evidence", regime) if evidence else ("evidence",),
-                f'{len(lacking)} cells of "{regime}" have no evidence: {listed(lacking)}',
-                f"{len(evidence)} cells",
-                f"{len(evidence) + len(lacking)} cells",
+                f'no evidence for {counted(len(lacking), "cell")} of "{regime}": {listed(lacking)}',
+                counted(len(evidence), "cell"),
+                counted(len(evidence) + len(lacking), "cell"),
                 on_key=True,
             )
 

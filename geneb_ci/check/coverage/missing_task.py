@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from geneb_ci.check.context import Context
 from geneb_ci.check.rule import Rule
-from geneb_ci.finding import Severity, listed
+from geneb_ci.finding import Severity, counted, listed
 from geneb_ci.read.fault import Fault
 
 ID = "missing-task"
@@ -26,7 +26,7 @@ def check(context: Context) -> Iterator[Fault]:
                 ("results", regime),
                 f'{len(missing)} {noun} no scores in "{regime}": {listed(missing)}',
                 f"{len(wanted) - len(missing)} of {len(wanted)} tasks",
-                f"{len(wanted)} tasks",
+                counted(len(wanted), "task"),
                 on_key=True,
             )
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from geneb_ci.check.context import Context
 from geneb_ci.check.rule import Rule
-from geneb_ci.finding import Severity
+from geneb_ci.finding import Severity, counted
 from geneb_ci.read.fault import Fault
 
 ID = "wrong-seed-count"
@@ -21,9 +21,9 @@ def check(context: Context) -> Iterator[Fault]:
                     yield Fault(
                         ID,
                         ("evidence", regime, task, "per_seed", metric),
-                        f"{metric} has {len(values)} values for {seeds} seeds",
-                        f"{len(values)} values",
-                        f"{seeds} values",
+                        f"{metric} has {counted(len(values), 'value')} for {seeds} seeds",
+                        counted(len(values), "value"),
+                        counted(seeds, "value"),
                     )
 
 

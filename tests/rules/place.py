@@ -1,0 +1,57 @@
+"""Builds the place that a fixture describes, and says what is found there.
+
+A fixture with `submissions/` is a repository for the benchmark of three tasks; one with `alone/`
+is files in an empty folder, held against the shipped benchmark. A name that ends in `.padded-N` is
+filled up with blanks to N bytes, so that a large file need not be kept; code is kept as `.py.txt`,
+so that no tool takes it for ours.
+"""
+
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+from geneb_ci.check.registry import RULES
+from geneb_ci.check.rule import Rule
+from geneb_ci.check.runner import Checker, FileResult, files_of
+from tests.small import BENCHMARK_FILE
+
+HERE = Path(__file__).resolve().parent
+EXPECTED = "expected.json"
+_PADDED = re.compile(r"(?P<name>.+)\.padded-(?P<size>[0-9]+)")
+
+
+def built(fixture: Path, root: Path) -> Path:
+    """Copy a fixture to an empty folder, and give the folder to check."""
+    shutil.copytree(fixture, root, dirs_exist_ok=True, ignore=shutil.ignore_patterns(EXPECTED))
+    for path in list(root.rglob("*.padded-*")):
+        match = _PADDED.fullmatch(path.name)
+        assert match is not None, path
+        path.with_name(match["name"]).write_bytes(path.read_bytes().ljust(int(match["size"])))
+        path.unlink()
+    for path in list(root.rglob("*.py.txt")):
+        path.rename(path.with_suffix(""))
+    if not (root / "submissions").is_dir():
+        return root / "alone"
+    (root / "schemas").mkdir()
+    shutil.copy(BENCHMARK_FILE, root / "schemas/benchmark.json")
+    return root
+
+
+def found(fixture: Path, root: Path, rules: tuple[Rule, ...] = RULES) -> list[dict[str, Any]]:
+    """Give all findings of a fixture that is built in `root`."""
+    rows: list[dict[str, Any]] = []
+    for result in Checker(rules).run(files_of([built(fixture, root)])):
+        assert isinstance(result, FileResult)
+        rows.extend(
+            {
+                "rule": finding.rule,
+                "file": finding.file.removeprefix(f"{root}/"),
+                "pointer": finding.pointer,
+                "line": finding.line,
+                "column": finding.column,
+                "message": finding.message,
+            }
+            for finding in result.findings
+        )
+    return rows
