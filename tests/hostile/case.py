@@ -54,6 +54,16 @@ class Case:
         return unmarked(self.text(newline))[1]
 
 
+def whole(rule: str, message: str) -> tuple[Says, ...]:
+    """Say one thing of the whole document."""
+    return (Says(rule, "", message),)
+
+
+def sound(name: str) -> str:
+    """Write a sound document."""
+    return written(small(name)) + "\n"
+
+
 def edited(name: str, path: str, value: Any) -> dict[str, Any]:
     """Give a sound document with one member replaced, which may hold marks."""
     document = small(name)

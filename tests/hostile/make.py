@@ -12,14 +12,16 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from tests.hostile import cases_bytes, cases_text
 from tests.hostile.case import Case
-from tests.hostile.cases_text import CASES
 from tests.hostile.cases_values import ACCEPTED, REJECTED
 from tests.paths import SUBMISSIONS
 from tests.small import small
 
 HERE = Path(__file__).resolve().parent
-REJECT = {f"reject/{case.name}.json": case for case in (*CASES, *REJECTED)}
+REJECT = {
+    f"reject/{case.name}.json": case for case in (*cases_bytes.CASES, *cases_text.CASES, *REJECTED)
+}
 ACCEPT = {f"accept/{case.name}.json": case for case in ACCEPTED}
 BY_FILE = REJECT | ACCEPT
 

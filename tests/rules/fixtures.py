@@ -4,7 +4,7 @@ import hashlib
 
 from geneb_ci.benchmark import shipped_benchmark
 from geneb_ci.config import PRACTICE_BENCHMARK
-from tests.hostile.cases_text import POINTER
+from tests.hostile.cases_bytes import POINTER
 from tests.hostile.text import Raw, written
 from tests.rules.fixture import (
     Files,

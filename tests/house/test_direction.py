@@ -1,0 +1,127 @@
+"""Imports go one way: leaves, then the stages in their order; report and cli stand outside."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.house.tracked import python_files
+from tests.paths import ROOT
+
+LEAVES = ("finding", "errors", "benchmark", "config", "shipped")
+STAGES = ("read", "check", "audit", "label", "build", "publish")
+OUTSIDE = ("report", "forge", "cli")
+DOORS = ("__init__", "__main__")
+FILES = python_files("geneb_ci", "reference_harness")
+RULES = [path for path in FILES if path.parts[1] == "check" and len(path.parts) == 4]
+
+
+def tree(path: Path) -> ast.Module:
+    return ast.parse((ROOT / path).read_text(encoding="utf-8"))
+
+
+def imported(path: Path) -> Iterator[str]:
+    """Give each module that a file imports, wherever in the file, with what it takes from it."""
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: a relative import hides where it leads"
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def part(module: str) -> str:
+    """Name the part of geneb_ci that a module belongs to."""
+    parts = module.split(".")
+    return parts[1] if len(parts) > 1 else "__init__"
+
+
+def known(name: str) -> bool:
+    return name in (*LEAVES, *STAGES, *OUTSIDE, *DOORS)
+
+
+def may_import(importer: str, wanted: str) -> bool:
+    if wanted in LEAVES or importer in {wanted, "__main__"}:
+        return True
+    if importer in LEAVES or wanted == "cli":
+        return False
+    if importer in STAGES:
+        return wanted in STAGES and STAGES.index(wanted) < STAGES.index(importer)
+    return True
+
+
+def test_every_file_belongs_to_a_part_that_is_known():
+    parts = {
+        part(".".join(path.with_suffix("").parts)) for path in FILES if path.parts[0] == "geneb_ci"
+    }
+    assert [name for name in sorted(parts) if not known(name)] == []
+    assert len(RULES) > 60
+
+
+def test_imports_go_one_way():
+    wrong = [
+        f"{path} imports {module}"
+        for path in FILES
+        if path.parts[0] == "geneb_ci"
+        for module in imported(path)
+        if module.startswith("geneb_ci.") and known(part(module))
+        if not may_import(part(".".join(path.with_suffix("").parts)), part(module))
+    ]
+    assert wrong == []
+
+
+def test_the_toolkit_and_the_harness_do_not_import_each_other():
+    other = {"geneb_ci": "reference_harness", "reference_harness": "geneb_ci"}
+    wrong = [
+        f"{path} imports {module}"
+        for path in FILES
+        for module in imported(path)
+        if module.split(".")[0] == other[path.parts[0]]
+    ]
+    assert wrong == []
+
+
+FORBIDDEN = ("os", "io", "pathlib", "time", "random", "secrets", "socket", "subprocess", "shutil")
+FORBIDDEN_INNER = ("urllib.request", "http.client", "geneb_ci.read.bytes", "geneb_ci.read.paths")
+CALLS = {"print", "open", "input", "exec", "eval", "__import__"}
+CLOCKS_AND_FILES = {
+    *("now", "utcnow", "today", "read_text", "read_bytes", "write_text", "write_bytes"),
+    *("exists", "is_file", "is_dir", "iterdir", "glob", "stat", "resolve", "unlink"),
+}
+
+
+def impure(path: Path) -> Iterator[str]:
+    for module in imported(path):
+        if module.split(".")[0] in FORBIDDEN or module.startswith(FORBIDDEN_INNER):
+            yield f"{path} imports {module}"
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.Name) and node.id in CALLS:
+            yield f"{path}:{node.lineno} uses {node.id}"
+        if isinstance(node, ast.Attribute) and node.attr in CLOCKS_AND_FILES:
+            yield f"{path}:{node.lineno} uses .{node.attr}"
+
+
+def test_a_rule_reads_no_file_no_clock_no_network_and_never_prints():
+    assert [found for path in RULES for found in impure(path)] == []
+
+
+@pytest.mark.parametrize(
+    ("importer", "wanted", "allowed"),
+    [
+        ("read", "check", False),
+        ("check", "read", True),
+        ("build", "label", True),
+        ("label", "build", False),
+        ("finding", "read", False),
+        ("config", "benchmark", True),
+        ("check", "report", False),
+        ("report", "check", True),
+        ("report", "cli", False),
+        ("publish", "cli", False),
+        ("cli", "report", True),
+        ("__main__", "cli", True),
+    ],
+)
+def test_the_directions_themselves(importer, wanted, allowed):
+    assert may_import(importer, wanted) == allowed

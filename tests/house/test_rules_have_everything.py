@@ -1,0 +1,103 @@
+"""One name in five places: a rule's slug is its file, its id, its fixture folder, its heading."""
+
+import importlib
+import re
+
+import pytest
+
+from geneb_ci.check import registry
+from geneb_ci.check.registry import FAMILIES, RULES, select
+from geneb_ci.errors import UsageProblem
+from geneb_ci.finding import Severity
+from tests.house.tracked import python_files, tracked
+from tests.paths import ROOT
+
+IDS = [rule.id for rule in RULES]
+SENTENCE_MAX, TEXT_MAX = 120, 300
+# Findings show it in one line beside a place.
+FIX_MIN = 20
+
+
+def test_each_rule_stands_once_in_the_registry():
+    assert len(set(IDS)) == len(IDS)
+    assert list(registry.BY_ID) == IDS
+    assert all(re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)+", name) for name in IDS)
+
+
+def test_each_file_of_a_family_is_one_rule():
+    files = {
+        path.parts[2:]
+        for path in python_files("geneb_ci")
+        if path.parts[1] == "check" and len(path.parts) == 4 and path.name != "__init__.py"
+    }
+    assert files == {(rule.family, f"{rule.id.replace('-', '_')}.py") for rule in RULES}
+
+
+def test_rules_of_a_family_stand_together():
+    families = [rule.family for rule in RULES]
+    assert families == [name for family in FAMILIES for name in families if name == family]
+
+
+@pytest.mark.parametrize("rule", RULES, ids=IDS)
+def test_a_rule_has_its_texts(rule):
+    module = importlib.import_module(f"geneb_ci.check.{rule.family}.{rule.id.replace('-', '_')}")
+    assert module.RULE is rule
+    assert (module.__doc__ or "").startswith(f"{rule.id}: ")
+    assert isinstance(rule.severity, Severity)
+    for text in (rule.what, rule.why, rule.fix):
+        assert text == text.strip()
+        assert text.endswith(".")
+        assert "\n" not in text
+        assert len(text) <= TEXT_MAX
+    assert len(rule.what) <= SENTENCE_MAX
+    assert rule.what.count(". ") == 0
+    assert len(rule.fix) >= FIX_MIN
+    assert len({rule.what, rule.why, rule.fix}) == 3
+
+
+def test_each_rule_has_its_fixtures_and_no_other_folder_stands_there():
+    folders = {
+        p.parts[2:4] for p in tracked() if p.parts[:2] == ("tests", "rules") and len(p.parts) > 4
+    }
+    assert folders == {(name, verdict) for name in IDS for verdict in ("fail", "pass")}
+
+
+def test_each_rule_has_its_heading_in_rules_md():
+    headings = re.findall(
+        r"^#+ `?([a-z0-9-]+)`?", (ROOT / "RULES.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    assert [name for name in headings if name in registry.BY_ID] == IDS
+
+
+def test_select_by_id_and_family():
+    assert [rule.id for rule in select((), ())] == IDS
+    assert [r.id for r in select(["missing-task"], [])] == ["missing-task", "check-crashed"]
+    assert {r.family for r in select(["card", "ranges"], [])} == {"card", "ranges", "internal"}
+    assert [r.id for r in select(["ranges"], ["percent-scores"])] == [
+        "score-out-of-range",
+        "all-scores-equal",
+        "check-crashed",
+    ]
+    assert [r.id for r in select([], ["internal", "structure"])] == [
+        rule.id for rule in RULES if rule.family != "structure"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "unwanted", "message"),
+    [
+        (
+            ["mising-task"],
+            [],
+            "'mising-task' is not a rule or a family; did you mean \"missing-task\"?",
+        ),
+        ([], ["structur"], "'structur' is not a rule or a family; did you mean \"structure\"?"),
+        (["zzz"], [], "'zzz' is not a rule or a family"),
+        (["card"], ["card"], "no rule is left to run"),
+        ([], FAMILIES, "no rule is left to run"),
+    ],
+)
+def test_select_refuses_what_does_not_exist_and_what_leaves_nothing(wanted, unwanted, message):
+    with pytest.raises(UsageProblem) as caught:
+        select(wanted, unwanted)
+    assert caught.value.message == message

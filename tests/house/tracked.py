@@ -1,0 +1,36 @@
+"""Files of the repository: those that git tracks, or all that lie here where there is no git."""
+
+import functools
+import subprocess
+from pathlib import Path
+
+from tests.paths import ROOT
+
+_SKIPPED = {".git", ".venv", "__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", "build"}
+
+
+@functools.cache
+def tracked() -> tuple[Path, ...]:
+    """List them, relative to the root."""
+    if (ROOT / ".git").exists():
+        command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, check=True)
+        names = sorted(set(done.stdout.decode().split("\0")) - {""})
+        found = tuple(Path(name) for name in names if (ROOT / name).is_file())
+    else:
+        found = tuple(
+            path.relative_to(ROOT)
+            for path in sorted(ROOT.rglob("*"))
+            if path.is_file() and not _SKIPPED & set(path.relative_to(ROOT).parts)
+        )
+    assert len(found) > 100, "the repository has more files than that"
+    return found
+
+
+def python_files(*folders: str) -> tuple[Path, ...]:
+    """List the Python files, of some top-level folders or of all."""
+    return tuple(
+        path
+        for path in tracked()
+        if path.suffix == ".py" and (not folders or path.parts[0] in folders)
+    )
