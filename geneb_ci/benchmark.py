@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Annotated, Any, Self
 
+import pydantic_core
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from geneb_ci.errors import BadConfiguration
@@ -142,6 +143,9 @@ def _read(path: Path) -> bytes:
     return raw
 
 
+_RESTORE = "restore the file from upstream's main branch"
+
+
 @functools.cache
 def upstream_benchmark(path: Path) -> Benchmark:
     """Read upstream's benchmark_spec.json, which has no test sizes: those of our tasks are kept.
@@ -149,32 +153,33 @@ def upstream_benchmark(path: Path) -> Benchmark:
     Raises BadConfiguration, which names the file and the key, when it cannot be used.
     """
     ours = shipped_benchmark()
-    raw = _read(path)
     try:
-        spec = json.loads(raw)
-        tasks = [
-            ours.by_id[task["id"]].model_copy(
-                update={"label": task["label"], "category": task["category"]}
-            )
-            if task["id"] in ours.by_id
-            else Task(id=task["id"], label=task["label"], category=task["category"])
-            for task in spec["tasks"]
-        ]
-        merged = ours.model_dump(by_alias=True) | {
-            "harness_version": spec["harness_version"],
-            "regimes": spec["regimes"],
-            "metrics": spec["metrics"],
-            "category_order": spec["category_order"],
-            "tasks": [task.model_dump() for task in tasks],
-            "protocol": ours.protocol.model_dump() | {"seeds": spec["protocol"]["seeds"]},
-            "dataset": ours.dataset.model_dump()
-            | {key: spec["dataset"][key] for key in ("repo_id", "revision")},
-        }
-    except (ValueError, KeyError, TypeError) as error:
-        what = f"the key {error} is missing" if isinstance(error, KeyError) else str(error)
-        raise BadConfiguration(
-            f"{path}: {what}", "restore the file from upstream's main branch"
-        ) from error
+        spec = pydantic_core.from_json(_read(path))
+    except ValueError as error:
+        raise BadConfiguration(f"{path}: the document: {error}", _RESTORE) from error
+
+    def at(*keys: str | int) -> Any:  # noqa: ANN401 (JSON has no narrower type)
+        value = spec
+        for key in keys:
+            try:
+                value = value[key]
+            except (LookupError, TypeError):
+                name = "/".join(map(str, keys))
+                raise BadConfiguration(f"{path}: {name}: it is missing", _RESTORE) from None
+        return value
+
+    known = {task.id: task.model_dump() for task in ours.tasks}
+    tasks = []
+    for index in range(len(at("tasks")) if isinstance(at("tasks"), list) else 0):
+        own = {key: at("tasks", index, key) for key in ("id", "label", "category")}
+        tasks.append(known.get(str(own["id"]), {}) | own)
+    merged = ours.model_dump(by_alias=True) | {
+        **{key: at(key) for key in ("harness_version", "regimes", "metrics", "category_order")},
+        "tasks": tasks,
+        "protocol": ours.protocol.model_dump() | {"seeds": at("protocol", "seeds")},
+        "dataset": ours.dataset.model_dump()
+        | {key: at("dataset", key) for key in ("repo_id", "revision")},
+    }
     return parse_benchmark(json.dumps(merged).encode(), str(path))
 
 

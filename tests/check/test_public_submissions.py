@@ -1,0 +1,45 @@
+"""The 41 public submissions: no error, no warning, and one note, which is true."""
+
+from geneb_ci.check.registry import RULES
+from geneb_ci.check.runner import Checker, FileResult, files_of
+from geneb_ci.finding import Finding, Severity
+from tests.paths import SUBMISSIONS
+
+CONTRIBUTED = "splicebert-1024nt"
+
+
+def test_all_that_is_said_of_the_public_submissions():
+    results = list(Checker(RULES).run(files_of([SUBMISSIONS])))
+    assert len(results) == 41
+    found = [f for r in results if isinstance(r, FileResult) for f in r.findings]
+    assert found == [
+        Finding(
+            rule="no-run-details",
+            severity=Severity.NOTE,
+            message="format 1.0 has no run details, so this row can only be audited by hand",
+            file=str(SUBMISSIONS / f"{CONTRIBUTED}.json"),
+            pointer="/schema_version",
+            line=1,
+            column=19,
+            found='"1.0"',
+            expected='"1.1"',
+            fix=("Write format 1.1 with `geneb-harness run --submission FILE`; 1.0 stays valid."),
+        )
+    ]
+
+
+def test_forty_are_official_by_their_bytes_and_each_is_typed():
+    results = [r for r in Checker(RULES).run(files_of([SUBMISSIONS])) if isinstance(r, FileResult)]
+    assert [r.model_id for r in results if not r.official] == [CONTRIBUTED]
+    assert all(r.submission is not None for r in results)
+    assert sorted(r.model_id for r in results) == sorted(p.stem for p in SUBMISSIONS.glob("*.json"))
+
+
+def test_one_changed_byte_makes_an_official_file_another(tmp_path):
+    source = SUBMISSIONS / "space.json"
+    path = tmp_path / "space.json"
+    path.write_bytes(source.read_bytes() + b"\n")
+    assert [f.rule for f in Checker(RULES).check(path).findings] == [
+        "no-run-details",
+        "changed-official-file",
+    ]
