@@ -1,0 +1,69 @@
+"""Which sequences go through a model together: pure functions from token counts to batches.
+
+A batch is an array of row numbers. Every function returns each row exactly once.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+TOKEN_BUDGET = 8192
+"""Padded tokens a batch may hold. On a CPU 2,048 and 8,192 ran within 10 % of each other in float32
+and 8,192 was up to 30 % faster in bfloat16; smaller batches pay more for each call."""
+
+EXACT_ROWS = 64
+"""Rows a batch of equal lengths may hold: the largest for which no row differed from a batch of
+one, in eight settings of length, dtype and attention kernel."""
+
+
+def file_order(count: int, batch_size: int) -> list[np.ndarray]:
+    """Cut rows 0..count-1 into runs of `batch_size`, as upstream's loop does."""
+    if batch_size < 1:
+        msg = f"batch size is {batch_size}, expected at least 1: pass another --batch-size"
+        raise ValueError(msg)
+    return [np.arange(i, min(i + batch_size, count)) for i in range(0, count, batch_size)]
+
+
+def token_budget(lengths: Sequence[int], budget: int = TOKEN_BUDGET) -> list[np.ndarray]:
+    """Sort rows by length, longest first, and fill batches up to `budget` padded tokens.
+
+    The longest come first so that a batch too large for the memory fails at once. A row longer
+    than the budget makes a batch of its own. Rows of one length keep their order.
+    """
+    _positive(budget)
+    order = np.argsort(-np.asarray(lengths, dtype=np.int64), kind="stable")
+    batches, start = [], 0
+    while start < len(order):
+        longest = max(1, int(lengths[order[start]]))
+        stop = start + max(1, budget // longest)
+        batches.append(order[start:stop])
+        start = stop
+    return batches
+
+
+def exact_length(
+    lengths: Sequence[int], budget: int = TOKEN_BUDGET, rows: int = EXACT_ROWS
+) -> list[np.ndarray]:
+    """Batch rows of equal length only, so that nothing is padded; longest first."""
+    _positive(budget)
+    _positive(rows)
+    values = np.asarray(lengths, dtype=np.int64)
+    order = np.argsort(-values, kind="stable")
+    edges = np.flatnonzero(np.diff(values[order])) + 1
+    batches = []
+    for group in np.split(order, edges) if len(order) else []:
+        size = min(rows, max(1, budget // max(1, int(values[group[0]]))))
+        batches.extend(group[i : i + size] for i in range(0, len(group), size))
+    return batches
+
+
+def padded_tokens(lengths: Sequence[int], batches: Sequence[np.ndarray]) -> int:
+    """Tokens that go through the model, padding included."""
+    values = np.asarray(lengths, dtype=np.int64)
+    return int(sum(values[batch].max() * len(batch) for batch in batches))
+
+
+def _positive(value: int) -> None:
+    if value < 1:
+        msg = f"a batch may hold {value}, expected at least 1: pass a larger token budget"
+        raise ValueError(msg)
