@@ -9,16 +9,14 @@ from .base import BaseEmbeddingExtractor, ExtractorError
 K_DEFAULT = 4
 # 4**10 columns in float32 are 4 MiB a sequence: beyond that a probe is no longer a baseline.
 K_MAX = 10
-# Letters counted in one pass. About 30 bytes a letter are alive at the peak, so a pass takes 30 MB.
-CHUNK_LETTERS = 1 << 20
-# Cells of the count matrix of one pass, eight bytes each: 32 MB.
-CHUNK_CELLS = 1 << 22
+# Letters counted in one pass: the widest array of a pass, eight bytes a letter, then stays in the
+# second-level cache of one core.
+CHUNK_LETTERS = 1 << 16
+# Cells of the count matrix of one pass, eight bytes each: 8 MB.
+CHUNK_CELLS = 1 << 20
 
-_OTHER = 4
-_CODES = np.full(256, _OTHER, dtype=np.uint8)
-for _code, _letters in enumerate(("Aa", "Cc", "Gg", "Tt")):
-    for _letter in _letters:
-        _CODES[ord(_letter)] = _code
+_UPPER = np.uint8(0xDF)  # clears the bit by which lower case differs from upper case in ASCII
+_VALID = tuple(np.uint8(ord(letter)) for letter in "ACGT")
 
 
 class KmerExtractor(BaseEmbeddingExtractor):
@@ -51,49 +49,56 @@ class KmerExtractor(BaseEmbeddingExtractor):
     def extract_embeddings(self, sequences: Sequence[str], batch_size: int = 1) -> np.ndarray:
         """Return the (n, 4**k) float32 frequencies of n sequences; `batch_size` has no effect."""
         del batch_size
-        out = np.zeros((len(sequences), 4**self.k), dtype=np.float32)
-        for start, stop in _chunks([len(s) for s in sequences], 4**self.k + 1):
-            counts = _count(sequences[start:stop], self.k)
-            total = counts.sum(axis=1, keepdims=True)
-            # Dividing in float64 and rounding to float32 gives the same bits as dividing in
-            # float32: 53 bits are more than twice 24 plus two.
-            np.divide(
-                counts, total, out=out[start:stop], where=total > 0, casting="same_kind"
-            )
+        out = np.empty((len(sequences), 4**self.k), dtype=np.float32)
+        lengths = np.fromiter(map(len, sequences), dtype=np.int64, count=len(sequences))
+        for start, stop in _chunks(lengths, 4**self.k):
+            counts, total = _count(sequences[start:stop], lengths[start:stop], self.k)
+            rows = out[start:stop]
+            rows[...] = counts
+            rows /= np.maximum(total, 1).astype(np.float32)[:, None]
         return out
 
 
-def _chunks(lengths: Sequence[int], width: int) -> Iterator[tuple[int, int]]:
+def _chunks(lengths: np.ndarray, width: int) -> Iterator[tuple[int, int]]:
     """Cut the rows into runs whose letters and whose count matrix are both bounded."""
-    start, letters = 0, 0
-    for row, length in enumerate(lengths):
-        over = letters + length + 1 > CHUNK_LETTERS or (row - start + 1) * width > CHUNK_CELLS
-        if over and row > start:
-            yield start, row
-            start, letters = row, 0
-        letters += length + 1
-    if start < len(lengths):
-        yield start, len(lengths)
+    ends = np.cumsum(lengths + 1)
+    most = max(1, CHUNK_CELLS // width)
+    start = 0
+    while start < len(lengths):
+        before = int(ends[start - 1]) if start else 0
+        fits = int(np.searchsorted(ends, before + CHUNK_LETTERS, side="right"))
+        stop = min(max(fits, start + 1), start + most)
+        yield start, stop
+        start = stop
 
 
-def _count(sequences: Sequence[str], k: int) -> np.ndarray:
-    """Count the words of each sequence: (n, 4**k) int64."""
-    width = 4**k + 1  # the last column takes the windows that are not counted
-    text = "\n".join((*sequences, "\n" * k)).encode("ascii", "replace")
-    letters = _CODES[np.frombuffer(text, dtype=np.uint8)]
-    windows = len(letters) - k + 1
-    other = letters == _OTHER
-    skipped = other[:windows].copy()
-    code = np.zeros(windows, dtype=np.int32)
-    for shift in range(k):
+def _count(
+    sequences: Sequence[str], lengths: np.ndarray, k: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Count the words of n sequences: (n, 4**k) of int64, and the (n,) sums of its rows."""
+    text = "\n".join((*sequences, "\n" * (k - 1))).encode("ascii", "replace")
+    upper = np.frombuffer(text, dtype=np.uint8) & _UPPER
+    windows = len(text) - k + 1
+    other = np.ones(len(text), dtype=bool)
+    for letter in _VALID:
+        other &= upper != letter
+    # Bits 1 and 2 of the ASCII letters A, C, T, G are 0, 1, 2, 3; the second step swaps T and G
+    # into the order of the alphabet.
+    letters = (upper >> np.uint8(1)) & np.uint8(3)
+    letters ^= letters >> np.uint8(1)
+    skip = other[:windows].copy()
+    code = letters[:windows].astype(np.min_scalar_type(4**k - 1))
+    for shift in range(1, k):
+        skip |= other[shift : shift + windows]
         code *= 4
         code += letters[shift : shift + windows]
-        skipped |= other[shift : shift + windows]
-    code[skipped] = width - 1
-    # Letter and line end of sequence i belong to row i: a window that runs over the line end
-    # holds it, and so is skipped.
-    spans = np.fromiter((len(s) + 1 for s in sequences), dtype=np.int64, count=len(sequences))
-    cells = np.repeat(np.arange(len(sequences), dtype=np.int64) * width, spans)
-    cells += code[: len(cells)]
-    counts = np.bincount(cells, minlength=len(sequences) * width)
-    return counts.reshape(len(sequences), width)[:, :-1]
+    # The letters of sequence i and the line end after it belong to row i. A window that runs over
+    # the line end holds it, and so is skipped: it goes to one cell beyond the last row.
+    rows = len(sequences)
+    cells = np.repeat(np.arange(rows, dtype=np.int64) * 4**k, lengths + 1)
+    cells += code
+    skipped = np.flatnonzero(skip)
+    total = lengths + 1 - np.bincount(cells[skipped] // 4**k, minlength=rows)
+    cells[skipped] = rows * 4**k
+    counts = np.bincount(cells, minlength=rows * 4**k + 1)[:-1]
+    return counts.reshape(rows, 4**k), total
