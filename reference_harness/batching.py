@@ -32,7 +32,8 @@ def token_budget(lengths: Sequence[int], budget: int = TOKEN_BUDGET) -> list[np.
     """
     _positive(budget)
     order = np.argsort(-np.asarray(lengths, dtype=np.int64), kind="stable")
-    batches, start = [], 0
+    batches: list[np.ndarray] = []
+    start = 0
     while start < len(order):
         longest = max(1, int(lengths[order[start]]))
         stop = start + max(1, budget // longest)
@@ -50,7 +51,7 @@ def exact_length(
     values = np.asarray(lengths, dtype=np.int64)
     order = np.argsort(-values, kind="stable")
     edges = np.flatnonzero(np.diff(values[order])) + 1
-    batches = []
+    batches: list[np.ndarray] = []
     for group in np.split(order, edges) if len(order) else []:
         size = min(rows, max(1, budget // max(1, int(values[group[0]]))))
         batches.extend(group[i : i + size] for i in range(0, len(group), size))

@@ -29,7 +29,7 @@ _BUILTINS = {
     "huggingface": (
         "huggingface",
         "HuggingFaceExtractor",
-        ("pooling.py", "tokens.py", "weights.py", "../batching.py"),
+        ("checkpoint.py", "pooling.py", "tokens.py", "weights.py", "../batching.py"),
     ),
 }
 BUILTINS = tuple(_BUILTINS)

@@ -6,11 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from reference_harness.errors import HarnessError
+
 UNDECLARED = "undeclared"
 """What a run says of a property that the extractor's author left unsaid."""
 
 
-class ExtractorError(ValueError):
+class ExtractorError(HarnessError, ValueError):
     """An extractor cannot be loaded, or cannot embed what it was given.
 
     The message says what was found, what was expected and what to do next.

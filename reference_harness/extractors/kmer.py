@@ -72,9 +72,7 @@ def _chunks(lengths: np.ndarray, width: int) -> Iterator[tuple[int, int]]:
         start = stop
 
 
-def _count(
-    sequences: Sequence[str], lengths: np.ndarray, k: int
-) -> tuple[np.ndarray, np.ndarray]:
+def _count(sequences: Sequence[str], lengths: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
     """Count the words of n sequences: (n, 4**k) of int64, and the (n,) sums of its rows."""
     text = "\n".join((*sequences, "\n" * (k - 1))).encode("ascii", "replace")
     upper = np.frombuffer(text, dtype=np.uint8) & _UPPER
