@@ -29,7 +29,14 @@ _BUILTINS = {
     "huggingface": (
         "huggingface",
         "HuggingFaceExtractor",
-        ("checkpoint.py", "pooling.py", "tokens.py", "weights.py", "../batching.py"),
+        (
+            "checkpoint.py",
+            "checkpoint_keys.py",
+            "pooling.py",
+            "tokens.py",
+            "weights.py",
+            "../batching.py",
+        ),
     ),
 }
 BUILTINS = tuple(_BUILTINS)

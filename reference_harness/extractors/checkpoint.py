@@ -12,19 +12,10 @@ from transformers import AutoModel, AutoTokenizer
 from transformers.utils.hub import cached_file
 
 from .base import ExtractorError
+from .checkpoint_keys import HEADS, UNUSED, unexplained
 from .weights import PICKLED, SAFE, digests
 
 DTYPES = ("float32", "bfloat16", "float16", "float64")
-
-# Keys that may be in the file without being in the model. Anything else means that another class
-# was built than the one that was trained: some layers then hold random numbers.
-HEADS = (
-    (r"^(lm_head|cls|score|classifier|qa_outputs)\.", "a task's head: we read hidden states"),
-    (r"(^|\.)pooler\.", "stands behind the hidden states"),
-    (r"(^|\.)(position_ids|inv_freq)$", "computed from the configuration, older files hold it"),
-)
-# Keys that may be in the model without being in the file.
-UNUSED = ((r"(^|\.)pooler\.", "stands behind the hidden states, so its random numbers are unread"),)
 
 _SHOWN = 3
 
@@ -151,8 +142,8 @@ def _load_model(name: str, **options: Any) -> tuple[Any, dict[str, Any], bool]: 
 
 def _check_weights(name: str, info: dict[str, Any]) -> None:
     """Raise when the file and the model do not hold the same tensors."""
-    missing = _unexplained(info["missing_keys"], UNUSED)
-    left_over = _unexplained(info["unexpected_keys"], HEADS)
+    missing = unexplained(info["missing_keys"], UNUSED)
+    left_over = unexplained(info["unexpected_keys"], HEADS)
     other = [str(key) for key in (*info["mismatched_keys"], *info["error_msgs"])]
     if not (missing or left_over or other):
         return
@@ -167,10 +158,6 @@ def _check_weights(name: str, info: dict[str, Any]) -> None:
         "trust_remote_code=True"
     )
     raise ExtractorError(msg)
-
-
-def _unexplained(keys: Iterable[str], allowed: tuple[tuple[str, str], ...]) -> list[str]:
-    return sorted(k for k in keys if not any(re.search(pattern, k) for pattern, _ in allowed))
 
 
 def _first_line(error: BaseException) -> str:
