@@ -95,7 +95,7 @@ class Cache:
         if len(digests) != len(rows) or not digests:
             msg = f"{len(rows)} embeddings for {len(digests)} sequences"
             raise ValueError(msg)
-        matrix = np.ascontiguousarray(rows).tobytes()
+        matrix = np.ascontiguousarray(rows).data
         header = {
             "format": FORMAT,
             "count": len(digests),
@@ -105,7 +105,7 @@ class Cache:
         }
         names = b"".join(digests)
         name = f"{time.time_ns():020d}-{os.getpid()}.shard"
-        write_bytes(self.folder / name, json.dumps(header).encode() + b"\n" + names + matrix)
+        write_bytes(self.folder / name, json.dumps(header).encode(), b"\n", names, matrix)
 
     def read(self, digests: Sequence[bytes]) -> Rows:
         """Return the (n, d) embeddings of n sequences, filled into one array.

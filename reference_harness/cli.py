@@ -12,6 +12,8 @@ from typing import Any
 
 import click
 
+from .cli_data import data
+from .cli_extractors import extractors
 from .errors import HarnessError, OptionError
 
 FAULT, USAGE, NOTHING, ERRORS, INTERRUPTED = 1, 2, 3, 11, 130
@@ -147,6 +149,10 @@ def tasks(definition: Path | None, *, mini: bool) -> None:
     )  # fmt: skip
     for task in found.tasks:
         click.echo(f"{task.id}\t{task.category}\t{task.n_test or '-'}")
+
+
+cli.add_command(data)
+cli.add_command(extractors)
 
 
 def main() -> None:

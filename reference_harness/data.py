@@ -103,6 +103,10 @@ class Folder:
         """Return the ids of the tasks whose files are here."""
         return set(self._files)
 
+    def files(self, task_id: str) -> tuple[Path, ...]:
+        """Return the file of a task, or its train and test file."""
+        return self._files[task_id]
+
     def load(self, task: Task) -> TaskData:
         """Read one task and hold it against the manifest and the benchmark's counts."""
         files = self._files[task.id]

@@ -121,6 +121,8 @@ class Embedder:
                 values = to_numpy(found)
             except Exception as error:
                 said = f"{type(error).__name__}: {error}"
+                if "out of memory" in said.lower():
+                    said += "; lower --token-budget"
                 msg = f"{first}: the extractor {self.loaded.class_name} failed: {said}"
                 raise EmbeddingError(msg) from error
             if values.ndim != 2 or len(values) != len(batch) or not values.shape[1]:  # noqa: PLR2004

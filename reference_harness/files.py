@@ -7,9 +7,13 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from typing_extensions import Buffer
 
-def write_bytes(path: Path, data: bytes) -> None:
+
+def write_bytes(path: Path, *pieces: Buffer) -> None:
     """Replace a file in one step: a reader, or a run killed at any moment, sees no half of it.
+
+    The pieces follow each other in the file; none is copied.
 
     Raises OSError when the folder cannot be written.
     """
@@ -17,7 +21,8 @@ def write_bytes(path: Path, data: bytes) -> None:
     handle, name = tempfile.mkstemp(prefix=f".{path.name[:64]}.", dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as stream:
-            stream.write(data)
+            for piece in pieces:
+                stream.write(piece)
             stream.flush()
             os.fsync(stream.fileno())
         umask = os.umask(0)

@@ -3,6 +3,7 @@
 import multiprocessing
 import os
 import signal
+import threading
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -26,7 +27,17 @@ def default_workers() -> int:
 def _start(array_api: bool) -> None:
     # Ctrl-C reaches every process of the terminal: the parent alone decides what to keep.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     threads.pin(array_api)
+
+
+def _end_with_parent() -> None:
+    """End this worker when its parent was killed: it would wait for work for ever."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def _execute(job: "Job") -> "Probed":
