@@ -7,10 +7,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from typing_extensions import Buffer
 
-
-def write_bytes(path: Path, *pieces: Buffer) -> None:
+def write_bytes(path: Path, *pieces: bytes | memoryview) -> None:
     """Replace a file in one step: a reader, or a run killed at any moment, sees no half of it.
 
     The pieces follow each other in the file; none is copied.

@@ -162,7 +162,7 @@ def _warnings(problem: probe.Problem, fits: list[probe.Fit], job: Job, regime: s
 
     warn(
         "not-converged",
-        f"the solver stopped at its limit of {probe.MAX_ITER} steps, as upstream's does",
+        f"the solver stopped before its tolerance, at {probe.MAX_ITER} steps or for want of digits",
         [not fit.converged for fit in fits],
     )
     warn(

@@ -29,13 +29,10 @@ class Fit:
     iterations: int
     rows: int
     """Training rows it was fitted on."""
+    converged: bool = True
+    """False when the solver stopped at its limit of iterations, or could not go on."""
     notes: tuple[str, ...] = ()
     """Warnings of scikit-learn, other than that it did not converge."""
-
-    @property
-    def converged(self) -> bool:
-        """Whether the solver stopped before its limit of iterations."""
-        return self.iterations < MAX_ITER
 
     @property
     def constant(self) -> bool:
@@ -110,13 +107,14 @@ def fit(
         except (ValueError, FloatingPointError, MemoryError) as error:
             msg = f"the probe cannot be fitted: {type(error).__name__}: {error}"
             raise ProbeError(msg) from error
-    said = {
-        f"{w.category.__name__}: {w.message}"
-        for w in caught
-        if not issubclass(w.category, ConvergenceWarning)
-    }
+    stopped = [w for w in caught if issubclass(w.category, ConvergenceWarning)]
+    said = {f"{w.category.__name__}: {w.message}" for w in caught if w not in stopped}
     return Fit(
-        _labels(predicted), int(_labels(probe.n_iter_).max()), len(labels), tuple(sorted(said))
+        predictions=_labels(predicted),
+        iterations=int(_labels(probe.n_iter_).max()),
+        rows=len(labels),
+        converged=not stopped,
+        notes=tuple(sorted(said)),
     )
 
 
