@@ -6,7 +6,7 @@ crash or a hang is a failed property. That is no sandbox.
 
 from .registry import PROPERTIES, Property
 from .result import TOLERANCES, PropertyResult
-from .runner import LETTERS, SECONDS, check
+from .runner import LETTERS, SECONDS, UnknownPropertyError, check
 
 __all__ = [
     "LETTERS",
@@ -15,5 +15,6 @@ __all__ = [
     "TOLERANCES",
     "Property",
     "PropertyResult",
+    "UnknownPropertyError",
     "check",
 ]

@@ -44,7 +44,7 @@ def attempt(slug: str, subject: Subject) -> PropertyResult:
             measured=error.measured,
             tolerance=None if error.measured is None else subject.tolerance,
         )
-    except (Exception, SystemExit) as error:
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - the code of a stranger
         where = _place(error)
         sentence = f"{type(error).__name__}: {error}{where}"
         return PropertyResult(property=slug, passed=False, sentence=sentence)

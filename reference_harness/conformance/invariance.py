@@ -13,7 +13,7 @@ from .subject import Subject, call
 
 
 def batch_size(subject: Subject) -> tuple[str, float]:
-    """The size of the batch does not change a row."""
+    """Check that the size of the batch does not change a row."""
     worst = 0.0
     for sequences in ([dna(12), dna(12, 1)], mixed()):
         alone = subject.embed(sequences, 1)
@@ -32,7 +32,7 @@ def batch_size(subject: Subject) -> tuple[str, float]:
 
 
 def batch_neighbours(subject: Subject) -> tuple[str, float]:
-    """What else is in the batch does not change a row, even where nothing is padded."""
+    """Check that what else is in the batch does not change a row, where nothing is padded."""
     worst = 0.0
     for length in (12, 24):
         x, y, z = (dna(length, salt) for salt in range(3))
@@ -43,7 +43,7 @@ def batch_neighbours(subject: Subject) -> tuple[str, float]:
 
 
 def padding(subject: Subject) -> tuple[str, float]:
-    """A longer neighbour, which makes padding necessary, does not change a row."""
+    """Check that a longer neighbour, which makes padding necessary, does not change a row."""
     worst = 0.0
     for short, long in ((7, 8), (7, 12), (12, 31), (19, 57)):
         x, y = dna(short), dna(long, 1)
@@ -54,7 +54,7 @@ def padding(subject: Subject) -> tuple[str, float]:
 
 
 def order(subject: Subject) -> tuple[str, float]:
-    """Row i belongs to sequence i, in whatever order they come."""
+    """Check that row i belongs to sequence i, in whatever order they come."""
     sequences = mixed()
     expected = subject.embed(sequences, 2)
     worst = 0.0
@@ -74,7 +74,7 @@ def order(subject: Subject) -> tuple[str, float]:
 
 
 def repeatable_calls(subject: Subject) -> tuple[str, float]:
-    """The same call gives the same rows again."""
+    """Check that the same call gives the same rows again."""
     expected = subject.embed(mixed())
     worst = 0.0
     for _ in range(2):
@@ -91,7 +91,7 @@ def repeatable_calls(subject: Subject) -> tuple[str, float]:
 
 
 def repeatable_loads(subject: Subject) -> tuple[str, float]:
-    """Two loads give the same rows: no weight is left at random numbers."""
+    """Check that two loads give the same rows: no weight is left at random numbers."""
     expected = subject.embed(mixed())
     _reseed(SEED)
     second = subject.load().extractor
@@ -105,7 +105,7 @@ def repeatable_loads(subject: Subject) -> tuple[str, float]:
 
 
 def evaluation_mode(subject: Subject) -> tuple[str, float]:
-    """No dropout is active."""
+    """Check that no dropout is active."""
     sequences = mixed()
     subject.embed(sequences)
     for name, module in torch_modules(subject.extractor):
@@ -148,7 +148,7 @@ def _row(subject: Subject, sequences: list[str], row: int, alone: np.ndarray, wh
 def _orders(count: int) -> Iterator[tuple[str, list[int]]]:
     rows = list(range(count))
     yield "reversed", rows[::-1]
-    random.Random(SEED).shuffle(rows)
+    random.Random(SEED).shuffle(rows)  # noqa: S311 - a probe, no secret
     yield "shuffled", rows
 
 

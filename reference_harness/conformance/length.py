@@ -35,7 +35,7 @@ class _Reach:
 
 
 def maximum_length(subject: Subject) -> str:
-    """A change beyond the declared length leaves the row as it is, one inside moves it."""
+    """Check that a change beyond the declared length is unseen, and that one inside is seen."""
     said = subject.loaded.description["embedding"]
     limit, truncation = said["max_length"], said["truncation"]
     if not isinstance(limit, int) or truncation == "windows":

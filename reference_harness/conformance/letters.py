@@ -8,7 +8,7 @@ from .subject import Subject, call
 
 
 def letter_case(subject: Subject) -> tuple[str, float | None]:
-    """Lower case is read as upper case, or declared to mean something else."""
+    """Check that lower case is read as upper case, or declared to mean something else."""
     upper = dna(24)
     for sequence in (upper.lower(), upper[:8].lower() + upper[8:]):
         found = subject.embed([sequence], 1)
@@ -33,7 +33,7 @@ def letter_case(subject: Subject) -> tuple[str, float | None]:
 
 
 def unknown_letters(subject: Subject) -> tuple[str, float]:
-    """N and the other IUPAC letters give finite rows and leave the neighbours alone."""
+    """Check that N and the other IUPAC letters give finite rows and leave the neighbours alone."""
     clean = dna(24)
     alone = subject.embed([clean], 1)[0]
     worst = 0.0
@@ -61,7 +61,7 @@ def unknown_letters(subject: Subject) -> tuple[str, float]:
 
 
 def empty_and_short(subject: Subject) -> str:
-    """An empty or one-letter sequence gives a finite row or a clear error."""
+    """Check that an empty or one-letter sequence gives a finite row or a clear error."""
     clean = dna(24)
     alone = subject.embed([clean], 1)[0]
     outcomes = []

@@ -8,13 +8,13 @@ from .subject import Subject, call
 
 
 def loads(subject: Subject) -> str:
-    """It is imported, built and embeds one sequence."""
+    """Check that it is imported, built and embeds one sequence."""
     subject.embed([dna(12)], 1)
     return "It is imported, built and embeds one sequence."
 
 
 def one_row_a_sequence(subject: Subject) -> str:
-    """The result is a numpy array (n, d), d the same for every call."""
+    """Check that the result is a numpy array (n, d), d the same for every call."""
     widths = {}
     for sequences in ([dna(12)], [dna(12), dna(12, 1)], mixed()):
         for batch_size in (1, 2, 8):
@@ -26,7 +26,7 @@ def one_row_a_sequence(subject: Subject) -> str:
 
 
 def floating_dtype(subject: Subject) -> str:
-    """The array holds floating-point numbers."""
+    """Check that the array holds floating-point numbers."""
     found = subject.embed([dna(12)], 1).dtype
     if not np.issubdtype(found, np.floating):
         msg = f"the array holds {found}, expected float32: convert it before it is returned"
@@ -35,7 +35,7 @@ def floating_dtype(subject: Subject) -> str:
 
 
 def finite(subject: Subject) -> str:
-    """No row holds NaN or infinity, and no two different sequences share a row."""
+    """Check that no row holds NaN or infinity, and that the sequence matters."""
     for sequences in ([dna(12)], mixed()):
         found = subject.embed(sequences)
         bad = np.flatnonzero(~np.isfinite(found).all(axis=1))

@@ -29,6 +29,10 @@ _POLL_SECONDS = 0.05
 _OFFLINE = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1"}
 
 
+class UnknownPropertyError(ValueError):
+    """A slug names no property."""
+
+
 def check(
     spec: str,
     name_model: str = "",
@@ -44,12 +48,12 @@ def check(
 
     `options` go to the constructor and have to be JSON. A property that takes longer than
     `seconds`, or in which the process dies, has failed; the next one gets a fresh process.
-    Raises ValueError for a slug that names no property.
+    Raises UnknownPropertyError for a slug that names no property.
     """
     unknown = sorted(set(select) - set(BY_SLUG))
     if unknown:
         msg = f"no such property: {', '.join(unknown)}; they are: {', '.join(BY_SLUG)}"
-        raise ValueError(msg)
+        raise UnknownPropertyError(msg)
     slugs = [p.slug for p in PROPERTIES if not select or p.slug in select]
     request = {
         "spec": spec,

@@ -16,7 +16,7 @@ _SHOWN = 3
 
 
 def device(subject: Subject) -> str:
-    """It is built, embeds, and keeps its tensors on the device that was asked for."""
+    """Check that it is built, embeds, and keeps its tensors on the device asked for."""
     asked = subject.device
     example = f"{subject.spec}(name_model=..., device={asked!r}).{call([dna(12)], 1)}"
     try:
@@ -96,7 +96,7 @@ class WeightsWatch:
             self._note(name, sorted(info.missing_keys), sorted(info.unexpected_keys))
             inner(*args, **keywords)
 
-        theirs.log_state_dict_report = report  # type: ignore[assignment]
+        theirs.log_state_dict_report = report  # type: ignore[attr-defined]
 
     def _watch_torch(self) -> None:
         from torch.nn import Module  # noqa: PLC0415 - seconds, for those who use it
@@ -108,7 +108,7 @@ class WeightsWatch:
             self._note(type(module).__name__, found.missing_keys, found.unexpected_keys)
             return found
 
-        Module.load_state_dict = load_state_dict  # type: ignore[method-assign]
+        Module.load_state_dict = load_state_dict  # type: ignore[method-assign,assignment]
 
 
 class NetworkBlock:

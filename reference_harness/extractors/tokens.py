@@ -84,8 +84,8 @@ class Encoder:
         for row, piece in zip(rows, ids, strict=True):
             if not piece:
                 msg = (
-                    f"sequence {row} ({sequences[int(row)][:20]!r}) gives no token, expected at least "
-                    "one: leave empty sequences out"
+                    f"sequence {row} ({sequences[int(row)][:20]!r}) gives no token, "
+                    "expected at least one: leave empty sequences out"
                 )
                 raise ExtractorError(msg)
         return ids, rows
