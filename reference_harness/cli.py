@@ -13,8 +13,8 @@ from typing import Any
 import click
 
 from .cli_data import data
-from .cli_extractors import extractors
 from .errors import HarnessError, OptionError
+from .extractors_cli import extractors
 
 FAULT, USAGE, NOTHING, ERRORS, INTERRUPTED = 1, 2, 3, 11, 130
 """Exit codes: our own fault; usage; nothing was done; faults found; 128 + SIGINT."""
@@ -94,7 +94,7 @@ def cli() -> None:
     help="Whether the model saw no benchmark sequence in training.",
 )
 @click.option("--training-data", default="", help="What the model was trained on.")
-@click.option("--submitted-by", default="unnamed", show_default=True)
+@click.option("--submitted-by", default="unnamed", show_default=True, help="Who ran it.")
 @click.option(
     "--batching",
     type=click.Choice(["budget", "exact", "file"]),

@@ -56,7 +56,14 @@ def verify(folder: Path, definition: Path | None) -> None:
 
 @data.command()
 @click.argument("folder", type=_FOLDER, required=False)
-@click.option("--format", "shape", type=click.Choice(["text", "json"]), default="text")
+@click.option(
+    "--format",
+    "shape",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="What to print.",
+)
 @_DEFINITION
 def audit(folder: Path | None, shape: str, definition: Path | None) -> None:
     """Count duplicates, overlap of train and test, balance and lengths; mini without FOLDER."""

@@ -11,6 +11,7 @@ from . import benchmark, data, probe, progress, submission
 from .batching import TOKEN_BUDGET
 from .benchmark import Benchmark
 from .cache import default_cache
+from .description import DTYPES, KINDS, TRUNCATIONS
 from .embed import FILE_ROWS, Batching
 from .engine.local import default_workers
 from .errors import EmbeddingError, OptionError
@@ -25,6 +26,7 @@ from .state import State
 MODEL_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 MODEL_ID_MAX = 128  # the file is called <model_id>.json, and file names end at 255 bytes
 _EMBEDDING = ("layer", "pooling", "max_length", "truncation", "dtype")
+_WORDS = {"truncation": TRUNCATIONS, "dtype": DTYPES, "source": KINDS}
 _MISSING_SHOWN = 3
 
 
@@ -53,9 +55,9 @@ def run_command(options: dict[str, Any]) -> None:
         options["token_budget"] or TOKEN_BUDGET,
         options["batch_size"] or FILE_ROWS,
     )
-    keywords = pairs(options["options"], "--option")
-    loaded = _load(options, keywords, batching)
-    _declare(loaded, pairs(options["declared"], "--declare"))
+    given = pairs(options["options"], "--option")
+    loaded = _load(options, given, batching)
+    _declare(loaded, texts(options["declared"], "--declare"))
     # 4. A submission that cannot be written is refused before the work, not after it.
     lacking = submission.undeclared(loaded.description)
     if options["submission"] and options["format_version"] == "1.1" and lacking:
@@ -69,7 +71,7 @@ def run_command(options: dict[str, Any]) -> None:
         benchmark=bench,
         source=source,
         loaded=loaded,
-        model_id=model_id(options["model_id"], options, keywords),
+        model_id=model_id(options["model_id"], options, given),
         output=options["output"],
         cache=options["cache"] or default_cache(),
         tasks=tuple(name for one in options["tasks"] for name in _names(one)),
@@ -77,7 +79,7 @@ def run_command(options: dict[str, Any]) -> None:
         limit=options["limit"],
         name_model=options["name_model"],
         device=options["device"],
-        options=keywords,
+        options=texts(options["options"], "--option"),
         batching=batching,
         probe_device=_probe_device(options["probe_device"]),
         canonical=options["canonical"],
@@ -120,47 +122,64 @@ def _names(text: str | None) -> list[str]:
     return [name.strip() for name in (text or "").split(",") if name.strip()]
 
 
-def pairs(words: Sequence[str], option: str) -> dict[str, Any]:
-    """Return KEY=VALUE words as a mapping; integers and true/false become values of that type.
+def texts(words: Sequence[str], option: str) -> dict[str, str]:
+    """Return KEY=VALUE words as a mapping.
 
-    Raises OptionError for a word without "=".
+    Raises OptionError for a word without "=", or with a key that Python could not take.
     """
-    found: dict[str, Any] = {}
+    found: dict[str, str] = {}
     for word in words:
         key, equals, value = word.partition("=")
         if not equals or not key.isidentifier():
             msg = f"{option} {word!r}: expected KEY=VALUE"
             raise OptionError(msg)
-        named = {"true": True, "false": False, "none": None}
-        found[key] = int(value) if re.fullmatch(r"-?\d+", value) else named.get(value, value)
+        found[key] = value
     return found
 
 
-def _load(options: dict[str, Any], keywords: dict[str, Any], batching: Batching) -> LoadedExtractor:
+def pairs(words: Sequence[str], option: str) -> dict[str, Any]:
+    """Return KEY=VALUE words as keywords: integers, true, false and none become such values.
+
+    Raises OptionError as `texts` does.
+    """
+    named = {"true": True, "false": False, "none": None}
+    return {
+        key: int(value) if re.fullmatch(r"-?\d+", value) else named.get(value, value)
+        for key, value in texts(words, option).items()
+    }
+
+
+def _load(options: dict[str, Any], given: dict[str, Any], batching: Batching) -> LoadedExtractor:
     if options["extractor"] in ("huggingface", "builtin:huggingface"):
-        keywords = {"batching": batching.mode, "token_budget": batching.token_budget, **keywords}
+        given = {"batching": batching.mode, "token_budget": batching.token_budget, **given}
     try:
-        return load(options["extractor"], options["name_model"], options["device"], **keywords)
+        return load(options["extractor"], options["name_model"], options["device"], **given)
     except ExtractorError as error:
         raise EmbeddingError(str(error)) from error
 
 
-def _declare(loaded: LoadedExtractor, said: dict[str, Any]) -> None:
+def _declare(loaded: LoadedExtractor, said: dict[str, str]) -> None:
     """Add to the description what the user says; what the extractor says itself stands."""
     for key, value in said.items():
+        part, name = ("model", "kind") if key == "source" else ("embedding", key)
         if key not in (*_EMBEDDING, "source"):
             msg = f"--declare {key}: expected one of {', '.join(_EMBEDDING)}, source"
             raise OptionError(msg)
-        part = "model" if key == "source" else "embedding"
-        name = "kind" if key == "source" else key
-        if loaded.description[part][name] != submission.UNDECLARED:
-            own = loaded.description[part][name]
+        if (own := loaded.description[part][name]) != submission.UNDECLARED:
             msg = f"--declare {key}={value}: the extractor says {own!r} itself"
             raise OptionError(msg)
-        loaded.description[part][name] = str(value) if key in ("layer", "pooling") else value
+        allowed = _WORDS.get(key)
+        if allowed and value not in allowed:
+            msg = f"--declare {key}={value}: expected one of {', '.join(allowed)}"
+            raise OptionError(msg)
+        if key == "max_length" and not re.fullmatch(r"none|[1-9]\d{0,8}", value):
+            msg = f"--declare max_length={value}: expected a number of tokens, or none"
+            raise OptionError(msg)
+        length = None if value == "none" else int(value) if key == "max_length" else 0
+        loaded.description[part][name] = length if key == "max_length" else value
 
 
-def model_id(asked: str | None, options: dict[str, Any], keywords: dict[str, Any]) -> str:
+def model_id(asked: str | None, options: dict[str, Any], given: dict[str, Any]) -> str:
     """Return the id asked for, or one made from the model or the extractor.
 
     Raises OptionError for an id that cannot be a file name.
@@ -171,7 +190,7 @@ def model_id(asked: str | None, options: dict[str, Any], keywords: dict[str, Any
             raise OptionError(msg)
         return asked
     if options["extractor"].removeprefix("builtin:") == "kmer":
-        return f"{keywords.get('k', 4)}-mer-frequency"
+        return f"{given.get('k', 4)}-mer-frequency"
     name = Path(options["name_model"]).name or options["extractor"].rpartition(":")[2]
     made = re.sub(r"[^A-Za-z0-9._-]+", "-", name).lstrip("._-")[:MODEL_ID_MAX]
     return made or "model"

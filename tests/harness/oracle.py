@@ -3,6 +3,8 @@
 import csv
 import gzip
 import itertools
+from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression
@@ -12,7 +14,7 @@ SEEDS = (13, 17, 42, 123, 997)
 WORDS = ["".join(w) for w in itertools.product("ACGT", repeat=4)]
 
 
-def kmers(sequence):
+def kmers(sequence: str) -> np.ndarray:
     counts = dict.fromkeys(WORDS, 0)
     for i in range(len(sequence) - 3):
         if sequence[i : i + 4] in counts:
@@ -21,7 +23,7 @@ def kmers(sequence):
     return row / row.sum() if row.sum() else row
 
 
-def read(path):
+def read(path: Path) -> Iterator[np.ndarray]:
     with gzip.open(path, "rt") as stream:
         rows = list(csv.DictReader(stream))
     for split in ("train", "test"):
@@ -30,7 +32,9 @@ def read(path):
         yield np.array([int(row["label"]) for row in mine])
 
 
-def probe(x, y, x_test, y_test, k=None):
+def probe(
+    x: np.ndarray, y: np.ndarray, x_test: np.ndarray, y_test: np.ndarray, k: int | None = None
+) -> Iterator[tuple[np.ndarray, tuple[float, float, float]]]:
     for seed in SEEDS:
         rng = np.random.RandomState(seed)
         rows = np.arange(len(y))

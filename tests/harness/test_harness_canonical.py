@@ -4,17 +4,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.linear_model import LogisticRegression
 
 from reference_harness import benchmark, canonical, data, mini, probe
 from reference_harness.errors import ProbeError
 from reference_harness.loading import load
+from reference_harness.tasks import TaskData
 
 PERTURBATION = 1e-7
 """Relative change of a feature: what another batch, kernel or thread count does in float32."""
 FLIPS_MAX = 0
 
 
-def features(task: mini.TaskData) -> tuple[np.ndarray, np.ndarray]:
+def features(task: TaskData) -> tuple[np.ndarray, np.ndarray]:
     embed = load("kmer").extractor.extract_embeddings
     return embed(task.train.sequences), embed(task.test.sequences)
 
@@ -84,7 +86,7 @@ def test_solving_in_the_span_of_the_rows_is_exact() -> None:
     wide = canonical.solve(train, labels)
     padded = np.vstack([train, np.repeat(train[:1], 100, axis=0)])  # tall: solved as it stands
     assert wide.weights.shape == (96, 3)
-    direct = canonical.LogisticRegression(solver="newton-cholesky", tol=1e-10).fit(
+    direct = LogisticRegression(solver="newton-cholesky", tol=1e-10).fit(
         train.astype(np.float64), labels
     )
     values = test.astype(np.float64) @ (wide.weights - direct.coef_.T)

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import REPOSITORY, write_flat, write_remote
 
 from reference_harness import audit_data, benchmark, data, generate, mini
 from reference_harness.errors import DataError, OptionError
 from reference_harness.tasks import Split, TaskData
+from tests.harness.support import REPOSITORY, write_flat, write_remote
 
 BENCH = benchmark.mini()
 TASK = BENCH.tasks[0]
@@ -25,7 +25,9 @@ def read(folder: Path, text: str | bytes, name: str = "mini_tf.csv") -> TaskData
 
 def test_generated_contracts_are_what_the_code_gives() -> None:
     for path, content in generate.contents().items():
-        assert path.read_bytes() == content, f"{path.name}: run python -m reference_harness.generate"
+        assert path.read_bytes() == content, (
+            f"{path.name}: run python -m reference_harness.generate"
+        )
 
 
 def test_mini_has_one_task_a_category() -> None:

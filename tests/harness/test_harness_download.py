@@ -9,11 +9,11 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
-from conftest import write_remote
 
 from reference_harness import benchmark, data, download, mini
 from reference_harness.errors import DataError, OptionError
 from reference_harness.manifest import NAME, Manifest
+from tests.harness.support import write_remote
 
 MINI = benchmark.mini()
 # The generated dataset has no name a Hub would take.
@@ -164,4 +164,3 @@ def test_a_damaged_manifest_is_named(tmp_path: Path) -> None:
     (tmp_path / NAME).unlink()
     with pytest.raises(DataError, match="no manifest"):
         download.verify(BENCH, tmp_path)
-

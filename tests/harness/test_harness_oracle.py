@@ -3,11 +3,13 @@
 import hashlib
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from conftest import Harness
-from oracle import probe, read
+
+from tests.harness.oracle import probe, read
+from tests.harness.support import Harness
 
 REGIMES = {"full": None, "10shot": 10, "1shot": 1}
 SCORE_TOLERANCE = 1e-12
@@ -17,23 +19,24 @@ PRINTED = {"leannmlindsey_GUE_mouse_0": "0.437", "leannmlindsey_GUE_human_tf_0":
 
 
 @pytest.fixture(scope="module")
-def record(real_tasks: Path, tmp_path_factory: pytest.TempPathFactory) -> dict:
+def record(real_tasks: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     folder = tmp_path_factory.mktemp("six")
     done = Harness(folder)("run", "--data", real_tasks, "--output", "record.json", "--quiet")
     assert done.returncode == 0, done.stderr
-    return json.loads((folder / "record.json").read_text())
+    made: dict[str, Any] = json.loads((folder / "record.json").read_text())
+    return made
 
 
 @pytest.mark.parametrize(
     "task",
     ["human_tf_0", "human_tf_1", "mouse_0", "mouse_3", "prom_300_tata", "prom_core_tata"],
 )
-def test_equals_the_stock_script(record: dict, real_tasks: Path, task: str) -> None:
+def test_equals_the_stock_script(record: dict[str, Any], real_tasks: Path, task: str) -> None:
     task_id = f"leannmlindsey_GUE_{task}"
-    features = list(read(real_tasks / f"{task_id}.csv.gz"))
+    x, y, x_test, y_test = read(real_tasks / f"{task_id}.csv.gz")
     for regime, k in REGIMES.items():
         found = record["tasks"][task_id]["regimes"][regime]
-        predictions, triples = zip(*probe(*features, k=k), strict=True)
+        predictions, triples = zip(*probe(x, y, x_test, y_test, k), strict=True)
         stock = hashlib.sha256(np.stack(predictions).astype("<i8").tobytes()).hexdigest()
         assert found["predictions_sha256"] == stock, regime
         for column, name in enumerate(("MCC", "Acc", "F1")):
@@ -44,12 +47,12 @@ def test_equals_the_stock_script(record: dict, real_tasks: Path, task: str) -> N
             assert abs(found["scores"][name] - np.mean(expected)) <= SCORE_TOLERANCE
 
 
-def test_gives_the_printed_digits(record: dict) -> None:
+def test_gives_the_printed_digits(record: dict[str, Any]) -> None:
     for task_id, printed in PRINTED.items():
         assert f"{record['tasks'][task_id]['regimes']['full']['scores']['MCC']:.3f}" == printed
 
 
-def test_runs_what_the_folder_has_and_says_what_it_lacks(record: dict) -> None:
+def test_runs_what_the_folder_has_and_says_what_it_lacks(record: dict[str, Any]) -> None:
     assert len(record["tasks"]) == 6
     assert len(record["missing"]) == 94
     assert record["missing"][0]["reason"] == "not in the data"

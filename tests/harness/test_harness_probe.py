@@ -6,7 +6,6 @@ import warnings
 
 import numpy as np
 import pytest
-from conftest import REPOSITORY
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
@@ -15,6 +14,7 @@ from sklearn.linear_model import LogisticRegression
 from reference_harness import mini, probe
 from reference_harness.errors import ProbeError
 from reference_harness.loading import load
+from tests.harness.support import REPOSITORY
 
 SEEDS = [13, 17, 42, 123, 997]
 FEW = {"10shot": 10, "1shot": 1}
@@ -78,7 +78,7 @@ def test_a_probe_that_stops_at_its_limit_says_so() -> None:
 
 
 def test_a_solver_that_cannot_go_on_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Stuck(LogisticRegression):
+    class Stuck(LogisticRegression):  # type: ignore[misc]  # scikit-learn has no types
         def fit(self, x: np.ndarray, y: np.ndarray) -> "Stuck":
             super().fit(x, y)
             warnings.warn("lbfgs stopped: ABNORMAL", ConvergenceWarning, stacklevel=1)
@@ -116,7 +116,7 @@ def test_float32_stays_float32() -> None:
     ],
     ids=["counts differ", "one class", "empty"],
 )
-def test_refuses_what_cannot_be_fitted(train: np.ndarray, labels: list, says: str) -> None:
+def test_refuses_what_cannot_be_fitted(train: np.ndarray, labels: list[int], says: str) -> None:
     with pytest.raises(ProbeError) as caught:
         probe.Problem(train, np.array(labels, dtype=np.int64), np.ones((2, 2)), np.array([0, 1]))
     assert str(caught.value) == says
@@ -143,9 +143,13 @@ for task_id in ("mini_promoter", "mini_species"):
 
 
 def test_torch_tensors_go_through_the_array_api() -> None:
-    """On CPU tensors: the same path as CUDA, at another number, which is near but need not equal."""
+    """On CPU tensors: the path of CUDA, at another number, which is near but need not equal."""
     done = subprocess.run(
-        [sys.executable, "-c", ARRAY_API], cwd=REPOSITORY, capture_output=True, text=True, check=False
+        [sys.executable, "-c", ARRAY_API],
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     agreements = [float(line) for line in done.stdout.split()]
