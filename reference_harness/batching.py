@@ -15,6 +15,11 @@ EXACT_ROWS = 64
 """Rows a batch of equal lengths may hold: the largest for which no row differed from a batch of
 one, in eight settings of length, dtype and attention kernel."""
 
+EXACT_ALONE = 16
+"""Rows of fewer tokens than this go alone under exact batching. Matrix libraries have other kernels
+for so few rows, and a batch lifts a row over their threshold: on CPU rows of up to 9 tokens differed
+from a batch of one in the last bit, none of 13 tokens and more did."""
+
 
 def file_order(count: int, batch_size: int) -> list[np.ndarray]:
     """Cut rows 0..count-1 into runs of `batch_size`, as upstream's loop does."""
@@ -45,7 +50,11 @@ def token_budget(lengths: Sequence[int], budget: int = TOKEN_BUDGET) -> list[np.
 def exact_length(
     lengths: Sequence[int], budget: int = TOKEN_BUDGET, rows: int = EXACT_ROWS
 ) -> list[np.ndarray]:
-    """Batch rows of equal length only, so that nothing is padded; longest first."""
+    """Batch rows of equal length only, so that nothing is padded; longest first.
+
+    Their embeddings are then the same bits whatever else there is to embed: measured on CPU, and
+    not promised where the choice of kernel follows the shape of the batch, as on CUDA.
+    """
     _positive(budget)
     _positive(rows)
     values = np.asarray(lengths, dtype=np.int64)
@@ -53,7 +62,8 @@ def exact_length(
     edges = np.flatnonzero(np.diff(values[order])) + 1
     batches: list[np.ndarray] = []
     for group in np.split(order, edges) if len(order) else []:
-        size = min(rows, max(1, budget // max(1, int(values[group[0]]))))
+        length = int(values[group[0]])
+        size = 1 if length < EXACT_ALONE else min(rows, max(1, budget // length))
         batches.extend(group[i : i + size] for i in range(0, len(group), size))
     return batches
 
