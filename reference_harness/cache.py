@@ -11,7 +11,7 @@ import json
 import os
 import time
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -29,6 +29,7 @@ FLUSH_SECONDS = 30.0
 FORMAT = 1
 _HEADER_MAX = 4096  # a header has about 120 bytes
 
+_KEY = np.dtype(f"S{DIGEST_BYTES}")
 Rows = npt.NDArray[np.floating[Any]]
 
 
@@ -40,11 +41,12 @@ def default_cache() -> Path:
     return Path(base) / "geneb-harness"
 
 
-class Place(NamedTuple):
-    """Where one embedding lies."""
+class Places(NamedTuple):
+    """Where embeddings lie: (n,) number of the shard, -1 for none, and (n,) row in it."""
 
-    shard: Path
-    row: int
+    shards: list[Path]
+    shard: npt.NDArray[np.int64]
+    row: npt.NDArray[np.int64]
 
 
 class Shape(NamedTuple):
@@ -73,22 +75,43 @@ class Cache:
         if not (self.folder / "key.json").exists():
             write_json(self.folder / "key.json", dict(parts))
 
-    def find(self, wanted: Iterable[bytes]) -> dict[bytes, Place]:
-        """Return where those of the wanted sequences lie that are here.
+    def find(self, wanted: Iterable[bytes]) -> set[bytes]:
+        """Return those of the wanted sequences whose embedding is here.
 
         Reads headers and digests, no embedding. A damaged shard is left out, and so made again.
         """
-        wanted = set(wanted)
-        found: dict[bytes, Place] = {}
-        for shard in self._shards() if wanted else ():
-            with contextlib.suppress(OSError, StateError):
-                for row, digest in enumerate(_digests(shard)):
-                    if digest in wanted:
-                        found.setdefault(digest, Place(shard, row))
-        return found
+        names = list(wanted)
+        shard = self._locate(names).shard
+        return {name for name, at in zip(names, shard.tolist(), strict=True) if at >= 0}
 
-    def _shards(self) -> Iterator[Path]:
-        yield from sorted(self.folder.glob("*.shard"))
+    def _locate(self, names: Sequence[bytes]) -> Places:
+        """Return for each name the shard that holds it, -1 for none, and the row in it.
+
+        Whole arrays are compared: a cache of the benchmark has millions of digests. The newest
+        shard comes first and the search ends when all are found, so a task that was just
+        embedded costs no look at the others. Two names of one task that share eight bytes, a
+        chance of 3e-10 at 100,000 names, would count as missing: an error, never another's row.
+        """
+        if not names:
+            return Places([], np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
+        keys = np.frombuffer(b"".join(names), dtype=_KEY)
+        unique, inverse = np.unique(keys, return_inverse=True)
+        heads = _heads(unique)  # in the order of the keys, for both sort as bytes do
+        found = Places(
+            sorted(self.folder.glob("*.shard"), reverse=True),
+            np.full(len(unique), -1, dtype=np.int64),
+            np.zeros(len(unique), dtype=np.int64),
+        )
+        for number, shard in enumerate(found.shards):
+            if not (found.shard < 0).any():
+                break
+            with contextlib.suppress(OSError, StateError):
+                digests = np.frombuffer(_digests(shard), dtype=_KEY)
+                at = np.minimum(np.searchsorted(heads, _heads(digests)), len(unique) - 1)
+                rows = np.flatnonzero(unique[at] == digests)
+                found.shard[at[rows]] = number
+                found.row[at[rows]] = rows
+        return Places(found.shards, found.shard[inverse], found.row[inverse])
 
     def add(self, digests: Sequence[bytes], rows: Rows) -> None:
         """Write one shard: (n, d) rows for n digests."""
@@ -113,23 +136,20 @@ class Cache:
         At most one shard is in memory beside the result. Raises StateError when one is missing
         or damaged.
         """
-        places = self.find(digests)
-        if lacking := len(set(digests) - set(places)):
+        shards, shard_of, row_of = self._locate(digests)
+        if lacking := int((shard_of < 0).sum()):
             msg = f"{self.folder}: {lacking} embeddings are missing or damaged: run again"
             raise StateError(msg)
-        by_shard: dict[Path, list[tuple[int, int]]] = {}
-        for row, digest in enumerate(digests):
-            by_shard.setdefault(places[digest].shard, []).append((row, places[digest].row))
         out: Rows | None = None
-        for shard, pairs in by_shard.items():
-            shape = _shape(shard)
+        for number in np.unique(shard_of).tolist():
+            shard, shape = shards[number], _shape(shards[number])
             if out is None:
                 out = np.empty((len(digests), shape.dim), dtype=shape.dtype)
             if (shape.dim, shape.dtype) != (out.shape[1], out.dtype.str):
                 msg = f"{shard}: rows of {shape.dim} {shape.dtype}, others have {out.shape[1]}"
                 raise StateError(msg)
-            to, origin = np.asarray(pairs, dtype=np.int64).T
-            out[to] = _matrix(shard, shape)[origin]
+            rows = np.flatnonzero(shard_of == number)
+            out[rows] = _matrix(shard, shape)[row_of[rows]]
         if out is None:
             msg = "no sequence to read an embedding of"
             raise StateError(msg)
@@ -186,12 +206,17 @@ def _shape(shard: Path) -> Shape:
     return shape
 
 
-def _digests(shard: Path) -> list[bytes]:
+def _digests(shard: Path) -> bytes:
     shape = _shape(shard)
     with shard.open("rb") as stream:
         stream.seek(shape.start)
-        names = stream.read(shape.rows * DIGEST_BYTES)
-    return [names[i : i + DIGEST_BYTES] for i in range(0, len(names), DIGEST_BYTES)]
+        return stream.read(shape.rows * DIGEST_BYTES)
+
+
+def _heads(keys: npt.NDArray[np.bytes_]) -> npt.NDArray[np.uint64]:
+    """Return the first eight bytes of each key as numbers that sort as the bytes do."""
+    halves = np.ascontiguousarray(keys).view(">u8").reshape(len(keys), -1)
+    return halves[:, 0].astype(np.uint64)
 
 
 def _matrix(shard: Path, shape: Shape) -> Rows:

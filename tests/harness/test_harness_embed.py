@@ -103,10 +103,10 @@ def test_exact_without_token_counts_is_one_row_a_call(tmp_path: Path) -> None:
 def test_exact_batches_by_the_extractors_tokens(tmp_path: Path) -> None:
     class Pairs(Counts):
         def count_tokens(self, sequences: Sequence[str]) -> list[int]:
-            return [len(s) // 2 for s in sequences]
+            return [len(s) * 16 // 2 for s in sequences]  # short ones would go alone
 
     pairs = Pairs()
-    embedder(pairs, tmp_path, mode="exact").embed(task(["AC", "ACG", "ACGT"], ["GGG"]), ignore)
+    embedder(pairs, tmp_path, mode="exact").embed(task(["ACGT", "GCGT", "ACGTA"], ["GGGG"]), ignore)
     assert sorted(len(call) for call, _ in pairs.calls) == [1, 3]
 
 
