@@ -25,16 +25,28 @@ def language_like(classes: int) -> tuple[np.ndarray, ...]:
 
 def word_counts(task_id: str) -> tuple[np.ndarray, ...]:
     task, embed = mini.load(task_id), load("kmer").extractor.extract_embeddings
-    return embed(task.train.sequences), task.train.labels, embed(task.test.sequences), task.test.labels
+    return (
+        embed(task.train.sequences),
+        task.train.labels,
+        embed(task.test.sequences),
+        task.test.labels,
+    )
 
 
 def canonical_table(say: Callable[..., None]) -> None:
-    say("## Canonical score: rows that change their label", "",
-        f"Features multiplied by 1 + {PERTURBATION} x gaussian; stock is lbfgs as upstream has it.", "",
-        "| set | classes | test rows | stock, perturbed | canonical, perturbed | Newton against lbfgs "
-        "| stock against canonical | seconds: stock, Newton, lbfgs |", "|---|---|---|---|---|---|---|---|")
-    sets = {f"language-like {ROWS} x {DIM}": [language_like(c) for c in (2, 3, 5, 10, 20)],
-            "word counts": [word_counts(t) for t in ("mini_phage", "mini_splice", "mini_species")]}
+    say(
+        "## Canonical score: rows that change their label",
+        "",
+        f"Features times 1 + {PERTURBATION} x gaussian; stock is lbfgs as upstream has it.",
+        "",
+        "| set | classes | test rows | stock, perturbed | canonical, perturbed "
+        "| Newton against lbfgs | stock against canonical | seconds: stock, Newton, lbfgs |",
+        "|---|---|---|---|---|---|---|---|",
+    )
+    sets = {
+        f"language-like {ROWS} x {DIM}": [language_like(c) for c in (2, 3, 5, 10, 20)],
+        "word counts": [word_counts(t) for t in ("mini_phage", "mini_splice", "mini_species")],
+    }
     for name, cases in sets.items():
         for case in cases:
             say(row(name, *case))
@@ -44,7 +56,8 @@ def canonical_table(say: Callable[..., None]) -> None:
 def row(name: str, x: np.ndarray, y: np.ndarray, x_test: np.ndarray, y_test: np.ndarray) -> str:
     rng = np.random.RandomState(9)
     moved, moved_test = (
-        (a * (1 + PERTURBATION * rng.standard_normal(a.shape))).astype(np.float32) for a in (x, x_test)
+        (a * (1 + PERTURBATION * rng.standard_normal(a.shape))).astype(np.float32)
+        for a in (x, x_test)
     )
     seconds = []
 
@@ -59,8 +72,10 @@ def row(name: str, x: np.ndarray, y: np.ndarray, x_test: np.ndarray, y_test: np.
     lbfgs = run(lambda: canonical.solve(x, y, "lbfgs").predict(x_test))
     stock_moved = probe.fit(moved, y, moved_test).predictions
     newton_moved = canonical.solve(moved, y).predict(moved_test)
-    flips = [int((a != b).sum()) for a, b in (
-        (stock, stock_moved), (newton, newton_moved), (newton, lbfgs), (stock, newton))]
+    flips = [
+        int((a != b).sum())
+        for a, b in ((stock, stock_moved), (newton, newton_moved), (newton, lbfgs), (stock, newton))
+    ]
     times = ", ".join(f"{s:.2f}" for s in seconds)
     cells = " | ".join(map(str, flips))
     return f"| {name} | {len(np.unique(y))} | {len(y_test)} | {cells} | {times} |"
