@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 
 # Largest distance allowed between two rows that should be equal, over the length of the row.
-# Measured on CPU, batches of mixed length against batches of one, four architectures of two and four
-# layers with random weights, three poolings: at most 1.0e-6 in float32, 2.5e-3 in float16 and 1.1e-2
-# in bfloat16. The bounds leave a factor of ten in float32 and of four in the others for deeper
-# models. Rows that come as float64 may have been rounded to float32 (6e-8) on the way. Where padding
-# leaks into a row, or another row is taken, the distance is 0.1 and more.
+# Measured on CPU, batches of mixed length against batches of one, four architectures of two and
+# four layers with random weights, three poolings: at most 1.0e-6 in float32, 2.5e-3 in float16 and
+# 1.1e-2 in bfloat16. The bounds leave a factor of ten in float32 and of four in the others for
+# deeper models. Rows that come as float64 may have been rounded to float32 (6e-8) on the way. Where
+# padding leaks into a row, or another row is taken, the distance is 0.1 and more.
 TOLERANCES = {"float64": 1e-6, "float32": 1e-5, "float16": 1e-2, "bfloat16": 4e-2}
 
 
@@ -71,7 +71,8 @@ def difference(found: np.ndarray, expected: np.ndarray) -> float:
 
 
 def _lengths(rows: np.ndarray) -> np.ndarray:
-    return np.sqrt(np.square(np.atleast_2d(rows)).sum(axis=1))
+    lengths: np.ndarray = np.sqrt(np.square(np.atleast_2d(rows)).sum(axis=1))
+    return lengths
 
 
 def show(sequences: list[str]) -> str:

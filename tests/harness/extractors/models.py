@@ -1,9 +1,10 @@
 """Tiny models with random weights, saved as a contributor's folder would be.
 
-`python -m` is not meant: the tests and the bench call `save`.
+The tests and the bench call `save`.
 """
 
 from pathlib import Path
+from typing import Any
 
 import torch
 from tokenizers import Regex, Tokenizer
@@ -19,10 +20,12 @@ from transformers import (
     GPT2Model,
     LlamaConfig,
     LlamaModel,
+    PreTrainedModel,
     PreTrainedTokenizerFast,
 )
 
 SPECIAL = ("[PAD]", "[CLS]", "[SEP]", "[UNK]", "[MASK]")
+UNKNOWN = "[UNK]"
 VOCABULARY = {token: i for i, token in enumerate((*SPECIAL, *"ACGTN"))}
 MAX_LENGTH = 64
 KINDS = ("bert", "esm", "gpt2", "llama")
@@ -34,7 +37,8 @@ def save(kind: str, folder: Path, *, seed: int = 0, large: bool = False) -> Path
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         model = _model(kind, large=large)
-    model.eval().save_pretrained(folder)
+    model.train(mode=False)
+    model.save_pretrained(folder)
     tokenizer(decoder=kind in DECODERS, limit=1024 if large else MAX_LENGTH).save_pretrained(folder)
     return folder
 
@@ -43,27 +47,27 @@ def tokenizer(
     *, decoder: bool = False, limit: int = MAX_LENGTH, pattern: str = "."
 ) -> PreTrainedTokenizerFast:
     """One token a match of `pattern`: letters, unless another pattern is given."""
-    inner = Tokenizer(WordLevel(VOCABULARY, unk_token="[UNK]"))
+    inner = Tokenizer(WordLevel(VOCABULARY, unk_token=UNKNOWN))
     inner.pre_tokenizer = Split(Regex(pattern), "isolated")
     if not decoder:
         inner.post_processor = TemplateProcessing(
             single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 1), ("[SEP]", 2)]
         )
     extra = {} if decoder else {"cls_token": "[CLS]", "sep_token": "[SEP]", "mask_token": "[MASK]"}
-    return PreTrainedTokenizerFast(
+    return PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
         tokenizer_object=inner,
-        pad_token="[PAD]",
-        unk_token="[UNK]",
+        pad_token=SPECIAL[0],
+        unk_token=UNKNOWN,
         padding_side="left" if decoder else "right",
         model_max_length=limit,
         **extra,
     )
 
 
-def _model(kind: str, *, large: bool) -> torch.nn.Module:
+def _model(kind: str, *, large: bool) -> PreTrainedModel:
     width, layers, heads = (256, 4, 4) if large else (32, 2, 2)
     limit = 1024 if large else MAX_LENGTH
-    shared = {
+    shared: dict[str, Any] = {
         "vocab_size": len(VOCABULARY),
         "hidden_size": width,
         "num_hidden_layers": layers,

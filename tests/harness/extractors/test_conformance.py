@@ -1,15 +1,16 @@
 """Each fault of the published extractors is caught by the property that names it."""
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 from safetensors.torch import load_file, save_file
 from sklearn.linear_model import LogisticRegression
 
-from reference_harness.conformance import PROPERTIES, check, static
+from reference_harness.conformance import PROPERTIES, PropertyResult, check, static
 from reference_harness.extractors_cli import extractors
 from reference_harness.loading import load
 from tests.harness.extractors.models import KINDS
@@ -29,11 +30,12 @@ DEFECTS = [
 ]
 
 
-def spec(name, class_name):
+def spec(name: str, class_name: str) -> str:
     return f"{FAULTY / name}.py:{class_name}"
 
 
-def failed(results):
+def failed(results: Iterable[PropertyResult]) -> set[str]:
+    results = list(results)
     assert [r.property for r in results] == SLUGS
     return {r.property for r in results if not r.passed and r.ran}
 
@@ -158,7 +160,7 @@ def test_without_ruff_the_static_check_has_not_run(monkeypatch):
     assert "pip install ruff" in result.sentence
 
 
-def run(*words):
+def run(*words: str) -> Result:
     return CliRunner().invoke(extractors, words)
 
 

@@ -1,6 +1,8 @@
 """Rows of the built-in transformer extractor against the model called by hand."""
 
 import json
+from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -22,15 +24,19 @@ SEQUENCES = [
     "TTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTT",
     "CA",
 ]
+Weights = dict[str, torch.Tensor]
+Pool = Callable[[torch.Tensor], torch.Tensor]
 SHA1 = "0123456789abcdef0123456789abcdef01234567"
 
 
-def ids(sequence, *, decoder):
+def ids(sequence: str, *, decoder: bool) -> list[int]:
     letters = [VOCABULARY[letter] for letter in sequence]
     return letters if decoder else [1, *letters, 2]
 
 
-def by_hand(folder, sequences, pool, layer=-1, *, decoder):
+def by_hand(
+    folder: Path, sequences: list[str], pool: Pool, layer: int = -1, *, decoder: bool
+) -> np.ndarray:
     """One sequence at a time, no padding and no mask."""
     model = AutoModel.from_pretrained(folder).eval()
     rows = []
@@ -42,7 +48,7 @@ def by_hand(folder, sequences, pool, layer=-1, *, decoder):
     return np.vstack(rows)
 
 
-POOLS = {
+POOLS: dict[str, Pool] = {
     "mean": lambda hidden: hidden.mean(dim=0),
     "cls": lambda hidden: hidden[0],
     "last": lambda hidden: hidden[-1],
@@ -188,7 +194,7 @@ def test_code_of_another_repository_is_refused(copy, file):
         HuggingFaceExtractor(str(copy), trust_remote_code=True)
 
 
-def _change_weights(folder, change):
+def _change_weights(folder: Path, change: Callable[[Weights], Weights]) -> None:
     weights = load_file(folder / "model.safetensors")
     save_file(change(weights), folder / "model.safetensors", metadata={"format": "pt"})
 

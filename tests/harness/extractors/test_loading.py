@@ -131,7 +131,7 @@ def test_the_built_in_counter_says_what_it_is():
     loaded = load("kmer", k=3)
     assert (loaded.path, loaded.class_name) == ("builtin:kmer", "KmerExtractor")
     assert len(loaded.sha256) == 64
-    assert loaded.extractor.k == 3
+    assert vars(loaded.extractor)["k"] == 3
     assert loaded.undeclared == ()
     assert loaded.description["model"]["kind"] == "none"
 

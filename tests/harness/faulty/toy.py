@@ -37,9 +37,12 @@ def model(ids: np.ndarray, mask: np.ndarray | None = None, seed: int = 0) -> np.
     tokens = tokens + np.sin(places * np.arange(1, WIDTH + 1) / 5)
     total = np.maximum(seen.sum(axis=1), 1)[:, None, None]
     mean = (tokens * seen[:, :, None]).sum(axis=1, keepdims=True) / total
-    return np.tanh(tokens + mean @ mixing).astype(np.float32)
+    hidden: np.ndarray = np.tanh(tokens + mean @ mixing).astype(np.float32)
+    return hidden
 
 
 def masked_mean(hidden: np.ndarray, mask: np.ndarray) -> np.ndarray:
     """Mean over the tokens, zeros where there are none."""
-    return (hidden * mask[:, :, None]).sum(axis=1) / np.maximum(mask.sum(axis=1), 1)[:, None]
+    total: np.ndarray = (hidden * mask[:, :, None]).sum(axis=1)
+    total /= np.maximum(mask.sum(axis=1), 1)[:, None]
+    return total
