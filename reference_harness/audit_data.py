@@ -1,0 +1,105 @@
+"""What a careful reader would want to know of task data before trusting a score made with it."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from .tasks import Split, TaskData
+
+_COMPLEMENT = str.maketrans("ACGTURYSWKMBDHVN", "TGCAAYRSWMKVHDBN")
+
+
+@dataclass(frozen=True)
+class SplitAudit:
+    """One split."""
+
+    rows: int
+    classes: dict[str, int]
+    majority: float
+    """Accuracy of always saying the largest class."""
+    length_min: int
+    length_median: float
+    length_max: int
+    duplicates: int
+    """Rows whose sequence stood in an earlier row of the same split; case does not count."""
+    contradictions: int
+    """Rows of sequences that have two labels or more in this split."""
+
+
+@dataclass(frozen=True)
+class TaskAudit:
+    """One task."""
+
+    task: str
+    train: SplitAudit
+    test: SplitAudit
+    overlap: int
+    """Test rows whose sequence is also a training row: they measure memory."""
+    overlap_other_label: int
+    """Of those, the ones whose label is none the training rows give it."""
+    overlap_reverse: int
+    """Test rows whose reverse complement, and not itself, is a training row: the other strand."""
+
+    @property
+    def clean(self) -> bool:
+        """Whether no sequence stands twice, within a split or across."""
+        counts = (self.train.duplicates, self.test.duplicates, self.overlap, self.overlap_reverse)
+        return not any(counts)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the values as JSON."""
+        return asdict(self) | {"clean": self.clean}
+
+
+def reverse_complement(sequence: str) -> str:
+    """Return the other strand of an upper-case IUPAC sequence."""
+    return sequence.translate(_COMPLEMENT)[::-1]
+
+
+def audit(data: TaskData) -> TaskAudit:
+    """Count what is doubled, shared or contradictory in one task, and how it is balanced."""
+    train = [s.upper() for s in data.train.sequences]
+    test = [s.upper() for s in data.test.sequences]
+    seen = _labels(train, data.train)
+    shared = [s in seen for s in test]
+    other = [
+        label not in seen[s]
+        for s, label, both in zip(test, data.test.labels.tolist(), shared, strict=True)
+        if both
+    ]
+    reverse = sum(
+        not both and reverse_complement(s) in seen for s, both in zip(test, shared, strict=True)
+    )
+    return TaskAudit(
+        task=data.id,
+        train=_split(train, data.train),
+        test=_split(test, data.test),
+        overlap=sum(shared),
+        overlap_other_label=sum(other),
+        overlap_reverse=reverse,
+    )
+
+
+def _labels(sequences: Iterable[str], split: Split) -> dict[str, set[int]]:
+    found: dict[str, set[int]] = {}
+    for sequence, label in zip(sequences, split.labels.tolist(), strict=True):
+        found.setdefault(sequence, set()).add(label)
+    return found
+
+
+def _split(sequences: Sequence[str], split: Split) -> SplitAudit:
+    labels = _labels(sequences, split)
+    lengths = [len(s) for s in sequences]
+    counts = split.class_counts
+    return SplitAudit(
+        rows=len(sequences),
+        classes=counts,
+        majority=max(counts.values()) / len(sequences),
+        length_min=min(lengths),
+        length_median=float(np.median(lengths)),
+        length_max=max(lengths),
+        duplicates=len(sequences) - len(labels),
+        contradictions=sum(len(labels[s]) > 1 for s in sequences),
+    )

@@ -1,0 +1,107 @@
+"""What is measured: tasks, categories, regimes and protocol, from a file of `schemas/`."""
+
+import hashlib
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from .errors import OptionError
+from .shipped import schema
+
+FULL = "full"
+"""The regime that fits on the whole training split; the others name a k in `few_shot_k`."""
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+class Task(_Part):
+    """One classification task."""
+
+    id: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+    label: str
+    category: str
+    n_test: int | None = None
+    test_class_counts: list[int] | None = None
+    """Test sequences of each class, ascending, unlabelled, where known."""
+
+
+class Dataset(_Part):
+    """Where the task data are."""
+
+    repo_id: str
+    revision: Annotated[str, Field(pattern=r"^[0-9a-f]{40}$")]
+
+
+class Protocol(_Part):
+    """How a frozen embedding is scored."""
+
+    probe: str
+    logreg: dict[str, Any]
+    feature_scaling: str | None = None
+    seeds: Annotated[list[int], Field(min_length=1)]
+    few_shot_k: dict[str, Annotated[int, Field(ge=1)]]
+
+
+class Benchmark(_Part):
+    """A benchmark definition and the digest of the bytes it was read from."""
+
+    name: str
+    harness_version: str
+    regimes: Annotated[list[str], Field(min_length=1)]
+    metrics: list[str]
+    protocol: Protocol
+    dataset: Dataset
+    category_order: list[str]
+    tasks: Annotated[list[Task], Field(min_length=1)]
+    sha256: str = ""
+
+    def task(self, task_id: str) -> Task:
+        """Return a task by its id; KeyError when there is none."""
+        for task in self.tasks:
+            if task.id == task_id:
+                return task
+        raise KeyError(task_id)
+
+
+# What the probe does is code, not configuration: a definition that asks for anything else is
+# refused, rather than run as something it does not say.
+_LOGREG = {"C": 1.0, "max_iter": 1000, "solver": "lbfgs"}
+
+
+def load(path: Path) -> Benchmark:
+    """Read a benchmark definition.
+
+    Raises OptionError, which names the file and the key, when it cannot be used.
+    """
+    try:
+        raw = path.read_bytes()
+        found = Benchmark.model_validate_json(raw)
+    except OSError as error:
+        msg = f"{path}: cannot be read: {error.strerror}"
+        raise OptionError(msg) from error
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        key = "/".join(str(part) for part in first["loc"]) or "the document"
+        msg = f"{path}: {key}: {first['msg']}; found {first['input']!r:.80}"
+        raise OptionError(msg) from error
+    protocol = found.protocol
+    if protocol.logreg != _LOGREG or protocol.feature_scaling is not None:
+        msg = f"{path}: protocol: found {protocol.logreg}, this harness fits {_LOGREG}, unscaled"
+        raise OptionError(msg)
+    if unknown := [r for r in found.regimes if r != FULL and r not in protocol.few_shot_k]:
+        msg = f"{path}: regimes: found {unknown[0]!r}, which protocol.few_shot_k does not define"
+        raise OptionError(msg)
+    return found.model_copy(update={"sha256": hashlib.sha256(raw).hexdigest()})
+
+
+def geneb() -> Benchmark:
+    """Return the 100 tasks of GENEB."""
+    return load(schema("benchmark.json"))
+
+
+def mini() -> Benchmark:
+    """Return the 13 synthetic tasks of GENEB-mini."""
+    return load(schema("benchmark-mini.json"))

@@ -1,0 +1,103 @@
+"""The commands `geneb-harness data`: fetch task data, verify them, say what is in them."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from .files import dumps
+
+if TYPE_CHECKING:
+    from .audit_data import TaskAudit
+
+_FOLDER = click.Path(path_type=Path, file_okay=False)
+_DEFINITION = click.option(
+    "--benchmark", "definition", type=click.Path(path_type=Path), help="GENEB unless said."
+)
+
+
+@click.group()
+def data() -> None:
+    """Fetch, verify and audit task data."""
+
+
+@data.command()
+@click.argument("folder", type=_FOLDER)
+@click.option("--tasks", multiple=True, metavar="ID", help="Fetch these tasks alone; repeatable.")
+@click.option("--revision", help="Another commit than the pinned one; 40 hex digits.")
+@click.option("--endpoint", help="Another Hub than huggingface.co.")
+@_DEFINITION
+def pull(
+    folder: Path,
+    tasks: tuple[str, ...],
+    revision: str | None,
+    endpoint: str | None,
+    definition: Path | None,
+) -> None:
+    """Download the pinned dataset into FOLDER and write its manifest."""
+    from . import benchmark, download  # noqa: PLC0415 - NumPy: see cli.py
+
+    found = benchmark.load(definition) if definition else benchmark.geneb()
+    made = download.pull(found, folder, revision=revision, tasks=tasks, endpoint=endpoint)
+    click.echo(f"{folder}: {len(made.tasks)} tasks, {len(made.files)} files at {made.revision}")
+
+
+@data.command()
+@click.argument("folder", type=_FOLDER)
+@_DEFINITION
+def verify(folder: Path, definition: Path | None) -> None:
+    """Hold FOLDER against its manifest."""
+    from . import benchmark, download  # noqa: PLC0415 - NumPy: see cli.py
+
+    found = benchmark.load(definition) if definition else benchmark.geneb()
+    said = download.verify(found, folder)
+    click.echo(f"{folder}: {len(said.tasks)} tasks as at {said.revision}")
+
+
+@data.command()
+@click.argument("folder", type=_FOLDER, required=False)
+@click.option(
+    "--format",
+    "shape",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="What to print.",
+)
+@_DEFINITION
+def audit(folder: Path | None, shape: str, definition: Path | None) -> None:
+    """Count duplicates, overlap of train and test, balance and lengths; mini without FOLDER."""
+    from . import audit_data, benchmark  # noqa: PLC0415 - NumPy: see cli.py
+    from .data import Folder, MiniSource  # noqa: PLC0415
+
+    found = benchmark.load(definition) if definition else (
+        benchmark.geneb() if folder else benchmark.mini()
+    )  # fmt: skip
+    source = Folder(folder, found) if folder else MiniSource()
+    here = [task for task in found.tasks if task.id in source.available()]
+    audits = [audit_data.audit(source.load(task)) for task in here]
+    if shape == "json":
+        click.echo(dumps([one.as_json() for one in audits]).decode(), nl=False)
+        return
+    for one in audits:
+        click.echo(_line(one))
+    unclean = sum(not one.clean for one in audits)
+    click.echo(f"{unclean} of {len(audits)} tasks have a sequence twice")
+
+
+def _line(one: "TaskAudit") -> str:
+    both = (one.train, one.test)
+    lengths = f"{min(s.length_min for s in both)} to {max(s.length_max for s in both)} bp"
+    return (
+        f"{one.task}\n"
+        f"  labels: train {_counts(one.train.classes)}, test {_counts(one.test.classes)}; "
+        f"always the largest: {one.test.majority:.3f}; {lengths}\n"
+        f"  rows that repeat a sequence: train {one.train.duplicates}, test {one.test.duplicates}; "
+        f"with two labels: {one.train.contradictions}, {one.test.contradictions}\n"
+        f"  test rows that are training rows: {one.overlap}, {one.overlap_other_label} of them "
+        f"under another label; on the other strand: {one.overlap_reverse}"
+    )
+
+
+def _counts(classes: dict[str, int]) -> str:
+    return " ".join(f"{label}:{count}" for label, count in classes.items())

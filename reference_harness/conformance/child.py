@@ -1,0 +1,79 @@
+"""The process in which an extractor runs: tries properties and writes a line for each.
+
+`python -m reference_harness.conformance.child REQUEST RESULTS`. The extractor shares this process,
+so a hostile one could write what it likes: this finds mistakes and outlives crashes, no more.
+"""
+
+import json
+import sys
+from pathlib import Path
+from typing import IO
+
+from .registry import BY_SLUG, LOADS
+from .result import BrokenError, PropertyResult
+from .subject import Subject
+
+
+def main(request_path: str, results_path: str) -> None:
+    """Try the properties of the request in order, up to a failed load."""
+    request = json.loads(Path(request_path).read_bytes())
+    slugs = request.pop("properties")
+    subject = Subject(**request)
+    with Path(results_path).open("a", encoding="utf-8") as results:
+        for slug in slugs:
+            _write(results, {"started": slug})
+            result = attempt(slug, subject)
+            _write(results, result.as_dict())
+            if slug == LOADS and not result.passed:
+                return
+
+
+def attempt(slug: str, subject: Subject) -> PropertyResult:
+    """Try one property; whatever the extractor raises is a failure of the property."""
+    check = BY_SLUG[slug].check
+    if check is None:
+        raise AssertionError(slug)
+    try:
+        outcome = check(subject)
+    except BrokenError as error:
+        return PropertyResult(
+            property=slug,
+            passed=False,
+            sentence=error.sentence,
+            example=error.example,
+            measured=error.measured,
+            tolerance=None if error.measured is None else subject.tolerance,
+        )
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - the code of a stranger
+        where = _place(error)
+        sentence = f"{type(error).__name__}: {error}{where}"
+        return PropertyResult(property=slug, passed=False, sentence=sentence)
+    sentence, measured = outcome if isinstance(outcome, tuple) else (outcome, None)
+    return PropertyResult(
+        property=slug,
+        passed=True,
+        sentence=sentence,
+        measured=measured,
+        tolerance=None if measured is None else subject.tolerance,
+    )
+
+
+def _place(error: BaseException) -> str:
+    """Return file and line of the innermost frame of the first cause."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None:
+        return ""
+    return f" ({Path(trace.tb_frame.f_code.co_filename).name}, line {trace.tb_lineno})"
+
+
+def _write(results: IO[str], value: dict[str, object]) -> None:
+    results.write(json.dumps(value) + "\n")
+    results.flush()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,179 @@
+"""The declared maximum length is the real one, found by changing letters and watching the row.
+
+Letters beyond the limit do not reach the model, so changing all letters from some place on changes
+the row exactly when that place is within it: bisection finds the last letter that is read.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from reference_harness.extractors.base import UNDECLARED
+
+from .probes import changed, dna
+from .result import BrokenError, difference, show
+from .subject import Subject
+
+# Letters tried where no limit is declared.
+UNLIMITED_LETTERS = 2048
+# A token that merges letters may end elsewhere in a prefix than in the whole sequence.
+MERGE_SLACK = 2
+# Without a token counter: special tokens that may be in the limit, and letters a token may hold
+# (6-mers hold six, learned vocabularies of DNA five to twelve).
+SPECIALS_MAX = 3
+TOKEN_LETTERS_MAX = 12
+
+
+@dataclass(frozen=True)
+class _Reach:
+    """How much of a sequence is read, from which end."""
+
+    letters: int
+    side: str
+    """"right" when the right end is cut, "left", or "none" when all is read."""
+
+
+def maximum_length(subject: Subject) -> str:
+    """Check that a change beyond the declared length is unseen, and that one inside is seen."""
+    said = subject.loaded.description["embedding"]
+    limit, truncation = said["max_length"], said["truncation"]
+    if not isinstance(limit, int) or truncation == "windows":
+        return _reads_all(subject, limit, truncation)
+    count = _counter(subject)
+    sequence = _beyond(subject, limit, count)
+    if truncation == "none":
+        return _refuses(subject, sequence, limit)
+    reach = _reach(subject, sequence)
+    if reach.side == "none":
+        msg = (
+            f"it declares max_length {limit}, and reads all {len(sequence)} letters of a longer "
+            "sequence: pass max_length with truncation=True to the tokenizer"
+        )
+        raise BrokenError(msg, _example(sequence, len(sequence) - 1))
+    if truncation not in (reach.side, UNDECLARED):
+        msg = f"it declares truncation {truncation!r}, and cuts the {reach.side} end"
+        raise BrokenError(msg, _example(sequence, 0 if reach.side == "left" else -1))
+    return _compare(reach, sequence, limit, count)
+
+
+def _compare(reach: _Reach, sequence: str, limit: int, count: Callable[[str], int] | None) -> str:
+    """Hold the letters that are read against the tokens that are declared."""
+    read = reach.letters
+    kept = sequence[:read] if reach.side == "right" else sequence[-read:]
+    if count is None:
+        fits = limit - SPECIALS_MAX <= read <= limit * TOKEN_LETTERS_MAX
+        measure = f"{read} letters"
+    else:
+        letterwise = count(sequence) - count(sequence[:-1]) == 1 == count("AC") - count("A")
+        fits = abs(count(kept) - limit) <= (0 if letterwise else MERGE_SLACK)
+        measure = f"{read} letters, {count(kept)} tokens"
+    if fits:
+        return f"It reads {measure} and cuts the {reach.side} end, as max_length {limit} says."
+    msg = f"it declares max_length {limit}, and reads {measure}: declare the real limit"
+    raise BrokenError(msg, _example(sequence, read - 1 if reach.side == "right" else -read))
+
+
+def _reads_all(subject: Subject, limit: object, truncation: str) -> str:
+    """Check that the last letter of a long sequence counts where no limit is declared."""
+    letters = min(UNLIMITED_LETTERS, subject.letters)
+    if truncation == "windows" and isinstance(limit, int):
+        letters = min(subject.letters, 3 * limit)
+    sequence = dna(letters)
+    reach = _reach(subject, sequence)
+    if reach.side == "none":
+        said = "max_length is undeclared and" if limit == UNDECLARED else "It declares no limit and"
+        if truncation == "windows":
+            said = "It declares windows and"
+        return f"{said} all {letters} letters of the longest sequence tried are read."
+    said = "leaves max_length undeclared" if limit == UNDECLARED else "declares to read any length"
+    msg = (
+        f"it {said}, and reads only {reach.letters} of {letters} letters, cutting the "
+        f"{reach.side} end: declare max_length in tokens, and truncation"
+    )
+    raise BrokenError(msg, _example(sequence, reach.letters if reach.side == "right" else 0))
+
+
+def _refuses(subject: Subject, sequence: str, limit: int) -> str:
+    try:
+        subject.embed([sequence], 1)
+    except BrokenError:
+        raise
+    except ValueError:
+        return f"It refuses a sequence of more than {limit} tokens, as truncation 'none' says."
+    msg = (
+        f"it declares max_length {limit} and truncation 'none', and takes a sequence of "
+        f"{len(sequence)} letters: raise a ValueError, or declare what is cut"
+    )
+    raise BrokenError(msg, f"extract_embeddings({show([sequence])}, batch_size=1)")
+
+
+def _beyond(subject: Subject, limit: int, count: Callable[[str], int] | None) -> str:
+    """Return a sequence that has more tokens than the limit, whatever a token holds."""
+    letters = limit * TOKEN_LETTERS_MAX + SPECIALS_MAX
+    if count is not None:
+        letters = limit + SPECIALS_MAX
+        while letters < subject.letters and count(dna(letters)) <= limit + MERGE_SLACK:
+            letters *= 2
+    letters = min(letters, subject.letters)
+    sequence = dna(letters)
+    if count is None and letters < limit * TOKEN_LETTERS_MAX:
+        msg = (
+            f"max_length {limit} cannot be tried within {letters} letters without knowing what a "
+            "token holds: add a method count_tokens(sequences) -> list[int], or raise --letters"
+        )
+        raise BrokenError(msg)
+    if count is not None and count(sequence) <= limit:
+        msg = (
+            f"max_length {limit} cannot be tried within {letters} letters, which are "
+            f"{count(sequence)} tokens: raise --letters"
+        )
+        raise BrokenError(msg)
+    return sequence
+
+
+def _reach(subject: Subject, sequence: str) -> _Reach:
+    """Find which letters move the row."""
+    base = subject.embed([sequence], 1)
+    # The same input gives the same bits on most machines; where it does not, noise is no change.
+    noise = difference(subject.embed([sequence], 1), base)
+
+    def moves(start: int, stop: int) -> bool:
+        found = subject.embed([changed(sequence, start, stop)], 1)
+        return not np.array_equal(found, base) and difference(found, base) > 2 * noise
+
+    end = len(sequence)
+    if moves(end - 1, end) and moves(0, 1):
+        return _Reach(end, "none")
+    if moves(0, 1):
+        return _Reach(_bisect(end, lambda n: moves(n, end)), "right")
+    return _Reach(_bisect(end, lambda n: moves(0, end - n)), "left")
+
+
+def _bisect(end: int, moves_beyond: Callable[[int], bool]) -> int:
+    """Return how many letters are read: the fewest beyond which nothing moves the row."""
+    low, high = 0, end  # beyond `low` something moves it, beyond `high` nothing does
+    while high - low > 1:
+        middle = (low + high) // 2
+        if moves_beyond(middle):
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def _counter(subject: Subject) -> Callable[[str], int] | None:
+    """Return a counter of uncut tokens: the extractor's own method, or its tokenizer."""
+    own: Callable[[Sequence[str]], list[int]] | None
+    own = getattr(subject.extractor, "count_tokens", None)
+    if callable(own):
+        return lambda sequence: int(own([sequence])[0])
+    tokenizer = getattr(subject.extractor, "tokenizer", None)
+    if callable(tokenizer):
+        return lambda sequence: len(tokenizer(sequence)["input_ids"])
+    return None
+
+
+def _example(sequence: str, place: int) -> str:
+    place %= len(sequence)
+    return f"extract_embeddings({show([sequence])}, batch_size=1), with letter {place} changed"

@@ -1,0 +1,25 @@
+"""The sequences an extractor is tried on: the same ones every time, short ones first."""
+
+import random
+
+SEED = 20261120
+IUPAC = "RYSWKMBDHVN"
+# Three, seven, ... letters: below, at and above the width of the k-mers tokenizers cut (3, 4, 6).
+LENGTHS = (7, 12, 19, 31)
+_NEXT = str.maketrans("ACGTacgt", "CGTAcgta")
+
+
+def dna(length: int, salt: int = 0) -> str:
+    """Return `length` random letters, other ones for another `salt`."""
+    return "".join(random.Random(SEED + salt).choices("ACGT", k=length))  # noqa: S311 - a probe, no secret
+
+
+def mixed() -> list[str]:
+    """Return nine sequences of mixed lengths, none equal to another."""
+    return [dna(n, salt) for salt, n in enumerate((*LENGTHS, 12, 25, 9, 40, 12))]
+
+
+def changed(sequence: str, start: int, stop: int | None = None) -> str:
+    """Replace every letter from `start` up to `stop` by another one."""
+    stop = len(sequence) if stop is None else stop
+    return sequence[:start] + sequence[start:stop].translate(_NEXT) + sequence[stop:]

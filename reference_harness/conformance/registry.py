@@ -1,0 +1,59 @@
+"""All properties, in the order they are tried: one slug each, in reports, tests and documents."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from . import invariance, length, letters, output, static
+from .subject import Subject
+from .surroundings import NetworkBlock, WeightsWatch, device
+
+Outcome = str | tuple[str, float | None]
+
+
+@dataclass(frozen=True)
+class Property:
+    """One thing that has to hold of an extractor."""
+
+    slug: str
+    says: str
+    """What holds, in one sentence."""
+    check: Callable[[Subject], Outcome] | None
+    """Returns what was seen, and by how much; raises BrokenError. None for a check of the text."""
+    offline: bool = False
+    """Runs in a process of its own, in which libraries are told that there is no network."""
+    needs_load: bool = True
+    """Whether there is no point in trying it on an extractor that does not load."""
+
+
+def _weights(subject: Subject) -> str:
+    return WeightsWatch(subject).verdict(subject)
+
+
+def _no_network(subject: Subject) -> str:
+    return NetworkBlock().verdict(subject)
+
+
+LOADS = "loads"
+
+PROPERTIES = (
+    Property(static.SLUG, "Every name the module uses is defined.", None),
+    Property(LOADS, "It is imported, built and embeds one sequence.", output.loads),
+    Property("device", "It runs on the device it is given.", device, needs_load=False),
+    Property("weights", "No weight is missing or left over.", _weights),
+    Property("one-row-a-sequence", "n sequences give n rows.", output.one_row_a_sequence),
+    Property("floating-dtype", "Rows are floating-point numbers.", output.floating_dtype),
+    Property("finite", "Rows are finite, and differ.", output.finite),
+    Property("batch-size", "The batch size changes nothing.", invariance.batch_size),
+    Property("batch-neighbours", "Neighbours change nothing.", invariance.batch_neighbours),
+    Property("padding", "A longer neighbour changes nothing.", invariance.padding),
+    Property("order", "Rows follow their sequences.", invariance.order),
+    Property("repeatable-calls", "Two calls agree.", invariance.repeatable_calls),
+    Property("repeatable-loads", "Two loads agree.", invariance.repeatable_loads),
+    Property("evaluation-mode", "No dropout is active.", invariance.evaluation_mode),
+    Property("maximum-length", "The declared length is the real one.", length.maximum_length),
+    Property("letter-case", "Lower case is read as upper case.", letters.letter_case),
+    Property("unknown-letters", "N and IUPAC letters give rows.", letters.unknown_letters),
+    Property("empty-and-short", "Short sequences give a row or an error.", letters.empty_and_short),
+    Property("no-network", "It works without a network.", _no_network, offline=True),
+)
+BY_SLUG = {p.slug: p for p in PROPERTIES}

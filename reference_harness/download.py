@@ -1,0 +1,125 @@
+"""Fetches the pinned dataset from the Hugging Face Hub and writes its manifest."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from .benchmark import Benchmark
+from .data import Folder
+from .errors import DataError, OptionError
+from .files import sha256
+from .manifest import NAME, FileFacts, Manifest, TaskFacts
+
+COMMIT = re.compile(r"[0-9a-f]{40}")
+"""A branch or tag can move; a commit cannot."""
+
+
+def pull(
+    benchmark: Benchmark,
+    folder: Path,
+    *,
+    revision: str | None = None,
+    tasks: Sequence[str] = (),
+    endpoint: str | None = None,
+) -> Manifest:
+    """Download the tasks, or those named, into `folder`, check them, and write `manifest.json`.
+
+    `endpoint` is another Hub than huggingface.co. Files that are already whole are not fetched
+    again, so a stopped download goes on. Raises OptionError for a revision that is no commit, and
+    DataError when the Hub cannot be read or gives other data than the benchmark describes.
+    """
+    commit = revision or benchmark.dataset.revision
+    if not COMMIT.fullmatch(commit):
+        msg = f"revision {commit!r}: expected the 40 hex digits of a commit"
+        raise OptionError(msg)
+    known = {task.id for task in benchmark.tasks}
+    if unknown := sorted(set(tasks) - known):
+        msg = f"task {unknown[0]!r}: {benchmark.name} has no such task"
+        raise OptionError(msg)
+    patterns = [f"tasks/{one}/*" for one in tasks] or ["tasks/*"]
+    _fetch(benchmark.dataset.repo_id, commit, folder, patterns, endpoint)
+    # An older manifest speaks of what the folder was, not of what was just fetched.
+    (folder / NAME).unlink(missing_ok=True)
+    made = describe(benchmark, folder, commit)
+    made.write(folder)
+    return made
+
+
+def _fetch(
+    repo_id: str, commit: str, folder: Path, patterns: list[str], endpoint: str | None
+) -> None:
+    # The Hub's client takes a second to import, and only a download needs it.
+    from huggingface_hub import HfApi  # noqa: PLC0415
+    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError  # noqa: PLC0415
+
+    try:
+        HfApi(endpoint=endpoint).snapshot_download(
+            repo_id,
+            repo_type="dataset",
+            revision=commit,
+            local_dir=folder,
+            allow_patterns=patterns,
+        )
+    except (HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:
+        where = f"{endpoint or 'https://huggingface.co'}/datasets/{repo_id}"
+        first = str(error).strip().partition("\n")[0]
+        msg = f"{where} at {commit}: {type(error).__name__}: {first}"
+        raise DataError([msg]) from error
+
+
+def describe(benchmark: Benchmark, folder: Path, commit: str) -> Manifest:
+    """Return the manifest of a folder as it is now: every file's digest, every task's classes.
+
+    Raises DataError when a task is unreadable or not the benchmark's.
+    """
+    source = Folder(folder, benchmark)
+    faults: list[str] = []
+    facts: dict[str, TaskFacts] = {}
+    files: dict[str, FileFacts] = {}
+    for task in benchmark.tasks:
+        if task.id not in source.available():
+            continue
+        try:
+            data = source.load(task)
+        except DataError as error:
+            faults.extend(error.faults)
+            continue
+        facts[task.id] = TaskFacts(
+            sha256=data.sha256, train=data.train.class_counts, test=data.test.class_counts
+        )
+        for file in source.files(task.id):
+            name = file.relative_to(folder).as_posix()
+            files[name] = FileFacts(sha256=sha256(file), bytes=file.stat().st_size)
+    if faults:
+        raise DataError(faults)
+    return Manifest(repo_id=benchmark.dataset.repo_id, revision=commit, files=files, tasks=facts)
+
+
+def verify(benchmark: Benchmark, folder: Path) -> Manifest:
+    """Hold every file and task of a folder against its manifest, and return it.
+
+    Raises DataError with everything that differs, is missing, or when there is no manifest.
+    """
+    said = Manifest.of_folder(folder)
+    if said is None:
+        raise DataError([f"{folder}: no {NAME}: make one with geneb-harness data pull"])
+    source = Folder(folder, benchmark)
+    faults = [
+        f"{folder / name}: missing, {NAME} lists it"
+        for name in said.files
+        if not (folder / name).is_file()
+    ]
+    for task in benchmark.tasks:
+        if task.id not in source.available():
+            continue
+        try:
+            data = source.load(task)
+        except DataError as error:
+            faults.extend(error.faults)
+            continue
+        facts = said.tasks.get(task.id)
+        if facts is None or facts.sha256 != data.sha256:
+            faults.append(f"{folder}: task {task.id}: content differs from {NAME}")
+    if faults:
+        raise DataError(faults)
+    return said

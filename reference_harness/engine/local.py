@@ -1,0 +1,101 @@
+"""Runs tasks side by side in processes of this machine, each with one BLAS thread."""
+
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from typing import TYPE_CHECKING, Self
+
+from reference_harness.errors import ProbeError
+
+from . import threads
+
+if TYPE_CHECKING:
+    from reference_harness.job import Job, Probed
+
+
+def default_workers() -> int:
+    """Return the processors this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _start(array_api: bool) -> None:
+    # Ctrl-C reaches every process of the terminal: the parent alone decides what to keep.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    threads.pin(array_api)
+
+
+def _end_with_parent() -> None:
+    """End this worker when its parent was killed: it would wait for work for ever."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+def _execute(job: "Job") -> "Probed":
+    from reference_harness.job import execute  # noqa: PLC0415 - imports NumPy: after `pin`
+
+    return execute(job)
+
+
+class Pool:
+    """Worker processes; a context that leaves none behind.
+
+    Workers are spawned, not forked: a fork would inherit the BLAS and CUDA state of its parent.
+    """
+
+    def __init__(self, workers: int, *, array_api: bool = False) -> None:
+        before = set(multiprocessing.active_children())
+        self._before = before
+        self._executor = ProcessPoolExecutor(
+            workers,
+            mp_context=multiprocessing.get_context("spawn"),
+            initializer=_start,
+            initargs=(array_api,),
+        )
+        self._running: dict[Future[Probed], str] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        """Wait for what runs; after an error or Ctrl-C stop it, since nothing will read it."""
+        if kind is not None:
+            for process in set(multiprocessing.active_children()) - self._before:
+                process.terminate()
+        self._executor.shutdown(wait=True, cancel_futures=True)
+
+    @property
+    def waiting(self) -> int:
+        """Tasks submitted whose result was not handed out."""
+        return len(self._running)
+
+    def submit(self, job: "Job") -> None:
+        """Queue a task."""
+        self._running[self._executor.submit(_execute, job)] = job.task_id
+
+    def done(self, *, block: bool) -> Iterator["Probed"]:
+        """Yield results as they come: those at hand, or with `block` at least one.
+
+        Raises ProbeError when a worker died, and whatever the task itself raised.
+        """
+        timeout = None if block else 0
+        ready = wait(self._running, timeout, FIRST_COMPLETED).done if self._running else set()
+        for future in sorted(ready, key=lambda one: self._running[one]):
+            task_id = self._running.pop(future)
+            try:
+                yield future.result()
+            except BrokenProcessPool as error:
+                msg = (
+                    f"{task_id}: a worker process was killed, most often for want of memory: "
+                    "go on with --resume and fewer --workers"
+                )
+                raise ProbeError(msg) from error

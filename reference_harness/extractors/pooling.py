@@ -1,0 +1,49 @@
+"""From hidden states to one vector a sequence, under the attention mask.
+
+Each function takes hidden states (b, t, d) and a mask (b, t) that is 1 at the tokens of the
+sequence, special tokens included, and 0 at padding, wherever that stands; it returns (b, d) in
+float32. Every row needs at least one token.
+"""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+
+def mean(hidden: Tensor, mask: Tensor) -> Tensor:
+    """Average the tokens, summed in float32: in bfloat16 the sum itself would lose digits."""
+    weights = mask.to(torch.float32).unsqueeze(-1)
+    # where, not a product: a model may leave NaN at padding, and NaN times zero is NaN.
+    kept = torch.where(weights > 0, hidden.to(torch.float32), 0.0)
+    return kept.sum(dim=1) / weights.sum(dim=1)
+
+
+def cls(hidden: Tensor, mask: Tensor) -> Tensor:
+    """Take the first token of the sequence: under left padding it is not at index 0."""
+    return _at(hidden, mask.to(torch.int64).argmax(dim=1))
+
+
+def last(hidden: Tensor, mask: Tensor) -> Tensor:
+    """Take the last token of the sequence."""
+    behind = mask.to(torch.int64).flip(1).argmax(dim=1)
+    return _at(hidden, mask.shape[1] - 1 - behind)
+
+
+def maximum(hidden: Tensor, mask: Tensor) -> Tensor:
+    """Take the largest value of each dimension over the tokens."""
+    kept = mask.to(torch.bool).unsqueeze(-1)
+    return torch.where(kept, hidden.to(torch.float32), -torch.inf).amax(dim=1)
+
+
+def _at(hidden: Tensor, index: Tensor) -> Tensor:
+    rows = torch.arange(len(hidden), device=hidden.device)
+    return hidden[rows, index].to(torch.float32)
+
+
+POOLINGS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "mean": mean,
+    "cls": cls,
+    "last": last,
+    "max": maximum,
+}

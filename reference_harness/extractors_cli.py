@@ -1,0 +1,127 @@
+"""`geneb-harness extractors`: which are built in, and whether one keeps the rules."""
+
+import json
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from .conformance import PropertyResult
+
+ERRORS = 11
+
+
+@click.group()
+def extractors() -> None:
+    """List the built-in extractors, or check one of yours."""
+
+
+@extractors.command("list")
+def list_() -> None:
+    """List the built-in extractors and the properties that `check` tries."""
+    from .conformance import PROPERTIES  # noqa: PLC0415 - numpy, after worker threads are set
+    from .loading import BUILTINS  # noqa: PLC0415
+
+    click.echo("built in")
+    for name in BUILTINS:
+        click.echo(f"  {name}")
+    click.echo("yours\n  MODULE:CLASS, for example submissions/extractors/mine.py:MyExtractor")
+    click.echo("properties")
+    width = max(len(p.slug) for p in PROPERTIES)
+    for p in PROPERTIES:
+        click.echo(f"  {p.slug:<{width}}  {p.says}")
+
+
+@extractors.command()
+@click.argument("spec", metavar="NAME|MODULE:CLASS")
+@click.option("--model", "name_model", default="", help="Hub repository or folder of the weights.")
+@click.option("--device", default="cpu", show_default=True, help="Where the extractor runs.")
+@click.option("--folder", help="Where a dotted module is looked for.")
+@click.option(
+    "--option",
+    "options",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Keyword for the extractor's constructor; repeatable.",
+)
+@click.option("--select", multiple=True, metavar="PROPERTY", help="Try this one; repeatable.")
+@click.option("--seconds", type=click.FloatRange(min=1), help="Time limit of one property.")
+@click.option("--letters", type=click.IntRange(min=64), help="Longest sequence to try.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+def check(
+    spec: str,
+    name_model: str,
+    device: str,
+    folder: str | None,
+    options: tuple[str, ...],
+    select: tuple[str, ...],
+    seconds: float | None,
+    letters: int | None,
+    *,
+    as_json: bool,
+) -> None:
+    """Try every property on one extractor.
+
+    It runs in a process of its own with a time limit, which is no sandbox: check code you would
+    run. Exit codes: 0 all hold, 11 one does not, 2 usage, 1 our own fault.
+    """
+    from . import conformance  # noqa: PLC0415 - numpy, after worker threads are set
+    from .command import pairs  # noqa: PLC0415
+    from .errors import OptionError  # noqa: PLC0415
+    from .extractors.base import ExtractorError  # noqa: PLC0415
+    from .loading import locate  # noqa: PLC0415
+
+    try:
+        locate(spec, folder)
+        results = conformance.check(
+            spec,
+            name_model,
+            device,
+            folder=folder,
+            options=pairs(options, "--option"),
+            seconds=conformance.SECONDS if seconds is None else seconds,
+            letters=conformance.LETTERS if letters is None else letters,
+            select=select,
+        )
+    except (ExtractorError, OptionError, conformance.UnknownPropertyError) as error:
+        raise click.UsageError(str(error)) from error
+    if as_json:
+        shape = {"version": 1, "extractor": spec, "results": [r.as_dict() for r in results]}
+        click.echo(json.dumps(shape, indent=2))
+    else:
+        _table(spec, results)
+    if not all(r.passed for r in results):
+        sys.exit(ERRORS)
+
+
+def _table(spec: str, results: list["PropertyResult"]) -> None:
+    """Print one row a property; what an extractor says of itself is text, never markup."""
+    from rich.console import Console  # noqa: PLC0415 - 30 ms that --json does not need
+    from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    table = Table(box=None, pad_edge=False, show_edge=False)
+    for title in ("", "property", "what was seen", "difference", "allowed"):
+        table.add_column(title, justify="right" if title in ("difference", "allowed") else "left")
+    for r in results:
+        verdict = Text("ok", "green") if r.passed else Text("FAIL" if r.ran else "not run", "red")
+        seen = Text(_printable(r.sentence))
+        if r.example:
+            seen.append(f"\n{_printable(r.example)}", "dim")
+        table.add_row(verdict, r.property, seen, _number(r.measured), _number(r.tolerance))
+    console = Console()
+    console.print(table)
+    failed = sum(not r.passed for r in results)
+    verb = "hold" if failed == 0 else "do not hold"
+    count = f"all {len(results)}" if failed == 0 else f"{failed} of {len(results)}"
+    console.print(Text(f"{_printable(spec)}: {count} properties {verb}"))
+
+
+def _printable(text: str) -> str:
+    """Replace what could steer a terminal: the text comes from a stranger's code."""
+    return "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.1e}"

@@ -1,0 +1,48 @@
+"""Files that are either the old ones or the new ones, never half of each."""
+
+import hashlib
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+
+def write_bytes(path: Path, *pieces: bytes | memoryview) -> None:
+    """Replace a file in one step: a reader, or a run killed at any moment, sees no half of it.
+
+    The pieces follow each other in the file; none is copied.
+
+    Raises OSError when the folder cannot be written.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(prefix=f".{path.name[:64]}.", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            for piece in pieces:
+                stream.write(piece)
+            stream.flush()
+            os.fsync(stream.fileno())
+        umask = os.umask(0)
+        os.umask(umask)
+        Path(name).chmod(0o666 & ~umask)  # mkstemp gives 0600, which a shared folder cannot use
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def dumps(value: Any) -> bytes:  # noqa: ANN401 - JSON is any
+    """Return the bytes of a JSON document: sorted by nothing, indented by one, no NaN."""
+    return json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False).encode() + b"\n"
+
+
+def write_json(path: Path, value: Any) -> None:  # noqa: ANN401 - JSON is any
+    """Write a JSON document in one step."""
+    write_bytes(path, dumps(value))
+
+
+def sha256(path: Path) -> str:
+    """Return the sha256 of a file, read piece by piece."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -1,0 +1,233 @@
+"""Finds an extractor by name or by `MODULE:CLASS`, builds it, and says what it is.
+
+A community module says `from .base import BaseEmbeddingExtractor` and lies in a folder that need
+not be a package. Each folder gets a package of its own in `sys.modules`, under a name made of the
+folder's path, in which `.base` is ours; `sys.path` is left alone, so that a file called
+`random.py` beside an extractor shadows nothing. This isolates names, not code: a module that is
+loaded runs with all the rights of this process.
+"""
+
+import hashlib
+import importlib.util
+import sys
+from dataclasses import dataclass
+from importlib.abc import SourceLoader
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from .description import describe
+from .extractors import base
+from .extractors.base import BaseEmbeddingExtractor, ExtractorError
+
+FOLDERS = ("submissions/extractors", "harness/extractors", ".")
+"""Where a dotted `module:Class` is looked for: this repository, an upstream checkout, here."""
+
+_HERE = Path(__file__).parent
+_BUILTINS = {
+    "kmer": ("kmer", "KmerExtractor", ()),
+    "huggingface": (
+        "huggingface",
+        "HuggingFaceExtractor",
+        (
+            "checkpoint.py",
+            "checkpoint_keys.py",
+            "pooling.py",
+            "tokens.py",
+            "weights.py",
+            "../batching.py",
+        ),
+    ),
+}
+BUILTINS = tuple(_BUILTINS)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoadedExtractor:
+    """An extractor and what a run record says of it."""
+
+    extractor: BaseEmbeddingExtractor
+    path: str
+    """`builtin:<name>`, or the path of the module as it was given."""
+    class_name: str
+    sha256: str
+    """64 hex digits: of the module's bytes as they were run, or of a built-in's source files."""
+    description: dict[str, Any]
+    """`model` and `embedding` in the words of submission format 1.1, less `dim`. What the
+    extractor does not declare is "undeclared", which format 1.1 takes for `layer` and `pooling`
+    alone: `undeclared` lists what its author has to add before a 1.1 submission can be written."""
+    undeclared: tuple[str, ...]
+
+    @property
+    def siblings(self) -> dict[str, str]:
+        """File name to sha256 of the modules of the same folder that are loaded by now."""
+        package = type(self.extractor).__module__.rpartition(".")[0]
+        files = {
+            Path(module.__file__)
+            for name, module in sys.modules.items()
+            if name.startswith(f"{package}.") and module.__file__
+        }
+        own = {Path(str(sys.modules[type(self.extractor).__module__].__file__))}
+        ours = self.path.startswith("builtin:") or not package
+        return {} if ours else {f.name: _sha256(f) for f in sorted(files - own) if f != _BASE}
+
+
+_BASE = Path(str(base.__file__))
+
+
+def load(
+    spec: str,
+    name_model: str = "",
+    device: str = "cpu",
+    *,
+    folder: str | Path | None = None,
+    **options: Any,  # noqa: ANN401 - each extractor has options of its own
+) -> LoadedExtractor:
+    """Build the extractor `spec` for a model on a device.
+
+    `spec` is `kmer`, `huggingface`, `path/to/module.py:Class` or `module:Class`, the last being
+    looked for in `folder`, by default the first of `FOLDERS` that has it. `options` go to the
+    constructor by keyword.
+
+    Raises ExtractorError when nothing of that name is found, when the module cannot be imported
+    or when the constructor fails; the cause is chained.
+    """
+    name = spec.removeprefix("builtin:")
+    if name in _BUILTINS:
+        stem, class_name, helpers = _BUILTINS[name]
+        module = importlib.import_module(f".extractors.{stem}", __package__)
+        cls = getattr(module, class_name)
+        files = [_HERE / "extractors" / f for f in ("base.py", f"{stem}.py", *helpers)]
+        path, sha256 = f"builtin:{name}", _sha256_of_files(files)
+    else:
+        path, class_name, file = _locate(spec, folder)
+        cls, sha256 = _import_class(file, class_name)
+    extractor = _build(cls, path, name_model=name_model, device=device, **options)
+    description, undeclared = describe(extractor, name_model)
+    return LoadedExtractor(
+        extractor=extractor,
+        path=path,
+        class_name=class_name,
+        sha256=sha256,
+        description=description,
+        undeclared=undeclared,
+    )
+
+
+def locate(spec: str, folder: str | Path | None = None) -> Path:
+    """Return the file of an extractor, without running it."""
+    name = spec.removeprefix("builtin:")
+    if name in _BUILTINS:
+        return _HERE / "extractors" / f"{_BUILTINS[name][0]}.py"
+    return _locate(spec, folder)[2]
+
+
+def _locate(spec: str, folder: str | Path | None) -> tuple[str, str, Path]:
+    module, colon, class_name = spec.rpartition(":")
+    if not colon or not module or not class_name.isidentifier():
+        known = ", ".join(_BUILTINS)
+        msg = (
+            f"extractor {spec!r} is neither a built-in ({known}) nor MODULE:CLASS: "
+            "write for example submissions/extractors/mine.py:MyExtractor"
+        )
+        raise ExtractorError(msg)
+    if module.endswith(".py"):
+        candidates = [Path(module)]
+    else:
+        folders = FOLDERS if folder is None else (folder,)
+        candidates = [Path(f, *module.split(".")).with_suffix(".py") for f in folders]
+    for file in candidates:
+        if file.is_file():
+            return module if module.endswith(".py") else file.as_posix(), class_name, file
+    looked = ", ".join(str(file) for file in candidates)
+    msg = f"extractor {spec!r}: no such file ({looked}); name the module by its path from here"
+    raise ExtractorError(msg)
+
+
+class _Loader(SourceLoader):
+    """Runs the bytes that were hashed: no second read, no cached bytecode, none written."""
+
+    def __init__(self, file: Path, data: bytes) -> None:
+        self._file = file
+        self._data = data
+
+    def get_filename(self, fullname: str) -> str:
+        del fullname
+        return str(self._file)
+
+    def get_data(self, path: str | bytes) -> bytes:
+        del path
+        return self._data
+
+
+def _import_class(file: Path, class_name: str) -> tuple[type, str]:
+    file = file.resolve()
+    data = file.read_bytes()
+    package = _package(file.parent)
+    name = f"{package}.{file.stem}"
+    spec = importlib.util.spec_from_loader(name, _Loader(file, data))
+    if spec is None or file == file.parent / "base.py":
+        msg = f"{file.name} holds the interface, not an extractor: name the module of a subclass"
+        raise ExtractorError(msg)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)  # type: ignore[union-attr]  # it is the _Loader above
+    except BaseException as error:
+        del sys.modules[name]
+        if not isinstance(error, Exception | SystemExit):
+            raise
+        msg = f"{file.name} cannot be imported: {_say(error)}; correct the module"
+        raise ExtractorError(msg) from error
+    cls = getattr(module, class_name, None)
+    if not isinstance(cls, type) or not callable(getattr(cls, "extract_embeddings", None)):
+        found = sorted(
+            key
+            for key, value in vars(module).items()
+            if isinstance(value, type) and value.__module__ == name
+        )
+        msg = (
+            f"{file.name} has no class {class_name} with a method extract_embeddings; "
+            f"its classes are: {', '.join(found) or 'none'}"
+        )
+        raise ExtractorError(msg)
+    return cls, hashlib.sha256(data).hexdigest()
+
+
+def _package(folder: Path) -> str:
+    """Make the folder's package, in which `.base` is ours, and return its name."""
+    name = f"_geneb_extractors_{hashlib.sha256(str(folder).encode()).hexdigest()[:16]}"
+    if name not in sys.modules:
+        package = ModuleType(name, f"Extractors of {folder}")
+        package.__path__ = [str(folder)]
+        package.base = base  # type: ignore[attr-defined]  # for `from . import base`
+        sys.modules[name] = package
+        sys.modules[f"{name}.base"] = base
+    return name
+
+
+def _build(cls: Any, path: str, **keywords: Any) -> BaseEmbeddingExtractor:  # noqa: ANN401
+    try:
+        extractor: BaseEmbeddingExtractor = cls(**keywords)
+    except ExtractorError:
+        raise
+    except Exception as error:
+        given = ", ".join(keywords)
+        msg = f"{path}:{cls.__name__}({given}) failed: {_say(error)}; correct the constructor"
+        raise ExtractorError(msg) from error
+    return extractor
+
+
+def _say(error: BaseException) -> str:
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def _sha256(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()
+
+
+def _sha256_of_files(files: list[Path]) -> str:
+    """Digest of one line a file, `<sha256>  <name>`, in order of name, as `sha256sum` prints."""
+    lines = sorted(f"{_sha256(file)}  {file.name}\n" for file in files)
+    return hashlib.sha256("".join(sorted(lines, key=lambda x: x[66:])).encode()).hexdigest()

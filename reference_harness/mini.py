@@ -1,0 +1,216 @@
+"""GENEB-mini: 13 synthetic tasks, one a category, made from a seed; the default benchmark.
+
+Each class carries a planted signal: a composition, a motif, a rhythm, or an arrangement of two
+motifs. Word counts see the first three and not the last, so a k-mer probe finds a part, and a model
+that reads order has something left to gain. The scores mean nothing for biology: the tasks show
+that an extractor, the harness and a submission work together, within seconds and with no download.
+"""
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .benchmark import Benchmark
+from .tasks import Split, TaskData
+
+SEED = 2026
+"""Any integer would do; another one is another benchmark with another digest."""
+
+REPO_ID = "builtin:geneb-mini"
+NOISE = 0.08
+"""Share of labels drawn at random, so that no method reaches MCC 1 and ties are rare."""
+
+Letters = npt.NDArray[np.uint8]
+Plant = Callable[[np.random.RandomState, Letters, int], None]
+_ALPHABET = np.frombuffer(b"ACGT", dtype=np.uint8)
+
+
+@dataclass(frozen=True)
+class MiniTask:
+    """How one task is made."""
+
+    id: str
+    label: str
+    category: str
+    plant: Plant
+    classes: int = 2
+    length: tuple[int, int] = (80, 160)
+    n_train: int = 360
+    n_test: int = 160
+
+
+def _put(letters: Letters, word: str, at: int) -> None:
+    letters[at : at + len(word)] = np.frombuffer(word.encode(), dtype=np.uint8)
+
+
+def _place(rng: np.random.RandomState, low: int, high: int) -> int:
+    return low + int(rng.random_sample() * (high - low))
+
+
+def composition(*strengths: float) -> Plant:
+    """Class c has about `strengths[c]` of its letters redrawn as G or C."""
+
+    def plant(rng: np.random.RandomState, letters: Letters, label: int) -> None:
+        redrawn = rng.random_sample(len(letters)) < strengths[label]
+        strong = _ALPHABET[1 + (rng.random_sample(len(letters)) < 0.5)]  # noqa: PLR2004 - C or G
+        letters[redrawn] = strong[redrawn]
+
+    return plant
+
+
+def motif(*words: str, copies: int = 1, chance: float = 0.9) -> Plant:
+    """Class c has `copies` of `words[c]`, each with probability `chance`."""
+
+    def plant(rng: np.random.RandomState, letters: Letters, label: int) -> None:
+        for _ in range(copies):
+            at = _place(rng, 0, len(letters) - len(words[label]))
+            if rng.random_sample() < chance:
+                _put(letters, words[label], at)
+
+    return plant
+
+
+def rhythm(period: int, letter: str, chance: float) -> Plant:
+    """Class 1 has `letter` at every `period`-th place with probability `chance`."""
+
+    def plant(rng: np.random.RandomState, letters: Letters, label: int) -> None:
+        phase = _place(rng, 0, period)
+        hit = rng.random_sample(len(letters)) < chance
+        places = np.arange(len(letters)) % period == phase
+        if label:
+            letters[places & hit] = ord(letter)
+
+    return plant
+
+
+def order(first: str, second: str) -> Plant:
+    """Both classes have both words; class 1 has them in the other order. No word count sees it."""
+
+    def plant(rng: np.random.RandomState, letters: Letters, label: int) -> None:
+        words = (first, second) if label else (second, first)
+        middle = len(letters) // 2
+        for word, low, high in zip(words, (0, middle), (middle, len(letters)), strict=True):
+            _put(letters, word, _place(rng, low, high - len(word)))
+
+    return plant
+
+
+def no_cpg(chance: float) -> Plant:
+    """Class 1 loses each CG, to TG, with probability `chance`, as methylated DNA does."""
+
+    def plant(rng: np.random.RandomState, letters: Letters, label: int) -> None:
+        found = np.flatnonzero((letters[:-1] == ord("C")) & (letters[1:] == ord("G")))
+        lost = found[rng.random_sample(len(found)) < chance]
+        if label:
+            letters[lost] = ord("T")
+
+    return plant
+
+
+def both(*plants: Plant) -> Plant:
+    """Plant several signals, one after the other."""
+
+    def plant(rng: np.random.RandomState, letters: Letters, label: int) -> None:
+        for one in plants:
+            one(rng, letters, label)
+
+    return plant
+
+
+TASKS = (
+    MiniTask("mini_histone", "Histone, GC", "Histone Mod.", composition(0.0, 0.18)),
+    MiniTask("mini_promoter", "TATA box", "Promoters", motif("GCAGCC", "TATAAA", copies=2)),
+    MiniTask("mini_enhancer", "Three grades of GC", "Enhancers", composition(0.0, 0.15, 0.3), 3),
+    MiniTask("mini_methylation", "CpG loss", "DNA Methyl.", no_cpg(0.7), length=(120, 200)),
+    MiniTask("mini_splice", "Donor, acceptor, none", "Splice Sites",
+             motif("CAGGTAAGT", "TTTTTTCAGG", "ACGATCATG"), 3, (60, 60)),
+    MiniTask("mini_lncrna", "Weak repeat", "lncRNA", motif("AATAAT", "GGCGGC"), length=(200, 400)),
+    MiniTask("mini_mouse", "Two motifs", "Mouse Enh.",
+             both(composition(0.0, 0.06), motif("TGACTCA", "CACGTG", chance=0.6)),
+             length=(101, 101)),
+    MiniTask("mini_tf", "Motif order", "TF Binding", order("TGACGTCA", "GGGCGGGG"),
+             length=(101, 101)),
+    MiniTask("mini_species", "Four species", "Species Clf.", both(composition(0, 0, 0.15, 0.15),
+             motif("AAGCTT", "GAATTC", "AAGCTT", "GAATTC", copies=2)), 4, (60, 300)),
+    MiniTask("mini_regulatory", "Rhythm of ten", "Regulatory", rhythm(10, "A", 0.8)),
+    MiniTask("mini_phage", "Virus or phage", "Virus/Phage",
+             both(composition(0.0, 0.1), motif("GATC", "CTAG", copies=2)), length=(60, 500)),
+    MiniTask("mini_coding", "Rhythm of three", "Coding/NC", rhythm(3, "G", 0.35)),
+    MiniTask("mini_chromatin", "Rare motif", "Chromatin Acc.",
+             motif("CCGCGAGG", "CCACTAGG", copies=2, chance=0.5)),
+)  # fmt: skip
+
+
+def generate(task: MiniTask, seed: int = SEED) -> TaskData:
+    """Make the data of one task; each task has a generator of its own.
+
+    Only `RandomState.random_sample` is drawn from: its stream is frozen by NumPy's policy, so
+    every version and platform gives the same letters.
+    """
+    name = hashlib.sha256(f"{seed}:{task.id}".encode()).digest()
+    rng = np.random.RandomState(int.from_bytes(name[:4], "big"))
+    return TaskData(task.id, _split(rng, task, task.n_train), _split(rng, task, task.n_test))
+
+
+def _split(rng: np.random.RandomState, task: MiniTask, count: int) -> Split:
+    sequences, labels = [], []
+    for row in range(count):
+        truth = row % task.classes
+        low, high = task.length
+        length = _place(rng, low, high + 1)
+        letters = _ALPHABET[(rng.random_sample(length) * 4).astype(np.int64)]
+        task.plant(rng, letters, truth)
+        noisy, drawn = rng.random_sample(2)
+        sequences.append(letters.tobytes().decode())
+        labels.append(int(drawn * task.classes) if noisy < NOISE else truth)
+    return Split(sequences, np.asarray(labels, dtype=np.int64))
+
+
+def load(task_id: str) -> TaskData:
+    """Return the data of one task; KeyError when there is none of that id."""
+    return generate({task.id: task for task in TASKS}[task_id])
+
+
+def definition(geneb: Benchmark) -> dict[str, Any]:
+    """Return the content of `schemas/benchmark-mini.json`, the protocol being GENEB's.
+
+    `dataset.revision` is the first 40 hex digits of the sha256 over the tasks' digests, in order:
+    it names the generated letters as a commit names a tree.
+    """
+    data = [generate(task) for task in TASKS]
+    names = "".join(f"{one.id} {one.sha256}\n" for one in data)
+    return {
+        "$schema": "./benchmark.schema.json",
+        "schema_version": "1.0",
+        "name": "GENEB-mini",
+        "harness_version": geneb.harness_version,
+        "regimes": geneb.regimes,
+        "metrics": geneb.metrics,
+        "primary_metric": geneb.metrics[0],
+        "protocol": geneb.protocol.model_dump() | {"pooling": "left to each extractor"},
+        "dataset": {
+            "repo_id": REPO_ID,
+            "revision": hashlib.sha256(names.encode()).hexdigest()[:40],
+            "remote_layout": "none: generated by reference_harness/mini.py",
+            "local_layout": "<task_id>.csv with text,label,split",
+        },
+        "category_order": geneb.category_order,
+        "sources": {
+            "tasks": f"Synthetic, made by reference_harness/mini.py from the seed {SEED}.",
+            "revision": "First 40 hex digits of the sha256 over the lines '<id> <sha256>'.",
+        },
+        "tasks": [
+            {
+                "id": task.id,
+                "label": task.label,
+                "category": task.category,
+                "n_test": task.n_test,
+                "test_class_counts": sorted(one.test.class_counts.values()),
+            }
+            for task, one in zip(TASKS, data, strict=True)
+        ],
+    }

@@ -1,0 +1,179 @@
+"""The score of record: stock scikit-learn logistic regression on the features as they come."""
+
+import warnings
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import sklearn
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+
+from .errors import ProbeError
+from .tasks import Labels
+
+MAX_ITER = 1000
+"""Upstream's; everything else is scikit-learn's default."""
+
+Features = npt.NDArray[np.floating[Any]]
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What one fit gave on the test split."""
+
+    predictions: Labels
+    iterations: int
+    rows: int
+    """Training rows it was fitted on."""
+    converged: bool = True
+    """False when the solver stopped at its limit of iterations, or could not go on."""
+    notes: tuple[str, ...] = ()
+    """Warnings of scikit-learn, other than that it did not converge."""
+
+    @property
+    def constant(self) -> bool:
+        """Whether every test row got the same label."""
+        return len(np.unique(self.predictions)) == 1
+
+
+@dataclass(frozen=True)
+class Device:
+    """Where the probe runs: "cpu" with NumPy, or any torch device through the array API.
+
+    The array API gives another number than NumPy's BLAS, so a run record marks it.
+    """
+
+    name: str = "cpu"
+    torch: bool = field(default=False)
+
+    def put(self, array: npt.NDArray[Any]) -> Any:  # noqa: ANN401 - NumPy or torch
+        """Return the array on the device; a view of the same memory where that can be."""
+        if not self.torch:
+            return array
+        import torch  # noqa: PLC0415 - a second to import, and not needed on the CPU
+
+        return torch.from_numpy(np.ascontiguousarray(array)).to(self.name)
+
+    def context(self) -> AbstractContextManager[object]:
+        """Return the scikit-learn configuration under which to fit and to predict."""
+        # The rows were found finite when they were embedded: no need to read them all again.
+        options = {"array_api_dispatch": True} if self.torch else {}
+        context: AbstractContextManager[object] = sklearn.config_context(
+            assume_finite=True, **options
+        )
+        return context
+
+
+CPU = Device()
+
+
+def few_shot_rows(labels: Labels, k: int, seed: int) -> npt.NDArray[np.int64]:
+    """Draw at most k training rows of each class, without replacement.
+
+    One generator a seed runs through the classes in sorted order; the result is the draws one
+    after the other, which is the order the probe sees.
+    """
+    rng = np.random.RandomState(seed)
+    drawn = []
+    for label in np.unique(labels):
+        rows = np.flatnonzero(labels == label)
+        drawn.append(rng.choice(rows, min(k, len(rows)), replace=False))
+    return np.concatenate(drawn)
+
+
+def fit(
+    train: Any,  # noqa: ANN401 - NumPy or torch, as the device has it
+    labels: Labels,
+    test: Any,  # noqa: ANN401
+    device: Device = CPU,
+    seed: int | None = None,
+) -> Fit:
+    """Fit the probe on (n, d) features and (n,) labels and predict the (m, d) test features.
+
+    `seed` is handed on as upstream does; the solver ignores it.
+
+    Raises ProbeError when scikit-learn refuses the data.
+    """
+    probe = LogisticRegression(max_iter=MAX_ITER, random_state=seed)
+    with warnings.catch_warnings(record=True) as caught, device.context():
+        warnings.simplefilter("always")
+        try:
+            probe.fit(train, device.put(labels))
+            predicted = probe.predict(test)
+        except (ValueError, FloatingPointError, MemoryError) as error:
+            msg = f"the probe cannot be fitted: {type(error).__name__}: {error}"
+            raise ProbeError(msg) from error
+    stopped = [w for w in caught if issubclass(w.category, ConvergenceWarning)]
+    said = {f"{w.category.__name__}: {w.message}" for w in caught if w not in stopped}
+    return Fit(
+        predictions=_labels(predicted),
+        iterations=int(_labels(probe.n_iter_).max()),
+        rows=len(labels),
+        converged=not stopped,
+        notes=tuple(sorted(said)),
+    )
+
+
+def _labels(values: Any) -> Labels:  # noqa: ANN401 - NumPy or torch
+    if hasattr(values, "detach"):
+        values = values.detach().cpu().numpy()
+    return np.asarray(values).astype(np.int64)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """The features and labels of one task, ready for any regime.
+
+    `train` is (n, d) and `test` (m, d), both C-ordered and of one floating type; both are held by
+    reference and never copied, for a large task fills most of the memory.
+    """
+
+    train: Features
+    train_labels: Labels
+    test: Features
+    test_labels: Labels
+
+    def __post_init__(self) -> None:
+        """Refuse shapes that scikit-learn would refuse later, in words about the task."""
+        for name, x, y in (
+            ("train", self.train, self.train_labels),
+            ("test", self.test, self.test_labels),
+        ):
+            if x.ndim != 2 or len(x) != len(y) or not len(x):  # noqa: PLR2004 - rows, columns
+                msg = f"{name}: features of shape {x.shape} for {len(y)} labels"
+                raise ProbeError(msg)
+        if len(np.unique(self.train_labels)) == 1:
+            msg = f"train: every label is {self.train_labels[0]}, nothing to separate"
+            raise ProbeError(msg)
+
+
+def rows_of_regime(
+    labels: Labels, regime: str, seeds: list[int], few_shot_k: Mapping[str, int]
+) -> list[npt.NDArray[np.int64] | None]:
+    """Return the training rows of each fit: one entry a seed, or None once for all rows.
+
+    lbfgs starts from zero and draws nothing, so five fits of the full regime agree bit for bit
+    and one stands for all.
+    """
+    if regime not in few_shot_k:
+        return [None]
+    return [few_shot_rows(labels, few_shot_k[regime], seed) for seed in seeds]
+
+
+def run(
+    problem: Problem,
+    rows: list[npt.NDArray[np.int64] | None],
+    device: Device = CPU,
+) -> list[Fit]:
+    """Fit once for each entry of `rows` and predict the whole test split each time."""
+    train, test = device.put(problem.train), device.put(problem.test)
+    return [
+        fit(train, problem.train_labels, test, device)
+        if chosen is None
+        else fit(device.put(problem.train[chosen]), problem.train_labels[chosen], test, device)
+        for chosen in rows
+    ]

@@ -1,0 +1,92 @@
+"""What a run says while it works: a live bar on a terminal, one line a task elsewhere."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Protocol
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+
+class Listener(Protocol):
+    """Hears how a run goes on."""
+
+    def begin(self, task_id: str, todo: int) -> None:
+        """Hear that a task is next, and that `todo` of its sequences are not in the cache."""
+
+    def step(self, sequences: int, letters: int) -> None:
+        """Hear that some sequences were embedded."""
+
+    def finish(self, task_id: str, line: str) -> None:
+        """Hear that a task has its scores."""
+
+    def say(self, line: str) -> None:
+        """Hear anything else a user should know."""
+
+
+class Silent:
+    """Hears and says nothing."""
+
+    def begin(self, task_id: str, todo: int) -> None:
+        """Say nothing."""
+
+    def step(self, sequences: int, letters: int) -> None:
+        """Say nothing."""
+
+    def finish(self, task_id: str, line: str) -> None:
+        """Say nothing."""
+
+    def say(self, line: str) -> None:
+        """Say nothing."""
+
+
+class Talking:
+    """Writes to the error stream, so that the output stream stays a program's."""
+
+    def __init__(self, console: Console, bars: Progress, tasks: int) -> None:
+        self._console = console
+        self._bars = bars
+        self._tasks = bars.add_task("tasks", total=tasks, rate="")
+        self._embed = bars.add_task("embed", total=None, rate="")
+        self._since = time.monotonic()
+        self._letters = 0
+
+    def begin(self, task_id: str, todo: int) -> None:
+        """Start the bar of one task."""
+        self._since, self._letters = time.monotonic(), 0
+        self._bars.reset(self._embed, total=todo, description=f"embed {escape(task_id)}", rate="")
+
+    def step(self, sequences: int, letters: int) -> None:
+        """Move the bar and show letters a second."""
+        self._letters += letters
+        seconds = max(time.monotonic() - self._since, 1e-9)
+        rate = f"{self._letters / seconds:,.0f} bp/s"
+        self._bars.update(self._embed, advance=sequences, rate=rate)
+
+    def finish(self, task_id: str, line: str) -> None:
+        """Write a task's line."""
+        self._bars.advance(self._tasks)
+        self.say(f"{task_id}: {line}")
+
+    def say(self, line: str) -> None:
+        """Write a line above the bars."""
+        self._console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+@contextmanager
+def listener(tasks: int, *, quiet: bool) -> Iterator[Listener]:
+    """Give what suits the error stream: bars are shown on a terminal alone."""
+    if quiet:
+        yield Silent()
+        return
+    console = Console(stderr=True)
+    columns = (
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
+        TextColumn("{task.fields[rate]}"), TimeRemainingColumn(),
+    )  # fmt: skip
+    with Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal
+    ) as bars:
+        yield Talking(console, bars, tasks)

@@ -1,0 +1,231 @@
+"""The run record: what one run did and measured. `schemas/run-record.schema.json` is made of it."""
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Hex40 = Annotated[str, Field(pattern=r"^[0-9a-f]{40}$")]
+Hex64 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+Signed = Annotated[float, Field(ge=-1, le=1)]
+Unit = Annotated[float, Field(ge=0, le=1)]
+Count = Annotated[int, Field(ge=0)]
+Seconds = Annotated[float, Field(ge=0)]
+Moment = Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")]
+
+
+class Part(BaseModel):
+    """What every part of a record shares: nothing unknown, nothing coerced, no NaN."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
+
+
+class Triple(Part):
+    """Mean over the seeds of each metric, unrounded."""
+
+    MCC: Signed
+    Acc: Unit
+    F1: Unit
+
+
+class PerSeed(Part):
+    """One value a seed, in the order of `protocol.seeds`."""
+
+    MCC: Annotated[list[Signed], Field(min_length=1)]
+    Acc: Annotated[list[Unit], Field(min_length=1)]
+    F1: Annotated[list[Unit], Field(min_length=1)]
+
+
+Kind = Literal[
+    "not-converged", "constant-prediction", "untrained-class", "small-class", "scikit-learn"
+]
+
+
+class Warned(Part):
+    """What a reader of a score should know."""
+
+    kind: Kind
+    message: str
+    seeds: list[int]
+
+
+class Canonical(Part):
+    """Scores of the probe solved to its optimum: another number than the score of record."""
+
+    scores: Triple
+    per_seed: PerSeed
+    confusion: list[list[list[Count]]]
+    predictions_sha256: Hex64
+    solvers: list[str]
+    seconds: Seconds
+
+
+class Regime(Part):
+    """One task in one regime."""
+
+    scores: Triple
+    per_seed: PerSeed
+    classes: Annotated[list[int], Field(min_length=2)]
+    """Labels of rows and columns of the confusion matrices."""
+    confusion: Annotated[list[list[list[Count]]], Field(min_length=1)]
+    """One matrix a seed: row the true class, column the predicted one."""
+    predictions_sha256: Hex64
+    """sha256 over the predicted labels as signed 64-bit little-endian integers, seeds in order,
+    test rows in file order, nothing between them."""
+    rows: list[Count]
+    """Training rows fitted on, one a seed."""
+    iterations: list[Count]
+    """Steps of the solver, one a seed."""
+    warnings: list[Warned]
+    seconds: Seconds
+    canonical: Canonical | None
+    no_canonical: str | None
+    """Why there is no canonical score; null when there is one."""
+
+
+class TaskRecord(Part):
+    """One task."""
+
+    data_sha256: Hex64
+    """Digest over the lines `<split>,<label>,<sequence>`, train first, in file order."""
+    train: dict[str, Count]
+    """Label to rows of the training split."""
+    test: dict[str, Count]
+    distinct_sequences: Count
+    embedded_now: Count
+    """Those this run computed; the others came from the cache."""
+    dim: Annotated[int, Field(ge=1)]
+    feature_dtype: str
+    embed_seconds: Seconds
+    probe_seconds: Seconds
+    regimes: Annotated[dict[str, Regime], Field(min_length=1)]
+
+
+class BenchmarkRef(Part):
+    """Which benchmark definition was in force."""
+
+    name: str
+    sha256: Hex64
+
+
+class DatasetRef(Part):
+    """Which task data were used."""
+
+    repo_id: str
+    revision: Hex40
+    verified: bool
+    """Whether a manifest of that revision vouched for the files, or they were generated."""
+
+
+class HarnessRef(Part):
+    """Which harness ran."""
+
+    version: str
+    commit: Hex40 | None
+    dirty: bool
+
+
+class ExtractorRef(Part):
+    """Which code turned sequences into embeddings."""
+
+    path: str
+    class_name: str
+    sha256: Hex64
+    siblings: dict[str, Hex64]
+    options: dict[str, str]
+
+
+class ModelRef(Part):
+    """Where the weights come from."""
+
+    kind: str
+    location: str
+    revision: Hex40 | None
+    weights: dict[str, Hex64]
+
+
+class EmbeddingRef(Part):
+    """How hidden states became one vector a sequence; "undeclared" where nobody said."""
+
+    layer: str
+    pooling: str
+    max_length: int | str | None
+    truncation: str
+    dtype: str
+
+
+class BatchingRef(Part):
+    """Which sequences shared batches."""
+
+    mode: Literal["budget", "exact", "file"]
+    token_budget: Count
+    rows: Count
+
+
+class Hardware(Part):
+    """Where it ran."""
+
+    device: str
+    name: str
+
+
+class LibraryRef(Part):
+    """One numerical library of the probe's processes: its kernel and threads can move a score."""
+
+    library: str
+    version: str
+    kernel: str
+    threads: Count
+
+
+class ProbeRef(Part):
+    """How the probe was computed."""
+
+    device: str
+    array_api: bool
+    """True when torch tensors went through scikit-learn's array API: not the number NumPy gives."""
+    seeds: list[int]
+    few_shot_k: dict[str, int]
+    workers: Count
+    libraries: list[LibraryRef]
+
+
+class Missing(Part):
+    """A task of the benchmark that was not run."""
+
+    task: str
+    reason: str
+
+
+class RunRecord(Part):
+    """What one run did and measured; a submission is a projection of it."""
+
+    schema_version: Literal["1.0"] = "1.0"
+    model_id: str
+    benchmark: BenchmarkRef
+    dataset: DatasetRef
+    harness: HarnessRef
+    extractor: ExtractorRef
+    model: ModelRef
+    embedding: EmbeddingRef
+    batching: BatchingRef
+    probe: ProbeRef
+    hardware: Hardware
+    packages: dict[str, str]
+    started_at: Moment
+    finished_at: Moment
+    resumed: bool
+    limit: Count | None
+    """Sequences a split was cut to; null for a real run."""
+    regimes: Annotated[list[str], Field(min_length=1)]
+    missing: list[Missing]
+    tasks: Annotated[dict[str, TaskRecord], Field(min_length=1)]
+
+
+def json_schema() -> dict[str, object]:
+    """Return the JSON Schema of a run record."""
+    made = RunRecord.model_json_schema()
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "GENEB run record",
+        **made,
+    }

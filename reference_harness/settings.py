@@ -1,0 +1,137 @@
+"""What a user chose for a run, and how the record and the cache write it down."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from . import environment, probe
+from .benchmark import Benchmark
+from .data import Source
+from .embed import BATCHING, Batching
+from .engine.local import default_workers
+from .loading import LoadedExtractor
+from .record import (
+    BatchingRef,
+    BenchmarkRef,
+    DatasetRef,
+    EmbeddingRef,
+    ExtractorRef,
+    Hardware,
+    HarnessRef,
+    LibraryRef,
+    Missing,
+    ModelRef,
+    ProbeRef,
+    RunRecord,
+    TaskRecord,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """What a user chose."""
+
+    benchmark: Benchmark
+    source: Source
+    loaded: LoadedExtractor
+    model_id: str
+    output: Path
+    cache: Path
+    tasks: tuple[str, ...] = ()
+    """Ids to run; empty for all that the source has."""
+    regimes: tuple[str, ...] = ()
+    limit: int | None = None
+    name_model: str = ""
+    device: str = "cpu"
+    options: dict[str, str] = field(default_factory=dict)
+    batching: Batching = BATCHING
+    probe_device: probe.Device = probe.CPU
+    canonical: bool = True
+    workers: int = field(default_factory=default_workers)
+    resume: bool = False
+
+    @property
+    def regimes_to_run(self) -> tuple[str, ...]:
+        """Regimes in the benchmark's order."""
+        return self.regimes or tuple(self.benchmark.regimes)
+
+
+def missing(settings: Settings) -> list[Missing]:
+    """Return the benchmark's tasks that this run leaves out, in its order, with the reason."""
+    here = settings.source.available()
+    wanted = set(settings.tasks)
+    return [
+        Missing(task=t.id, reason="not in the data" if t.id not in here else "not asked for")
+        for t in settings.benchmark.tasks
+        if t.id not in here or (wanted and t.id not in wanted)
+    ]
+
+
+def key_parts(settings: Settings) -> dict[str, Any]:
+    """Return all that decides an embedding but the sequence: the cache is addressed by it."""
+    loaded, batching = settings.loaded, settings.batching
+    return {
+        "extractor": [loaded.path, loaded.class_name, loaded.sha256],
+        "siblings": loaded.siblings,
+        "name_model": settings.name_model,
+        "description": loaded.description,
+        "options": settings.options,
+        "device": settings.device,
+        "hardware": environment.hardware(settings.device),
+        "batching": [batching.mode, batching.token_budget, batching.rows],
+        "packages": environment.packages(),
+    }
+
+
+def record_of(
+    chosen: Settings,
+    *,
+    tasks: dict[str, TaskRecord],
+    libraries: list[LibraryRef],
+    harness: HarnessRef,
+    started_at: str,
+    resumed: bool,
+) -> RunRecord:
+    """Return the record of a run that ends now."""
+    loaded = chosen.loaded
+    protocol = chosen.benchmark.protocol
+    pin = chosen.benchmark.dataset
+    return RunRecord(
+        model_id=chosen.model_id,
+        benchmark=BenchmarkRef(name=chosen.benchmark.name, sha256=chosen.benchmark.sha256),
+        dataset=DatasetRef(
+            repo_id=pin.repo_id, revision=pin.revision, verified=chosen.source.verified
+        ),
+        harness=harness,
+        extractor=ExtractorRef(
+            path=loaded.path,
+            class_name=loaded.class_name,
+            sha256=loaded.sha256,
+            siblings=loaded.siblings,
+            options=chosen.options,
+        ),
+        model=ModelRef(**loaded.description["model"]),
+        embedding=EmbeddingRef(**loaded.description["embedding"]),
+        batching=BatchingRef(
+            mode=chosen.batching.mode,
+            token_budget=chosen.batching.token_budget,
+            rows=chosen.batching.rows,
+        ),
+        probe=ProbeRef(
+            device=chosen.probe_device.name,
+            array_api=chosen.probe_device.torch,
+            seeds=protocol.seeds,
+            few_shot_k=protocol.few_shot_k,
+            workers=chosen.workers,
+            libraries=libraries,
+        ),
+        hardware=Hardware(device=chosen.device, name=environment.hardware(chosen.device)),
+        packages=environment.packages(),
+        started_at=started_at,
+        finished_at=environment.now(),
+        resumed=resumed,
+        limit=chosen.limit,
+        regimes=list(chosen.regimes_to_run),
+        missing=missing(chosen),
+        tasks=tasks,
+    )

@@ -1,0 +1,20 @@
+"""Where the contracts under `schemas/` lie: inside an installed wheel, or beside a checkout."""
+
+from pathlib import Path
+
+from .errors import StateError
+
+_PACKAGE = Path(__file__).resolve().parent
+PLACES = (_PACKAGE / "_shipped" / "schemas", _PACKAGE.parent / "schemas")
+
+
+def schema(name: str) -> Path:
+    """Return the path of a file of `schemas/`.
+
+    Raises StateError when the installation lacks it.
+    """
+    for place in PLACES:
+        if (place / name).is_file():
+            return place / name
+    msg = f"the installation lacks schemas/{name}: install geneb-ci again"
+    raise StateError(msg)

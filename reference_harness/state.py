@@ -1,0 +1,78 @@
+"""What a stopped run leaves beside its output, so that `--resume` repeats none of it."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from .errors import StateError
+from .files import write_json
+from .record import LibraryRef, TaskRecord
+
+SUFFIX = ".partial"
+
+
+class State:
+    """The folder `<output>.partial`: one file a finished task, and what they all depend on."""
+
+    def __init__(self, output: Path) -> None:
+        self.folder = output.with_name(output.name + SUFFIX)
+
+    def begin(self, identity: dict[str, Any], *, resume: bool) -> bool:
+        """Open the folder; return whether an earlier run is gone on with.
+
+        `identity` is all that may not change between the two. Raises StateError, which names what
+        did; without `resume`, what is left of an earlier run is dropped.
+        """
+        path = self.folder / "run.json"
+        if resume and path.exists():
+            found = self._json(path)
+            if changed := sorted(k for k in {*found, *identity} if found.get(k) != identity.get(k)):
+                key = changed[0]
+                msg = (
+                    f"{path}: the stopped run had {key} {found.get(key)!r}, this one has "
+                    f"{identity.get(key)!r}: run without --resume to start over"
+                )
+                raise StateError(msg)
+            return True
+        shutil.rmtree(self.folder, ignore_errors=True)
+        write_json(path, identity)
+        return False
+
+    def save(self, task_id: str, task: TaskRecord, libraries: list[LibraryRef]) -> None:
+        """Keep a finished task."""
+        value = {"task": task.model_dump(), "libraries": [one.model_dump() for one in libraries]}
+        write_json(self._file(task_id), value)
+
+    def load(self, task_id: str) -> tuple[TaskRecord, list[LibraryRef]] | None:
+        """Return a finished task, or None. Raises StateError when its file is damaged."""
+        path = self._file(task_id)
+        if not path.exists():
+            return None
+        found = self._json(path)
+        try:
+            task = TaskRecord.model_validate(found["task"])
+            return task, [LibraryRef.model_validate(one) for one in found["libraries"]]
+        except (ValidationError, KeyError, TypeError) as error:
+            msg = f"{path}: not a finished task: delete it and resume again"
+            raise StateError(msg) from error
+
+    def finish(self) -> None:
+        """Remove the folder: the record holds all of it now."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _file(self, task_id: str) -> Path:
+        return self.folder / f"task-{task_id}.json"
+
+    def _json(self, path: Path) -> dict[str, Any]:
+        try:
+            value = json.loads(path.read_bytes())
+        except (OSError, ValueError) as error:
+            msg = f"{path}: cannot be read: {error}"
+            raise StateError(msg) from error
+        if not isinstance(value, dict):
+            msg = f"{path}: not an object"
+            raise StateError(msg)
+        return value

@@ -1,0 +1,72 @@
+"""Batches of a small BERT on a CPU: upstream's order, a token budget, equal lengths."""
+
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from reference_harness.batching import padded_tokens
+from reference_harness.loading import load
+from tests.harness.extractors.models import save
+
+SEQUENCES = 240
+LENGTHS = (13, 211)
+"""Letters, which are tokens here; two special ones come on top. Genomic tasks of 71 to 1,000 bp
+have as many tokens under byte-pair encoding."""
+ROUNDS = 3
+TORCH_THREADS = 2
+
+
+def sequences() -> list[str]:
+    rng = np.random.RandomState(0)
+    return ["".join(rng.choice(list("ACGT"), n)) for n in rng.randint(*LENGTHS, SEQUENCES)]
+
+
+def batching_table(say: Callable[..., None]) -> None:
+    torch.set_num_threads(TORCH_THREADS)
+    todo = sequences()
+    tokens = [len(s) + 2 for s in todo]
+    say(
+        f"## Embedding, BERT of 4 layers x 256, float32, {TORCH_THREADS} threads, {SEQUENCES} "
+        f"sequences of {LENGTHS[0] + 2} to {LENGTHS[1] + 1} tokens",
+        "",
+        "| batches | tokens/s | padding | over stock | rows equal to a batch of one, bit for bit |",
+        "|---|---|---|---|---|",
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        save("bert", Path(folder), large=True)
+        modes = {
+            "stock: 8 in file order": ("file", 8192),
+            "token budget 2,048": ("budget", 2048),
+            "token budget 8,192": ("budget", 8192),
+            "exact": ("exact", 8192),
+        }
+        loaded = {
+            name: load("huggingface", folder, "cpu", batching=mode, token_budget=budget).extractor
+            for name, (mode, budget) in modes.items()
+        }
+        exact = loaded["exact"]
+        alone = np.vstack([exact.extract_embeddings([s], batch_size=8) for s in todo])
+        seconds: dict[str, list[float]] = {name: [] for name in modes}
+        rows: dict[str, np.ndarray] = {}
+        for _ in range(ROUNDS):
+            for name, one in loaded.items():
+                started = time.perf_counter()
+                rows[name] = one.extract_embeddings(todo, batch_size=8)
+                seconds[name].append(time.perf_counter() - started)
+        first = statistics.median(next(iter(seconds.values())))
+        for name, one in loaded.items():
+            median = statistics.median(seconds[name])
+            any_one: Any = one
+            padded = padded_tokens(tokens, any_one._batches(tokens, 8))
+            equal = int((rows[name] == alone).all(axis=1).sum())
+            say(
+                f"| {name} | {sum(tokens) / median:,.0f} | {1 - sum(tokens) / padded:.0%} "
+                f"| {first / median:.2f} | {equal} of {SEQUENCES} |"
+            )
+    say("")

@@ -1,0 +1,57 @@
+"""Batches hold every row once, and no more tokens than allowed."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reference_harness import batching
+
+LENGTHS = st.lists(st.integers(0, 300), max_size=60)
+
+
+@given(LENGTHS, st.integers(1, 500))
+def test_every_row_is_in_one_batch(lengths, budget):
+    for batches in (
+        batching.token_budget(lengths, budget),
+        batching.exact_length(lengths, budget, rows=5),
+        batching.file_order(len(lengths), budget),
+    ):
+        rows = np.concatenate([np.empty(0, dtype=np.int64), *batches])
+        assert sorted(rows) == list(range(len(lengths)))
+
+
+@given(LENGTHS, st.integers(1, 500))
+def test_a_batch_of_several_rows_keeps_to_the_budget(lengths, budget):
+    for batches in (
+        batching.token_budget(lengths, budget),
+        batching.exact_length(lengths, budget, rows=5),
+    ):
+        for batch in batches:
+            assert len(batch) == 1 or max(lengths[i] for i in batch) * len(batch) <= budget
+
+
+@given(LENGTHS)
+def test_exact_batches_hold_one_length(lengths):
+    for batch in batching.exact_length(lengths, rows=5):
+        assert len({lengths[i] for i in batch}) == 1
+        assert len(batch) <= (1 if lengths[batch[0]] < batching.EXACT_ALONE else 5)
+
+
+def test_the_longest_come_first_and_ties_keep_their_order():
+    batches = batching.token_budget([3, 9, 3, 9, 1], budget=18)
+    assert [list(b) for b in batches] == [[1, 3], [0, 2, 4]]
+    assert batching.padded_tokens([3, 9, 3, 9, 1], batches) == 27
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: batching.token_budget([1], 0),
+        lambda: batching.exact_length([1], 5, rows=0),
+        lambda: batching.file_order(3, 0),
+    ],
+)
+def test_a_batch_that_may_hold_nothing_is_refused(call):
+    with pytest.raises(ValueError, match="expected at least 1"):
+        call()

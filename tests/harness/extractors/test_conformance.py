@@ -1,0 +1,209 @@
+"""Each fault of the published extractors is caught by the property that names it."""
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+from safetensors.torch import load_file, save_file
+from sklearn.linear_model import LogisticRegression
+
+from reference_harness.conformance import PROPERTIES, PropertyResult, check, static
+from reference_harness.extractors_cli import extractors
+from reference_harness.loading import load
+from tests.harness.extractors.models import KINDS
+
+FAULTY = Path(__file__).parents[1] / "faulty"
+SLUGS = [p.slug for p in PROPERTIES]
+
+# Fixture, class, every property it fails: the one named in the table of defects comes first.
+DEFECTS = [
+    ("first_record_only", "FirstRecordOnly", {"batch-neighbours", "batch-size", "padding"}),
+    ("mean_over_padding", "MeanOverPadding", {"padding", "batch-size"}),
+    ("no_attention_mask", "NoAttentionMask", {"padding", "batch-size"}),
+    ("absolute_index", "AbsoluteIndex", {"padding", "batch-size"}),
+    ("nothing_truncated", "NothingTruncated", {"maximum-length"}),
+    ("undefined_name", "UndefinedName", {"undefined-names", "loads"}),
+    ("device_index", "DeviceIndex", {"device", "loads"}),
+]
+
+
+def spec(name: str, class_name: str) -> str:
+    return f"{FAULTY / name}.py:{class_name}"
+
+
+def failed(results: Iterable[PropertyResult]) -> set[str]:
+    results = list(results)
+    assert [r.property for r in results] == SLUGS
+    return {r.property for r in results if not r.passed and r.ran}
+
+
+def test_the_sound_one_passes_everything():
+    results = check(spec("sound", "Sound"))
+    assert failed(results) == set()
+    assert all(r.ran and r.sentence and r.example is None for r in results)
+
+
+@pytest.mark.parametrize(("name", "class_name", "expected"), DEFECTS)
+def test_a_published_fault_is_caught_by_its_property(name, class_name, expected):
+    results = {r.property: r for r in check(spec(name, class_name))}
+    found = failed(results.values())
+    assert expected <= found
+    # An order or a neighbour can show the same leak; nothing unrelated may fail.
+    related = {"order", "unknown-letters", "empty-and-short", "device"}
+    assert found - expected <= related
+    for slug in expected - {"loads"}:
+        assert results[slug].example
+
+
+def test_missing_weights_are_caught_at_load_and_by_a_second_load(saved, tmp_path):
+    for file in saved("bert").iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    weights = load_file(tmp_path / "model.safetensors")
+    own = {k.replace("attention.self.query", "attention.wqkv"): v for k, v in weights.items()}
+    save_file(own, tmp_path / "model.safetensors", metadata={"format": "pt"})
+    results = {
+        r.property: r for r in check(spec("missing_weights", "MissingWeights"), str(tmp_path))
+    }
+    assert failed(results.values()) == {"weights", "repeatable-loads"}
+    said = results["weights"].sentence
+    assert "4 weights are missing from the file of BertModel" in said
+    assert "4 weights are left over in the file of BertModel" in said
+
+
+def test_one_class_is_no_fault_of_an_extractor_and_the_probe_shows_it():
+    module = spec("one_class", "OneClass")
+    assert failed(check(module)) == set()
+    draw = np.random.default_rng(0)
+    labels = np.arange(300) % 3 == 0
+    letters = {True: "AACGT", False: "ACGTT"}
+    sequences = ["".join(draw.choice(list(letters[y]), 50)) for y in labels]
+    rows = load(module).extractor.extract_embeddings(sequences=sequences, batch_size=8)
+    assert len(np.unique(rows, axis=0)) > 100
+    probe = LogisticRegression(max_iter=1000).fit(rows, labels)
+    assert set(probe.predict(rows)) == {False}
+
+
+def test_the_counter_passes_everything():
+    assert failed(check("kmer")) == set()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_transformer_passes_everything(saved, kind):
+    results = check("huggingface", str(saved(kind)), options={"batching": "file"})
+    assert [(r.property, r.sentence) for r in results if not r.passed] == []
+
+
+HOSTILE = """
+import os, signal, socket, sys, time
+import numpy as np
+from .base import BaseEmbeddingExtractor
+class Hostile(BaseEmbeddingExtractor):
+    max_length = None
+    def extract_embeddings(self, sequences, batch_size=1):
+        {act}
+        return np.array([[len(s), s.upper().count("A"), s.upper()[-1:] == "C",
+            s.upper()[:1] == "C", s.upper()[:1] == "A", s.upper()[-1:] == "A"]
+            for s in sequences], dtype=np.float64)
+"""
+
+
+@pytest.fixture
+def hostile(tmp_path):
+    def write(act):
+        (tmp_path / "hostile.py").write_text(HOSTILE.format(act=act))
+        return f"{tmp_path / 'hostile.py'}:Hostile"
+
+    return write
+
+
+@pytest.mark.parametrize(
+    ("act", "slug", "sentence"),
+    [
+        ("if not sequences[0]: time.sleep(99)", "empty-and-short", "did not finish within 3 s"),
+        (
+            "if 'N' in sequences[0]: os.kill(os.getpid(), signal.SIGSEGV)",
+            "unknown-letters",
+            "SIGSEGV",
+        ),
+        ("if 'N' in sequences[0]: os._exit(0)", "unknown-letters", "exit code 0"),
+        ("if 'N' in sequences[0]: sys.exit('bye')", "unknown-letters", "SystemExit: bye"),
+        (
+            "try: socket.create_connection(('127.0.0.1', 9), 1)\n        except OSError: pass",
+            "no-network",
+            "it tries the network",
+        ),
+        (
+            "sequences = sequences[:1]",
+            "one-row-a-sequence",
+            "expected a numpy array of shape (2, d)",
+        ),
+        ("return [[1.0] for s in sequences]", "loads", "it gave list for 1 sequences"),
+    ],
+)
+def test_whatever_happens_the_check_goes_on(hostile, act, slug, sentence):
+    results = {r.property: r for r in check(hostile(act), seconds=3)}
+    assert not results[slug].passed
+    assert sentence in results[slug].sentence
+    assert results["undefined-names"].passed
+    if slug != "loads":
+        assert results["no-network"].ran
+
+
+def test_without_ruff_the_static_check_has_not_run(monkeypatch):
+    monkeypatch.setattr(static, "find_ruff", lambda: None)
+    (result,) = check("kmer", select=["undefined-names"])
+    assert not result.passed
+    assert not result.ran
+    assert "pip install ruff" in result.sentence
+
+
+def run(*words: str) -> Result:
+    return CliRunner().invoke(extractors, words)
+
+
+def test_the_command_prints_a_table_and_says_how_many_failed():
+    done = run("check", spec("nothing_truncated", "NothingTruncated"), "--select", "maximum-length")
+    assert done.exit_code == 11
+    assert "FAIL" in done.output
+    assert "1 of 1 properties do not hold" in done.output.replace("\n", " ")
+
+
+def test_the_command_prints_json():
+    done = run("check", "kmer", "--json", "--select", "finite", "--option", "k=2")
+    assert done.exit_code == 0
+    assert json.loads(done.output) == {
+        "version": 1,
+        "extractor": "kmer",
+        "results": [
+            {
+                "property": "finite",
+                "passed": True,
+                "ran": True,
+                "sentence": "All numbers are finite, and different sequences give different rows.",
+                "example": None,
+                "measured": None,
+                "tolerance": None,
+            }
+        ],
+    }
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("check", "nothing"),
+        ("check", "kmer", "--select", "luck"),
+        ("check", "kmer", "--option", "k"),
+    ],
+)
+def test_wrong_usage_is_exit_code_two(words):
+    assert run(*words).exit_code == 2
+
+
+def test_the_command_lists_what_it_knows():
+    done = run("list")
+    assert done.exit_code == 0
+    assert all(slug in done.output for slug in ("kmer", "huggingface", *SLUGS))

@@ -1,0 +1,47 @@
+"""The plain script the harness must equal: upstream's protocol, nothing else, nothing shared."""
+
+import csv
+import gzip
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import accuracy_score, f1_score, matthews_corrcoef
+
+SEEDS = (13, 17, 42, 123, 997)
+WORDS = ["".join(w) for w in itertools.product("ACGT", repeat=4)]
+
+
+def kmers(sequence: str) -> np.ndarray:
+    counts = dict.fromkeys(WORDS, 0)
+    for i in range(len(sequence) - 3):
+        if sequence[i : i + 4] in counts:
+            counts[sequence[i : i + 4]] += 1
+    row = np.array(list(counts.values()), dtype=np.float32)
+    return row / row.sum() if row.sum() else row
+
+
+def read(path: Path) -> Iterator[np.ndarray]:
+    with gzip.open(path, "rt") as stream:
+        rows = list(csv.DictReader(stream))
+    for split in ("train", "test"):
+        mine = [row for row in rows if row["split"] == split]
+        yield np.stack([kmers(row["text"]) for row in mine])
+        yield np.array([int(row["label"]) for row in mine])
+
+
+def probe(
+    x: np.ndarray, y: np.ndarray, x_test: np.ndarray, y_test: np.ndarray, k: int | None = None
+) -> Iterator[tuple[np.ndarray, tuple[float, float, float]]]:
+    for seed in SEEDS:
+        rng = np.random.RandomState(seed)
+        rows = np.arange(len(y))
+        if k is not None:
+            classes = [np.flatnonzero(y == c) for c in np.unique(y)]
+            rows = np.concatenate([rng.choice(c, min(k, len(c)), replace=False) for c in classes])
+        model = LogisticRegression(max_iter=1000, random_state=seed).fit(x[rows], y[rows])
+        p = model.predict(x_test)
+        f1 = f1_score(y_test, p, average="macro")
+        yield p, (matthews_corrcoef(y_test, p), accuracy_score(y_test, p), f1)

@@ -1,0 +1,79 @@
+"""What the harness' tests share: a way to run the command, and a small data folder."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from reference_harness.tasks import Split, TaskData
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+TEN_LINES = '''
+"""The smallest extractor a new user writes: nothing is declared."""
+import numpy as np
+from .base import BaseEmbeddingExtractor
+
+
+class Composition(BaseEmbeddingExtractor):
+    def extract_embeddings(self, sequences, batch_size=8):
+        rows = [[s.upper().count(c) / max(len(s), 1) for c in "ACGT"] for s in sequences]
+        return np.array(rows, dtype=np.float32)
+'''
+COMMAND_SECONDS = 120  # a run of mini takes four on an idle machine
+
+
+class Harness:
+    """Runs `geneb-harness` as a user does, in a folder of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.environment = {
+            **os.environ,
+            "GENEB_HARNESS_CACHE": str(folder / "cache"),
+            "PYTHONPATH": str(REPOSITORY),
+        }
+
+    def __call__(self, *words: object, code: str | None = None) -> subprocess.CompletedProcess[str]:
+        """Run to the end; `code` replaces the module to run."""
+        return subprocess.run(
+            self.command(*words, code=code),
+            cwd=self.folder, env=self.environment, capture_output=True, text=True,
+            timeout=COMMAND_SECONDS, check=False,
+        )  # fmt: skip
+
+    def command(self, *words: object, code: str | None = None) -> list[str]:
+        start = ["-m", "reference_harness"] if code is None else ["-c", code]
+        return [sys.executable, *start, *map(str, words)]
+
+    def start(self, *words: object, code: str | None = None) -> subprocess.Popen[str]:
+        """Start in a process group of its own, as a terminal does."""
+        return subprocess.Popen(
+            self.command(*words, code=code),
+            cwd=self.folder, env=self.environment, text=True, start_new_session=True,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )  # fmt: skip
+
+
+def write_flat(data: TaskData, folder: Path) -> Path:
+    """Write a task as `<task_id>.csv`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{data.id}.csv"
+    lines = ["text,label,split"]
+    for name, split in (("train", data.train), ("test", data.test)):
+        lines += [f"{s},{y},{name}" for s, y in zip(split.sequences, split.labels, strict=True)]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def write_remote(data: TaskData, folder: Path) -> Path:
+    """Write a task as `tasks/<task_id>/{train,test}.csv`."""
+    place = folder / "tasks" / data.id
+    place.mkdir(parents=True, exist_ok=True)
+
+    def write(name: str, split: Split) -> None:
+        rows = [f"{s},{y}" for s, y in zip(split.sequences, split.labels, strict=True)]
+        (place / f"{name}.csv").write_text("\n".join(["text,label", *rows]) + "\n", "utf-8")
+
+    write("train", data.train)
+    write("test", data.test)
+    return place

@@ -1,0 +1,166 @@
+"""Downloading the pinned dataset, from a Hub of the test's own on this machine."""
+
+import hashlib
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+from reference_harness import benchmark, data, download, mini
+from reference_harness.errors import DataError, OptionError
+from reference_harness.manifest import NAME, Manifest
+from tests.harness.support import write_remote
+
+MINI = benchmark.mini()
+# The generated dataset has no name a Hub would take.
+BENCH = MINI.model_copy(
+    update={"dataset": MINI.dataset.model_copy(update={"repo_id": "builtin/geneb-mini"})}
+)
+COMMIT = BENCH.dataset.revision
+IDS = ("mini_tf", "mini_splice")
+
+
+class Hub:
+    """Serves one dataset at one commit: the few addresses `snapshot_download` asks for."""
+
+    def __init__(self, files: dict[str, bytes]) -> None:
+        self.files = files
+        self.fetched: list[str] = []
+        hub = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def log_message(self, *_: object) -> None:
+                pass
+
+            def do_HEAD(self) -> None:
+                self._answer(body=False)
+
+            def do_GET(self) -> None:
+                self._answer(body=True)
+
+            def _answer(self, *, body: bool) -> None:
+                status, headers, content = hub.answer(unquote(urlsplit(self.path).path))
+                if body and status == 200 and "ETag" in headers:
+                    hub.fetched.append(self.path)
+                self.send_response(status)
+                for name, value in {**headers, "Content-Length": str(len(content))}.items():
+                    self.send_header(name, value)
+                self.end_headers()
+                if body:
+                    self.wfile.write(content)
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.endpoint = f"http://127.0.0.1:{self.server.server_address[1]}"
+
+    def answer(self, path: str) -> tuple[int, dict[str, str], bytes]:
+        repo = f"datasets/{BENCH.dataset.repo_id}"
+        if path.startswith(f"/api/{repo}/revision/"):
+            if not path.endswith(COMMIT):
+                return 404, {"X-Error-Code": "RevisionNotFound"}, b""
+            siblings = [{"rfilename": name} for name in self.files]
+            told = {"id": BENCH.dataset.repo_id, "sha": COMMIT, "siblings": siblings}
+            return 200, {"Content-Type": "application/json"}, json.dumps(told).encode()
+        if path.startswith(f"/api/{repo}/tree/"):
+            tree = [
+                {"type": "file", "path": n, "size": len(c), "oid": hashlib.sha1(c).hexdigest()}  # noqa: S324 - as git names a blob
+                for n, c in self.files.items()
+            ]
+            return 200, {"Content-Type": "application/json"}, json.dumps(tree).encode()
+        name = path.removeprefix(f"/{repo}/resolve/{COMMIT}/")
+        if name not in self.files:
+            return 404, {"X-Error-Code": "EntryNotFound"}, b""
+        content = self.files[name]
+        digest = hashlib.sha256(content).hexdigest()
+        return 200, {"ETag": f'"{digest}"', "X-Repo-Commit": COMMIT}, content
+
+
+@pytest.fixture
+def hub(tmp_path: Path) -> Iterator[Hub]:
+    place = tmp_path / "there"
+    for task_id in IDS:
+        write_remote(mini.load(task_id), place)
+    files = {p.relative_to(place).as_posix(): p.read_bytes() for p in place.rglob("*.csv")}
+    served = Hub(files | {"README.md": b"not asked for"})
+    thread = threading.Thread(target=served.server.serve_forever, daemon=True)
+    thread.start()
+    yield served
+    served.server.shutdown()
+    served.server.server_close()
+
+
+def test_pull_verifies_and_writes_a_manifest(hub: Hub, tmp_path: Path) -> None:
+    here = tmp_path / "here"
+    made = download.pull(BENCH, here, endpoint=hub.endpoint)
+    assert made == Manifest.of_folder(here)
+    assert set(made.tasks) == set(IDS)
+    assert made.tasks["mini_tf"].sha256 == mini.load("mini_tf").sha256
+    assert made.tasks["mini_tf"].test == mini.load("mini_tf").test.class_counts
+    assert not (here / "README.md").exists()
+    source = data.Folder(here, BENCH)
+    assert source.verified
+    assert source.load(BENCH.task("mini_tf")).sha256 == mini.load("mini_tf").sha256
+    assert download.verify(BENCH, here) == made
+
+
+def test_pull_again_fetches_nothing(hub: Hub, tmp_path: Path) -> None:
+    download.pull(BENCH, tmp_path / "here", endpoint=hub.endpoint)
+    before = len(hub.fetched)
+    assert before == 2 * len(IDS)
+    download.pull(BENCH, tmp_path / "here", endpoint=hub.endpoint)
+    assert len(hub.fetched) == before
+
+
+def test_pull_one_task(hub: Hub, tmp_path: Path) -> None:
+    made = download.pull(BENCH, tmp_path / "here", tasks=["mini_tf"], endpoint=hub.endpoint)
+    assert set(made.tasks) == {"mini_tf"}
+
+
+def test_a_changed_file_is_found(hub: Hub, tmp_path: Path) -> None:
+    here = tmp_path / "here"
+    download.pull(BENCH, here, endpoint=hub.endpoint)
+    file = here / "tasks" / "mini_tf" / "train.csv"
+    text = file.read_text()
+    file.write_text(text.replace("A", "C", 1))
+    with pytest.raises(DataError, match=r"train\.csv: sha256 [0-9a-f]{64}, manifest\.json says"):
+        data.Folder(here, BENCH).load(BENCH.task("mini_tf"))
+    file.write_text(text + "A,0\n")
+    with pytest.raises(DataError, match=r"train\.csv: \d+ bytes, manifest\.json says"):
+        download.verify(BENCH, here)
+    file.unlink()
+    (here / "tasks" / "mini_tf" / "test.csv").unlink()
+    with pytest.raises(DataError, match=r"train\.csv: missing, manifest\.json lists it"):
+        download.verify(BENCH, here)
+
+
+def test_a_branch_is_no_revision(tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match="'main': expected the 40 hex digits of a commit"):
+        download.pull(BENCH, tmp_path, revision="main")
+    with pytest.raises(OptionError, match="no such task"):
+        download.pull(BENCH, tmp_path, tasks=["nope"])
+
+
+def test_an_unknown_commit_is_a_sentence(hub: Hub, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="datasets/builtin/geneb-mini at 0000"):
+        download.pull(BENCH, tmp_path / "here", revision="0" * 40, endpoint=hub.endpoint)
+
+
+def test_data_that_are_not_the_benchmarks_leave_no_manifest(hub: Hub, tmp_path: Path) -> None:
+    name = "tasks/mini_tf/test.csv"
+    hub.files[name] = b"\n".join(hub.files[name].splitlines()[:-1]) + b"\n"
+    with pytest.raises(DataError, match="159 test rows, the benchmark says 160"):
+        download.pull(BENCH, tmp_path / "here", endpoint=hub.endpoint)
+    assert not (tmp_path / "here" / NAME).exists()
+
+
+def test_a_damaged_manifest_is_named(tmp_path: Path) -> None:
+    write_remote(mini.load("mini_tf"), tmp_path)
+    (tmp_path / NAME).write_text("{")
+    with pytest.raises(DataError, match=r"manifest\.json: not a manifest"):
+        data.Folder(tmp_path, BENCH)
+    (tmp_path / NAME).unlink()
+    with pytest.raises(DataError, match="no manifest"):
+        download.verify(BENCH, tmp_path)

@@ -1,0 +1,48 @@
+"""What the package promises about itself."""
+
+import ast
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tests.harness.support import REPOSITORY, Harness
+
+PACKAGE = REPOSITORY / "reference_harness"
+LINES_MAX = 300
+FILES = sorted(PACKAGE.rglob("*.py"))
+
+
+def imported(path: Path) -> set[str]:
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {name.name.partition(".")[0] for name in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            found.add(node.module.partition(".")[0])
+    return found
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(PACKAGE).as_posix())
+def test_stands_alone_and_stays_short(path: Path) -> None:
+    assert "geneb_ci" not in imported(path)
+    assert len(path.read_text().splitlines()) <= LINES_MAX
+
+
+def test_there_are_files_to_look_at() -> None:
+    assert len(FILES) > 20
+
+
+def test_the_command_line_loads_no_blas(harness: Harness) -> None:
+    """A worker imports it before its BLAS is held to one thread."""
+    code = "import sys, reference_harness.cli; print(sorted({'numpy', 'torch'} & set(sys.modules)))"
+    assert harness(code=code).stdout == "[]\n"
+
+
+def test_the_wheel_carries_what_is_read_at_run_time() -> None:
+    told = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())
+    carried = told["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
+    for name in ("benchmark.json", "benchmark-mini.json"):
+        assert carried[f"schemas/{name}"] == f"reference_harness/_shipped/schemas/{name}"
+    assert sys.version_info >= (3, 11)

@@ -1,0 +1,59 @@
+"""The harness gives what a plain stock script gives: predictions equal, scores to 1e-12."""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.harness.oracle import probe, read
+from tests.harness.support import Harness
+
+REGIMES = {"full": None, "10shot": 10, "1shot": 1}
+SCORE_TOLERANCE = 1e-12
+"""Room for another order of a sum; the predictions have none."""
+PRINTED = {"leannmlindsey_GUE_mouse_0": "0.437", "leannmlindsey_GUE_human_tf_0": "0.611"}
+"""What an independent rerun by others printed for 4-mer frequencies, full data."""
+
+
+@pytest.fixture(scope="module")
+def record(real_tasks: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    folder = tmp_path_factory.mktemp("six")
+    done = Harness(folder)("run", "--data", real_tasks, "--output", "record.json", "--quiet")
+    assert done.returncode == 0, done.stderr
+    made: dict[str, Any] = json.loads((folder / "record.json").read_text())
+    return made
+
+
+@pytest.mark.parametrize(
+    "task",
+    ["human_tf_0", "human_tf_1", "mouse_0", "mouse_3", "prom_300_tata", "prom_core_tata"],
+)
+def test_equals_the_stock_script(record: dict[str, Any], real_tasks: Path, task: str) -> None:
+    task_id = f"leannmlindsey_GUE_{task}"
+    x, y, x_test, y_test = read(real_tasks / f"{task_id}.csv.gz")
+    for regime, k in REGIMES.items():
+        found = record["tasks"][task_id]["regimes"][regime]
+        predictions, triples = zip(*probe(x, y, x_test, y_test, k), strict=True)
+        stock = hashlib.sha256(np.stack(predictions).astype("<i8").tobytes()).hexdigest()
+        assert found["predictions_sha256"] == stock, regime
+        for column, name in enumerate(("MCC", "Acc", "F1")):
+            expected = [triple[column] for triple in triples]
+            np.testing.assert_allclose(
+                found["per_seed"][name], expected, rtol=0, atol=SCORE_TOLERANCE
+            )
+            assert abs(found["scores"][name] - np.mean(expected)) <= SCORE_TOLERANCE
+
+
+def test_gives_the_printed_digits(record: dict[str, Any]) -> None:
+    for task_id, printed in PRINTED.items():
+        assert f"{record['tasks'][task_id]['regimes']['full']['scores']['MCC']:.3f}" == printed
+
+
+def test_runs_what_the_folder_has_and_says_what_it_lacks(record: dict[str, Any]) -> None:
+    assert len(record["tasks"]) == 6
+    assert len(record["missing"]) == 94
+    assert record["missing"][0]["reason"] == "not in the data"
+    assert record["dataset"]["verified"] is False

@@ -1,0 +1,150 @@
+"""What the harness writes is what the published contracts say; a reader of ours accepts it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import numpy as np
+import pytest
+
+from geneb_ci.read.submission import MODELS
+from reference_harness import benchmark, metrics, record, submission
+from reference_harness.errors import OptionError
+from tests.harness.support import REPOSITORY, TEN_LINES, Harness
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    harness = Harness(tmp_path_factory.mktemp("submission"))
+    done = harness("run", "--output", "record.json", "--submission", "one.json", "--quiet")
+    assert done.returncode == 0, done.stderr
+    done = harness(
+        "run", "--output", "r.json", "--submission", "old.json", "--format-version", "1.0",
+        "--quiet", "--display", "Words of four", "--submitted-by", "someone", "--no-zero-shot",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return harness.folder
+
+
+@pytest.mark.parametrize(("name", "version"), [("one.json", "1.1"), ("old.json", "1.0")])
+def test_is_valid(folder: Path, name: str, version: str) -> None:
+    found = MODELS[version].model_validate_json((folder / name).read_bytes())
+    assert found.model_id == "4-mer-frequency"
+    assert found.meta.provenance == "self-reported"
+    assert list(found.results) == ["full", "10shot", "1shot"]
+    assert list(found.results["full"]) == [task.id for task in benchmark.mini().tasks]
+
+
+def test_1_0_has_upstreams_keys_alone(folder: Path) -> None:
+    old = json.loads((folder / "old.json").read_text())
+    official = REPOSITORY / "submissions"
+    theirs = json.loads(next(official.glob("*.json")).read_text())
+    assert list(old) == list(theirs)
+    assert list(old["meta"]) == list(theirs["meta"])
+    assert (old["meta"]["display"], old["meta"]["zero_shot"]) == ("Words of four", False)
+    one = json.loads((folder / "one.json").read_text())
+    assert one["results"] == old["results"]
+
+
+def test_1_1_says_what_ran(folder: Path) -> None:
+    run = json.loads((folder / "one.json").read_text())["run"]
+    mini = benchmark.mini()
+    assert run["benchmark"] == {"name": "GENEB-mini", "sha256": mini.sha256}
+    assert run["dataset"] == mini.dataset.model_dump()
+    assert run["extractor"]["path"] == "builtin:kmer"
+    assert run["embedding"]["dim"] == 256
+    assert run["packages"]["scikit-learn"]
+
+
+def test_submission_is_the_records_projection(folder: Path) -> None:
+    one = json.loads((folder / "one.json").read_text())
+    made = json.loads((folder / "record.json").read_text())
+    for regime, tasks in one["results"].items():
+        for task_id, cell in tasks.items():
+            known = made["tasks"][task_id]["regimes"][regime]
+            evidence = one["evidence"][regime][task_id]
+            assert cell == known["scores"]
+            assert evidence["per_seed"] == known["per_seed"]
+            assert evidence["predictions_sha256"] == known["predictions_sha256"]
+            assert evidence["canonical"] == known["canonical"]["scores"]
+            assert evidence["n_test"] == 160
+
+
+def test_record_agrees_with_itself_and_its_schema(folder: Path) -> None:
+    made = json.loads((folder / "record.json").read_text())
+    schema = json.loads((REPOSITORY / "schemas" / "run-record.schema.json").read_text())
+    jsonschema.Draft202012Validator.check_schema(schema)
+    jsonschema.validate(made, schema)
+    assert record.RunRecord.model_validate(made).model_dump() == made
+    for task in made["tasks"].values():
+        for regime in task["regimes"].values():
+            triples = [metrics.scores(np.array(m)) for m in regime["confusion"]]
+            for column, name in enumerate(("MCC", "Acc", "F1")):
+                assert [t[column] for t in triples] == regime["per_seed"][name]
+                assert np.mean(regime["per_seed"][name]) == regime["scores"][name]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"extra": 1}, {"tasks": {}}, {"regimes": []}, {"started_at": "now"}, {"limit": -1}],
+    ids=str,
+)
+def test_schema_refuses(folder: Path, change: dict[str, Any]) -> None:
+    made = json.loads((folder / "record.json").read_text()) | change
+    schema = json.loads((REPOSITORY / "schemas" / "run-record.schema.json").read_text())
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(made, schema)
+    with pytest.raises(ValueError, match="validation error"):
+        record.RunRecord.model_validate(made)
+
+
+def test_constant_predictions_are_marked(folder: Path) -> None:
+    made = json.loads((folder / "record.json").read_text())
+    regime = made["tasks"]["mini_lncrna"]["regimes"]["full"]
+    assert regime["scores"]["MCC"] == 0.0
+    (warned,) = regime["warnings"]
+    assert warned["kind"] == "constant-prediction"
+    assert warned["seeds"] == made["probe"]["seeds"]
+
+
+def test_gaps_say_what_is_missing(folder: Path) -> None:
+    harness = Harness(folder)
+    done = harness(
+        "run", "--output", "part.json", "--submission", "part-sub.json", "--quiet",
+        "--tasks", "mini_tf", "--regimes", "full,1shot",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    found = json.loads((folder / "part-sub.json").read_text())
+    MODELS["1.1"].model_validate(found)
+    assert list(found["results"]) == ["full", "1shot"]
+    assert found["gaps"]["full"] == dict.fromkeys(
+        (t.id for t in benchmark.mini().tasks if t.id != "mini_tf"), "not asked for"
+    )
+    assert found["gaps"]["10shot"]["mini_tf"] == "regime not asked for"
+
+
+def test_ten_lines_are_an_extractor_once_their_length_is_declared(harness: Harness) -> None:
+    (harness.folder / "mine.py").write_text(TEN_LINES)
+    spec = "mine.py:Composition"
+    words = ("run", "--extractor", spec, "--output", "r.json", "--quiet", "--no-canonical")
+    done = harness(*words, "--submission", "s.json")
+    assert done.returncode == 2
+    assert "does not declare max_length, truncation, dtype, source" in done.stderr
+    assert not (harness.folder / "r.json").exists(), "refused after the work"
+    declared = [
+        word
+        for said in ("max_length=none", "truncation=none", "dtype=float32", "source=none")
+        for word in ("--declare", said)
+    ]
+    done = harness(*words, "--submission", "s.json", *declared)
+    assert done.returncode == 0, done.stderr
+    found = MODELS["1.1"].model_validate_json((harness.folder / "s.json").read_bytes())
+    assert found.model_id == "Composition"
+
+
+def test_a_limited_record_is_no_submission(folder: Path) -> None:
+    made = json.loads((folder / "record.json").read_text()) | {"limit": 20}
+    meta = submission.Meta(display="x", params=0)
+    with pytest.raises(OptionError, match="run it without --limit"):
+        submission.build(record.RunRecord.model_validate(made), benchmark.mini(), meta)
