@@ -1,0 +1,243 @@
+"""Edges of single rules that each let something through, or crashed, once."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from geneb_ci.check.registry import RULES
+from geneb_ci.check.runner import Checker, FileResult, files_of
+from geneb_ci.finding import counted
+from geneb_ci.read.engine import check_by_schema
+from geneb_ci.read.peers import normal_form, results_digest
+from geneb_ci.read.structure import Engine, check_structure
+from tests.small import BENCHMARK_FILE, small, small_v11
+
+NOTE = "no-run-details"
+Found = list[tuple[str, str, str]]
+
+
+@pytest.fixture(params=[check_structure, check_by_schema], ids=["models", "schema"])
+def said(request, tmp_path) -> Callable[[Any], Found]:
+    """Give a maker of findings, by either engine, for the small benchmark."""
+    engine: Engine = request.param
+    (tmp_path / "small.json").write_bytes(BENCHMARK_FILE.read_bytes())
+    table = '[tool.geneb-ci]\nbenchmark = "small.json"\nsubmissions = "none"\n'
+    (tmp_path / "pyproject.toml").write_text(table, encoding="utf-8")
+
+    def check(document: Any) -> Found:
+        path = tmp_path / "row.json"
+        text = document if isinstance(document, str) else json.dumps(document)
+        path.write_text(text, encoding="utf-8")
+        found = Checker(RULES, engine).check(path).findings
+        return [(f.rule, f.pointer, f.message) for f in found if f.rule != NOTE]
+
+    return check
+
+
+@pytest.mark.parametrize(
+    ("url", "reason"),
+    [
+        ("https://huggingface.co/org/model", ""),
+        ("https://doi.org/10.5281/zenodo.7995778", ""),
+        ("", ""),
+        ("http://huggingface.co", "does not begin with https://"),
+        ("//huggingface.co", "does not begin with https://"),
+        ("javascript:alert(1)", "does not begin with https://"),
+        ("data:text/html,x", "does not begin with https://"),
+        (
+            "https://github.com@example.org",
+            "names a user before its host, so that the host looks like another",
+        ),
+        ("https://example.org:8443/x", "names a port"),
+        (
+            "https://example.org:x/",
+            "cannot be read: Port could not be cast to integer value as 'x'",
+        ),
+        ("https://localhost/x", "has no host name"),
+        ("https://10.0.0.1/x", "has no host name"),
+        ("https://0x7f.0.0.1/x", "has no host name"),
+        ("https://[::ffff:10.0.0.1]/x", "has no host name"),
+        ("https://example..org", "has no host name"),
+        ("https://-example.org", "has no host name"),
+        ("https://xn--hggingface-u4a.co", "has a host in punycode, which can look like another"),
+        ("https://huggingf\u0430ce.co", "has characters that an address does not have"),
+        ("https://example.org/a b", "has characters that an address does not have"),
+    ],
+)
+def test_addresses(said, url, reason):
+    document = small("row")
+    document["meta"]["url"] = url
+    expected = [("bad-url", "/meta/url", f"url {json.dumps(url)} {reason}")] if reason else []
+    assert said(document) == expected
+
+
+def test_an_empty_provenance_is_a_claim_of_nothing_and_refused(said):
+    document = small("row")
+    document["meta"]["provenance"] = ""
+    assert said(document) == [("self-claimed-level", "/meta/provenance", 'provenance is ""')]
+
+
+@pytest.mark.parametrize(
+    ("began", "ended", "expected"),
+    [
+        ("2026-11-20T08:30:00Z", "2026-11-20T08:30:00Z", []),
+        (
+            "2026-11-20T08:30:00Z",
+            "2026-11-20",
+            [("malformed-value", "/run/finished_at", 'finished_at is "2026-11-20"')],
+        ),
+        (
+            "2026-02-30T08:30:00Z",
+            "2026-11-20T08:30:00Z",
+            [
+                (
+                    "impossible-dates",
+                    "/run/started_at",
+                    'started_at "2026-02-30T08:30:00Z" is not a date',
+                )
+            ],
+        ),
+        (
+            "\u0662026-11-20T08:30:00Z",
+            "2026-11-20T08:30:00Z",
+            [
+                (
+                    "malformed-value",
+                    "/run/started_at",
+                    'started_at is "\\u0662026-11-20T08:30:00Z"',
+                )
+            ],
+        ),
+    ],
+)
+def test_dates(said, began, ended, expected):
+    document = small_v11("row")
+    document["run"] |= {"started_at": began, "finished_at": ended}
+    assert said(document) == expected
+
+
+def test_dates_of_an_unknown_format_crash_nothing(said):
+    document = small_v11("row") | {"schema_version": "9"}
+    document["run"] |= {"started_at": "2026-11-20T08:30:00Z", "finished_at": "2026-11-20"}
+    assert said(document) == [
+        ("unknown-schema-version", "/schema_version", 'schema_version is "9"'),
+        ("impossible-dates", "/run/finished_at", 'finished_at "2026-11-20" is not a date'),
+    ]
+
+
+def test_a_number_of_sequences_out_of_range_is_no_score_out_of_range(said):
+    document = small_v11("row")
+    evidence = document["evidence"]["full"]["splice_sites"]
+    evidence["n_test"] = 0
+    evidence["per_seed"]["Acc"][1] = 1.5
+    place = "/evidence/full/splice_sites"
+    assert said(document) == [
+        ("malformed-value", f"{place}/n_test", "n_test is 0"),
+        ("score-out-of-range", f"{place}/per_seed/Acc/1", "Acc[1] is 1.5"),
+    ]
+
+
+def test_a_refused_version_is_reported_once(said):
+    text = json.dumps(small("row")).replace('"1.0"', "NaN", 1)
+    assert said(text) == [("non-finite-number", "/schema_version", "NaN is not a number of JSON")]
+
+
+def test_a_finding_inside_a_member_that_stands_twice_points_into_the_first(tmp_path):
+    text = '{"meta": {"params": -1},\n "meta": {"params": 2}}'
+    (tmp_path / "x.json").write_text(text, encoding="utf-8")
+    found = Checker(RULES).check(tmp_path / "x.json").findings
+    places = {(f.rule, f.pointer, f.line, f.column) for f in found}
+    assert ("bad-parameter-count", "/meta/params", 1, 21) in places
+    assert ("duplicate-key", "/meta", 2, 2) in places
+
+
+def test_names_of_contributors_stand_in_messages_only_as_json(said):
+    document = small_v11("row")
+    name = "a\nb\u00e9"
+    document["results"]["full"][name] = 3
+    document["run"]["packages"][name] = 1
+    document["evidence"]["full"]["splice_sites"]["per_seed"][name] = [1]
+    found = said(document)
+    assert [rule for rule, _, _ in found] == [
+        "unknown-task",
+        "wrong-type",
+        "wrong-type",
+        "unknown-field",
+    ]
+    assert {message for rule, _, message in found if rule == "wrong-type"} == {
+        '"a\\nb\\u00e9" is 3, a number',
+        '"a\\nb\\u00e9" is 1, a number',
+    }
+    assert all(message.isascii() and message.isprintable() for _, _, message in found)
+
+
+PEERS = {
+    "huge-integer": '{"results": {"full": {"t": {"MCC": ' + "9" * 400 + "}}}}",
+    "nan": '{"results": {"full": {"t": {"MCC": NaN}}}}',
+    "deep": "[" * 5000,
+    "bytes": "\ud800",
+    "wrong-shape": '{"results": {"full": [1], "10shot": {"t": 3}, "1shot": null}}',
+    "not-an-object": "[]",
+    "no-results": '{"results": null}',
+    "empty": "",
+}
+
+
+def test_a_broken_peer_crashes_no_rule_of_another(tmp_path):
+    for name, text in PEERS.items():
+        (tmp_path / f"{name}.json").write_bytes(text.encode("utf-8", "surrogatepass"))
+    (tmp_path / "folder.json").mkdir()
+    (tmp_path / "loop.json").symlink_to("loop.json")
+    (tmp_path / "good.json").write_text(json.dumps(small("good")), encoding="utf-8")
+    gone = tmp_path / "gone.json"
+    results = list(Checker(RULES).run([*files_of([tmp_path]), gone]))
+    assert len(results) == len(PEERS) + 4
+    found = [f for r in results if isinstance(r, FileResult) for f in r.findings]
+    assert [f.message for f in found if f.rule == "check-crashed"] == []
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ({"r": {"t": {"m": 0.5}}}, {"r": {"t": {"m": 0.5}}}, True),
+        ({"r": {"t": {"m": 1, "n": 2}}}, {"r": {"t": {"n": 2.0, "m": 1.0}}}, True),
+        ({"r": {"t": {"m": -0.0}}}, {"r": {"t": {"m": 0}}}, True),
+        ({"r": {"t": {"m": 0.5}}}, {"r": {"t": {"n": 0.5}}}, False),
+        ({"r": {"t": {"m": 0.5}}}, {"r": {"t": {"m": 0.5000000000000001}}}, False),
+        ({"r": {"t": {"m": 10**400}}}, {"r": {"t": {"m": float("inf")}}}, True),
+    ],
+)
+def test_digests_of_results(one, other, same):
+    assert (results_digest(one) == results_digest(other)) == same
+
+
+@pytest.mark.parametrize("results", [None, [], {}, {"r": 1}, {"r": {"t": {"m": True}}}])
+def test_results_without_scores_have_no_digest(results):
+    assert results_digest(results) is None
+
+
+@pytest.mark.parametrize(
+    "model_id", ["DNABERT-2", "dnabert_2", "dnabert.2", "dnaBERT--2", "dnabert-_.2"]
+)
+def test_ids_of_one_normal_form(model_id):
+    assert normal_form(model_id) == "dnabert-2"
+
+
+def test_counts():
+    assert [counted(n, "cell") for n in (0, 1, 2, 2000)] == [
+        "0 cells",
+        "1 cell",
+        "2 cells",
+        "2,000 cells",
+    ]
+
+
+def test_files_are_listed_once_and_in_order(tmp_path):
+    for name in ("b", "a"):
+        (tmp_path / f"{name}.json").write_text("[]", encoding="utf-8")
+    again = tmp_path / "a.json"
+    assert files_of([again, tmp_path, again]) == [again, tmp_path / "b.json"]
+    assert Path(files_of([tmp_path])[0]).name == "a.json"
