@@ -27,8 +27,10 @@ def imported(path: Path) -> Iterator[str]:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path}: a relative import hides where it leads"
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+            # A relative import begins in the package that the file lies in.
+            base = path.parts[: len(path.parts) - node.level] if node.level else ()
+            module = ".".join((*base, *([node.module] if node.module else ())))
+            yield from (f"{module}.{alias.name}" for alias in node.names)
 
 
 def part(module: str) -> str:

@@ -41,7 +41,7 @@ def by_definition(sequences: list[str], k: int) -> np.ndarray:
 
 @pytest.mark.parametrize("k", [1, 2, 3, 4, 5, 6])
 def test_it_equals_its_definition_bit_for_bit(k):
-    draw = random.Random(k)  # noqa: S311 - no secret
+    draw = random.Random(k)
     sequences = AWKWARD + [
         "".join(draw.choices("ACGTacgtNRYU-", [9] * 4 + [1] * 9, k=draw.randint(0, 200)))
         for _ in range(200)
@@ -52,7 +52,7 @@ def test_it_equals_its_definition_bit_for_bit(k):
 
 
 def test_it_does_not_depend_on_how_it_is_cut(monkeypatch):
-    draw = random.Random(1)  # noqa: S311 - no secret
+    draw = random.Random(1)
     sequences = AWKWARD + ["".join(draw.choices("ACGT", k=draw.randint(0, 90))) for _ in range(90)]
     expected = KmerExtractor().extract_embeddings(sequences)
     for letters, cells in ((1, 1), (50, 1 << 20), (1 << 16, 700)):
