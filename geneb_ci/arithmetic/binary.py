@@ -111,15 +111,25 @@ def runs(classes: Classes, reading: Reading) -> Iterator[Run]:
             yield from _mcc_runs(classes, right, first, last, reading)
 
 
+def count(classes: Classes, reading: Reading, most: int) -> int:
+    """Count the tables that may have been printed so, up to the first count above `most`."""
+    found = 0
+    for run in runs(classes, reading):
+        found += len(run)
+        if found > most:
+            break
+    return found
+
+
 def acc_limits(n: int, reading: Reading, repeats: int = 1) -> tuple[int, int]:
-    """Give the least and greatest number of right predictions in `repeats` runs over n sequences."""
+    """Give the least and greatest number of right predictions in `repeats` runs over n."""
     low = math.ceil((reading.value.acc - reading.width.acc) * n * repeats)
     high = math.floor((reading.value.acc + reading.width.acc) * n * repeats)
     return max(low, 0), min(high, n * repeats)
 
 
 def _f1_runs(classes: Classes, right: int, reading: Reading) -> Iterator[tuple[int, int]]:
-    """Give the ranges of rho whose macro-F1 agrees: |rho| near n sqrt((accuracy - F1) / (1 - F1))."""
+    """Give the ranges of rho whose F1 agrees: |rho| is near n sqrt((accuracy - F1) / (1 - F1))."""
     least, most = rho_limits(classes, right)
     low = reading.value.f1 - reading.width.f1 - ROUNDING
     high = reading.value.f1 + reading.width.f1 + ROUNDING
@@ -144,13 +154,15 @@ def _f1_runs(classes: Classes, right: int, reading: Reading) -> Iterator[tuple[i
 
 
 def _size(n: int, right: int, f1: float) -> int:
-    """Give |rho| of a macro-F1, rounded; `SIZE_ERROR` covers what is lost where F1 is close to 1."""
+    """Give |rho| of a macro-F1, rounded; `SIZE_ERROR` covers what is lost near F1 = 1."""
     if f1 >= right / n or f1 >= 1:
         return 0
     return round(math.sqrt(max(0.0, n * (right - f1 * n) / (1 - f1))))
 
 
-def _mcc_runs(classes: Classes, right: int, first: int, last: int, reading: Reading) -> Iterator[Run]:
+def _mcc_runs(
+    classes: Classes, right: int, first: int, last: int, reading: Reading
+) -> Iterator[Run]:
     """Cut a range of rho down to where MCC agrees."""
 
     def mcc(rho: int) -> float:
@@ -160,8 +172,12 @@ def _mcc_runs(classes: Classes, right: int, first: int, last: int, reading: Read
     high = reading.value.mcc + reading.width.mcc + ROUNDING
     for start, end in _monotone(classes, right, first, last):
         rising = mcc(start) <= mcc(end)
-        inside = _first(start, end, (lambda rho: mcc(rho) >= low) if rising else (lambda rho: mcc(rho) <= high))
-        beyond = _first(start, end, (lambda rho: mcc(rho) > high) if rising else (lambda rho: mcc(rho) < low))
+        inside = _first(
+            start, end, (lambda rho: mcc(rho) >= low) if rising else (lambda rho: mcc(rho) <= high)
+        )
+        beyond = _first(
+            start, end, (lambda rho: mcc(rho) > high) if rising else (lambda rho: mcc(rho) < low)
+        )
         if inside < beyond:
             yield Run(right, inside, beyond - 2)
 

@@ -35,7 +35,7 @@ class Outside(NamedTuple):
 
 
 class _Place(NamedTuple):
-    """Mean accuracy and F1, within the tables looked at, and how far off the printed ones may be."""
+    """Mean accuracy and F1, within the tables looked at, and how far off they may be."""
 
     acc: float
     f1: float
@@ -112,7 +112,7 @@ def _line(chain: list[Triple], acc: float) -> tuple[float, float]:
 
 
 def _place(hull: Hull, reading: Reading) -> _Place:
-    """Move accuracy and F1 to where the tables looked at reach, and widen what is known by as much."""
+    """Move accuracy and F1 to where the tables looked at reach, and widen them by as much."""
     value, width = reading
     acc = min(max(value.acc, 0.0), 1.0)
     f1 = min(max(value.f1, _line(hull.chain, acc)[0]), acc)
@@ -152,7 +152,9 @@ def _start(hull: Hull, place: _Place) -> list[_Corner]:
     fan = hull.fan
     right = min(max(bisect.bisect_left(fan, rise), 1), len(fan) - 1)
     tables = (PERFECT, hull.chain[right - 1], hull.chain[right])
-    return [_Corner(*pair) for pair in zip(tables, _shares(tables, place.acc, place.f1), strict=True)]
+    return [
+        _Corner(*pair) for pair in zip(tables, _shares(tables, place.acc, place.f1), strict=True)
+    ]
 
 
 def _shares(tables: tuple[Triple, ...], acc: float, f1: float) -> tuple[float, float, float]:
@@ -183,9 +185,15 @@ def _face(corners: list[_Corner], sign: int) -> _Face | None:
 def _enter(corners: list[_Corner], table: Triple) -> list[_Corner]:
     """Bring in a table in place of the one whose weight falls to nothing first."""
     shares = _shares(tuple(corner.table for corner in corners), table.acc, table.f1)
-    given = [corner.weight / share if share > SHARE_MIN else float("inf") for corner, share in zip(corners, shares, strict=True)]
+    given = [
+        corner.weight / share if share > SHARE_MIN else float("inf")
+        for corner, share in zip(corners, shares, strict=True)
+    ]
     leaving = given.index(min(given))
     weight = max(given[leaving], 0.0)
-    rest = [_Corner(c.table, c.weight - weight * share) for c, share in zip(corners, shares, strict=True)]
+    rest = [
+        _Corner(c.table, c.weight - weight * share)
+        for c, share in zip(corners, shares, strict=True)
+    ]
     rest[leaving] = _Corner(table, weight)
     return rest

@@ -8,8 +8,8 @@ a straight line between the two tables of its rho with the most and the fewest r
     upper edge   right = min(2 a + rho, 2 b - rho)     one class is all right
     lower edge   right = |rho|                         one class is all wrong
 
-which are 2 (n + 1) tables instead of (a + 1)(b + 1). Along each of four arcs (the upper edge has its
-corner at rho = b - a, the lower one at rho = 0) all three metrics rise or fall together. Hence the
+which are 2 (n + 1) tables instead of (a + 1)(b + 1). Along each of four arcs (the upper edge has
+its corner at rho = b - a, the lower one at rho = 0) all three metrics rise or fall together. Hence the
 greatest value of a linear function over an arc lies below the sum, term by term, of its greatest
 values at the arc's two ends; halving arcs makes that bound as sharp as needed, with proof.
 """
@@ -73,7 +73,8 @@ class Hull:
     def look(self, plane: Plane) -> Triple:
         """Give the table that is greatest among those looked at."""
         mcc, acc, f1 = plane
-        return max(self.looks, key=lambda t: mcc * t[0] + acc * t[1] + f1 * t[2])
+        heights = [mcc * x + acc * y + f1 * z for x, y, z in self.looks]
+        return self.looks[heights.index(max(heights))]
 
     def above(self, plane: Plane, level: float) -> Triple | None:
         """Give a table where a plane is above a level, or None: then there is none, with proof."""

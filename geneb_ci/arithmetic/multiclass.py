@@ -56,7 +56,7 @@ def single(n: int, right: int) -> Bounds:
 
 
 def mean(n: int, right: int, repeats: int) -> Bounds:
-    """Give the bounds of a mean over `repeats` matrices with a number of right predictions in all."""
+    """Give the bounds of a mean over `repeats` matrices with so many right predictions in all."""
     total = n * repeats
     errors = total - right
     if not errors or not right:

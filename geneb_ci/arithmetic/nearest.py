@@ -53,11 +53,15 @@ def _bottoms(
         left, right = low, high
         while right - left > 2 * AROUND:
             third = (right - left) // 3
-            if _distance(classes, wanted, left + third) <= _distance(classes, wanted, right - third):
+            if _distance(classes, wanted, left + third) <= _distance(
+                classes, wanted, right - third
+            ):
                 right -= third
             else:
                 left += third
-        for rho in range(max(left - AROUND, -classes.small), min(right + AROUND, classes.large) + 1):
+        for rho in range(
+            max(left - AROUND, -classes.small), min(right + AROUND, classes.large) + 1
+        ):
             yield from _at(classes, wanted, rho)
 
 

@@ -38,9 +38,11 @@ def column_decimals(values: Sequence[float], repeats: int = 1) -> int:
     Each value is a mean of `repeats`: where those were rounded before the mean was taken, their
     decimals count, since it is they that limit what is known.
     """
-    most = max(map(decimals, values), default=LONG)
-    if most == LONG:
-        return LONG
+    most = 0
+    for value in values:
+        most = max(most, decimals(value))
+        if most == LONG:
+            return LONG
     return min(most, max((decimals(repeats * value) for value in values), default=LONG))
 
 

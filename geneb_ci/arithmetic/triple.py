@@ -11,12 +11,13 @@ class Triple(NamedTuple):
     f1: float
 
     def __str__(self) -> str:
-        """Write the values for a message: four decimals, more where four would hide a difference."""
+        """Write the values for a message."""
         return self.text(4)
 
     def text(self, decimals: int) -> str:
         """Write the values with a number of decimals."""
-        return f"MCC {self.mcc:.{decimals}f}, accuracy {self.acc:.{decimals}f}, F1 {self.f1:.{decimals}f}"
+        mcc, acc, f1 = (f"{value:.{decimals}f}" for value in self)
+        return f"MCC {mcc}, accuracy {acc}, F1 {f1}"
 
 
 class Reading(NamedTuple):
