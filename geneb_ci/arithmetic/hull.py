@@ -9,9 +9,9 @@ a straight line between the two tables of its rho with the most and the fewest r
     lower edge   right = |rho|                         one class is all wrong
 
 which are 2 (n + 1) tables instead of (a + 1)(b + 1). Along each of four arcs (the upper edge has
-its corner at rho = b - a, the lower one at rho = 0) all three metrics rise or fall together. Hence the
-greatest value of a linear function over an arc lies below the sum, term by term, of its greatest
-values at the arc's two ends; halving arcs makes that bound as sharp as needed, with proof.
+its corner at rho = b - a, the lower one at rho = 0) all three metrics rise or fall together. Hence
+the greatest value of a linear function over an arc lies below the sum, term by term, of its
+greatest values at the arc's two ends; halving arcs makes that bound as sharp as needed, with proof.
 """
 
 import functools

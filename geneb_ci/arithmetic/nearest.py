@@ -25,7 +25,7 @@ class Nearest(NamedTuple):
 
 
 def nearest(classes: Classes, wanted: Triple) -> Nearest:
-    """Find the table whose three metrics have the least sum of squared differences.
+    """Find the table whose three metrics are least far off, but for a hundredth of how far.
 
     At fixed rho all three metrics are linear in the number of right predictions, so the best of
     those is known at once, and only rho is searched: coarsely, then in the deepest valleys.

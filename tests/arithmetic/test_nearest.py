@@ -1,4 +1,4 @@
-"""The nearest table is nearest, which a search through all tables tells."""
+"""The nearest table is nearest, but for a hundredth of its distance."""
 
 import math
 
@@ -25,7 +25,7 @@ def test_no_table_is_nearer(drawn: Drawn, shift):
         for rho in range(-classes.small, classes.large + 1, step)
         for distance, _, _ in _at(classes, wanted, rho)
     )
-    assert math.dist(found.scores, wanted) <= least + 1e-12
+    assert math.dist(found.scores, wanted) <= 1.01 * least + 1e-12
 
 
 def test_a_table_is_nearest_to_its_own_scores():

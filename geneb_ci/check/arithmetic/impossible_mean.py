@@ -37,8 +37,8 @@ def _fault(claim: Claim, classes: Classes, verdict: Outside) -> Fault:
         ID,
         (*claim.path, name),
         f'{shown(claim.task.id)} in "{claim.regime}": no {claim.fits} 2x2 tables on '
-        f"{classes.total} sequences ({classes.small}/{classes.large}) have the mean {value}; with {given} the "
-        f"mean {name} lies in {expected}",
+        f"{classes.total} sequences ({classes.small}/{classes.large}) have the mean {value}; with "
+        f"{given} the mean {name} lies in {expected}",
         f"{found:.4f}",
         expected,
     )
@@ -53,8 +53,8 @@ RULE = Rule(
         "each metric only a narrow range beside the other two."
     ),
     fix=(
-        "Take the mean of each metric over the same runs, one a seed; do not take it of some seeds, "
-        "and do not compute a metric from the means of others."
+        "Take the mean of each metric over the same runs, one a seed; do not take it of some "
+        "seeds, and do not compute a metric from the means of others."
     ),
     check=check,
 )

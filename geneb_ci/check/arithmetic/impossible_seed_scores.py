@@ -62,8 +62,8 @@ RULE = Rule(
     severity=Severity.ERROR,
     what="No confusion matrix gives the three metrics of one seed together.",
     why=(
-        "Each seed is one fit with one confusion matrix, and can be checked exactly, also where the "
-        "mean cannot."
+        "Each seed is one fit with one confusion matrix, and can be checked exactly, also where "
+        "the mean cannot."
     ),
     fix="Write the values of each seed with `geneb-harness run --submission FILE`, unrounded.",
     check=check,
