@@ -16,15 +16,14 @@ greatest values at the arc's two ends; halving arcs makes that bound as sharp as
 
 import functools
 import heapq
-import math
 from collections.abc import Callable
 from typing import NamedTuple
 
 from geneb_ci.arithmetic.binary import Classes, scores
+from geneb_ci.arithmetic.spread import spread
 from geneb_ci.arithmetic.triple import Triple
 
-# Tables looked at along each arc before any search; dense towards its ends, where the square root
-# in MCC bends most.
+# Tables looked at along each arc before any search.
 ARC_LOOKS = 24
 
 
@@ -60,7 +59,13 @@ class Hull:
             Arc(lambda rho: -rho, -a, 0),
             Arc(lambda rho: rho, 0, b),
         )
-        self.looks = sorted({self._triple(arc, rho) for arc in self.arcs for rho in _spread(arc)})
+        self.looks = sorted(
+            {
+                self._triple(arc, rho)
+                for arc in self.arcs
+                for rho in spread(arc.first, arc.last, ARC_LOOKS)
+            }
+        )
 
         self.chain = lower_chain(self.looks)
         """Tables looked at whose means have the least F1 for their accuracy, ascending."""
@@ -97,14 +102,6 @@ class Hull:
     def _bound(self, plane: Plane, arc: Arc, first: int, last: int) -> float:
         start, end = self._triple(arc, first), self._triple(arc, last)
         return sum(max(k * v, k * w) for k, v, w in zip(plane, start, end, strict=True))
-
-
-def _spread(arc: Arc) -> list[int]:
-    length = arc.last - arc.first
-    if length <= ARC_LOOKS:
-        return list(range(arc.first, arc.last + 1))
-    turn = math.pi / ARC_LOOKS
-    return [arc.first + round(length * (1 - math.cos(turn * k)) / 2) for k in range(ARC_LOOKS + 1)]
 
 
 def lower_chain(tables: list[Triple]) -> list[Triple]:

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from geneb_ci.arithmetic.binary import Classes, Table, scores, table
+from geneb_ci.arithmetic.spread import spread
 from geneb_ci.arithmetic.triple import Triple
 
-# Distance as a function of rho has a handful of valleys; this many looks find them all, and the
-# test compares with the whole of smaller tasks.
+# Distance as a function of rho has a handful of valleys, the narrow ones near the ends.
 LOOKS = 96
 VALLEYS = 4
 # Tables on either side of the bottom of a valley, where a whole number of right predictions may
@@ -30,9 +30,7 @@ def nearest(classes: Classes, wanted: Triple) -> Nearest:
     At fixed rho all three metrics are linear in the number of right predictions, so the best of
     those is known at once, and only rho is searched: coarsely, then in the deepest valleys.
     """
-    a, b = classes
-    step = max(1, (a + b) // LOOKS)
-    looks = sorted({*range(-a, b + 1, step), b})
+    looks = spread(-classes.small, classes.large, LOOKS)
     depth = {rho: _distance(classes, wanted, rho) for rho in looks}
     ends = [looks[0], *looks, looks[-1]]
     valleys = [

@@ -36,8 +36,8 @@ def _fault(claim: Claim, classes: Classes, verdict: Outside) -> Fault:
     return Fault(
         ID,
         (*claim.path, name),
-        f'{shown(claim.task.id)} in "{claim.regime}": no {claim.fits} 2x2 tables on '
-        f"{classes.total} sequences ({classes.small}/{classes.large}) have the mean {value}; with "
+        f'{shown(claim.task.id)} in "{claim.regime}": no mean of {claim.fits} 2x2 '
+        f"tables on {classes.total} sequences ({classes.small}/{classes.large}) is {value}; with "
         f"{given} the mean {name} lies in {expected}",
         f"{found:.4f}",
         expected,

@@ -18,17 +18,20 @@ def check(context: Context) -> Iterator[Fault]:
         if fits_of(context.benchmark, claim.regime) > 1:
             continue
         columns = zip(*(reading.value for reading in claim.readings), strict=True)
-        if any(max(column) - min(column) > EXACT for column in columns):
-            found = [reading.value.mcc for reading in claim.readings]
+        names = ("MCC", "accuracy", "F1")
+        for name, column in zip(names, columns, strict=True):
+            if max(column) - min(column) <= EXACT:
+                continue
             yield Fault(
                 ID,
                 claim.path,
-                f'{shown(claim.task.id)} in "{claim.regime}" has seeds that differ: MCC '
-                f"{shown(found)}",
+                f'{shown(claim.task.id)} in "{claim.regime}" has seeds that differ: {name} from '
+                f"{min(column)!r} to {max(column)!r}",
                 "values that differ",
-                f"{len(found)} equal values",
+                f"{len(column)} equal values",
                 on_key=True,
             )
+            break
 
 
 RULE = Rule(
