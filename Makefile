@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test lint bench generate lock clean
+.PHONY: demo test lint bench bench-forgery generate lock clean
 
 $(READY): requirements/dev.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(0 if (3, 11) <= v <= (3, 13) else "geneb-ci needs Python 3.11, 3.12 or 3.13, but $(PYTHON) is %d.%d: run `make PYTHON=python3.12`" % v)'
@@ -28,6 +28,9 @@ lint: $(READY)  ## ruff, mypy, generated files, import directions
 
 bench: $(READY)  ## speed of check and build, as a table for the README
 	$(BIN)/python tests/bench/bench.py
+
+bench-forgery: $(READY)  ## how many forged scores each family of rules detects
+	$(BIN)/python -m tests.bench.bench_forgery
 
 generate: $(READY)  ## schemas, RULES.md, help texts
 	$(BIN)/python tools/generate.py

@@ -67,12 +67,14 @@ def outside(hull: Hull, reading: Reading) -> Outside | None:
     if _is_below(hull, reading):
         return Outside("f1", _floor(hull, value.acc), value.acc)
     place = _place(hull, reading)
-    for sign in (1, -1):
-        if _climb(hull, place, sign, sign * value.mcc - width.mcc) is not None:
-            exact = place._replace(acc_width=0.0, f1_width=0.0)
-            low, high = _climb(hull, exact, -1), _climb(hull, exact, 1)
-            return Outside("mcc", -1.0 if low is None else -low, 1.0 if high is None else high)
-    return None
+    corners = _start(hull, place)
+    # The mean of the corners exists; so only the way from it to the printed value is in question.
+    sign = 1 if value.mcc > sum(corner.weight * corner.table.mcc for corner in corners) else -1
+    if _climb(hull, place, corners, sign, sign * value.mcc - width.mcc) is None:
+        return None
+    exact = place._replace(acc_width=0.0, f1_width=0.0)
+    low, high = _climb(hull, exact, corners, -1), _climb(hull, exact, corners, 1)
+    return Outside("mcc", -1.0 if low is None else -low, 1.0 if high is None else high)
 
 
 def _is_below(hull: Hull, reading: Reading) -> bool:
@@ -119,13 +121,14 @@ def _place(hull: Hull, reading: Reading) -> _Place:
     return _Place(acc, f1, width.acc + abs(acc - value.acc), width.f1 + abs(f1 - value.f1))
 
 
-def _climb(hull: Hull, place: _Place, sign: int, level: float | None = None) -> float | None:
-    """Give the greatest sign * MCC of means at a place.
+def _climb(
+    hull: Hull, place: _Place, corners: list[_Corner], sign: int, level: float | None = None
+) -> float | None:
+    """Give the greatest sign * MCC of means at a place, beginning with three tables around it.
 
     With a level, stop early: a number means that all means are proved to lie below the level, None
     that they are not.
     """
-    corners = _start(hull, place)
     for _ in range(STEPS_MAX):
         face = _face(corners, sign)
         if face is None:

@@ -23,8 +23,8 @@ from geneb_ci.arithmetic.binary import Classes, scores
 from geneb_ci.arithmetic.spread import spread
 from geneb_ci.arithmetic.triple import Triple
 
-# Tables looked at along each arc before any search.
-ARC_LOOKS = 24
+# Tables looked at along each arc before any search; with fewer, published cells would need one.
+ARC_LOOKS = 12
 
 
 class Plane(NamedTuple):
