@@ -4,12 +4,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test lint bench bench-harness generate lock clean
+.PHONY: demo test lint bench bench-harness bench-forgery generate lock clean
 
-$(READY): requirements/dev.txt pyproject.toml
+$(READY): requirements/dev.txt requirements/torch.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(0 if (3, 11) <= v <= (3, 13) else "geneb-ci needs Python 3.11, 3.12 or 3.13, but $(PYTHON) is %d.%d: run `make PYTHON=python3.12`" % v)'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install -q --require-hashes -r requirements/dev.txt
+	$(BIN)/python -m pip install -q -r requirements/torch.txt
 	$(BIN)/python -m pip install -q --no-deps --no-build-isolation --editable .
 	@touch $@
 
@@ -31,6 +32,9 @@ bench: $(READY)  ## speed of check and build, as a table for the README
 
 bench-harness: $(READY)  ## speed of the reference harness beside the stock loop, as a table
 	$(BIN)/python tests/bench/bench_harness.py
+
+bench-forgery: $(READY)  ## how many forged scores each family of rules detects
+	$(BIN)/python -m tests.bench.bench_forgery
 
 generate: $(READY)  ## schemas, RULES.md, help texts
 	$(BIN)/python tools/generate.py

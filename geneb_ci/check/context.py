@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from geneb_ci.benchmark import Benchmark
+from geneb_ci.check.claims import Claim, SeedClaims, claims_of, seed_claims_of
 from geneb_ci.read.card import Card
 from geneb_ci.read.document import Document
 from geneb_ci.read.fault import Fault, Path
@@ -106,6 +107,17 @@ class Context:
                 if isinstance(scores, dict):
                     numbers = {m: v for m, v in scores.items() if type(v) in {int, float}}
                     yield Cell(regime, task, numbers)
+
+    @functools.cached_property
+    def claims(self) -> tuple[Claim, ...]:
+        """Every triple of known tasks and regimes, with how exactly it is known."""
+        evidence = self.table("evidence")
+        return tuple(claims_of(self.table("results"), evidence, self.benchmark))
+
+    @functools.cached_property
+    def seed_claims(self) -> tuple[SeedClaims, ...]:
+        """The triples of each seed of known tasks and regimes; format 1.0 has none."""
+        return tuple(seed_claims_of(self.table("evidence"), self.benchmark))
 
     def gaps(self, regime: str) -> dict[str, Any]:
         """Give the declared gaps of a regime: task to reason."""

@@ -2,6 +2,18 @@
 
 from collections.abc import Iterable
 
+from geneb_ci.check.arithmetic import (
+    accuracy_off_grid,
+    impossible_mean,
+    impossible_scores,
+    impossible_seed_scores,
+    inconsistent_metrics,
+    repeated_digest,
+    rounded_scores,
+    seeds_differ_in_full,
+    wrong_seed_mean,
+    wrong_test_size,
+)
 from geneb_ci.check.card import (
     card_disagrees,
     incomplete_card,
@@ -122,6 +134,17 @@ RULES: tuple[Rule, ...] = (
     score_out_of_range.RULE,
     percent_scores.RULE,
     all_scores_equal.RULE,
+    # arithmetic
+    accuracy_off_grid.RULE,
+    impossible_scores.RULE,
+    impossible_mean.RULE,
+    inconsistent_metrics.RULE,
+    impossible_seed_scores.RULE,
+    wrong_seed_mean.RULE,
+    seeds_differ_in_full.RULE,
+    wrong_test_size.RULE,
+    repeated_digest.RULE,
+    rounded_scores.RULE,
     # identity
     bad_model_id.RULE,
     reserved_model_id.RULE,

@@ -100,18 +100,20 @@ class Checker:
         Raises NothingChecked when it cannot be opened, BadConfiguration when what it is held
         against cannot be used.
         """
-        place = self._place(located(path).parent)
-        document = read_document(path)
-        context = self._context(document, place)
+        context = self.context(path)
         findings = sorted(self._findings(context), key=Finding.sort_key)
         return FileResult(
-            document,
+            context.document,
             context.model_id,
             context.submission,
             context.is_official,
             context.card,
             tuple(findings),
         )
+
+    def context(self, path: Path) -> Context:
+        """Read one file and what it is held against. Raises what `check` does."""
+        return self._context(read_document(path), self._place(located(path).parent))
 
     def _place(self, folder: Path) -> _Place:
         if folder not in self._places:

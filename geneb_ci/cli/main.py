@@ -20,6 +20,7 @@ COMMANDS = {
     "check": "check submissions, and say how to mend them",
     "rules": "list every rule",
     "explain": "say what a rule looks for, why, and how to mend it",
+    "matrices": "recover the confusion matrices behind printed scores",
     "build": "rebuild the board from the submissions",
     "pack": "gather upstream's per-task logs into a submission",
 }

@@ -41,7 +41,7 @@ def off_grid() -> bytes:
 OTHERS = {
     "collision/dnabert-2.json": collision("dnabert-2"),
     "collision/DNABERT_2.json": collision("DNABERT_2"),
-    "pending/off-grid-accuracy.json": off_grid(),
+    "alone/off-grid-accuracy.json": off_grid(),
 }
 
 
@@ -67,7 +67,7 @@ def row(case: Case) -> dict[str, Any]:
 
 def committed() -> set[str]:
     """List the files that are there."""
-    folders = ("reject", "accept", "collision", "pending")
+    folders = ("reject", "accept", "collision", "alone")
     found = {f"{folder}/{path.name}" for folder in folders for path in (HERE / folder).iterdir()}
     return found | {"expected.json"}
 

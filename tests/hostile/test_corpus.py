@@ -135,9 +135,7 @@ def test_files_that_differ_in_case_collide(tmp_path):
     }
 
 
-@pytest.mark.xfail(
-    strict=True, reason="the arithmetic family will see it: then it belongs in reject/"
-)
-def test_an_accuracy_off_its_grid_is_an_error(tmp_path):
-    path = shutil.copy(HERE / "pending/off-grid-accuracy.json", tmp_path)
-    assert any(f.severity is Severity.ERROR for f in findings(Path(path)))
+def test_an_accuracy_off_its_grid_in_the_thirteenth_digit_is_an_error(tmp_path):
+    path = shutil.copy(HERE / "alone/off-grid-accuracy.json", tmp_path)
+    errors = [f for f in findings(Path(path)) if f.severity is Severity.ERROR]
+    assert [f.rule for f in errors] == ["accuracy-off-grid"]

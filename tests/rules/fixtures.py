@@ -6,6 +6,7 @@ from geneb_ci.benchmark import shipped_benchmark
 from geneb_ci.config import PRACTICE_BENCHMARK
 from tests.hostile.cases_bytes import POINTER
 from tests.hostile.text import Raw, written
+from tests.rules.counted import ARITHMETIC
 from tests.rules.fixture import (
     Files,
     again,
@@ -79,8 +80,12 @@ def extractor(digest: str) -> Files:
 
 def alone(name: str) -> Files:
     benchmark = shipped_benchmark(name)
+    document = small_v11("model", benchmark)
+    cells = [cell for tasks in document["evidence"].values() for cell in tasks.values()]
+    for number, one in enumerate(cells):
+        one["predictions_sha256"] = f"{number:064x}"
     # The digest of a shipped file is not for a fixture to hold.
-    text = written(changed(small_v11("model", benchmark), put("run/benchmark/sha256", DIGEST)))
+    text = written(changed(document, put("run/benchmark/sha256", DIGEST)))
     return {"alone/model.json": text.encode() + b"\n"}
 
 
@@ -240,6 +245,7 @@ FIXTURES: dict[str, tuple[Files, Files]] = {
     **STRUCTURE,
     **COVERAGE,
     **RANGES,
+    **ARITHMETIC,
     **IDENTITY,
     **PROVENANCE,
     **CARD,

@@ -1,9 +1,9 @@
 """Builds the place that a fixture describes, and says what is found there.
 
-A fixture with `submissions/` is a repository for the benchmark of three tasks; one with `alone/`
-is files in an empty folder, held against the shipped benchmark. A name that ends in `.padded-N` is
-filled up with blanks to N bytes, so that a large file need not be kept; code is kept as `.py.txt`,
-so that no tool takes it for ours.
+A fixture with `submissions/` is a repository for the benchmark of three tasks, unless it brings
+its own; one with `alone/` is files in an empty folder, held against the shipped benchmark. A name
+that ends in `.padded-N` is filled up with blanks to N bytes, so that a large file need not be
+kept; code is kept as `.py.txt`, so that no tool takes it for ours.
 """
 
 import re
@@ -33,8 +33,9 @@ def built(fixture: Path, root: Path) -> Path:
         path.rename(path.with_suffix(""))
     if not (root / "submissions").is_dir():
         return root / "alone"
-    (root / "schemas").mkdir()
-    shutil.copy(BENCHMARK_FILE, root / "schemas/benchmark.json")
+    if not (root / "schemas").is_dir():
+        (root / "schemas").mkdir()
+        shutil.copy(BENCHMARK_FILE, root / "schemas/benchmark.json")
     return root
 
 

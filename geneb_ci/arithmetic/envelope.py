@@ -1,0 +1,202 @@
+"""Whether the mean of several 2x2 tables can be a printed triple, and which values it could have.
+
+The triples of all tables span a convex hull (`hull`). Mean accuracy A and mean macro-F1 F leave an
+interval for the mean MCC: its ends are linear programs over the hull, solved by the simplex method
+on three tables at a time, with further tables found as they are needed. A triple is refused only
+on proof: a plane that has the whole hull on one side and the triple, with all it may have been
+rounded from, on the other. Where a search ends without proof, the triple is let through.
+"""
+
+import bisect
+from typing import NamedTuple
+
+from geneb_ci.arithmetic.hull import Hull, Plane, lower_chain
+from geneb_ci.arithmetic.triple import Reading, Triple
+
+# Far above what the formulas lose to rounding, far below what any edit changes.
+TOLERANCE = 1e-9
+# Each step brings in the table that helps most; a dozen settle a cell.
+STEPS_MAX = 80
+# How exactly the limits in a message are worked out.
+SHOWN = 1e-6
+# A corner with a smaller share of a new table cannot be the one that gives way to it.
+SHARE_MIN = 1e-12
+# Three tables whose triangle of accuracy and F1 is smaller than this are as good as on one line.
+AREA_MIN = 1e-14
+PERFECT = Triple(1.0, 1.0, 1.0)
+
+
+class Outside(NamedTuple):
+    """A metric that cannot be what it is, and the limits that the others leave it."""
+
+    metric: str
+    low: float
+    high: float
+
+
+class _Place(NamedTuple):
+    """Mean accuracy and F1, within the tables looked at, and how far off they may be."""
+
+    acc: float
+    f1: float
+    acc_width: float
+    f1_width: float
+
+
+class _Corner(NamedTuple):
+    """A table of the simplex and its weight in the mean."""
+
+    table: Triple
+    weight: float
+
+
+class _Face(NamedTuple):
+    """The plane through three tables: sign MCC = level + acc_slope accuracy + f1_slope F1."""
+
+    level: float
+    acc_slope: float
+    f1_slope: float
+
+
+def outside(hull: Hull, reading: Reading) -> Outside | None:
+    """Say which metric no mean of tables can have, or None when it may be one."""
+    value, width = reading
+    # (c n - rho^2) / (n^2 - rho^2) <= c / n: macro-F1 of two classes is at most the accuracy.
+    if value.f1 - width.f1 > value.acc + width.acc + TOLERANCE:
+        return Outside("f1", _floor(hull, value.acc), value.acc)
+    if _is_below(hull, reading):
+        return Outside("f1", _floor(hull, value.acc), value.acc)
+    place = _place(hull, reading)
+    corners = _start(hull, place)
+    # The mean of the corners exists; so only the way from it to the printed value is in question.
+    sign = 1 if value.mcc > sum(corner.weight * corner.table.mcc for corner in corners) else -1
+    if _climb(hull, place, corners, sign, sign * value.mcc - width.mcc) is None:
+        return None
+    exact = place._replace(acc_width=0.0, f1_width=0.0)
+    low, high = _climb(hull, exact, corners, -1), _climb(hull, exact, corners, 1)
+    return Outside("mcc", -1.0 if low is None else -low, 1.0 if high is None else high)
+
+
+def _is_below(hull: Hull, reading: Reading) -> bool:
+    """Whether macro-F1 is proved to be lower than any mean of tables of this accuracy."""
+    acc, f1 = reading.value.acc, reading.value.f1 + reading.width.f1
+    chain = hull.chain
+    for _ in range(STEPS_MAX):
+        at, slope = _line(chain, acc)
+        margin = at - abs(slope) * reading.width.acc - f1 - TOLERANCE * (1 + abs(slope))
+        if margin <= 0:
+            return False
+        found = hull.above(Plane(0.0, slope, -1.0), slope * acc - at + margin)
+        if found is None:
+            return True
+        chain = lower_chain([*chain, found])
+    return False
+
+
+def _floor(hull: Hull, acc: float) -> float:
+    """Give the least macro-F1 that means of this accuracy have."""
+    chain = hull.chain
+    for _ in range(STEPS_MAX):
+        at, slope = _line(chain, acc)
+        found = hull.above(Plane(0.0, slope, -1.0), slope * acc - at + SHOWN)
+        if found is None:
+            return at
+        chain = lower_chain([*chain, found])
+    return 0.0
+
+
+def _line(chain: list[Triple], acc: float) -> tuple[float, float]:
+    """Give height and slope at an accuracy of the line through F1 of a chain's tables."""
+    right = min(max(bisect.bisect_right(chain, acc, key=lambda t: t.acc), 1), len(chain) - 1)
+    start, end = chain[right - 1], chain[right]
+    slope = (end.f1 - start.f1) / (end.acc - start.acc)
+    return start.f1 + slope * (acc - start.acc), slope
+
+
+def _place(hull: Hull, reading: Reading) -> _Place:
+    """Move accuracy and F1 to where the tables looked at reach, and widen them by as much."""
+    value, width = reading
+    acc = min(max(value.acc, 0.0), 1.0)
+    f1 = min(max(value.f1, _line(hull.chain, acc)[0]), acc)
+    return _Place(acc, f1, width.acc + abs(acc - value.acc), width.f1 + abs(f1 - value.f1))
+
+
+def _climb(
+    hull: Hull, place: _Place, corners: list[_Corner], sign: int, level: float | None = None
+) -> float | None:
+    """Give the greatest sign * MCC of means at a place, beginning with three tables around it.
+
+    With a level, stop early: a number means that all means are proved to lie below the level, None
+    that they are not.
+    """
+    for _ in range(STEPS_MAX):
+        face = _face(corners, sign)
+        if face is None:
+            return None
+        bound = face.level + face.acc_slope * place.acc + face.f1_slope * place.f1
+        bound += abs(face.acc_slope) * place.acc_width + abs(face.f1_slope) * place.f1_width
+        slack = TOLERANCE * (1 + abs(face.acc_slope) + abs(face.f1_slope))
+        margin = SHOWN if level is None else level - bound - slack
+        if margin <= 0:
+            return None
+        plane = Plane(float(sign), -face.acc_slope, -face.f1_slope)
+        entering: Triple | None = hull.look(plane)
+        if entering is None or plane.at(entering) <= face.level + slack:
+            entering = hull.above(plane, face.level + margin)
+        if entering is None:
+            return bound
+        corners = _enter(corners, entering)
+    return None
+
+
+def _start(hull: Hull, place: _Place) -> list[_Corner]:
+    """Give three tables around a place: the perfect one and two neighbours of the lower chain."""
+    rise = (1 - place.f1) / (1 - place.acc) if place.acc < 1 else float("inf")
+    fan = hull.fan
+    right = min(max(bisect.bisect_left(fan, rise), 1), len(fan) - 1)
+    tables = (PERFECT, hull.chain[right - 1], hull.chain[right])
+    return [
+        _Corner(*pair) for pair in zip(tables, _shares(tables, place.acc, place.f1), strict=True)
+    ]
+
+
+def _shares(tables: tuple[Triple, ...], acc: float, f1: float) -> tuple[float, float, float]:
+    """Give the weights with which three tables have an accuracy and F1 as their mean."""
+    origin, one, two = tables
+    acc1, f11 = one.acc - origin.acc, one.f1 - origin.f1
+    acc2, f12 = two.acc - origin.acc, two.f1 - origin.f1
+    area = acc1 * f12 - acc2 * f11
+    if abs(area) < AREA_MIN:
+        return 1.0, 0.0, 0.0
+    right, up = acc - origin.acc, f1 - origin.f1
+    first, second = (right * f12 - acc2 * up) / area, (acc1 * up - right * f11) / area
+    return 1.0 - first - second, first, second
+
+
+def _face(corners: list[_Corner], sign: int) -> _Face | None:
+    origin, one, two = (corner.table for corner in corners)
+    acc1, f11, mcc1 = one.acc - origin.acc, one.f1 - origin.f1, sign * (one.mcc - origin.mcc)
+    acc2, f12, mcc2 = two.acc - origin.acc, two.f1 - origin.f1, sign * (two.mcc - origin.mcc)
+    area = acc1 * f12 - acc2 * f11
+    if abs(area) < AREA_MIN:
+        return None
+    acc_slope, f1_slope = (mcc1 * f12 - mcc2 * f11) / area, (acc1 * mcc2 - acc2 * mcc1) / area
+    level = sign * origin.mcc - acc_slope * origin.acc - f1_slope * origin.f1
+    return _Face(level, acc_slope, f1_slope)
+
+
+def _enter(corners: list[_Corner], table: Triple) -> list[_Corner]:
+    """Bring in a table in place of the one whose weight falls to nothing first."""
+    shares = _shares(tuple(corner.table for corner in corners), table.acc, table.f1)
+    given = [
+        corner.weight / share if share > SHARE_MIN else float("inf")
+        for corner, share in zip(corners, shares, strict=True)
+    ]
+    leaving = given.index(min(given))
+    weight = max(given[leaving], 0.0)
+    rest = [
+        _Corner(c.table, c.weight - weight * share)
+        for c, share in zip(corners, shares, strict=True)
+    ]
+    rest[leaving] = _Corner(table, weight)
+    return rest

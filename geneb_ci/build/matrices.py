@@ -1,0 +1,66 @@
+"""The confusion matrices behind a submission's scores, as far as the scores tell."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from geneb_ci.arithmetic.binary import Classes, Table, count, runs, scores_of, table
+from geneb_ci.arithmetic.nearest import nearest
+from geneb_ci.arithmetic.triple import Reading, Triple
+from geneb_ci.check.claims import two_classes
+from geneb_ci.check.context import Context
+
+# More are counted, but not listed: a reader can do nothing with them.
+LISTED_MAX = 100
+# A task of 70,000 sequences has no more tables than this.
+COUNT_MAX = 70_000**2
+
+
+class Recovered(NamedTuple):
+    """What is known of one cell, or of one seed of it."""
+
+    regime: str
+    task: str
+    seed: int | None
+    """None for a regime of one fit."""
+    classes: Classes
+    printed: Triple
+    matrices: int
+    """How many tables give the scores as printed; none where they are impossible."""
+    table: Table | None
+    """The one that comes nearest to what was printed."""
+    tables: tuple[Table, ...]
+    """All of them, unless there are more than `LISTED_MAX`."""
+
+    @property
+    def scores(self) -> Triple | None:
+        """The metrics of the nearest table."""
+        return scores_of(self.table) if self.table else None
+
+
+def recovered(context: Context, regime: str) -> Iterator[Recovered]:
+    """Recover the tables of a regime's two-class cells; of a mean, those of its seeds if given."""
+    for claim in context.claims:
+        if claim.path[:2] == ("results", regime) and claim.classes and claim.fits == 1:
+            yield _recover(regime, claim.task.id, None, claim.classes, claim.reading)
+    if regime in context.benchmark.protocol.few_shot_k:
+        seeds = context.benchmark.protocol.seeds
+        for claims in context.seed_claims:
+            classes = two_classes(claims.task)
+            if claims.regime == regime and classes:
+                for seed, reading in zip(seeds, claims.readings, strict=True):
+                    yield _recover(regime, claims.task.id, seed, classes, reading)
+
+
+def _recover(
+    regime: str, task: str, seed: int | None, classes: Classes, reading: Reading
+) -> Recovered:
+    matrices = count(classes, reading, COUNT_MAX)
+    best = nearest(classes, reading.value).table if matrices else None
+    listed = (
+        table(classes, run.right, rho)
+        for run in runs(classes, reading)
+        for rho in range(run.first, run.last + 1, 2)
+    )
+    tables = tuple(listed) if matrices <= LISTED_MAX else ()
+    best = tables[0] if matrices == 1 else best
+    return Recovered(regime, task, seed, classes, reading.value, matrices, best, tables)

@@ -1,0 +1,1 @@
+"""Scores that no predictions can give."""

@@ -1,0 +1,133 @@
+"""Every triple a submission claims, with how exactly it is known and what it is a mean of."""
+
+from collections.abc import Hashable, Iterator, Mapping
+from typing import Any, NamedTuple, TypeVar
+
+from geneb_ci.arithmetic.binary import Classes
+from geneb_ci.arithmetic.precision import half_widths, is_mixed
+from geneb_ci.arithmetic.triple import Reading, Triple
+from geneb_ci.benchmark import Benchmark, Task
+from geneb_ci.read.fault import Path
+
+Key = TypeVar("Key", bound=Hashable)
+Tables = Mapping[str, Any]
+
+
+class Claim(NamedTuple):
+    """One triple, said to be the mean over `fits` fits on one task."""
+
+    path: Path
+    regime: str
+    task: Task
+    reading: Reading
+    fits: int
+
+    @property
+    def classes(self) -> Classes | None:
+        """Sizes of the two classes of the task, or None where it has more or they are not known."""
+        return two_classes(self.task)
+
+
+class SeedClaims(NamedTuple):
+    """The triples of all seeds of one cell."""
+
+    path: Path
+    regime: str
+    task: Task
+    readings: tuple[Reading, ...]
+
+
+def two_classes(task: Task) -> Classes | None:
+    """Give the class sizes of a task with two classes."""
+    counts = task.test_class_counts
+    return Classes(*counts) if counts and len(counts) == 2 and counts[0] else None  # noqa: PLR2004
+
+
+def fits_of(benchmark: Benchmark, regime: str) -> int:
+    """Give how many different fits a regime's scores are means of: one where nothing is drawn."""
+    return len(benchmark.protocol.seeds) if regime in benchmark.protocol.few_shot_k else 1
+
+
+def triple_of(scores: Any) -> Triple | None:  # noqa: ANN401 (JSON has no narrower type)
+    """Give a cell's triple, or None where a metric is missing, no number, or out of its bounds.
+
+    Other rules speak of those.
+    """
+    if not isinstance(scores, dict):
+        return None
+    values = [scores.get(metric) for metric in ("MCC", "Acc", "F1")]
+    if any(type(value) not in {int, float} for value in values):
+        return None
+    triple = Triple(*values)  # type: ignore[arg-type]  # the types were looked at above
+    within = -1 <= triple.mcc <= 1 and 0 <= triple.acc <= 1 and 0 <= triple.f1 <= 1
+    return triple if within else None
+
+
+def readings(triples: Mapping[Key, Triple], fits: int) -> dict[Key, Reading]:
+    """Give each triple the widths that the digits of all of them together tell."""
+    mixed = is_mixed(value for triple in triples.values() for value in (triple.mcc, triple.f1))
+    columns = [
+        half_widths(column, fits, mixed=mixed) for column in zip(*triples.values(), strict=True)
+    ]
+    widths = map(Triple._make, zip(*columns, strict=True))
+    return {
+        key: Reading(triple, width)
+        for (key, triple), width in zip(triples.items(), widths, strict=True)
+    }
+
+
+def claims_of(results: Tables, evidence: Tables, benchmark: Benchmark) -> Iterator[Claim]:
+    """Give the triples of `results`, then those of `canonical`, where task and regime are known."""
+    for regime in benchmark.regimes:
+        fits = fits_of(benchmark, regime)
+        cells = _known(results, regime, benchmark)
+        triples = {task: t for task, scores in cells.items() if (t := triple_of(scores))}
+        for task, reading in readings(triples, fits).items():
+            where: Path = ("results", regime, task)
+            yield Claim(where, regime, benchmark.by_id[task], reading, fits)
+        cells = _known(evidence, regime, benchmark)
+        triples = {
+            task: t for task, cell in cells.items() if (t := triple_of(_member(cell, "canonical")))
+        }
+        for task, reading in readings(triples, fits).items():
+            where = ("evidence", regime, task, "canonical")
+            yield Claim(where, regime, benchmark.by_id[task], reading, fits)
+
+
+def seed_claims_of(evidence: Tables, benchmark: Benchmark) -> Iterator[SeedClaims]:
+    """Give the triples of `per_seed`, where all lists are whole."""
+    for regime in benchmark.regimes:
+        triples: dict[tuple[str, int], Triple] = {}
+        for task, cell in _known(evidence, regime, benchmark).items():
+            rows = _seed_triples(_member(cell, "per_seed"), len(benchmark.protocol.seeds))
+            triples |= {(task, index): triple for index, triple in enumerate(rows)}
+        by_task: dict[str, list[Reading]] = {}
+        for (task, _), reading in readings(triples, 1).items():
+            by_task.setdefault(task, []).append(reading)
+        for task, found in by_task.items():
+            path = ("evidence", regime, task, "per_seed")
+            yield SeedClaims(path, regime, benchmark.by_id[task], tuple(found))
+
+
+def _seed_triples(per_seed: Any, seeds: int) -> list[Triple]:  # noqa: ANN401
+    """Give one triple a seed, or nothing where a list is short, long or broken."""
+    columns = [_member(per_seed, metric) for metric in ("MCC", "Acc", "F1")]
+    if not all(isinstance(column, list) and len(column) == seeds for column in columns):
+        return []
+    rows = [
+        triple_of(dict(zip(("MCC", "Acc", "F1"), row, strict=True)))
+        for row in zip(*columns, strict=True)
+    ]
+    return [row for row in rows if row] if all(rows) else []
+
+
+def _known(tables: Tables, regime: str, benchmark: Benchmark) -> dict[str, Any]:
+    """Give the cells of a regime whose tasks the benchmark has, in its order."""
+    cells = _member(tables, regime)
+    if not isinstance(cells, dict):
+        return {}
+    return {task: cells[task] for task in benchmark.task_ids if task in cells}
+
+
+def _member(value: Any, key: str) -> Any:  # noqa: ANN401
+    return value.get(key) if isinstance(value, dict) else None

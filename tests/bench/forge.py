@@ -1,0 +1,202 @@
+"""Attacks on the scores of real submissions: each changes a copy of one and gives it back."""
+
+import copy
+import random
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from geneb_ci.arithmetic.binary import Classes, runs, scores
+from geneb_ci.arithmetic.precision import EXACT
+from geneb_ci.arithmetic.triple import Reading, Triple
+from geneb_ci.benchmark import Benchmark
+from geneb_ci.check.claims import fits_of, two_classes
+
+METRICS = ("MCC", "Acc", "F1")
+LEAST = {"MCC": -1.0, "Acc": 0.0, "F1": 0.0}
+Results = dict[str, dict[str, dict[str, float]]]
+
+
+class Board(NamedTuple):
+    """The real rows, and what they are held against."""
+
+    rows: list[dict[str, Any]]
+    benchmark: Benchmark
+
+
+class Scope(NamedTuple):
+    """Which cells an attack may choose."""
+
+    name: str
+    full: bool
+    two_classes: bool
+
+    def cells(self, benchmark: Benchmark) -> list[tuple[str, str]]:
+        return [
+            (regime, task.id)
+            for regime in benchmark.regimes
+            for task in benchmark.tasks
+            if (fits_of(benchmark, regime) == 1) == self.full
+            and (two_classes(task) is not None) == self.two_classes
+        ]
+
+
+FULL = Scope("full, two classes", full=True, two_classes=True)
+FEW = Scope("few-shot, two classes", full=False, two_classes=True)
+FULL_MANY = Scope("full, more classes", full=True, two_classes=False)
+FEW_MANY = Scope("few-shot, more classes", full=False, two_classes=False)
+SCOPES = (FULL, FEW, FULL_MANY, FEW_MANY)
+
+Attack = Callable[[Board, random.Random], Results]
+
+
+def row(board: Board, rng: random.Random) -> Results:
+    results: Results = copy.deepcopy(rng.choice(board.rows)["results"])
+    return results
+
+
+def moved(metric: str, value: float, by: float) -> float:
+    """Move a score, in the other direction where it would leave its bounds."""
+    there = value + by
+    return there if LEAST[metric] <= there <= 1 else value - by
+
+
+def one_metric(scope: Scope, by: float, decimals: int | None = None) -> Attack:
+    """Change one metric of one cell, in a file of so many decimals."""
+
+    def attack(board: Board, rng: random.Random) -> Results:
+        results = row(board, rng)
+        if decimals is not None:
+            results = rounded(results, decimals)
+        regime, task = rng.choice(scope.cells(board.benchmark))
+        metric = rng.choice(METRICS)
+        value = moved(metric, results[regime][task][metric], rng.choice((-by, by)))
+        results[regime][task][metric] = value if decimals is None else round(value, decimals)
+        return results
+
+    return attack
+
+
+def all_metrics(scope: Scope) -> Attack:
+    """Shift the three metrics of one cell alike, by 0.001 to 0.05."""
+
+    def attack(board: Board, rng: random.Random) -> Results:
+        results, by = row(board, rng), rng.uniform(0.001, 0.05)
+        regime, task = rng.choice(scope.cells(board.benchmark))
+        cell = results[regime][task]
+        up = all(value + by <= 1 for value in cell.values())
+        cell.update({metric: value + (by if up else -by) for metric, value in cell.items()})
+        return results
+
+    return attack
+
+
+def other_model(board: Board, rng: random.Random) -> Results:
+    """Put another model's scores in the place of one cell."""
+    results, other = row(board, rng), rng.choice(board.rows)["results"]
+    regime, task = rng.choice([cell for scope in SCOPES for cell in scope.cells(board.benchmark)])
+    results[regime][task] = dict(other[regime][task])
+    return results
+
+
+def _true(classes: Classes, cell: dict[str, float]) -> tuple[int, int]:
+    """Give right predictions and rho of the one table behind a real cell."""
+    value = Triple(cell["MCC"], cell["Acc"], cell["F1"])
+    first = next(runs(classes, Reading(value, Triple(EXACT, EXACT, EXACT))))
+    return first.right, first.first
+
+
+def feasible(board: Board, rng: random.Random) -> Results:
+    """Make up a table that is 0.02 more accurate, and give what it gives."""
+    results = row(board, rng)
+    regime, task = rng.choice(FULL.cells(board.benchmark))
+    classes = two_classes(board.benchmark.by_id[task])
+    assert classes is not None
+    right, rho = _true(classes, results[regime][task])
+    most = min(2 * classes.small + rho, 2 * classes.large - rho)
+    right = min(right + 2 * round(0.01 * classes.total), most)
+    results[regime][task] = dict(zip(METRICS, scores(classes, right, rho), strict=True))
+    return results
+
+
+def scaled(board: Board, rng: random.Random) -> Results:
+    """Scale every MCC by 1.02, and recompute the rest.
+
+    In the full regime, the rest is that of predictions of the same balance with so much MCC, were
+    sequences divisible; elsewhere accuracy and F1 grow by as much as MCC.
+    """
+    results = row(board, rng)
+    for regime, cells in results.items():
+        for task, cell in cells.items():
+            mcc, classes = min(1.02 * cell["MCC"], 1.0), two_classes(board.benchmark.by_id[task])
+            if classes is not None and fits_of(board.benchmark, regime) == 1:
+                right, rho = _true(classes, cell)
+                start, end = scores(classes, 0, rho).mcc, scores(classes, classes.total, rho).mcc
+                share = (mcc - start) / (end - start) if end > start else right / classes.total
+                triple = scores(classes, share * classes.total, rho)
+                cell.update(MCC=mcc, Acc=min(triple.acc, 1.0), F1=min(triple.f1, 1.0))
+            else:
+                grown = mcc - cell["MCC"]
+                cell.update(MCC=mcc, Acc=cell["Acc"] + grown / 2, F1=cell["F1"] + grown / 2)
+    return results
+
+
+def averaged(board: Board, rng: random.Random) -> Results:
+    """Average the rows of two models."""
+    one, two = (row["results"] for row in rng.sample(board.rows, 2))
+    return {
+        regime: {
+            task: {metric: (cell[metric] + two[regime][task][metric]) / 2 for metric in METRICS}
+            for task, cell in cells.items()
+        }
+        for regime, cells in one.items()
+    }
+
+
+def noisy(board: Board, rng: random.Random) -> Results:
+    """Copy a row with noise of 1e-4 on every score."""
+    results = row(board, rng)
+    for cells in results.values():
+        for cell in cells.values():
+            for metric in METRICS:
+                cell[metric] = moved(metric, cell[metric], rng.uniform(-1e-4, 1e-4))
+    return results
+
+
+def rounded(results: Results, decimals: int) -> Results:
+    """Round every score."""
+    return {
+        regime: {
+            task: {metric: round(value, decimals) for metric, value in cell.items()}
+            for task, cell in cells.items()
+        }
+        for regime, cells in results.items()
+    }
+
+
+def copied_rounded(decimals: int) -> Attack:
+    """Copy a row with all scores rounded."""
+    return lambda board, rng: rounded(row(board, rng), decimals)
+
+
+def attacks() -> dict[tuple[str, str], Attack]:
+    """Give every attack by what is done and where."""
+    table: dict[tuple[str, str], Attack] = {}
+    for scope in SCOPES:
+        for by in (0.001, 0.01, 0.05):
+            table[f"one metric changed by {by}", scope.name] = one_metric(scope, by)
+    for decimals in (5, 4):
+        for by in (0.001, 0.01, 0.05):
+            what = f"one metric changed by {by}, file of {decimals} decimals"
+            table[what, FULL.name] = one_metric(FULL, by, decimals)
+    for scope in SCOPES:
+        table["three metrics shifted alike", scope.name] = all_metrics(scope)
+    return table | {
+        ("a cell of another model", "any"): other_model,
+        ("a made-up table, 0.02 better", FULL.name): feasible,
+        ("every MCC times 1.02, the rest recomputed", "whole row"): scaled,
+        ("two rows averaged", "whole row"): averaged,
+        ("a row with noise of 1e-4", "whole row"): noisy,
+        ("a row rounded to 4 decimals", "whole row"): copied_rounded(4),
+        ("a row rounded to 3 decimals", "whole row"): copied_rounded(3),
+        ("a row rounded to 2 decimals", "whole row"): copied_rounded(2),
+    }
