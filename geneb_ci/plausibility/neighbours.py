@@ -10,11 +10,11 @@ from geneb_ci.plausibility.linear import dot
 from geneb_ci.plausibility.table import Table, Vector
 from geneb_ci.plausibility.view import View
 
-# A score is near another below this. A rerun of the same model moves a few-shot score by less, since
-# a change of 1e-6 in an embedding flips almost no prediction there.
+# A score is near another below this. A rerun of the same model moves a few-shot score by less, as a
+# change of 1e-6 in an embedding flips almost no prediction there.
 NEAR = 1e-3
 # Share of near cells that makes a copy. Of the 820 pairs of public rows none has more than 0.05:
-# JanusDNA with and without attention 0.04, the two NT-v2 of 50M 0.02, the GENA-LMs 0.02.
+# JanusDNA with and without attention 0.04, the two NT-v2 of 50M 0.03, the GENA-LMs 0.01.
 SHARE = 0.12
 # And as many cells as this, so that a small benchmark makes no copies by luck.
 COUNT_MIN = 8
@@ -62,12 +62,14 @@ def _resemblance(row: Vector, number: int, other: Vector) -> Resemblance:
 
 
 class Affine(NamedTuple):
-    """A line through another row: row = slope * other + offset, within residual (root mean square)."""
+    """A line through another row: slope * other + offset, within residual (root mean square)."""
 
     number: int
     slope: float
     offset: float
     residual: float
+    moved: float
+    """How far the line moves the other row: nothing for a plain copy."""
 
 
 class _Regime(NamedTuple):
@@ -91,7 +93,7 @@ def _regimes(table: Table, start: int, stop: int) -> list[_Regime | None]:
 
 
 def affine_copy(view: View, part: slice, residual_max: float) -> Affine | None:
-    """Find the other row that a line turns into this one, if the line leaves less than this over."""
+    """Find the other row that a line turns into this one, if it leaves less than this over."""
     own = _standardised(view.row[part])
     if own is None:
         return None
@@ -108,7 +110,9 @@ def affine_copy(view: View, part: slice, residual_max: float) -> Affine | None:
             and (best is None or residual < best.residual)
         ):
             slope = correlation * own.norm / other.norm
-            best = Affine(number, slope, own.mean - slope * other.mean, residual)
+            offset = own.mean - slope * other.mean
+            moved = abs(own.mean - other.mean) + abs(own.norm - other.norm) / math.sqrt(size)
+            best = Affine(number, slope, offset, residual, moved)
     return best
 
 

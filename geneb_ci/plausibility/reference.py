@@ -34,16 +34,17 @@ RIDGE = 100.0
 # A peer's own outlier must not bend the prediction for the others: values are clipped here, in
 # robust standard deviations of the cell over all rows.
 CLIP = 6.0
-# Scores are no more exact than this, whatever the rows say: the standard error of a share of 10,000.
+# Scores are no more exact than this, whatever rows say: the standard error of a share of 10,000.
 SCALE_FLOOR = 0.005
 # The first scale is half the spread over models; the second pass takes that of the residuals.
 FIRST_SCALE = 0.5
-# Noise has heavy tails: its size is read at this quantile rather than at the median.
-TAIL = 0.8
-# A scale of one cell rests on few rows: it is drawn to its regime's as if by ten rows more.
-POOLING = 10
+# Noise has heavy tails: its size is the mean of the sizes between these quantiles, above the median,
+# where tails begin to show, and without the one in ten that may be wrong.
+BULK = (0.5, 0.9)
+# A scale of one cell rests on few rows: it is drawn to its regime's as if by 20 rows more.
+POOLING = 20
 _MAD = 1.4826  # makes a median absolute deviation a standard deviation, for normal noise
-_TAIL = 1.2816  # the same for the quantile TAIL
+_BULK = 1.0735  # the same for that mean: 2 (phi(0.6745) - phi(1.6449)) / 0.4, for phi of N(0, 1)
 
 
 class Centre(NamedTuple):
@@ -94,7 +95,7 @@ class Reference:
         """Give the size of the noise of a cell, a row's own share of it taken out."""
         numbers = self.spread[cell]
         own = None if without is None else self.sizes[without][cell]
-        return _shrunk(_at_tail(numbers, own) / _TAIL, self.pooled[regime], len(numbers))
+        return _shrunk(_bulk(numbers, own) / _BULK, self.pooled[regime], len(numbers))
 
 
 @functools.lru_cache(maxsize=4)
@@ -171,7 +172,7 @@ def _scales(
     """Give the scale of each cell, residuals in units of each row's spread, and regimes' scales."""
     sizes = [[abs(x) for x in row] for row in residuals]
     for left in range(rounds, 0, -1):
-        raw = [_at_tail(sorted(column), None) / _TAIL for column in zip(*sizes, strict=True)]
+        raw = [_bulk(sorted(column), None) / _BULK for column in zip(*sizes, strict=True)]
         pooled = tuple(median(raw[part]) for part in regimes)
         scale = [
             _shrunk(s, p, len(sizes))
@@ -197,11 +198,17 @@ def row_spread(standardised: list[float]) -> float:
     return max(SCALE_FLOOR, _MAD * median_sorted(sorted(map(abs, standardised))))
 
 
-def _at_tail(ordered: list[float], own: float | None) -> float:
-    """Give the quantile `TAIL` of sorted numbers, with one of them taken out if `own` names it."""
+def _bulk(ordered: list[float], own: float | None) -> float:
+    """Give the mean of sorted numbers between two quantiles, with one taken out if `own` names it."""
     size = len(ordered) if own is None else len(ordered) - 1
-    at = int(TAIL * (size - 1))
-    return ordered[at + 1] if own is not None and own <= ordered[at] else ordered[at]
+    low, high = (int(q * size) for q in BULK)
+    if own is None or own > ordered[high]:
+        total = sum(ordered[low:high])
+    elif own < ordered[low]:
+        total = sum(ordered[low + 1 : high + 1])
+    else:
+        total = sum(ordered[low : high + 1]) - own
+    return total / (high - low)
 
 
 def _shrunk(scale: float, pooled: float, rows: int) -> float:

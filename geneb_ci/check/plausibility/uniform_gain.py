@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from geneb_ci.check.context import Context
 from geneb_ci.check.rule import Rule
 from geneb_ci.finding import Severity, shown
-from geneb_ci.plausibility.neighbours import Affine, affine_copy, is_near_copy, lead
+from geneb_ci.plausibility.neighbours import NEAR, Affine, affine_copy, lead
 from geneb_ci.plausibility.view import View, score_of
 from geneb_ci.read.fault import Fault
 
@@ -28,7 +28,7 @@ def check(context: Context) -> Iterator[Fault]:
         if part.stop - part.start < CELLS_MIN:
             continue
         found = affine_copy(view, part, RESIDUAL)
-        if found is not None and not is_near_copy(view, found.number):
+        if found is not None and found.moved > NEAR:  # else it is a near-copy, and no gain
             yield _affine(regime, found, view)
         share = lead(view, part) if view.others_count >= LEAD_ROWS_MIN else 0.0
         if share > LEAD:
