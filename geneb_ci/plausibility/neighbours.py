@@ -18,6 +18,10 @@ NEAR = 1e-3
 SHARE = 0.12
 # And as many cells as this, so that a small benchmark makes no copies by luck.
 COUNT_MIN = 8
+# Rows that are compared cell by cell. Of more, only those that agree best in every fifth cell: a copy
+# of all cells is always among them, and one of a fifth of them nearly always.
+COMPARED_MAX = 64
+SKETCH = slice(None, None, 5)
 # On a grid of 0.01, two honest relatives meet in a third of the cells.
 COARSE_DECIMALS = 2
 
@@ -43,8 +47,23 @@ def is_coarse(row: Vector) -> bool:
 
 def resemblances(view: View) -> Iterable[Resemblance]:
     """Compare with every other row, nearest first."""
-    found = [_resemblance(view.row, i, row) for i, row in view.others]
+    found = [_resemblance(view.row, i, view.table.vectors[i]) for i in _candidates(view)]
     return sorted(found, key=lambda near: (-near.near, near.number))
+
+
+@functools.lru_cache(maxsize=4)
+def _sketches(table: Table) -> list[Vector]:
+    return [row[SKETCH] for row in table.vectors]
+
+
+def _candidates(view: View) -> list[int]:
+    """Choose the rows that are worth comparing in every cell."""
+    others = [i for i, _ in view.others]
+    if len(others) <= COMPARED_MAX:
+        return others
+    own, sketches = view.row[SKETCH], _sketches(view.table)
+    votes = {i: sum(map(NEAR.__gt__, map(abs, map(sub, own, sketches[i])))) for i in others}
+    return sorted(others, key=lambda i: (-votes[i], i))[:COMPARED_MAX]
 
 
 def is_near_copy(view: View, number: int) -> bool:
@@ -99,8 +118,12 @@ def affine_copy(view: View, part: slice, residual_max: float) -> Affine | None:
         return None
     best: Affine | None = None
     size = part.stop - part.start
+    far = residual_max * math.sqrt(size)
     for number, other in enumerate(_regimes(view.table, part.start, part.stop)):
         if number == view.own or other is None:
+            continue
+        # No cell can be further off than the square root of what all of them leave over.
+        if any(abs(own.standard[k] - other.standard[k]) * own.norm > far for k in (0, -1)):
             continue
         correlation = dot(own.standard, other.standard)
         residual = own.norm * math.sqrt(max(0.0, 1 - correlation * correlation) / size)

@@ -38,10 +38,10 @@ CLIP = 6.0
 SCALE_FLOOR = 0.005
 # The first scale is half the spread over models; the second pass takes that of the residuals.
 FIRST_SCALE = 0.5
-# Noise has heavy tails: its size is the mean of the sizes between these quantiles, above the median,
-# where tails begin to show, and without the one in ten that may be wrong.
+# Noise has heavy tails: its size is the mean of the sizes between these quantiles, above the
+# median, where tails begin to show, and without the one in ten that may be wrong.
 BULK = (0.5, 0.9)
-# A scale of one cell rests on few rows: it is drawn to its regime's as if by 20 rows more.
+# The scale of a cell rests on few rows: it is drawn to its regime's as if by 20 rows more.
 POOLING = 20
 _MAD = 1.4826  # makes a median absolute deviation a standard deviation, for normal noise
 _BULK = 1.0735  # the same for that mean: 2 (phi(0.6745) - phi(1.6449)) / 0.4, for phi of N(0, 1)
@@ -199,7 +199,7 @@ def row_spread(standardised: list[float]) -> float:
 
 
 def _bulk(ordered: list[float], own: float | None) -> float:
-    """Give the mean of sorted numbers between two quantiles, with one taken out if `own` names it."""
+    """Give the mean of sorted numbers between two quantiles, without `own` if it is one of them."""
     size = len(ordered) if own is None else len(ordered) - 1
     low, high = (int(q * size) for q in BULK)
     if own is None or own > ordered[high]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from geneb_ci.benchmark import Benchmark
-from geneb_ci.plausibility.reference import Reference, reference_of
+from geneb_ci.plausibility.reference import ROWS_MIN, Reference, reference_of
 from geneb_ci.plausibility.standing import Standing, standing_of
 from geneb_ci.plausibility.table import Table, Vector, table_of, vector
 from geneb_ci.read.peers import Peers
@@ -54,8 +54,8 @@ class View:
 
     @property
     def reference(self) -> Reference | None:
-        """The fit of the table; None when it has too few rows."""
-        return reference_of(self.table)
+        """The fit of the table; None when there are too few other rows."""
+        return reference_of(self.table) if self.others_count >= ROWS_MIN else None
 
     @functools.cached_property
     def standing(self) -> Standing | None:

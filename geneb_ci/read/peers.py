@@ -1,5 +1,6 @@
 """The other rows of a board, as far as a rule may compare a submission with them."""
 
+import array
 import functools
 import hashlib
 import math

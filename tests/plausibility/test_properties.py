@@ -28,7 +28,7 @@ def shuffled(value: object, drawn: random.Random) -> object:
 
 
 def test_order_of_keys_and_files_changes_nothing(board: Path, tmp_path: Path) -> None:
-    drawn = random.Random(11)  # noqa: S311 (not for secrets)
+    drawn = random.Random(11)
     expected = {
         (f.rule, f.pointer, f.message, f.score) for f in check(*sorted(SUBMISSIONS.glob("*.json")))
     }

@@ -12,6 +12,7 @@ from geneb_ci.plausibility.view import View
 from tests.paths import SUBMISSIONS
 from tests.plausibility.conftest import check
 
+NT = "nucleotide-transformer-v2-50m"
 KNOWN = {"BioFM-265M", "evo-1-131k-base"}
 """The two rows that get warnings: both are on the published list of defective extractors."""
 
@@ -25,8 +26,7 @@ def test_all_warnings() -> None:
     findings = check(*sorted(SUBMISSIONS.glob("*.json")))
     assert {finding.severity for finding in findings} == {Severity.WARNING}
     assert [
-        (finding.file.rpartition("/")[2], finding.rule, *finding.pointer.split("/")[2:4], finding.score)
-        for finding in findings
+        (f.file.rpartition("/")[2], f.rule, *f.pointer.split("/")[2:4], f.score) for f in findings
     ] == [
         ("BioFM-265M.json", "implausible-cell", "full", "iPro-WAEL_Promoter_GM12878", 1.4),
         ("BioFM-265M.json", "implausible-cell", "full", "iPro-WAEL_Promoter_HUVEC", 1.7),
@@ -102,7 +102,7 @@ def test_relatives_are_not_copies(views: dict[str, View]) -> None:
     ("one", "other", "near"),
     [
         ("JanusDNA_72_w", "JanusDNA_72_wo", 12),
-        ("nucleotide-transformer-v2-50m-multi-species", "nucleotide-transformer-v2-50m-3mer-multi-species", 8),
+        (f"{NT}-multi-species", f"{NT}-3mer-multi-species", 8),
         ("gena-lm-bert-base", "gena-lm-bert-base-t2t-multi", 4),
         ("hyenadna-large-1m-seqlen-hf", "hyenadna-medium-160k-seqlen-hf", 9),
         ("gpt2_gene_v1", "gpt2_gene_multi_v2_ft", 14),

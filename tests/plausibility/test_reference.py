@@ -36,7 +36,7 @@ def test_inverse() -> None:
 
 @pytest.mark.parametrize("number", [0, 3, 25, 40])
 def test_leaving_out_is_exact(table: Table, fit: Reference, number: int) -> None:
-    """The closed forms give what solving again does, for the row and for one cell after the other."""
+    """The closed forms give what solving again does, for the row and for each cell."""
     standing = standing_of(table.vectors[number], fit, number)
     assert standing is not None
     others = np.array([r for i, r in enumerate(fit.standard) if i != fit.place(number)])
@@ -50,7 +50,7 @@ def test_leaving_out_is_exact(table: Table, fit: Reference, number: int) -> None
 
 
 def test_leaving_out_is_honest(table: Table, fit: Reference) -> None:
-    """A fit that never saw the row gives nearly the same distances: the shared medians hardly tell."""
+    """A fit that never saw the row gives nearly the same distances, and the same warnings."""
     apart, flagged = [], set()
     for number, row in enumerate(table.vectors):
         shared = standing_of(row, fit, number)

@@ -17,8 +17,8 @@ ABOVE = 5.0
 # 3.1 with a mean excess of 0.8, so that one sound row in 150 crosses 6.5.
 ABOVE_FEW_SHOT = 6.5
 # Below the prediction the tails are heavier, since a model can fail where others do well: the
-# lowest of those 11,700 cells lies at 6.7, row minima have median 2.3 and a mean excess of 1.3. Nobody
-# forges downwards: this limit finds broken extractors, and wrongs one sound row in 150.
+# lowest of those 11,700 cells lies at 6.7, row minima have median 2.3 and a mean excess of 1.3.
+# Nobody forges downwards: this limit finds broken extractors, and wrongs one sound row in 150.
 BELOW = 8.0
 
 

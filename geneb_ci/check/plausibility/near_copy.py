@@ -11,6 +11,8 @@ from geneb_ci.read.fault import Fault
 from geneb_ci.read.peers import results_digest
 
 ID = "near-copy"
+# The nearest rows are named; a folder of copies would name each in each.
+NAMED_MAX = 3
 
 
 def check(context: Context) -> Iterator[Fault]:
@@ -23,7 +25,7 @@ def check(context: Context) -> Iterator[Fault]:
         return
     twins = context.peers.by_digest.get(results_digest(context.member("results")) or "", [])
     identical = {view.table.index.get(path.resolve()) for path in twins}
-    for near in found:
+    for near in found[:NAMED_MAX]:
         if near.number in identical:  # said by identical-results
             continue
         score = score_of(near.near / near.cells, SHARE)
