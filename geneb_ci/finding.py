@@ -42,7 +42,7 @@ class Finding:
     expected: str
     fix: str
     score: float = 0.0
-    """How strange it is, from 1 at a rule's threshold to 10; 0 where a rule has no such measure."""
+    """How strange it is, 1 at a rule's threshold to 10; 0 where a rule has no such measure."""
 
     def sort_key(self) -> tuple[str, int, int, str, str, str]:
         """Order of a report: by place, then by rule, so that equal input gives equal bytes."""

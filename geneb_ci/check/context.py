@@ -115,5 +115,5 @@ class Context:
     @functools.cached_property
     def view(self) -> View:
         """The row among the rows beside it, for the family plausibility."""
-        own = self.document.path.resolve()
-        return view_of(self.table("results"), own, self.peers, self.benchmark)
+        results = self.table("results")
+        return view_of(results, self.document.path, self.peers, self.benchmark)

@@ -18,8 +18,8 @@ NEAR = 1e-3
 SHARE = 0.12
 # And as many cells as this, so that a small benchmark makes no copies by luck.
 COUNT_MIN = 8
-# Rows that are compared cell by cell. Of more, only those that agree best in every fifth cell: a copy
-# of all cells is always among them, and one of a fifth of them nearly always.
+# Rows that are compared cell by cell. Of more, only those that agree best in every fifth cell: a
+# copy of all cells is always among them, and one of a fifth of them nearly always.
 COMPARED_MAX = 64
 SKETCH = slice(None, None, 5)
 # On a grid of 0.01, two honest relatives meet in a third of the cells.
@@ -118,12 +118,14 @@ def affine_copy(view: View, part: slice, residual_max: float) -> Affine | None:
         return None
     best: Affine | None = None
     size = part.stop - part.start
-    far = residual_max * math.sqrt(size)
+    far = residual_max * math.sqrt(size) / own.norm
+    first, last = own.standard[0], own.standard[-1]
     for number, other in enumerate(_regimes(view.table, part.start, part.stop)):
         if number == view.own or other is None:
             continue
         # No cell can be further off than the square root of what all of them leave over.
-        if any(abs(own.standard[k] - other.standard[k]) * own.norm > far for k in (0, -1)):
+        theirs = other.standard
+        if abs(first - theirs[0]) > far or abs(last - theirs[-1]) > far:
             continue
         correlation = dot(own.standard, other.standard)
         residual = own.norm * math.sqrt(max(0.0, 1 - correlation * correlation) / size)

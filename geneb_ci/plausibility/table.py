@@ -19,7 +19,7 @@ class Table:
     names: tuple[str, ...]
     vectors: tuple[Vector, ...]
     index: dict[Path, int]
-    """Resolved path of each row to its number."""
+    """File of each row to its number."""
     regimes: tuple[slice, ...]
     """Where the cells of each regime lie in a vector."""
 
@@ -41,7 +41,7 @@ def table_of(rows: Iterable[Row], benchmark: Benchmark) -> Table:
         if id(row.names) not in places:  # rows share their tuple of names
             at = {name: place for place, name in enumerate(row.names)}
             places[id(row.names)] = [at.get(name) for name in wanted]
-        index[row.path.resolve()] = len(names)
+        index[row.path] = len(names)
         names.append(row.path.stem)
         picked = [math.nan if p is None else row.values[p] for p in places[id(row.names)]]
         vectors.append(vector(picked))

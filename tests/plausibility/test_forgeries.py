@@ -71,7 +71,7 @@ def test_better_than_every_row(judge: Judge) -> None:
 
 
 def test_one_cell_raised(judge: Judge) -> None:
-    """MCC 0.15 higher in one cell of the full regime: found in three cells of five, see the docs."""
+    """MCC 0.15 higher in one cell: three cells of five are found, see the docs."""
     task = "deep4mc_A.thaliana_4mC"
     forged = changed(public(OTHER), lambda r, t, x: x + 0.15 if (r, t) == ("full", task) else x)
     (finding,) = judge(forged)

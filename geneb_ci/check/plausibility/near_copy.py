@@ -24,7 +24,7 @@ def check(context: Context) -> Iterator[Fault]:
     if not found:
         return
     twins = context.peers.by_digest.get(results_digest(context.member("results")) or "", [])
-    identical = {view.table.index.get(path.resolve()) for path in twins}
+    identical = {view.table.index.get(path) for path in twins}
     for near in found[:NAMED_MAX]:
         if near.number in identical:  # said by identical-results
             continue
