@@ -41,6 +41,7 @@ class Forged:
     def __init__(self, view: View) -> None:
         """Take the view that the rules will see."""
         self.view, self.benchmark = view, view.benchmark
+        self.reported: dict[str, tuple[()]] = {}
         self.peers, self.cells, self.model_id, self.policy = peers_of(()), (), "", Policy()
 
     def member(self, *path: str) -> None:

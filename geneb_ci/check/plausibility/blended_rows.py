@@ -28,11 +28,12 @@ def check(context: Context) -> Iterator[Fault]:
     if spread >= LIMIT or any(is_near_copy(view, i) for _, i in heavy):
         return
     score = score_of(LIMIT, max(spread, 1e-9))
-    names = listed([f"{-w:.2f} x {shown(view.table.names[i])}" for w, i in heavy])
+    named = listed([f"{-w:.2f} x {shown(view.table.names[i])}" for w, i in heavy])
     yield Fault(
         ID,
         ("results",),
-        f"other rows predict this one to {spread:.2f} of the noise between models: about {names}",
+        f"other rows predict this one to {spread:.2f} of the noise between models: "
+        f"about {named or 'equal parts of many rows'}",
         f"{spread:.2f}; score {score}",
         f"at least {LIMIT}",
         on_key=True,

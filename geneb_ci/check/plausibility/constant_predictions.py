@@ -49,6 +49,6 @@ RULE = Rule(
     severity=Severity.WARNING,
     what="The probe predicted one class for every sequence, where no other model's does.",
     why="Unscaled or constant embeddings do this: the score says nothing of the model.",
-    fix="Look at the embeddings of this task: are they finite, different, of a common scale?",
+    fix="Look at the embeddings of this task: they must be finite, different, of a common scale.",
     check=check,
 )

@@ -53,6 +53,6 @@ RULE = Rule(
     severity=Severity.WARNING,
     what="A few training sequences give a better score than all of them, by more than noise.",
     why="A probe that loses by seeing more was not trained, or two cells were swapped.",
-    fix="Look at the full run of this task: did its probe converge, on the same test split?",
+    fix="Look at the full run of this task: whether its probe converged, on the same test split.",
     check=check,
 )
