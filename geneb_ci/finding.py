@@ -41,6 +41,8 @@ class Finding:
     found: str
     expected: str
     fix: str
+    score: float = 0.0
+    """How strange it is, 1 at a rule's threshold to 10; 0 where a rule has no such measure."""
 
     def sort_key(self) -> tuple[str, int, int, str, str, str]:
         """Order of a report: by place, then by rule, so that equal input gives equal bytes."""

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from geneb_ci.benchmark import Benchmark
 from geneb_ci.check.claims import Claim, SeedClaims, claims_of, seed_claims_of
+from geneb_ci.plausibility.view import View, view_of
 from geneb_ci.read.card import Card
 from geneb_ci.read.document import Document
 from geneb_ci.read.fault import Fault, Path
@@ -122,3 +123,9 @@ class Context:
     def gaps(self, regime: str) -> dict[str, Any]:
         """Give the declared gaps of a regime: task to reason."""
         return self.table("gaps", regime)
+
+    @functools.cached_property
+    def view(self) -> View:
+        """The row among the rows beside it, for the family plausibility."""
+        results = self.table("results")
+        return view_of(results, self.document.path, self.peers, self.benchmark)

@@ -51,6 +51,18 @@ from geneb_ci.check.identity import (
 from geneb_ci.check.internal import (
     check_crashed,
 )
+from geneb_ci.check.plausibility import (
+    blended_rows,
+    constant_predictions,
+    few_shot_above_full,
+    implausible_cell,
+    near_copy,
+    nested_tasks,
+    regimes_out_of_order,
+    round_numbers,
+    size_against_width,
+    uniform_gain,
+)
 from geneb_ci.check.provenance import (
     changed_official_file,
     extractor_mismatch,
@@ -156,6 +168,17 @@ RULES: tuple[Rule, ...] = (
     parameter_count_disagrees.RULE,
     missing_submitter.RULE,
     identical_results.RULE,
+    # plausibility
+    nested_tasks.RULE,
+    implausible_cell.RULE,
+    few_shot_above_full.RULE,
+    regimes_out_of_order.RULE,
+    uniform_gain.RULE,
+    near_copy.RULE,
+    blended_rows.RULE,
+    constant_predictions.RULE,
+    round_numbers.RULE,
+    size_against_width.RULE,
     # provenance
     self_claimed_level.RULE,
     changed_official_file.RULE,

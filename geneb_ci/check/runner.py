@@ -260,6 +260,7 @@ def _finding(rule: Rule, fault: Fault, context: Context) -> Finding:
         found=fault.found,
         expected=fault.expected,
         fix=fault.fix or rule.fix,
+        score=fault.score,
     )
 
 

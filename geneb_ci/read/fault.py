@@ -25,6 +25,8 @@ class Fault:
     """A cure closer to the case than the rule's own."""
     card: bool = False
     """Whether the place is in the model card rather than in the submission."""
+    score: float = 0.0
+    """How strange it is, 1 at a rule's threshold to 10: the sum over a file orders triage."""
 
 
 def pointer(path: Path) -> str:

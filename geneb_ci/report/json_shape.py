@@ -66,6 +66,8 @@ class FindingV1(Closed):
     found: str
     expected: str
     fix: str
+    score: Annotated[float, Field(ge=0, le=10)]
+    """How strange it is, 1 at a rule's threshold to 10; 0 where a rule has no such measure."""
 
 
 @dataclass(frozen=True)

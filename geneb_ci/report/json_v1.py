@@ -51,4 +51,5 @@ def _finding(finding: Finding) -> FindingV1:
         found=finding.found,
         expected=finding.expected,
         fix=finding.fix,
+        score=finding.score,
     )

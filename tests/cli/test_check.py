@@ -54,7 +54,8 @@ def test_all_public_submissions_pass_and_a_repository_needs_no_path():
         geneb_ci("check", "--format", "json"),
     )
     assert (named.returncode, named.stderr) == (0, "")
-    assert verdict(named) == {"note": ["no-run-details"]}
+    # Two rows of known defective extractors; docs/plausibility.md tells their story.
+    assert verdict(named) == {"warning": ["implausible-cell"] * 7, "note": ["no-run-details"]}
     assert found.stdout == named.stdout
     assert json.loads(named.stdout)["files"] == 41
 

@@ -10,7 +10,7 @@ from tests.house.tracked import python_files
 from tests.paths import ROOT
 
 LEAVES = ("finding", "errors", "benchmark", "config", "shipped", "arithmetic")
-STAGES = ("read", "check", "audit", "label", "build", "publish")
+STAGES = ("read", "plausibility", "check", "audit", "label", "build", "publish")
 OUTSIDE = ("report", "forge", "cli")
 DOORS = ("__init__", "__main__")
 FILES = python_files("geneb_ci", "reference_harness")

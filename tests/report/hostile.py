@@ -35,6 +35,7 @@ findings = st.builds(
     found=texts,
     expected=texts,
     fix=texts,
+    score=st.floats(0, 10),
 )
 
 

@@ -1,13 +1,18 @@
 """One failing and one passing fixture for each rule; the passing one is a near miss if it can."""
 
 import hashlib
+from collections.abc import Callable
+from typing import Any
 
 from geneb_ci.benchmark import shipped_benchmark
 from geneb_ci.config import PRACTICE_BENCHMARK
 from tests.hostile.cases_bytes import POINTER
 from tests.hostile.text import Raw, written
+from tests.rules.board import MARK, board_row
+from tests.rules.board import scores as board_scores
 from tests.rules.counted import ARITHMETIC
 from tests.rules.fixture import (
+    Change,
     Files,
     again,
     card_with,
@@ -184,6 +189,74 @@ IDENTITY = {
     "missing-submitter": (v10(put("meta/submitted_by", " ")), SOUND),
     "identical-results": (copied(MCC), copied(0.1)),
 }
+
+
+def on_board(*changes: Change) -> Files:
+    """Put a row after some changes among the rows of the board."""
+    return {MARK: b"See board.py.\n"} | row(changed(board_row("model"), *changes))
+
+
+def every(metric: str, change: Callable[[str, str, float], float], *regimes: str) -> Change:
+    """Change one metric in every cell of some regimes, or of all."""
+
+    def apply(document: Any) -> None:
+        for regime in regimes or document["results"]:
+            for task, scores in document["results"][regime].items():
+                scores[metric] = round(change(regime, task, scores[metric]), 9)
+
+    return apply
+
+
+def other(name: str, share: float = 1.0) -> Change:
+    """Take a share of every MCC from another row."""
+    theirs = board_scores(name)
+    return every("MCC", lambda r, t, x: (1 - share) * x + share * theirs[r][t]["MCC"])
+
+
+def sized(params: int, shown: str) -> Files:
+    return v11(put("meta/params", params), card_text=card_with("86M", shown))
+
+
+SOUND_ON_BOARD = on_board()
+ONE = "results/full/task_7"
+SITE = board_scores("model")["full"]["site_all"]["MCC"]
+SEVEN = board_scores("model")["full"]["task_7"]["MCC"]
+PLAUSIBILITY = {
+    "nested-tasks": (
+        on_board(put("results/full/site_all/MCC", SITE + 0.12)),
+        on_board(put("results/full/site_all/MCC", SITE + 0.02)),
+    ),
+    "implausible-cell": (
+        on_board(put(f"{ONE}/MCC", SEVEN + 0.2)),
+        on_board(put(f"{ONE}/MCC", SEVEN + 0.02)),
+    ),
+    "few-shot-above-full": (
+        on_board(put("results/10shot/task_7/MCC", SEVEN + 0.2)),
+        on_board(put("results/10shot/task_7/MCC", SEVEN - 0.2)),
+    ),
+    "regimes-out-of-order": (
+        on_board(every("MCC", lambda _r, _t, x: x + 0.3, "1shot")),
+        SOUND_ON_BOARD,
+    ),
+    "uniform-gain": (
+        on_board(other("row-03"), every("MCC", lambda _r, _t, x: x + 0.03)),
+        SOUND_ON_BOARD,
+    ),
+    "near-copy": (on_board(other("row-03", 0.98)), SOUND_ON_BOARD),
+    "blended-rows": (
+        on_board(*(other(f"row-{i:02}", 1 / (i + 1)) for i in range(6))),
+        on_board(other("row-03", 0.4)),
+    ),
+    "constant-predictions": (
+        on_board(put(ONE, {"MCC": 0.0, "Acc": 0.5, "F1": 0.3333333333})),
+        on_board(put(f"{ONE}/Acc", 0.5)),
+    ),
+    "round-numbers": (
+        on_board(every("MCC", lambda _r, _t, x: round(x, 2), "full")),
+        on_board(put(f"{ONE}/MCC", round(SEVEN, 3))),
+    ),
+    "size-against-width": (sized(86_000, "86k"), sized(86_000_000, "86M")),
+}
 PROVENANCE = {
     "self-claimed-level": (v10(put("meta/provenance", "verified")), SOUND),
     "changed-official-file": (official(0.99), official(MCC)),
@@ -247,6 +320,7 @@ FIXTURES: dict[str, tuple[Files, Files]] = {
     **RANGES,
     **ARITHMETIC,
     **IDENTITY,
+    **PLAUSIBILITY,
     **PROVENANCE,
     **CARD,
     **INTERNAL,

@@ -1,0 +1,74 @@
+"""A board of 30 tasks and 13 rows, made up: the least on which a row can be held against others.
+
+A fixture that has the file `board` is put among the other twelve rows, and is checked alone.
+"""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+from geneb_ci.benchmark import Benchmark, parse_benchmark
+from tests.small import BENCHMARK_FILE, small
+
+MARK = "board"
+ROWS = 12
+TASKS = 30
+LEVELS = {"full": 0.6, "10shot": 0.35, "1shot": 0.15}
+
+
+def _number(*names: object) -> float:
+    """Make up a number between -0.5 and 0.5, another for each name, the same on every machine."""
+    digest = hashlib.sha256("/".join(map(str, names)).encode()).digest()
+    return int.from_bytes(digest[:6], "big") / 2**48 - 0.5
+
+
+def definition() -> bytes:
+    """Give the benchmark: its first three tasks are a union and its two parts."""
+    document = json.loads(BENCHMARK_FILE.read_bytes())
+    names = ["site_all", "site_near", "site_far", *(f"task_{i}" for i in range(3, TASKS))]
+    sizes = [1000, 600, 400, *[800] * (TASKS - 3)]
+    document["name"] = "GENEB-board"
+    document["tasks"] = [
+        {
+            "id": name,
+            "label": name,
+            "category": document["category_order"][i % 2],
+            "n_test": size,
+            "test_class_counts": [size // 2, size // 2],
+        }
+        for i, (name, size) in enumerate(zip(names, sizes, strict=True))
+    ]
+    return json.dumps(document, indent=1).encode()
+
+
+BENCHMARK: Benchmark = parse_benchmark(definition(), "the board of the fixtures")
+
+
+def scores(name: str) -> dict[str, dict[str, dict[str, float]]]:
+    """Give the scores of a row: how hard a task is, how good the model, and how well they fit."""
+    able, taste = 0.2 * _number(name), _number(name, "taste")
+    results: dict[str, dict[str, dict[str, float]]] = {}
+    for regime, level in LEVELS.items():
+        cells = results.setdefault(regime, {})
+        for task in BENCHMARK.task_ids:
+            kind = "site" if task.startswith("site") else task
+            mcc = level + 0.2 * _number(kind) + able + 0.2 * taste * _number(kind, "taste")
+            mcc = round(mcc + 0.04 * _number(name, regime, task), 9)
+            cells[task] = {"MCC": mcc, "Acc": (1 + mcc) / 2, "F1": mcc / 2 + 0.4987}
+    return results
+
+
+def board_row(name: str) -> dict[str, Any]:
+    """Give a sound row of the board."""
+    return small(name, BENCHMARK) | {"results": scores(name)}
+
+
+def write_board(root: Path) -> None:
+    """Write the benchmark, and the rows but for the one under check."""
+    (root / "schemas").mkdir()
+    (root / "schemas/benchmark.json").write_bytes(definition())
+    for number in range(ROWS):
+        document = board_row(f"row-{number:02}")
+        path = root / "submissions" / f"{document['model_id']}.json"
+        path.write_text(json.dumps(document), encoding="utf-8")
