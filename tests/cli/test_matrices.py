@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import shutil
+from pathlib import Path
 
 import pytest
 
@@ -18,7 +19,7 @@ SPACE = str(SUBMISSIONS / "space.json")
 TWO_CLASSES = [t for t in shipped_benchmark().tasks if t.test_class_counts]
 
 
-def seeds_fixture(tmp_path, rule="wrong-seed-mean", verdict="pass"):
+def seeds_fixture(tmp_path: Path, rule: str = "wrong-seed-mean", verdict: str = "pass") -> str:
     return str(built(RULES_FIXTURES / rule / verdict, tmp_path) / "submissions/model.json")
 
 
