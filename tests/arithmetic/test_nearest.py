@@ -31,4 +31,5 @@ def test_no_table_is_nearer(drawn: Drawn, shift):
 def test_a_table_is_nearest_to_its_own_scores():
     classes = Classes(405, 405)
     found = nearest(classes, Triple(0.5356, 0.7667, 0.7662))
-    assert found.table == (292, 113, 329, 76)
+    # Classes of one size: a table and its mirror give the same scores.
+    assert found.table in {(292, 113, 329, 76), (329, 76, 292, 113)}
