@@ -21,11 +21,8 @@ class Claim(NamedTuple):
     task: Task
     reading: Reading
     fits: int
-
-    @property
-    def classes(self) -> Classes | None:
-        """Sizes of the two classes of the task, or None where it has more or they are not known."""
-        return two_classes(self.task)
+    classes: Classes | None
+    """Sizes of the two classes of the task, or None where it has more or they are not known."""
 
 
 class SeedClaims(NamedTuple):
@@ -84,14 +81,16 @@ def claims_of(results: Tables, evidence: Tables, benchmark: Benchmark) -> Iterat
         triples = {task: t for task, scores in cells.items() if (t := triple_of(scores))}
         for task, reading in readings(triples, fits).items():
             where: Path = ("results", regime, task)
-            yield Claim(where, regime, benchmark.by_id[task], reading, fits)
+            known = benchmark.by_id[task]
+            yield Claim(where, regime, known, reading, fits, two_classes(known))
         cells = _known(evidence, regime, benchmark)
         triples = {
             task: t for task, cell in cells.items() if (t := triple_of(_member(cell, "canonical")))
         }
         for task, reading in readings(triples, fits).items():
             where = ("evidence", regime, task, "canonical")
-            yield Claim(where, regime, benchmark.by_id[task], reading, fits)
+            known = benchmark.by_id[task]
+            yield Claim(where, regime, known, reading, fits, two_classes(known))
 
 
 def seed_claims_of(evidence: Tables, benchmark: Benchmark) -> Iterator[SeedClaims]:
