@@ -8,7 +8,7 @@ from geneb_ci.benchmark import shipped_benchmark
 from geneb_ci.config import PRACTICE_BENCHMARK
 from tests.hostile.cases_bytes import POINTER
 from tests.hostile.text import Raw, written
-from tests.rules.board import MARK, board_row
+from tests.rules.board import MARK, board_row, cell
 from tests.rules.board import scores as board_scores
 from tests.rules.counted import ARITHMETIC
 from tests.rules.fixture import (
@@ -196,13 +196,23 @@ def on_board(*changes: Change) -> Files:
     return {MARK: b"See board.py.\n"} | row(changed(board_row("model"), *changes))
 
 
-def every(metric: str, change: Callable[[str, str, float], float], *regimes: str) -> Change:
-    """Change one metric in every cell of some regimes, or of all."""
+def every(change: Callable[[str, str, float], float], *regimes: str) -> Change:
+    """Change every MCC of some regimes, or of all, and the other scores with it."""
 
     def apply(document: Any) -> None:
         for regime in regimes or document["results"]:
             for task, scores in document["results"][regime].items():
-                scores[metric] = round(change(regime, task, scores[metric]), 9)
+                scores.update(cell(task, change(regime, task, scores["MCC"])))
+
+    return apply
+
+
+def rounded(regime: str, digits: int) -> Change:
+    """Round the scores of a regime."""
+
+    def apply(document: Any) -> None:
+        for scores in document["results"][regime].values():
+            scores.update({metric: round(value, digits) for metric, value in scores.items()})
 
     return apply
 
@@ -210,7 +220,7 @@ def every(metric: str, change: Callable[[str, str, float], float], *regimes: str
 def other(name: str, share: float = 1.0) -> Change:
     """Take a share of every MCC from another row."""
     theirs = board_scores(name)
-    return every("MCC", lambda r, t, x: (1 - share) * x + share * theirs[r][t]["MCC"])
+    return every(lambda r, t, x: (1 - share) * x + share * theirs[r][t]["MCC"])
 
 
 def sized(params: int, shown: str) -> Files:
@@ -223,23 +233,23 @@ SITE = board_scores("model")["full"]["site_all"]["MCC"]
 SEVEN = board_scores("model")["full"]["task_7"]["MCC"]
 PLAUSIBILITY = {
     "nested-tasks": (
-        on_board(put("results/full/site_all/MCC", SITE + 0.12)),
-        on_board(put("results/full/site_all/MCC", SITE + 0.02)),
+        on_board(put("results/full/site_all", cell("site_all", SITE + 0.12))),
+        on_board(put("results/full/site_all", cell("site_all", SITE + 0.02))),
     ),
     "implausible-cell": (
-        on_board(put(f"{ONE}/MCC", SEVEN + 0.2)),
-        on_board(put(f"{ONE}/MCC", SEVEN + 0.02)),
+        on_board(put(ONE, cell("task_7", SEVEN + 0.2))),
+        on_board(put(ONE, cell("task_7", SEVEN + 0.02))),
     ),
     "few-shot-above-full": (
-        on_board(put("results/10shot/task_7/MCC", SEVEN + 0.2)),
-        on_board(put("results/10shot/task_7/MCC", SEVEN - 0.2)),
+        on_board(put("results/10shot/task_7", cell("task_7", SEVEN + 0.2))),
+        on_board(put("results/10shot/task_7", cell("task_7", SEVEN - 0.2))),
     ),
     "regimes-out-of-order": (
-        on_board(every("MCC", lambda _r, _t, x: x + 0.3, "1shot")),
+        on_board(every(lambda _r, _t, x: x + 0.3, "1shot")),
         SOUND_ON_BOARD,
     ),
     "uniform-gain": (
-        on_board(other("row-03"), every("MCC", lambda _r, _t, x: x + 0.03)),
+        on_board(other("row-03"), every(lambda _r, _t, x: x + 0.03)),
         SOUND_ON_BOARD,
     ),
     "near-copy": (on_board(other("row-03", 0.98)), SOUND_ON_BOARD),
@@ -248,12 +258,12 @@ PLAUSIBILITY = {
         on_board(other("row-03", 0.4)),
     ),
     "constant-predictions": (
-        on_board(put(ONE, {"MCC": 0.0, "Acc": 0.5, "F1": 0.3333333333})),
-        on_board(put(f"{ONE}/Acc", 0.5)),
+        on_board(put(ONE, {"MCC": 0.0, "Acc": 0.5, "F1": 1 / 3})),
+        SOUND_ON_BOARD,
     ),
     "round-numbers": (
-        on_board(every("MCC", lambda _r, _t, x: round(x, 2), "full")),
-        on_board(put(f"{ONE}/MCC", round(SEVEN, 3))),
+        on_board(rounded("full", 2)),
+        SOUND_ON_BOARD,
     ),
     "size-against-width": (sized(86_000, "86k"), sized(86_000_000, "86M")),
 }
