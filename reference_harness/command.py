@@ -12,7 +12,7 @@ from .batching import TOKEN_BUDGET
 from .benchmark import Benchmark
 from .cache import default_cache
 from .description import DTYPES, KINDS, TRUNCATIONS
-from .embed import CPU_TOKEN_BUDGET, FILE_ROWS, Batching
+from .embed import FILE_ROWS, Batching
 from .engine.local import default_workers
 from .errors import EmbeddingError, OptionError
 from .extractors.base import ExtractorError
@@ -52,8 +52,7 @@ def run_command(options: dict[str, Any]) -> None:
     # 3. The extractor, which may take minutes to load.
     batching = Batching(
         options["batching"],
-        options["token_budget"]
-        or (CPU_TOKEN_BUDGET if options["device"] == "cpu" else TOKEN_BUDGET),
+        options["token_budget"] or TOKEN_BUDGET,
         options["batch_size"] or FILE_ROWS,
     )
     given = pairs(options["options"], "--option")
