@@ -18,8 +18,9 @@ GROWTH_MAX = 1.35
 would be 2."""
 
 PROBE = """
-import json, resource, sys
+import json, sys
 from pathlib import Path
+from tests.harness.support import peak_rss
 from reference_harness.engine import threads
 threads.pin()
 import numpy as np
@@ -39,16 +40,17 @@ todo = job.Job(
 tiny = job.Job(**{**vars(todo), "train_digests": b"".join(digests[:400]),
                   "train_labels": labels[:400]})
 job.execute(tiny)
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+before = peak_rss()
 found = job.execute(todo)
-after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+after = peak_rss()
 assert found.regimes["full"].no_canonical.endswith("take more than 0 MiB")
-print(json.dumps((after - before) * 1024))
+print(json.dumps(after - before))
 """
 
 EMBED = """
-import json, resource, sys
+import json, sys
 from pathlib import Path
+from tests.harness.support import peak_rss
 from types import SimpleNamespace
 import numpy as np
 from reference_harness import cache
@@ -67,10 +69,10 @@ made = Embedder(loaded, cache.Cache(Path(sys.argv[1]), {}), Batching("budget", 5
 sequences = [f"A{i}" for i in range(rows)]
 split = Split(sequences[:-200], np.arange(rows - 200) % 2)
 test = Split(sequences[-200:], np.arange(200) % 2)
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+before = peak_rss()
 made.embed(TaskData("t", split, test), lambda done, letters: None)
-after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-print(json.dumps((after - before) * 1024))
+after = peak_rss()
+print(json.dumps(after - before))
 """
 
 
@@ -83,7 +85,7 @@ def grown(code: str, *words: object) -> int:
     return int(json.loads(done.stdout))
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="ru_maxrss is in kilobytes on Linux alone")
+@pytest.mark.skipif(sys.platform != "linux", reason="the peak is read from /proc")
 def test_a_task_is_held_once(tmp_path: Path) -> None:
     # 1. Embedding keeps no more than some shards, whatever the task's size.
     embedding = grown(EMBED, tmp_path, ROWS, SHARD_BYTES, DIM)
