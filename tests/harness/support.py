@@ -77,3 +77,13 @@ def write_remote(data: TaskData, folder: Path) -> Path:
     write("train", data.train)
     write("test", data.test)
     return place
+
+
+def peak_rss() -> int:
+    """Return the most memory this process has held, in bytes.
+
+    Not `ru_maxrss`: a child inherits that of a large parent, and then nothing seems to grow.
+    """
+    lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
+    kilobytes = next(line for line in lines if line.startswith("VmHWM")).split()[1]
+    return int(kilobytes) * 1024

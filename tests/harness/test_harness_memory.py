@@ -17,16 +17,10 @@ GROWTH_MAX = 1.35
 """Peak over the size of the features: once, a shard on the way in, what the solver keeps. Twice
 would be 2."""
 
-PEAK = """
-def peak():
-    # Not ru_maxrss: that of a new program begins at the size of the one that started it.
-    with open("/proc/self/status") as status:
-        return next(int(line.split()[1]) for line in status if line.startswith("VmHWM:"))
-"""
-
 PROBE = """
 import json, sys
 from pathlib import Path
+from tests.harness.support import peak_rss
 from reference_harness.engine import threads
 threads.pin()
 import numpy as np
@@ -46,16 +40,17 @@ todo = job.Job(
 tiny = job.Job(**{**vars(todo), "train_digests": b"".join(digests[:400]),
                   "train_labels": labels[:400]})
 job.execute(tiny)
-before = peak()
+before = peak_rss()
 found = job.execute(todo)
-after = peak()
+after = peak_rss()
 assert found.regimes["full"].no_canonical.endswith("take more than 0 MiB")
-print(json.dumps((after - before) * 1024))
+print(json.dumps(after - before))
 """
 
 EMBED = """
 import json, sys
 from pathlib import Path
+from tests.harness.support import peak_rss
 from types import SimpleNamespace
 import numpy as np
 from reference_harness import cache
@@ -74,23 +69,23 @@ made = Embedder(loaded, cache.Cache(Path(sys.argv[1]), {}), Batching("budget", 5
 sequences = [f"A{i}" for i in range(rows)]
 split = Split(sequences[:-200], np.arange(rows - 200) % 2)
 test = Split(sequences[-200:], np.arange(200) % 2)
-before = peak()
+before = peak_rss()
 made.embed(TaskData("t", split, test), lambda done, letters: None)
-after = peak()
-print(json.dumps((after - before) * 1024))
+after = peak_rss()
+print(json.dumps(after - before))
 """
 
 
 def grown(code: str, *words: object) -> int:
     done = subprocess.run(
-        [sys.executable, "-c", PEAK + code, *map(str, words)],
+        [sys.executable, "-c", code, *map(str, words)],
         cwd=REPOSITORY, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return int(json.loads(done.stdout))
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="/proc/self/status is Linux's")
+@pytest.mark.skipif(sys.platform != "linux", reason="the peak is read from /proc")
 def test_a_task_is_held_once(tmp_path: Path) -> None:
     # 1. Embedding keeps no more than some shards, whatever the task's size.
     embedding = grown(EMBED, tmp_path, ROWS, SHARD_BYTES, DIM)

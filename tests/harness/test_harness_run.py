@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import signal
 import subprocess
 import time
@@ -12,9 +13,10 @@ import pytest
 
 from tests.harness.support import Harness
 
-MINI_SECONDS = 30
-"""What the issue allows on two cores; four were measured on an idle machine."""
-STOP_SECONDS = 30  # a run that does not end by then after a signal hangs
+MINI_CPU_SECONDS = 30
+"""A run may take 30 s on two cores; measured: 4 s, of 6 CPU seconds. CPU time is held, as a machine
+shared with others stretches the other without a fault of ours."""
+STOP_SECONDS = 90  # a run that does not end by then after a signal hangs
 
 SLOW = """
 import time
@@ -59,10 +61,12 @@ def clean(tmp_path_factory: pytest.TempPathFactory) -> Scores:
 
 
 def test_mini_needs_an_output_file_and_seconds(harness: Harness) -> None:
-    started = time.monotonic()
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = harness("run", "--output", "record.json")
     assert done.returncode == 0, done.stderr
-    assert time.monotonic() - started < MINI_SECONDS
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    assert 0 < spent < MINI_CPU_SECONDS
     record = json.loads((harness.folder / "record.json").read_text())
     assert record["benchmark"]["name"] == "GENEB-mini"
     assert record["model_id"] == "4-mer-frequency"
