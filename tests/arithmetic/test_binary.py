@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.metrics import f1_score, matthews_corrcoef  # type: ignore[import-untyped]
+from sklearn.metrics import f1_score, matthews_corrcoef
 
 from geneb_ci.arithmetic.binary import (
     Classes,
