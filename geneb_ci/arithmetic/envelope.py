@@ -17,8 +17,6 @@ from geneb_ci.arithmetic.triple import Reading, Triple
 TOLERANCE = 1e-9
 # Each step brings in the table that helps most; a dozen settle a cell.
 STEPS_MAX = 80
-# How exactly the limits in a message are worked out.
-SHOWN = 1e-6
 # A corner with a smaller share of a new table cannot be the one that gives way to it.
 SHARE_MIN = 1e-12
 # Three tables whose triangle of accuracy and F1 is smaller than this are as good as on one line.
@@ -27,7 +25,10 @@ PERFECT = Triple(1.0, 1.0, 1.0)
 
 
 class Outside(NamedTuple):
-    """A metric that cannot be what it is, and the limits that the others leave it."""
+    """A metric that cannot be what it is, and about the limits that the others leave it.
+
+    The limits are those of means of the tables looked at: real ones, and nearly the widest.
+    """
 
     metric: str
     low: float
@@ -63,9 +64,9 @@ def outside(hull: Hull, reading: Reading) -> Outside | None:
     value, width = reading
     # (c n - rho^2) / (n^2 - rho^2) <= c / n: macro-F1 of two classes is at most the accuracy.
     if value.f1 - width.f1 > value.acc + width.acc + TOLERANCE:
-        return Outside("f1", _floor(hull, value.acc), value.acc)
+        return Outside("f1", _line(hull.chain, value.acc)[0], value.acc)
     if _is_below(hull, reading):
-        return Outside("f1", _floor(hull, value.acc), value.acc)
+        return Outside("f1", _line(hull.chain, value.acc)[0], value.acc)
     place = _place(hull, reading)
     corners = _start(hull, place)
     # The mean of the corners exists; so only the way from it to the printed value is in question.
@@ -93,18 +94,6 @@ def _is_below(hull: Hull, reading: Reading) -> bool:
     return False
 
 
-def _floor(hull: Hull, acc: float) -> float:
-    """Give the least macro-F1 that means of this accuracy have."""
-    chain = hull.chain
-    for _ in range(STEPS_MAX):
-        at, slope = _line(chain, acc)
-        found = hull.above(Plane(0.0, slope, -1.0), slope * acc - at + SHOWN)
-        if found is None:
-            return at
-        chain = lower_chain([*chain, found])
-    return 0.0
-
-
 def _line(chain: list[Triple], acc: float) -> tuple[float, float]:
     """Give height and slope at an accuracy of the line through F1 of a chain's tables."""
     right = min(max(bisect.bisect_right(chain, acc, key=lambda t: t.acc), 1), len(chain) - 1)
@@ -126,8 +115,8 @@ def _climb(
 ) -> float | None:
     """Give the greatest sign * MCC of means at a place, beginning with three tables around it.
 
-    With a level, stop early: a number means that all means are proved to lie below the level, None
-    that they are not.
+    Without a level, only the tables looked at count. With one, all do, and it stops early: a number
+    means that all means are proved to lie below the level, None that they are not.
     """
     for _ in range(STEPS_MAX):
         face = _face(corners, sign)
@@ -136,13 +125,13 @@ def _climb(
         bound = face.level + face.acc_slope * place.acc + face.f1_slope * place.f1
         bound += abs(face.acc_slope) * place.acc_width + abs(face.f1_slope) * place.f1_width
         slack = TOLERANCE * (1 + abs(face.acc_slope) + abs(face.f1_slope))
-        margin = SHOWN if level is None else level - bound - slack
-        if margin <= 0:
+        margin = 0.0 if level is None else level - bound - slack
+        if level is not None and margin <= 0:
             return None
         plane = Plane(float(sign), -face.acc_slope, -face.f1_slope)
         entering: Triple | None = hull.look(plane)
         if entering is None or plane.at(entering) <= face.level + slack:
-            entering = hull.above(plane, face.level + margin)
+            entering = None if level is None else hull.above(plane, face.level + margin)
         if entering is None:
             return bound
         corners = _enter(corners, entering)

@@ -83,25 +83,52 @@ class Hull:
 
     def above(self, plane: Plane, level: float) -> Triple | None:
         """Give a table where a plane is above a level, or None: then there is none, with proof."""
-        heap: list[tuple[float, int, int, int]] = []
         best, found = level, None
-        for index, arc in enumerate(self.arcs):
-            heap.append((-self._bound(plane, arc, arc.first, arc.last), index, arc.first, arc.last))
-        heapq.heapify(heap)
-        while heap and -heap[0][0] > best:
-            _, index, first, last = heapq.heappop(heap)
-            arc, middle = self.arcs[index], (first + last) // 2
+        pieces: list[_Piece] = []
+        for arc in self.arcs:
+            ends = self._triple(arc, arc.first), self._triple(arc, arc.last)
+            pieces.append(_Piece(-_bound(plane, *ends), len(pieces), arc, *ends))
+            for triple in ends:
+                if plane.at(triple) > best:
+                    best, found = plane.at(triple), triple
+        heapq.heapify(pieces)
+        number = len(pieces)
+        # A table half as far above as any can be will do: the next plane goes through it.
+        while pieces and -pieces[0].bound - level > 2 * (best - level):
+            _, _, arc, start, end = heapq.heappop(pieces)
+            middle = (arc.first + arc.last) // 2
+            if middle == arc.first:
+                continue
             triple = self._triple(arc, middle)
             if plane.at(triple) > best:
                 best, found = plane.at(triple), triple
-            for start, end in ((first, middle - 1), (middle + 1, last)):
-                if start <= end:
-                    heapq.heappush(heap, (-self._bound(plane, arc, start, end), index, start, end))
+            for half, one, two in (
+                (arc._replace(last=middle), start, triple),
+                (arc._replace(first=middle), triple, end),
+            ):
+                number += 1
+                heapq.heappush(pieces, _Piece(-_bound(plane, one, two), number, half, one, two))
         return found
 
-    def _bound(self, plane: Plane, arc: Arc, first: int, last: int) -> float:
-        start, end = self._triple(arc, first), self._triple(arc, last)
-        return sum(max(k * v, k * w) for k, v, w in zip(plane, start, end, strict=True))
+
+class _Piece(NamedTuple):
+    """A part of an arc in the queue: the greatest bound first, then the oldest."""
+
+    bound: float
+    number: int
+    arc: Arc
+    start: Triple
+    end: Triple
+
+
+def _bound(plane: Plane, one: Triple, two: Triple) -> float:
+    """Give what a plane cannot exceed between two tables of an arc."""
+    mcc, acc, f1 = plane
+    return (
+        max(mcc * one[0], mcc * two[0])
+        + max(acc * one[1], acc * two[1])
+        + max(f1 * one[2], f1 * two[2])
+    )
 
 
 def lower_chain(tables: list[Triple]) -> list[Triple]:

@@ -41,6 +41,8 @@ def nearest(classes: Classes, wanted: Triple) -> Nearest:
     valleys.sort(key=lambda valley: min(depth[valley[0]], depth[valley[1]]))
     best = min(_bottoms(classes, wanted, valleys[:VALLEYS]), key=lambda place: place[0])
     _, right, rho = best
+    if classes.small == classes.large:
+        rho = abs(rho)  # the same table with the names of the classes swapped
     return Nearest(table(classes, right, rho), scores(classes, right, rho))
 
 

@@ -32,7 +32,7 @@ def _fault(claim: Claim, classes: Classes, verdict: Outside) -> Fault:
         found, given, name = value.mcc, "this accuracy and F1", "MCC"
     else:
         found, given, name = value.f1, "this accuracy", "F1"
-    expected = f"{verdict.low:.4f} to {verdict.high:.4f}"
+    expected = f"about {verdict.low:.3f} to {verdict.high:.3f}"
     return Fault(
         ID,
         (*claim.path, name),
