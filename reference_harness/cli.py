@@ -89,8 +89,8 @@ def cli() -> None:
 @click.option("--url", default="", help="Address of the weights or the paper.")
 @click.option(
     "--zero-shot/--no-zero-shot",
-    default=True,
-    show_default=True,
+    default=False,
+    show_default=False,
     help="Whether the model saw no benchmark sequence in training.",
 )
 @click.option("--training-data", default="", help="What the model was trained on.")

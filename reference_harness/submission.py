@@ -20,7 +20,7 @@ class Meta:
     display: str
     params: int
     url: str = ""
-    zero_shot: bool = True
+    zero_shot: bool = False
     training_data: str = ""
     submitted_by: str = "unnamed"
 

@@ -10,8 +10,9 @@ K_DEFAULT = 4
 # 4**10 columns in float32 are 4 MiB a sequence: beyond that a probe is no longer a baseline.
 K_MAX = 10
 # Letters counted in one pass: the widest array of a pass, eight bytes a letter, then stays in the
-# second-level cache of one core.
-CHUNK_LETTERS = 1 << 16
+# second-level cache of one core, and the allocator keeps its arrays for the next pass. Twice as
+# many letters take three times as long on sequences of 101 bp, half as many twice as long on 300.
+CHUNK_LETTERS = 1 << 15
 # Cells of the count matrix of one pass, eight bytes each: 8 MB.
 CHUNK_CELLS = 1 << 20
 
