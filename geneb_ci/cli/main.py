@@ -23,6 +23,8 @@ COMMANDS = {
     "matrices": "recover the confusion matrices behind printed scores",
     "build": "rebuild the board from the submissions",
     "pack": "gather upstream's per-task logs into a submission",
+    "data": "pull, verify and audit the task data",
+    "extractor": "check an extractor before it costs GPU time",
 }
 
 
