@@ -34,7 +34,9 @@ class Slow(BaseEmbeddingExtractor):
             stream.writelines(s + "\\n" for s in sequences)
         return np.array([[s.count(c) / len(s) for c in "ACGT"] for s in sequences], "float32")
 """
+# Tests that run in the background of a shell inherit that Ctrl-C is ignored: a terminal's does not.
 FLUSH_ALWAYS = (
+    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
     "import reference_harness.cache as c; c.FLUSH_SECONDS = 0\n"
     "from reference_harness.cli import main; main()"
 )
