@@ -182,13 +182,6 @@ def _first(rule: Rule, faults: list[Fault]) -> list[Fault]:
     return [*kept, dataclasses.replace(cut, message=message, found=found, expected=expected)]
 
 
-def check_paths(
-    arguments: Iterable[Path], checker: Checker
-) -> Iterator[FileResult | NothingChecked]:
-    """Check every submission that the arguments name. Raises NothingChecked when there is none."""
-    yield from checker.run(files_of(arguments))
-
-
 def files_of(arguments: Iterable[Path]) -> list[Path]:
     """List the submissions that the arguments name. Raises NothingChecked when one names none."""
     arguments = list(arguments)
