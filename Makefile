@@ -1,13 +1,16 @@
 # `make demo` and `make test` need nothing but Python 3.11 to 3.13; the rest is set up here, once.
+# Debian packages are installed where that needs no password, and named where it does.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+SYSTEM := bwrap=bubblewrap chromium=chromium
 
 .PHONY: demo test lint bench bench-harness bench-forgery generate lock clean
 
-$(READY): requirements/dev.txt requirements/torch.txt pyproject.toml
+$(READY): requirements/dev.txt requirements/torch.txt pyproject.toml tools/system-packages
 	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(0 if (3, 11) <= v <= (3, 13) else "geneb-ci needs Python 3.11, 3.12 or 3.13, but $(PYTHON) is %d.%d: run `make PYTHON=python3.12`" % v)'
+	@tools/system-packages $(SYSTEM)
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install -q --require-hashes -r requirements/dev.txt
 	$(BIN)/python -m pip install -q -r requirements/torch.txt
