@@ -64,6 +64,8 @@ class DrawPolicy(Part):
     """k: tasks of the guaranteed sample."""
     stratified: bool
     """Whether each of the larger categories has at least one task in the sample."""
+    strata: list[list[Name]] = []
+    """Tasks of each of the larger categories; none unless stratified."""
     tolerance: Hex64
     """Digest of the constants of the tolerance."""
 
