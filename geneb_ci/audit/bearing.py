@@ -52,6 +52,7 @@ def _check_run(outcome: Outcome, submission: SubmissionV11) -> None:
         ("extractor", code.path, run.extractor.path),
         ("extractor class", code.class_name, run.extractor.class_name),
         ("extractor's digest", code.sha256, run.extractor.sha256),
+        ("extractor's options", code.options, run.extractor.options),
         ("weights", weights.location, run.model.location),
         ("revision of the weights", weights.revision, run.model.revision),
     ):

@@ -37,6 +37,8 @@ class Given:
     revision: str | None = None
     weights: dict[str, str] = field(default_factory=dict)
     """File name to sha256 of each weight file, where known."""
+    options: dict[str, str] = field(default_factory=dict)
+    """Keyword arguments of the extractor's constructor, as text."""
 
 
 def commit(file: Path, tolerance: str, given: Given | None = None) -> Commitment:
@@ -104,7 +106,7 @@ def _sources(
         if given is not None:
             raise UsageProblem(
                 "the submission itself says which extractor and weights ran",
-                "leave out --extractor, --model, --revision and --weights",
+                "leave out --extractor, --option, --model, --revision and --weights",
             )
         run = submission.run
         if run.harness.dirty:
@@ -114,7 +116,14 @@ def _sources(
             )
         code = run.extractor
         return (
-            extractor_code(layout.extractors, layout.root, code.path, code.class_name, code.sha256),
+            extractor_code(
+                layout.extractors,
+                layout.root,
+                code.path,
+                code.class_name,
+                code.sha256,
+                code.options,
+            ),
             _weights(run),
         )
     if given is None:
@@ -132,7 +141,8 @@ def _sources(
         weights = Weights(kind="none", location="", revision=None, files={})
     else:
         weights = _given_weights(given)
-    return extractor_code(layout.extractors, layout.root, path, class_name, None), weights
+    code = extractor_code(layout.extractors, layout.root, path, class_name, None, given.options)
+    return code, weights
 
 
 def _given_weights(given: Given) -> Weights:

@@ -43,6 +43,8 @@ class ExtractorCode(Part):
     class_name: Name
     sha256: Hex64
     """Digest of the module's bytes, as the submission's run names it."""
+    options: dict[Name, str]
+    """Keyword arguments of the constructor, as text, as the submission's run names them."""
     tree: Hex64
     """Digest over `<sha256>  <name>` lines of every file of the extractors' folder, in order of
     name: a module may import its neighbours. That of no line for a built-in."""

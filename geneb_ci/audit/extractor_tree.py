@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 from geneb_ci.audit.commitment import ExtractorCode
@@ -49,7 +50,12 @@ def tree_digest(files: dict[str, bytes]) -> str:
 
 
 def extractor_code(
-    folder: Path | None, root: Path, path: str, class_name: str, claimed: str | None
+    folder: Path | None,
+    root: Path,
+    path: str,
+    class_name: str,
+    claimed: str | None,
+    options: Mapping[str, str],
 ) -> ExtractorCode:
     """Give the extractor that a run names, as it lies in the folder of extractors.
 
@@ -63,7 +69,13 @@ def extractor_code(
                 f"{path} is named without the digest of its source",
                 "a built-in extractor writes format 1.1, which has it: ask for that file",
             )
-        return ExtractorCode(path=path, class_name=class_name, sha256=claimed, tree=tree_digest({}))
+        return ExtractorCode(
+            path=path,
+            class_name=class_name,
+            sha256=claimed,
+            options=dict(sorted(options.items())),
+            tree=tree_digest({}),
+        )
     name = path.rsplit("/", 1)[-1]
     if folder is None:
         raise AuditRefused(
@@ -85,5 +97,6 @@ def extractor_code(
         path=Path(os.path.relpath(folder / name, root)).as_posix(),
         class_name=class_name,
         sha256=sha256,
+        options=dict(sorted(options.items())),
         tree=tree_digest(files),
     )

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import click
 
-from geneb_ci.audit.agreement import agreement_digest
 from geneb_ci.audit.commit import Given, commit
 from geneb_ci.audit.files import committed_text
+from geneb_ci.audit.tolerance import tolerance_digest
 from geneb_ci.cli.outputs import STDOUT, Output, write
 from geneb_ci.errors import UsageProblem
 
@@ -17,6 +17,7 @@ STATUS = "geneb/audit-commit"
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--output", default=STDOUT, metavar="C.json", help="Write here.")
 @click.option("--extractor", metavar="PATH:CLASS", help="For format 1.0: the code that ran.")
+@click.option("--option", "options", multiple=True, metavar="KEY=VALUE", help="For format 1.0.")
 @click.option("--model", metavar="REPO", help="For format 1.0: repository of the weights.")
 @click.option("--revision", metavar="COMMIT", help="For format 1.0: its 40-hex commit.")
 @click.option(
@@ -30,6 +31,7 @@ def command(
     file: Path,
     output: str,
     extractor: str | None,
+    options: tuple[str, ...],
     model: str | None,
     revision: str | None,
     weights: tuple[str, ...],
@@ -39,8 +41,8 @@ def command(
 
     FILE has to pass every check. What format 1.0 does not say of the run, the maintainer says.
     """
-    given = _given(extractor, model, revision, weights, no_weights=no_weights)
-    found = commit(file, agreement_digest(), given)
+    given = _given(extractor, options, model, revision, weights, no_weights=no_weights)
+    found = commit(file, tolerance_digest(), given)
     write(Output("json", output), committed_text(found))
     name = "C.json" if output == STDOUT else output
     click.echo(
@@ -55,6 +57,7 @@ def command(
 
 def _given(
     extractor: str | None,
+    options: tuple[str, ...],
     model: str | None,
     revision: str | None,
     weights: tuple[str, ...],
@@ -63,9 +66,10 @@ def _given(
 ) -> Given | None:
     """Gather what is said of a run; None when nothing is."""
     if extractor is None:
-        if model or revision or weights or no_weights:
+        if options or model or revision or weights or no_weights:
             raise UsageProblem(
-                "weights are named without --extractor", "name both: --extractor PATH:CLASS"
+                "options or weights are named without --extractor",
+                "name both: --extractor PATH:CLASS",
             )
         return None
     if no_weights == bool(model) or bool(model) != bool(revision) or (no_weights and weights):
@@ -73,5 +77,8 @@ def _given(
             "the weights are named by halves",
             "either --model REPO with --revision COMMIT, or --no-weights",
         )
-    pairs = dict(pair.partition("=")[::2] for pair in weights)
-    return Given(extractor, model, revision, pairs)
+    return Given(extractor, model, revision, _pairs(weights), _pairs(options))
+
+
+def _pairs(words: tuple[str, ...]) -> dict[str, str]:
+    return dict(word.partition("=")[::2] for word in words)

@@ -74,9 +74,7 @@ def demands_of(policy: AuditPolicy, benchmark: Benchmark) -> Demands:
         regimes=tuple(name for name in policy.regimes if name in benchmark.regimes)
         or tuple(benchmark.regimes),
         tasks=frozenset(benchmark.task_ids),
-        versions=Versions(
-            benchmark.harness_version, benchmark.sha256, benchmark.dataset.revision
-        ),
+        versions=Versions(benchmark.harness_version, benchmark.sha256, benchmark.dataset.revision),
     )
 
 

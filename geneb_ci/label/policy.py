@@ -126,9 +126,7 @@ def decide(
     # The sandbox keeps an extractor from faking agreement. It takes none to disagree, so a failed
     # audit counts at any level but 0, and for any version: a new version settles no dispute.
     agreeing = [
-        one
-        for one in own
-        if one.agrees and one.is_tight and one.sandbox >= demands.minimum_level
+        one for one in own if one.agrees and one.is_tight and one.sandbox >= demands.minimum_level
     ]
     current = [one for one in agreeing if one.versions == demands.versions]
     level: Level

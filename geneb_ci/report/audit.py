@@ -24,7 +24,9 @@ def verification_text(found: Sequence[Verification]) -> str:
             if step.fix:
                 lines.append(f"      fix: {visible(step.fix)}")
         if one.withdrawn is not None:
-            lines.append(f"  withdrawn {one.withdrawn.withdrawn_at}: {visible(one.withdrawn.reason)}")
+            lines.append(
+                f"  withdrawn {one.withdrawn.withdrawn_at}: {visible(one.withdrawn.reason)}"
+            )
         lines.append("")
     held = sum(one.holds for one in found)
     return "\n".join([*lines, f"{counted(len(found), 'record')}: {held} verified"]) + "\n"

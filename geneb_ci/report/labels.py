@@ -26,9 +26,7 @@ def row_of(model_id: str, sha256: str, errors: int, evidence: Evidence) -> Row:
     """Give the row of a submission that has so many errors."""
     if errors:
         return Row(model_id, None, (f"{counted(errors, 'error')}: `geneb-ci check` shows them",))
-    return Row(
-        model_id, evidence.decide(sha256), tuple(reasons(model_id, sha256, evidence))
-    )
+    return Row(model_id, evidence.decide(sha256), tuple(reasons(model_id, sha256, evidence)))
 
 
 def labels_text(rows: Sequence[Row]) -> str:

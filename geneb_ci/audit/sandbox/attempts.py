@@ -29,7 +29,16 @@ CANARY = re.compile(rb"geneb-canary-[0-9a-f]{32}")
 FILE_MAX = 1 << 20
 WALKED = ("/etc", "/home", "/media", "/mnt", "/opt", "/root", "/run", "/srv", "/tmp", "/var")  # noqa: S108
 BIG = ("/mnt/python", "/mnt/packages", "/mnt/harness", "/mnt/weights")
-WRITTEN = ("/", "/usr", "/etc", "/mnt", "/mnt/input", "/mnt/harness/reference_harness", "/dev", "/var")
+WRITTEN = (
+    "/",
+    "/usr",
+    "/etc",
+    "/mnt",
+    "/mnt/input",
+    "/mnt/harness/reference_harness",
+    "/dev",
+    "/var",
+)
 SOCKETS = ("/var/run/docker.sock", "/run/docker.sock", "/run/containerd/containerd.sock",
            "/run/systemd/private", "/run/dbus/system_bus_socket")  # fmt: skip
 PR_GET_NO_NEW_PRIVS, PTRACE_TRACEME, PTRACE_ATTACH = 39, 0, 16
@@ -228,7 +237,9 @@ def mount() -> Outcome:
 def trace() -> Outcome:
     """Trace pid 1 of the sandbox, which could then be stopped, and be traced."""
     refused, detail = _called(_libc.ptrace(PTRACE_ATTACH, 1, None, None))
-    return (refused, detail) if not refused else _called(_libc.ptrace(PTRACE_TRACEME, 0, None, None))
+    return (
+        (refused, detail) if not refused else _called(_libc.ptrace(PTRACE_TRACEME, 0, None, None))
+    )
 
 
 def rare_calls() -> Outcome:

@@ -22,7 +22,9 @@ _FAMILIAR = {
     b"\x93NUMPY": "a .npy file, which is never opened",
     b"PK": "a zip archive, which is never opened",
 }
-_ADVICE = "embeddings are returned by extract_embeddings; nothing else may be written to descriptors"
+_ADVICE = (
+    "embeddings are returned by extract_embeddings; nothing else may be written to descriptors"
+)
 
 
 class Receiver:

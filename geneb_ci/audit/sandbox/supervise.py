@@ -85,7 +85,10 @@ class _Watch:
     def until_the_end(self) -> None:
         """Read both pipes and look at the processes until all has ended."""
         with selectors.DefaultSelector() as selector:
-            for stream, take in ((self._process.stdout, self._result), (self._process.stderr, self._printed)):
+            for stream, take in (
+                (self._process.stdout, self._result),
+                (self._process.stderr, self._printed),
+            ):
                 selector.register(_open(stream), selectors.EVENT_READ, take)
             while selector.get_map() or self._process.poll() is None:
                 ready = selector.select(TICK)

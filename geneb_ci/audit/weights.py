@@ -1,0 +1,2 @@
+def prepared(weights, level, folder):
+    return None
