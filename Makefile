@@ -17,8 +17,8 @@ $(READY): requirements/dev.txt requirements/torch.txt pyproject.toml tools/syste
 	$(BIN)/python -m pip install -q --no-deps --no-build-isolation --editable .
 	@touch $@
 
-demo: $(READY)  ## check the public submissions and rebuild the board from them
-	@$(BIN)/python tools/demo.py
+demo: $(READY)  ## check the public submissions, rebuild the board, audit an honest and a forged row
+	@$(BIN)/python -m tools.demo
 
 test: $(READY)  ## every test
 	$(BIN)/python -m pytest -n auto --dist worksteal

@@ -100,10 +100,15 @@ def rerun(
         verdict=_verdict([one.verdict for one in tasks], decoys),
         sandbox=facts,
         noise=noise,
-        harness=HarnessFacts(**found.harness.model_dump()),
+        harness=HarnessFacts(
+            # The protocol that was followed; which release of the harness did so is a package's.
+            version=subject.benchmark.harness_version,
+            commit=found.harness.commit,
+            dirty=found.harness.dirty,
+        ),
         benchmark_sha256=found.benchmark.sha256,
         dataset_revision=found.dataset.revision,
-        packages=found.packages,
+        packages={"geneb-ci": found.harness.version, **found.packages},
         notes=notes,
         started_at=started_at,
         finished_at=moment_of(int(clock())),
