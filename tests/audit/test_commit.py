@@ -115,6 +115,10 @@ def put(*path: Any):
     return change
 
 
+def local_changes(document: dict[str, Any]) -> None:
+    document["run"]["harness"]["dirty"] = True
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -123,7 +127,7 @@ def put(*path: Any):
         (put("run", "model", "revision", None), "1 error: unpinned-model"),
         (put("run", "model", "weights", {}), "1 error: unpinned-model"),
         (put("run", "extractor", "sha256", "0" * 64), "1 error: extractor-mismatch"),
-        (put("run", "harness", "dirty", True), "the harness had local changes"),
+        (local_changes, "the harness had local changes"),
         (put("run", "model", "kind", "local"), "on the contributor's machine alone"),
         (put("run", "extractor", "path", "extractors/other.py"), "no extractor 'other.py'"),
         (put("run", "extractor", "path", "../../model"), "there is no extractor 'model'"),

@@ -42,7 +42,7 @@ def test_a_raised_draw_counts_as_a_whole():
 
 
 def test_targeted_tasks_were_not_drawn():
-    aimed = pushed(1, T[1], targeted=[task for task in TASKS])
+    aimed = pushed(1, T[1], targeted=list(TASKS))
     (found,) = earlier_draws([aimed], commitment(), T[3])
     assert found.drawn == aimed.drawn
     assert len(found.drawn) == 5

@@ -2,6 +2,7 @@
 
 import json
 import math
+import shutil
 
 import pytest
 
@@ -10,9 +11,9 @@ from geneb_ci.benchmark import shipped_benchmark
 from geneb_ci.check.registry import RULES
 from geneb_ci.check.runner import Checker
 from geneb_ci.finding import Finding, Severity
-from geneb_ci.plausibility.view import View
 from geneb_ci.plausibility.table import Table
-from tests.paths import SUBMISSIONS
+from geneb_ci.plausibility.view import View
+from tests.paths import ROOT, SUBMISSIONS
 from tests.small import BENCHMARK
 
 TASKS = shipped_benchmark().task_ids
@@ -59,19 +60,19 @@ def test_a_public_row_with_warnings_is_aimed_at_where_they_point():
 
 def test_a_raised_task_is_aimed_at(tmp_path):
     """Where no rule speaks, the cell raised most above its prediction comes first."""
+    for folder in ("submissions", "schemas"):
+        (tmp_path / folder).mkdir()
+    shutil.copy(ROOT / "schemas/benchmark.json", tmp_path / "schemas")
     for path in SUBMISSIONS.glob("*.json"):
-        (tmp_path / path.name).write_bytes(path.read_bytes())
-    path = tmp_path / "splicebert-1024nt.json"
+        shutil.copy(path, tmp_path / "submissions")
+    path = tmp_path / "submissions/splicebert-1024nt.json"
     document = json.loads(path.read_bytes())
     document["results"]["10shot"]["deep4mc_C.elegans_4mC"]["MCC"] += 0.2
     path.write_text(json.dumps(document))
     checker = Checker(RULES)
-    from geneb_ci.check.runner import files_of
-
-    (result,) = [one for one in checker.run(files_of([tmp_path])) if one.document.path == path]
-    context = checker.context(path)
+    context, findings = checker.context(path), checker.check(path).findings
     assert targets(context, [], 1, TASKS) == ["deep4mc_C.elegans_4mC"]
-    assert "deep4mc_C.elegans_4mC" in targets(context, result.findings, 5, TASKS)
+    assert "deep4mc_C.elegans_4mC" in targets(context, findings, 5, TASKS)
 
 
 def test_only_candidates_are_named_and_never_more_than_asked_for():

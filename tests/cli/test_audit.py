@@ -20,7 +20,7 @@ PUBLISHED = hashlib.sha256(bytes.fromhex(KEY)).hexdigest()
 
 
 @pytest.fixture
-def place(tmp_path, monkeypatch, capsys) -> Path:
+def place(tmp_path: Path, monkeypatch, capsys) -> Path:
     """A repository with a commitment `c.json` and the round that decides, `round.json`."""
     repository(tmp_path)
     monkeypatch.chdir(tmp_path)
@@ -83,7 +83,8 @@ def test_plan_by_a_file(place, capsys):
     assert err == ""
 
 
-def test_the_same_draw_gives_the_same_bytes(place, capsys):
+@pytest.mark.usefixtures("place")
+def test_the_same_draw_gives_the_same_bytes(capsys):
     assert planned("--beacon-file", "round.json") == 0
     first = capsys.readouterr().out
     assert planned("--beacon-file", "round.json") == 0
@@ -105,7 +106,8 @@ def test_no_relay_at_all_is_exit_3(place, capsys, monkeypatch):
     assert not (place / "plan.json").exists()
 
 
-def test_the_table_needs_no_beacon(place, capsys):
+@pytest.mark.usefixtures("place")
+def test_the_table_needs_no_beacon(capsys):
     options = ["--detect", "2", "--confidence", "0.9"]
     assert main(["audit", "plan", "c.json", *options]) == 0
     out, err = capsys.readouterr()
@@ -114,7 +116,7 @@ def test_the_table_needs_no_beacon(place, capsys):
         "chance to find one of m fabricated tasks among 3\n"
         "\n"
         "  drawn   m = 1   m = 2   m = 3\n"
-        " ───────────────────────────────────────────────────────────\n"
+        " ──────────────────────────────────────────────────────\n"
         "      2    .667   1.000   1.000   committed, asked for\n"
         "      3   1.000   1.000   1.000\n"
         "\n"
@@ -141,7 +143,7 @@ def test_a_draw_raised_once_stays_raised(place):
     assert planned(*BY_FILE, "--earlier", "raised.json", "--drawn", "2") == 2
 
 
-def test_a_push_is_audited_on_the_union(place, capsys):
+def test_a_push_is_audited_on_the_union(place):
     assert planned(*BY_FILE[:2], "--output", "first.json") == 0
     first = read_plan(place / "first.json")
     submission = place / "submissions/model.json"
@@ -206,6 +208,7 @@ def test_the_fallback_needs_an_hour_without_beacon(place, capsys):
     assert "has not been missing for an hour" in capsys.readouterr().err
 
 
+@pytest.mark.usefixtures("place")
 @pytest.mark.parametrize(
     ("options", "code", "message"),
     [
@@ -227,16 +230,18 @@ def test_the_fallback_needs_an_hour_without_beacon(place, capsys):
         (["--earlier", "c.json"], 3, "c.json: schema_version: Field required"),
     ],
 )
-def test_what_cannot_be_drawn(place, capsys, options, code, message):
+def test_what_cannot_be_drawn(capsys, options, code, message):
     assert planned(*options) == code
     assert message in capsys.readouterr().err
 
 
-def test_a_plan_needs_a_moment_or_a_question(place, capsys):
+@pytest.mark.usefixtures("place")
+def test_a_plan_needs_a_moment_or_a_question(capsys):
     assert main(["audit", "plan", "c.json"]) == 2
     assert "nothing says when the commitment became public" in capsys.readouterr().err
 
 
+@pytest.mark.usefixtures("place")
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -247,6 +252,6 @@ def test_a_plan_needs_a_moment_or_a_question(place, capsys):
         (["--extractor", "x.py:X", "--no-weights"], "the submission itself says"),
     ],
 )
-def test_a_run_named_by_halves(place, capsys, options, message):
+def test_a_run_named_by_halves(capsys, options, message):
     assert main(["audit", "commit", "submissions/model.json", *options]) == 2
     assert message in capsys.readouterr().err
