@@ -5,19 +5,18 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import numpy as np
-
-from . import environment, noise, probe
+from . import environment, noise
 from .benchmark import Benchmark
 from .data import Source
 from .engine.local import Pool, default_workers
-from .errors import DataError, EmbeddingError, OptionError
+from .errors import DataError, OptionError
 from .files import sha256
 from .progress import Listener, Silent
 from .record import BenchmarkRef, DatasetRef, LibraryRef
+from .rescore_input import given_by, open_matrix, part_of
 from .rescore_job import Based, BaseJob, Copied, CopyJob, Part
 from .rescored import Copy, NoiseRef, Rescored, RescoredRegime, RescoredTask
-from .tasks import TaskData, sequence_digests
+from .tasks import Labels, TaskData, sequence_digests
 
 COPIES = 16
 """Plain copies of a task and regime."""
@@ -26,9 +25,6 @@ FEW_SHOT_STRESSED = 2
 milliseconds and carry most of an audit's weight: more copies make a narrower tolerance."""
 CHUNK = 8
 """Copies a job takes: few enough to spread one large task over the workers."""
-FINITE_ROWS = 1 << 12  # rows looked at together: a large matrix is not read into memory
-
-_FLOATS = ("float16", "float32", "float64")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,13 +80,18 @@ class _Rescoring:
         self.started = time.perf_counter()
         self.base: dict[str, Based] = {}
         self.copies: defaultdict[tuple[str, str, bool], list[Copied]] = defaultdict(list)
+        self.parts: dict[str, Part] = {}
         self.open: defaultdict[tuple[str, str, bool], int] = defaultdict(int)
 
     def go(self) -> Rescored:
-        matrix = open_matrix(self.asked.embeddings)
-        at = self._lines(len(matrix))
-        data = {t: load(self.asked.benchmark, self.asked.source, t) for t in self.asked.tasks}
-        self.parts = {task_id: self._part(one, at) for task_id, one in data.items()}
+        asked = self.asked
+        matrix = open_matrix(asked.embeddings)
+        given = given_by(asked.sequences, asked.embeddings, len(matrix))
+        data = {t: load(asked.benchmark, asked.source, t) for t in asked.tasks}
+        self.parts = {
+            task_id: part_of(one, asked.benchmark, given, canonical=asked.canonical)
+            for task_id, one in data.items()
+        }
         with Pool[Based | Copied](self.asked.workers) as pool:
             for part in self.parts.values():
                 pool.submit(BaseJob(part))
@@ -101,54 +102,6 @@ class _Rescoring:
                     else:
                         self._copied(found, pool)
         return self._rescored(matrix, data)
-
-    def _lines(self, rows: int) -> dict[bytes, int]:
-        lines = self.asked.sequences.read_text(encoding="utf-8").splitlines()
-        if len(lines) != rows:
-            msg = (
-                f"{self.asked.embeddings}: {rows} rows, but {self.asked.sequences} has "
-                f"{len(lines)} lines: one row a line is expected"
-            )
-            raise EmbeddingError(msg)
-        return {digest: i for i, digest in enumerate(sequence_digests(lines))}
-
-    def _part(self, data: TaskData, at: dict[bytes, int]) -> Part:
-        protocol = self.asked.benchmark.protocol
-        digests = sequence_digests([*data.train.sequences, *data.test.sequences])
-        lacking = [i for i, digest in enumerate(digests) if digest not in at]
-        if lacking:
-            both = [*data.train.sequences, *data.test.sequences]
-            msg = (
-                f"task {data.id}: {len(lacking)} of its sequences are not in "
-                f"{self.asked.sequences}, the first being {both[lacking[0]][:60]!r}"
-            )
-            raise DataError([msg])
-        line = np.array([at[digest] for digest in digests], dtype=np.int64)
-        count = len(data.train.sequences)
-        drawn = [
-            probe.few_shot_rows(data.train.labels, k, seed)
-            for k in protocol.few_shot_k.values()
-            for seed in protocol.seeds
-        ]
-        first = np.unique(np.concatenate([line[count:], *(line[:count][rows] for rows in drawn)]))
-        rest = np.setdiff1d(line, first)
-        rows = np.concatenate([first, rest])
-        place = np.empty(int(rows.max()) + 1, dtype=np.int64)
-        place[rows] = np.arange(len(rows))
-        return Part(
-            task_id=data.id,
-            embeddings=self.asked.embeddings,
-            rows=rows,
-            few=len(first),
-            train=place[line[:count]],
-            train_labels=data.train.labels,
-            test=place[line[count:]],
-            test_labels=data.test.labels,
-            regimes=tuple(self.asked.benchmark.regimes),
-            seeds=tuple(protocol.seeds),
-            few_shot_k=protocol.few_shot_k,
-            canonical=self.asked.canonical,
-        )
 
     def _based(self, found: Based, pool: Pool[Based | Copied]) -> None:
         self.base[found.task_id] = found
@@ -180,7 +133,7 @@ class _Rescoring:
         """
         base = self.base[task_id].regimes[name]
         few = name in self.asked.benchmark.protocol.few_shot_k
-        record: list[np.ndarray] | None = base.predictions
+        record: list[Labels] | None = base.predictions
         if stressed and not few and _restless(self._gathered(task_id, name, stressed=False)):
             record = None
         canonical = base.canonical if stressed else None
@@ -260,27 +213,3 @@ class _Rescoring:
 def _restless(plain: list[Copy]) -> bool:
     """Whether more than half of the copies moved a prediction."""
     return 2 * sum(any(copy.flips) for copy in plain) > len(plain)
-
-
-def open_matrix(path: Path) -> noise.Rows:
-    """Map an (n, d) matrix of finite floating numbers; nothing in the file is ever run.
-
-    Raises EmbeddingError, which says what the file is instead.
-    """
-    try:
-        found = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, EOFError) as error:
-        msg = f"{path}: not a .npy file of numbers: {error}"
-        raise EmbeddingError(msg) from error
-    if not isinstance(found, np.ndarray) or found.ndim != 2 or not found.size:  # noqa: PLR2004
-        msg = f"{path}: shape {getattr(found, 'shape', None)}, expected (sequences, columns)"
-        raise EmbeddingError(msg)
-    if found.dtype.name not in _FLOATS or not found.dtype.isnative:
-        msg = f"{path}: numbers of type {found.dtype.str}, expected {', '.join(_FLOATS)}"
-        raise EmbeddingError(msg)
-    for start in range(0, len(found), FINITE_ROWS):
-        rows = np.isfinite(found[start : start + FINITE_ROWS]).all(axis=1)
-        if not rows.all():
-            msg = f"{path}: row {start + int(np.argmin(rows))} holds a number that is not finite"
-            raise EmbeddingError(msg)
-    return found

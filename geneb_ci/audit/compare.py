@@ -77,9 +77,11 @@ def compare(
 def notes(tasks: Sequence[AuditedTask], rescored: Rescored) -> list[str]:
     """Say what a reader of the record should know of the tolerances."""
     said = [
-        f"tolerances: {rescored.noise.copies} copies at the noise of {rescored.noise.dtype} and "
-        f"more at {rescored.noise.stress:g} times it, false alarm {rule.FALSE_ALARM:.1%} for the "
-        "whole audit"
+        (
+            f"tolerances: {rescored.noise.copies} copies at the noise of {rescored.noise.dtype} "
+            f"and more at {rescored.noise.stress:g} times it, false alarm {rule.FALSE_ALARM:.1%} "
+            "for the whole audit"
+        ),
     ]
     full = [
         compared.tolerance.MCC
@@ -157,8 +159,13 @@ def _canonical(
     found: RescoredRegime, reading: Reading | None, *, one_fit: bool
 ) -> CanonicalCompared | None:
     solved = found.base.canonical
-    if reading is None or solved is None:
+    if reading is None:
         return None
+    if solved is None:
+        raise NothingChecked(
+            f"the claim has a canonical score, the rescoring none: {found.base.no_canonical}",
+            "run `geneb-harness rescore` without --no-canonical",
+        )
     measured = rule.Measured(solved.per_seed, solved.confusion, (), found.canonical, one_fit)
     allowed = rule.canonical_tolerance(measured, reading.width)
     return CanonicalCompared(
@@ -177,7 +184,7 @@ def _triple(values: Values) -> Triple:
     return Triple(MCC=float(values.mcc), Acc=float(values.acc), F1=float(values.f1))
 
 
-def _verdict(agree: bool) -> Verdict:  # noqa: FBT001 (the one thing it turns into words)
+def _verdict(agree: bool) -> Verdict:
     return "agrees" if agree else "differs"
 
 

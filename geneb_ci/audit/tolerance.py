@@ -41,7 +41,7 @@ MANY = 32
 MARGIN_FEW, MARGIN_MANY = 2.0, 1.25
 """What the largest deviation of stressed copies is multiplied by. With `UNSEEN`, a single
 comparison then alarms with probability 1e-7 and 2e-6 at worst, over all rates of single flips."""
-UNSEEN = 3
+UNSEEN = 2
 """Flips allowed though no copy showed them."""
 SATURATED = 2.0
 """Stressed copies that flip fewer than this many times as many predictions as plain ones do, at
