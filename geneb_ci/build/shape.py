@@ -34,9 +34,7 @@ class CategoryRow(_Shape):
     params: Annotated[int, Field(ge=0)]
     official: bool
     zero_shot: bool
-    submitted: Literal[
-        "self-reported", "verified", "reproduced", "official", "disputed", "stale"
-    ]
+    submitted: Literal["self-reported", "verified", "reproduced", "official", "disputed", "stale"]
     """Trust level, computed from evidence."""
     audit: Annotated[Audited | None, Field(default=None)]
     """Only where audits of this very file count."""

@@ -20,9 +20,7 @@ def command(record: Path, reason: str, key: Path | None) -> None:
     """Write the signed withdrawal of RECORD beside it; the record itself stays."""
     now = datetime.now(UTC).strftime(FORMAT)
     place = record.resolve()
-    content = withdrawal_of(
-        place.parent.name, read_record(place), reason, now, private_key(key)
-    )
+    content = withdrawal_of(place.parent.name, read_record(place), reason, now, private_key(key))
     path = record.with_name(f"{record.stem}{WITHDRAWN}")
     try:
         with path.open("xb") as stream:

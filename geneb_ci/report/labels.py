@@ -10,7 +10,7 @@ from geneb_ci.finding import counted
 from geneb_ci.label.evidence import Evidence
 from geneb_ci.label.policy import Decision, Level
 from geneb_ci.label.reasons import reasons, shown_audit
-from geneb_ci.report.plain import visible
+from geneb_ci.report.text import escape
 
 
 class Row(NamedTuple):
@@ -26,9 +26,7 @@ def row_of(model_id: str, sha256: str, errors: int, evidence: Evidence) -> Row:
     """Give the row of a submission that has so many errors."""
     if errors:
         return Row(model_id, None, (f"{counted(errors, 'error')}: `geneb-ci check` shows them",))
-    return Row(
-        model_id, evidence.decide(sha256), tuple(reasons(model_id, sha256, evidence))
-    )
+    return Row(model_id, evidence.decide(sha256), tuple(reasons(model_id, sha256, evidence)))
 
 
 def labels_text(rows: Sequence[Row]) -> str:
@@ -40,8 +38,8 @@ def labels_text(rows: Sequence[Row]) -> str:
         first = first.removeprefix(f"{_level(row)}: ")
         audited = shown_audit(row.decision) if row.decision is not None else ""
         tail = f" ({audited})" if audited else ""
-        lines.append(f"{_level(row):<{width}}  {visible(row.model_id)}: {visible(first)}{tail}")
-        lines += [f"{'':<{width}}    {visible(line)}" for line in others]
+        lines.append(f"{_level(row):<{width}}  {escape(row.model_id)}: {escape(first)}{tail}")
+        lines += [f"{'':<{width}}    {escape(line)}" for line in others]
     tally = Counter(map(_level, rows))
     order = [*map(str, Level), _NONE]
     said = [f"{tally[level]} {level}" for level in order if tally[level]]
