@@ -180,7 +180,7 @@ def _reproduced(audits: Iterable[Audit], demands: Demands) -> str:
 
 
 def _too_small(audits: list[Audit], demands: Demands) -> str:
-    largest = max(audits, key=lambda one: one.drawn)
+    largest = max(audits, key=lambda one: (one.drawn, one.audit_id))
     return f"audit {largest.audit_id} does not suffice: {shortcoming(largest, demands)}"
 
 
