@@ -13,15 +13,15 @@ from geneb_ci.audit.commitment import (
     ExtractorCode,
     Weights,
 )
+from geneb_ci.audit.drawable import drawable
 from geneb_ci.audit.extractor_tree import extractor_code
-from geneb_ci.audit.policy import AuditPolicy, audit_policy
+from geneb_ci.audit.policy import audit_policy
 from geneb_ci.audit.steps import AuditRefused
 from geneb_ci.audit.strata import strata_of
-from geneb_ci.benchmark import Benchmark
 from geneb_ci.check.registry import RULES
 from geneb_ci.check.runner import Checker
 from geneb_ci.config import Layout, find_layout
-from geneb_ci.errors import BadConfiguration, NothingChecked, UsageProblem
+from geneb_ci.errors import NothingChecked, UsageProblem
 from geneb_ci.finding import Severity, counted, listed
 from geneb_ci.read.submission import Run, Submission, SubmissionV11
 
@@ -58,10 +58,10 @@ def commit(file: Path, tolerance: str, given: Given | None = None) -> Commitment
         )
     layout = find_layout(result.document.path.parent)
     submission, benchmark = result.submission, context.benchmark
-    extractor, weights = _sources(submission, given, layout)
     policy = audit_policy(layout)
-    regimes, tasks = _claimed(submission, benchmark, policy)
+    regimes, tasks = drawable(submission, benchmark, policy.regimes)
     try:
+        extractor, weights = _sources(submission, given, layout)
         found = Commitment(
             protocol=PROTOCOL,
             model_id=submission.model_id,
@@ -86,9 +86,9 @@ def commit(file: Path, tolerance: str, given: Given | None = None) -> Commitment
         found.sha256  # noqa: B018 (a name that canonical JSON has no way to write shows here)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        place = "/".join(map(str, first["loc"]))
+        place = "/".join(map(str, (error.title, *first["loc"])))
         raise AuditRefused(
-            f"{file}: the commitment's {place} cannot be written: {first['msg']}",
+            f"{file}: {place} cannot be committed to: {first['msg']}",
             "shorten or correct what the submission's run says",
         ) from error
     except TypeError as error:
@@ -136,6 +136,8 @@ def _sources(
 
 
 def _given_weights(given: Given) -> Weights:
+    if given.revision is None:
+        raise _unpinned()
     try:
         return Weights(
             kind="huggingface",
@@ -155,10 +157,7 @@ def _weights(run: Run) -> Weights:
     model = run.model
     pinned = model.revision is not None if model.kind == "huggingface" else bool(model.weights)
     if model.kind != "none" and not pinned:
-        raise AuditRefused(
-            "the weights are not pinned: a rerun could load others",
-            "ask for the 40-hex commit of the model repository and the sha256 of each weight file",
-        )
+        raise _unpinned()
     if model.kind == "local":
         raise AuditRefused(
             "the weights lie on the contributor's machine alone",
@@ -172,26 +171,8 @@ def _weights(run: Run) -> Weights:
     )
 
 
-def _claimed(
-    submission: Submission, benchmark: Benchmark, policy: AuditPolicy
-) -> tuple[list[str], list[str]]:
-    """Give the regimes that are compared, and the tasks with a score in one of them."""
-    if unknown := [name for name in policy.regimes if name not in benchmark.regimes]:
-        raise BadConfiguration(
-            f"policy.toml: [audit] regimes names {unknown}, and {benchmark.name} has "
-            f"{', '.join(benchmark.regimes)}",
-            "name regimes of the benchmark",
-        )
-    regimes = [name for name in benchmark.regimes if name in policy.regimes]
-    regimes = [name for name in regimes if submission.results.get(name)]
-    tasks = [
-        task
-        for task in benchmark.task_ids
-        if any(task in submission.results[regime] for regime in regimes)
-    ]
-    if not tasks:
-        raise AuditRefused(
-            "the submission has no score in a regime that is audited",
-            f"audited are {', '.join(policy.regimes)}",
-        )
-    return regimes, tasks
+def _unpinned() -> AuditRefused:
+    return AuditRefused(
+        "the weights are not pinned: a rerun could load others",
+        "ask for the 40-hex commit of the model repository and the sha256 of each weight file",
+    )

@@ -1,6 +1,5 @@
 """What an audit must have, by the policy of the place: `[audit]` of policy.toml."""
 
-import functools
 import tomllib
 from pathlib import Path
 from typing import Annotated, Literal, Self
@@ -51,7 +50,6 @@ def audit_policy(layout: Layout) -> AuditPolicy:
     return load_policy(own if own is not None and own.is_file() else shipped("policy", FILE))
 
 
-@functools.cache
 def load_policy(path: Path) -> AuditPolicy:
     """Read the policy from a file. Raises BadConfiguration when it cannot be used."""
     try:

@@ -22,8 +22,8 @@ def strata_of(benchmark: Benchmark, tasks: Sequence[str]) -> list[list[str]]:
 def allocation(sizes: Sequence[int], guaranteed: int, drawn: int) -> list[int]:
     """Share out `drawn` places: one to each of the first `guaranteed` parts, then in proportion.
 
-    `sizes` counts the tasks of each part. The rest goes by highest averages (Webster, Sainte-Lague):
-    to the part with the largest size / (2 places + 1), the first of equals. One place more never
+    `sizes` counts the tasks of each part. The rest goes by highest averages (Webster, 1832): to the
+    part with the largest size / (2 places + 1), the first of equals. One place more never
     takes one away, so that a larger sample only adds tasks.
     Raises UsageProblem when there are fewer places than guarantees, or more than tasks.
     """

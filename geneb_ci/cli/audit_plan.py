@@ -67,15 +67,11 @@ def command(
     plans = drawing.earlier_plans(commitment, earlier)
     history = earlier_draws(plans, commitment, committed_at)
     size = drawing.size(commitment, drawn, wanted, drawn_before(plans, commitment))
-    beacon = drawing.beacon(
-        commitment,
-        committed_at,
-        drawing.Source(beacon_file, relay, fallback_key_file, why, reveal=reveal),
-    )
+    source = drawing.Source(beacon_file, relay, fallback_key_file, why, reveal=reveal)
+    beacon = drawing.beacon(commitment, committed_at, source)
     plan = draw(commitment, committed_at, beacon, drawn=size, earlier=history)
-    if targeted:
-        tasks = drawing.targets(plan, targeted, submission)
-        plan = draw(commitment, committed_at, beacon, drawn=size, earlier=history, targeted=tasks)
+    aimed = drawing.targets(plan, targeted, submission)
+    plan = draw(commitment, committed_at, beacon, drawn=size, earlier=history, targeted=aimed)
     recompute(plan)
     write(Output("json", output), encoded(plan))
     name = "PLAN.json" if output == STDOUT else output

@@ -25,7 +25,7 @@ from geneb_ci.check.registry import RULES
 from geneb_ci.check.runner import Checker
 from geneb_ci.config import find_layout
 from geneb_ci.errors import NothingChecked, UsageProblem
-from geneb_ci.finding import counted, listed
+from geneb_ci.finding import counted
 from geneb_ci.read.bytes import read_bytes
 from geneb_ci.read.fault import Fault
 
@@ -178,6 +178,8 @@ def _fallback(commitment: Commitment, at: int, key_file: Path, source: Source) -
 
 def targets(plan: Plan, count: int, submission: Path | None) -> list[str]:
     """Name tasks beside the sample by the plausibility of the committed submission's scores."""
+    if not count:
+        return []
     model_id = plan.commitment.model_id
     folder = find_layout(Path.cwd()).submissions
     if submission is None and folder is None:
@@ -207,11 +209,9 @@ def report(plan: Plan, targeted: int, name: str, *, to_stderr: bool) -> None:
     else:
         what = f"round {source.round} of drand quicknet"
     lines = [f"{plan.commitment.model_id}: seed {plan.seed}, by {what}"]
-    lines += [
-        f"{reason}: {counted(len(tasks), 'task')}: {listed(tasks, len(tasks))}"
-        for reason, tasks in by_reason.items()
-        if tasks
-    ]
+    for reason, tasks in by_reason.items():
+        if tasks:
+            lines += [f"{counted(len(tasks), 'task')} {reason}:", *(f"  {task}" for task in tasks)]
     if len(by_reason["targeted"]) < targeted:
         lines.append("no more tasks stand out: fewer are targeted than were asked for")
     lines += [
