@@ -104,11 +104,12 @@ def _check_beacon(outcome: Outcome, ground: Ground) -> None:
     beacon = outcome.plan.beacon
     if not isinstance(beacon, FallbackBeacon):
         return
-    if beacon.key_sha256 not in ground.policy.fallback_keys:
+    policy = ground.policy
+    if beacon.key_sha256 not in (*policy.fallback_keys, *policy.spent_keys):
         raise StepMismatch(
             steps.SIGNATURE,
             f"the fallback key {beacon.key_sha256[:16]}... was never published",
-            "the policy lists the digests of fallback keys: fallback_keys in policy.toml",
+            "policy.toml lists their digests: fallback_keys, and spent_keys once they are revealed",
         )
     if is_open(beacon):
         raise NotHere(

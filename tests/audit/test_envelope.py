@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from geneb_ci.audit.envelope import PAYLOAD_TYPE, is_signed_by, opened, pae, sealed
 from geneb_ci.audit.keys import TrustedKey, signer_of
 from geneb_ci.audit.steps import StepMismatch
-from tests.audit.place import entry, key
+from tests.audit.recorded import entry, key
 
 PAYLOAD = json.dumps({"a": ["statement", 1, 0.5, None]}).encode()
 SEALED = sealed(PAYLOAD, key())

@@ -1,19 +1,21 @@
 """Input 60 of the corpus: records that somebody with the trusted key made up, step by step."""
 
 import hashlib
+import hmac
 import json
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from geneb_ci.audit.draw import draw
 from geneb_ci.audit.moments import moment_of, seconds_of
 from geneb_ci.audit.outcome import Outcome
 from geneb_ci.audit.plan import EarlierDraw, FallbackBeacon
 from geneb_ci.audit.repository import Repository
 from geneb_ci.audit.verify import State, Verification
 from geneb_ci.config import find_layout
-from tests.audit.place import (
+from tests.audit.recorded import (
     FIRST,
     MODEL,
     POLICY,
@@ -114,9 +116,7 @@ def _drop_regime(value: dict[str, Any]) -> None:
 
 def _canonical(value: dict[str, Any]) -> None:
     cell = value["predicate"]["tasks"][0]["regimes"]["full"]
-    cell["canonical"] = {
-        key: cell[key] for key in ("claimed", "rescored", "tolerance", "verdict")
-    }
+    cell["canonical"] = {key: cell[key] for key in ("claimed", "rescored", "tolerance", "verdict")}
 
 
 def _unconfined(value: dict[str, Any]) -> None:
@@ -225,7 +225,9 @@ def test_one_commitment_has_one_draw(tmp_path):
 
 def test_a_neighbour_that_cannot_be_read_leaves_its_draw_unknown(tmp_path):
     root = repository(tmp_path)
-    path = put(root, outcome_of(plan_for(submission_bytes(" of before")), submission_bytes(" of before")))
+    path = put(
+        root, outcome_of(plan_for(submission_bytes(" of before")), submission_bytes(" of before"))
+    )
     path.write_bytes(path.read_bytes().replace(b"A", b"B", 1))
     found = verified(root, record_bytes(OUTCOME))
     (unknown,) = [step for step in found.steps if step.state is State.UNKNOWN]
@@ -240,7 +242,9 @@ def test_a_record_in_the_place_of_another_is_refused(tmp_path):
     path.rename(other)
     found = Repository(find_layout(root)).verify(other)
     assert refusal(found)[0] == "statement"
-    assert refusal(found)[1] == f"the record lies at {MODEL}/{other.name}, and is {MODEL}/{path.name}"
+    assert (
+        refusal(found)[1] == f"the record lies at {MODEL}/{other.name}, and is {MODEL}/{path.name}"
+    )
 
 
 def test_a_file_that_was_changed_after_the_audit_is_named(tmp_path):
@@ -293,17 +297,18 @@ KEY_SHA256 = hashlib.sha256(bytes.fromhex(KEY)).hexdigest()
 
 @pytest.mark.parametrize(
     ("published", "revealed", "state"),
-    [(False, True, State.DIFFERS), (True, False, State.UNKNOWN), (True, True, State.HOLDS)],
+    [
+        ("", True, State.DIFFERS),
+        ("fallback_keys", False, State.UNKNOWN),
+        ("fallback_keys", True, State.HOLDS),
+        ("spent_keys", True, State.HOLDS),
+    ],
 )
 def test_a_fallback_counts_under_a_published_and_revealed_key(tmp_path, published, revealed, state):
-    import hmac
-
-    from geneb_ci.audit.draw import draw
-
     root = repository(tmp_path)
     if published:
         policy = root / "leaderboard/policy/policy.toml"
-        policy.write_text(f'{POLICY}fallback_keys = ["{KEY_SHA256}"]\n')
+        policy.write_text(f'{POLICY}{published} = ["{KEY_SHA256}"]\n')
     digest = bytes.fromhex(PLAN.commitment_sha256)
     beacon = FallbackBeacon(
         kind="hmac",

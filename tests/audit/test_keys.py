@@ -14,7 +14,7 @@ from geneb_ci.audit.steps import StepMismatch
 from geneb_ci.cli.main import main
 from geneb_ci.config import find_layout
 from geneb_ci.errors import BadConfiguration, UsageProblem
-from tests.audit.place import entry, key, repository
+from tests.audit.recorded import entry, key, repository
 
 
 def test_keygen_writes_a_key_that_nobody_else_may_read_and_prints_its_entry(tmp_path, capsys):

@@ -11,7 +11,7 @@ from geneb_ci.audit.repository import Repository
 from geneb_ci.audit.verify import STEPS, State
 from geneb_ci.config import find_layout
 from tests.audit import flip
-from tests.audit.place import (
+from tests.audit.recorded import (
     FIRST,
     key,
     outcome_of,

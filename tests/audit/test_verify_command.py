@@ -11,7 +11,7 @@ from geneb_ci.audit.record import record_of
 from geneb_ci.audit.verify import STEPS
 from geneb_ci.cli.main import main
 from geneb_ci.report.audit import _HELD
-from tests.audit.place import (
+from tests.audit.recorded import (
     entry,
     key,
     mutated,
@@ -124,7 +124,8 @@ def test_a_submission_that_is_elsewhere_is_named(place, tmp_path_factory, capsys
     assert main(["audit", "verify", str(path), "--submissions", str(elsewhere)]) == 0
 
 
-def test_keys_are_those_of_the_place_and_not_of_the_records(place, tmp_path_factory, monkeypatch):
+@pytest.mark.usefixtures("place")
+def test_keys_are_those_of_the_place_and_not_of_the_records(tmp_path_factory, monkeypatch):
     stranger = repository(tmp_path_factory.mktemp("strange"), keys=[entry(key("a stranger"))])
     path = put(stranger, OUTCOME, key("a stranger"))
     assert main(["audit", "verify", str(path)]) == 11
@@ -155,18 +156,12 @@ def test_the_schemas_are_schemas(name):
 
 def test_records_and_keys_fit_their_schemas(place):
     def validator(name: str) -> Draft202012Validator:
-        return Draft202012Validator(
-            json.loads((ROOT / f"schemas/{name}.schema.json").read_bytes())
-        )
+        return Draft202012Validator(json.loads((ROOT / f"schemas/{name}.schema.json").read_bytes()))
 
     validator("audit").validate(statement_of(OUTCOME))
     validator("envelope").validate(json.loads(record_bytes(OUTCOME)))
-    validator("keys").validate(
-        json.loads((place / "leaderboard/policy/keys.json").read_bytes())
-    )
-    validator("keys").validate(
-        json.loads((ROOT / "leaderboard/policy/keys.json").read_bytes())
-    )
+    validator("keys").validate(json.loads((place / "leaderboard/policy/keys.json").read_bytes()))
+    validator("keys").validate(json.loads((ROOT / "leaderboard/policy/keys.json").read_bytes()))
     assert opened(record_bytes(OUTCOME)).payload
 
 

@@ -8,12 +8,11 @@ from geneb_ci.audit.record import WITHDRAWN
 from geneb_ci.audit.repository import Repository
 from geneb_ci.audit.steps import StepMismatch
 from geneb_ci.audit.verify import Verification
-from geneb_ci.audit.withdrawal import read_withdrawal, withdrawal_of
+from geneb_ci.audit.withdrawal import read_withdrawal
 from geneb_ci.cli.main import main
 from geneb_ci.config import find_layout
 from geneb_ci.errors import UsageProblem
-from tests.audit.place import (
-    MODEL,
+from tests.audit.recorded import (
     entry,
     key,
     outcome_of,
@@ -21,18 +20,11 @@ from tests.audit.place import (
     put,
     repository,
     submission_bytes,
+    withdraw,
 )
 
 RAW = submission_bytes()
 FAILED = outcome_of(plan_for(RAW), RAW, shift=0.05)
-NOW = "2026-11-20T08:30:00Z"
-
-
-def withdraw(path, of=None, *, reason="the wrong weights were fetched", model_id=MODEL):
-    content = withdrawal_of(model_id, path.read_bytes(), reason, NOW, of or key())
-    place = path.with_name(f"{path.stem}{WITHDRAWN}")
-    place.write_bytes(content)
-    return place
 
 
 def only(root) -> Verification:

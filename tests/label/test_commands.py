@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
+from geneb_ci.audit.plan import EarlierDraw
 from geneb_ci.cli.main import main
-from geneb_ci.label.evidence import gather
 from geneb_ci.config import find_layout
-from tests.audit.place import (
+from geneb_ci.label.evidence import gather
+from tests.audit.recorded import (
     MODEL,
     SECOND,
     key,
@@ -20,8 +21,8 @@ from tests.audit.place import (
     put,
     repository,
     submission_bytes,
+    withdraw,
 )
-from tests.audit.test_withdrawal import withdraw
 from tests.paths import ROOT
 from tests.small import small
 
@@ -170,8 +171,6 @@ def test_explain_shows_audits_of_earlier_versions(place, capsys):
     before = submission_bytes(" of before")
     first = plan_for(before)
     put(place, outcome_of(first, before))
-    from geneb_ci.audit.plan import EarlierDraw
-
     listed = (EarlierDraw(commitment=first.commitment_sha256, drawn=first.drawn),)
     put(place, outcome_of(plan_for(RAW, SECOND, listed), RAW))
     assert main(["explain", MODEL]) == 0
@@ -181,10 +180,11 @@ def test_explain_shows_audits_of_earlier_versions(place, capsys):
     assert newer.endswith("agrees; counts")
 
 
-def test_explain_knows_a_rule_before_a_model_and_says_when_it_is_neither(place, capsys):
+@pytest.mark.usefixtures("place")
+def test_explain_knows_a_rule_before_a_model_and_says_when_it_is_neither(capsys):
     assert main(["explain", "missing-task"]) == 0
     assert capsys.readouterr().out.startswith("missing-task  error")
     assert main(["explain", "modell"]) == 2
     err = capsys.readouterr().err
-    assert '\'modell\' is neither a rule nor a model here; did you mean "model"?' in err
+    assert "'modell' is neither a rule nor a model here; did you mean \"model\"?" in err
     assert main(["explain", "../submissions/model"]) == 2

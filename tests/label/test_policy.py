@@ -49,6 +49,7 @@ def level(*audits: Audit, official: bool = False, demands: Demands = DEMANDS) ->
 
 
 PART = {"full": frozenset(TASKS), "10shot": frozenset(TASKS[:13]), "1shot": frozenset(TASKS[:13])}
+HEAD = {"full": frozenset(TASKS[:13])}
 FAILED = audit(agrees=False)
 
 
@@ -74,8 +75,20 @@ FAILED = audit(agrees=False)
         ([audit(20, drawn=5)], "reproduced"),
         ([audit(20)], "reproduced"),
         ([audit(rerun=PART)], "reproduced"),
-        ([audit(rerun={"full": frozenset(TASKS[:13])}), audit(rerun={"full": frozenset(TASKS[7:])})], "reproduced"),
-        ([audit(rerun={"full": frozenset(TASKS[:13])}), audit(rerun={"1shot": frozenset(TASKS[7:])})], "verified"),
+        (
+            [
+                audit(rerun={"full": frozenset(TASKS[:13])}),
+                audit(rerun={"full": frozenset(TASKS[7:])}),
+            ],
+            "reproduced",
+        ),
+        (
+            [
+                audit(rerun={"full": frozenset(TASKS[:13])}),
+                audit(rerun={"1shot": frozenset(TASKS[7:])}),
+            ],
+            "verified",
+        ),
         # Versions.
         ([audit(versions=BEFORE)], "stale"),
         ([audit(20, versions=BEFORE)], "stale"),
