@@ -10,7 +10,7 @@ import importlib
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
-from geneb_ci.audit.steps import SIGNATURE, StepMismatch
+from geneb_ci.audit.steps import ROUND, SIGNATURE, StepMismatch
 from geneb_ci.errors import BrokenInstallation, UsageProblem
 
 # Between the commitment and the earliest round that may decide: longer than clocks differ, so that
@@ -19,6 +19,7 @@ DELAY = 60  # seconds
 # Ciphersuite of the scheme bls-unchained-g1-rfc9380: signatures on G1, keys on G2 (RFC 9380).
 DST = b"BLS_SIG_BLS12381G1_XMD:SHA-256_SSWU_RO_NUL_"
 ROUND_BYTES = 8
+ROUNDS_MAX = 1 << 8 * ROUND_BYTES
 
 
 class Chain(NamedTuple):
@@ -75,8 +76,10 @@ def verify(number: int, signature: str, public_key: str = QUICKNET.public_key) -
 
     `signature` has 96 hex digits, `public_key` 192. Takes about half a second. Raises StepMismatch
     of the step "signature" when they are not points of their groups or do not fit each other, and
-    BrokenInstallation when py_ecc is not installed.
+    of the step "round" for a number that is none; BrokenInstallation when py_ecc is not installed.
     """
+    if not 1 <= number < ROUNDS_MAX:
+        raise StepMismatch(ROUND, f"{number} is no round of a beacon")
     curve = _curve()
     # 1. Both are points of the groups of prime order, and not their neutral elements.
     key = _point(curve, "signature_to_G2", public_key, "the public key")

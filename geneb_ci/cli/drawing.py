@@ -28,6 +28,7 @@ from geneb_ci.errors import NothingChecked, UsageProblem
 from geneb_ci.finding import counted
 from geneb_ci.read.bytes import read_bytes
 from geneb_ci.read.fault import Fault
+from geneb_ci.report.plain import visible
 
 # A maintainer's clock may be wrong by as much without a word.
 SKEW = 60  # seconds
@@ -208,10 +209,13 @@ def report(plan: Plan, targeted: int, name: str, *, to_stderr: bool) -> None:
         what = "the fallback key" + (", to be revealed at its epoch's end" * is_open(source))
     else:
         what = f"round {source.round} of drand quicknet"
-    lines = [f"{plan.commitment.model_id}: seed {plan.seed}, by {what}"]
+    lines = [f"{visible(plan.commitment.model_id)}: seed {plan.seed}, by {what}"]
     for reason, tasks in by_reason.items():
         if tasks:
-            lines += [f"{counted(len(tasks), 'task')} {reason}:", *(f"  {task}" for task in tasks)]
+            lines += [
+                f"{counted(len(tasks), 'task')} {reason}:",
+                *(f"  {visible(task)}" for task in tasks),
+            ]
     if len(by_reason["targeted"]) < targeted:
         lines.append("no more tasks stand out: fewer are targeted than were asked for")
     lines += [

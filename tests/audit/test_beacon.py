@@ -51,6 +51,13 @@ def test_another_round_is_refused(number):
     assert caught.value.message == f"signature: it is not the beacon's signature of round {number}"
 
 
+@pytest.mark.parametrize("number", [-1, 0, 2**64])
+def test_what_is_no_round_is_refused(number):
+    with pytest.raises(StepMismatch) as caught:
+        verify(number, ROUNDS[123])
+    assert caught.value.message == f"round: {number} is no round of a beacon"
+
+
 def test_another_key_is_refused():
     with pytest.raises(StepMismatch, match="not the beacon's signature of round 123"):
         verify(123, ROUNDS[123], KEYS["test_key"])

@@ -189,8 +189,9 @@ def pushes_table(many: list[Pushed], few: list[Pushed]) -> list[str]:
         "",
         (
             f"{PUSHED_FABRICATED} of {len(TASKS)} tasks fabricated, {PUSHED_DRAWN} drawn, "
-            f"{MANY[0]:,} forgers. Of {FEW[0]} forgers who push {FEW[1]:,} times each, the union found fewer "
-            f"fabricated tasks than before after {few[-1].lowered} of {FEW[0] * FEW[1]:,} pushes."
+            f"{MANY[0]:,} forgers. Of {FEW[0]} forgers who push {FEW[1]:,} times each, the union "
+            f"found fewer fabricated tasks than before after {few[-1].lowered} of "
+            f"{FEW[0] * FEW[1]:,} pushes."
         ),
     ]
 
