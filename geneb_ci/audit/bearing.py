@@ -4,9 +4,12 @@ A record may be true and no evidence here: the submission was changed since, the
 the policy now asks for more.
 """
 
+from geneb_ci.audit.agreement import agreement_digest
+from geneb_ci.audit.drawable import drawable
 from geneb_ci.audit.ground import Claim, Ground, NotHere
 from geneb_ci.audit.outcome import Outcome
-from geneb_ci.audit.steps import StepMismatch
+from geneb_ci.audit.steps import AuditRefused, StepMismatch
+from geneb_ci.errors import BadConfiguration
 from geneb_ci.finding import listed, shown
 from geneb_ci.read.submission import SubmissionV11
 
@@ -28,19 +31,24 @@ def check_submission(outcome: Outcome, ground: Ground) -> None:
     submission = claim.submission
     if submission is None:
         raise StepMismatch(SUBMISSION, f"{claim.path.name} cannot be read", "geneb-ci check it")
-    claimed = [
-        task
-        for task in ground.benchmark.task_ids
-        if all(task in submission.results.get(regime, {}) for regime in commitment.regimes)
-    ]
-    if claimed != commitment.tasks:
-        odd = sorted(set(claimed) ^ set(commitment.tasks)) or ["their order"]
+    try:
+        regimes, tasks = drawable(submission, ground.benchmark, commitment.regimes)
+    except (AuditRefused, BadConfiguration) as error:
         raise StepMismatch(
-            SUBMISSION,
-            f"the tasks that may be drawn are not those it claims in {', '.join(commitment.regimes)}: "
-            f"{listed([shown(task) for task in odd])}",
-            "commit again",
-        )
+            SUBMISSION, f"it claims nothing in {shown(commitment.regimes)}", "commit again"
+        ) from error
+    for what, claimed, committed in (
+        ("regimes", regimes, commitment.regimes),
+        ("tasks", tasks, commitment.tasks),
+    ):
+        if claimed != committed:
+            odd = sorted(set(claimed) ^ set(committed)) or ["their order"]
+            raise StepMismatch(
+                SUBMISSION,
+                f"the {what} that may be drawn are not those it claims: "
+                f"{listed([shown(name) for name in odd])}",
+                "commit again",
+            )
     if isinstance(submission, SubmissionV11):
         _check_run(outcome, submission)
 
@@ -48,18 +56,20 @@ def check_submission(outcome: Outcome, ground: Ground) -> None:
 def _check_run(outcome: Outcome, submission: SubmissionV11) -> None:
     code, weights = outcome.plan.commitment.extractor, outcome.plan.commitment.weights
     run = submission.run
+    model = run.model
     for what, committed, claimed in (
-        ("extractor", code.path, run.extractor.path),
-        ("extractor class", code.class_name, run.extractor.class_name),
-        ("extractor's digest", code.sha256, run.extractor.sha256),
-        ("extractor's options", code.options, run.extractor.options),
-        ("weights", weights.location, run.model.location),
-        ("revision of the weights", weights.revision, run.model.revision),
+        ("extractor", code.sha256, run.extractor.sha256),
+        ("class of the extractor", code.class_name, run.extractor.class_name),
+        ("options of the extractor", code.options, run.extractor.options),
+        ("kind of weights", weights.kind, model.kind),
+        ("place of the weights", weights.location, model.location),
+        ("revision of the weights", weights.revision, model.revision),
+        ("weight files", weights.files, model.weights),
     ):
         if committed != claimed:
             raise StepMismatch(
                 SUBMISSION,
-                f"the {what} committed is {shown(committed)}, and the run has {shown(claimed)}",
+                f"the {what} committed is {shown(committed)}, and its run has {shown(claimed)}",
                 "commit again",
             )
 
@@ -112,10 +122,28 @@ def check_policy(outcome: Outcome, ground: Ground) -> None:
         )
     if policy.stratified and not plan.commitment.policy.stratified:
         raise StepMismatch(POLICY, "the sample is not stratified, and it asks for that")
-    lacking = [name for name in policy.regimes if name not in plan.commitment.regimes]
-    lacking = [name for name in lacking if name in ground.benchmark.regimes]
-    if lacking:
+    if lacking := left_out(outcome, ground):
         raise StepMismatch(POLICY, f"the audit leaves out {', '.join(lacking)}", "audit again")
+    if plan.commitment.policy.tolerance != agreement_digest():
+        raise StepMismatch(
+            POLICY, "its tolerance was made by other rules than those in force", "audit again"
+        )
+
+
+def left_out(outcome: Outcome, ground: Ground) -> list[str]:
+    """Name the regimes that the policy asks for and the audit did not compare.
+
+    A regime of which the submission claims nothing cannot be compared.
+    """
+    claim = ground.claim(outcome.plan.commitment.model_id)
+    claimed = claim.submission.results if claim is not None and claim.submission else None
+    return [
+        name
+        for name in ground.policy.regimes
+        if name in ground.benchmark.regimes
+        and name not in outcome.plan.commitment.regimes
+        and (claimed is None or claimed.get(name))
+    ]
 
 
 def needed_tasks(ground: Ground) -> int:

@@ -17,6 +17,7 @@ from geneb_ci.audit.envelope import (
     key_id,
     strict_json,
 )
+from geneb_ci.audit.moments import seconds_of
 from geneb_ci.audit.steps import StepMismatch
 from geneb_ci.config import Layout
 from geneb_ci.errors import BadConfiguration, UsageProblem
@@ -60,6 +61,9 @@ class TrustedKey(Part):
     def _names_itself(self) -> Self:
         if len(self.raw) != _RAW_BYTES or base64.b64encode(self.raw).decode() != self.public_key:
             raise ValueError("public_key is not the base64 of 32 bytes")
+        for moment in (self.valid_from, self.valid_until, self.revoked_at):
+            if moment is not None:
+                checked(moment)
         if key_id(self.raw) != self.keyid:
             raise ValueError(f"keyid is not {key_id(self.raw)}, the sha256 of public_key")
         return self
@@ -76,6 +80,15 @@ class KeyFile(Part):
         if len({key.keyid for key in self.keys}) < len(self.keys):
             raise ValueError("a key stands twice")
         return self
+
+
+def checked(moment: str) -> str:
+    """Give a moment back. Raises ValueError when it only looks like one."""
+    try:
+        seconds_of(moment)
+    except UsageProblem as error:
+        raise ValueError(error.message) from error
+    return moment
 
 
 Keys = dict[str, TrustedKey]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pydantic import BaseModel, ValidationError
 
+from geneb_ci.audit.beacon import DELAY
 from geneb_ci.audit.envelope import (
     ENVELOPE,
     RESTORE,
@@ -18,10 +19,9 @@ from geneb_ci.audit.envelope import (
     sealed,
     strict_json,
 )
-from geneb_ci.audit.beacon import DELAY
 from geneb_ci.audit.keys import Keys, TrustedKey, check_validity, signer_of
 from geneb_ci.audit.moments import seconds_of
-from geneb_ci.audit.outcome import PREDICATE_TYPE, STATEMENT_TYPE, Outcome, Statement, Subject
+from geneb_ci.audit.outcome import PREDICATE_TYPE, STATEMENT_TYPE, Outcome, Statement
 from geneb_ci.audit.steps import StepMismatch
 from geneb_ci.errors import NothingChecked, UsageProblem
 from geneb_ci.finding import shown
@@ -75,15 +75,14 @@ def record_of(outcome: Outcome, key: "Ed25519PrivateKey") -> SealedRecord:
     Raises UsageProblem when the outcome could not be read back from its record.
     """
     commitment = outcome.plan.commitment
-    statement = Statement(
-        _type=STATEMENT_TYPE,
-        subject=[
-            Subject(
-                name=f"{commitment.model_id}.json", digest={"sha256": commitment.submission_sha256}
-            )
-        ],
-        predicateType=PREDICATE_TYPE,
-        predicate=outcome,
+    name, sha256 = f"{commitment.model_id}.json", commitment.submission_sha256
+    statement = Statement.model_validate(
+        {
+            "_type": STATEMENT_TYPE,
+            "subject": [{"name": name, "digest": {"sha256": sha256}}],
+            "predicateType": PREDICATE_TYPE,
+            "predicate": outcome,
+        }
     )
     payload = payload_of(statement)
     content = sealed(payload, key)

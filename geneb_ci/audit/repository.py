@@ -4,10 +4,10 @@ import dataclasses
 import functools
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from geneb_ci.audit.ground import Ground
 from geneb_ci.audit.keys import trusted_keys
-from geneb_ci.audit.plan import Plan
 from geneb_ci.audit.policy import audit_policy
 from geneb_ci.audit.record import (
     WITHDRAWN,
@@ -19,10 +19,13 @@ from geneb_ci.audit.record import (
     withdrawal_files,
 )
 from geneb_ci.audit.steps import StepMismatch
-from geneb_ci.audit.verify import Verification, unopened, verify
+from geneb_ci.audit.verify import Verification, said, unopened, verify
 from geneb_ci.audit.withdrawal import Withdrawn, read_withdrawal
 from geneb_ci.benchmark import shipped_benchmark
 from geneb_ci.config import PRACTICE_BENCHMARK, Kind, Layout, benchmark_of
+
+if TYPE_CHECKING:
+    from geneb_ci.audit.plan import Plan
 
 _Opened = Record | StepMismatch
 
@@ -82,7 +85,7 @@ class Repository:
         name = name or str(path)
         withdrawn = self.withdrawals.get(path)
         if isinstance(withdrawn, StepMismatch):
-            error = StepMismatch(withdrawn.step, f"its withdrawal: {withdrawn.message}")
+            error = StepMismatch(withdrawn.step, f"its withdrawal: {said(withdrawn)}")
             return unopened(name, error)
         record = self._open(path)
         if isinstance(record, StepMismatch):
@@ -97,10 +100,14 @@ class Repository:
                 return dataclasses.replace(self.ground, benchmark=practice)
         return self.ground
 
-    def verifications(self) -> Iterator[Verification]:
-        """Verify every record of the repository, in the order of their paths."""
+    def verifications(self, model_id: str | None = None) -> Iterator[Verification]:
+        """Verify every record of the repository, or of one model, in the order of their paths.
+
+        A withdrawal without its record is among them.
+        """
         for path in sorted({*self.files, *self.withdrawals}):
-            yield self.verify(path, f"{path.parent.name}/{path.name}")
+            if model_id in {None, path.parent.name}:
+                yield self.verify(path, f"{path.parent.name}/{path.name}")
 
     def _open(self, path: Path) -> _Opened:
         if path not in self._opened:

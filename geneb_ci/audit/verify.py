@@ -12,8 +12,8 @@ from geneb_ci.audit.fallback import is_open
 from geneb_ci.audit.ground import Ground, NotHere
 from geneb_ci.audit.outcome import Outcome
 from geneb_ci.audit.plan import FallbackBeacon, Plan
-from geneb_ci.audit.record import Record
 from geneb_ci.audit.recompute import recompute
+from geneb_ci.audit.record import Record
 from geneb_ci.audit.steps import AuditRefused, StepMismatch
 from geneb_ci.audit.withdrawal import Withdrawn
 
@@ -104,11 +104,12 @@ def _check_beacon(outcome: Outcome, ground: Ground) -> None:
     beacon = outcome.plan.beacon
     if not isinstance(beacon, FallbackBeacon):
         return
-    if beacon.key_sha256 not in ground.policy.fallback_keys:
+    policy = ground.policy
+    if beacon.key_sha256 not in (*policy.fallback_keys, *policy.spent_keys):
         raise StepMismatch(
             steps.SIGNATURE,
             f"the fallback key {beacon.key_sha256[:16]}... was never published",
-            "the policy lists the digests of fallback keys: fallback_keys in policy.toml",
+            "policy.toml lists their digests: fallback_keys, and spent_keys once they are revealed",
         )
     if is_open(beacon):
         raise NotHere(
@@ -175,4 +176,9 @@ def _up_to(names: tuple[str, ...], error: StepMismatch) -> Iterator[Step]:
 
 def _failed(step: str, error: StepMismatch) -> Step:
     state = State.UNKNOWN if isinstance(error, NotHere) else State.DIFFERS
-    return Step(step, state, error.message.removeprefix(f"{error.step}: "), error.fix)
+    return Step(step, state, said(error), error.fix)
+
+
+def said(error: StepMismatch) -> str:
+    """Give what a mismatch says beside the name of its step."""
+    return error.message.removeprefix(f"{error.step}: ")

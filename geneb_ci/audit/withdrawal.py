@@ -4,28 +4,31 @@ import hashlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import AfterValidator, Field, ValidationError
 
 from geneb_ci.audit.commitment import Moment, Name, Part
 from geneb_ci.audit.envelope import STATEMENT, first_fault, opened, sealed, strict_json
-from geneb_ci.audit.keys import Keys, check_validity, signer_of
+from geneb_ci.audit.keys import Keys, check_validity, checked, signer_of
 from geneb_ci.audit.outcome import STATEMENT_TYPE, Subject
 from geneb_ci.audit.record import ID_DIGITS, WITHDRAWN, audit_id_of, payload_of, read_record
 from geneb_ci.audit.steps import StepMismatch
+from geneb_ci.errors import UsageProblem
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 WITHDRAWAL_TYPE: Literal["urn:geneb-ci:withdrawal:1.0"] = "urn:geneb-ci:withdrawal:1.0"
 
+REASON_MAX = 1000  # characters: a paragraph
+
 
 class Withdrawal(Part):
     """Why an audit no longer counts."""
 
     schema_version: Literal["1.0"]
-    reason: Annotated[str, Field(min_length=1, max_length=1000)]
+    reason: Annotated[str, Field(min_length=1, max_length=REASON_MAX)]
     """What was wrong with the audit, for readers of the board."""
-    withdrawn_at: Moment
+    withdrawn_at: Annotated[Moment, AfterValidator(checked)]
 
 
 class WithdrawalStatement(Part):
@@ -49,16 +52,31 @@ class Withdrawn(Part):
 def withdrawal_of(
     model_id: str, record: bytes, reason: str, now: str, key: "Ed25519PrivateKey"
 ) -> bytes:
-    """Sign the withdrawal of a record, given by its bytes. Raises StepMismatch when it is none."""
+    """Sign the withdrawal of a record, given by its bytes.
+
+    Raises StepMismatch when it is no envelope, UsageProblem for a reason that cannot be shown.
+    """
     payload = opened(record).payload
     name = f"{model_id}/{audit_id_of(payload)}.json"
-    statement = WithdrawalStatement(
-        _type=STATEMENT_TYPE,
-        subject=[Subject(name=name, digest={"sha256": hashlib.sha256(payload).hexdigest()})],
-        predicateType=WITHDRAWAL_TYPE,
-        predicate=Withdrawal(schema_version="1.0", reason=reason, withdrawn_at=now),
-    )
-    return sealed(payload_of(statement), key)
+    try:
+        statement = WithdrawalStatement.model_validate(
+            {
+                "_type": STATEMENT_TYPE,
+                "subject": [
+                    {"name": name, "digest": {"sha256": hashlib.sha256(payload).hexdigest()}}
+                ],
+                "predicateType": WITHDRAWAL_TYPE,
+                "predicate": {"schema_version": "1.0", "reason": reason, "withdrawn_at": now},
+            }
+        )
+    except ValidationError as error:
+        raise UsageProblem(
+            f"the withdrawal cannot be written: {first_fault(error)}",
+            f"give a reason of 1 to {REASON_MAX} characters",
+        ) from error
+    content = payload_of(statement)
+    strict_json(content, STATEMENT)
+    return sealed(content, key)
 
 
 def read_withdrawal(path: Path, keys: Keys) -> Withdrawn:

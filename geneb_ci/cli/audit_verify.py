@@ -1,12 +1,13 @@
 """`geneb-ci audit verify`: every step of a record recomputed, without network."""
 
+import os
 from pathlib import Path
 
 import click
 
+from geneb_ci.audit.record import record_files
 from geneb_ci.audit.repository import Repository
 from geneb_ci.audit.verify import State, Verification
-from geneb_ci.audit.record import record_files
 from geneb_ci.cli.progress import watched
 from geneb_ci.config import find_layout
 from geneb_ci.errors import Exit, NothingChecked
@@ -34,7 +35,7 @@ def command(records: tuple[Path, ...], submissions: Path | None, form: str) -> i
     files = _files(records) if records else repository.files
     if not files:
         raise NothingChecked("there is no record to verify", "name one, or run it in a repository")
-    names = {path: str(path) for path in files}
+    names = {path: os.path.relpath(path) if not records else str(path) for path in files}
     found = [
         repository.verify(located(path), names[path])
         for path in watched(iter(files), len(files), "verifying")

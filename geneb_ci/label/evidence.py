@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from geneb_ci.audit.outcome import Outcome
+from geneb_ci.audit.bearing import left_out
+from geneb_ci.audit.ground import Ground
 from geneb_ci.audit.policy import AuditPolicy, audit_policy
 from geneb_ci.audit.repository import Repository
 from geneb_ci.audit.verify import Verification
@@ -13,7 +14,7 @@ from geneb_ci.errors import Exit, GenebError
 from geneb_ci.label.policy import Audit, Decision, Demands, Versions, decide
 
 
-class BrokenRecords(GenebError):
+class BrokenRecordError(GenebError):
     """Records of the repository do not verify: nothing may be computed from what is left."""
 
     exit_code = Exit.ERRORS
@@ -41,24 +42,30 @@ class Evidence:
     def require_sound(self) -> None:
         """Refuse a repository in which a record is broken: leaving it out could hide a dispute.
 
-        Raises BrokenRecords, which names each record and the step.
+        Raises BrokenRecordError, which names each record and the step.
         """
         if self.broken:
-            raise BrokenRecords(
+            raise BrokenRecordError(
                 "; ".join(
                     f"audit record {one.name} is broken at {step.name}: {step.message}"
                     for one in self.broken
                     for step in one.broken[:1]
                 ),
-                "restore the records from the main branch; `geneb-ci audit verify` shows every step",
+                "restore them from the main branch; `geneb-ci audit verify` shows every step",
             )
 
 
-def gather(layout: Layout) -> Evidence:
-    """Verify every record of a place. Raises BadConfiguration when its policy cannot be used."""
-    found = list(Repository(layout).verifications()) if layout.audits is not None else []
+def gather(layout: Layout, model_id: str | None = None) -> Evidence:
+    """Verify every record of a place, or those of one model.
+
+    Raises BadConfiguration when its policy cannot be used.
+    """
+    repository = Repository(layout)
+    found = list(repository.verifications(model_id))
     return Evidence(
-        audits=tuple(fact for one in found if (fact := audit_of(one)) is not None),
+        audits=tuple(
+            fact for one in found if (fact := audit_of(one, repository.ground)) is not None
+        ),
         broken=tuple(one for one in found if one.broken and one.withdrawn is None),
         official=policy_file(layout, "official.json", "files"),
         demands=demands_of(audit_policy(layout), benchmark_of(layout)),
@@ -71,18 +78,16 @@ def demands_of(policy: AuditPolicy, benchmark: Benchmark) -> Demands:
         minimum_drawn=policy.minimum_drawn,
         minimum_level=policy.minimum_level,
         stratified=policy.stratified,
-        regimes=tuple(name for name in policy.regimes if name in benchmark.regimes)
-        or tuple(benchmark.regimes),
         tasks=frozenset(benchmark.task_ids),
         versions=Versions(benchmark.harness_version, benchmark.sha256, benchmark.dataset.revision),
     )
 
 
-def audit_of(found: Verification) -> Audit | None:
+def audit_of(found: Verification, ground: Ground) -> Audit | None:
     """Give the facts of a record that holds in itself; None for any other."""
     if found.record is None or not found.is_sound:
         return None
-    outcome: Outcome = found.record.outcome
+    outcome = found.record.outcome
     commitment, sandbox = outcome.plan.commitment, outcome.sandbox
     return Audit(
         audit_id=found.record.audit_id,
@@ -91,6 +96,7 @@ def audit_of(found: Verification) -> Audit | None:
         agrees=outcome.verdict == "agrees",
         drawn=len(outcome.plan.drawn),
         stratified=commitment.policy.stratified,
+        left_out=tuple(left_out(outcome, ground)),
         rerun={
             regime: frozenset(one.task for one in outcome.tasks if regime in one.regimes)
             for regime in commitment.regimes

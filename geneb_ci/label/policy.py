@@ -43,6 +43,8 @@ class Audit:
     drawn: int
     """Tasks of the guaranteed sample."""
     stratified: bool
+    left_out: tuple[str, ...]
+    """Regimes that the policy asks for and the file claims, and the audit did not compare."""
     rerun: Mapping[str, frozenset[str]]
     """Regime to the tasks that were rerun in it: drawn, earlier and targeted ones."""
     sandbox: int
@@ -69,15 +71,13 @@ class Demands:
     minimum_drawn: int
     minimum_level: int
     stratified: bool
-    regimes: tuple[str, ...]
-    """Each drawn task has to be rerun in all of them."""
     tasks: frozenset[str]
     """Every task of the benchmark."""
     versions: Versions
 
     @property
     def needed(self) -> int:
-        """Drawn tasks that verify a row: all, where the benchmark has fewer than the policy asks."""
+        """Drawn tasks that verify a row: all, where the benchmark has fewer than asked for."""
         return min(self.minimum_drawn, len(self.tasks))
 
 
@@ -157,13 +157,16 @@ def level_of(sha256: str, official: Mapping[str, str]) -> Level:
 
 def _verifying(audits: Iterable[Audit], demands: Demands) -> list[Audit]:
     """Give the audits that verify a row, each alone: samples of several pushes do not add up."""
-    return [
-        one
-        for one in audits
-        if one.drawn >= demands.needed
-        and (one.stratified or not demands.stratified)
-        and set(demands.regimes) <= set(one.rerun)
-    ]
+    return [one for one in audits if not shortcoming(one, demands)]
+
+
+def shortcoming(audit: Audit, demands: Demands) -> str:
+    """Say why an agreeing audit of the right bytes and versions is too small, or nothing."""
+    if audit.drawn < demands.needed:
+        return f"{counted(audit.drawn, 'task')} drawn, and the policy asks for {demands.needed}"
+    if demands.stratified and not audit.stratified:
+        return "its sample is not stratified, and the policy asks for that"
+    return f"it leaves out {', '.join(audit.left_out)}" if audit.left_out else ""
 
 
 def _reproduced(audits: Iterable[Audit], demands: Demands) -> str:
@@ -177,11 +180,8 @@ def _reproduced(audits: Iterable[Audit], demands: Demands) -> str:
 
 
 def _too_small(audits: list[Audit], demands: Demands) -> str:
-    largest = max(one.drawn for one in audits)
-    return (
-        f"its largest audit drew {counted(largest, 'task')}; the policy asks for {demands.needed}, "
-        f"in {', '.join(demands.regimes)}"
-    )
+    largest = max(audits, key=lambda one: (one.drawn, one.audit_id))
+    return f"audit {largest.audit_id} does not suffice: {shortcoming(largest, demands)}"
 
 
 def _audits(audits: list[Audit]) -> str:

@@ -1,8 +1,14 @@
 """Why a row has its level, in sentences: the reason, and what became of each of its audits."""
 
-from geneb_ci.finding import counted
-from geneb_ci.label.evidence import Evidence
-from geneb_ci.label.policy import NO_SANDBOX, Audit, Decision, Demands
+import re
+
+from geneb_ci.check.registry import RULES
+from geneb_ci.check.runner import Checker
+from geneb_ci.config import Layout
+from geneb_ci.finding import Severity, counted
+from geneb_ci.label.evidence import Evidence, gather
+from geneb_ci.label.policy import NO_SANDBOX, Audit, Decision, Demands, shortcoming
+from geneb_ci.read.submission import MODEL_ID_PATTERN
 
 
 def standing(audit: Audit, sha256: str, demands: Demands) -> str:
@@ -24,9 +30,7 @@ def standing(audit: Audit, sha256: str, demands: Demands) -> str:
             level: audit.sandbox < demands.minimum_level,
             "not every escape from its sandbox was refused": not audit.is_tight,
             f"it was for another {', '.join(other)}": bool(other),
-            f"{audit.drawn} drawn, and the policy asks for {demands.needed}": (
-                audit.drawn < demands.needed
-            ),
+            shortcoming(audit, demands): bool(shortcoming(audit, demands)),
         }
     first = next((reason for reason, holds in why_not.items() if holds), "")
     return f"does not suffice: {first}" if first else "counts"
@@ -54,3 +58,22 @@ def shown_audit(decision: Decision) -> str:
     if found is None:
         return ""
     return f"audited {found.tasks}/{found.of}, sandbox level {found.sandbox}, {found.date}"
+
+
+def story(model_id: str, layout: Layout) -> list[str] | None:
+    """Say why the row of a model has its level; None where the place has no such submission.
+
+    Raises BrokenRecordError when a record of the model is broken.
+    """
+    if layout.submissions is None or not re.fullmatch(MODEL_ID_PATTERN, model_id):
+        return None
+    path = layout.submissions / f"{model_id}.json"
+    if not path.is_file():
+        return None
+    result = Checker(RULES).check(path)
+    errors = sum(finding.severity is Severity.ERROR for finding in result.findings)
+    if errors:
+        return [f"not on the board: {counted(errors, 'error')}; `geneb-ci check` shows them"]
+    evidence = gather(layout, model_id)
+    evidence.require_sound()
+    return reasons(model_id, result.document.sha256, evidence)

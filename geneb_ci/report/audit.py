@@ -6,9 +6,28 @@ from typing import Any
 
 from geneb_ci.audit.verify import State, Verification
 from geneb_ci.finding import counted
-from geneb_ci.report.plain import visible
+from geneb_ci.report.text import escape
 
 _MARKS = {State.HOLDS: "✓", State.DIFFERS: "✗", State.UNKNOWN: "?"}
+_HELD = {
+    "envelope": "one DSSE envelope with one signature, in the bytes that we write",
+    "signer": "signed by a trusted key that was valid then",
+    "statement": "an audit record, in itself without contradiction",
+    "commitment": "its digest is the one that was published",
+    "round": "the round of the beacon that the moment of the commitment fixes",
+    "signature": "the beacon signed this round",
+    "seed": "of commitment and beacon alone",
+    "tickets": "of seed and tasks alone",
+    "sample": "the tasks with the smallest tickets, and those of earlier draws",
+    "earlier": "no earlier draw of the repository is left out",
+    "comparison": "every verdict follows from its numbers",
+    "submission": "the file here is the one that was audited",
+    "benchmark": "the definition in force",
+    "policy": "as many tasks and regimes as it asks for",
+    "harness": "the version in force, unchanged",
+    "sandbox": "a level that counts, and every escape refused",
+}
+_WIDTH = max(map(len, _HELD))
 _NOT_LOOKED_AT = "not looked at, because of the step above"
 
 
@@ -16,16 +35,16 @@ def verification_text(found: Sequence[Verification]) -> str:
     """Render verifications for a terminal; ends with one newline."""
     lines: list[str] = []
     for one in found:
-        lines += [f"{visible(one.name)}: {_headline(one)}"]
+        lines += [f"{escape(one.name)}: {_headline(one)}"]
         for step in one.steps:
             message = step.message or (_NOT_LOOKED_AT if step.state is State.UNKNOWN else "")
-            said = f": {visible(message)}" if message else ""
-            lines.append(f"  {_MARKS[step.state]} {step.name}{said}")
+            said = escape(message) if message else _HELD[step.name]
+            lines.append(f"  {_MARKS[step.state]} {step.name:<{_WIDTH}}  {said}")
             if step.fix:
-                lines.append(f"      fix: {visible(step.fix)}")
+                lines.append(f"      fix: {escape(step.fix)}")
         if one.withdrawn is not None:
             lines.append(
-                f"  withdrawn {one.withdrawn.withdrawn_at}: {visible(one.withdrawn.reason)}"
+                f"  withdrawn {one.withdrawn.withdrawn_at}: {escape(one.withdrawn.reason)}"
             )
         lines.append("")
     held = sum(one.holds for one in found)
@@ -44,7 +63,7 @@ def _headline(one: Verification) -> str:
     return (
         f"verified; {counted(len(outcome.plan.drawn), 'task')} drawn of "
         f"{len(outcome.plan.commitment.tasks)}, {len(outcome.tasks)} rerun in sandbox level "
-        f"{outcome.sandbox.level}; the claim {visible(outcome.verdict)}"
+        f"{outcome.sandbox.level}; the claim {escape(outcome.verdict)}"
     )
 
 

@@ -10,7 +10,7 @@ from geneb_ci.finding import counted
 from geneb_ci.label.evidence import Evidence
 from geneb_ci.label.policy import Decision, Level
 from geneb_ci.label.reasons import reasons, shown_audit
-from geneb_ci.report.plain import visible
+from geneb_ci.report.text import escape
 
 
 class Row(NamedTuple):
@@ -38,8 +38,8 @@ def labels_text(rows: Sequence[Row]) -> str:
         first = first.removeprefix(f"{_level(row)}: ")
         audited = shown_audit(row.decision) if row.decision is not None else ""
         tail = f" ({audited})" if audited else ""
-        lines.append(f"{_level(row):<{width}}  {visible(row.model_id)}: {visible(first)}{tail}")
-        lines += [f"{'':<{width}}    {visible(line)}" for line in others]
+        lines.append(f"{_level(row):<{width}}  {escape(row.model_id)}: {escape(first)}{tail}")
+        lines += [f"{'':<{width}}    {escape(line)}" for line in others]
     tally = Counter(map(_level, rows))
     order = [*map(str, Level), _NONE]
     said = [f"{tally[level]} {level}" for level in order if tally[level]]
