@@ -7,6 +7,7 @@ GenebError
 ├── NothingChecked       exit 3   no file matched, or none could be read
 ├── SandboxUnavailable   exit 3   this machine cannot confine an extractor as asked
 ├── SandboxLeaks         exit 3   an attempt of the probe suite got out
+├── StillRunning         exit 1   a process of a sandbox outlives its kill
 ├── LeftOver             exit 3   something of an earlier audit is still there
 ├── WeightsRefused       exit 3   weights that are not pinned, not those committed, or malformed
 └── ExtractorRefused     exit 3   what ran in the sandbox gave no embeddings that count
@@ -71,6 +72,10 @@ class SandboxLeaks(GenebError):
     """An attempt of the probe suite succeeded: nothing untrusted may run."""
 
     exit_code = Exit.NOT_CHECKED
+
+
+class StillRunning(GenebError):
+    """Processes of a sandbox that nothing could end."""
 
 
 class LeftOver(GenebError):

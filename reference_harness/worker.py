@@ -51,8 +51,7 @@ audit, no barrier: native code passes them by."""
 
 def main(arguments: list[str]) -> NoReturn:
     """Embed and exit: 0 when the whole matrix was written."""
-    result = os.dup(1)
-    os.set_inheritable(result, False)
+    result = os.dup(1)  # not inherited by children (PEP 446)
     os.dup2(2, 1)
     try:
         options, sequences = read_options(Path(arguments[0])), read_sequences(Path(arguments[1]))
@@ -108,7 +107,7 @@ def embed(options: WorkerOptions, sequences: list[str]) -> np.ndarray:
 def write(stream: int, values: np.ndarray) -> None:
     """Write header and matrix to a file descriptor."""
     header = HEADER.pack(MAGIC, VERSION, values.dtype.itemsize, 0, *values.shape)
-    for part in (memoryview(header), memoryview(values).cast("B")):
+    for part in (memoryview(header), values.data.cast("B")):
         done = 0
         while done < len(part):
             done += os.write(stream, part[done : done + PIECE])

@@ -1,7 +1,8 @@
 """What goes to the extractor beside the real sequences, and what its answers give away.
 
-Order. Some sequences come twice, at places drawn by the seed. What depends on the place, on the
-batch or on what came before gives the two another embedding.
+Order. Some sequences come twice, at places drawn by the seed, and a third time in a second, short
+run in file order, where their company is another. What depends on the place, on the batch or on
+what came before gives them another embedding.
 
 Memory. For some real sequences x two point mutants y and z come along, which differ from x and from
 each other in one letter at one place. An extractor that computes sees three like neighbours. One
@@ -60,6 +61,10 @@ NOISE = {
 model on a GPU may multiply in TF32, whose unit roundoff is 4.9e-4; float16 has the same, bfloat16
 3.9e-3; a deep model multiplies that several times over. float64 has 1.1e-16."""
 
+FLOOR = 0.1
+"""Share of that noise below which a distance between mutants counts as no smaller: three rows of
+one triangle that differ by noise alone make no jump, and a look-up still does under bfloat16."""
+
 _LETTERS = "ACGT"
 
 
@@ -75,6 +80,11 @@ class Decoyed:
     """Pairs of places with the same sequence."""
     triangles: list[tuple[int, int, int]]
     """Places of a real sequence and of its two mutants."""
+
+    @property
+    def apart(self) -> list[str]:
+        """Sequences for the second run, to be embedded in file order."""
+        return [self.sequences[place] for place, _ in self.again]
 
 
 def with_decoys(sequences: Sequence[str], seed: bytes) -> Decoyed:
@@ -117,8 +127,13 @@ def real_rows(decoyed: Decoyed, values: "np.ndarray") -> "np.ndarray":
     return values[decoyed.real]
 
 
-def judge(decoyed: Decoyed, values: "np.ndarray", dtype: str) -> Decoys:
+def judge(
+    decoyed: Decoyed, values: "np.ndarray", dtype: str, apart: "np.ndarray | None" = None
+) -> Decoys:
     """Judge the rows of a whole list; `dtype` is what the model computes in.
+
+    `apart` has the rows of `decoyed.apart` from the second run; without them what depends on a
+    batch is seen only where the two places fell into different batches.
 
     Raises KeyError for a dtype that is none of `NOISE`.
     """
@@ -126,13 +141,18 @@ def judge(decoyed: Decoyed, values: "np.ndarray", dtype: str) -> Decoys:
 
     values = values.astype(np.float64)
     noise = NOISE[dtype]
-    drift = max(_distance(values, a, b) / (_length(values, a) or 1.0) for a, b in decoyed.again)
+    drift = max(_drift(values[a], values[b]) for a, b in decoyed.again)
+    times = "twice"
+    if apart is not None:
+        rows = zip(decoyed.again, apart.astype(np.float64), strict=True)
+        drift = max(drift, *(_drift(values[a], row) for (a, _), row in rows))
+        times = "three times"
     jumps = [q for q in (_jump(values, t, noise) for t in decoyed.triangles) if q > JUMP]
     few = _answers(decoyed, values)
     many = len(decoyed.triangles)
     jumping = many > 0 and len(jumps) >= max(1, math.ceil(SHARE_MEMORISED * many))
     detail = (
-        f"{len(decoyed.again)} sequences twice: rows differ by up to {drift:.1e} of their length, "
+        f"{len(decoyed.again)} sequences {times}: rows differ by up to {drift:.1e} of their length, "
         f"{noise:.0e} is allowed for {dtype}; {many} sequences with two mutants: {len(jumps)} lie "
         f"more than {JUMP:g} times farther from them than they from each other"
     )
@@ -143,9 +163,9 @@ def judge(decoyed: Decoyed, values: "np.ndarray", dtype: str) -> Decoys:
 
 def _jump(values: "np.ndarray", triangle: tuple[int, int, int], noise: float) -> float:
     x, y, z = triangle
-    floor = noise * max(_length(values, place) for place in triangle)
-    near = max(_distance(values, y, z), floor)
-    far = min(_distance(values, x, y), _distance(values, x, z))
+    floor = FLOOR * noise * max(_length(values[place]) for place in triangle)
+    near = max(_length(values[y] - values[z]), floor)
+    far = min(_length(values[x] - values[y]), _length(values[x] - values[z]))
     return far / near if near > 0 else 0.0
 
 
@@ -193,9 +213,10 @@ def _fresh(sequence: str, draw: random.Random) -> str:
     return "".join(draw.sample(sequence, len(sequence)))
 
 
-def _distance(values: "np.ndarray", one: int, other: int) -> float:
-    return math.sqrt(math.fsum(((values[one] - values[other]) ** 2).tolist()))
+def _drift(one: "np.ndarray", other: "np.ndarray") -> float:
+    """Give the length of the difference of two rows, relative to the first."""
+    return _length(one - other) / (_length(one) or 1.0)
 
 
-def _length(values: "np.ndarray", place: int) -> float:
-    return math.sqrt(math.fsum((values[place] ** 2).tolist()))
+def _length(row: "np.ndarray") -> float:
+    return math.sqrt(math.fsum((row**2).tolist()))

@@ -22,9 +22,7 @@ _FAMILIAR = {
     b"\x93NUMPY": "a .npy file, which is never opened",
     b"PK": "a zip archive, which is never opened",
 }
-_ADVICE = (
-    "embeddings are returned by extract_embeddings; nothing else may be written to descriptors"
-)
+_ADVICE = "an extractor returns its embeddings, and writes to no descriptor"
 
 
 class Receiver:

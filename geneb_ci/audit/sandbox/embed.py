@@ -10,9 +10,8 @@ from geneb_ci.audit.sandbox import log, mounts
 from geneb_ci.audit.sandbox.channel import Receiver
 from geneb_ci.audit.sandbox.launch import Sandbox, python_of
 from geneb_ci.audit.sandbox.limits import Limits
-from geneb_ci.audit.sandbox.mounts import View
 from geneb_ci.audit.sandbox.supervise import supervise
-from geneb_ci.errors import ExtractorFailed, UsageProblem
+from geneb_ci.errors import ExtractorFailed, LimitExceeded, UsageProblem
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,6 +21,8 @@ OPTIONS = f"{mounts.INPUT}/options.json"
 BUILTIN = "builtin:"
 TOKEN_BUDGET = 2048
 """Padded tokens a batch: the harness' own default."""
+KILLED = (-9, 137)
+"""Exit codes of what SIGKILL ended, as Python and as a shell write it."""
 ROWS = 8
 """Rows a batch in file order: upstream's loop, and the harness' own default."""
 
@@ -90,10 +91,18 @@ def run_in_sandbox(
     ]
     receiver = Receiver(len(sequences), limits)
     ended = supervise(sandbox, view, limits, inner, receiver)
+    if ended.code in KILLED:
+        stopped = LimitExceeded(
+            "memory_mib",
+            f"the extractor was killed, as the kernel does beyond {limits.memory_mib} MiB",
+            "raise the limit if the extractor is sound, else leave its audit as failed",
+        )
+        stopped.log = log.shown(ended.log)
+        raise stopped
     if ended.code != 0:
         error = ExtractorFailed(
             f"the extractor ended with code {ended.code}: {log.last_line(ended.log)}",
-            "read what it printed; an honest extractor fails the same way under `geneb-harness run`",
+            "read what it printed; `geneb-harness run` fails in the same way without the sandbox",
         )
         error.log = log.shown(ended.log)
         raise error
@@ -115,7 +124,7 @@ def options(spec: ExtractorSpec, limits: Limits, place: Any) -> bytes:  # noqa: 
         "batching": spec.batching,
         "token_budget": spec.token_budget,
         "rows": spec.rows,
-        "processes": limits.processes,
+        "processes": limits.processes_held,
     }).encode()  # fmt: skip
 
 

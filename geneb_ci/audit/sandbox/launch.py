@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from geneb_ci.audit.sandbox import bubblewrap, gvisor, landlock, seccomp
+from geneb_ci.audit.sandbox import bubblewrap, cgroups, gvisor, landlock, seccomp
 from geneb_ci.audit.sandbox.limits import Limits, kernel_limits
 from geneb_ci.audit.sandbox.mounts import View
 
@@ -55,9 +55,12 @@ def started(
     view = replace(view, devices=sandbox.devices)
     with contextlib.ExitStack() as stack:
         argv, descriptors, environment = _prepared(sandbox, view, limits, inner, stack)
+        held = stack.enter_context(cgroups.prefix(limits))
+        # `env` sets what little there is last: systemd-run and its like need surroundings.
+        words = [f"{name}={value}" for name, value in sorted(environment.items())]
         with subprocess.Popen(  # noqa: S603 (built here, no shell)
-            [*kernel_limits(limits), *argv],
-            env=environment,
+            [*held, *kernel_limits(limits), *(["/usr/bin/env", *words] if words else []), *argv],
+            env={},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from geneb_ci.audit.sandbox.processes import PROC, Process
+from geneb_ci.audit.sandbox.processes import PROC, Process, read
 from geneb_ci.errors import LeftOver
 
 NAMESPACES = "namespaces"
@@ -66,12 +66,18 @@ def living(place: Path) -> list[int]:
     except (OSError, UnicodeDecodeError):
         return []
     pids = sorted(int(entry.name) for entry in PROC.iterdir() if entry.name.isdigit())
-    return [pid for pid in pids if namespace(pid) in names]
+    return [pid for pid in pids if namespace(pid) in names and not _dead(pid)]
+
+
+def _dead(pid: int) -> bool:
+    """Whether a process is gone, or waits only to be reaped."""
+    found = read(pid)
+    return found is None or found.zombie
 
 
 def namespace(pid: int) -> str | None:
     """Give the name of a process' namespace of processes; None when it cannot be read."""
     try:
-        return os.readlink(PROC / str(pid) / "ns" / "pid")
+        return str((PROC / str(pid) / "ns" / "pid").readlink())
     except OSError:
         return None

@@ -78,7 +78,7 @@ def opened(
 
 
 def trial(sandbox: Sandbox) -> str | None:
-    """Run `true` and then Python in a sandbox; gives the exact cause where that fails, else None."""
+    """Run `true`, then Python, in a sandbox; gives the exact cause where that fails, else None."""
     missing = _missing(sandbox.kind)
     if missing is not None:
         return missing

@@ -1,7 +1,7 @@
 """How much an extractor may take, and the part of it that the kernel holds by itself."""
 
 import shutil
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 
 MIB = 1 << 20
 
@@ -25,6 +25,12 @@ HOST_FLOOR_MIB = 256
 """Memory that must stay available on the host, whoever holds the rest. A barrier for what no
 process's resident size shows, such as buffers of the kernel."""
 
+PROCESSES_SLACK = 16
+"""By how much what the kernel holds lies above what is watched: room for the launcher's own, and
+an extractor at its limit is stopped and named instead of being refused one thread for ever."""
+MEMORY_SLACK_MIB = 64
+"""The same for memory, so that the watch, which can say why, mostly comes first."""
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -38,7 +44,7 @@ class Limits:
     open_files: int = OPEN_FILES
     width: int = WIDTH
     result_mib: int = RESULT_MIB
-    host_floor_mib: int = field(default=HOST_FLOOR_MIB)
+    host_floor_mib: int = HOST_FLOOR_MIB
 
     def __post_init__(self) -> None:
         """Raise ValueError for a limit that is none: nothing here may be switched off by 0."""
@@ -46,6 +52,16 @@ class Limits:
             if not isinstance(value, int) or isinstance(value, bool) or value < 1:
                 msg = f"limit {name} is {value!r}, expected a whole number from 1"
                 raise ValueError(msg)
+
+    @property
+    def processes_held(self) -> int:
+        """Processes and threads at which the kernel refuses more."""
+        return self.processes + PROCESSES_SLACK
+
+    @property
+    def memory_held(self) -> int:
+        """Bytes at which the kernel kills."""
+        return (self.memory_mib + MEMORY_SLACK_MIB) * MIB
 
     def as_facts(self) -> dict[str, int]:
         """Give name and value of each, for the record."""

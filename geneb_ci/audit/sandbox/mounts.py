@@ -4,7 +4,6 @@ Host folders appear under fixed names in /mnt, so that no path tells whose machi
 """
 
 import importlib.util
-import os
 import site
 import sys
 import sysconfig
@@ -86,7 +85,7 @@ def system_links() -> tuple[dict[str, str], list[str]]:
     for name in LINKS:
         path = Path(name)
         if path.is_symlink():
-            links[name] = os.readlink(path)
+            links[name] = str(path.readlink())
         elif path.is_dir():
             folders.append(name)
     return links, folders

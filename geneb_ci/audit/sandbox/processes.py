@@ -77,7 +77,7 @@ def memory_files(processes: list[Process]) -> int:
         with contextlib.suppress(OSError):
             for name in os.listdir(folder):  # noqa: PTH208
                 with contextlib.suppress(OSError):
-                    if os.readlink(folder / name).startswith("/memfd:"):
+                    if str((folder / name).readlink()).startswith("/memfd:"):
                         found = (folder / name).stat()
                         sizes[found.st_dev, found.st_ino] = found.st_blocks * 512
     return sum(sizes.values())

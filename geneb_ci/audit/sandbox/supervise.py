@@ -14,12 +14,14 @@ from geneb_ci.audit.sandbox.leftovers import remember
 from geneb_ci.audit.sandbox.limits import MIB, Limits
 from geneb_ci.audit.sandbox.mounts import View
 from geneb_ci.audit.sandbox.processes import Process
-from geneb_ci.errors import ExtractorRefused, GenebError, LimitExceeded
+from geneb_ci.errors import ExtractorRefused, LimitExceeded, StillRunning
 
 TICK = 0.03
 """Seconds between two looks: a processor fills some 60 MiB in that time."""
 SHARE = 10
 """A look may cost a tenth of the time; on a machine with many processes they are rarer."""
+RAREST = 0.5
+"""Seconds between two looks at most: a fork bomb makes looks slow, and must not make them rare."""
 PATIENCE = 5.0
 """Seconds to wait for the end of killed processes. A process in the kernel, such as one that a GPU
 driver holds, ends late."""
@@ -44,16 +46,12 @@ class Ended(NamedTuple):
     log: bytes
 
 
-class NotKilled(GenebError):
-    """Processes of a sandbox that nothing could end."""
-
-
 def supervise(
     sandbox: Sandbox, view: View, limits: Limits, inner: Sequence[str], sink: Sink
 ) -> Ended:
     """Run a command to its end or to its first limit; no process of it is left behind.
 
-    Raises LimitExceeded, or what the sink raised, with what was printed as `log`; NotKilled when a
+    Raises LimitExceeded, or what the sink raised, with what was printed as `log`; StillRunning when a
     process outlives its kill.
     """
     with started(sandbox, view, limits, inner) as process:
@@ -85,10 +83,8 @@ class _Watch:
     def until_the_end(self) -> None:
         """Read both pipes and look at the processes until all has ended."""
         with selectors.DefaultSelector() as selector:
-            for stream, take in (
-                (self._process.stdout, self._result),
-                (self._process.stderr, self._printed),
-            ):
+            takers = ((self._process.stdout, self._result), (self._process.stderr, self._printed))
+            for stream, take in takers:
                 selector.register(_open(stream), selectors.EVENT_READ, take)
             while selector.get_map() or self._process.poll() is None:
                 ready = selector.select(TICK)
@@ -104,7 +100,7 @@ class _Watch:
                 self._look()
 
     def kill(self) -> None:
-        """Kill what is left and see that it is gone. Raises NotKilled."""
+        """Kill what is left and see that it is gone. Raises StillRunning."""
         # Twice: what was forked between the list and the kill belongs to the second list.
         for _ in range(2):
             for one in processes.descendants(self._process.pid):
@@ -113,7 +109,7 @@ class _Watch:
         self._process.kill()
         self._process.wait()
         if left:
-            raise NotKilled(
+            raise StillRunning(
                 f"{len(left)} processes of the sandbox outlive SIGKILL: "
                 f"{', '.join(str(one.pid) for one in left)}",
                 "restart the machine before the next audit",
@@ -131,18 +127,19 @@ class _Watch:
 
     def _look(self) -> None:
         now = time.monotonic()
-        if now > self._deadline:
-            raise self._stopped("seconds", f"it ran longer than {self._limits.seconds} s")
-        if now < self._next_look:
+        late = now > self._deadline
+        if now < self._next_look and not late:
             return
         found = processes.descendants(self._process.pid)
         if self._looks == 0 and found:
             remember(self._sandbox.scratch, found)
         self._seen |= {(one.pid, one.started): one for one in found}
         self._check(found)
+        if late:
+            raise self._stopped("seconds", f"it ran longer than {self._limits.seconds} s")
         self._looks += bool(found)
         cost = time.monotonic() - now
-        self._next_look = now + max(TICK, SHARE * cost)
+        self._next_look = now + min(RAREST, max(TICK, SHARE * cost))
 
     def _check(self, found: list[Process]) -> None:
         threads = sum(one.threads for one in found)
