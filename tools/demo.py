@@ -1,6 +1,6 @@
-"""`make demo`: checks the public submissions, rebuilds the board, audits an honest and a forged row.
+"""`make demo`: checks the public submissions, rebuilds the board, audits two rows.
 
-    python -m tools.demo
+python -m tools.demo
 """
 
 import json

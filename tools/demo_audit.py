@@ -100,7 +100,9 @@ def audits(folder: Path) -> None:
         print("\n4. Audits are left out: bubblewrap is not installed (package bubblewrap).")
         return
     place = Place(folder)
-    print("\n4. An honest row is audited: five tasks, drawn by a public beacon, rerun in a sandbox.")
+    print(
+        "\n4. An honest row is audited: five tasks, drawn by a public beacon, rerun in a sandbox."
+    )
     place.harness(HONEST, 4)
     place.audit(HONEST)
     print(f"\n5. A forged one passes every check: {' and '.join(RAISED)} are raised consistently.")

@@ -141,8 +141,8 @@ def _sources(
         weights = Weights(kind="none", location="", revision=None, files={})
     else:
         weights = _given_weights(given)
-    code = extractor_code(layout.extractors, layout.root, path, class_name, None, given.options)
-    return code, weights
+    named = (path, class_name, None, given.options)
+    return extractor_code(layout.extractors, layout.root, *named), weights
 
 
 def _given_weights(given: Given) -> Weights:

@@ -148,7 +148,7 @@ def _spec(
     return common(code.class_name, module=folder / Path(code.path).name)
 
 
-def _scores(  # noqa: PLR0917 (one step of one audit: all it has)
+def _scores(
     plan: Plan,
     subject: Subject,
     source: TaskSource,

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import click
 
-from geneb_ci.audit.commit import Given, commit
+from geneb_ci.audit.commit import commit
 from geneb_ci.audit.files import committed_text
 from geneb_ci.audit.tolerance import tolerance_digest
+from geneb_ci.cli.given import given_run
 from geneb_ci.cli.outputs import STDOUT, Output, write
-from geneb_ci.errors import UsageProblem
 
 STATUS = "geneb/audit-commit"
 
@@ -41,7 +41,7 @@ def command(
 
     FILE has to pass every check. What format 1.0 does not say of the run, the maintainer says.
     """
-    given = _given(extractor, options, model, revision, weights, no_weights=no_weights)
+    given = given_run(extractor, options, model, revision, weights, no_weights=no_weights)
     found = commit(file, tolerance_digest(), given)
     write(Output("json", output), committed_text(found))
     name = "C.json" if output == STDOUT else output
@@ -53,32 +53,3 @@ def command(
         f"  geneb-ci audit plan {name} --committed-at 2026-11-20T08:30:00Z",
         err=output == STDOUT,
     )
-
-
-def _given(
-    extractor: str | None,
-    options: tuple[str, ...],
-    model: str | None,
-    revision: str | None,
-    weights: tuple[str, ...],
-    *,
-    no_weights: bool,
-) -> Given | None:
-    """Gather what is said of a run; None when nothing is."""
-    if extractor is None:
-        if options or model or revision or weights or no_weights:
-            raise UsageProblem(
-                "options or weights are named without --extractor",
-                "name both: --extractor PATH:CLASS",
-            )
-        return None
-    if no_weights == bool(model) or bool(model) != bool(revision) or (no_weights and weights):
-        raise UsageProblem(
-            "the weights are named by halves",
-            "either --model REPO with --revision COMMIT, or --no-weights",
-        )
-    return Given(extractor, model, revision, _pairs(weights), _pairs(options))
-
-
-def _pairs(words: tuple[str, ...]) -> dict[str, str]:
-    return dict(word.partition("=")[::2] for word in words)

@@ -44,6 +44,7 @@ def commitment(**changes: Any) -> Commitment:
             path="submissions/extractors/model.py",
             class_name="Model",
             sha256=hexes("module"),
+            options={},
             tree=hexes("tree"),
         ),
         "weights": Weights(kind="none", location="", revision=None, files={}),

@@ -36,6 +36,7 @@ def test_the_commitment_of_a_file_of_format_1_1(tmp_path):
             "path": "submissions/extractors/model.py",
             "class_name": "Model",
             "sha256": SHA["model.py"],
+            "options": {},
             "tree": TREE,
         },
         "weights": {

@@ -11,6 +11,7 @@ from geneb_ci.arithmetic.triple import Triple
 from geneb_ci.audit import tolerance as rule
 from geneb_ci.audit.flip import largest_effect
 from geneb_ci.audit.outcome import Tolerance
+from geneb_ci.audit.student import quantile
 from geneb_ci.errors import NothingChecked
 from tests.audit.rescoring import SEEDS, measured
 
@@ -155,7 +156,7 @@ def test_a_seed_whose_ties_break_anew_each_time_gets_a_spread():
     base = float(np.mean(cell.base.MCC))
     moves = [float(np.mean(copy.per_seed.MCC)) - base for copy in (*cell.plain, *cell.stressed)]
     spread = float(np.sqrt(np.mean(np.square(moves))))
-    assert found.MCC - unseen == pytest.approx(rule.quantile(ALARM, 48) * spread)
+    assert found.MCC - unseen == pytest.approx(quantile(ALARM, 48) * spread)
 
 
 def test_a_full_fit_that_always_ends_elsewhere_needs_no_stressed_copies():
