@@ -28,6 +28,8 @@ class AuditPolicy(Part):
     """Sandbox level from which an audit counts; level 0 never does."""
     fallback_keys: Annotated[list[Hex64], Field(default_factory=list)]
     """SHA-256 of the raw bytes of each fallback key, published before it is used."""
+    spent_keys: Annotated[list[Hex64], Field(default_factory=list)]
+    """Those that were revealed since: what was drawn under them holds, nothing more is drawn."""
 
     @model_validator(mode="after")
     def _can_be_met(self) -> Self:

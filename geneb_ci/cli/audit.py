@@ -12,6 +12,7 @@ class _Audit(LazyGroup):
         "plan": "draw the tasks to rerun, by the public beacon",
         "run": "rerun them in a sandbox, compare, and sign the record",
         "verify": "compute every step of a record again, from public data",
+        "withdraw": "take an audit back, with a reason, signed",
         "keygen": "make a maintainer's key for signing records",
     }
 

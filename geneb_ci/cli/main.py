@@ -21,6 +21,7 @@ COMMANDS = {
     "rules": "list every rule",
     "explain": "say what a rule looks for, why, and how to mend it",
     "matrices": "recover the confusion matrices behind printed scores",
+    "label": "compute the trust level of every row from its evidence",
     "build": "rebuild the board from the submissions",
     "pack": "gather upstream's per-task logs into a submission",
     "audit": "rerun a sample that nobody can foresee, and sign what came out",
