@@ -15,6 +15,7 @@ import click
 from .cli_data import data
 from .errors import HarnessError, OptionError
 from .extractors_cli import extractors
+from .rescore_cli import rescore, sequences
 
 FAULT, USAGE, NOTHING, ERRORS, INTERRUPTED = 1, 2, 3, 11, 130
 """Exit codes: our own fault; usage; nothing was done; faults found; 128 + SIGINT."""
@@ -153,6 +154,8 @@ def tasks(definition: Path | None, *, mini: bool) -> None:
 
 cli.add_command(data)
 cli.add_command(extractors)
+cli.add_command(sequences)
+cli.add_command(rescore)
 
 
 def main() -> None:

@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-from . import benchmark, mini, record
+from . import benchmark, mini, record, rescored
 from .files import dumps, write_bytes
 from .shipped import schema
 
@@ -14,6 +14,7 @@ def contents() -> dict[Path, bytes]:
     return {
         folder / "benchmark-mini.json": dumps(mini.definition(benchmark.geneb())),
         folder / "run-record.schema.json": dumps(record.json_schema()),
+        folder / "rescored.schema.json": dumps(rescored.json_schema()),
     }
 
 

@@ -4,6 +4,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +16,37 @@ from .errors import ProbeError
 from .record import Canonical, Kind, PerSeed, Regime, Triple, Warned
 from .tasks import DIGEST_BYTES, Labels
 
+One = TypeVar("One")
+
 NO_CANONICAL = "asked for with --no-canonical"
+
+
+class Asked(Protocol):
+    """What is to be probed, whatever the place the embeddings come from."""
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        """The benchmark's seeds, in its order."""
+
+    @property
+    def few_shot_k(self) -> Mapping[str, int]:
+        """Regime to rows a class; a regime that is not here fits on all."""
+
+    @property
+    def canonical(self) -> bool:
+        """Whether each probe is solved to its optimum as well."""
+
+    @property
+    def device(self) -> probe.Device:
+        """Where the probe runs."""
+
+
+class Scored(NamedTuple):
+    """One regime, with the predictions behind its digests: (m,) labels a seed."""
+
+    regime: Regime
+    predictions: list[Labels]
+    canonical: list[Labels] | None
 
 
 @dataclass(frozen=True)
@@ -34,6 +65,10 @@ class Job:
     few_shot_k: Mapping[str, int]
     canonical: bool = True
     device: probe.Device = probe.CPU
+
+    def execute(self) -> "Probed":
+        """Probe the task; see the function."""
+        return execute(self)
 
 
 @dataclass(frozen=True)
@@ -63,7 +98,7 @@ def execute(job: Job) -> Probed:
         job.test_labels,
     )
     try:
-        regimes = {regime: _regime(problem, regime, job) for regime in job.regimes}
+        regimes = {name: regime(problem, name, job).regime for name in job.regimes}
     except ProbeError as error:
         msg = f"{job.task_id}: {error}"
         raise ProbeError(msg) from error
@@ -81,19 +116,23 @@ def _cut(joined: bytes) -> list[bytes]:
     return [joined[i : i + DIGEST_BYTES] for i in range(0, len(joined), DIGEST_BYTES)]
 
 
-def _regime(problem: probe.Problem, regime: str, job: Job) -> Regime:
+def regime(problem: probe.Problem, name: str, asked: Asked) -> Scored:
+    """Probe one task in one regime, with the score of record and, if asked, the canonical one.
+
+    Raises ProbeError when a probe cannot be fitted.
+    """
     started = time.perf_counter()
-    rows = probe.rows_of_regime(problem.train_labels, regime, list(job.seeds), job.few_shot_k)
-    fits = probe.run(problem, rows, job.device)
-    warned = _warnings(problem, fits, job, regime)
-    fits = fits * len(job.seeds) if len(rows) == 1 and rows[0] is None else fits
+    rows = rows_of(problem, name, asked)
+    fits = probe.run(problem, rows, asked.device)
+    warned = _warnings(problem, fits, asked, name)
+    fits = each_seed(fits, asked)
     predictions = [fit.predictions for fit in fits]
-    triples, matrices, classes = _score(problem, predictions)
+    triples, matrices, classes = score(problem, predictions)
     seconds = time.perf_counter() - started
-    solved, why = _canonical(problem, rows, job)
-    return Regime(
+    solved, labels, why = _canonical(problem, rows, asked)
+    found = Regime(
         scores=Triple(**metrics.mean(triples)._asdict()),
-        per_seed=_columns(triples),
+        per_seed=columns(triples),
         classes=classes.tolist(),
         confusion=[matrix.tolist() for matrix in matrices],
         predictions_sha256=metrics.predictions_sha256(predictions),
@@ -104,44 +143,64 @@ def _regime(problem: probe.Problem, regime: str, job: Job) -> Regime:
         canonical=solved,
         no_canonical=why,
     )
+    return Scored(found, predictions, labels)
 
 
-def _score(
+def rows_of(problem: probe.Problem, name: str, asked: Asked) -> list[npt.NDArray[np.int64] | None]:
+    """Return the training rows of each fit of a regime; see `probe.rows_of_regime`."""
+    return probe.rows_of_regime(problem.train_labels, name, list(asked.seeds), asked.few_shot_k)
+
+
+def each_seed(found: list[One], asked: Asked) -> list[One]:
+    """Return one result a seed: where nothing is drawn, the one fit stands for every seed."""
+    return found * len(asked.seeds) if len(found) == 1 else found
+
+
+def score(
     problem: probe.Problem, predictions: list[Labels]
 ) -> tuple[list[metrics.Scores], list[metrics.Confusion], Labels]:
+    """Return the metrics and confusion matrices of each seed's predictions, and the labels."""
     classes = np.unique(np.concatenate([problem.train_labels, problem.test_labels]))
     matrices = [metrics.confusion_matrix(problem.test_labels, p, classes) for p in predictions]
     return [metrics.scores(matrix) for matrix in matrices], matrices, classes
 
 
-def _columns(triples: list[metrics.Scores]) -> PerSeed:
+def columns(triples: list[metrics.Scores]) -> PerSeed:
+    """Return the values of each metric, one a seed."""
     mcc, acc, f1 = (list(column) for column in zip(*triples, strict=True))
     return PerSeed(MCC=mcc, Acc=acc, F1=f1)
 
 
 def _canonical(
-    problem: probe.Problem, rows: list[npt.NDArray[np.int64] | None], job: Job
-) -> tuple[Canonical | None, str | None]:
-    """Return the canonical score of one regime, or None and why there is none."""
-    if not job.canonical:
-        return None, NO_CANONICAL
+    problem: probe.Problem, rows: list[npt.NDArray[np.int64] | None], asked: Asked
+) -> tuple[Canonical | None, list[Labels] | None, str | None]:
+    """Return the canonical score of one regime and its predictions, or why there is none."""
+    if not asked.canonical:
+        return None, None, NO_CANONICAL
     count, dim = problem.train.shape
     if rows[0] is None and not canonical.affordable(count, dim):
         limit = canonical.FLOAT64_BYTES_MAX >> 20
-        return None, f"{count} x {dim} features in float64 take more than {limit} MiB"
+        return None, None, f"{count} x {dim} features in float64 take more than {limit} MiB"
     started = time.perf_counter()
-    solved = [canonical.solve(*_subset(problem, chosen)) for chosen in rows]
-    predictions = [one.predict(problem.test) for one in solved]
-    predictions = predictions * (len(job.seeds) if rows[0] is None else 1)
-    triples, matrices, _ = _score(problem, predictions)
-    return Canonical(
+    solved = solve(problem, rows)
+    predictions = each_seed([one.predict(problem.test) for one in solved], asked)
+    triples, matrices, _ = score(problem, predictions)
+    found = Canonical(
         scores=Triple(**metrics.mean(triples)._asdict()),
-        per_seed=_columns(triples),
+        per_seed=columns(triples),
         confusion=[matrix.tolist() for matrix in matrices],
         predictions_sha256=metrics.predictions_sha256(predictions),
         solvers=sorted({one.solver for one in solved}),
         seconds=round(time.perf_counter() - started, 6),
-    ), None
+    )
+    return found, predictions, None
+
+
+def solve(
+    problem: probe.Problem, rows: list[npt.NDArray[np.int64] | None]
+) -> list[canonical.Solved]:
+    """Solve the probe of each fit to its optimum. Raises ProbeError where that fails."""
+    return [canonical.solve(*_subset(problem, chosen)) for chosen in rows]
 
 
 def _subset(problem: probe.Problem, chosen: npt.NDArray[np.int64] | None) -> tuple[Rows, Labels]:
@@ -150,9 +209,11 @@ def _subset(problem: probe.Problem, chosen: npt.NDArray[np.int64] | None) -> tup
     return problem.train[chosen], problem.train_labels[chosen]
 
 
-def _warnings(problem: probe.Problem, fits: list[probe.Fit], job: Job, regime: str) -> list[Warned]:
+def _warnings(
+    problem: probe.Problem, fits: list[probe.Fit], asked: Asked, regime: str
+) -> list[Warned]:
     """Return what a reader of the score should know, each kind once, with its seeds."""
-    seeds = list(job.seeds)
+    seeds = list(asked.seeds)
     found = []
 
     def warn(kind: Kind, message: str, hit: list[bool]) -> None:
@@ -172,7 +233,7 @@ def _warnings(problem: probe.Problem, fits: list[probe.Fit], job: Job, regime: s
     )
     unseen = sorted(set(problem.test_labels.tolist()) - set(problem.train_labels.tolist()))
     warn("untrained-class", f"test labels that no training row has: {unseen}", [bool(unseen)])
-    if k := job.few_shot_k.get(regime):
+    if k := asked.few_shot_k.get(regime):
         counts = np.unique(problem.train_labels, return_counts=True)[1]
         short = int((counts < k).sum())
         warn("small-class", f"{short} classes have fewer than {k} training rows", [bool(short)])

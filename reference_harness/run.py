@@ -61,7 +61,7 @@ class _Run:
         todo = [task for task in tasks if not self._restored(task, resumed=resumed)]
         if todo:
             workers = max(1, min(self.settings.workers, len(todo)))
-            with Pool(workers, array_api=self.settings.probe_device.torch) as pool:
+            with Pool[Probed](workers, array_api=self.settings.probe_device.torch) as pool:
                 for task in todo:
                     pool.submit(self._embed(task))
                     self._collect(pool, block=pool.waiting > AHEAD * workers)
@@ -154,7 +154,7 @@ class _Run:
             device=self.settings.probe_device,
         )
 
-    def _collect(self, pool: Pool, *, block: bool) -> None:
+    def _collect(self, pool: Pool[Probed], *, block: bool) -> None:
         for probed in pool.done(block=block):
             record = self._task_record(probed)
             libraries = [LibraryRef(**one) for one in probed.libraries]

@@ -7,14 +7,28 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from typing import TYPE_CHECKING, Self
+from typing import Generic, Protocol, Self, TypeVar
 
 from reference_harness.errors import ProbeError
 
 from . import threads
 
-if TYPE_CHECKING:
-    from reference_harness.job import Job, Probed
+Done = TypeVar("Done")
+Given_co = TypeVar("Given_co", covariant=True)
+
+
+class Work(Protocol[Given_co]):
+    """Work on one task: small, for it is pickled. Its module may load NumPy.
+
+    A worker unpickles it, and so loads that module, after its BLAS was held to one thread.
+    """
+
+    @property
+    def task_id(self) -> str:
+        """The task, for messages and order."""
+
+    def execute(self) -> Given_co:
+        """Do it, in a worker process."""
 
 
 def default_workers() -> int:
@@ -40,13 +54,11 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-def _execute(job: "Job") -> "Probed":
-    from reference_harness.job import execute  # noqa: PLC0415 - imports NumPy: after `pin`
-
-    return execute(job)
+def _execute(work: Work[Done]) -> Done:
+    return work.execute()
 
 
-class Pool:
+class Pool(Generic[Done]):
     """Worker processes; a context that leaves none behind.
 
     Workers are spawned, not forked: a fork would inherit the BLAS and CUDA state of its parent.
@@ -61,7 +73,7 @@ class Pool:
             initializer=_start,
             initargs=(array_api,),
         )
-        self._running: dict[Future[Probed], str] = {}
+        self._running: dict[Future[Done], str] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -78,11 +90,11 @@ class Pool:
         """Tasks submitted whose result was not handed out."""
         return len(self._running)
 
-    def submit(self, job: "Job") -> None:
+    def submit(self, work: Work[Done]) -> None:
         """Queue a task."""
-        self._running[self._executor.submit(_execute, job)] = job.task_id
+        self._running[self._executor.submit(_execute, work)] = work.task_id
 
-    def done(self, *, block: bool) -> Iterator["Probed"]:
+    def done(self, *, block: bool) -> Iterator[Done]:
         """Yield results as they come: those at hand, or with `block` at least one.
 
         Raises ProbeError when a worker died, and whatever the task itself raised.

@@ -145,7 +145,7 @@ def probe_rows(sets: Sets, regimes: tuple[str, ...], repeats: int) -> None:
         todo = jobs(Path(folder) / "cache", sets, regimes)
         totals: dict[str, list[float]] = {k: [] for k in ("default", "one", "serial", "parallel")}
         cpu: dict[str, list[float]] = {k: [] for k in ("default", "one", "serial")}
-        with Pool(2) as pool:
+        with Pool[job.Probed](2) as pool:
             warm(pool, todo[0])
             for _ in range(repeats):
                 found: dict[str, list[dict[str, Any]]] = {"default": [], "one": []}
@@ -193,7 +193,7 @@ def probe_rows(sets: Sets, regimes: tuple[str, ...], repeats: int) -> None:
     )
 
 
-def warm(pool: Pool, one: job.Job) -> None:
+def warm(pool: Pool[Any], one: job.Job) -> None:
     """Start both workers: a run pays their imports once, not once a task."""
     for _ in range(2):
         pool.submit(one)

@@ -1,0 +1,193 @@
+"""The claims of a submission against the rerun, task by task and regime by regime."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from geneb_ci.arithmetic.triple import Reading
+from geneb_ci.arithmetic.triple import Triple as Values
+from geneb_ci.audit import tolerance as rule
+from geneb_ci.audit.outcome import AuditedTask, CanonicalCompared, Compared, Triple, Verdict
+from geneb_ci.audit.plan import Chosen
+from geneb_ci.audit.rescored import Rescored, RescoredRegime, Scores
+from geneb_ci.benchmark import Benchmark
+from geneb_ci.check.claims import claims_of
+from geneb_ci.errors import NothingChecked
+
+Cell = tuple[str, str]
+"""Regime and task."""
+AGAIN = "run `geneb-harness rescore` again, for this plan and with this version"
+STOPPING_MCC = 0.015
+"""Largest change of MCC, full regime, that another batch or BLAS kernel made: 24 comparisons on
+random BERTs with 613 to 1,883 test sequences."""
+
+
+class Claims(NamedTuple):
+    """What a submission says of the audited tasks."""
+
+    record: Mapping[Cell, Reading]
+    canonical: Mapping[Cell, Reading]
+    digests: Mapping[Cell, str]
+    """Of the predictions, where the submission has them."""
+
+
+def claims(document: Mapping[str, Any], benchmark: Benchmark) -> Claims:
+    """Read the claims of a submission of either format, each with its rounding."""
+    results, evidence = document.get("results", {}), document.get("evidence", {})
+    found: tuple[dict[Cell, Reading], dict[Cell, Reading]] = ({}, {})
+    for claim in claims_of(results, evidence, benchmark):
+        found[claim.path[-1] == "canonical"][claim.regime, claim.task.id] = claim.reading
+    digests = {
+        (regime, task): cell["predictions_sha256"]
+        for regime, tasks in evidence.items()
+        for task, cell in tasks.items()
+        if "predictions_sha256" in cell
+    }
+    return Claims(*found, digests)
+
+
+def compare(
+    claimed: Claims, rescored: Rescored, chosen: Sequence[Chosen], benchmark: Benchmark
+) -> list[AuditedTask]:
+    """Hold every claim on a chosen task against the rerun; tasks in the order chosen.
+
+    A regime that the submission leaves out is left out here. Raises NothingChecked where the
+    rescoring is of another benchmark, of other noise or lacks a task, or where a task has no claim.
+    """
+    _fits(rescored, benchmark)
+    cells = {one.task: list(_cells(one.task, claimed, rescored, benchmark)) for one in chosen}
+    if not cells or (empty := [task for task, regimes in cells.items() if not regimes]):
+        what = f"task {empty[0]}: the submission" if cells else "the plan"
+        raise NothingChecked(f"{what} has nothing to compare", "make the plan anew")
+    both = [
+        cell in claimed.canonical for task, names in cells.items() for cell in _keys(task, names)
+    ]
+    alarm = rule.level(len(rule.METRICS) * (len(both) + sum(both)))
+    found = []
+    for one in chosen:
+        regimes = {
+            name: _compared(rescored, one.task, name, claimed, alarm) for name in cells[one.task]
+        }
+        verdict = _all(compared.verdict for compared in regimes.values())
+        found.append(
+            AuditedTask(task=one.task, reason=one.reason, verdict=verdict, regimes=regimes)
+        )
+    return found
+
+
+def notes(tasks: Sequence[AuditedTask], rescored: Rescored) -> list[str]:
+    """Say what a reader of the record should know of the tolerances."""
+    said = [
+        (
+            f"tolerances: {rescored.noise.copies} copies at the noise of {rescored.noise.dtype} "
+            f"and more at {rescored.noise.stress:g} times it, false alarm {rule.FALSE_ALARM:.1%} "
+            "for the whole audit"
+        ),
+    ]
+    full = [
+        compared.tolerance.MCC
+        for task in tasks
+        for name, compared in task.regimes.items()
+        if name not in rescored.few_shot_k
+    ]
+    if full:
+        said.append(
+            "the probe on all training rows stops before its optimum, and where it stops hangs on "
+            f"the last bit: that alone moved MCC by up to {STOPPING_MCC} in measurements. "
+            f"Tolerances of MCC there: {min(full):.4f} to {max(full):.4f}; the few-shot regimes "
+            "carry most of the weight"
+        )
+    below = [
+        f"{task.task} ({name})"
+        for task in tasks
+        for name, compared in task.regimes.items()
+        if compared.verdict == "differs" and compared.claimed.MCC < compared.rescored.MCC
+    ]
+    if below:
+        said.append(f"claimed lower than rescored: {', '.join(below)}")
+    return said
+
+
+def _fits(rescored: Rescored, benchmark: Benchmark) -> None:
+    """Refuse a rescoring that the tolerance's constants do not speak of."""
+    if rescored.benchmark.sha256 != benchmark.sha256:
+        msg = f"the rescoring is of {rescored.benchmark.name} {rescored.benchmark.sha256}, expected"
+        raise NothingChecked(f"{msg} {benchmark.name} {benchmark.sha256}", AGAIN)
+    noise = rescored.noise
+    if (noise.units, noise.stress) != (rule.UNITS, rule.STRESS):
+        raise NothingChecked(
+            f"the rescoring has noise of {noise.units:g} and {noise.stress:g}, expected "
+            f"{rule.UNITS:g} and {rule.STRESS:g}",
+            AGAIN,
+        )
+
+
+def _cells(task: str, claimed: Claims, rescored: Rescored, benchmark: Benchmark) -> Iterator[str]:
+    """Give the regimes in which a task has a claim, all of which the rescoring must have."""
+    for name in benchmark.regimes:
+        if (name, task) in claimed.record:
+            if task not in rescored.tasks or name not in rescored.tasks[task].regimes:
+                raise NothingChecked(f"task {task}: the rescoring lacks it in {name}", AGAIN)
+            yield name
+
+
+def _keys(task: str, names: Sequence[str]) -> Iterator[Cell]:
+    yield from ((name, task) for name in names)
+
+
+def _compared(rescored: Rescored, task: str, name: str, claimed: Claims, alarm: float) -> Compared:
+    found = rescored.tasks[task].regimes[name]
+    one_fit = name not in rescored.few_shot_k
+    reading = claimed.record[name, task]
+    measured = rule.Measured(
+        found.base.per_seed, found.base.confusion, found.plain, found.stressed, one_fit
+    )
+    allowed = rule.tolerance(measured, alarm, reading.width)
+    canonical = _canonical(found, claimed.canonical.get((name, task)), one_fit=one_fit)
+    agree = rule.agrees(reading.value, _values(found.base.scores), allowed)
+    digest = claimed.digests.get((name, task))
+    return Compared(
+        claimed=_triple(reading.value),
+        rescored=_triple(_values(found.base.scores)),
+        tolerance=allowed,
+        predictions_equal=None if digest is None else digest == found.base.predictions_sha256,
+        canonical=canonical,
+        verdict=_all([_verdict(agree), *([canonical.verdict] if canonical else [])]),
+    )
+
+
+def _canonical(
+    found: RescoredRegime, reading: Reading | None, *, one_fit: bool
+) -> CanonicalCompared | None:
+    solved = found.base.canonical
+    if reading is None:
+        return None
+    if solved is None:
+        raise NothingChecked(
+            f"the claim has a canonical score, the rescoring none: {found.base.no_canonical}",
+            "run `geneb-harness rescore` without --no-canonical",
+        )
+    measured = rule.Measured(solved.per_seed, solved.confusion, (), found.canonical, one_fit)
+    allowed = rule.canonical_tolerance(measured, reading.width)
+    return CanonicalCompared(
+        claimed=_triple(reading.value),
+        rescored=_triple(_values(solved.scores)),
+        tolerance=allowed,
+        verdict=_verdict(rule.agrees(reading.value, _values(solved.scores), allowed)),
+    )
+
+
+def _values(scores: Scores) -> Values:
+    return Values(scores.MCC, scores.Acc, scores.F1)
+
+
+def _triple(values: Values) -> Triple:
+    return Triple(MCC=float(values.mcc), Acc=float(values.acc), F1=float(values.f1))
+
+
+def _verdict(agree: bool) -> Verdict:
+    return "agrees" if agree else "differs"
+
+
+def _all(verdicts: Iterator[Verdict] | Sequence[Verdict]) -> Verdict:
+    """Give `differs` as soon as one differs."""
+    return "differs" if "differs" in verdicts else "agrees"

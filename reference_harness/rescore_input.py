@@ -1,0 +1,102 @@
+"""The files a rescoring is given: sequences without labels, and a matrix with a row for each."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from . import noise, probe
+from .benchmark import Benchmark
+from .errors import DataError, EmbeddingError
+from .rescore_job import Part
+from .tasks import TaskData, sequence_digests
+
+FINITE_ROWS = 1 << 12  # rows looked at together: a large matrix is not read into memory
+SHOWN = 60  # letters of a sequence shown in an error
+
+_FLOATS = ("float16", "float32", "float64")
+
+
+class Given(NamedTuple):
+    """Where the embedding of each sequence is."""
+
+    sequences: Path
+    embeddings: Path
+    at: dict[bytes, int]
+    """Digest of a sequence to its row."""
+
+
+def given_by(sequences: Path, embeddings: Path, rows: int) -> Given:
+    """Read the sequences, one a line. Raises EmbeddingError unless there is one for each row."""
+    lines = sequences.read_text(encoding="utf-8").splitlines()
+    if len(lines) != rows:
+        msg = (
+            f"{embeddings}: {rows} rows, but {sequences} has {len(lines)} lines: "
+            "one row a line is expected"
+        )
+        raise EmbeddingError(msg)
+    return Given(
+        sequences, embeddings, {digest: i for i, digest in enumerate(sequence_digests(lines))}
+    )
+
+
+def part_of(data: TaskData, benchmark: Benchmark, given: Given, *, canonical: bool) -> Part:
+    """Find the rows of a task's sequences. Raises DataError, which names the first that lacks."""
+    protocol = benchmark.protocol
+    both = [*data.train.sequences, *data.test.sequences]
+    digests = sequence_digests(both)
+    if lacking := [s for s, digest in zip(both, digests, strict=True) if digest not in given.at]:
+        msg = (
+            f"task {data.id}: {len(lacking)} of its sequences are not in {given.sequences}, "
+            f"the first being {lacking[0][:SHOWN]!r}"
+        )
+        raise DataError([msg])
+    line = np.array([given.at[digest] for digest in digests], dtype=np.int64)
+    count = len(data.train.sequences)
+    drawn = [
+        probe.few_shot_rows(data.train.labels, k, seed)
+        for k in protocol.few_shot_k.values()
+        for seed in protocol.seeds
+    ]
+    first = np.unique(np.concatenate([line[count:], *(line[:count][rows] for rows in drawn)]))
+    rows = np.concatenate([first, np.setdiff1d(line, first)])
+    place = np.empty(int(rows.max()) + 1, dtype=np.int64)
+    place[rows] = np.arange(len(rows))
+    return Part(
+        task_id=data.id,
+        embeddings=given.embeddings,
+        rows=rows,
+        few=len(first),
+        train=place[line[:count]],
+        train_labels=data.train.labels,
+        test=place[line[count:]],
+        test_labels=data.test.labels,
+        regimes=tuple(benchmark.regimes),
+        seeds=tuple(protocol.seeds),
+        few_shot_k=protocol.few_shot_k,
+        canonical=canonical,
+    )
+
+
+def open_matrix(path: Path) -> noise.Rows:
+    """Map an (n, d) matrix of finite floating numbers; nothing in the file is ever run.
+
+    Raises EmbeddingError, which says what the file is instead.
+    """
+    try:
+        found = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (ValueError, EOFError) as error:
+        msg = f"{path}: not a .npy file of numbers: {error}"
+        raise EmbeddingError(msg) from error
+    if not isinstance(found, np.ndarray) or found.ndim != 2 or not found.size:  # noqa: PLR2004
+        msg = f"{path}: shape {getattr(found, 'shape', None)}, expected (sequences, columns)"
+        raise EmbeddingError(msg)
+    if found.dtype.name not in _FLOATS or not found.dtype.isnative:
+        msg = f"{path}: numbers of type {found.dtype.str}, expected {', '.join(_FLOATS)}"
+        raise EmbeddingError(msg)
+    for start in range(0, len(found), FINITE_ROWS):
+        rows = np.isfinite(found[start : start + FINITE_ROWS]).all(axis=1)
+        if not rows.all():
+            msg = f"{path}: row {start + int(np.argmin(rows))} holds a number that is not finite"
+            raise EmbeddingError(msg)
+    return found

@@ -1,0 +1,171 @@
+"""One piece of a rescoring in a worker process: the base of a task, or some jittered copies."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from . import noise, probe
+from .engine.threads import Library, libraries
+from .errors import ProbeError
+from .job import Scored, columns, each_seed, regime, rows_of, score, solve
+from .rescored import Copy
+from .tasks import Labels
+
+Places = npt.NDArray[np.int64]
+Chosen = npt.NDArray[np.int64] | None
+
+
+@dataclass(frozen=True)
+class Part:
+    """Embeddings and labels of one task: small, for it is pickled; the matrix stays in its file."""
+
+    task_id: str
+    embeddings: Path
+    """`.npy` of an (n, d) matrix."""
+    rows: Places
+    """Rows of the matrix that the task uses, each once: first those that few-shot regimes need."""
+    few: int
+    """How many those are."""
+    train: Places
+    """(n,) places in `rows`, one a training row."""
+    train_labels: Labels
+    test: Places
+    test_labels: Labels
+    regimes: tuple[str, ...]
+    seeds: tuple[int, ...]
+    few_shot_k: Mapping[str, int]
+    canonical: bool
+    device: probe.Device = probe.CPU
+
+    def matrix(self, *, few: bool = False) -> noise.Rows:
+        """Return the rows of the matrix, in the order of `rows`; the first `few` alone if asked."""
+        whole = np.load(self.embeddings, mmap_mode="r", allow_pickle=False)
+        wanted = self.rows[: self.few] if few else self.rows
+        return np.ascontiguousarray(whole[wanted])
+
+    def problem(self, values: noise.Rows) -> probe.Problem:
+        """Return the probe's problem; `values` are all rows."""
+        return probe.Problem(
+            values[self.train], self.train_labels, values[self.test], self.test_labels
+        )
+
+    def few_shot_problem(
+        self, values: noise.Rows, drawn: list[Chosen]
+    ) -> tuple[probe.Problem, list[Chosen]]:
+        """Return the problem cut to the training rows that a seed draws, and the draws in it."""
+        used = np.unique(np.concatenate([chosen for chosen in drawn if chosen is not None]))
+        cut = probe.Problem(
+            values[self.train[used]],
+            self.train_labels[used],
+            values[self.test],
+            self.test_labels,
+        )
+        return cut, [None if chosen is None else np.searchsorted(used, chosen) for chosen in drawn]
+
+
+class Based(NamedTuple):
+    """The scores of the embeddings as they came."""
+
+    task_id: str
+    regimes: dict[str, Scored]
+    libraries: list[Library]
+
+
+@dataclass(frozen=True)
+class BaseJob:
+    """Score one task's embeddings as they came."""
+
+    part: Part
+
+    @property
+    def task_id(self) -> str:
+        """The task."""
+        return self.part.task_id
+
+    def execute(self) -> Based:
+        """Probe every regime. Raises ProbeError, which names the task."""
+        part = self.part
+        problem = part.problem(part.matrix())
+        try:
+            found = {name: regime(problem, name, part) for name in part.regimes}
+        except ProbeError as error:
+            msg = f"{part.task_id}: {error}"
+            raise ProbeError(msg) from error
+        return Based(part.task_id, found, libraries())
+
+
+class Copied(NamedTuple):
+    """Some copies of one task in one regime."""
+
+    task_id: str
+    regime: str
+    stressed: bool
+    first: int
+    """Number of the first copy."""
+    record: list[Copy]
+    canonical: list[Copy]
+
+
+@dataclass(frozen=True)
+class CopyJob:
+    """Score jittered copies `first` to `last` of one task in one regime against its base."""
+
+    part: Part
+    regime: str
+    dtype: noise.Dtype
+    seed: int
+    stressed: bool
+    first: int
+    last: int
+    record: list[Labels] | None
+    """Base predictions; None leaves the score of record out."""
+    canonical: list[Labels] | None
+
+    @property
+    def task_id(self) -> str:
+        """The task."""
+        return self.part.task_id
+
+    def execute(self) -> Copied:
+        """Refit on each copy. Raises ProbeError, which names the task."""
+        record, canonical = [], []
+        try:
+            for problem, rows in self._copies():
+                if self.record is not None:
+                    fits = each_seed(probe.run(problem, rows, self.part.device), self.part)
+                    record.append(copy_of(problem, [fit.predictions for fit in fits], self.record))
+                if self.canonical is not None:
+                    solved = [one.predict(problem.test) for one in solve(problem, rows)]
+                    found = each_seed(solved, self.part)
+                    canonical.append(copy_of(problem, found, self.canonical))
+        except ProbeError as error:
+            msg = f"{self.task_id}: {self.regime}: a jittered copy: {error}"
+            raise ProbeError(msg) from error
+        return Copied(self.task_id, self.regime, self.stressed, self.first, record, canonical)
+
+    def _copies(self) -> Iterator[tuple[probe.Problem, list[Chosen]]]:
+        part = self.part
+        few = self.regime in part.few_shot_k
+        values = part.matrix(few=few)
+        seeds = list(part.seeds)
+        drawn = probe.rows_of_regime(part.train_labels, self.regime, seeds, part.few_shot_k)
+        for number in range(self.first, self.last + 1):
+            times = noise.STRESS if self.stressed else 1.0
+            told = noise.Noise(self.dtype, self.seed, number, times)
+            moved = noise.jitter(values, told, part.task_id)
+            if few:
+                yield part.few_shot_problem(moved, drawn)
+            else:
+                problem = part.problem(moved)
+                yield problem, rows_of(problem, self.regime, part)
+
+
+def copy_of(problem: probe.Problem, found: list[Labels], base: list[Labels]) -> Copy:
+    """Return scores and flips of one copy's predictions, one (m,) array a seed."""
+    triples, _, _ = score(problem, found)
+    flips = [int((one != was).sum()) for one, was in zip(found, base, strict=True)]
+    return Copy(per_seed=columns(triples), flips=flips)

@@ -1,0 +1,96 @@
+"""What an audit's rescoring found. `schemas/rescored.schema.json` is made of it."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from .noise import Dtype
+from .record import (
+    BenchmarkRef,
+    Count,
+    DatasetRef,
+    HarnessRef,
+    Hex64,
+    LibraryRef,
+    Part,
+    PerSeed,
+    Regime,
+    Seconds,
+)
+
+
+class Copy(Part):
+    """Scores of one jittered copy of the embeddings."""
+
+    per_seed: PerSeed
+    flips: Annotated[list[Count], Field(min_length=1)]
+    """Predictions that differ from those of the embeddings as they came, one count a seed."""
+
+
+class NoiseRef(Part):
+    """Which noise the copies have; `reference_harness/noise.py` has the formula."""
+
+    dtype: Dtype
+    units: Annotated[float, Field(gt=0)]
+    """Deviation in units of roundoff of the dtype."""
+    stress: Annotated[float, Field(gt=1)]
+    """Multiple of it in stressed copies."""
+    seed: Count
+    copies: Annotated[int, Field(ge=1)]
+    """Plain copies a task and regime."""
+
+
+class RescoredRegime(Part):
+    """One task in one regime."""
+
+    base: Regime
+    """Scores of the embeddings as they came, as a run record has them."""
+    plain: Annotated[list[Copy], Field(min_length=1)]
+    """Copies at the noise of the dtype: score of record."""
+    stressed: list[Copy]
+    """Copies at a multiple of the noise: score of record. Empty where the plain ones moved so often
+    that their spread says all."""
+    canonical: list[Copy]
+    """Copies at a multiple of the noise: canonical score. Empty where the base has none."""
+
+
+class RescoredTask(Part):
+    """One task."""
+
+    data_sha256: Hex64
+    train: dict[str, Count]
+    test: dict[str, Count]
+    distinct_sequences: Count
+    regimes: Annotated[dict[str, RescoredRegime], Field(min_length=1)]
+
+
+class Rescored(Part):
+    """Scores of given embeddings, and how far numeric noise moves them."""
+
+    schema_version: Literal["1.0"] = "1.0"
+    benchmark: BenchmarkRef
+    dataset: DatasetRef
+    harness: HarnessRef
+    embeddings_sha256: Hex64
+    """Digest of the file of embeddings."""
+    sequences_sha256: Hex64
+    """Digest of the file of sequences."""
+    dim: Annotated[int, Field(ge=1)]
+    feature_dtype: Literal["float16", "float32", "float64"]
+    noise: NoiseRef
+    seeds: Annotated[list[int], Field(min_length=1)]
+    few_shot_k: dict[str, int]
+    libraries: list[LibraryRef]
+    packages: dict[str, str]
+    seconds: Seconds
+    tasks: Annotated[dict[str, RescoredTask], Field(min_length=1)]
+
+
+def json_schema() -> dict[str, object]:
+    """Return the JSON Schema of a rescoring."""
+    made = Rescored.model_json_schema()
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "GENEB rescoring of an audit",
+        **made,
+    }

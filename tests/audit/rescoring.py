@@ -1,0 +1,52 @@
+"""Rescorings made by hand, for tests of the tolerance; every score is of a real matrix."""
+
+import random
+from collections.abc import Sequence
+
+from geneb_ci.audit.rescored import Copy, PerSeed
+from geneb_ci.audit.tolerance import COPIES_MIN, MANY, METRICS, Measured
+from reference_harness.metrics import Confusion, Scores, scores
+
+SEEDS = 5
+
+
+def per_seed(matrices: Sequence[Confusion]) -> PerSeed:
+    values: list[Scores] = [scores(matrix) for matrix in matrices]
+    columns = zip(*values, strict=True)
+    return PerSeed(**dict(zip(METRICS, map(list, columns), strict=True)))
+
+
+def flipped(matrix: Confusion, flips: int, rng: random.Random) -> Confusion:
+    """Change so many predictions of a two-class matrix, each to the other class."""
+    now = matrix.copy()
+    for _ in range(flips):
+        cells = [(r, c) for r in (0, 1) for c in (0, 1) if now[r, c]]
+        row, column = rng.choices(cells, [int(now[cell]) for cell in cells])[0]
+        now[row, column] -= 1
+        now[row, 1 - column] += 1
+    return now
+
+
+def copy(base: Sequence[Confusion], flips: Sequence[int], rng: random.Random) -> Copy:
+    moved = [flipped(m, f, rng) for m, f in zip(base, flips, strict=True)]
+    return Copy(per_seed=per_seed(moved), flips=list(flips))
+
+
+def measured(
+    base: Sequence[Confusion],
+    plain: Sequence[Sequence[int]] | None = None,
+    stressed: Sequence[Sequence[int]] | None = None,
+    *,
+    one_fit: bool = False,
+    seed: int = 0,
+) -> Measured:
+    """Give a cell whose copies flip these predictions, a number for each copy and seed."""
+    rng = random.Random(seed)
+    still = [[0] * len(base)]
+    return Measured(
+        per_seed(base),
+        [matrix.tolist() for matrix in base],
+        [copy(base, flips, rng) for flips in (still * COPIES_MIN if plain is None else plain)],
+        [copy(base, flips, rng) for flips in (still * MANY if stressed is None else stressed)],
+        one_fit,
+    )

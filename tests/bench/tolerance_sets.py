@@ -1,0 +1,177 @@
+"""Real embeddings that differ by numeric noise alone, and what each gives: for bench_tolerance."""
+
+import hashlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from reference_harness import benchmark, data, noise
+from reference_harness.benchmark import Benchmark
+from reference_harness.data import Source
+from reference_harness.engine.local import Pool
+from reference_harness.files import write_bytes, write_json
+from reference_harness.job import Scored
+from reference_harness.loading import load
+from reference_harness.rescore import Asked, distinct, rescore
+from reference_harness.rescore import load as load_task
+from reference_harness.rescore_input import given_by, part_of
+from reference_harness.rescore_job import Based, BaseJob
+from tests.harness.extractors.models import save
+from tests.paths import SHARED
+
+MINI = tuple(task.id for task in benchmark.mini().tasks)
+FEW_MINI = MINI[::3]
+GUE = "leannmlindsey_GUE_"
+REAL = tuple(
+    GUE + name
+    for name in (
+        "human_tf_0",
+        "human_tf_1",
+        "mouse_0",
+        "mouse_3",
+        "prom_300_tata",
+        "prom_core_tata",
+    )
+)
+SMALL = (GUE + "mouse_3", GUE + "prom_core_tata")
+BATCHES = {
+    "budget-2048": ("budget", 2048, 8),
+    "file-8": ("file", 2048, 8),
+    "budget-8192": ("budget", 8192, 8),
+    "exact": ("exact", 2048, 8),
+    "file-64": ("file", 2048, 64),
+    "budget-512": ("budget", 512, 8),
+}
+Embed = Callable[[list[str], str], np.ndarray]
+
+
+@dataclass(frozen=True)
+class Group:
+    """One extractor on some tasks: embeddings that honest people may get."""
+
+    name: str
+    tasks: tuple[str, ...]
+    dtype: noise.Dtype
+    batches: tuple[str, ...]
+    """Ways to make batches; a k-mer count has one."""
+    audited: int
+    """How many of the embeddings an auditor may have: those are rescored, which takes most time."""
+    jittered: int
+    """Further embeddings that a claim may stem from, with noise added."""
+
+    @property
+    def mini(self) -> bool:
+        return self.tasks[0] in MINI
+
+    @property
+    def place(self) -> tuple[Benchmark, Source]:
+        if self.mini:
+            return benchmark.mini(), data.MiniSource()
+        bench = benchmark.geneb()
+        return bench, data.Folder(SHARED / "tasks", bench)
+
+
+GROUPS = (
+    Group("4-mers, mini", MINI, "float32", ("counts",), 4, 12),
+    Group("4-mers, six real tasks", REAL, "float32", ("counts",), 2, 10),
+    Group("BERT float32, mini", FEW_MINI, "float32", tuple(BATCHES), 3, 8),
+    Group("BERT bfloat16, mini", FEW_MINI, "bfloat16", tuple(BATCHES), 3, 8),
+    Group("BERT float32, two real tasks", SMALL, "float32", tuple(BATCHES), 3, 8),
+    Group("BERT bfloat16, two real tasks", SMALL, "bfloat16", tuple(BATCHES), 3, 8),
+)
+
+
+class Work:
+    """Makes and keeps, in a folder, the embeddings and scores of a group."""
+
+    def __init__(self, folder: Path, group: Group) -> None:
+        key = hashlib.sha256(repr(group).encode()).hexdigest()[:12]
+        self.folder = folder / key
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.group = group
+        self.benchmark, self.source = group.place
+        self.sequences = distinct(self.benchmark, self.source, group.tasks)
+        self.lines = self.folder / "sequences.txt"
+        write_bytes(self.lines, *(f"{one}\n".encode() for one in self.sequences))
+
+    def embeddings(self) -> Iterator[tuple[str, Path]]:
+        """Give the embeddings of each way to make batches, then those with noise added."""
+        for name in self.group.batches:
+            path = self.folder / f"{name}.npy"
+            if not path.exists():
+                _keep(path, self._embed(name))
+            yield name, path
+        first = np.load(self.folder / f"{self.group.batches[0]}.npy")
+        for number in range(self.group.jittered):
+            path = self.folder / f"noise-{number}.npy"
+            if not path.exists():
+                # Other noise than the auditor's, whose seed is of his choice.
+                told = noise.Noise(self.group.dtype, 900_000, number)
+                _keep(path, noise.jitter(first, told, "a contributor's machine"))
+            yield f"noise-{number}", path
+
+    def _embed(self, name: str) -> np.ndarray:
+        if name == "counts":
+            return np.asarray(load("kmer").extractor.extract_embeddings(self.sequences))
+        mode, budget, rows = BATCHES[name]
+        model = self.folder.parent / "bert"
+        if not model.exists():
+            save("bert", model, large=True)
+        extractor = load(
+            "huggingface", str(model), "cpu", batching=mode, token_budget=budget,
+            dtype=self.group.dtype,
+        ).extractor  # fmt: skip
+        # Audits send sequences in an order of their own; file order then makes other batches.
+        order = np.random.RandomState(len(name)).permutation(len(self.sequences))
+        out: np.ndarray | None = None
+        for start in range(0, len(order), 2048):
+            at = order[start : start + 2048]
+            values = np.asarray(
+                extractor.extract_embeddings([self.sequences[i] for i in at], batch_size=rows)
+            )
+            if out is None:
+                out = np.empty((len(order), values.shape[1]), dtype=values.dtype)
+            out[at] = values
+        assert out is not None
+        return out
+
+    def rescored(self, path: Path) -> Path:
+        """Give the file that an auditor with these embeddings gets."""
+        output = path.with_suffix(".rescored.json")
+        if not output.exists():
+            found = rescore(
+                Asked(
+                    benchmark=self.benchmark,
+                    source=self.source,
+                    tasks=self.group.tasks,
+                    sequences=self.lines,
+                    embeddings=path,
+                    dtype=self.group.dtype,
+                    seed=int(hashlib.sha256(path.name.encode()).hexdigest()[:8], 16),
+                )
+            )
+            write_json(output, found.model_dump())
+        return output
+
+    def claims(self, path: Path, pool: Pool[Based]) -> dict[str, dict[str, Scored]]:
+        """Score what a contributor with these embeddings claims: task, then regime."""
+        given = given_by(self.lines, path, len(self.sequences))
+        for task_id in self.group.tasks:
+            part = part_of(
+                load_task(self.benchmark, self.source, task_id),
+                self.benchmark, given, canonical=True,
+            )  # fmt: skip
+            pool.submit(BaseJob(part))
+        found: dict[str, dict[str, Scored]] = {}
+        while pool.waiting:
+            for one in pool.done(block=True):
+                found[one.task_id] = one.regimes
+        return found
+
+
+def _keep(path: Path, values: np.ndarray) -> None:
+    part = path.with_suffix(".part.npy")
+    np.save(part, values)
+    part.rename(path)
