@@ -4,11 +4,12 @@ A record may be true and no evidence here: the submission was changed since, the
 the policy now asks for more.
 """
 
-from geneb_ci.audit.agreement import agreement_digest
 from geneb_ci.audit.drawable import drawable
 from geneb_ci.audit.ground import Claim, Ground, NotHere
 from geneb_ci.audit.outcome import Outcome
 from geneb_ci.audit.steps import AuditRefused, StepMismatch
+from geneb_ci.audit.strata import strata_of
+from geneb_ci.audit.tolerance import tolerance_digest
 from geneb_ci.errors import BadConfiguration
 from geneb_ci.finding import listed, shown
 from geneb_ci.read.submission import SubmissionV11
@@ -121,9 +122,15 @@ def check_policy(outcome: Outcome, ground: Ground) -> None:
         )
     if policy.stratified and not plan.commitment.policy.stratified:
         raise StepMismatch(POLICY, "the sample is not stratified, and it asks for that")
+    committed = plan.commitment
+    strata = strata_of(ground.benchmark, committed.tasks) if committed.policy.stratified else []
+    if committed.policy.strata != strata:
+        raise StepMismatch(
+            POLICY, "its strata are not the larger categories of the benchmark", "commit again"
+        )
     if lacking := left_out(outcome, ground):
         raise StepMismatch(POLICY, f"the audit leaves out {', '.join(lacking)}", "audit again")
-    if plan.commitment.policy.tolerance != agreement_digest():
+    if plan.commitment.policy.tolerance != tolerance_digest():
         raise StepMismatch(
             POLICY, "its tolerance was made by other rules than those in force", "audit again"
         )

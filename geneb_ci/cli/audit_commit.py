@@ -4,9 +4,9 @@ from pathlib import Path
 
 import click
 
-from geneb_ci.audit.agreement import agreement_digest
 from geneb_ci.audit.commit import Given, commit
 from geneb_ci.audit.files import committed_text
+from geneb_ci.audit.tolerance import tolerance_digest
 from geneb_ci.cli.outputs import STDOUT, Output, write
 from geneb_ci.errors import UsageProblem
 
@@ -40,7 +40,7 @@ def command(
     FILE has to pass every check. What format 1.0 does not say of the run, the maintainer says.
     """
     given = _given(extractor, model, revision, weights, no_weights=no_weights)
-    found = commit(file, agreement_digest(), given)
+    found = commit(file, tolerance_digest(), given)
     write(Output("json", output), committed_text(found))
     name = "C.json" if output == STDOUT else output
     click.echo(

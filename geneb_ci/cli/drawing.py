@@ -147,7 +147,7 @@ def earlier_plans(commitment: Commitment, files: Sequence[Path]) -> list[Plan]:
 
     Raises StepMismatch when one of them does not follow from its own commitment and beacon.
     """
-    plans = []
+    plans = _recorded(commitment.model_id)
     for file in files:
         plan = read_plan(file)
         if plan.commitment.model_id != commitment.model_id:
@@ -157,6 +157,23 @@ def earlier_plans(commitment: Commitment, files: Sequence[Path]) -> list[Plan]:
             )
         recompute(plan)
         plans.append(plan)
+    return plans
+
+
+def _recorded(model_id: str) -> list[Plan]:
+    """Give the plan of each record of a model that the repository holds, withdrawn ones as well."""
+    from geneb_ci.audit.repository import Repository  # noqa: PLC0415 (cryptography costs 100 ms)
+
+    ground = Repository(find_layout(Path.cwd())).ground
+    if model_id in ground.unreadable:
+        raise AuditRefused(
+            f"{ground.unreadable[model_id]}: this record of {model_id} cannot be read, so what was "
+            "drawn before is not known",
+            "see what `geneb-ci audit verify` says of it, and restore it from the main branch",
+        )
+    plans = list(ground.drawn.get(model_id, ()))
+    for plan in plans:
+        recompute(plan)
     return plans
 
 

@@ -11,7 +11,6 @@ from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from geneb_ci.audit.agreement import agreement_digest
 from geneb_ci.audit.beacon import DELAY, QUICKNET, time_of
 from geneb_ci.audit.commitment import Commitment
 from geneb_ci.audit.draw import draw
@@ -21,6 +20,7 @@ from geneb_ci.audit.moments import moment_of
 from geneb_ci.audit.outcome import Outcome
 from geneb_ci.audit.plan import DrandBeacon, EarlierDraw, Plan
 from geneb_ci.audit.record import WITHDRAWN, record_of
+from geneb_ci.audit.tolerance import tolerance_digest
 from geneb_ci.audit.withdrawal import withdrawal_of
 from tests.audit.examples import ROUNDS
 from tests.small import BENCHMARK, BENCHMARK_FILE, small_v11
@@ -94,7 +94,7 @@ def commitment(raw: bytes, **changes: Any) -> Commitment:
             "drawn": 2,
             "stratified": False,
             "strata": [],
-            "tolerance": agreement_digest(),
+            "tolerance": tolerance_digest(),
         },
     }
     return Commitment.model_validate(fields | changes)
