@@ -8,6 +8,7 @@ from geneb_ci.audit.drawable import drawable
 from geneb_ci.audit.ground import Claim, Ground, NotHere
 from geneb_ci.audit.outcome import Outcome
 from geneb_ci.audit.steps import AuditRefused, StepMismatch
+from geneb_ci.audit.strata import strata_of
 from geneb_ci.audit.tolerance import tolerance_digest
 from geneb_ci.errors import BadConfiguration
 from geneb_ci.finding import listed, shown
@@ -60,7 +61,6 @@ def _check_run(outcome: Outcome, submission: SubmissionV11) -> None:
     for what, committed, claimed in (
         ("extractor", code.sha256, run.extractor.sha256),
         ("class of the extractor", code.class_name, run.extractor.class_name),
-        ("options of the extractor", code.options, run.extractor.options),
         ("kind of weights", weights.kind, model.kind),
         ("place of the weights", weights.location, model.location),
         ("revision of the weights", weights.revision, model.revision),
@@ -122,6 +122,12 @@ def check_policy(outcome: Outcome, ground: Ground) -> None:
         )
     if policy.stratified and not plan.commitment.policy.stratified:
         raise StepMismatch(POLICY, "the sample is not stratified, and it asks for that")
+    committed = plan.commitment
+    strata = strata_of(ground.benchmark, committed.tasks) if committed.policy.stratified else []
+    if committed.policy.strata != strata:
+        raise StepMismatch(
+            POLICY, "its strata are not the larger categories of the benchmark", "commit again"
+        )
     if lacking := left_out(outcome, ground):
         raise StepMismatch(POLICY, f"the audit leaves out {', '.join(lacking)}", "audit again")
     if plan.commitment.policy.tolerance != tolerance_digest():

@@ -4,7 +4,7 @@ import time
 from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import click
 
@@ -32,6 +32,38 @@ from geneb_ci.report.plain import visible
 
 # A maintainer's clock may be wrong by as much without a word.
 SKEW = 60  # seconds
+
+
+def earlier_option(function: Any) -> Any:  # noqa: ANN401 (a decorator of click)
+    """Add the option that names earlier draws."""
+    return click.option(
+        "--earlier",
+        multiple=True,
+        metavar="PLAN",
+        type=click.Path(path_type=Path),
+        help="An earlier draw for this model; its tasks are rerun, too.",
+    )(function)
+
+
+def source_options(function: Any) -> Any:  # noqa: ANN401
+    """Add the options that say where the beacon's value comes from, in this order."""
+    file = click.Path(path_type=Path)
+    options = (
+        click.option(
+            "--beacon-file", metavar="F", type=file, help="The round, as a relay gives it."
+        ),
+        click.option(
+            "--relay", multiple=True, metavar="URL", help="Ask here, not the public relays."
+        ),
+        click.option(
+            "--fallback-key-file", metavar="F", type=file, help="After an hour without the beacon."
+        ),
+        click.option("--why", default="", metavar="TEXT", help="For the fallback: what was out."),
+        click.option("--reveal", is_flag=True, help="For the fallback: the last use of its key."),
+    )
+    for option in reversed(options):
+        function = option(function)
+    return function
 
 
 class Source(NamedTuple):
@@ -115,7 +147,7 @@ def earlier_plans(commitment: Commitment, files: Sequence[Path]) -> list[Plan]:
 
     Raises StepMismatch when one of them does not follow from its own commitment and beacon.
     """
-    plans = []
+    plans = _recorded(commitment.model_id)
     for file in files:
         plan = read_plan(file)
         if plan.commitment.model_id != commitment.model_id:
@@ -125,6 +157,23 @@ def earlier_plans(commitment: Commitment, files: Sequence[Path]) -> list[Plan]:
             )
         recompute(plan)
         plans.append(plan)
+    return plans
+
+
+def _recorded(model_id: str) -> list[Plan]:
+    """Give the plan of each record of a model that the repository holds, withdrawn ones as well."""
+    from geneb_ci.audit.repository import Repository  # noqa: PLC0415 (cryptography costs 100 ms)
+
+    ground = Repository(find_layout(Path.cwd())).ground
+    if model_id in ground.unreadable:
+        raise AuditRefused(
+            f"{ground.unreadable[model_id]}: this record of {model_id} cannot be read, so what was "
+            "drawn before is not known",
+            "see what `geneb-ci audit verify` says of it, and restore it from the main branch",
+        )
+    plans = list(ground.drawn.get(model_id, ()))
+    for plan in plans:
+        recompute(plan)
     return plans
 
 
@@ -179,7 +228,7 @@ def _fallback(commitment: Commitment, at: int, key_file: Path, source: Source) -
 
 def targets(plan: Plan, count: int, submission: Path | None) -> list[str]:
     """Name tasks beside the sample by the plausibility of the committed submission's scores."""
-    if not count:
+    if count < 1:
         return []
     model_id = plan.commitment.model_id
     folder = find_layout(Path.cwd()).submissions

@@ -75,7 +75,7 @@ def commitment(raw: bytes, **changes: Any) -> Commitment:
         "protocol": "geneb-audit-v1",
         "model_id": MODEL,
         "submission_sha256": hashlib.sha256(raw).hexdigest(),
-        "extractor": run["extractor"] | {"tree": hashlib.sha256(b"").hexdigest()},
+        "extractor": run["extractor"] | {"options": {}, "tree": hashlib.sha256(b"").hexdigest()},
         "weights": {
             "kind": run["model"]["kind"],
             "location": run["model"]["location"],
