@@ -18,6 +18,7 @@ from geneb_ci.audit.plan import Beacon, FallbackBeacon, Plan
 from geneb_ci.audit.policy import audit_policy
 from geneb_ci.audit.power import Design, detection, needed, shown
 from geneb_ci.audit.recompute import recompute
+from geneb_ci.audit.repository import Repository
 from geneb_ci.audit.sampling import parts_of
 from geneb_ci.audit.steps import AuditRefused
 from geneb_ci.audit.target import targets as targets_of
@@ -113,9 +114,13 @@ def size(commitment: Commitment, drawn: int | None, wanted: int, before: int) ->
 def earlier_plans(commitment: Commitment, files: Sequence[Path]) -> list[Plan]:
     """Read the plans of earlier draws for this model, from its records and from files.
 
-    Raises StepMismatch when one of them does not follow from its own commitment and beacon.
+    The records are those of the repository that the command is run in.
+    Raises StepMismatch when one of them does not follow from its own commitment and beacon, or
+    cannot be read: what it drew would be missing.
     """
-    plans = []
+    plans = Repository(find_layout(Path.cwd())).plans_of(commitment.model_id)
+    for plan in plans:
+        recompute(plan)
     for file in files:
         plan = read_plan(file)
         if plan.commitment.model_id != commitment.model_id:
