@@ -3,6 +3,7 @@
 import base64
 import copy
 import json
+from typing import Any
 
 import pytest
 
@@ -171,7 +172,24 @@ def test_each_field_is_either_refused_or_named_as_the_signers_word():
     assert all(expected(field) for field in FIELDS if field not in SIGNERS_WORD)
 
 
-ODD = (None, True, 0, -1, 2**53, 10**30, 0.5, -0.0, 1e308, "", "x" * 250, "é", "٣", [], {}, [[]])
+ODD: tuple[Any, ...] = (
+    None,
+    True,
+    0,
+    -1,
+    2**53,
+    10**30,
+    0.5,
+    -0.0,
+    1e308,
+    "",
+    "x" * 250,
+    "é",
+    "٣",
+    [],
+    {},
+    [[]],
+)
 
 
 @pytest.mark.parametrize("field", FIELDS)
