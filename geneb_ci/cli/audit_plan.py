@@ -19,17 +19,17 @@ from geneb_ci.errors import UsageProblem
 @click.option("--drawn", type=click.IntRange(1), metavar="K", help="Draw more than is committed.")
 @click.option("--detect", type=click.IntRange(1), metavar="M", help="Fabricated tasks to find.")
 @click.option("--confidence", metavar="P", help="With this probability; needs --detect.")
+@click.option("--task-power", default="1", metavar="Q", help="Chance that a rerun finds one.")
 @click.option(
-    "--task-power", default="1", metavar="Q", help="Chance that a rerun finds a drawn one."
+    "--targeted",
+    type=click.IntRange(0),
+    default=0,
+    metavar="C",
+    help="Add C tasks by the published rule.",
 )
-@click.option("--targeted", type=click.IntRange(0), default=0, metavar="C", help="Add C tasks.")
 @click.option("--submission", type=click.Path(path_type=Path), help="For --targeted: the file.")
-@click.option("--earlier", multiple=True, metavar="PLAN", type=click.Path(path_type=Path))
-@click.option("--beacon-file", metavar="F", type=click.Path(path_type=Path), help="The round.")
-@click.option("--relay", multiple=True, metavar="URL", help="Ask here, not the public relays.")
-@click.option("--fallback-key-file", metavar="F", type=click.Path(path_type=Path))
-@click.option("--why", default="", metavar="TEXT", help="Why there is no beacon.")
-@click.option("--reveal", is_flag=True, help="Write the fallback key into the plan: its last use.")
+@drawing.earlier_option
+@drawing.source_options
 @click.option("--output", default=STDOUT, metavar="PLAN.json", help="Write here.")
 def command(
     commitment_file: Path,

@@ -4,7 +4,7 @@ import time
 from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import click
 
@@ -33,6 +33,38 @@ from geneb_ci.report.plain import visible
 
 # A maintainer's clock may be wrong by as much without a word.
 SKEW = 60  # seconds
+
+
+def earlier_option(function: Any) -> Any:  # noqa: ANN401 (a decorator of click)
+    """Add the option that names earlier draws."""
+    return click.option(
+        "--earlier",
+        multiple=True,
+        metavar="PLAN",
+        type=click.Path(path_type=Path),
+        help="An earlier draw for this model; its tasks are rerun, too.",
+    )(function)
+
+
+def source_options(function: Any) -> Any:  # noqa: ANN401
+    """Add the options that say where the beacon's value comes from, in this order."""
+    file = click.Path(path_type=Path)
+    options = (
+        click.option(
+            "--beacon-file", metavar="F", type=file, help="The round, as a relay gives it."
+        ),
+        click.option(
+            "--relay", multiple=True, metavar="URL", help="Ask here, not the public relays."
+        ),
+        click.option(
+            "--fallback-key-file", metavar="F", type=file, help="After an hour without the beacon."
+        ),
+        click.option("--why", default="", metavar="TEXT", help="For the fallback: what was out."),
+        click.option("--reveal", is_flag=True, help="For the fallback: the last use of its key."),
+    )
+    for option in reversed(options):
+        function = option(function)
+    return function
 
 
 class Source(NamedTuple):
@@ -184,7 +216,7 @@ def _fallback(commitment: Commitment, at: int, key_file: Path, source: Source) -
 
 def targets(plan: Plan, count: int, submission: Path | None) -> list[str]:
     """Name tasks beside the sample by the plausibility of the committed submission's scores."""
-    if not count:
+    if count < 1:
         return []
     model_id = plan.commitment.model_id
     folder = find_layout(Path.cwd()).submissions

@@ -41,8 +41,7 @@ def _caption(design: Design, power: Fraction) -> str:
     lines = []
     if design.guaranteed:
         lines.append(
-            f"{design.guaranteed} larger categories have a place each; the fabricated tasks lie "
-            "where they are found least"
+            f"{design.guaranteed} larger categories have a place each; this is the worst placing"
         )
     if power < 1:
         lines.append(f"a rerun finds a drawn one with probability {float(power):g}")
