@@ -4,10 +4,10 @@ import dataclasses
 import functools
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from geneb_ci.audit.ground import Ground
 from geneb_ci.audit.keys import trusted_keys
+from geneb_ci.audit.plan import Plan
 from geneb_ci.audit.policy import audit_policy
 from geneb_ci.audit.record import (
     WITHDRAWN,
@@ -19,13 +19,10 @@ from geneb_ci.audit.record import (
     withdrawal_files,
 )
 from geneb_ci.audit.steps import StepMismatch
-from geneb_ci.audit.verify import Verification, said, unopened, verify
+from geneb_ci.audit.verify import EARLIER, Verification, said, unopened, verify
 from geneb_ci.audit.withdrawal import Withdrawn, read_withdrawal
 from geneb_ci.benchmark import shipped_benchmark
 from geneb_ci.config import PRACTICE_BENCHMARK, Kind, Layout, benchmark_of
-
-if TYPE_CHECKING:
-    from geneb_ci.audit.plan import Plan
 
 _Opened = Record | StepMismatch
 
@@ -108,6 +105,20 @@ class Repository:
         for path in sorted({*self.files, *self.withdrawals}):
             if model_id in {None, path.parent.name}:
                 yield self.verify(path, f"{path.parent.name}/{path.name}")
+
+    def plans_of(self, model_id: str) -> list[Plan]:
+        """Give the plan of each record of a model, whichever of its files was audited.
+
+        Raises StepMismatch, of the step "earlier", when a record cannot be read.
+        """
+        if model_id in self.ground.unreadable:
+            raise StepMismatch(
+                EARLIER,
+                f"{model_id}/{self.ground.unreadable[model_id]} cannot be read, so what it drew is "
+                "not known",
+                "mend that record first; `geneb-ci audit verify` shows what is wrong with it",
+            )
+        return list(self.ground.drawn.get(model_id, ()))
 
     def _open(self, path: Path) -> _Opened:
         if path not in self._opened:

@@ -18,6 +18,7 @@ from geneb_ci.audit.plan import Beacon, FallbackBeacon, Plan
 from geneb_ci.audit.policy import audit_policy
 from geneb_ci.audit.power import Design, detection, needed, shown
 from geneb_ci.audit.recompute import recompute
+from geneb_ci.audit.repository import Repository
 from geneb_ci.audit.sampling import parts_of
 from geneb_ci.audit.steps import AuditRefused
 from geneb_ci.audit.target import targets as targets_of
@@ -145,9 +146,13 @@ def size(commitment: Commitment, drawn: int | None, wanted: int, before: int) ->
 def earlier_plans(commitment: Commitment, files: Sequence[Path]) -> list[Plan]:
     """Read the plans of earlier draws for this model, from its records and from files.
 
-    Raises StepMismatch when one of them does not follow from its own commitment and beacon.
+    The records are those of the repository that the command is run in.
+    Raises StepMismatch when one of them does not follow from its own commitment and beacon, or
+    cannot be read: what it drew would be missing.
     """
-    plans = _recorded(commitment.model_id)
+    plans = Repository(find_layout(Path.cwd())).plans_of(commitment.model_id)
+    for plan in plans:
+        recompute(plan)
     for file in files:
         plan = read_plan(file)
         if plan.commitment.model_id != commitment.model_id:
@@ -157,23 +162,6 @@ def earlier_plans(commitment: Commitment, files: Sequence[Path]) -> list[Plan]:
             )
         recompute(plan)
         plans.append(plan)
-    return plans
-
-
-def _recorded(model_id: str) -> list[Plan]:
-    """Give the plan of each record of a model that the repository holds, withdrawn ones as well."""
-    from geneb_ci.audit.repository import Repository  # noqa: PLC0415 (cryptography costs 100 ms)
-
-    ground = Repository(find_layout(Path.cwd())).ground
-    if model_id in ground.unreadable:
-        raise AuditRefused(
-            f"{ground.unreadable[model_id]}: this record of {model_id} cannot be read, so what was "
-            "drawn before is not known",
-            "see what `geneb-ci audit verify` says of it, and restore it from the main branch",
-        )
-    plans = list(ground.drawn.get(model_id, ()))
-    for plan in plans:
-        recompute(plan)
     return plans
 
 

@@ -3,6 +3,7 @@
 import base64
 import copy
 import json
+from typing import Any
 
 import pytest
 
@@ -169,3 +170,33 @@ def test_a_flipped_bit_that_a_trusted_key_signed_is_refused_at_its_own_step(plac
 def test_each_field_is_either_refused_or_named_as_the_signers_word():
     assert set(FIELDS) >= SIGNERS_WORD
     assert all(expected(field) for field in FIELDS if field not in SIGNERS_WORD)
+
+
+ODD: tuple[Any, ...] = (
+    None,
+    True,
+    0,
+    -1,
+    2**53,
+    10**30,
+    0.5,
+    -0.0,
+    1e308,
+    "",
+    "x" * 250,
+    "é",
+    "٣",
+    [],
+    {},
+    [[]],
+)
+
+
+@pytest.mark.parametrize("field", FIELDS)
+def test_an_odd_value_that_a_trusted_key_signed_is_no_crash(place, field):
+    for path in flip.leaves(STATEMENT):
+        if flip.pointer(path) == field:
+            for leaf in ODD:
+                steps = refused_at(place, resealed(flip.put_at(STATEMENT, path, leaf)))
+                assert steps or field in SIGNERS_WORD or leaf == flip.at(STATEMENT, path)
+            break
