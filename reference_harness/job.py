@@ -42,9 +42,11 @@ class Asked(Protocol):
 
 
 class Scored(NamedTuple):
-    """One regime, with the predictions behind its digests: (m,) labels a seed."""
+    """One regime, with its fits, and the predictions behind its digests: (m,) labels a seed."""
 
     regime: Regime
+    fits: list[probe.Fit]
+    """One a fit: where nothing is drawn, one for all seeds."""
     predictions: list[Labels]
     canonical: list[Labels] | None
 
@@ -125,8 +127,8 @@ def regime(problem: probe.Problem, name: str, asked: Asked) -> Scored:
     rows = rows_of(problem, name, asked)
     fits = probe.run(problem, rows, asked.device)
     warned = _warnings(problem, fits, asked, name)
-    fits = each_seed(fits, asked)
-    predictions = [fit.predictions for fit in fits]
+    each = each_seed(fits, asked)
+    predictions = [fit.predictions for fit in each]
     triples, matrices, classes = score(problem, predictions)
     seconds = time.perf_counter() - started
     solved, labels, why = _canonical(problem, rows, asked)
@@ -136,14 +138,14 @@ def regime(problem: probe.Problem, name: str, asked: Asked) -> Scored:
         classes=classes.tolist(),
         confusion=[matrix.tolist() for matrix in matrices],
         predictions_sha256=metrics.predictions_sha256(predictions),
-        rows=[fit.rows for fit in fits],
-        iterations=[fit.iterations for fit in fits],
+        rows=[fit.rows for fit in each],
+        iterations=[fit.iterations for fit in each],
         warnings=warned,
         seconds=round(seconds, 6),
         canonical=solved,
         no_canonical=why,
     )
-    return Scored(found, predictions, labels)
+    return Scored(found, fits, predictions, labels)
 
 
 def rows_of(problem: probe.Problem, name: str, asked: Asked) -> list[npt.NDArray[np.int64] | None]:

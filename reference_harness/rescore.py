@@ -203,6 +203,7 @@ class _Rescoring:
                     base=base.regime,
                     plain=self._gathered(data.id, name, stressed=False),
                     stressed=self._gathered(data.id, name, stressed=True),
+                    halts=self.base[data.id].halts[name],
                     canonical=self._gathered(data.id, name, stressed=True, canonical=True),
                 )
                 for name, base in self.base[data.id].regimes.items()

@@ -8,10 +8,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from . import noise, probe
+from . import halts, noise, probe
 from .engine.threads import Library, libraries
 from .errors import ProbeError
 from .job import Scored, columns, each_seed, regime, rows_of, score, solve
+from .record import Triple
 from .rescored import Copy
 from .tasks import Labels
 
@@ -72,6 +73,8 @@ class Based(NamedTuple):
 
     task_id: str
     regimes: dict[str, Scored]
+    halts: dict[str, list[list[Triple]]]
+    """Regime to the scores of every place where a fit may stop, a list a fit."""
     libraries: list[Library]
 
 
@@ -92,10 +95,21 @@ class BaseJob:
         problem = part.problem(part.matrix())
         try:
             found = {name: regime(problem, name, part) for name in part.regimes}
+            stops = {
+                name: halts.outcomes(problem, rows_of(problem, name, part), scored.fits)
+                for name, scored in found.items()
+            }
         except ProbeError as error:
             msg = f"{part.task_id}: {error}"
             raise ProbeError(msg) from error
-        return Based(part.task_id, found, libraries())
+        halted = {
+            name: [
+                [Triple(**one._asdict()) for one in score(problem, fit)[0]] if fit else []
+                for fit in fits
+            ]
+            for name, fits in stops.items()
+        }
+        return Based(part.task_id, found, halted, libraries())
 
 
 class Copied(NamedTuple):

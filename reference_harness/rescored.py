@@ -16,6 +16,7 @@ from .record import (
     PerSeed,
     Regime,
     Seconds,
+    Triple,
 )
 
 
@@ -50,6 +51,9 @@ class RescoredRegime(Part):
     stressed: list[Copy]
     """Copies at a multiple of the noise: score of record. Empty where the plain ones moved so often
     that their spread says all."""
+    halts: list[list[Triple]]
+    """Scores of every place where rounding alone may stop a fit, a list a fit: one for all seeds
+    where nothing is drawn. A list is empty where the fit has too many steps for that."""
     canonical: list[Copy]
     """Copies at a multiple of the noise: canonical score. Empty where the base has none."""
 

@@ -139,7 +139,12 @@ def _compared(rescored: Rescored, task: str, name: str, claimed: Claims, alarm: 
     one_fit = name not in rescored.few_shot_k
     reading = claimed.record[name, task]
     measured = rule.Measured(
-        found.base.per_seed, found.base.confusion, found.plain, found.stressed, one_fit
+        found.base.per_seed,
+        found.base.confusion,
+        found.plain,
+        found.stressed,
+        found.halts,
+        one_fit,
     )
     allowed = rule.tolerance(measured, alarm, reading.width)
     canonical = _canonical(found, claimed.canonical.get((name, task)), one_fit=one_fit)
@@ -166,7 +171,7 @@ def _canonical(
             f"the claim has a canonical score, the rescoring none: {found.base.no_canonical}",
             "run `geneb-harness rescore` without --no-canonical",
         )
-    measured = rule.Measured(solved.per_seed, solved.confusion, (), found.canonical, one_fit)
+    measured = rule.Measured(solved.per_seed, solved.confusion, (), found.canonical, (), one_fit)
     allowed = rule.canonical_tolerance(measured, reading.width)
     return CanonicalCompared(
         claimed=_triple(reading.value),

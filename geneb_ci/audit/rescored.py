@@ -18,7 +18,7 @@ Matrix = list[list[Count]]
 
 
 class Scores(Part):
-    """Means over the seeds."""
+    """One value a metric."""
 
     MCC: Signed
     Acc: Unit
@@ -81,6 +81,8 @@ class RescoredRegime(Part):
     base: Base
     plain: Annotated[list[Copy], Field(min_length=1)]
     stressed: list[Copy]
+    halts: list[list[Scores]]
+    """Scores of every place where rounding alone may stop a fit, a list a fit."""
     canonical: list[Copy]
 
 

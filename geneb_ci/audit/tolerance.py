@@ -13,6 +13,10 @@ each asks for its own allowance; docs/tolerance.md has the measurements and the 
    time, and the spread over the copies gives the allowance: Student's t, with deviations taken from
    the rerun itself, so that a rerun which is an outlier widens it.
 
+Of the second kind, what rounding of the loss decides is as rare with more noise as with less. The
+harness names those outcomes itself: `halts` are the scores of every place where rounding may stop a
+fit. A fit that any copy moved, or that float64 moves, gets what they lie farther off than its copies.
+
 A spread of zero proves nothing: what `UNSEEN` flips do to the score is added to all.
 """
 
@@ -24,7 +28,7 @@ from geneb_ci.arithmetic.triple import Triple
 from geneb_ci.audit.canonical import digest
 from geneb_ci.audit.flip import Matrix, largest_effect
 from geneb_ci.audit.outcome import Tolerance
-from geneb_ci.audit.rescored import Copy, PerSeed
+from geneb_ci.audit.rescored import Copy, PerSeed, Scores
 from geneb_ci.audit.student import quantile
 from geneb_ci.errors import NothingChecked
 
@@ -57,6 +61,8 @@ class Measured(NamedTuple):
     """One confusion matrix a seed."""
     plain: Sequence[Copy]
     stressed: Sequence[Copy]
+    halts: Sequence[Sequence[Scores]]
+    """A list a fit."""
     one_fit: bool
     """Whether a single fit on all rows stands for every seed."""
 
@@ -86,6 +92,7 @@ def tolerance(measured: Measured, alarm: float, width: Triple) -> Tolerance:
         _enough(measured.stressed, "stressed")
     parts = {
         metric: max(_outcomes(measured, metric), _draws(measured, metric, alarm))
+        + _unseen_halts(measured, metric)
         for metric in METRICS
     }
     return _tolerance(measured, parts, width, measured.plain)
@@ -136,6 +143,20 @@ def _farthest(measured: Measured, metric: str, seeds: Sequence[int]) -> float:
     margin = MARGIN_MANY if len(measured.stressed) >= MANY else MARGIN_FEW
     copies = [*measured.plain, *measured.stressed]
     return margin * max(map(abs, _deviations(measured, copies, metric, seeds)), default=0.0)
+
+
+def _unseen_halts(measured: Measured, metric: str) -> float:
+    """Give how much farther off than in any copy the fits may stop, all of them at once."""
+    base: list[float] = getattr(measured.base, metric)
+    copies = [*measured.plain, *measured.stressed]
+    excess = []
+    for seed, stops in enumerate(measured.halts):
+        moved = any(copy.flips[seed] for copy in copies)
+        if stops and (moved or getattr(stops[0], metric) != base[seed]):
+            seen = max(abs(getattr(copy.per_seed, metric)[seed] - base[seed]) for copy in copies)
+            possible = max(abs(getattr(stop, metric) - base[seed]) for stop in stops)
+            excess.append(max(0.0, possible - seen))
+    return math.fsum(excess) / len(measured.halts) if excess else 0.0
 
 
 def _draws(measured: Measured, metric: str, alarm: float) -> float:

@@ -3,15 +3,15 @@
 import random
 from collections.abc import Sequence
 
-from geneb_ci.audit.rescored import Copy, PerSeed
+from geneb_ci.audit.rescored import Copy, PerSeed, Scores
 from geneb_ci.audit.tolerance import COPIES_MIN, MANY, METRICS, Measured
-from reference_harness.metrics import Confusion, Scores, scores
+from reference_harness.metrics import Confusion, scores
 
 SEEDS = 5
 
 
 def per_seed(matrices: Sequence[Confusion]) -> PerSeed:
-    values: list[Scores] = [scores(matrix) for matrix in matrices]
+    values = [scores(matrix) for matrix in matrices]
     columns = zip(*values, strict=True)
     return PerSeed(**dict(zip(METRICS, map(list, columns), strict=True)))
 
@@ -37,6 +37,7 @@ def measured(
     plain: Sequence[Sequence[int]] | None = None,
     stressed: Sequence[Sequence[int]] | None = None,
     *,
+    halts: list[list[Scores]] | None = None,
     one_fit: bool = False,
     seed: int = 0,
 ) -> Measured:
@@ -48,5 +49,6 @@ def measured(
         [matrix.tolist() for matrix in base],
         [copy(base, flips, rng) for flips in (still * COPIES_MIN if plain is None else plain)],
         [copy(base, flips, rng) for flips in (still * MANY if stressed is None else stressed)],
+        halts or [],
         one_fit,
     )

@@ -11,6 +11,7 @@ from geneb_ci.arithmetic.triple import Triple
 from geneb_ci.audit import tolerance as rule
 from geneb_ci.audit.flip import largest_effect
 from geneb_ci.audit.outcome import Tolerance
+from geneb_ci.audit.rescored import Scores
 from geneb_ci.audit.student import quantile
 from geneb_ci.errors import NothingChecked
 from tests.audit.rescoring import SEEDS, measured
@@ -144,6 +145,21 @@ def test_a_few_outcomes_far_apart_are_allowed_and_not_blown_up():
     )
     unseen = rule.tolerance(measured(BASE), ALARM, NONE).MCC
     assert found.MCC - unseen == pytest.approx(rule.MARGIN_MANY * farthest)
+
+
+def test_stops_that_no_copy_showed_widen_the_tolerance_of_a_fit_that_moves():
+    base = measured(BASE).base
+    stop = Scores(MCC=base.MCC[0] - 0.1, Acc=base.Acc[0] - 0.05, F1=base.F1[0] - 0.05)
+    same = [Scores(MCC=base.MCC[k], Acc=base.Acc[k], F1=base.F1[k]) for k in range(SEEDS)]
+    halts = [[same[0], stop], *([one] for one in same[1:])]
+    still = limits(rule.tolerance(measured(BASE), ALARM, NONE))
+    assert limits(rule.tolerance(measured(BASE, halts=halts), ALARM, NONE)) == still
+    other = [[stop], *halts[1:]]
+    wide = limits(rule.tolerance(measured(BASE, halts=other), ALARM, NONE))
+    assert [w - s for w, s in zip(wide, still, strict=True)] == pytest.approx([0.02, 0.01, 0.01])
+    moved = [[1, 0, 0, 0, 0]] * 16
+    bare = rule.tolerance(measured(BASE, moved), ALARM, NONE)
+    assert rule.tolerance(measured(BASE, moved, halts=halts), ALARM, NONE).MCC > bare.MCC + 0.015
 
 
 def test_a_seed_whose_ties_break_anew_each_time_gets_a_spread():

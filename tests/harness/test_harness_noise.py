@@ -12,7 +12,8 @@ PLAIN = noise.Noise("float32", 11, 0)
 
 
 def moved(told: noise.Noise, rows: np.ndarray = ROWS) -> np.ndarray:
-    return noise.jitter(rows, told, "task").astype(np.float64) - rows
+    found: np.ndarray = noise.jitter(rows, told, "task").astype(np.float64) - rows
+    return found
 
 
 @given(st.integers(1, 300), st.integers(0, 5))

@@ -1,0 +1,98 @@
+"""Where a short fit may stop, when rounding of its loss and not the loss decides.
+
+lbfgs computes its loss in the type of the features. Steps that change it by less than that type can
+tell are taken or not by chance: on word counts one few-shot fit in fifty then gives an outcome with
+a tenth of its predictions changed, and jittered copies may not show it. So the same fit is made in
+float64, and the steps before and after its stop are looked at as long as they change the loss by
+less than float32 can tell.
+"""
+
+import warnings
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import sklearn
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
+
+from .canonical import LBFGS_TOL
+from .errors import ProbeError
+from .probe import MAX_ITER, Fit, Problem
+from .tasks import Labels
+
+UNITS = 2.0
+"""Units of roundoff of the loss that a step may go unnoticed by: one each for the losses before
+and after it."""
+STEPS_MAX = 64
+"""Fits of more steps are not looked at: such a fit ends elsewhere for each copy, and the spread
+over the copies tells."""
+BEYOND_MAX = 32
+"""Steps after the stop that are looked at: word counts need up to five to their optimum."""
+
+Matrix = npt.NDArray[np.float64]
+
+
+def outcomes(
+    problem: Problem, rows: list[npt.NDArray[np.int64] | None], fits: list[Fit]
+) -> list[list[Labels]]:
+    """Return for each fit the (m,) predictions of every place where it may stop.
+
+    The first is the stop of the float64 fit. Empty for fits of more than `STEPS_MAX` steps. Raises
+    ProbeError when a fit fails.
+    """
+    return [
+        _Path(problem, chosen).stops() if fit.iterations <= STEPS_MAX else []
+        for chosen, fit in zip(rows, fits, strict=True)
+    ]
+
+
+class _Path:
+    """The steps of one fit in float64."""
+
+    def __init__(self, problem: Problem, chosen: npt.NDArray[np.int64] | None) -> None:
+        use = slice(None) if chosen is None else chosen
+        self.x: Matrix = problem.train[use].astype(np.float64)
+        self.y = problem.train_labels[use]
+        self.test: Matrix = problem.test.astype(np.float64)
+        # scikit-learn fits float16 in float64.
+        single = problem.train.dtype == np.float32
+        self.unit = float(np.finfo(np.float32 if single else np.float64).eps) / 2
+
+    def stops(self) -> list[Labels]:
+        stop = self._fit(max_iter=MAX_ITER)
+        at, loss = int(np.max(stop.n_iter_)), self._loss(stop)
+        near = UNITS * self.unit * loss
+        found = [self._labels(stop)]
+        for steps in range(min(at, STEPS_MAX) - 1, 0, -1):
+            earlier = self._fit(max_iter=steps, tol=LBFGS_TOL)
+            if self._loss(earlier) - loss > near:
+                break
+            found.append(self._labels(earlier))
+        for steps in range(at + 1, at + 1 + BEYOND_MAX):
+            later = self._fit(max_iter=steps, tol=LBFGS_TOL)
+            if loss - self._loss(later) > near:
+                break
+            found.append(self._labels(later))
+            if int(np.max(later.n_iter_)) < steps:
+                break
+        return found
+
+    def _fit(self, **settings: float) -> Any:  # noqa: ANN401 - scikit-learn has no types
+        with warnings.catch_warnings(), sklearn.config_context(assume_finite=True):
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            try:
+                return LogisticRegression(**settings).fit(self.x, self.y)
+            except (ValueError, FloatingPointError, MemoryError) as error:
+                msg = f"the probe cannot be fitted: {type(error).__name__}: {error}"
+                raise ProbeError(msg) from error
+
+    def _loss(self, fitted: Any) -> float:  # noqa: ANN401
+        """Return what lbfgs minimises at C = 1: mean log-loss plus half the squared weights / n."""
+        said = fitted.predict_proba(self.x)
+        mean = float(log_loss(self.y, said, labels=fitted.classes_))
+        return mean + 0.5 * float(np.sum(fitted.coef_**2)) / len(self.y)
+
+    def _labels(self, fitted: Any) -> Labels:  # noqa: ANN401
+        return np.asarray(fitted.predict(self.test)).astype(np.int64)
