@@ -25,6 +25,7 @@ COMMANDS = {
     "pack": "gather upstream's per-task logs into a submission",
     "data": "pull, verify and audit the task data",
     "extractor": "check an extractor before it costs GPU time",
+    "doctor": "say what this machine can do for an audit, and why not",
 }
 
 
