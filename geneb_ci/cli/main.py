@@ -27,6 +27,7 @@ COMMANDS = {
     "audit": "rerun a sample that nobody can foresee, and sign what came out",
     "data": "pull, verify and audit the task data",
     "extractor": "check an extractor before it costs GPU time",
+    "doctor": "say what this machine can do for an audit, and why not",
 }
 
 

@@ -13,7 +13,7 @@ from geneb_ci.audit.sandbox import attempts, log, mounts
 from geneb_ci.audit.sandbox.launch import NONE, Sandbox, python_of
 from geneb_ci.audit.sandbox.limits import MIB, Limits
 from geneb_ci.audit.sandbox.supervise import supervise
-from geneb_ci.errors import SandboxLeaks
+from geneb_ci.errors import ExtractorRefused, SandboxLeaks
 
 SCRIPT = f"{mounts.INPUT}/attempts.py"
 PLANTED = f"{mounts.INPUT}/planted.json"
@@ -22,6 +22,7 @@ PROCESSES_MAX = 8
 """Processes a sandbox may show: its own pid 1, bubblewrap's helper and the suite."""
 REPORT_MAX = 1 << 16
 SECRET = "GENEB_CANARY"  # noqa: S105 (the name of a variable; its value is made anew each time)
+ADVICE = "run `geneb-ci doctor` to see what this machine can do"
 NAMES = tuple(attempts.ATTEMPTS)
 
 
@@ -40,7 +41,10 @@ def probe_suite(sandbox: Sandbox, limits: Limits = LIMITS) -> list[Escape]:
         view.data[PLANTED] = json.dumps(facts).encode()
         report = _Report()
         inner = [python_of(sandbox, view), "-I", "-B", SCRIPT, PLANTED]
-        ended = supervise(sandbox, view, limits, inner, report)
+        try:
+            ended = supervise(sandbox, view, limits, inner, report)
+        except ExtractorRefused as error:
+            raise SandboxLeaks(f"the probe suite was stopped: {error.message}", ADVICE) from error
     try:
         found = json.loads(bytes(report.data))
         escapes = [
@@ -51,7 +55,7 @@ def probe_suite(sandbox: Sandbox, limits: Limits = LIMITS) -> list[Escape]:
         raise SandboxLeaks(
             f"the probe suite ended with code {ended.code} and no usable answer: "
             f"{log.last_line(ended.log)}",
-            "run `geneb-ci doctor` to see what this machine can do",
+            ADVICE,
         ) from error
     return escapes
 
