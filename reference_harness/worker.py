@@ -28,6 +28,7 @@ import numpy as np
 
 from .embed import embed_rows
 from .errors import HarnessError
+from .keywords import keywords
 from .loading import load
 from .worker_options import WorkerOptions, read_options
 
@@ -98,7 +99,7 @@ def note_attempts() -> None:
 
 def embed(options: WorkerOptions, sequences: list[str]) -> np.ndarray:
     """Load the extractor and embed every sequence, duplicates included."""
-    loaded = load(options.extractor, options.name_model, options.device, **options.options)
+    loaded = load(options.extractor, options.name_model, options.device, **keywords(options.extractor, options.options, options.plan))
     values = embed_rows(loaded, options.plan, sequences)
     little = values.dtype.newbyteorder("<")
     return np.ascontiguousarray(values, dtype=little)

@@ -1,7 +1,7 @@
 """What the sandbox tells the worker: one small JSON file, with nothing in it worth stealing."""
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -21,8 +21,9 @@ class WorkerOptions(BaseModel):
     name_model: str
     """Hub name, or the folder of the weights inside the sandbox."""
     device: str
-    options: dict[str, Any]
-    """Keyword arguments of the extractor's constructor."""
+    options: dict[str, str]
+    """Keyword arguments of the extractor's constructor, as text: whole numbers, true, false and none
+    mean such values."""
     batching: Mode
     token_budget: Annotated[int, Field(ge=1)] = TOKEN_BUDGET
     rows: Annotated[int, Field(ge=1)] = FILE_ROWS

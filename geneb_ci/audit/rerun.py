@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from geneb_ci.audit import compare, weights
-from geneb_ci.audit.commitment import Commitment
+from geneb_ci.audit.commitment import Commitment, Weights
 from geneb_ci.audit.decoys import judge, real_rows, with_decoys
 from geneb_ci.audit.moments import moment_of
 from geneb_ci.audit.outcome import Decoys, HarnessFacts, Outcome, Verdict
@@ -51,7 +51,7 @@ class Machine:
     own_code: bool = False
     data: Path | None = None
     weights: Path | None = None
-    """Folder of weights fetched before; they are hashed again."""
+    """Folder of weights, fetched into where it is empty; they are hashed in any case."""
     noise: str | None = None
     """Dtype of the embeddings, for a submission that does not declare one."""
     copies: int = COPIES_MIN
@@ -76,7 +76,6 @@ def rerun(
     noise = _noise(subject, machine)
     source = task_source(subject.benchmark, layout.benchmark, machine.data)
     say("the plan recomputes; submission, extractor and benchmark are those committed to")
-    model = weights.prepared(commitment.weights, machine.level, machine.weights)
     with opened(
         machine.level,
         gpu=machine.gpu,
@@ -86,12 +85,13 @@ def rerun(
         escapes = probe_suite(sandbox)
         refuse_leaks(sandbox, escapes)
         say(f"sandbox level {sandbox.level}: {len(escapes)} attempts to get out, all refused")
+        model, digests = _weights(commitment.weights, machine, sandbox)
         spec = _spec(commitment, subject, sandbox, model, gpu=machine.gpu)
         found, decoys, ran = _scores(plan, subject, source, spec, sandbox, machine, noise, say)
         facts = sandbox_facts(sandbox, escapes, machine.limits)
     claimed = compare.claims(subject.document, subject.benchmark)
     tasks = compare.compare(claimed, found, plan.chosen, subject.benchmark)
-    notes = [*compare.notes(tasks, found), *_attempted(ran)]
+    notes = [*compare.notes(tasks, found), *_loaded(digests), *_attempted(ran)]
     return Outcome(
         schema_version="1.0",
         plan=plan,
@@ -128,6 +128,22 @@ def _noise(subject: Subject, machine: Machine) -> str:
             "leave --noise out: the declared dtype decides",
         )
     return declared or str(machine.noise)
+
+
+def _weights(
+    committed: Weights, machine: Machine, sandbox: Sandbox
+) -> tuple[Path | None, dict[str, str]]:
+    """Give the folder of weights, fetched unless it is at hand, and the digest of each file."""
+    if committed.kind == "none":
+        return None, {}
+    folder = machine.weights or sandbox.scratch / "weights"
+    if not folder.is_dir() or not any(folder.iterdir()):
+        weights.fetch(committed, folder)
+    return folder, weights.verify(folder, committed, sandbox.level)
+
+
+def _loaded(digests: dict[str, str]) -> list[str]:
+    return [f"weights: {name} {digest}" for name, digest in sorted(digests.items())]
 
 
 def _spec(

@@ -39,7 +39,9 @@ def _state(level: int, folder: Path) -> str:
     cause = levels.why_not(level, folder)
     if cause is not None:
         return f"no, {cause}"
-    return {0: "only with --i-wrote-this-code", 4: "only with --throw-away-machine"}.get(level, "yes")
+    return {0: "only with --i-wrote-this-code", 4: "only with --throw-away-machine"}.get(
+        level, "yes"
+    )
 
 
 def _left() -> str:

@@ -61,7 +61,11 @@ def test_a_seed_decides_all_and_another_seed_nothing_alike():
 
 def test_fresh_sequences_have_the_letters_of_real_ones():
     decoyed = with_decoys(SEQUENCES, SEED)
-    named = {*decoyed.real, *(b for _, b in decoyed.again), *(p for t in decoyed.triangles for p in t)}
+    named = {
+        *decoyed.real,
+        *(b for _, b in decoyed.again),
+        *(p for t in decoyed.triangles for p in t),
+    }
     fresh = [s for place, s in enumerate(decoyed.sequences) if place not in named]
     letters = [Counter(s) for s in SEQUENCES]
     assert len(fresh) == 16
@@ -139,7 +143,9 @@ def test_noise_of_the_dtype_is_no_cheat_and_more_is(dtype):
     sound = KmerExtractor(k=3).extract_embeddings(decoyed.sequences).astype(np.float64)
     draw = np.random.RandomState(5)
     noise = draw.standard_normal(sound.shape)
-    noise *= np.linalg.norm(sound, axis=1, keepdims=True) / np.linalg.norm(noise, axis=1, keepdims=True)
+    noise *= np.linalg.norm(sound, axis=1, keepdims=True) / np.linalg.norm(
+        noise, axis=1, keepdims=True
+    )
     quiet = judge(decoyed, sound + noise * NOISE[dtype] / 3, dtype)
     loud = judge(decoyed, sound + noise * NOISE[dtype] * 3, dtype)
     assert (quiet.order_dependent, quiet.memorised) == (False, False)
@@ -165,4 +171,3 @@ def test_few_answers_for_variants_of_one_sequence_mean_nothing():
 def test_no_sequence_is_no_list():
     with pytest.raises(ValueError, match="there is no sequence"):
         with_decoys([], SEED)
-

@@ -41,8 +41,8 @@ class ExtractorSpec:
     weights: Path | None = None
     """File or folder of weights, shown read-only; its place inside becomes `name_model`."""
     device: str = "cpu"
-    options: Mapping[str, Any] = field(default_factory=dict)
-    """Keyword arguments of the constructor."""
+    options: Mapping[str, str] = field(default_factory=dict)
+    """Keyword arguments of the constructor, as text."""
     batching: Literal["budget", "exact", "file"] = "budget"
     token_budget: int = TOKEN_BUDGET
     rows: int = ROWS

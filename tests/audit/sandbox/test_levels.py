@@ -28,7 +28,7 @@ from geneb_ci.errors import Exit, LeftOver, SandboxUnavailable, UsageProblem
 from tests.audit.sandbox.conftest import HOSTILE, SEQUENCES, SMALL
 from tests.paths import ROOT
 
-KMER = ExtractorSpec("builtin:kmer", options={"k": 1})
+KMER = ExtractorSpec("builtin:kmer", options={"k": "1"})
 ROWS = [[0.3, 0.3, 0.2, 0.2], [0, 0, 0, 1], [2 / 7, 2 / 7, 2 / 7, 1 / 7]]
 
 
@@ -106,7 +106,9 @@ def test_a_missing_or_old_bubblewrap_is_named(tmp_path, monkeypatch):
     old.write_text("#!/bin/sh\necho bubblewrap 0.4.1\n")
     old.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(SandboxUnavailable, match="0.8 or later is needed, found 'bubblewrap 0.4.1'"):
+    with pytest.raises(
+        SandboxUnavailable, match="0.8 or later is needed, found 'bubblewrap 0.4.1'"
+    ):
         opened(2, folder=tmp_path / "scratch").__enter__()
     old.unlink()
     with pytest.raises(SandboxUnavailable, match="bwrap is not installed"):
@@ -146,10 +148,22 @@ def test_the_folder_of_an_earlier_audit_is_refused(tmp_path):
 def test_processes_of_an_earlier_audit_are_refused(bubblewrap_sandbox, tmp_path):
     folder = tmp_path / "scratch"
     folder.mkdir()
-    command = ["bwrap", "--unshare-pid", "--ro-bind", "/", "/", "--proc", "/proc", "/bin/sleep", "60"]
+    command = [
+        "bwrap",
+        "--unshare-pid",
+        "--ro-bind",
+        "/",
+        "/",
+        "--proc",
+        "/proc",
+        "/bin/sleep",
+        "60",
+    ]
     with subprocess.Popen(command) as process:
         try:
-            while not (found := [one for one in descendants(process.pid) if one.parent != process.pid]):
+            while not (
+                found := [one for one in descendants(process.pid) if one.parent != process.pid]
+            ):
                 time.sleep(0.01)
             remember(folder, found)
             with pytest.raises(LeftOver) as caught:
@@ -181,7 +195,7 @@ def test_no_limit_can_be_switched_off(value):
 
 
 def test_the_workers_options_are_those_of_the_schema(tmp_path):
-    spec = ExtractorSpec("X", HOSTILE / "reach_out.py", weights=tmp_path, options={"layer": 3})
+    spec = ExtractorSpec("X", HOSTILE / "reach_out.py", weights=tmp_path, options={"layer": "3"})
     found = json.loads(options(spec, SMALL, lambda place: place))
     schema = json.loads((ROOT / "schemas" / "worker-options.schema.json").read_bytes())
     jsonschema.validate(found, schema)

@@ -106,7 +106,10 @@ def test_the_numbers_are_the_kernels(machine, file, pattern):
     if not header.is_file():
         pytest.skip(f"{header} is missing: the kernel's headers are not installed")
     found = {m[1]: int(m[2]) for m in re.finditer(pattern, header.read_text())}
-    special = {n.lower(): getattr(syscalls, n) for n in ("CLONE", "CLONE3", "SOCKET", "SOCKETPAIR", "IOCTL")}
+    special = {
+        n.lower(): getattr(syscalls, n)
+        for n in ("CLONE", "CLONE3", "SOCKET", "SOCKETPAIR", "IOCTL")
+    }
     table = syscalls.REFUSED | special
     ours = {name: getattr(numbers, machine) for name, numbers in table.items() if name in found}
     assert len(ours) > 50
