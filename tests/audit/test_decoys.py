@@ -2,6 +2,8 @@
 
 import random
 from collections import Counter
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -61,7 +63,11 @@ def test_a_seed_decides_all_and_another_seed_nothing_alike():
 
 def test_fresh_sequences_have_the_letters_of_real_ones():
     decoyed = with_decoys(SEQUENCES, SEED)
-    named = {*decoyed.real, *(b for _, b in decoyed.again), *(p for t in decoyed.triangles for p in t)}
+    named = {
+        *decoyed.real,
+        *(b for _, b in decoyed.again),
+        *(p for t in decoyed.triangles for p in t),
+    }
     fresh = [s for place, s in enumerate(decoyed.sequences) if place not in named]
     letters = [Counter(s) for s in SEQUENCES]
     assert len(fresh) == 16
@@ -103,10 +109,11 @@ def test_a_random_model_is_no_cheat(sequences, random_model):
 class Fixed:
     """Gives the rows that a function makes."""
 
-    def __init__(self, row):
+    def __init__(self, row: Callable[[str], Any]) -> None:
         self.row = row
 
-    def extract_embeddings(self, sequences, batch_size):
+    def extract_embeddings(self, sequences: list[str], batch_size: int) -> np.ndarray:
+        del batch_size
         return np.array([self.row(s) for s in sequences], dtype=np.float32)
 
 
@@ -121,12 +128,12 @@ def longest_words(sequence: str) -> np.ndarray:
         seed = int.from_bytes(sequence[at : at + size].encode(), "big") % 2**32
         vectors.append(np.random.RandomState(seed).standard_normal(8))
         at += size
-    return np.mean(vectors, axis=0)
+    return np.asarray(np.mean(vectors, axis=0))
 
 
 @pytest.mark.parametrize(
     "row",
-    [longest_words, lambda s: [1.0, 2.0], lambda s: [0.0], lambda s: [len(s), s[:20].count("A")]],
+    [longest_words, lambda _: [1.0, 2.0], lambda _: [0.0], lambda s: [len(s), s[:20].count("A")]],
     ids=["learned-tokenizer", "constant", "zero", "truncated"],
 )
 def test_odd_but_honest_extractors_are_no_cheats(row):
@@ -139,7 +146,9 @@ def test_noise_of_the_dtype_is_no_cheat_and_more_is(dtype):
     sound = KmerExtractor(k=3).extract_embeddings(decoyed.sequences).astype(np.float64)
     draw = np.random.RandomState(5)
     noise = draw.standard_normal(sound.shape)
-    noise *= np.linalg.norm(sound, axis=1, keepdims=True) / np.linalg.norm(noise, axis=1, keepdims=True)
+    noise *= np.linalg.norm(sound, axis=1, keepdims=True) / np.linalg.norm(
+        noise, axis=1, keepdims=True
+    )
     quiet = judge(decoyed, sound + noise * NOISE[dtype] / 3, dtype)
     loud = judge(decoyed, sound + noise * NOISE[dtype] * 3, dtype)
     assert (quiet.order_dependent, quiet.memorised) == (False, False)
@@ -165,4 +174,3 @@ def test_few_answers_for_variants_of_one_sequence_mean_nothing():
 def test_no_sequence_is_no_list():
     with pytest.raises(ValueError, match="there is no sequence"):
         with_decoys([], SEED)
-
