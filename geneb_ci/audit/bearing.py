@@ -62,6 +62,7 @@ def _check_run(outcome: Outcome, submission: SubmissionV11) -> None:
         ("extractor", code.sha256, run.extractor.sha256),
         ("class of the extractor", code.class_name, run.extractor.class_name),
         ("kind of weights", weights.kind, model.kind),
+        ("dtype of the tolerance", outcome.noise, run.embedding.dtype),
         ("place of the weights", weights.location, model.location),
         ("revision of the weights", weights.revision, model.revision),
         ("weight files", weights.files, model.weights),

@@ -153,9 +153,10 @@ def judge(
     many = len(decoyed.triangles)
     jumping = many > 0 and len(jumps) >= max(1, math.ceil(SHARE_MEMORISED * many))
     detail = (
-        f"{len(decoyed.again)} sequences {times}: rows differ by up to {drift:.1e} of their length, "
-        f"{noise:.0e} is allowed for {dtype}; {many} sequences with two mutants: {len(jumps)} lie "
-        f"more than {JUMP:g} times farther from them than they from each other"
+        f"{len(decoyed.again)} sequences {times}: "
+        f"rows differ by up to {drift:.1e} of their length, "
+        f"{noise:.0e} is allowed for {dtype}; {many} sequences with two mutants: "
+        f"{len(jumps)} lie more than {JUMP:g} times farther from them than they from each other"
     )
     if few:
         detail += f"; all sequences together have {few} embeddings"

@@ -4,6 +4,7 @@ What enters the sandbox: sequences in an order that says nothing, decoys among t
 its weights. Labels, claims, task names, the seed of the draw and that of the decoys stay outside.
 """
 
+import dataclasses
 import functools
 import secrets
 from collections.abc import Callable
@@ -185,7 +186,10 @@ def _scores(
         f"{len(decoyed.sequences) - len(sequences)} decoys"
     )
     ran = run_in_sandbox(decoyed.sequences, spec, sandbox, machine.limits)
-    decoys = judge(decoyed, ran.values, noise)
+    # Once more, on their own and in the order given: what depends on its batch shows itself.
+    alone = dataclasses.replace(spec, batching="file")
+    apart = run_in_sandbox(decoyed.apart, alone, sandbox, machine.limits).values
+    decoys = judge(decoyed, ran.values, noise, apart)
     embeddings = sandbox.scratch / "embeddings.npy"
     np.save(embeddings, real_rows(decoyed, ran.values), allow_pickle=False)
     say(f"scoring them, and {machine.copies} jittered copies")

@@ -18,8 +18,8 @@ PICKLED = frozenset({".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".joblib
 PICKLE_LEVEL = 2
 """Sandbox level below which pickled weights are refused: opening one runs what its author wrote."""
 WEIGHT_ENDINGS = frozenset({*PICKLED, ".safetensors", ".h5", ".msgpack", ".onnx"})
-PATTERNS = ("*.json", "*.txt", "*.model", "*.vocab", "*.py", "*.safetensors")
-"""Files of a Hub repository that are fetched. Pickles only come when the commitment names them."""
+PATTERNS = ("*.json", "*.txt", "*.model", "*.vocab", "*.py")
+"""Files of a Hub repository that are fetched beside the weight files that the commitment names."""
 CONFIG_MAX = 1 << 26
 """Bytes of one JSON file of a model: the largest vocabularies in use have a few million."""
 

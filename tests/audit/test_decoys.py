@@ -2,6 +2,8 @@
 
 import random
 from collections import Counter
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -107,10 +109,11 @@ def test_a_random_model_is_no_cheat(sequences, random_model):
 class Fixed:
     """Gives the rows that a function makes."""
 
-    def __init__(self, row):
+    def __init__(self, row: Callable[[str], Any]) -> None:
         self.row = row
 
-    def extract_embeddings(self, sequences, batch_size):
+    def extract_embeddings(self, sequences: list[str], batch_size: int) -> np.ndarray:
+        del batch_size
         return np.array([self.row(s) for s in sequences], dtype=np.float32)
 
 
@@ -125,12 +128,12 @@ def longest_words(sequence: str) -> np.ndarray:
         seed = int.from_bytes(sequence[at : at + size].encode(), "big") % 2**32
         vectors.append(np.random.RandomState(seed).standard_normal(8))
         at += size
-    return np.mean(vectors, axis=0)
+    return np.asarray(np.mean(vectors, axis=0))
 
 
 @pytest.mark.parametrize(
     "row",
-    [longest_words, lambda s: [1.0, 2.0], lambda s: [0.0], lambda s: [len(s), s[:20].count("A")]],
+    [longest_words, lambda _: [1.0, 2.0], lambda _: [0.0], lambda s: [len(s), s[:20].count("A")]],
     ids=["learned-tokenizer", "constant", "zero", "truncated"],
 )
 def test_odd_but_honest_extractors_are_no_cheats(row):

@@ -50,6 +50,7 @@ REFUSED_AT = {
     f"{COMMITMENT}/benchmark/sha256": "statement",
     f"{COMMITMENT}/benchmark/revision": "statement",
     f"{COMMITMENT}/protocol": "statement",
+    f"{COMMITMENT}/extractor/options": "statement",
     f"{COMMITMENT}/policy/strata": "statement",
     f"{PLAN}/beacon/kind": "statement",
     f"{PLAN}/beacon/chain": "round",
@@ -60,6 +61,7 @@ REFUSED_AT = {
     f"{PLAN}/chosen/*/task": "sample",
     f"{PLAN}/chosen/*/reason": "sample",
     f"{PLAN}/earlier": "statement",
+    "predicate/noise": "submission",
     "predicate/verdict": "comparison",
     "predicate/tasks": "comparison",
     **{
@@ -78,7 +80,6 @@ SIGNERS_WORD = {
     "predicate/decoys/detail",
     "predicate/finished_at",
     "predicate/harness/commit",
-    "predicate/noise",
     "predicate/notes/*",
     "predicate/packages/numpy",
     "predicate/sandbox/escapes/*/detail",

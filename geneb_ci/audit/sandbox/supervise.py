@@ -51,8 +51,8 @@ def supervise(
 ) -> Ended:
     """Run a command to its end or to its first limit; no process of it is left behind.
 
-    Raises LimitExceeded, or what the sink raised, with what was printed as `log`; StillRunning when a
-    process outlives its kill.
+    Raises LimitExceeded, or what the sink raised, with what was printed as `log`; StillRunning
+    when a process outlives its kill.
     """
     with started(sandbox, view, limits, inner) as process:
         watch = _Watch(sandbox, process, limits, sink)

@@ -1,11 +1,14 @@
 """The probe suite: all refused as the sandbox is, and each guard that is taken away is noticed."""
 
+import itertools
 import os
+import subprocess
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
-from geneb_ci.audit.sandbox import Sandbox, bubblewrap, launch, probe_suite, refuse_leaks, seccomp
+from geneb_ci.audit.sandbox import Sandbox, bubblewrap, probe_suite, refuse_leaks, seccomp
 from geneb_ci.audit.sandbox.escapes import NAMES
 from geneb_ci.errors import SandboxLeaks, SandboxUnavailable
 
@@ -30,7 +33,7 @@ def without(*words: str) -> Callable[[Options], Options]:
 
 def without_pair(first: str, second: str) -> Callable[[Options], Options]:
     def change(options: Options) -> Options:
-        pairs = list(zip(options, options[1:], strict=False))
+        pairs = list(itertools.pairwise(options))
         at = pairs.index((first, second))
         return options[:at] + options[at + 2 :]
 
@@ -101,24 +104,24 @@ def test_a_missing_filter_is_noticed(sandbox: Sandbox, monkeypatch):
 
 
 def test_a_secret_in_the_launchers_environment_is_noticed(bubblewrap_sandbox, monkeypatch):
-    start = launch.subprocess.Popen
+    start = subprocess.Popen
 
     def careless(*words, **options):
         return start(*words, **{**options, "env": dict(os.environ)})
 
-    monkeypatch.setattr(launch.subprocess, "Popen", careless)
+    monkeypatch.setattr(subprocess, "Popen", careless)
     open_ones = {one.name for one in probe_suite(bubblewrap_sandbox) if not one.refused}
     assert open_ones == {"planted-secret"}
 
 
 def test_an_inherited_descriptor_is_noticed(bubblewrap_sandbox: Sandbox, monkeypatch):
-    start = launch.subprocess.Popen
+    start = subprocess.Popen
 
     def careless(*words, pass_fds, **options):
-        with open(os.devnull) as more:
+        with Path(os.devnull).open() as more:
             return start(*words, pass_fds=[*pass_fds, more.fileno()], **options)
 
-    monkeypatch.setattr(launch.subprocess, "Popen", careless)
+    monkeypatch.setattr(subprocess, "Popen", careless)
     open_ones = {one.name for one in probe_suite(bubblewrap_sandbox) if not one.refused}
     assert open_ones == {"inherited-descriptors"}
 
@@ -133,17 +136,17 @@ def test_a_suite_that_is_not_whole_is_no_suite(bubblewrap_sandbox: Sandbox):
 
 def test_nothing_of_ours_is_on_the_command_line(bubblewrap_sandbox: Sandbox, monkeypatch):
     seen = []
-    start = launch.subprocess.Popen
+    start = subprocess.Popen
 
     def noted(words, **options):
         seen.append((list(words), options))
         return start(words, **options)
 
-    monkeypatch.setattr(launch.subprocess, "Popen", noted)
+    monkeypatch.setattr(subprocess, "Popen", noted)
     probe_suite(bubblewrap_sandbox)
     [(words, options)] = seen
     inner = words[words.index("--args") - 1 :]
-    assert [os.path.basename(inner[0]), inner[1], inner[3]] == ["bwrap", "--args", "--"]
+    assert [Path(inner[0]).name, inner[1], inner[3]] == ["bwrap", "--args", "--"]
     assert all(word.startswith(("/mnt/", "/usr/", "-")) for word in inner[4:])
     assert options["env"] == {}
     assert options["close_fds"] is True

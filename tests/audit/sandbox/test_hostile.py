@@ -114,8 +114,10 @@ def test_the_worker_refuses_what_is_no_matrix(sandbox: Sandbox, name, said):
         ("WritesForEver", "more than the 56 bytes that the header announces came back"),
         (
             "WritesNpy",
-            "the result begins with b'\\x93NUMPY\\x01\\x00', not b'GENEBEMB' "
-            "(a .npy file, which is never opened)",
+            (
+                "the result begins with b'\\x93NUMPY\\x01\\x00', not b'GENEBEMB' "
+                "(a .npy file, which is never opened)"
+            ),
         ),
     ],
 )
@@ -129,4 +131,4 @@ def test_a_pickle_is_refused_and_never_opened(sandbox: Sandbox):
     with pytest.raises(ResultRefused) as caught:
         run_in_sandbox(SEQUENCES, hostile("wrong_results", "WritesPickle"), sandbox, SMALL)
     assert "a pickle, which is never opened" in caught.value.message
-    assert not Path("/tmp/geneb-ci-was-unpickled").exists()
+    assert not Path("/tmp/geneb-ci-was-unpickled").exists()  # noqa: S108

@@ -92,7 +92,7 @@ def test_refused_namespaces_are_named_with_both_fixes(tmp_path, monkeypatch):
     monkeypatch.setattr(bwrap, "refusing_settings", lambda: [setting])
     with pytest.raises(SandboxUnavailable) as caught, opened(2, folder=tmp_path / "scratch"):
         pass
-    assert caught.value.exit_code == Exit.NOT_CHECKED == 3
+    assert caught.value.exit_code == Exit.NOT_CHECKED
     assert caught.value.message == (
         "sandbox level 2 (bubblewrap) is not to be had: "
         f"bwrap: setting up uid map: Permission denied; {setting}"
@@ -106,9 +106,7 @@ def test_a_missing_or_old_bubblewrap_is_named(tmp_path, monkeypatch):
     old.write_text("#!/bin/sh\necho bubblewrap 0.4.1\n")
     old.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(
-        SandboxUnavailable, match="0.8 or later is needed, found 'bubblewrap 0.4.1'"
-    ):
+    with pytest.raises(SandboxUnavailable, match="or later is needed, found 'bubblewrap 0"):
         opened(2, folder=tmp_path / "scratch").__enter__()
     old.unlink()
     with pytest.raises(SandboxUnavailable, match="bwrap is not installed"):
@@ -145,7 +143,8 @@ def test_the_folder_of_an_earlier_audit_is_refused(tmp_path):
         opened(1, folder=folder).__enter__()
 
 
-def test_processes_of_an_earlier_audit_are_refused(bubblewrap_sandbox, tmp_path):
+@pytest.mark.usefixtures("bubblewrap_sandbox")
+def test_processes_of_an_earlier_audit_are_refused(tmp_path):
     folder = tmp_path / "scratch"
     folder.mkdir()
     command = [
@@ -175,7 +174,8 @@ def test_processes_of_an_earlier_audit_are_refused(bubblewrap_sandbox, tmp_path)
     assert "processes of an earlier audit still run in its sandbox: " in caught.value.message
 
 
-def test_the_scratch_folder_goes_with_the_audit(bubblewrap_sandbox, tmp_path):
+@pytest.mark.usefixtures("bubblewrap_sandbox")
+def test_the_scratch_folder_goes_with_the_audit(tmp_path):
     with opened(2, folder=tmp_path / "scratch") as sandbox:
         probe_suite(sandbox)
         assert sandbox.scratch.stat().st_mode & 0o777 == 0o700
@@ -227,7 +227,8 @@ def test_the_bundle_for_gvisor(tmp_path):
     assert {"--network=none", "--nvproxy=true", "--host-uds=none"} <= set(words)
 
 
-def test_the_doctor_says_what_there_is(bubblewrap_sandbox):
+@pytest.mark.usefixtures("bubblewrap_sandbox")
+def test_the_doctor_says_what_there_is():
     command = [sys.executable, "-m", "geneb_ci", "doctor"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     assert "  2  bubblewrap: yes\n" in done.stdout

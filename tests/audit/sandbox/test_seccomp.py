@@ -13,10 +13,11 @@ from geneb_ci.audit.sandbox import seccomp, syscalls
 
 MACHINES = sorted(seccomp.ARCHES)
 ALLOWED = seccomp.ALLOW
+SPECIAL = ("CLONE", "CLONE3", "SOCKET", "SOCKETPAIR", "IOCTL")
 STEPS_MAX = 4096  # BPF_MAXINSNS of linux/bpf_common.h
 
 
-def verdict(machine, number, *arguments, arch=None):
+def verdict(machine: str, number: int, *arguments: int, arch: int | None = None) -> int:
     """Interpret classic BPF: the five instructions that the filter is made of."""
     steps = [struct.unpack_from("<HBBI", seccomp.program(machine), at)
              for at in range(0, len(seccomp.program(machine)), 8)]  # fmt: skip
@@ -30,7 +31,7 @@ def verdict(machine, number, *arguments, arch=None):
         if code == seccomp.LOAD:
             (held,) = struct.unpack_from("<I", data, value)
         elif code == seccomp.RETURN:
-            return value
+            return int(value)
         else:
             met = {
                 seccomp.EQUAL: held == value,
@@ -40,7 +41,7 @@ def verdict(machine, number, *arguments, arch=None):
             at += yes if met else no
 
 
-def refused(number):
+def refused(number: int) -> int:
     return seccomp.ERRNO | number
 
 
@@ -56,9 +57,8 @@ def test_each_named_call_is_refused(machine):
 @pytest.mark.parametrize("machine", MACHINES)
 @given(number=st.integers(0, 500), first=st.integers(0, 2**64 - 1))
 def test_all_other_calls_are_allowed(machine, number, first):
-    special = ("CLONE", "CLONE3", "SOCKET", "SOCKETPAIR", "IOCTL")
     named = {getattr(numbers, machine) for numbers in syscalls.REFUSED.values()}
-    named |= {getattr(getattr(syscalls, name), machine) for name in special}
+    named |= {getattr(getattr(syscalls, name), machine) for name in SPECIAL}
     if number not in named:
         assert verdict(machine, number, first) == ALLOWED
 
@@ -77,8 +77,8 @@ def test_the_x32_numbers_are_refused(number):
 
 @pytest.mark.parametrize("machine", MACHINES)
 def test_calls_that_depend_on_their_arguments(machine):
-    def call(name):
-        return getattr(getattr(syscalls, name), machine)
+    def call(name: str) -> int:
+        return int(getattr(getattr(syscalls, name), machine))
 
     assert verdict(machine, call("CLONE3")) == refused(errno.ENOSYS)
     assert verdict(machine, call("CLONE"), 0x01200011) == ALLOWED  # as fork calls it

@@ -10,13 +10,11 @@ from pathlib import Path
 
 import numpy as np
 
-from .base import BaseEmbeddingExtractor  # type: ignore[import-not-found]
-
-SEQUENCE_OF_NOTHING = 1 << 26
+from .base import BaseEmbeddingExtractor
 
 
 class ForkBomb(BaseEmbeddingExtractor):
-    def extract_embeddings(self, sequences, batch_size=1):
+    def extract_embeddings(self, sequences: list[str], batch_size: int = 1) -> np.ndarray:
         while True:
             with contextlib.suppress(OSError):
                 os.fork()
@@ -24,7 +22,7 @@ class ForkBomb(BaseEmbeddingExtractor):
 
 
 class ThreadBomb(BaseEmbeddingExtractor):
-    def extract_embeddings(self, sequences, batch_size=1):
+    def extract_embeddings(self, sequences: list[str], batch_size: int = 1) -> np.ndarray:
         import threading
 
         while True:
@@ -35,7 +33,7 @@ class ThreadBomb(BaseEmbeddingExtractor):
 class Terabyte(BaseEmbeddingExtractor):
     """Takes one, piece by piece, and writes to each page."""
 
-    def extract_embeddings(self, sequences, batch_size=1):
+    def extract_embeddings(self, sequences: list[str], batch_size: int = 1) -> np.ndarray:
         held = []
         while True:
             held.append(np.ones(1 << 22, dtype=np.uint8))
@@ -45,7 +43,7 @@ class Terabyte(BaseEmbeddingExtractor):
 class MemoryFile(BaseEmbeddingExtractor):
     """Keeps memory in files without a name, where no process' resident size shows it."""
 
-    def extract_embeddings(self, sequences, batch_size=1):
+    def extract_embeddings(self, sequences: list[str], batch_size: int = 1) -> np.ndarray:
         while True:
             descriptor = os.memfd_create("hidden")
             os.write(descriptor, b"x" * (1 << 22))
@@ -55,7 +53,7 @@ class MemoryFile(BaseEmbeddingExtractor):
 class FillTmp(BaseEmbeddingExtractor):
     """Writes until there is no room, and then says so."""
 
-    def extract_embeddings(self, sequences, batch_size=1):
+    def extract_embeddings(self, sequences: list[str], batch_size: int = 1) -> np.ndarray:
         index = 0
         while True:
             Path(f"/tmp/{index}").write_bytes(b"x" * (1 << 20))
@@ -63,7 +61,7 @@ class FillTmp(BaseEmbeddingExtractor):
 
 
 class Endless(BaseEmbeddingExtractor):
-    def extract_embeddings(self, sequences, batch_size=1):
+    def extract_embeddings(self, sequences: list[str], batch_size: int = 1) -> np.ndarray:
         while True:
             pass
 
@@ -71,7 +69,7 @@ class Endless(BaseEmbeddingExtractor):
 class Deaf(BaseEmbeddingExtractor):
     """Ignores every signal that can be ignored, in a session of its own."""
 
-    def extract_embeddings(self, sequences, batch_size=1):
+    def extract_embeddings(self, sequences: list[str], batch_size: int = 1) -> np.ndarray:
         for number in set(signal.Signals) - {signal.SIGKILL, signal.SIGSTOP}:
             signal.signal(number, signal.SIG_IGN)
         if os.fork() == 0:
@@ -79,22 +77,24 @@ class Deaf(BaseEmbeddingExtractor):
             if os.fork() != 0:
                 os._exit(0)
         time.sleep(60)
+        raise AssertionError
 
 
 class StopsPidOne(BaseEmbeddingExtractor):
     """Stops the sandbox's own pid 1, so that nothing inside ends anything."""
 
-    def extract_embeddings(self, sequences, batch_size=1):
+    def extract_embeddings(self, sequences: list[str], batch_size: int = 1) -> np.ndarray:
         libc = ctypes.CDLL(None, use_errno=True)
         attached = libc.ptrace(16, 1, None, None)
         with contextlib.suppress(OSError):
             os.kill(1, signal.SIGSTOP)
         print("attached" if attached == 0 else "refused", flush=True)  # noqa: T201
         time.sleep(60)
+        raise AssertionError
 
 
 class Flood(BaseEmbeddingExtractor):
-    def extract_embeddings(self, sequences, batch_size=1):
+    def extract_embeddings(self, sequences: list[str], batch_size: int = 1) -> np.ndarray:
         for _ in range(50):
             sys.stdout.write("y" * (1 << 20))
         return np.zeros((len(sequences), 2), dtype=np.float32)
@@ -103,6 +103,7 @@ class Flood(BaseEmbeddingExtractor):
 class ClosesEverything(BaseEmbeddingExtractor):
     """Lets go of both pipes and stays."""
 
-    def extract_embeddings(self, sequences, batch_size=1):
+    def extract_embeddings(self, sequences: list[str], batch_size: int = 1) -> np.ndarray:
         os.closerange(0, 64)
         time.sleep(60)
+        raise AssertionError
