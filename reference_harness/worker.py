@@ -99,7 +99,12 @@ def note_attempts() -> None:
 
 def embed(options: WorkerOptions, sequences: list[str]) -> np.ndarray:
     """Load the extractor and embed every sequence, duplicates included."""
-    loaded = load(options.extractor, options.name_model, options.device, **keywords(options.extractor, options.options, options.plan))
+    loaded = load(
+        options.extractor,
+        options.name_model,
+        options.device,
+        **keywords(options.extractor, options.options, options.plan),
+    )
     values = embed_rows(loaded, options.plan, sequences)
     little = values.dtype.newbyteorder("<")
     return np.ascontiguousarray(values, dtype=little)

@@ -22,8 +22,8 @@ class WorkerOptions(BaseModel):
     """Hub name, or the folder of the weights inside the sandbox."""
     device: str
     options: dict[str, str]
-    """Keyword arguments of the extractor's constructor, as text: whole numbers, true, false and none
-    mean such values."""
+    """Keyword arguments of the extractor's constructor, as text; whole numbers, true, false and
+    none mean such values."""
     batching: Mode
     token_budget: Annotated[int, Field(ge=1)] = TOKEN_BUDGET
     rows: Annotated[int, Field(ge=1)] = FILE_ROWS

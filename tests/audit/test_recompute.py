@@ -152,7 +152,7 @@ def drawn_swapped(document: Document) -> None:
         (another_drawn, "sample", "not those of the smallest tickets"),
         (drawn_swapped, "sample", "'their order'"),
         (put("earlier", []), "sample", "earlier draws add []"),
-        (put("earlier", 0, "drawn", ["task-02"]), "sample", "earlier draws add ['task-02']"),
+        (put("earlier", 0, "drawn", ["task-07"]), "sample", "earlier draws add ['task-07']"),
         (put("earlier", 0, "commitment", FULL.commitment_sha256), "sample", "own draw"),
         (lambda d: d["chosen"].pop(6), "sample", "earlier draws add"),
         (put("chosen", -1, "task", "unknown"), "sample", "none of the commitment's"),

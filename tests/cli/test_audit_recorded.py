@@ -63,7 +63,10 @@ def test_a_record_that_cannot_be_read_stops_the_draw(place, capsys):
     (path,) = (place / "leaderboard/audits" / MODEL).glob("*.json")
     path.write_bytes(path.read_bytes()[:-10])
     assert planned() == 11
-    assert f"{MODEL}/{path.name} cannot be read, so what it drew is not known" in capsys.readouterr().err
+    assert (
+        f"{MODEL}/{path.name} cannot be read, so what it drew is not known"
+        in capsys.readouterr().err
+    )
 
 
 def test_records_of_other_models_have_no_part(place):

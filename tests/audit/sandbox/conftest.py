@@ -48,5 +48,5 @@ def nothing_left(sandbox: Sandbox) -> Iterator[None]:
     assert living(sandbox.scratch) == []
 
 
-def hostile(module: str, name: str, **options: object) -> ExtractorSpec:
+def hostile(module: str, name: str, **options: str) -> ExtractorSpec:
     return ExtractorSpec(name, module=HOSTILE / f"{module}.py", options=options)

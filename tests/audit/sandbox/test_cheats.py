@@ -1,6 +1,7 @@
 """Input 58: what depends on place or batch, or knows the answers, is given away by its decoys."""
 
 import dataclasses
+import json
 
 import pytest
 
@@ -26,7 +27,7 @@ LIMITS = Limits(seconds=20, memory_mib=1024, tmp_mib=16)
     ],
 )
 def test_a_cheat_is_given_away(bubblewrap_sandbox: Sandbox, name, order_dependent, memorised):
-    spec = hostile("cheats", name, known=KNOWN)
+    spec = hostile("cheats", name, known=json.dumps(KNOWN))
     decoyed = with_decoys(SEQUENCES, b"7" * 32)
     values = embed_in_sandbox(decoyed.sequences, spec, bubblewrap_sandbox, LIMITS)
     again = dataclasses.replace(spec, batching="file")

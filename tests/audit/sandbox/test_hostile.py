@@ -37,7 +37,9 @@ def test_a_server_on_the_host_hears_nothing(sandbox: Sandbox):
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.settimeout(0)
         port = server.getsockname()[1]
-        found = run_in_sandbox(SEQUENCES, hostile("reach_out", "Tcp", port=port), sandbox, SMALL)
+        found = run_in_sandbox(
+            SEQUENCES, hostile("reach_out", "Tcp", port=str(port)), sandbox, SMALL
+        )
         with pytest.raises(BlockingIOError):
             server.accept()
     assert found.values.tolist() == [[0, 0, 0]] * 3

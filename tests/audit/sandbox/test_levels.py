@@ -204,7 +204,7 @@ def test_the_workers_options_are_those_of_the_schema(tmp_path):
         "extractor": "/mnt/extractors/reach_out.py:X",
         "name_model": "/mnt/weights",
         "device": "cpu",
-        "options": {"layer": 3},
+        "options": {"layer": "3"},
         "batching": "budget",
         "token_budget": 2048,
         "rows": 8,

@@ -1,5 +1,7 @@
 """Extractors whose embeddings depend on what they may not: input 58."""
 
+import json
+
 import numpy as np
 
 from .base import BaseEmbeddingExtractor
@@ -12,11 +14,9 @@ def composition(sequences: list[str]) -> np.ndarray:
 class Cheat(BaseEmbeddingExtractor):
     """Has a table of known sequences and their labels."""
 
-    def __init__(
-        self, name_model: str, device: str = "cpu", *, known: dict[str, int] | None = None
-    ) -> None:
+    def __init__(self, name_model: str, device: str = "cpu", *, known: str = "{}") -> None:
         super().__init__(name_model, device)
-        self.known = known or {}
+        self.known: dict[str, int] = json.loads(known)
         self.calls = 0
 
     def labels(self, sequences: list[str]) -> list[int | None]:
