@@ -3,7 +3,7 @@
 import io
 from collections.abc import Iterator
 
-from geneb_ci.audit.outcome import AuditedTask, Compared, Outcome
+from geneb_ci.audit.outcome import AuditedTask, CanonicalCompared, Compared, Outcome
 from geneb_ci.finding import counted
 from geneb_ci.report.plain import visible
 
@@ -52,16 +52,19 @@ def _numbers(cell: Compared) -> tuple[str, ...]:
 
 
 def _which(cell: Compared) -> str:
-    """Name the scores that lie outside their tolerance."""
-    scores = {"": cell, "canonical ": cell.canonical}
-    return ", ".join(
-        f"{kind}{metric}"
-        for kind, one in scores.items()
-        if one is not None
+    """Name the metrics outside their tolerance; canonical ones only where no other is."""
+    if beyond := _beyond(cell):
+        return ", ".join(beyond)
+    return f"canonical {', '.join(_beyond(cell.canonical))}" if cell.canonical else ""
+
+
+def _beyond(cell: Compared | CanonicalCompared) -> list[str]:
+    return [
+        metric
         for metric in ("MCC", "Acc", "F1")
-        if abs(getattr(one.claimed, metric) - getattr(one.rescored, metric))
-        > getattr(one.tolerance, metric)
-    )
+        if abs(getattr(cell.claimed, metric) - getattr(cell.rescored, metric))
+        > getattr(cell.tolerance, metric)
+    ]
 
 
 def _summary(outcome: Outcome) -> Iterator[str]:
