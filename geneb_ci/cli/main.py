@@ -19,7 +19,7 @@ DEBUG = "GENEB_CI_DEBUG"
 COMMANDS = {
     "check": "check submissions, and say how to mend them",
     "rules": "list every rule",
-    "explain": "say what a rule looks for, why, and how to mend it",
+    "explain": "explain a rule, or why a row has its level of trust",
     "matrices": "recover the confusion matrices behind printed scores",
     "label": "compute the trust level of every row from its evidence",
     "build": "rebuild the board from the submissions",
