@@ -14,8 +14,9 @@ each asks for its own allowance; docs/tolerance.md has the measurements and the 
    the rerun itself, so that a rerun which is an outlier widens it.
 
 Of the second kind, what rounding of the loss decides is as rare with more noise as with less. The
-harness names those outcomes itself: `halts` are the scores of every place where rounding may stop a
-fit. A fit that any copy moved, or that float64 moves, gets what they lie farther off than its copies.
+harness names those outcomes itself: `halts` are the scores of every place where rounding may stop
+a fit. A fit that any copy moved, or that float64 moves, gets what they lie farther off than its
+copies.
 
 A spread of zero proves nothing: what `UNSEEN` flips do to the score is added to all.
 """
