@@ -74,12 +74,12 @@ class Group:
 
 
 GROUPS = (
-    Group("4-mers, mini", MINI, "float32", ("counts",), 4, 12),
-    Group("4-mers, six real tasks", REAL, "float32", ("counts",), 2, 10),
-    Group("BERT float32, mini", FEW_MINI, "float32", tuple(BATCHES), 3, 8),
-    Group("BERT bfloat16, mini", FEW_MINI, "bfloat16", tuple(BATCHES), 3, 8),
-    Group("BERT float32, two real tasks", SMALL, "float32", tuple(BATCHES), 3, 8),
-    Group("BERT bfloat16, two real tasks", SMALL, "bfloat16", tuple(BATCHES), 3, 8),
+    Group("4-mers, mini", MINI, "float32", ("counts",), 3, 14),
+    Group("4-mers, real tasks", REAL, "float32", ("counts",), 1, 16),
+    Group("BERT float32, mini", FEW_MINI, "float32", tuple(BATCHES), 2, 14),
+    Group("BERT bfloat16, mini", FEW_MINI, "bfloat16", tuple(BATCHES), 2, 14),
+    Group("BERT float32, real tasks", SMALL, "float32", tuple(BATCHES), 2, 14),
+    Group("BERT bfloat16, real tasks", SMALL, "bfloat16", tuple(BATCHES), 2, 14),
 )
 
 
@@ -87,8 +87,7 @@ class Work:
     """Makes and keeps, in a folder, the embeddings and scores of a group."""
 
     def __init__(self, folder: Path, group: Group) -> None:
-        key = hashlib.sha256(repr(group).encode()).hexdigest()[:12]
-        self.folder = folder / key
+        self.folder = folder / group.name.replace(", ", "-").replace(" ", "-")
         self.folder.mkdir(parents=True, exist_ok=True)
         self.group = group
         self.benchmark, self.source = group.place
