@@ -41,8 +41,6 @@ BATCHES = {
     "file-8": ("file", 2048, 8),
     "budget-8192": ("budget", 8192, 8),
     "exact": ("exact", 2048, 8),
-    "file-64": ("file", 2048, 64),
-    "budget-512": ("budget", 512, 8),
 }
 Embed = Callable[[list[str], str], np.ndarray]
 
@@ -74,12 +72,12 @@ class Group:
 
 
 GROUPS = (
-    Group("4-mers, mini", MINI, "float32", ("counts",), 3, 14),
-    Group("4-mers, real tasks", REAL, "float32", ("counts",), 1, 16),
-    Group("BERT float32, mini", FEW_MINI, "float32", tuple(BATCHES), 2, 14),
-    Group("BERT bfloat16, mini", FEW_MINI, "bfloat16", tuple(BATCHES), 2, 14),
-    Group("BERT float32, real tasks", SMALL, "float32", tuple(BATCHES), 2, 14),
-    Group("BERT bfloat16, real tasks", SMALL, "bfloat16", tuple(BATCHES), 2, 14),
+    Group("4-mers, mini", MINI, "float32", ("counts",), 3, 24),
+    Group("4-mers, real tasks", REAL, "float32", ("counts",), 1, 8),
+    Group("BERT float32, mini", FEW_MINI, "float32", tuple(BATCHES), 2, 12),
+    Group("BERT bfloat16, mini", FEW_MINI, "bfloat16", tuple(BATCHES), 2, 12),
+    Group("BERT float32, real tasks", SMALL, "float32", tuple(BATCHES), 2, 12),
+    Group("BERT bfloat16, real tasks", SMALL, "bfloat16", tuple(BATCHES), 2, 12),
 )
 
 
