@@ -15,8 +15,8 @@ each asks for its own allowance; docs/tolerance.md has the measurements and the 
 
 Of the second kind, what rounding of the loss decides is as rare with more noise as with less. The
 harness names those outcomes itself: `halts` are the scores of every place where rounding may stop
-a fit. A fit that any copy moved, or that float64 moves, gets what they lie farther off than its
-copies.
+a fit. A fit that any copy moved, or that float64 moves, gets what twice their deviation exceeds
+that of its copies by.
 
 A spread of zero proves nothing: what `UNSEEN` flips do to the score is added to all.
 """
@@ -52,6 +52,10 @@ UNSEEN = 2
 SATURATED = 2.0
 """Stressed copies that flip fewer than this many times as many predictions as plain ones do, at
 eight times the noise, do not measure proportion: a fit of the third kind."""
+HALT_MARGIN = 2.0
+"""What the deviation of a halt is multiplied by: the loss is as flat beyond its optimum as before it,
+so that a loss which cannot be told from the stop's lies up to twice as far off. Word counts were
+seen to end there."""
 METRICS = ("MCC", "Acc", "F1")
 
 
@@ -73,7 +77,7 @@ def tolerance_digest() -> str:
     """Give the digest of all constants, for the policy in a commitment."""
     names = (
         "FALSE_ALARM", "UNITS", "STRESS", "COPIES_MIN", "MANY", "MARGIN_FEW", "MARGIN_MANY",
-        "UNSEEN", "SATURATED",
+        "UNSEEN", "SATURATED", "HALT_MARGIN",
     )  # fmt: skip
     return digest({"rule": "1"} | {name: repr(globals()[name]) for name in names})
 
@@ -157,7 +161,7 @@ def _unseen_halts(measured: Measured, metric: str) -> float:
         if stops and (moved or getattr(stops[0], metric) != base[seed]):
             seen = max(abs(getattr(copy.per_seed, metric)[seed] - base[seed]) for copy in copies)
             possible = max(abs(getattr(stop, metric) - base[seed]) for stop in stops)
-            excess.append(max(0.0, possible - seen))
+            excess.append(max(0.0, HALT_MARGIN * possible - seen))
     return math.fsum(excess) / len(measured.halts) if excess else 0.0
 
 
