@@ -53,9 +53,9 @@ SATURATED = 2.0
 """Stressed copies that flip fewer than this many times as many predictions as plain ones do, at
 eight times the noise, do not measure proportion: a fit of the third kind."""
 HALT_MARGIN = 2.0
-"""What the deviation of a halt is multiplied by: the loss is as flat beyond its optimum as before it,
-so that a loss which cannot be told from the stop's lies up to twice as far off. Word counts were
-seen to end there."""
+"""What the deviation of a halt is multiplied by: the loss is as flat beyond its optimum as before
+it, so a loss that cannot be told from the stop's lies up to twice as far off. Fits on word counts
+were seen to end there."""
 METRICS = ("MCC", "Acc", "F1")
 
 
