@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 SYSTEM := bwrap=bubblewrap chromium=chromium
 
-.PHONY: demo test lint bench bench-harness bench-forgery bench-tolerance generate lock clean
+.PHONY: demo test lint bench bench-harness bench-forgery bench-sampling bench-sandbox bench-tolerance generate lock clean
 
 $(READY): requirements/dev.txt requirements/torch.txt pyproject.toml tools/system-packages
 	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(0 if (3, 11) <= v <= (3, 13) else "geneb-ci needs Python 3.11, 3.12 or 3.13, but $(PYTHON) is %d.%d: run `make PYTHON=python3.12`" % v)'
@@ -17,8 +17,8 @@ $(READY): requirements/dev.txt requirements/torch.txt pyproject.toml tools/syste
 	$(BIN)/python -m pip install -q --no-deps --no-build-isolation --editable .
 	@touch $@
 
-demo: $(READY)  ## check the public submissions and rebuild the board from them
-	@$(BIN)/python tools/demo.py
+demo: $(READY)  ## check the public submissions, rebuild the board, audit an honest and a forged row
+	@$(BIN)/python -m tools.demo
 
 test: $(READY)  ## every test
 	$(BIN)/python -m pytest -n auto --dist worksteal
@@ -41,6 +41,12 @@ bench-forgery: $(READY)  ## how many forged scores each family of rules detects
 
 bench-tolerance: $(READY)  ## false alarms and power of an audit's comparison
 	$(BIN)/python -m tests.bench.bench_tolerance --work .tolerance --write
+
+bench-sampling: $(READY)  ## what a draw of audited tasks finds, simulated and computed
+	$(BIN)/python -m tests.bench.bench_sampling
+
+bench-sandbox: $(READY)  ## what starting a sandbox costs, as a table
+	$(BIN)/python -m tests.bench.bench_sandbox
 
 generate: $(READY)  ## schemas, RULES.md, help texts
 	$(BIN)/python tools/generate.py

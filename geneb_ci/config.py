@@ -35,6 +35,7 @@ class Layout:
     extractors: Path | None = None
     benchmark: Path | None = None
     policy: Path | None = None
+    audits: Path | None = None
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
 
@@ -50,6 +51,7 @@ _FOLDERS = {
         "extractors": "submissions/extractors",
         "benchmark": "schemas/benchmark.json",
         "policy": "leaderboard/policy",
+        "audits": "leaderboard/audits",
     },
     Kind.UPSTREAM: {
         "submissions": "submissions",

@@ -4,7 +4,16 @@ GenebError
 ├── BrokenInstallation   exit 1   our own files are missing or wrong
 ├── BadConfiguration     exit 1   benchmark.json or [tool.geneb-ci] cannot be used
 ├── UsageProblem         exit 2   the command line asks for what does not exist
-└── NothingChecked       exit 3   no file matched, or none could be read
+├── NothingChecked       exit 3   no file matched, or none could be read
+├── SandboxUnavailable   exit 3   this machine cannot confine an extractor as asked
+├── SandboxLeaks         exit 3   an attempt of the probe suite got out
+├── StillRunning         exit 1   a process of a sandbox outlives its kill
+├── LeftOver             exit 3   something of an earlier audit is still there
+├── WeightsRefused       exit 3   weights that are not pinned, not those committed, or malformed
+└── ExtractorRefused     exit 3   what ran in the sandbox gave no embeddings that count
+    ├── ExtractorFailed           it ended with an error
+    ├── LimitExceeded             it was stopped at a limit
+    └── ResultRefused             what it gave back is no matrix of the agreed shape
 """
 
 from enum import IntEnum
@@ -51,3 +60,54 @@ class NothingChecked(GenebError):
     """There was nothing to check, or it could not be read."""
 
     exit_code = Exit.NOT_CHECKED
+
+
+class SandboxUnavailable(GenebError):
+    """This machine cannot give the level of sandbox that was asked for."""
+
+    exit_code = Exit.NOT_CHECKED
+
+
+class SandboxLeaks(GenebError):
+    """An attempt of the probe suite succeeded: nothing untrusted may run."""
+
+    exit_code = Exit.NOT_CHECKED
+
+
+class StillRunning(GenebError):
+    """Processes of a sandbox that nothing could end."""
+
+
+class LeftOver(GenebError):
+    """A folder or a process of an earlier audit is still there."""
+
+    exit_code = Exit.NOT_CHECKED
+
+
+class WeightsRefused(GenebError):
+    """Weights that are not pinned, not those committed to, or malformed."""
+
+    exit_code = Exit.NOT_CHECKED
+
+
+class ExtractorRefused(GenebError):
+    """What ran in the sandbox gave no embeddings that count; `log` is what it printed."""
+
+    exit_code = Exit.NOT_CHECKED
+    log: str = ""
+
+
+class ExtractorFailed(ExtractorRefused):
+    """The extractor ended with an error of its own."""
+
+
+class LimitExceeded(ExtractorRefused):
+    """The extractor was stopped from outside, at the limit named."""
+
+    def __init__(self, limit: str, message: str, fix: str = "") -> None:
+        super().__init__(message, fix)
+        self.limit = limit
+
+
+class ResultRefused(ExtractorRefused):
+    """The bytes that came back are not the embeddings that were asked for."""

@@ -1,7 +1,6 @@
 """What `geneb-harness run` does with its options, step by step."""
 
 import re
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from .engine.local import default_workers
 from .errors import EmbeddingError, OptionError
 from .extractors.base import ExtractorError
 from .files import write_json
+from .keywords import keywords, texts
 from .loading import LoadedExtractor, load
 from .record import RunRecord
 from .run import run
@@ -55,7 +55,7 @@ def run_command(options: dict[str, Any]) -> None:
         options["token_budget"] or TOKEN_BUDGET,
         options["batch_size"] or FILE_ROWS,
     )
-    given = pairs(options["options"], "--option")
+    given = texts(options["options"], "--option")
     loaded = _load(options, given, batching)
     _declare(loaded, texts(options["declared"], "--declare"))
     # 4. A submission that cannot be written is refused before the work, not after it.
@@ -79,7 +79,7 @@ def run_command(options: dict[str, Any]) -> None:
         limit=options["limit"],
         name_model=options["name_model"],
         device=options["device"],
-        options=texts(options["options"], "--option"),
+        options=given,
         batching=batching,
         probe_device=_probe_device(options["probe_device"]),
         canonical=options["canonical"],
@@ -122,38 +122,11 @@ def _names(text: str | None) -> list[str]:
     return [name.strip() for name in (text or "").split(",") if name.strip()]
 
 
-def texts(words: Sequence[str], option: str) -> dict[str, str]:
-    """Return KEY=VALUE words as a mapping.
-
-    Raises OptionError for a word without "=", or with a key that Python could not take.
-    """
-    found: dict[str, str] = {}
-    for word in words:
-        key, equals, value = word.partition("=")
-        if not equals or not key.isidentifier():
-            msg = f"{option} {word!r}: expected KEY=VALUE"
-            raise OptionError(msg)
-        found[key] = value
-    return found
-
-
-def pairs(words: Sequence[str], option: str) -> dict[str, Any]:
-    """Return KEY=VALUE words as keywords: integers, true, false and none become such values.
-
-    Raises OptionError as `texts` does.
-    """
-    named = {"true": True, "false": False, "none": None}
-    return {
-        key: int(value) if re.fullmatch(r"-?\d+", value) else named.get(value, value)
-        for key, value in texts(words, option).items()
-    }
-
-
-def _load(options: dict[str, Any], given: dict[str, Any], batching: Batching) -> LoadedExtractor:
-    if options["extractor"] in ("huggingface", "builtin:huggingface"):
-        given = {"batching": batching.mode, "token_budget": batching.token_budget, **given}
+def _load(options: dict[str, Any], given: dict[str, str], batching: Batching) -> LoadedExtractor:
+    name = options["extractor"]
+    keyed = keywords(name, given, batching)
     try:
-        return load(options["extractor"], options["name_model"], options["device"], **given)
+        return load(name, options["name_model"], options["device"], **keyed)
     except ExtractorError as error:
         raise EmbeddingError(str(error)) from error
 
@@ -179,7 +152,7 @@ def _declare(loaded: LoadedExtractor, said: dict[str, str]) -> None:
         loaded.description[part][name] = length if key == "max_length" else value
 
 
-def model_id(asked: str | None, options: dict[str, Any], given: dict[str, Any]) -> str:
+def model_id(asked: str | None, options: dict[str, Any], given: dict[str, str]) -> str:
     """Return the id asked for, or one made from the model or the extractor.
 
     Raises OptionError for an id that cannot be a file name.

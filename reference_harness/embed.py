@@ -62,27 +62,8 @@ class Embedder:
     batching: Batching = BATCHING
 
     def plan(self, sequences: Sequence[str]) -> list[npt.NDArray[np.int64]]:
-        """Return the rows of each call of the extractor: every row once.
-
-        A built-in plans batches by tokens within a call. For any other the call is the batch;
-        lengths are what its `count_tokens` says, else letters. "exact" without `count_tokens` is
-        one row a call: equal letters need not be equal tokens, and then padding would be back.
-        """
-        count = len(sequences)
-        mode, own = self.batching.mode, self.loaded.path.startswith("builtin:")
-        if mode == "file":
-            return batches.file_order(count, CALL_ROWS if own else self.batching.rows)
-        if own:
-            letters = np.array([len(s) for s in sequences], dtype=np.int64)
-            order = np.argsort(-letters, kind="stable")
-            return [order[i : i + CALL_ROWS] for i in range(0, count, CALL_ROWS)]
-        counter = getattr(self.loaded.extractor, "count_tokens", None)
-        if mode == "exact":
-            if counter is None:
-                return batches.file_order(count, 1)
-            return batches.exact_length(counter(sequences), self.batching.token_budget)
-        lengths = counter(sequences) if counter else [len(s) for s in sequences]
-        return batches.token_budget(lengths, self.batching.token_budget)
+        """Return the rows of each call of the extractor, as `plan` does."""
+        return plan(self.loaded, self.batching, sequences)
 
     def embed(self, data: TaskData, progress: Callable[[int, int], None]) -> Embedded:
         """Embed what the cache lacks of both splits of a task.
@@ -96,7 +77,7 @@ class Embedder:
         sequences = list(todo.values())
         distinct = len(set(sequence_digests([*data.train.sequences, *data.test.sequences])))
         with Writer(self.cache) as writer:
-            for rows, values in self._calls(data.id, sequences):
+            for rows, values in calls(self.loaded, self.batching, data.id, sequences):
                 writer.add([digests[i] for i in rows], values)
                 progress(len(rows), sum(len(sequences[i]) for i in rows))
         return Embedded(distinct, len(sequences))
@@ -108,35 +89,85 @@ class Embedder:
         here = self.cache.find(named)
         return {digest: s for digest, s in named.items() if digest not in here}
 
-    def _calls(
-        self, task_id: str, sequences: list[str]
-    ) -> Iterator[tuple[npt.NDArray[np.int64], Rows]]:
-        dim = None
-        for rows in self.plan(sequences):
-            batch = [sequences[i] for i in rows]
-            first = f"{task_id}: {len(batch)} sequences from {batch[0][:SHOWN]!r}"
-            size = self.batching.rows if self.batching.mode == "file" else len(batch)
-            try:
-                found = self.loaded.extractor.extract_embeddings(batch, batch_size=size)
-                values = to_numpy(found)
-            except Exception as error:
-                said = f"{type(error).__name__}: {error}"
-                if "out of memory" in said.lower():
-                    said += "; lower --token-budget"
-                msg = f"{first}: the extractor {self.loaded.class_name} failed: {said}"
-                raise EmbeddingError(msg) from error
-            if values.ndim != 2 or len(values) != len(batch) or not values.shape[1]:  # noqa: PLR2004
-                msg = f"{first}: an array of shape {values.shape}, expected ({len(batch)}, d)"
-                raise EmbeddingError(msg)
-            if dim not in (None, values.shape[1]):
-                msg = f"{first}: rows of width {values.shape[1]}, earlier ones had {dim}"
-                raise EmbeddingError(msg)
-            dim = values.shape[1]
-            if not np.isfinite(values).all():
-                row = int(np.flatnonzero(~np.isfinite(values).all(axis=1))[0])
-                msg = f"{task_id}: the embedding of {batch[row][:SHOWN]!r} is not finite"
-                raise EmbeddingError(msg)
-            yield rows, values
+
+def plan(
+    loaded: LoadedExtractor, batching: Batching, sequences: Sequence[str]
+) -> list[npt.NDArray[np.int64]]:
+    """Return the rows of each call of the extractor: every row once.
+
+    A built-in plans batches by tokens within a call. For any other the call is the batch;
+    lengths are what its `count_tokens` says, else letters. "exact" without `count_tokens` is
+    one row a call: equal letters need not be equal tokens, and then padding would be back.
+    """
+    count = len(sequences)
+    mode, own = batching.mode, loaded.path.startswith("builtin:")
+    if mode == "file":
+        return batches.file_order(count, CALL_ROWS if own else batching.rows)
+    if own:
+        letters = np.array([len(s) for s in sequences], dtype=np.int64)
+        order = np.argsort(-letters, kind="stable")
+        return [order[i : i + CALL_ROWS] for i in range(0, count, CALL_ROWS)]
+    counter = getattr(loaded.extractor, "count_tokens", None)
+    if mode == "exact":
+        if counter is None:
+            return batches.file_order(count, 1)
+        return batches.exact_length(counter(sequences), batching.token_budget)
+    lengths = counter(sequences) if counter else [len(s) for s in sequences]
+    return batches.token_budget(lengths, batching.token_budget)
+
+
+def calls(
+    loaded: LoadedExtractor, batching: Batching, label: str, sequences: Sequence[str]
+) -> Iterator[tuple[npt.NDArray[np.int64], Rows]]:
+    """Call the extractor batch by batch: yields row numbers, and their (m, d) embeddings.
+
+    Raises EmbeddingError, which begins with `label` and shows the sequence.
+    """
+    dim = None
+    for rows in plan(loaded, batching, sequences):
+        batch = [sequences[i] for i in rows]
+        first = f"{label}: {len(batch)} sequences from {batch[0][:SHOWN]!r}"
+        size = batching.rows if batching.mode == "file" else len(batch)
+        try:
+            found = loaded.extractor.extract_embeddings(batch, batch_size=size)
+            values = to_numpy(found)
+        except Exception as error:
+            said = f"{type(error).__name__}: {error}"
+            if "out of memory" in said.lower():
+                said += "; lower --token-budget"
+            msg = f"{first}: the extractor {loaded.class_name} failed: {said}"
+            raise EmbeddingError(msg) from error
+        if values.ndim != 2 or len(values) != len(batch) or not values.shape[1]:  # noqa: PLR2004
+            msg = f"{first}: an array of shape {values.shape}, expected ({len(batch)}, d)"
+            raise EmbeddingError(msg)
+        if dim not in (None, values.shape[1]):
+            msg = f"{first}: rows of width {values.shape[1]}, earlier ones had {dim}"
+            raise EmbeddingError(msg)
+        dim = values.shape[1]
+        if not np.isfinite(values).all():
+            row = int(np.flatnonzero(~np.isfinite(values).all(axis=1))[0])
+            msg = f"{label}: the embedding of {batch[row][:SHOWN]!r} is not finite"
+            raise EmbeddingError(msg)
+        yield rows, values
+
+
+def embed_rows(loaded: LoadedExtractor, batching: Batching, sequences: Sequence[str]) -> Rows:
+    """Return the (n, d) embeddings of n sequences, computing each: no cache, no repetition spared.
+
+    Raises EmbeddingError, also when there is nothing to embed.
+    """
+    out: Rows | None = None
+    for rows, values in calls(loaded, batching, "sandbox", sequences):
+        if out is None:
+            out = np.empty((len(sequences), values.shape[1]), dtype=values.dtype)
+        if values.dtype != out.dtype:
+            msg = f"sandbox: rows of {values.dtype}, earlier ones were {out.dtype}"
+            raise EmbeddingError(msg)
+        out[rows] = values
+    if out is None:
+        msg = "sandbox: no sequence to embed"
+        raise EmbeddingError(msg)
+    return out
 
 
 def to_numpy(found: Any) -> Rows:  # noqa: ANN401 - NumPy or torch, as upstream allows

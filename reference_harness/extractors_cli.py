@@ -67,9 +67,9 @@ def check(
     run. Exit codes: 0 all hold, 11 one does not, 2 usage, 1 our own fault.
     """
     from . import conformance  # noqa: PLC0415 - numpy, after worker threads are set
-    from .command import pairs  # noqa: PLC0415
     from .errors import OptionError  # noqa: PLC0415
     from .extractors.base import ExtractorError  # noqa: PLC0415
+    from .keywords import texts, values  # noqa: PLC0415
     from .loading import locate  # noqa: PLC0415
 
     try:
@@ -79,7 +79,7 @@ def check(
             name_model,
             device,
             folder=folder,
-            options=pairs(options, "--option"),
+            options=values(texts(options, "--option")),
             seconds=conformance.SECONDS if seconds is None else seconds,
             letters=conformance.LETTERS if letters is None else letters,
             select=select,

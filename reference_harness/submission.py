@@ -92,7 +92,9 @@ def _run(record: RunRecord) -> dict[str, Any]:
         "benchmark": record.benchmark.model_dump(),
         "dataset": record.dataset.model_dump(exclude={"verified"}),
         "harness": record.harness.model_dump(),
-        "extractor": record.extractor.model_dump(include={"path", "class_name", "sha256"}),
+        "extractor": record.extractor.model_dump(
+            include={"path", "class_name", "sha256", "options"}
+        ),
         "model": record.model.model_dump(),
         "embedding": record.embedding.model_dump() | {"dim": dims[0]},
         "hardware": record.hardware.model_dump(),

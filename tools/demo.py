@@ -1,4 +1,7 @@
-"""`make demo`: checks the public submissions, breaks one on purpose, and rebuilds the board."""
+"""`make demo`: checks the public submissions, rebuilds the board, audits two rows.
+
+python -m tools.demo
+"""
 
 import json
 import subprocess
@@ -8,6 +11,8 @@ from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
+
+from tools.demo_audit import audits
 
 ROOT = Path(__file__).resolve().parent.parent
 SHOWN = 10  # rows of the board
@@ -62,6 +67,7 @@ def main() -> None:
         geneb_ci("build", "--out", folder)
         print()
         show_board(Path(folder) / "leaderboard.json")
+        audits(Path(folder))
 
 
 if __name__ == "__main__":

@@ -5,11 +5,13 @@ import inspect
 import json
 import sys
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from pydantic import BaseModel
 
 from geneb_ci import benchmark as benchmark_models
+from geneb_ci.audit import commitment, envelope, keys, outcome, plan, withdrawal
 from geneb_ci.benchmark import Benchmark, shipped_benchmark
 from geneb_ci.build import shape
 from geneb_ci.read import submission
@@ -21,10 +23,10 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 BASE = "urn:geneb-ci:schema"
 
 
-def attribute_docs(module: Any) -> dict[str, dict[str, str]]:  # noqa: ANN401 (a module has no narrower type)
+def attribute_docs(*modules: ModuleType) -> dict[str, dict[str, str]]:
     """Read the text under each attribute; pydantic could, at the cost of every start."""
     found: dict[str, dict[str, str]] = {}
-    for node in ast.parse(inspect.getsource(module)).body:
+    for node in (node for one in modules for node in ast.parse(inspect.getsource(one)).body):
         if isinstance(node, ast.ClassDef):
             docs = found.setdefault(node.name, {})
             for before, after in zip(node.body, node.body[1:], strict=False):
@@ -38,10 +40,12 @@ def attribute_docs(module: Any) -> dict[str, dict[str, str]]:  # noqa: ANN401 (a
     return found
 
 
-def model_schema(model: type[BaseModel], module: Any, name: str, title: str) -> dict[str, Any]:  # noqa: ANN401
+def model_schema(
+    model: type[BaseModel], modules: ModuleType | tuple[ModuleType, ...], name: str, title: str
+) -> dict[str, Any]:
     """Give the schema of a model, with the text under its attributes as descriptions."""
     schema = model.model_json_schema(by_alias=True)
-    docs = attribute_docs(module)
+    docs = attribute_docs(*(modules if isinstance(modules, tuple) else (modules,)))
     classes = [base.__name__ for base in model.__mro__]
     for owner, part in [*schema.get("$defs", {}).items(), *((base, schema) for base in classes)]:
         for attribute, text in docs.get(owner, {}).items():
@@ -114,6 +118,24 @@ def generated() -> dict[str, str]:
         "submission-1.0": submission_schema("1.0", benchmark),
         "submission-1.1": submission_schema("1.1", benchmark),
         "findings-1.0": findings_schema(),
+        "audit": model_schema(
+            outcome.Statement,
+            (outcome, plan, commitment),
+            "audit.schema.json",
+            "Audit record: the signed in-toto statement, payload of a DSSE envelope",
+        ),
+        "withdrawal": model_schema(
+            withdrawal.WithdrawalStatement,
+            (withdrawal, outcome),
+            "withdrawal.schema.json",
+            "Withdrawal of an audit: the signed in-toto statement, payload of a DSSE envelope",
+        ),
+        "envelope": model_schema(
+            envelope.Envelope, envelope, "envelope.schema.json", "DSSE envelope of one signature"
+        ),
+        "keys": model_schema(
+            keys.KeyFile, keys, "keys.schema.json", "Keys that may sign audits: keys.json"
+        ),
         "leaderboard": model_schema(
             shape.Leaderboard, shape, "leaderboard.schema.json", "leaderboard.json: category scores"
         ),

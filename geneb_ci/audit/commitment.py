@@ -43,6 +43,8 @@ class ExtractorCode(Part):
     class_name: Name
     sha256: Hex64
     """Digest of the module's bytes, as the submission's run names it."""
+    options: dict[Name, str]
+    """Keyword arguments of the constructor, as text, as the submission's run names them."""
     tree: Hex64
     """Digest over `<sha256>  <name>` lines of every file of the extractors' folder, in order of
     name: a module may import its neighbours. That of no line for a built-in."""
@@ -64,6 +66,8 @@ class DrawPolicy(Part):
     """k: tasks of the guaranteed sample."""
     stratified: bool
     """Whether each of the larger categories has at least one task in the sample."""
+    strata: list[list[Name]] = []
+    """Tasks of each of the larger categories; none unless stratified."""
     tolerance: Hex64
     """Digest of the constants of the tolerance."""
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from geneb_ci.benchmark import Benchmark
-from geneb_ci.label.policy import Level
+from geneb_ci.label.policy import Decision, Level, Summary
 from geneb_ci.read.submission import Submission, SubmissionV11
 
 
@@ -16,6 +16,15 @@ class Entry:
 
     submission: Submission
     level: Level
+    audit: Summary | None = None
+    """What the board shows of its audits."""
+    is_official: bool = False
+    """Whether the file is the authors' own although its level is another, such as disputed."""
+
+
+def entry_of(submission: Submission, decision: Decision) -> Entry:
+    """Give the entry of a submission whose level was decided."""
+    return Entry(submission, decision.level, decision.audit, decision.is_official)
 
 
 def mean(values: Iterable[float]) -> float:
@@ -62,10 +71,12 @@ def _rows(entry: Entry, regime: str, benchmark: Benchmark) -> tuple[dict[str, An
         "params": submission.meta.params,
     }
     category_row: dict[str, Any] = name | {
-        "official": entry.level is Level.OFFICIAL,
+        "official": entry.is_official or entry.level is Level.OFFICIAL,
         "zero_shot": submission.meta.zero_shot,
         "submitted": str(entry.level),
     }
+    if entry.audit is not None:
+        category_row["audit"] = _audit(entry.audit)
     task_row: dict[str, Any] = dict(name)
     for metric in benchmark.metrics:
         # Adding 0.0 turns -0.0 into 0.0: a score has one way to be zero.
@@ -78,6 +89,16 @@ def _rows(entry: Entry, regime: str, benchmark: Benchmark) -> tuple[dict[str, An
         category_row |= summary | {f"cat_{metric}": categories}
         task_row |= summary | {f"task_{metric}": scores}
     return category_row, task_row
+
+
+def _audit(found: Summary) -> dict[str, Any]:
+    return {
+        "tasks": found.tasks,
+        "of": found.of,
+        "date": found.date,
+        "sandbox": found.sandbox,
+        "verdict": "agrees" if found.agrees else "differs",
+    }
 
 
 def category_means(scores: Mapping[str, float], benchmark: Benchmark) -> dict[str, float]:

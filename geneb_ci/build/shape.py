@@ -12,6 +12,20 @@ class _Shape(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, defer_build=True)
 
 
+class Audited(_Shape):
+    """What audits say of a row: "audited 13/100, sandbox level 2, 2026-11-20"."""
+
+    tasks: Annotated[int, Field(ge=1)]
+    """Distinct tasks that were rerun."""
+    of: Annotated[int, Field(ge=1)]
+    """Tasks of the benchmark."""
+    date: Annotated[str, Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$")]
+    """Day of the latest audit, UTC."""
+    sandbox: Annotated[int, Field(ge=1, le=4)]
+    """Lowest level of isolation among them."""
+    verdict: Literal["agrees", "differs"]
+
+
 class CategoryRow(_Shape):
     """One model in one regime, by category."""
 
@@ -20,8 +34,10 @@ class CategoryRow(_Shape):
     params: Annotated[int, Field(ge=0)]
     official: bool
     zero_shot: bool
-    submitted: Literal["self-reported", "official"]
+    submitted: Literal["self-reported", "verified", "reproduced", "official", "disputed", "stale"]
     """Trust level, computed from evidence."""
+    audit: Annotated[Audited | None, Field(default=None)]
+    """Only where audits of this very file count."""
     micro_MCC: Score
     """Mean over all tasks."""
     macro_MCC: Score

@@ -5,15 +5,15 @@ from pathlib import Path
 import click
 
 from geneb_ci.build.files import encode, write_files
-from geneb_ci.build.rows import Entry, leaderboards, ranked_regimes
+from geneb_ci.build.rows import Entry, entry_of, leaderboards, ranked_regimes
 from geneb_ci.check.registry import RULES
 from geneb_ci.check.runner import Checker, FileResult, Report, files_of
 from geneb_ci.cli.check import exit_code
 from geneb_ci.cli.progress import watched
-from geneb_ci.config import Kind, benchmark_of, find_layout, policy_file
+from geneb_ci.config import Kind, benchmark_of, find_layout
 from geneb_ci.errors import Exit, UsageProblem
 from geneb_ci.finding import listed
-from geneb_ci.label.policy import level_of
+from geneb_ci.label.evidence import gather
 from geneb_ci.report.formats import render
 
 
@@ -40,7 +40,8 @@ def command(folder: Path | None, out: Path) -> int:
     checker = Checker(RULES)
     report = Report(rules=len(RULES))
     entries: list[Entry] = []
-    official = policy_file(layout, "official.json", "files")
+    evidence = gather(layout)
+    evidence.require_sound()
     files = files_of([folder or layout.root])
     for result in watched(checker.run(files), len(files), "checking"):
         if not isinstance(result, FileResult):
@@ -48,7 +49,8 @@ def command(folder: Path | None, out: Path) -> int:
             continue
         report.add(result)
         if result.submission is not None:
-            entries.append(Entry(result.submission, level_of(result.document.sha256, official)))
+            decision = evidence.decide(result.document.sha256)
+            entries.append(entry_of(result.submission, decision))
     report.benchmarks = checker.benchmarks
     code = exit_code(report, strict=False)
     if code is not Exit.CLEAN:

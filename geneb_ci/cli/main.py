@@ -1,6 +1,5 @@
 """`geneb-ci`: finds the command, and turns every fault into one clear line and an exit code."""
 
-import importlib
 import os
 import sys
 from collections.abc import Sequence
@@ -9,6 +8,7 @@ from typing import Any
 import click
 
 from geneb_ci import __version__
+from geneb_ci.cli.group import LazyGroup
 from geneb_ci.errors import Exit, GenebError
 
 # Plugins of other packages have no part in a verdict, and looking for them costs 15 ms.
@@ -21,26 +21,18 @@ COMMANDS = {
     "rules": "list every rule",
     "explain": "say what a rule looks for, why, and how to mend it",
     "matrices": "recover the confusion matrices behind printed scores",
+    "label": "compute the trust level of every row from its evidence",
     "build": "rebuild the board from the submissions",
     "pack": "gather upstream's per-task logs into a submission",
+    "audit": "rerun a sample that nobody can foresee, and sign what came out",
     "data": "pull, verify and audit the task data",
     "extractor": "check an extractor before it costs GPU time",
+    "doctor": "say what this machine can do for an audit, and why not",
 }
 
 
-class _Commands(click.Group):
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 (click's own signature)
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        if cmd_name not in COMMANDS:
-            return None
-        command: click.Command = importlib.import_module(f"geneb_ci.cli.{cmd_name}").command
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+class _Commands(LazyGroup):
+    table = COMMANDS
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})

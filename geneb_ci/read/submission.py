@@ -130,6 +130,9 @@ class Extractor(Contract):
     """Path of the module in the repository, or `builtin:<name>`."""
     class_name: Name
     sha256: Hex64
+    options: dict[Name, Line] = {}
+    """Keyword arguments of the constructor, as text; whole numbers, true, false and none mean such
+    values."""
 
 
 class ModelSource(Contract):

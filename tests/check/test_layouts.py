@@ -252,7 +252,8 @@ def test_a_project_without_our_table_is_not_a_place(tmp_path):
 
 
 SETTINGS = (
-    "settings are submissions, cards, extractors, benchmark, policy, select, ignore; "
+    "settings are submissions, cards, extractors, benchmark, policy, audits, "
+    "select, ignore; "
     "select and ignore are lists of texts, the rest are paths"
 )
 

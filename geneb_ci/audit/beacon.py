@@ -1,0 +1,127 @@
+"""The public beacon of a draw: which round is due, and whether a round is genuine.
+
+drand quicknet publishes one value each three seconds, signed by a threshold of independent
+operators: too few of them can halt it, but nobody can foresee or choose a value.
+"""
+
+import functools
+import hashlib
+import importlib
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+from geneb_ci.audit.steps import ROUND, SIGNATURE, StepMismatch
+from geneb_ci.errors import BrokenInstallation, UsageProblem
+
+# Between the commitment and the earliest round that may decide: longer than clocks differ, so that
+# the round is not yet out for whoever commits.
+DELAY = 60  # seconds
+# Ciphersuite of the scheme bls-unchained-g1-rfc9380: signatures on G1, keys on G2 (RFC 9380).
+DST = b"BLS_SIG_BLS12381G1_XMD:SHA-256_SSWU_RO_NUL_"
+ROUND_BYTES = 8
+ROUNDS_MAX = 1 << 8 * ROUND_BYTES
+
+
+class Chain(NamedTuple):
+    """A drand chain, as its `/info` gives it."""
+
+    hash: str
+    genesis: int
+    """Moment of round 1, in seconds since 1970."""
+    period: int
+    """Seconds between rounds."""
+    public_key: str
+    """Group key: a compressed point of G2, as hex digits."""
+
+
+# https://api.drand.sh/<hash>/info; announced at https://docs.drand.love/blog/quicknet-is-live
+QUICKNET = Chain(
+    hash="52db9ba70e0cc0f6eaf7803dd07447a1f5477735fd3f661792ba94600c84e971",
+    genesis=1_692_803_367,
+    period=3,
+    public_key=(
+        "83cf0f2896adee7eb8b5f01fcad3912212c437e0073e911fb90022d3e760183c"
+        "8c4b450b6a0a6c3ac6a5776a2d1064510d1fec758c921cc22b0e17e63aaf4bcb"
+        "5ed66304de9cf809bd274ca73bab4af5a6e9c76a4bc09e76eae8991ef5ece45a"
+    ),
+)
+
+
+def round_at(committed_at: int, chain: Chain = QUICKNET) -> int:
+    """Give the round that decides: the first one at least `DELAY` seconds after the commitment.
+
+    `committed_at` is in seconds since 1970. Raises UsageProblem before the chain began.
+    """
+    waited = committed_at + DELAY - chain.genesis
+    if waited < 0:
+        raise UsageProblem(
+            "the commitment is older than the beacon", "give the moment at which it was published"
+        )
+    return -(-waited // chain.period) + 1
+
+
+def time_of(number: int, chain: Chain = QUICKNET) -> int:
+    """Give the moment at which a round is due, in seconds since 1970."""
+    return chain.genesis + (number - 1) * chain.period
+
+
+def value_of(signature: str) -> bytes:
+    """Give the 32 bytes of randomness of a round, from the hex digits of its signature."""
+    return hashlib.sha256(bytes.fromhex(signature)).digest()
+
+
+@functools.lru_cache(maxsize=64)
+def verify(number: int, signature: str, public_key: str = QUICKNET.public_key) -> None:
+    """Verify the signature of a round: e(H(round), key) = e(signature, generator of G2).
+
+    `signature` has 96 hex digits, `public_key` 192. Takes about half a second. Raises StepMismatch
+    of the step "signature" when they are not points of their groups or do not fit each other, and
+    of the step "round" for a number that is none; BrokenInstallation when py_ecc is not installed.
+    """
+    if not 1 <= number < ROUNDS_MAX:
+        raise StepMismatch(ROUND, f"{number} is no round of a beacon")
+    curve = _curve()
+    # 1. Both are points of the groups of prime order, and not their neutral elements.
+    key = _point(curve, "signature_to_G2", public_key, "the public key")
+    signed = _point(curve, "pubkey_to_G1", signature, "the signature")
+    # 2. The round as a point: the message is SHA-256 of its number, 8 bytes, big-endian.
+    message = hashlib.sha256(number.to_bytes(ROUND_BYTES, "big")).digest()
+    hashed = curve.hash_to_G1(message, DST, hashlib.sha256)
+    # 3. Both pairings, as one product that has to be 1: the costly last step is made once.
+    left = curve.pairing(key, curve.neg(hashed), final_exponentiate=False)
+    right = curve.pairing(curve.G2, signed, final_exponentiate=False)
+    if curve.final_exponentiate(left * right) != curve.FQ12.one():
+        raise StepMismatch(
+            SIGNATURE,
+            f"it is not the beacon's signature of round {number}",
+            "take the round from a public relay, such as https://api.drand.sh",
+        )
+
+
+def _point(curve: Any, decoder: str, text: str, what: str) -> Any:  # noqa: ANN401 (py_ecc's own points)
+    try:
+        point = getattr(curve, decoder)(bytes.fromhex(text))
+    except ValueError as error:
+        raise StepMismatch(SIGNATURE, f"{what} is not a point of the curve: {error}") from error
+    if curve.is_inf(point) or not curve.subgroup_check(point):
+        raise StepMismatch(SIGNATURE, f"{what} is not a point of the group of prime order")
+    return point
+
+
+@functools.cache
+def _curve() -> Any:  # noqa: ANN401 (names of several modules of py_ecc)
+    """Gather what is needed of BLS12-381; importing it costs a third of a second."""
+    try:
+        group, points, hashing = map(importlib.import_module, _MODULES)
+    except ImportError as error:
+        raise BrokenInstallation(
+            "py_ecc, which verifies the beacon, is not installed", "pip install 'geneb-ci[audit]'"
+        ) from error
+    return SimpleNamespace(**vars(group) | vars(points) | vars(hashing))
+
+
+_MODULES = (
+    "py_ecc.optimized_bls12_381",
+    "py_ecc.bls.g2_primitives",
+    "py_ecc.bls.hash_to_curve",
+)

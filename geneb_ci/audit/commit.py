@@ -1,0 +1,188 @@
+"""From a submission to its commitment: all that decides an audit, fixed before any seed exists."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from geneb_ci.audit.commitment import (
+    PROTOCOL,
+    BenchmarkPin,
+    Commitment,
+    DrawPolicy,
+    ExtractorCode,
+    Weights,
+)
+from geneb_ci.audit.drawable import drawable
+from geneb_ci.audit.extractor_tree import extractor_code
+from geneb_ci.audit.policy import audit_policy
+from geneb_ci.audit.steps import AuditRefused
+from geneb_ci.audit.strata import strata_of
+from geneb_ci.check.registry import RULES
+from geneb_ci.check.runner import Checker
+from geneb_ci.config import Layout, find_layout
+from geneb_ci.errors import NothingChecked, UsageProblem
+from geneb_ci.finding import Severity, counted, listed
+from geneb_ci.read.submission import Run, Submission, SubmissionV11
+
+
+@dataclass(frozen=True)
+class Given:
+    """What the maintainer says of a run that format 1.0 does not describe."""
+
+    extractor: str
+    """`PATH:CLASS`."""
+    model: str | None
+    """Repository of the weights on the Hub; None for a method without weights."""
+    revision: str | None = None
+    weights: dict[str, str] = field(default_factory=dict)
+    """File name to sha256 of each weight file, where known."""
+    options: dict[str, str] = field(default_factory=dict)
+    """Keyword arguments of the extractor's constructor, as text."""
+
+
+def commit(file: Path, tolerance: str, given: Given | None = None) -> Commitment:
+    """Give the commitment of a submission, held against the place it lies in.
+
+    `tolerance` is the digest of the constants of the tolerance.
+    Raises AuditRefused when the file has errors or its run cannot be repeated, UsageProblem when
+    `given` lacks something or is not asked for, and what `Checker.check` does.
+    """
+    checker = Checker(RULES)
+    result, context = checker.check(file), checker.context(file)
+    if context.document.sha256 != result.document.sha256:
+        raise NothingChecked(f"{file}: it changed while it was read", "try again")
+    errors = [one.rule for one in result.findings if one.severity is Severity.ERROR]
+    if errors or result.submission is None:
+        raise AuditRefused(
+            f"{file}: {counted(len(errors), 'error')}: {listed(sorted(set(errors)))}",
+            f"an audit begins with a file that passes every check: geneb-ci check {file}",
+        )
+    layout = find_layout(result.document.path.parent)
+    submission, benchmark = result.submission, context.benchmark
+    policy = audit_policy(layout)
+    regimes, tasks = drawable(submission, benchmark, policy.regimes)
+    try:
+        extractor, weights = _sources(submission, given, layout)
+        found = Commitment(
+            protocol=PROTOCOL,
+            model_id=submission.model_id,
+            submission_sha256=result.document.sha256,
+            extractor=extractor,
+            weights=weights,
+            benchmark=BenchmarkPin(
+                name=benchmark.name,
+                sha256=benchmark.sha256,
+                dataset=benchmark.dataset.repo_id,
+                revision=benchmark.dataset.revision,
+            ),
+            regimes=regimes,
+            tasks=tasks,
+            policy=DrawPolicy(
+                drawn=min(policy.drawn, len(tasks)),
+                stratified=policy.stratified,
+                strata=strata_of(benchmark, tasks) if policy.stratified else [],
+                tolerance=tolerance,
+            ),
+        )
+        found.sha256  # noqa: B018 (a name that canonical JSON has no way to write shows here)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        place = "/".join(map(str, (error.title, *first["loc"])))
+        raise AuditRefused(
+            f"{file}: {place} cannot be committed to: {first['msg']}",
+            "shorten or correct what the submission's run says",
+        ) from error
+    except TypeError as error:
+        raise AuditRefused(f"{file}: {error}", "rename the weight file in ASCII") from error
+    return found
+
+
+def _sources(
+    submission: Submission, given: Given | None, layout: Layout
+) -> tuple[ExtractorCode, Weights]:
+    """Give code and weights: from the run, or from the maintainer where there is none."""
+    if isinstance(submission, SubmissionV11):
+        if given is not None:
+            raise UsageProblem(
+                "the submission itself says which extractor and weights ran",
+                "leave out --extractor, --option, --model, --revision and --weights",
+            )
+        run = submission.run
+        if run.harness.dirty:
+            raise AuditRefused(
+                "the harness had local changes: nobody can repeat this run",
+                "ask for a run from a clean checkout or an installed package",
+            )
+        code = run.extractor
+        return (
+            extractor_code(
+                layout.extractors,
+                layout.root,
+                code.path,
+                code.class_name,
+                code.sha256,
+                code.options,
+            ),
+            _weights(run),
+        )
+    if given is None:
+        raise UsageProblem(
+            "format 1.0 does not say which extractor and weights ran",
+            "name them: --extractor PATH:CLASS with --model REPO --revision COMMIT or --no-weights",
+        )
+    path, colon, class_name = given.extractor.rpartition(":")
+    if not colon or not path.endswith(".py") or not class_name.isidentifier():
+        raise UsageProblem(
+            f"--extractor {given.extractor!r} is not PATH:CLASS",
+            "write for example submissions/extractors/mine.py:MyExtractor",
+        )
+    if given.model is None:
+        weights = Weights(kind="none", location="", revision=None, files={})
+    else:
+        weights = _given_weights(given)
+    named = (path, class_name, None, given.options)
+    return extractor_code(layout.extractors, layout.root, *named), weights
+
+
+def _given_weights(given: Given) -> Weights:
+    if given.revision is None:
+        raise _unpinned()
+    try:
+        return Weights(
+            kind="huggingface",
+            location=str(given.model),
+            revision=given.revision,
+            files=dict(sorted(given.weights.items())),
+        )
+    except ValidationError as error:
+        raise UsageProblem(
+            f"--revision {given.revision!r} or a digest of --weights is not of its form",
+            "a revision is a commit of 40 hex digits, a digest is a sha256 of 64, in lower case",
+        ) from error
+
+
+def _weights(run: Run) -> Weights:
+    """Give the weights of a run. Raises AuditRefused when another machine cannot load the same."""
+    model = run.model
+    pinned = model.revision is not None if model.kind == "huggingface" else bool(model.weights)
+    if model.kind != "none" and not pinned:
+        raise _unpinned()
+    if model.kind == "local":
+        raise AuditRefused(
+            "the weights lie on the contributor's machine alone",
+            "ask for a public place: a repository on the Hub, or an https address",
+        )
+    return Weights(
+        kind=model.kind,
+        location=model.location,
+        revision=model.revision,
+        files=dict(sorted(model.weights.items())),
+    )
+
+
+def _unpinned() -> AuditRefused:
+    return AuditRefused(
+        "the weights are not pinned: a rerun could load others",
+        "ask for the 40-hex commit of the model repository and the sha256 of each weight file",
+    )

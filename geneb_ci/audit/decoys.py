@@ -1,0 +1,224 @@
+"""What goes to the extractor beside the real sequences, and what its answers give away.
+
+Order. Some sequences come twice, at places drawn by the seed, and a third time in a second, short
+run in file order, where their company is another. What depends on the place, on the batch or on
+what came before gives them another embedding.
+
+Memory. For some real sequences x two point mutants y and z come along, which differ from x and from
+each other in one letter at one place. An extractor that computes sees three like neighbours. One
+that looks x up in a table of known sequences does not know y and z: x then lies far from both,
+while they lie near each other. The statistic of a triangle is
+
+    q = min(|x - y|, |x - z|) / max(|y - z|, noise)
+
+and an extractor is flagged when q is above `JUMP` in at least `SHARE_MEMORISED` of the triangles.
+The three sides are compared within a triangle, so neither the scale of the embedding, nor how far
+apart a task's sequences are, nor a tokenizer that reacts to a letter at all, matters.
+
+A look-up that forgives a few letters sees no difference between x, y and z. It shows otherwise: its
+answers are few. An extractor is flagged, too, when sequences that are far from each other share
+`ANSWERS_MAX` embeddings or fewer, which no embedding does that still depends on the sequence.
+
+Limits. A table that adds a label's direction to a sound embedding is seen only if that direction is
+longer than `JUMP` times the effect of one letter. A forgiving table that also adds noise of its own
+to each answer is not seen. Nothing here proves intent: a flag is for a human to read.
+"""
+
+import math
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from geneb_ci.audit.outcome import Decoys
+
+if TYPE_CHECKING:
+    import numpy as np
+
+TWICE = 32
+"""Real sequences that come a second time."""
+TRIANGLES = 32
+"""Real sequences with two mutants. If a quarter of all rows is memorised, 32 triangles hold at
+least four of them with probability 0.97; if half is, always in practice."""
+FRESH = 16
+"""Sequences nobody has seen: they hide how many of the list are real."""
+JUMP = 10.0
+"""How far a real sequence may lie from its mutants, in distances between the mutants. Measured: at
+most 1.8 on k-mer counts, 1.2 on random BERT, ESM and GPT-2 (mean and one-token pooling), on four
+sets, one of them 200 variants of one sequence. No trained model was at hand, hence the margin."""
+SHARE_MEMORISED = 0.125
+"""Share of triangles that have to jump: four of 32, so that one odd place is no accusation."""
+ANSWERS_MAX = 8
+"""Distinct embeddings that a table of labels can give: the largest task has fewer classes."""
+APART_MIN = 64
+"""Distinct real sequences needed before few answers mean anything."""
+NOISE = {
+    "float64": 1e-9,
+    "float32": 2e-3,
+    "float16": 2e-2,
+    "bfloat16": 1e-1,
+}
+"""Largest difference, relative to the length of the row, that batching alone may make. A float32
+model on a GPU may multiply in TF32, whose unit roundoff is 4.9e-4; float16 has the same, bfloat16
+3.9e-3; a deep model multiplies that several times over. float64 has 1.1e-16."""
+
+FLOOR = 0.1
+"""Share of that noise below which a distance between mutants counts as no smaller: three rows of
+one triangle that differ by noise alone make no jump, and a look-up still does under bfloat16."""
+
+_LETTERS = "ACGT"
+
+
+@dataclass(frozen=True)
+class Decoyed:
+    """The list that goes in, and what each of its places is."""
+
+    sequences: list[str]
+    """In the order in which they are embedded."""
+    real: list[int]
+    """Place of each real sequence, in the caller's order."""
+    again: list[tuple[int, int]]
+    """Pairs of places with the same sequence."""
+    triangles: list[tuple[int, int, int]]
+    """Places of a real sequence and of its two mutants."""
+
+    @property
+    def apart(self) -> list[str]:
+        """Sequences for the second run, to be embedded in file order."""
+        return [self.sequences[place] for place, _ in self.again]
+
+
+def with_decoys(sequences: Sequence[str], seed: bytes) -> Decoyed:
+    """Permute n real sequences and decoys under a seed, 32 bytes of `secrets.token_bytes`.
+
+    The seed is recorded afterwards, never before. Raises ValueError for no sequence.
+    """
+    if not sequences:
+        msg = "there is no sequence to hide among decoys"
+        raise ValueError(msg)
+    # The stream need be the same on no other machine: what was sent is recorded as it was sent.
+    draw = random.Random(seed)  # noqa: S311 (the seed is secret and long; nothing else is drawn)
+    known = set(sequences)
+    listed = list(sequences)
+    count = len(sequences)
+    twice = draw.sample(range(count), min(TWICE, count))
+    again = [(row, len(listed) + index) for index, row in enumerate(twice)]
+    listed += [sequences[row] for row in twice]
+    triangles: list[tuple[int, int, int]] = []
+    for row in draw.sample(range(count), count):
+        if len(triangles) == TRIANGLES:
+            break
+        mutants = _mutants(sequences[row], known, draw)
+        if mutants:
+            triangles.append((row, len(listed), len(listed) + 1))
+            listed += mutants
+    listed += [_fresh(draw.choice(sequences), draw) for _ in range(min(FRESH, count))]
+    order = draw.sample(range(len(listed)), len(listed))
+    place = {old: new for new, old in enumerate(order)}
+    return Decoyed(
+        [listed[old] for old in order],
+        [place[row] for row in range(count)],
+        [(place[one], place[other]) for one, other in again],
+        [(place[x], place[y], place[z]) for x, y, z in triangles],
+    )
+
+
+def real_rows(decoyed: Decoyed, values: "np.ndarray") -> "np.ndarray":
+    """Give the (n, d) rows of the real sequences, in the caller's order."""
+    return values[decoyed.real]
+
+
+def judge(
+    decoyed: Decoyed, values: "np.ndarray", dtype: str, apart: "np.ndarray | None" = None
+) -> Decoys:
+    """Judge the rows of a whole list; `dtype` is what the model computes in.
+
+    `apart` has the rows of `decoyed.apart` from the second run; without them what depends on a
+    batch is seen only where the two places fell into different batches.
+
+    Raises KeyError for a dtype that is none of `NOISE`.
+    """
+    import numpy as np  # noqa: PLC0415 (slow to import, and only needed here)
+
+    values = values.astype(np.float64)
+    noise = NOISE[dtype]
+    drift = max(_drift(values[a], values[b]) for a, b in decoyed.again)
+    times = "twice"
+    if apart is not None:
+        rows = zip(decoyed.again, apart.astype(np.float64), strict=True)
+        drift = max(drift, *(_drift(values[a], row) for (a, _), row in rows))
+        times = "three times"
+    jumps = [q for q in (_jump(values, t, noise) for t in decoyed.triangles) if q > JUMP]
+    few = _answers(decoyed, values)
+    many = len(decoyed.triangles)
+    jumping = many > 0 and len(jumps) >= max(1, math.ceil(SHARE_MEMORISED * many))
+    detail = (
+        f"{len(decoyed.again)} sequences {times}: "
+        f"rows differ by up to {drift:.1e} of their length, "
+        f"{noise:.0e} is allowed for {dtype}; {many} sequences with two mutants: "
+        f"{len(jumps)} lie more than {JUMP:g} times farther from them than they from each other"
+    )
+    if few:
+        detail += f"; all sequences together have {few} embeddings"
+    return Decoys(order_dependent=drift > noise, memorised=jumping or few > 0, detail=detail)
+
+
+def _jump(values: "np.ndarray", triangle: tuple[int, int, int], noise: float) -> float:
+    x, y, z = triangle
+    floor = FLOOR * noise * max(_length(values[place]) for place in triangle)
+    near = max(_length(values[y] - values[z]), floor)
+    far = min(_length(values[x] - values[y]), _length(values[x] - values[z]))
+    return far / near if near > 0 else 0.0
+
+
+def _answers(decoyed: Decoyed, values: "np.ndarray") -> int:
+    """Give the number of distinct real embeddings when there are suspiciously few, else 0."""
+    import numpy as np  # noqa: PLC0415 (as above)
+
+    texts = {decoyed.sequences[place] for place in decoyed.real}
+    if len(texts) < APART_MIN or _alike(texts):
+        return 0
+    distinct = len(np.unique(real_rows(decoyed, values), axis=0))
+    # One embedding for all is no table of labels, only useless.
+    return distinct if 1 < distinct <= ANSWERS_MAX else 0
+
+
+def _alike(texts: set[str]) -> bool:
+    """Whether sequences are variants of one another, which a model may fail to tell apart."""
+    ordered = sorted(texts)
+    first = ordered[0]
+    same = sum(
+        sum(a == b for a, b in zip(first, other, strict=False)) > 0.9 * len(first)
+        for other in ordered
+    )
+    return 2 * same > len(ordered)
+
+
+def _mutants(sequence: str, known: set[str], draw: random.Random) -> list[str]:
+    """Give two mutants at one inner place, neither of them known; none where that cannot be."""
+    upper = sequence.upper()
+    places = [i for i in range(len(upper) // 4, 3 * len(upper) // 4) if upper[i] in _LETTERS]
+    if not places:
+        return []
+    at = draw.choice(places)
+    lower = sequence[at].islower()
+    others = draw.sample([letter for letter in _LETTERS if letter != upper[at]], 2)
+    made = [
+        sequence[:at] + (letter.lower() if lower else letter) + sequence[at + 1 :]
+        for letter in others
+    ]
+    return [] if known & set(made) else made
+
+
+def _fresh(sequence: str, draw: random.Random) -> str:
+    """Give a sequence of the same letters in another order."""
+    return "".join(draw.sample(sequence, len(sequence)))
+
+
+def _drift(one: "np.ndarray", other: "np.ndarray") -> float:
+    """Give the length of the difference of two rows, relative to the first."""
+    return _length(one - other) / (_length(one) or 1.0)
+
+
+def _length(row: "np.ndarray") -> float:
+    return math.sqrt(math.fsum((row**2).tolist()))

@@ -1,0 +1,136 @@
+"""Signed envelopes: DSSE v1 with one Ed25519 signature, and one sequence of bytes for each.
+
+Specification: github.com/secure-systems-lab/dsse, protocol.md and envelope.md, version 1.0.2. What
+is signed is what is parsed: `opened` gives the very bytes that the signature covers.
+"""
+
+import base64
+import binascii
+import hashlib
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+
+from pydantic import Field, ValidationError
+
+from geneb_ci.audit.commitment import Hex64, Part
+from geneb_ci.audit.steps import StepMismatch
+from geneb_ci.finding import shown
+from geneb_ci.read.document import parse_document
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+PAYLOAD_TYPE: Literal["application/vnd.in-toto+json"] = "application/vnd.in-toto+json"
+
+ENVELOPE, SIGNER, STATEMENT = "envelope", "signer", "statement"
+"""The first steps of a verification. A plan has a step "signature": that is the beacon's."""
+
+RESTORE = "restore the file from the main branch, or sign the outcome again"
+_Base64 = Annotated[str, Field(pattern=r"^[A-Za-z0-9+/]+={0,2}$")]
+
+
+class Signature(Part):
+    """Who signed, and the signature."""
+
+    keyid: Hex64
+    """SHA-256 of the raw public key."""
+    sig: _Base64
+
+
+class Envelope(Part):
+    """A DSSE envelope; exactly one signature, so that none can be added or go unlooked at."""
+
+    payload: _Base64
+    payloadType: Literal["application/vnd.in-toto+json"]  # noqa: N815 (DSSE's own name)
+    signatures: Annotated[list[Signature], Field(min_length=1, max_length=1)]
+
+
+class Opened(NamedTuple):
+    """What an envelope holds, before anybody has looked at its signature."""
+
+    payload: bytes
+    keyid: str
+    signature: bytes
+
+
+def key_id(public_key: bytes) -> str:
+    """Name a raw public key."""
+    return hashlib.sha256(public_key).hexdigest()
+
+
+def pae(payload_type: str, payload: bytes) -> bytes:
+    """Give the bytes that are signed: DSSE's pre-authentication encoding."""
+    kind = payload_type.encode()
+    return b"DSSEv1 %d %b %d %b" % (len(kind), kind, len(payload), payload)
+
+
+def sealed(payload: bytes, key: "Ed25519PrivateKey") -> bytes:
+    """Sign a payload: the bytes of its envelope, the same each time."""
+    public = key.public_key().public_bytes_raw()
+    signature = key.sign(pae(PAYLOAD_TYPE, payload))
+    return _encoded(payload, key_id(public), signature)
+
+
+def _encoded(payload: bytes, keyid: str, signature: bytes) -> bytes:
+    value = {
+        "payloadType": PAYLOAD_TYPE,
+        "payload": base64.b64encode(payload).decode(),
+        "signatures": [{"keyid": keyid, "sig": base64.b64encode(signature).decode()}],
+    }
+    return json.dumps(value, separators=(",", ":")).encode() + b"\n"
+
+
+def opened(raw: bytes) -> Opened:
+    """Take an envelope apart.
+
+    Raises StepMismatch, of the step "envelope", unless the bytes are exactly those that `sealed`
+    writes for this payload, key and signature.
+    """
+    value = strict_json(raw, ENVELOPE)
+    try:
+        envelope = Envelope.model_validate(value)
+        payload = base64.b64decode(envelope.payload, validate=True)
+        signature = base64.b64decode(envelope.signatures[0].sig, validate=True)
+    except ValidationError as error:
+        raise StepMismatch(ENVELOPE, first_fault(error), RESTORE) from error
+    except binascii.Error as error:
+        raise StepMismatch(ENVELOPE, f"the base64 is broken: {error}", RESTORE) from error
+    found = Opened(payload, envelope.signatures[0].keyid, signature)
+    if _encoded(*found) != raw:
+        raise StepMismatch(
+            ENVELOPE, "the same envelope is written in other bytes than ours", RESTORE
+        )
+    return found
+
+
+def strict_json(raw: bytes, step: str) -> Any:  # noqa: ANN401 (JSON has no narrower type)
+    """Read JSON as submissions are read: no duplicate key, no depth, no size, no odd character.
+
+    Raises StepMismatch of the given step.
+    """
+    document = parse_document(raw, Path(step), step)
+    if document.faults:
+        raise StepMismatch(step, document.faults[0].message, RESTORE)
+    return document.value
+
+
+def first_fault(error: ValidationError) -> str:
+    """Say in one line where a value differs from its typed model."""
+    first = error.errors(include_url=False)[0]
+    place = "/".join(str(part) for part in first["loc"]) or "the document"
+    return f"{shown(place)[1:-1]}: {first['msg']}"
+
+
+def is_signed_by(found: Opened, public_key: bytes) -> bool:
+    """Whether the signature is that of a raw public key, over this payload and its type."""
+    from cryptography.exceptions import InvalidSignature  # noqa: PLC0415 (costs 30 ms to import)
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey  # noqa: PLC0415
+
+    try:
+        Ed25519PublicKey.from_public_bytes(public_key).verify(
+            found.signature, pae(PAYLOAD_TYPE, found.payload)
+        )
+    except (InvalidSignature, ValueError):
+        return False
+    return True

@@ -1,0 +1,223 @@
+"""Keys: those that the base branch trusts, and the private one that a maintainer signs with."""
+
+import base64
+import os
+import stat
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Self
+
+from pydantic import Field, ValidationError, model_validator
+
+from geneb_ci.audit.commitment import Hex64, Moment, Name, Part
+from geneb_ci.audit.envelope import (
+    SIGNER,
+    Opened,
+    first_fault,
+    is_signed_by,
+    key_id,
+    strict_json,
+)
+from geneb_ci.audit.moments import seconds_of
+from geneb_ci.audit.steps import StepMismatch
+from geneb_ci.config import Layout
+from geneb_ci.errors import BadConfiguration, UsageProblem
+from geneb_ci.read.bytes import read_bytes
+from geneb_ci.shipped import shipped
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+KEYS_FILE = "keys.json"
+KEY_VARIABLE = "GENEB_AUDIT_KEY_FILE"
+"""Environment variable that names the file of the private key."""
+
+_RAW_BYTES = 32  # of an Ed25519 public key, RFC 8032
+_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+
+
+class TrustedKey(Part):
+    """A maintainer's public key."""
+
+    keyid: Hex64
+    """SHA-256 of the raw public key."""
+    public_key: Annotated[str, Field(pattern=r"^[A-Za-z0-9+/]{43}=$")]
+    """The raw Ed25519 key, 32 bytes in base64."""
+    owner: Name
+    """Who holds the private key."""
+    valid_from: Moment
+    """Audits that ended earlier are not this key's."""
+    valid_until: Moment | None = None
+    """Audits that ended later are not this key's: a key that was replaced has this."""
+    revoked_at: Moment | None = None
+    """When the key was found to be in other hands. Nothing it signed counts any more, whenever it
+    says it was signed: the thief writes the dates."""
+
+    @property
+    def raw(self) -> bytes:
+        """The public key itself."""
+        return base64.b64decode(self.public_key, validate=True)
+
+    @model_validator(mode="after")
+    def _names_itself(self) -> Self:
+        if len(self.raw) != _RAW_BYTES or base64.b64encode(self.raw).decode() != self.public_key:
+            raise ValueError("public_key is not the base64 of 32 bytes")
+        for moment in (self.valid_from, self.valid_until, self.revoked_at):
+            if moment is not None:
+                checked(moment)
+        if key_id(self.raw) != self.keyid:
+            raise ValueError(f"keyid is not {key_id(self.raw)}, the sha256 of public_key")
+        return self
+
+
+class KeyFile(Part):
+    """The keys that may sign audits, as the base branch lists them."""
+
+    note: str = ""
+    keys: list[TrustedKey]
+
+    @model_validator(mode="after")
+    def _each_once(self) -> Self:
+        if len({key.keyid for key in self.keys}) < len(self.keys):
+            raise ValueError("a key stands twice")
+        return self
+
+
+def checked(moment: str) -> str:
+    """Give a moment back. Raises ValueError when it only looks like one."""
+    try:
+        seconds_of(moment)
+    except UsageProblem as error:
+        raise ValueError(error.message) from error
+    return moment
+
+
+Keys = dict[str, TrustedKey]
+"""Trusted keys by their keyid."""
+
+
+def trusted_keys(layout: Layout) -> Keys:
+    """Read the trusted keys of a place, or the shipped ones where it has no policy of its own.
+
+    A policy without the file trusts nobody. Raises BadConfiguration when it cannot be used.
+    """
+    path = shipped("policy", KEYS_FILE) if layout.policy is None else layout.policy / KEYS_FILE
+    if not path.exists():
+        return {}
+    raw = read_bytes(path)
+    fix = "restore the file from the main branch"
+    if not isinstance(raw, bytes):
+        raise BadConfiguration(f"{path}: {raw.message}", fix)
+    try:
+        found = KeyFile.model_validate(strict_json(raw, KEYS_FILE))
+    except StepMismatch as error:
+        raise BadConfiguration(f"{path}: {error.message}", fix) from error
+    except ValidationError as error:
+        raise BadConfiguration(f"{path}: {first_fault(error)}", fix) from error
+    return {key.keyid: key for key in found.keys}
+
+
+def signer_of(found: Opened, keys: Keys) -> TrustedKey:
+    """Give the trusted key that signed. Raises StepMismatch, of the step "signer"."""
+    key = keys.get(found.keyid)
+    if key is None:
+        raise StepMismatch(
+            SIGNER,
+            f"the key {found.keyid[:16]}... is not among the {len(keys)} trusted ones",
+            f"a maintainer adds it to leaderboard/policy/{KEYS_FILE} of the main branch",
+        )
+    if not is_signed_by(found, key.raw):
+        raise StepMismatch(
+            SIGNER,
+            f"the signature is not that of {key.keyid[:16]}... over this payload",
+            "restore the file from the main branch, or sign the outcome again",
+        )
+    if key.revoked_at is not None:
+        raise StepMismatch(
+            SIGNER,
+            f"the key {key.keyid[:16]}... was revoked at {key.revoked_at}",
+            "run the audit again, or withdraw this one with another key",
+        )
+    return key
+
+
+def check_validity(key: TrustedKey, moment: str, what: str) -> None:
+    """Refuse a key at a moment it was not valid. Raises StepMismatch, of the step "signer"."""
+    if moment < key.valid_from or (key.valid_until is not None and moment > key.valid_until):
+        until = key.valid_until or "now"
+        raise StepMismatch(
+            SIGNER,
+            f"the key {key.keyid[:16]}... was valid from {key.valid_from} to {until}, and {what}"
+            f" at {moment}",
+            "sign with the key that was valid then",
+        )
+
+
+def new_key(path: Path, owner: str, now: str) -> TrustedKey:
+    """Write a new private key, for its owner's eyes alone, and give the entry of its public part.
+
+    Raises UsageProblem when something lies at the path, or it cannot be written.
+    """
+    from cryptography.hazmat.primitives import serialization  # noqa: PLC0415 (costs 30 ms to import)
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import (  # noqa: PLC0415
+        Ed25519PrivateKey,
+    )
+
+    key = Ed25519PrivateKey.generate()
+    text = key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )
+    try:
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+    except OSError as error:
+        raise UsageProblem(
+            f"{path}: cannot be written: {error.strerror}",
+            "name a file that does not exist: a key is never overwritten",
+        ) from error
+    with os.fdopen(handle, "wb") as stream:
+        stream.write(text)
+    raw = key.public_key().public_bytes_raw()
+    return TrustedKey(
+        keyid=key_id(raw),
+        public_key=base64.b64encode(raw).decode(),
+        owner=owner,
+        valid_from=now,
+    )
+
+
+def private_key(path: Path | None) -> "Ed25519PrivateKey":
+    """Read the private key from a file, or from the one that the environment names.
+
+    Raises UsageProblem when there is none, others may read it, or it is no Ed25519 key.
+    """
+    from cryptography.hazmat.primitives import serialization  # noqa: PLC0415
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import (  # noqa: PLC0415
+        Ed25519PrivateKey,
+    )
+
+    name = str(path) if path is not None else os.environ.get(KEY_VARIABLE, "")
+    if not name:
+        raise UsageProblem(
+            "there is no key to sign with",
+            f"name its file: --key FILE, or {KEY_VARIABLE}=FILE; `geneb-ci audit keygen` makes one",
+        )
+    try:
+        mode = Path(name).stat().st_mode
+        raw = Path(name).read_bytes()
+    except OSError as error:
+        raise UsageProblem(f"{name}: cannot be read: {error.strerror}", "check the path") from error
+    if mode & _OTHERS:
+        raise UsageProblem(
+            f"{name}: others may read this key: its mode is {stat.S_IMODE(mode):04o}",
+            f"chmod 600 {name}",
+        )
+    try:
+        key = serialization.load_pem_private_key(raw, None)
+    except (ValueError, TypeError) as error:
+        raise UsageProblem(
+            f"{name}: this is no private key without a password, in PEM", "make one with keygen"
+        ) from error
+    if not isinstance(key, Ed25519PrivateKey):
+        raise UsageProblem(f"{name}: this is no Ed25519 key", "make one with keygen")
+    return key

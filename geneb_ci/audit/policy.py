@@ -1,0 +1,65 @@
+"""What an audit must have, by the policy of the place: `[audit]` of policy.toml."""
+
+import tomllib
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, ValidationError, model_validator
+
+from geneb_ci.audit.commitment import Hex64, Name, Part, Positive
+from geneb_ci.config import Layout
+from geneb_ci.errors import BadConfiguration
+from geneb_ci.shipped import shipped
+
+FILE = "policy.toml"
+_RESTORE = "restore the file from the main branch, or mend it: the shipped one has every setting"
+
+
+class AuditPolicy(Part):
+    """The table `[audit]`."""
+
+    drawn: Positive
+    """k: tasks of the guaranteed sample; all, where there are fewer."""
+    stratified: bool
+    regimes: Annotated[list[Name], Field(min_length=1)]
+    minimum_drawn: Positive
+    """Drawn tasks that a row needs to be `verified`."""
+    minimum_level: Literal[1, 2, 3, 4]
+    """Sandbox level from which an audit counts; level 0 never does."""
+    fallback_keys: Annotated[list[Hex64], Field(default_factory=list)]
+    """SHA-256 of the raw bytes of each fallback key, published before it is used."""
+    spent_keys: Annotated[list[Hex64], Field(default_factory=list)]
+    """Those that were revealed since: what was drawn under them holds, nothing more is drawn."""
+
+    @model_validator(mode="after")
+    def _can_be_met(self) -> Self:
+        if self.minimum_drawn > self.drawn:
+            raise ValueError(
+                f"minimum_drawn {self.minimum_drawn} is more than the {self.drawn} that are drawn: "
+                "no audit could verify a row"
+            )
+        if len(set(self.regimes)) < len(self.regimes):
+            raise ValueError(f"regimes {self.regimes} names one twice")
+        return self
+
+
+def audit_policy(layout: Layout) -> AuditPolicy:
+    """Give the policy in force in a place: its own, or the shipped one.
+
+    Raises BadConfiguration, which names the file and the setting, when it cannot be used.
+    """
+    own = layout.policy / FILE if layout.policy is not None else None
+    return load_policy(own if own is not None and own.is_file() else shipped("policy", FILE))
+
+
+def load_policy(path: Path) -> AuditPolicy:
+    """Read the policy from a file. Raises BadConfiguration when it cannot be used."""
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))["audit"]
+        return AuditPolicy.model_validate(table)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        key = ".".join(str(part) for part in first["loc"]) or "the table"
+        raise BadConfiguration(f"{path}: [audit] {key}: {first['msg']}", _RESTORE) from error
+    except (OSError, ValueError, KeyError) as error:
+        raise BadConfiguration(f"{path}: [audit] cannot be read: {error}", _RESTORE) from error

@@ -1,0 +1,207 @@
+"""Records: an outcome as a signed in-toto statement, and where it lies in the repository."""
+
+import hashlib
+import json
+import os
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from pydantic import BaseModel, ValidationError
+
+from geneb_ci.audit.beacon import DELAY
+from geneb_ci.audit.envelope import (
+    ENVELOPE,
+    RESTORE,
+    STATEMENT,
+    first_fault,
+    opened,
+    sealed,
+    strict_json,
+)
+from geneb_ci.audit.keys import Keys, TrustedKey, check_validity, signer_of
+from geneb_ci.audit.moments import seconds_of
+from geneb_ci.audit.outcome import PREDICATE_TYPE, STATEMENT_TYPE, Outcome, Statement
+from geneb_ci.audit.steps import StepMismatch
+from geneb_ci.errors import NothingChecked, UsageProblem
+from geneb_ci.finding import shown
+from geneb_ci.read.bytes import read_bytes
+from geneb_ci.read.paths import files_in, is_folder
+from geneb_ci.read.submission import MODEL_ID_MAX, MODEL_ID_PATTERN
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+WITHDRAWN = ".withdrawn.json"
+ID_DIGITS = 16  # hex digits: 64 bits tell the audits of one model apart
+
+
+class SealedRecord(NamedTuple):
+    """A record to be written."""
+
+    audit_id: str
+    content: bytes
+    place: Path
+    """Below the folder of audits."""
+
+
+class Record(NamedTuple):
+    """A record whose signature and shape hold; nothing more is known of it."""
+
+    audit_id: str
+    signer: TrustedKey
+    outcome: Outcome
+
+
+def payload_of(statement: BaseModel) -> bytes:
+    """Write a statement: keys in order, no spaces, UTF-8, numbers in their shortest form."""
+    return json.dumps(
+        statement.model_dump(by_alias=True),
+        sort_keys=True,
+        separators=(",", ":"),
+        ensure_ascii=False,
+        allow_nan=False,
+    ).encode()
+
+
+def audit_id_of(payload: bytes) -> str:
+    """Name an audit after the bytes that were signed."""
+    return hashlib.sha256(payload).hexdigest()[:ID_DIGITS]
+
+
+def record_of(outcome: Outcome, key: "Ed25519PrivateKey") -> SealedRecord:
+    """Sign an outcome. The same outcome and key give the same bytes.
+
+    Raises UsageProblem when the outcome could not be read back from its record.
+    """
+    commitment = outcome.plan.commitment
+    name, sha256 = f"{commitment.model_id}.json", commitment.submission_sha256
+    statement = Statement.model_validate(
+        {
+            "_type": STATEMENT_TYPE,
+            "subject": [{"name": name, "digest": {"sha256": sha256}}],
+            "predicateType": PREDICATE_TYPE,
+            "predicate": outcome,
+        }
+    )
+    payload = payload_of(statement)
+    content = sealed(payload, key)
+    try:
+        statement_in(opened(content).payload)
+    except StepMismatch as error:
+        raise UsageProblem(
+            f"the outcome cannot be recorded: {error.message}", "run the audit again"
+        ) from error
+    audit_id = audit_id_of(payload)
+    return SealedRecord(audit_id, content, Path(commitment.model_id) / f"{audit_id}.json")
+
+
+def statement_in(payload: bytes) -> Statement:
+    """Read a statement from the bytes that were signed.
+
+    Raises StepMismatch, of the step "statement".
+    """
+    value = strict_json(payload, STATEMENT)
+    try:
+        statement = Statement.model_validate(value)
+    except ValidationError as error:
+        raise StepMismatch(STATEMENT, first_fault(error), RESTORE) from error
+    commitment, subject = statement.predicate.plan.commitment, statement.subject[0]
+    model_id = commitment.model_id
+    # The id names files: it is held to the form that submissions have, before anything is opened.
+    if not re.fullmatch(MODEL_ID_PATTERN, model_id) or len(model_id) > MODEL_ID_MAX:
+        raise StepMismatch(STATEMENT, f"{shown(model_id)} is no model id", RESTORE)
+    _check_moments(statement.predicate)
+    if subject.name != f"{model_id}.json":
+        raise StepMismatch(
+            STATEMENT,
+            f"it is about {shown(subject.name)}, and its commitment about {model_id}.json",
+            RESTORE,
+        )
+    outcome, pin = statement.predicate, commitment.benchmark
+    for what, one, other in (
+        ("submission", subject.digest.get("sha256"), commitment.submission_sha256),
+        ("benchmark", outcome.benchmark_sha256, pin.sha256),
+        ("dataset revision", outcome.dataset_revision, pin.revision),
+    ):
+        if one != other:
+            raise StepMismatch(
+                STATEMENT, f"its {what} is {one}, and that of its commitment {other}", RESTORE
+            )
+    return statement
+
+
+def _check_moments(outcome: Outcome) -> None:
+    """Refuse texts that only look like moments, and an order of them that cannot be."""
+    try:
+        begun, ended = seconds_of(outcome.started_at), seconds_of(outcome.finished_at)
+        committed = seconds_of(outcome.plan.committed_at)
+    except UsageProblem as error:
+        raise StepMismatch(STATEMENT, error.message, RESTORE) from error
+    # The draw is known no sooner than this, and nothing can be rerun before the draw.
+    if not committed + DELAY <= begun <= ended:
+        raise StepMismatch(
+            STATEMENT,
+            f"committed at {outcome.plan.committed_at}, started at {outcome.started_at}, finished "
+            f"at {outcome.finished_at}: this cannot be",
+            RESTORE,
+        )
+
+
+def opened_record(raw: bytes, keys: Keys) -> Record:
+    """Take a record apart: envelope, signer, statement, in this order.
+
+    Raises StepMismatch, of the first of these steps that fails.
+    """
+    found = opened(raw)
+    key = signer_of(found, keys)
+    outcome = statement_in(found.payload).predicate
+    check_validity(key, outcome.finished_at, "this audit ended")
+    return Record(audit_id_of(found.payload), key, outcome)
+
+
+def read_record(path: Path) -> bytes:
+    """Read the bytes of a record.
+
+    Raises StepMismatch, of the step "envelope", where the file is none or too large, and
+    NothingChecked when it cannot be opened.
+    """
+    raw = read_bytes(path)
+    if not isinstance(raw, bytes):
+        raise StepMismatch(ENVELOPE, raw.message, RESTORE)
+    return raw
+
+
+def check_place(path: Path, record: Record) -> None:
+    """Refuse a record of the repository in the wrong place. Raises StepMismatch."""
+    given = f"{path.parent.name}/{path.name}"
+    expected = f"{record.outcome.plan.commitment.model_id}/{record.audit_id}.json"
+    if given != expected:
+        raise StepMismatch(
+            STATEMENT, f"the record lies at {given}, and is {expected}", f"move it to {expected}"
+        )
+
+
+def record_files(audits: Path) -> list[Path]:
+    """List the records of a repository: `<model_id>/<audit_id>.json`, in order of their paths.
+
+    Raises NothingChecked when a folder cannot be listed.
+    """
+    return [path for path in _files(audits) if not path.name.endswith(WITHDRAWN)]
+
+
+def withdrawal_files(audits: Path) -> list[Path]:
+    """List the withdrawals of a repository: `<model_id>/<audit_id>.withdrawn.json`."""
+    return [path for path in _files(audits) if path.name.endswith(WITHDRAWN)]
+
+
+def _files(audits: Path) -> list[Path]:
+    if not audits.exists():
+        return []
+    try:
+        folders = [entry.name for entry in os.scandir(audits) if is_folder(Path(entry.path))]
+    except OSError as error:
+        raise NothingChecked(
+            f"{audits}: cannot be listed: {error.strerror}", "check its permissions"
+        ) from error
+    return sorted(path for name in folders for path in files_in(audits / name))

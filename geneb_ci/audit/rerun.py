@@ -1,0 +1,215 @@
+"""Reruns a plan: sequences in, embeddings out of a sandbox, scores outside, claims compared.
+
+What enters the sandbox: sequences in an order that says nothing, decoys among them, the extractor,
+its weights. Labels, claims, task names, the seed of the draw and that of the decoys stay outside.
+"""
+
+import dataclasses
+import functools
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from geneb_ci.audit import compare, weights
+from geneb_ci.audit.commitment import Commitment, Weights
+from geneb_ci.audit.decoys import judge, real_rows, with_decoys
+from geneb_ci.audit.moments import moment_of
+from geneb_ci.audit.outcome import Decoys, HarnessFacts, Outcome, Verdict
+from geneb_ci.audit.plan import Plan
+from geneb_ci.audit.recompute import recompute
+from geneb_ci.audit.rescored import Rescored
+from geneb_ci.audit.sandbox import (
+    ExtractorSpec,
+    Limits,
+    Run,
+    Sandbox,
+    opened,
+    probe_suite,
+    refuse_leaks,
+    run_in_sandbox,
+    sandbox_facts,
+)
+from geneb_ci.audit.sandbox.levels import DEFAULT
+from geneb_ci.audit.scoring import Scoring, TaskSource, rescored, sequences_of, task_source
+from geneb_ci.audit.subject import Subject, lay_out, subject_of
+from geneb_ci.audit.tolerance import COPIES_MIN
+from geneb_ci.config import Layout
+from geneb_ci.errors import UsageProblem
+
+SEED_BITS = 63
+"""Of the jitter's seed: what NumPy's generator takes and JSON keeps whole."""
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Machine:
+    """What the maintainer says of the machine and the rerun."""
+
+    level: int = DEFAULT
+    gpu: bool = False
+    throw_away: bool = False
+    own_code: bool = False
+    data: Path | None = None
+    weights: Path | None = None
+    """Folder of weights, fetched into where it is empty; they are hashed in any case."""
+    noise: str | None = None
+    """Dtype of the embeddings, for a submission that does not declare one."""
+    copies: int = COPIES_MIN
+    workers: int | None = None
+    limits: Limits = field(default_factory=Limits)
+
+
+def rerun(
+    plan: Plan, layout: Layout, machine: Machine, clock: Callable[[], float], say: Say
+) -> Outcome:
+    """Carry out one audit.
+
+    `clock` gives seconds since 1970; `say` is told each step in a few words.
+    Raises StepMismatch when the plan does not recompute, AuditRefused when something here is not
+    what was committed to, SandboxUnavailable or SandboxLeaks, ExtractorFailed, LimitExceeded or
+    ResultRefused for the extractor, NothingChecked for what is missing.
+    """
+    started_at = moment_of(int(clock()))
+    recompute(plan)
+    commitment = plan.commitment
+    subject = subject_of(commitment, layout)
+    noise = _noise(subject, machine)
+    source = task_source(subject.benchmark, layout.benchmark, machine.data)
+    say("the plan recomputes; submission, extractor and benchmark are those committed to")
+    with opened(
+        machine.level,
+        gpu=machine.gpu,
+        throw_away_machine=machine.throw_away,
+        i_wrote_this_code=machine.own_code,
+    ) as sandbox:
+        escapes = probe_suite(sandbox)
+        refuse_leaks(sandbox, escapes)
+        say(f"sandbox level {sandbox.level}: {len(escapes)} attempts to get out, all refused")
+        model, digests = _weights(commitment.weights, machine, sandbox)
+        spec = _spec(commitment, subject, sandbox, model, gpu=machine.gpu)
+        found, decoys, ran = _scores(plan, subject, source, spec, sandbox, machine, noise, say)
+        facts = sandbox_facts(sandbox, escapes, machine.limits)
+    claimed = compare.claims(subject.document, subject.benchmark)
+    tasks = compare.compare(claimed, found, plan.chosen, subject.benchmark)
+    notes = [*compare.notes(tasks, found), *_loaded(digests), *_attempted(ran)]
+    return Outcome(
+        schema_version="1.0",
+        plan=plan,
+        tasks=tasks,
+        decoys=decoys,
+        verdict=_verdict([one.verdict for one in tasks], decoys),
+        sandbox=facts,
+        noise=noise,
+        harness=HarnessFacts(
+            # The protocol that was followed; which release of the harness did so is a package's.
+            version=subject.benchmark.harness_version,
+            commit=found.harness.commit,
+            dirty=found.harness.dirty,
+        ),
+        benchmark_sha256=found.benchmark.sha256,
+        dataset_revision=found.dataset.revision,
+        packages={"geneb-ci": found.harness.version, **found.packages},
+        notes=notes,
+        started_at=started_at,
+        finished_at=moment_of(int(clock())),
+    )
+
+
+def _noise(subject: Subject, machine: Machine) -> str:
+    declared = subject.dtype
+    if declared is None and machine.noise is None:
+        raise UsageProblem(
+            "format 1.0 does not say in which dtype the model computed",
+            "name it: --noise float32, float16, bfloat16 or float64",
+        )
+    if declared is not None and machine.noise not in {None, declared}:
+        raise UsageProblem(
+            f"the submission declares {declared}, and --noise names {machine.noise}",
+            "leave --noise out: the declared dtype decides",
+        )
+    return declared or str(machine.noise)
+
+
+def _weights(
+    committed: Weights, machine: Machine, sandbox: Sandbox
+) -> tuple[Path | None, dict[str, str]]:
+    """Give the folder of weights, fetched unless it is at hand, and the digest of each file."""
+    if committed.kind == "none":
+        return None, {}
+    folder = machine.weights or sandbox.scratch / "weights"
+    if not folder.is_dir() or not any(folder.iterdir()):
+        weights.fetch(committed, folder)
+    return folder, weights.verify(folder, committed, sandbox.level)
+
+
+def _loaded(digests: dict[str, str]) -> list[str]:
+    return [f"weights: {name} {digest}" for name, digest in sorted(digests.items())]
+
+
+def _spec(
+    commitment: Commitment, subject: Subject, sandbox: Sandbox, model: Path | None, *, gpu: bool
+) -> ExtractorSpec:
+    code = commitment.extractor
+    common = functools.partial(
+        ExtractorSpec,
+        name_model=commitment.weights.location,
+        weights=model,
+        device="cuda" if gpu else "cpu",
+        options=code.options,
+    )
+    if not subject.modules:
+        return common(code.path)
+    folder = sandbox.scratch / "extractors"
+    lay_out(subject.modules, folder)
+    return common(code.class_name, module=folder / Path(code.path).name)
+
+
+def _scores(
+    plan: Plan,
+    subject: Subject,
+    source: TaskSource,
+    spec: ExtractorSpec,
+    sandbox: Sandbox,
+    machine: Machine,
+    noise: str,
+    say: Say,
+) -> tuple[Rescored, Decoys, Run]:
+    import numpy as np  # noqa: PLC0415 (slow to import, and only needed here)
+
+    names = [one.task for one in plan.chosen]
+    file = sequences_of(names, source, sandbox.scratch)
+    sequences = file.read_text(encoding="ascii").splitlines()
+    decoyed = with_decoys(sequences, secrets.token_bytes(32))
+    say(
+        f"embedding {len(sequences)} sequences of {len(names)} tasks and "
+        f"{len(decoyed.sequences) - len(sequences)} decoys"
+    )
+    ran = run_in_sandbox(decoyed.sequences, spec, sandbox, machine.limits)
+    # Once more, on their own and in the order given: what depends on its batch shows itself.
+    alone = dataclasses.replace(spec, batching="file")
+    apart = run_in_sandbox(decoyed.apart, alone, sandbox, machine.limits).values
+    decoys = judge(decoyed, ran.values, noise, apart)
+    embeddings = sandbox.scratch / "embeddings.npy"
+    np.save(embeddings, real_rows(decoyed, ran.values), allow_pickle=False)
+    say(f"scoring them, and {machine.copies} jittered copies")
+    how = Scoring(
+        noise=noise,
+        seed=secrets.randbits(SEED_BITS),
+        copies=machine.copies,
+        workers=machine.workers,
+        canonical=subject.has_canonical,
+    )
+    return rescored(names, source, file, embeddings, how), decoys, ran
+
+
+def _attempted(ran: Run) -> list[str]:
+    """Note what the extractor tried, as Python saw it."""
+    if not ran.attempts:
+        return []
+    return [f"the extractor tried, and was refused: {', '.join(sorted(set(ran.attempts)))}"]
+
+
+def _verdict(tasks: list[Verdict], decoys: Decoys) -> Verdict:
+    told = decoys.order_dependent or decoys.memorised
+    return "differs" if told or "differs" in tasks else "agrees"

@@ -1,0 +1,106 @@
+"""The harness's part of an audit: sequences without labels, then scores of the embeddings.
+
+A process of its own: toolkit and harness meet in files alone. It runs none of the extractor's code.
+"""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from geneb_ci.audit.rescored import Rescored, read_rescored
+from geneb_ci.benchmark import Benchmark, shipped_benchmark
+from geneb_ci.config import PRACTICE_BENCHMARK
+from geneb_ci.errors import NothingChecked, UsageProblem
+
+Runner = Callable[[Sequence[str]], "subprocess.CompletedProcess[str]"]
+
+
+@dataclass(frozen=True)
+class TaskSource:
+    """Where the harness finds the tasks."""
+
+    data: Path | None
+    """Folder of task data; None for the practice benchmark, whose data are generated."""
+    definition: Path | None
+    """The benchmark in force, where it is not the shipped one."""
+
+    @property
+    def options(self) -> list[str]:
+        """Options of the harness's command line."""
+        named = {"--data": self.data, "--benchmark": self.definition}
+        return [word for key, value in named.items() if value for word in (key, str(value))]
+
+
+def task_source(benchmark: Benchmark, definition: Path | None, data: Path | None) -> TaskSource:
+    """Give the source of a benchmark's tasks. Raises UsageProblem when it needs a folder."""
+    if data is None:
+        if benchmark.sha256 != shipped_benchmark(PRACTICE_BENCHMARK).sha256:
+            raise UsageProblem(
+                f"the task data of {benchmark.name} are not named",
+                "pull them with `geneb-ci data pull`, then: --data DIR",
+            )
+        return TaskSource(None, None)
+    return TaskSource(data.resolve(), definition)
+
+
+def sequences_of(tasks: Sequence[str], source: TaskSource, folder: Path) -> Path:
+    """Write the distinct sequences of tasks, one a line; gives the file.
+
+    Raises NothingChecked, with what the harness said, when it cannot.
+    """
+    file = folder / "sequences.txt"
+    _harness(["sequences", "--tasks", ",".join(tasks), *source.options, "--output", str(file)])
+    return file
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """How to score."""
+
+    noise: str
+    """Dtype whose rounding the jittered copies have."""
+    seed: int
+    copies: int
+    workers: int | None
+    canonical: bool
+    """Whether the claim has canonical scores to compare."""
+
+
+def rescored(
+    tasks: Sequence[str],
+    source: TaskSource,
+    sequences: Path,
+    embeddings: Path,
+    how: Scoring,
+) -> Rescored:
+    """Score embeddings, row i for line i of the sequences.
+
+    Raises NothingChecked, with what the harness said, when it cannot.
+    """
+    output = embeddings.with_name("rescored.json")
+    _harness([
+        "rescore", "--tasks", ",".join(tasks), *source.options,
+        "--sequences", str(sequences), "--embeddings", str(embeddings),
+        "--noise", how.noise, "--seed", str(how.seed), "--copies", str(how.copies),
+        *(["--workers", str(how.workers)] if how.workers else []),
+        "--canonical" if how.canonical else "--no-canonical",
+        "--output", str(output),
+    ])  # fmt: skip
+    return read_rescored(output)
+
+
+def _harness(arguments: Sequence[str]) -> None:
+    command = [sys.executable, "-m", "reference_harness", *arguments, "--quiet"]
+    ended = subprocess.run(  # noqa: S603 (our own module)
+        command, capture_output=True, text=True, errors="backslashreplace", check=False,
+        env=os.environ | {"PYTHONSAFEPATH": "1"},
+    )  # fmt: skip
+    if ended.returncode:
+        said = ended.stderr.strip().removeprefix("error: ") or f"code {ended.returncode}"
+        raise NothingChecked(
+            f"the harness could not do `{arguments[0]}`: {said}",
+            "mend what it names, then run the audit again: the plan stays the same",
+        )

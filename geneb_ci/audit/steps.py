@@ -1,0 +1,32 @@
+"""What an audit refuses: a step that does not follow from public data, a file unfit to begin."""
+
+from typing import ClassVar
+
+from geneb_ci.errors import Exit, GenebError
+
+COMMITMENT = "commitment"
+ROUND = "round"
+SIGNATURE = "signature"
+SEED = "seed"
+TICKETS = "tickets"
+SAMPLE = "sample"
+STEPS = (COMMITMENT, ROUND, SIGNATURE, SEED, TICKETS, SAMPLE)
+"""The steps of a draw, in the order in which each follows from the one before."""
+
+
+class StepMismatch(GenebError):  # noqa: N818 (named after what is wrong)
+    """A step of a plan or a record that does not come out when it is computed again."""
+
+    exit_code: ClassVar[Exit] = Exit.ERRORS
+
+    def __init__(self, step: str, message: str, fix: str = "") -> None:
+        super().__init__(
+            f"{step}: {message}", fix or "do not trust this file: ask where it is from"
+        )
+        self.step = step
+
+
+class AuditRefused(GenebError):  # noqa: N818
+    """A submission or a request with which no audit may begin."""
+
+    exit_code: ClassVar[Exit] = Exit.ERRORS

@@ -1,0 +1,68 @@
+"""`geneb-ci doctor`: what this machine can do, and why not."""
+
+import importlib.metadata
+import platform
+import tempfile
+import urllib.request
+from pathlib import Path
+
+import click
+
+from geneb_ci import __version__
+from geneb_ci.audit.sandbox import cgroups, leftovers, levels, mounts
+from geneb_ci.errors import LeftOver
+
+PACKAGES = ("numpy", "torch", "transformers", "safetensors", "huggingface_hub", "cryptography",
+            "py_ecc")  # fmt: skip
+CHAIN = "52db9ba70e0cc0f6eaf7803dd07447a1f5477735fd3f661792ba94600c84e971"
+BEACON = f"https://api.drand.sh/{CHAIN}/info"
+BEACON_SECONDS = 5
+DECLARED = {0: "only with --i-wrote-this-code", 4: "only with --throw-away-machine"}
+
+
+@click.command("doctor")
+@click.option("--network", is_flag=True, help="also ask whether the public beacon can be reached")
+def command(network: bool) -> None:
+    """Say what this machine can do: sandbox levels, limits, GPUs, packages."""
+    click.echo(f"geneb-ci {__version__}, Python {platform.python_version()}, {platform.platform()}")
+    click.echo("sandbox levels")
+    with tempfile.TemporaryDirectory() as folder:
+        for level, name in levels.LEVELS.items():
+            click.echo(f"  {level}  {name}: {_state(level, Path(folder))}")
+    click.echo(f"number of processes held by: {cgroups.holder()}")
+    click.echo(f"GPU devices: {', '.join(mounts.gpu_devices()) or 'none'}")
+    click.echo(f"left from an earlier audit: {_left()}")
+    click.echo("packages: " + ", ".join(f"{name} {_version(name)}" for name in PACKAGES))
+    click.echo(f"public beacon: {_beacon() if network else 'not asked for; --network asks'}")
+
+
+def _state(level: int, folder: Path) -> str:
+    cause = levels.why_not(level, folder)
+    if cause is not None:
+        return f"no, {cause}"
+    return {0: "only with --i-wrote-this-code", 4: "only with --throw-away-machine"}.get(
+        level, "yes"
+    )
+
+
+def _left() -> str:
+    try:
+        leftovers.refuse_leftovers(leftovers.scratch_folder())
+    except LeftOver as error:
+        return f"{error.message}; {error.fix}"
+    return "nothing"
+
+
+def _version(name: str) -> str:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return "(not installed)"
+
+
+def _beacon() -> str:
+    try:
+        with urllib.request.urlopen(BEACON, timeout=BEACON_SECONDS) as answer:
+            return f"reached, status {answer.status}"
+    except OSError as error:
+        return f"not reached: {error}"

@@ -1,0 +1,42 @@
+"""`geneb-ci label`: the trust level of every row, and why; nothing is written."""
+
+from pathlib import Path
+
+import click
+
+from geneb_ci.check.registry import RULES
+from geneb_ci.check.runner import Checker, FileResult, files_of
+from geneb_ci.cli.progress import watched
+from geneb_ci.config import Kind, find_layout
+from geneb_ci.errors import Exit, UsageProblem
+from geneb_ci.finding import Severity
+from geneb_ci.label.evidence import gather
+from geneb_ci.report.labels import Row, labels_json, labels_text, row_of
+
+_RENDER = {"text": labels_text, "json": labels_json}
+
+
+@click.command()
+@click.argument(
+    "folder", required=False, type=click.Path(path_type=Path, file_okay=False, exists=True)
+)
+@click.option("--format", "form", type=click.Choice(list(_RENDER)), default="text")
+def command(folder: Path | None, form: str) -> int:
+    """Compute the level of every submission of FOLDER from its checks and audits."""
+    layout = find_layout((folder or Path.cwd()).resolve())
+    if folder is None and layout.kind is Kind.ALONE:
+        raise UsageProblem("no folder of submissions is named", "name it: geneb-ci label FOLDER")
+    evidence = gather(layout)
+    evidence.require_sound()
+    files = files_of([folder or layout.root])
+    rows: list[Row] = []
+    for path, result in zip(
+        files, watched(Checker(RULES).run(files), len(files), "checking"), strict=True
+    ):
+        if not isinstance(result, FileResult):
+            rows.append(Row(path.stem, None, (result.message,)))
+            continue
+        errors = sum(finding.severity is Severity.ERROR for finding in result.findings)
+        rows.append(row_of(path.stem, result.document.sha256, errors, evidence))
+    click.echo(_RENDER[form](rows), nl=False)
+    return Exit.CLEAN if all(row.decision is not None for row in rows) else Exit.ERRORS

@@ -1,0 +1,39 @@
+"""Keyword arguments of an extractor's constructor: as words, as text, as values."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from .embed import Batching
+from .errors import OptionError
+
+
+def texts(words: Sequence[str], option: str) -> dict[str, str]:
+    """Return KEY=VALUE words as a mapping.
+
+    Raises OptionError for a word without "=", or with a key that Python could not take.
+    """
+    found: dict[str, str] = {}
+    for word in words:
+        key, equals, value = word.partition("=")
+        if not equals or not key.isidentifier():
+            msg = f"{option} {word!r}: expected KEY=VALUE"
+            raise OptionError(msg)
+        found[key] = value
+    return found
+
+
+def values(given: Mapping[str, str]) -> dict[str, Any]:
+    """Return what texts mean: integers, true, false and none become such values."""
+    named = {"true": True, "false": False, "none": None}
+    return {
+        key: int(value) if re.fullmatch(r"-?\d+", value) else named.get(value, value)
+        for key, value in given.items()
+    }
+
+
+def keywords(extractor: str, given: Mapping[str, str], batching: Batching) -> dict[str, Any]:
+    """Return the keywords for an extractor: one of ours also learns how batches are made."""
+    own = extractor.removeprefix("builtin:") == "huggingface"
+    shared = {"batching": batching.mode, "token_budget": batching.token_budget} if own else {}
+    return shared | values(given)

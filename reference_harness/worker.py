@@ -1,0 +1,130 @@
+"""Runs inside the sandbox: sequences in by file, embeddings out by one pipe, nothing else.
+
+`python -m reference_harness.worker OPTIONS SEQUENCES`. Standard output is the pipe of the result;
+it is moved out of the way before any foreign code is imported, and what that code prints goes to
+standard error. The result is a header and then the matrix, row by row, little-endian:
+
+    8s  magic      b"GENEBEMB"
+    u16 version    1
+    u16 item size  bytes of a number: 2, 4 or 8 for float16, float32, float64
+    u32 reserved   0
+    u64 n          rows
+    u64 d          columns
+
+This process and everything in it belongs to the extractor once that is loaded. Its reader outside
+believes nothing but the shape of the bytes.
+"""
+
+import contextlib
+import os
+import resource
+import struct
+import sys
+import traceback
+from pathlib import Path
+from typing import NoReturn
+
+import numpy as np
+
+from .embed import embed_rows
+from .errors import HarnessError
+from .keywords import keywords
+from .loading import load
+from .worker_options import WorkerOptions, read_options
+
+MAGIC = b"GENEBEMB"
+VERSION = 1
+HEADER = struct.Struct("<8sHHIQQ")
+PIECE = 1 << 20  # bytes a write: a pipe takes 64 KiB at once, and a whole matrix needs no copy
+
+FAILED = 3
+"""Exit code: the extractor or the harness said why."""
+BROKEN = 4
+"""Exit code: an error that nobody foresaw."""
+
+NOTED = frozenset({
+    "socket.connect", "socket.getaddrinfo", "socket.gethostbyname", "socket.sendto",
+    "subprocess.Popen", "os.exec", "os.posix_spawn", "os.system", "os.kill",
+})  # fmt: skip
+"""Events of Python's audit hook that an extractor seldom has a need for. Hints for the reader of an
+audit, no barrier: native code passes them by."""
+
+
+def main(arguments: list[str]) -> NoReturn:
+    """Embed and exit: 0 when the whole matrix was written."""
+    result = os.dup(1)  # not inherited by children (PEP 446)
+    os.dup2(2, 1)
+    try:
+        options, sequences = read_options(Path(arguments[0])), read_sequences(Path(arguments[1]))
+        limit(options)
+        note_attempts()
+        values = embed(options, sequences)
+    except HarnessError as error:
+        leave(str(error), FAILED)
+    except BaseException:  # noqa: BLE001 - foreign code raises what it likes
+        leave(traceback.format_exc(), BROKEN)
+    with contextlib.suppress(BrokenPipeError):  # the reader refused the header and went away
+        write(result, values)
+    sys.stderr.flush()
+    os._exit(0)
+
+
+def read_sequences(file: Path) -> list[str]:
+    """Read one sequence a line; each line ends with a line feed, the last one too."""
+    return file.read_text(encoding="ascii").split("\n")[:-1]
+
+
+def limit(options: WorkerOptions) -> None:
+    """Bound processes and threads, for good: only root of the host is not held by this.
+
+    Set here and not by the launcher, since the kernel counts those of a user namespace from
+    inside it alone.
+    """
+    _, most = resource.getrlimit(resource.RLIMIT_NPROC)
+    wanted = options.processes if most == resource.RLIM_INFINITY else min(options.processes, most)
+    resource.setrlimit(resource.RLIMIT_NPROC, (wanted, wanted))
+
+
+def note_attempts() -> None:
+    """Print a line the first time foreign code does something it has no need for."""
+    seen: set[str] = set()
+
+    def hook(event: str, _: tuple[object, ...]) -> None:
+        if event in NOTED and event not in seen:
+            seen.add(event)
+            os.write(2, f"attempt: {event}\n".encode())
+
+    sys.addaudithook(hook)
+
+
+def embed(options: WorkerOptions, sequences: list[str]) -> np.ndarray:
+    """Load the extractor and embed every sequence, duplicates included."""
+    loaded = load(
+        options.extractor,
+        options.name_model,
+        options.device,
+        **keywords(options.extractor, options.options, options.plan),
+    )
+    values = embed_rows(loaded, options.plan, sequences)
+    little = values.dtype.newbyteorder("<")
+    return np.ascontiguousarray(values, dtype=little)
+
+
+def write(stream: int, values: np.ndarray) -> None:
+    """Write header and matrix to a file descriptor."""
+    header = HEADER.pack(MAGIC, VERSION, values.dtype.itemsize, 0, *values.shape)
+    for part in (memoryview(header), values.data.cast("B")):
+        done = 0
+        while done < len(part):
+            done += os.write(stream, part[done : done + PIECE])
+    os.close(stream)
+
+
+def leave(text: str, code: int) -> NoReturn:
+    """Say why and end at once: no handler that foreign code left behind runs."""
+    os.write(2, text.encode("utf-8", "backslashreplace") + b"\n")
+    os._exit(code)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

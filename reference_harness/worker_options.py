@@ -1,0 +1,54 @@
+"""What the sandbox tells the worker: one small JSON file, with nothing in it worth stealing."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from .batching import TOKEN_BUDGET
+from .embed import FILE_ROWS, Batching, Mode
+from .errors import OptionError
+
+
+class WorkerOptions(BaseModel):
+    """How to embed. No label, claim, seed or task id belongs here: the extractor can read it."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    schema_version: Literal["1.0"]
+    extractor: Annotated[str, Field(min_length=1)]
+    """`builtin:<name>`, or `<file>:<class>` with the file's path inside the sandbox."""
+    name_model: str
+    """Hub name, or the folder of the weights inside the sandbox."""
+    device: str
+    options: dict[str, str]
+    """Keyword arguments of the extractor's constructor, as text; whole numbers, true, false and
+    none mean such values."""
+    batching: Mode
+    token_budget: Annotated[int, Field(ge=1)] = TOKEN_BUDGET
+    rows: Annotated[int, Field(ge=1)] = FILE_ROWS
+    processes: Annotated[int, Field(ge=1)]
+    """Processes and threads allowed, as RLIMIT_NPROC."""
+
+    @property
+    def plan(self) -> Batching:
+        """How sequences share batches."""
+        return Batching(self.batching, self.token_budget, self.rows)
+
+
+def read_options(file: Path) -> WorkerOptions:
+    """Read the options. Raises OptionError when they are not what this worker understands."""
+    try:
+        return WorkerOptions.model_validate_json(file.read_bytes())
+    except ValidationError as error:
+        msg = f"worker options: {error}"
+        raise OptionError(msg) from error
+
+
+def json_schema() -> dict[str, object]:
+    """Return the JSON Schema of the options."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Options of the sandboxed worker",
+        **WorkerOptions.model_json_schema(),
+    }

@@ -1,0 +1,73 @@
+"""A commitment of made-up tasks, and the plan that a published round of the beacon draws for it."""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+from geneb_ci.audit.beacon import DELAY, QUICKNET, time_of
+from geneb_ci.audit.commitment import (
+    BenchmarkPin,
+    Commitment,
+    DrawPolicy,
+    ExtractorCode,
+    Weights,
+)
+from geneb_ci.audit.draw import draw
+from geneb_ci.audit.moments import moment_of
+from geneb_ci.audit.plan import DrandBeacon, Plan
+
+VECTORS: dict[str, Any] = json.loads(
+    Path(__file__).with_name("beacon_vectors.json").read_text(encoding="utf-8")
+)
+ROUNDS = {one["round"]: one["signature"] for one in VECTORS["quicknet"]["rounds"]}
+ROUND = 32_285_086
+COMMITTED_AT = moment_of(time_of(ROUND) - DELAY)
+"""When a commitment has to be public for this round to decide."""
+TASKS = [f"task-{number:02}" for number in range(20)]
+STRATA = [TASKS[:9], TASKS[9:14]]
+
+
+def hexes(text: str) -> str:
+    """Make up a digest."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def commitment(**changes: Any) -> Commitment:
+    """Give a commitment to draw 5 of 20 tasks, changed in some fields."""
+    policy = {"drawn": 5, "stratified": False, "strata": [], "tolerance": hexes("tolerance")}
+    fields: dict[str, Any] = {
+        "protocol": "geneb-audit-v1",
+        "model_id": "model",
+        "submission_sha256": hexes("submission"),
+        "extractor": ExtractorCode(
+            path="submissions/extractors/model.py",
+            class_name="Model",
+            sha256=hexes("module"),
+            options={},
+            tree=hexes("tree"),
+        ),
+        "weights": Weights(kind="none", location="", revision=None, files={}),
+        "benchmark": BenchmarkPin(
+            name="small", sha256=hexes("benchmark"), dataset="org/tasks", revision="0" * 40
+        ),
+        "regimes": ["full"],
+        "tasks": TASKS,
+        "policy": DrawPolicy.model_validate(policy | changes.pop("policy", {})),
+    }
+    return Commitment(**(fields | changes))
+
+
+def stratified(**changes: Any) -> Commitment:
+    """Give a commitment with two larger categories, of 9 and 5 tasks, and 6 other tasks."""
+    return commitment(policy={"stratified": True, "strata": STRATA, **changes})
+
+
+def beacon(number: int = ROUND) -> DrandBeacon:
+    """Give a published round."""
+    return DrandBeacon(kind="drand", chain=QUICKNET.hash, round=number, signature=ROUNDS[number])
+
+
+def plan(of: Commitment | None = None, **options: Any) -> Plan:
+    """Give the plan for a commitment."""
+    return draw(of or commitment(), COMMITTED_AT, beacon(), **options)

@@ -1,0 +1,240 @@
+"""A repository of the small benchmark with keys, policy, a submission and records of its audits."""
+
+import base64
+import functools
+import hashlib
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from geneb_ci.audit.beacon import DELAY, QUICKNET, time_of
+from geneb_ci.audit.commitment import Commitment
+from geneb_ci.audit.draw import draw
+from geneb_ci.audit.envelope import key_id, opened, sealed
+from geneb_ci.audit.keys import TrustedKey
+from geneb_ci.audit.moments import moment_of
+from geneb_ci.audit.outcome import Outcome
+from geneb_ci.audit.plan import DrandBeacon, EarlierDraw, Plan
+from geneb_ci.audit.record import WITHDRAWN, record_of
+from geneb_ci.audit.tolerance import tolerance_digest
+from geneb_ci.audit.withdrawal import withdrawal_of
+from tests.audit.examples import ROUNDS
+from tests.small import BENCHMARK, BENCHMARK_FILE, small_v11
+
+MODEL = "model"
+FIRST, SECOND = 123, 32_285_086
+"""Published rounds of the beacon: 2023-08-23 and later."""
+POLICY = """\
+[audit]
+drawn = 2
+stratified = false
+regimes = ["full", "10shot", "1shot"]
+minimum_drawn = 2
+minimum_level = 2
+"""
+
+
+def key(seed: str = "maintainer") -> Ed25519PrivateKey:
+    """Give a private key of the tests, the same each time."""
+    return Ed25519PrivateKey.from_private_bytes(hashlib.sha256(seed.encode()).digest())
+
+
+def entry(of: Ed25519PrivateKey | None = None, **changes: Any) -> dict[str, Any]:
+    """Give the entry of a key in keys.json."""
+    raw = (of or key()).public_key().public_bytes_raw()
+    found = {
+        "keyid": key_id(raw),
+        "public_key": base64.b64encode(raw).decode(),
+        "owner": "a maintainer",
+        "valid_from": "2023-01-01T00:00:00Z",
+    }
+    return TrustedKey.model_validate(found | changes).model_dump()
+
+
+def committed_at(number: int) -> str:
+    """Give the moment of a commitment for which this round decides."""
+    return moment_of(time_of(number) - DELAY)
+
+
+@functools.cache
+def submission_bytes(tag: str = "") -> bytes:
+    """Give a submission; another tag, other bytes."""
+    document = small_v11(MODEL)
+    document["meta"]["training_data"] = f"human genome{tag}"
+    return json.dumps(document).encode()
+
+
+def commitment(raw: bytes, **changes: Any) -> Commitment:
+    """Commit to a submission of the small benchmark."""
+    run = json.loads(raw)["run"]
+    fields: dict[str, Any] = {
+        "protocol": "geneb-audit-v1",
+        "model_id": MODEL,
+        "submission_sha256": hashlib.sha256(raw).hexdigest(),
+        "extractor": run["extractor"] | {"options": {}, "tree": hashlib.sha256(b"").hexdigest()},
+        "weights": {
+            "kind": run["model"]["kind"],
+            "location": run["model"]["location"],
+            "revision": run["model"]["revision"],
+            "files": run["model"]["weights"],
+        },
+        "benchmark": {
+            "name": BENCHMARK.name,
+            "sha256": BENCHMARK.sha256,
+            "dataset": BENCHMARK.dataset.repo_id,
+            "revision": BENCHMARK.dataset.revision,
+        },
+        "regimes": list(BENCHMARK.regimes),
+        "tasks": list(BENCHMARK.task_ids),
+        "policy": {
+            "drawn": 2,
+            "stratified": False,
+            "strata": [],
+            "tolerance": tolerance_digest(),
+        },
+    }
+    return Commitment.model_validate(fields | changes)
+
+
+def plan_for(
+    raw: bytes, number: int = FIRST, earlier: tuple[EarlierDraw, ...] = (), **changes: Any
+) -> Plan:
+    """Draw for a submission with a published round."""
+    beacon = DrandBeacon(kind="drand", chain=QUICKNET.hash, round=number, signature=ROUNDS[number])
+    return draw(commitment(raw, **changes), committed_at(number), beacon, earlier=earlier)
+
+
+def compared(raw: bytes, regime: str, task: str, shift: float = 0.0) -> dict[str, Any]:
+    """Compare a cell with a rerun that lies `shift` below it in MCC, far or near."""
+    claimed = json.loads(raw)["results"][regime][task]
+    noise = random.Random(f"{regime}/{task}").uniform(-0.001, 0.001)
+    return {
+        "claimed": claimed,
+        "rescored": claimed | {"MCC": claimed["MCC"] - shift + noise},
+        "tolerance": {
+            "MCC": 0.004,
+            "Acc": 0.003,
+            "F1": 0.003,
+            "copies": 16,
+            "flips": 0.5,
+            "spread": 0.0005,
+        },
+        "predictions_equal": False,
+        "canonical": None,
+        "verdict": "differs" if shift > 0.003 else "agrees",
+    }
+
+
+def outcome_of(plan: Plan, raw: bytes, shift: float = 0.0, level: int = 2) -> Outcome:
+    """Give what an audit of a plan found; a shift lowers the first task's rerun."""
+    tasks = []
+    for place, one in enumerate(plan.chosen):
+        own = shift if place == 0 else 0.0
+        regimes = {
+            regime: compared(raw, regime, one.task, own) for regime in plan.commitment.regimes
+        }
+        verdicts = {cell["verdict"] for cell in regimes.values()}
+        tasks.append(
+            {
+                "task": one.task,
+                "reason": one.reason,
+                "verdict": "differs" if "differs" in verdicts else "agrees",
+                "regimes": regimes,
+            }
+        )
+    begun = time_of(plan.beacon.round) if isinstance(plan.beacon, DrandBeacon) else 0
+    return Outcome.model_validate(
+        {
+            "schema_version": "1.0",
+            "plan": plan,
+            "tasks": tasks,
+            "decoys": {"order_dependent": False, "memorised": False, "detail": "8 decoys"},
+            "verdict": "differs" if any(t["verdict"] == "differs" for t in tasks) else "agrees",
+            "sandbox": {
+                "level": level,
+                "kind": "bubblewrap" if level else "none",
+                "escapes": [
+                    {"name": name, "refused": True, "detail": "refused"}
+                    for name in (("network", "home") if level else ())
+                ],
+                "gpu": False,
+                "limits": {"memory_mib": 4096},
+            },
+            "noise": "float32",
+            "harness": {"version": BENCHMARK.harness_version, "commit": "0" * 40, "dirty": False},
+            "benchmark_sha256": plan.commitment.benchmark.sha256,
+            "dataset_revision": plan.commitment.benchmark.revision,
+            "packages": {"numpy": "2.3.0"},
+            "notes": ["the full regime moves through early stopping alone"],
+            "started_at": moment_of(begun + 10),
+            "finished_at": moment_of(begun + 4000),
+        }
+    )
+
+
+def record_bytes(outcome: Outcome, of: Ed25519PrivateKey | None = None) -> bytes:
+    """Sign an outcome."""
+    return record_of(outcome, of or key()).content
+
+
+def mutated(outcome: Outcome, change: Callable[[dict[str, Any]], None]) -> bytes:
+    """Change the statement of an outcome, whether it stays true or not, and sign it again."""
+    statement = statement_of(outcome)
+    change(statement)
+    return resealed(statement)
+
+
+def statement_of(outcome: Outcome) -> dict[str, Any]:
+    """Give what is signed, as plain values."""
+    statement: dict[str, Any] = json.loads(opened(record_bytes(outcome)).payload)
+    return statement
+
+
+def resealed(statement: dict[str, Any], of: Ed25519PrivateKey | None = None) -> bytes:
+    """Sign plain values as they are."""
+    raw = json.dumps(statement, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return sealed(raw.encode(), of or key())
+
+
+def repository(
+    root: Path, raw: bytes | None = None, keys: list[dict[str, Any]] | None = None
+) -> Path:
+    """Write a repository without records."""
+    files = {
+        "schemas/benchmark.json": BENCHMARK_FILE.read_bytes(),
+        f"submissions/{MODEL}.json": raw if raw is not None else submission_bytes(),
+        "leaderboard/policy/policy.toml": POLICY.encode(),
+        "leaderboard/policy/official.json": b'{"files": {}}',
+        "leaderboard/policy/registry.json": b'{"models": {}}',
+        "leaderboard/policy/keys.json": json.dumps(
+            {"keys": keys if keys is not None else [entry()]}
+        ).encode(),
+    }
+    for name, content in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    return root
+
+
+def put(root: Path, outcome: Outcome, of: Ed25519PrivateKey | None = None) -> Path:
+    """Write a record where it belongs."""
+    found = record_of(outcome, of or key())
+    path = root / "leaderboard/audits" / found.place
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(found.content)
+    return path
+
+
+def withdraw(
+    path: Path, of: Ed25519PrivateKey | None = None, reason: str = "the wrong weights were fetched"
+) -> Path:
+    """Withdraw a record, and write that beside it."""
+    content = withdrawal_of(MODEL, path.read_bytes(), reason, "2026-11-20T08:30:00Z", of or key())
+    place = path.with_name(f"{path.stem}{WITHDRAWN}")
+    place.write_bytes(content)
+    return place

@@ -1,0 +1,176 @@
+"""The beacon: published rounds verify, anything else does not; which round is due when."""
+
+import re
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from geneb_ci.audit import beacon
+from geneb_ci.audit.beacon import DELAY, QUICKNET, round_at, time_of, value_of, verify
+from geneb_ci.audit.moments import moment_of, seconds_of
+from geneb_ci.audit.steps import StepMismatch
+from geneb_ci.errors import BrokenInstallation, UsageProblem
+from tests.audit.examples import ROUNDS, VECTORS
+
+KEYS = {name: VECTORS[name]["public_key"] for name in ("quicknet", "test_key")}
+PUBLISHED = [
+    (name, one["round"], one["signature"]) for name in KEYS for one in VECTORS[name]["rounds"]
+]
+# Order of the groups of BLS12-381, and a point of the curve that is not in its group: found by
+# counting x up from 0, it has y^2 = x^3 + 4.
+OUTSIDE = f"{(1 << 383) + 4:096x}"
+INFINITY = f"{0b11 << 382:096x}"
+
+
+def test_the_constants_are_those_of_the_chain():
+    facts = VECTORS["quicknet"]
+    assert QUICKNET._asdict() == {
+        "hash": facts["chain_hash"],
+        "genesis": facts["genesis_time"],
+        "period": facts["period"],
+        "public_key": facts["public_key"],
+    }
+
+
+@pytest.mark.parametrize(("name", "number", "signature"), PUBLISHED)
+def test_a_published_round_verifies(name, number, signature):
+    verify(number, signature, KEYS[name])
+
+
+def test_the_value_is_the_published_randomness():
+    (one,) = [one for one in VECTORS["test_key"]["rounds"] if "randomness" in one]
+    assert value_of(one["signature"]).hex() == one["randomness"]
+
+
+@pytest.mark.parametrize("number", [1, 122, 124, 123 + 2**32, 2**64 - 1])
+def test_another_round_is_refused(number):
+    with pytest.raises(StepMismatch) as caught:
+        verify(number, ROUNDS[123])
+    assert caught.value.step == "signature"
+    assert caught.value.message == f"signature: it is not the beacon's signature of round {number}"
+
+
+@pytest.mark.parametrize("number", [-1, 0, 2**64])
+def test_what_is_no_round_is_refused(number):
+    with pytest.raises(StepMismatch) as caught:
+        verify(number, ROUNDS[123])
+    assert caught.value.message == f"round: {number} is no round of a beacon"
+
+
+def test_another_key_is_refused():
+    with pytest.raises(StepMismatch, match="not the beacon's signature of round 123"):
+        verify(123, ROUNDS[123], KEYS["test_key"])
+
+
+def test_the_signature_of_another_round_is_refused():
+    with pytest.raises(StepMismatch, match="not the beacon's signature of round 123"):
+        verify(123, ROUNDS[42])
+
+
+@settings(max_examples=60)
+@given(place=st.integers(0, 47), flip=st.integers(1, 255))
+@example(place=0, flip=0x20)  # the sign of y: a point of the group, and the negated signature
+@example(place=0, flip=0x80)  # the mark of the compressed form
+@example(place=0, flip=0x40)  # the mark of infinity
+def test_a_signature_with_a_changed_byte_is_refused(place, flip):
+    raw = bytearray.fromhex(ROUNDS[123])
+    raw[place] ^= flip
+    with pytest.raises(StepMismatch) as caught:
+        verify(123, raw.hex())
+    assert caught.value.step == "signature"
+
+
+@pytest.mark.parametrize(
+    ("signature", "message"),
+    [
+        (INFINITY, "the signature is not a point of the group of prime order"),
+        ("00" * 48, "the signature is not a point of the curve: c_flag should be 1"),
+        ("ff" * 48, "the signature is not a point of the curve: b_flag should be 0"),
+        (OUTSIDE, "the signature is not a point of the group of prime order"),
+        ("9" + "f" * 95, "the signature is not a point of the curve: Point value should be less"),
+        ("zz" * 48, "the signature is not a point of the curve: non-hexadecimal number"),
+    ],
+)
+def test_what_is_no_point_of_the_group_is_refused(signature, message):
+    with pytest.raises(StepMismatch, match=re.escape(f"signature: {message}")):
+        verify(123, signature)
+
+
+@pytest.mark.parametrize("key", ["c0" + "00" * 95, "00" * 96, "8" + "0" * 190 + "2"])
+def test_a_key_that_is_no_point_of_the_group_is_refused(key):
+    with pytest.raises(StepMismatch, match="signature: the public key is not a point of the"):
+        verify(123, ROUNDS[123], key)
+
+
+def test_without_py_ecc_the_extra_is_named(monkeypatch):
+    monkeypatch.setattr(beacon, "_MODULES", ("py_ecc_is_not_here",) * 3)
+    beacon._curve.cache_clear()
+    try:
+        with pytest.raises(BrokenInstallation) as caught:
+            verify(122, ROUNDS[123])
+    finally:
+        monkeypatch.undo()
+        beacon._curve.cache_clear()
+    assert caught.value.fix == "pip install 'geneb-ci[audit]'"
+
+
+# A recording of the newest round by a clock that was not ours: at 2026-09-17T15:23:55Z the relays
+# had served 32285086. Both their signatures verify above.
+@pytest.mark.parametrize(
+    ("number", "due"),
+    [
+        (1, "2023-08-23T15:09:27Z"),  # genesis
+        (2, "2023-08-23T15:09:30Z"),
+        (32_285_086, "2026-09-17T15:23:42Z"),
+    ],
+)
+def test_when_a_round_is_due(number, due):
+    assert moment_of(time_of(number)) == due
+
+
+@pytest.mark.parametrize(
+    ("committed_at", "number"),
+    [
+        ("2023-08-23T15:08:27Z", 1),
+        ("2023-08-23T15:08:28Z", 2),
+        ("2023-08-23T15:08:30Z", 2),
+        ("2023-08-23T15:08:31Z", 3),
+        ("2026-09-17T15:22:39Z", 32_285_085),
+        ("2026-09-17T15:22:40Z", 32_285_086),
+        ("2026-09-17T15:22:42Z", 32_285_086),
+        ("2026-09-17T15:22:43Z", 32_285_087),
+    ],
+)
+def test_which_round_decides(committed_at, number):
+    assert round_at(seconds_of(committed_at)) == number
+
+
+@given(st.integers(QUICKNET.genesis - DELAY, 2**40))
+def test_the_round_that_decides_is_the_first_one_late_enough(committed_at):
+    number = round_at(committed_at)
+    assert time_of(number) >= committed_at + DELAY
+    assert number == 1 or time_of(number - 1) < committed_at + DELAY
+
+
+def test_before_the_beacon_there_was_no_round():
+    with pytest.raises(UsageProblem, match="older than the beacon"):
+        round_at(QUICKNET.genesis - DELAY - 1)
+
+
+@given(st.integers(0, 2**35))
+def test_moments_are_written_in_one_way(seconds):
+    assert seconds_of(moment_of(seconds)) == seconds
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "2026-11-20", "2026-11-20T08:30:00", "2026-11-20T08:30:00+00:00"),
+        *("2026-11-20T8:30:00Z", "2026-02-30T08:30:00Z", "2026-11-20T08:30:00.5Z"),
+        *("2026-11-20t08:30:00z", "٢٠٢٦-11-20T08:30:00Z", "2026-11-20T08:30:61Z"),
+    ],
+)
+def test_what_is_no_moment_is_refused(text):
+    with pytest.raises(UsageProblem, match="is not a moment"):
+        seconds_of(text)

@@ -1,0 +1,269 @@
+"""A commitment says all that decides an audit, and only a file fit for one gets it."""
+
+import hashlib
+from typing import Any
+
+import pytest
+
+from geneb_ci.audit.canonical import canonical
+from geneb_ci.audit.commit import Given, commit
+from geneb_ci.audit.commitment import Commitment
+from geneb_ci.audit.files import committed_text, read_commitment
+from geneb_ci.audit.steps import AuditRefused, StepMismatch
+from geneb_ci.errors import BadConfiguration, Exit, NothingChecked, UsageProblem
+from tests.audit.examples import hexes
+from tests.audit.place import HELPER, MODULE, POLICY, repository
+from tests.small import BENCHMARK, DIGEST
+
+TOLERANCE = hexes("tolerance")
+GIVEN = Given("submissions/extractors/model.py:Model", "org/model", "1" * 40)
+SHA = {
+    "model.py": hashlib.sha256(MODULE).hexdigest(),
+    "helper.py": hashlib.sha256(HELPER).hexdigest(),
+}
+TREE = hashlib.sha256(
+    f"{SHA['helper.py']}  helper.py\n{SHA['model.py']}  model.py\n".encode()
+).hexdigest()
+
+
+def test_the_commitment_of_a_file_of_format_1_1(tmp_path):
+    file = repository(tmp_path)
+    assert commit(file, TOLERANCE).model_dump() == {
+        "protocol": "geneb-audit-v1",
+        "model_id": "model",
+        "submission_sha256": hashlib.sha256(file.read_bytes()).hexdigest(),
+        "extractor": {
+            "path": "submissions/extractors/model.py",
+            "class_name": "Model",
+            "sha256": SHA["model.py"],
+            "options": {},
+            "tree": TREE,
+        },
+        "weights": {
+            "kind": "huggingface",
+            "location": "org/model",
+            "revision": "1" * 40,
+            "files": {"model.safetensors": DIGEST},
+        },
+        "benchmark": {
+            "name": "GENEB-small",
+            "sha256": BENCHMARK.sha256,
+            "dataset": BENCHMARK.dataset.repo_id,
+            "revision": BENCHMARK.dataset.revision,
+        },
+        "regimes": ["full", "10shot", "1shot"],
+        "tasks": ["promoter_tata", "promoter_notata", "splice_sites"],
+        "policy": {"drawn": 2, "stratified": False, "strata": [], "tolerance": TOLERANCE},
+    }
+
+
+def test_the_digest_is_that_of_the_canonical_json(tmp_path):
+    found = commit(repository(tmp_path), TOLERANCE)
+    text = canonical(found.model_dump())
+    assert found.sha256 == hashlib.sha256(text).hexdigest()
+    assert text.startswith(b'{"benchmark":{"dataset":')
+
+
+def test_format_1_0_with_what_the_maintainer_says(tmp_path):
+    file = repository(tmp_path, version="1.0")
+    given = Given(GIVEN.extractor, GIVEN.model, GIVEN.revision, {"model.safetensors": DIGEST})
+    found = commit(file, TOLERANCE, given)
+    other = commit(repository(tmp_path / "other"), TOLERANCE)
+    assert (found.extractor, found.weights) == (other.extractor, other.weights)
+    bare = commit(file, TOLERANCE, Given(GIVEN.extractor, None))
+    assert bare.weights.model_dump() == {
+        "kind": "none",
+        "location": "",
+        "revision": None,
+        "files": {},
+    }
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (None, "format 1.0 does not say which extractor and weights ran"),
+        (Given("model.py", "org/model", "1" * 40), "'model.py' is not PATH:CLASS"),
+        (Given("kmer", None), "'kmer' is not PATH:CLASS"),
+        (Given("builtin:kmer:KmerExtractor", None), "is not PATH:CLASS"),
+        (Given("model.py:no class", None), "is not PATH:CLASS"),
+        (Given(GIVEN.extractor, "org/model", "main"), "--revision 'main'"),
+        (Given(GIVEN.extractor, "org/model", None), "the weights are not pinned"),
+        (Given(GIVEN.extractor, "org/model", "1" * 40, {"m": "x"}), "a digest of --weights"),
+    ],
+)
+def test_what_the_maintainer_says_by_halves(tmp_path, given, message):
+    file = repository(tmp_path, version="1.0")
+    with pytest.raises((UsageProblem, AuditRefused)) as caught:
+        commit(file, TOLERANCE, given)
+    assert message in caught.value.message
+
+
+def test_a_file_that_speaks_for_itself_is_not_overruled(tmp_path):
+    with pytest.raises(UsageProblem, match="the submission itself says"):
+        commit(repository(tmp_path), TOLERANCE, GIVEN)
+
+
+def put(*path: Any):
+    """Give a change that sets a member: path and value."""
+
+    def change(document: dict[str, Any]) -> None:
+        place: Any = document
+        for key in path[:-2]:
+            place = place[key]
+        place[path[-2]] = path[-1]
+
+    return change
+
+
+def local_changes(document: dict[str, Any]) -> None:
+    document["run"]["harness"]["dirty"] = True
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (put("results", "full", "splice_sites", "MCC", 1.5), "error"),
+        (put("model_id", "another"), "error: file-name-mismatch"),
+        (put("run", "model", "revision", None), "1 error: unpinned-model"),
+        (put("run", "model", "weights", {}), "1 error: unpinned-model"),
+        (put("run", "extractor", "sha256", "0" * 64), "1 error: extractor-mismatch"),
+        (local_changes, "the harness had local changes"),
+        (put("run", "model", "kind", "local"), "on the contributor's machine alone"),
+        (put("run", "extractor", "path", "extractors/other.py"), "no extractor 'other.py'"),
+        (put("run", "extractor", "path", "../../model"), "there is no extractor 'model'"),
+        (
+            put("run", "extractor", "class_name", "X" * 201),
+            "ExtractorCode/class_name cannot be committed to",
+        ),
+        (put("run", "model", "weights", {"modèle.bin": DIGEST}), "ASCII"),
+    ],
+)
+def test_a_file_unfit_for_an_audit_is_refused(tmp_path, change, message):
+    with pytest.raises((AuditRefused, UsageProblem)) as caught:
+        commit(repository(tmp_path, change), TOLERANCE)
+    assert message in caught.value.message
+    assert caught.value.fix
+    assert caught.value.exit_code is Exit.ERRORS
+
+
+def test_a_file_that_is_not_there(tmp_path):
+    with pytest.raises(NothingChecked, match="No such file"):
+        commit(tmp_path / "model.json", TOLERANCE)
+
+
+@pytest.mark.parametrize("name", ["model.py", "helper.py"])
+def test_the_tree_holds_every_file_an_extractor_may_import(tmp_path, name):
+    """The module of a 1.0 file may change, that of 1.1 is named by the run."""
+    file = repository(tmp_path, version="1.0")
+    before = commit(file, TOLERANCE, GIVEN)
+    path = tmp_path / "submissions/extractors" / name
+    path.write_bytes(path.read_bytes() + b"\n")
+    after = commit(file, TOLERANCE, GIVEN)
+    assert before.extractor.tree != after.extractor.tree
+    assert before.sha256 != after.sha256
+
+
+def test_pythons_own_cache_is_no_part_of_the_tree(tmp_path):
+    file = repository(tmp_path)
+    before = commit(file, TOLERANCE)
+    cache = tmp_path / "submissions/extractors/__pycache__"
+    cache.mkdir()
+    (cache / "model.cpython-311.pyc").write_bytes(b"x")
+    assert commit(file, TOLERANCE) == before
+    (tmp_path / "submissions/extractors/model.pyc").write_bytes(b"x")
+    assert commit(file, TOLERANCE) != before
+
+
+@pytest.mark.parametrize("name", ["linked.py", "linked-folder"])
+def test_a_link_among_the_extractors_is_refused(tmp_path, name):
+    file = repository(tmp_path / "place")
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "secret.py").write_text("x")
+    target = outside / "secret.py" if name.endswith(".py") else outside
+    (tmp_path / "place/submissions/extractors" / name).symlink_to(target)
+    with pytest.raises(AuditRefused, match="symbolic link"):
+        commit(file, TOLERANCE)
+
+
+def test_a_built_in_extractor_needs_no_repository(tmp_path):
+    source = repository(
+        tmp_path / "place",
+        put("run", "extractor", {"path": "builtin:kmer", "class_name": "K", "sha256": DIGEST}),
+    )
+    found = commit(source, TOLERANCE)
+    assert found.extractor.tree == hashlib.sha256(b"").hexdigest()
+    assert found.extractor.path == "builtin:kmer"
+
+
+def test_a_task_with_a_gap_in_one_regime_can_still_be_drawn(tmp_path):
+    """Else a declared gap would keep a task's other scores from every audit."""
+
+    def gap(document: dict[str, Any]) -> None:
+        for table in ("results", "evidence"):
+            del document[table]["1shot"]["splice_sites"]
+        document["gaps"] = {"1shot": {"splice_sites": "the run failed for lack of memory"}}
+
+    found = commit(repository(tmp_path, gap), TOLERANCE)
+    assert "splice_sites" in found.tasks
+
+
+def test_policy_of_the_place(tmp_path):
+    file = repository(tmp_path)
+    policy = tmp_path / "leaderboard/policy/policy.toml"
+    policy.write_text(
+        POLICY.replace('["full", "10shot", "1shot"]', '["1shot"]').replace("drawn = 2", "drawn = 9")
+    )
+    found = commit(file, TOLERANCE)
+    assert found.regimes == ["1shot"]
+    assert found.policy.drawn == 3, "all tasks, where there are fewer"
+
+
+def test_a_policy_for_a_regime_that_there_is_not(tmp_path):
+    file = repository(tmp_path)
+    policy = tmp_path / "leaderboard/policy/policy.toml"
+    policy.write_text(POLICY.replace('"1shot"', '"5shot"'))
+    with pytest.raises(BadConfiguration, match="regimes names 5shot, and GENEB-small has full"):
+        commit(file, TOLERANCE)
+
+
+def test_what_is_written_is_read_back(tmp_path):
+    found = commit(repository(tmp_path / "place"), TOLERANCE)
+    path = tmp_path / "c.json"
+    path.write_text(committed_text(found), encoding="utf-8")
+    assert read_commitment(path) == found
+
+
+def test_a_digest_that_is_not_its_own_is_refused(tmp_path):
+    text = committed_text(commit(repository(tmp_path / "place"), TOLERANCE))
+    path = tmp_path / "c.json"
+    path.write_text(text.replace('"drawn": 2', '"drawn": 1'), encoding="utf-8")
+    with pytest.raises(StepMismatch) as caught:
+        read_commitment(path)
+    assert caught.value.step == "commitment"
+
+
+@pytest.mark.parametrize(
+    ("raw", "message"),
+    [
+        (b"", "the document: Invalid JSON"),
+        (b"{}", "commitment: Field required"),
+        (b'{"commitment": {}, "sha256": "x"}', "Field required"),
+        (b"x" * 1_000_001, "the limit is 1,000,000"),
+    ],
+)
+def test_what_is_no_commitment(tmp_path, raw, message):
+    path = tmp_path / "c.json"
+    path.write_bytes(raw)
+    with pytest.raises(NothingChecked) as caught:
+        read_commitment(path)
+    assert message in caught.value.message
+    assert "`geneb-ci audit commit` writes one" in caught.value.fix
+
+
+def test_no_commitment_has_a_member_more():
+    assert set(Commitment.model_fields) == {
+        *("protocol", "model_id", "submission_sha256", "extractor", "weights", "benchmark"),
+        *("regimes", "tasks", "policy"),
+    }

@@ -1,0 +1,176 @@
+"""Decoys: rows come back in order, and no honest extractor is called a cheat."""
+
+import random
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from geneb_ci.audit.decoys import NOISE, judge, real_rows, with_decoys
+from reference_harness import mini
+from reference_harness.extractors.huggingface import HuggingFaceExtractor
+from reference_harness.extractors.kmer import KmerExtractor
+from tests.harness.extractors import models
+
+SEED = bytes(range(32))
+SEQUENCES = mini.load("mini_phage").test.sequences[:100]
+
+
+def variants(count: int = 120, length: int = 200) -> list[str]:
+    """One sequence, and single letters of it changed: as in a variant-effect task."""
+    draw = random.Random(3)
+    base = "".join(draw.choices("ACGT", k=length))
+    found = dict.fromkeys([base])
+    while len(found) < count:
+        at = draw.randrange(length)
+        found[base[:at] + draw.choice("ACGT") + base[at + 1 :]] = None
+    return list(found)
+
+
+@given(
+    st.lists(st.text("ACGTNacgt", min_size=1, max_size=30), min_size=1, max_size=60),
+    st.binary(min_size=32, max_size=32),
+)
+def test_rows_come_back_in_the_callers_order(sequences, seed):
+    decoyed = with_decoys(sequences, seed)
+    numbers = np.arange(len(decoyed.sequences))[:, None]
+    back = real_rows(decoyed, numbers)[:, 0].tolist()
+    assert [decoyed.sequences[place] for place in back] == sequences
+    assert len(set(back)) == len(sequences)
+    assert all(decoyed.sequences[a] == decoyed.sequences[b] for a, b in decoyed.again)
+    assert decoyed.apart == [decoyed.sequences[a] for a, _ in decoyed.again]
+    for x, y, z in decoyed.triangles:
+        texts = [decoyed.sequences[place] for place in (x, y, z)]
+        assert not {texts[1], texts[2]} & set(sequences)
+        places = [
+            {i for i, (a, b) in enumerate(zip(one, other, strict=True)) if a != b}
+            for one, other in ((texts[0], texts[1]), (texts[0], texts[2]), (texts[1], texts[2]))
+        ]
+        assert places[0] == places[1] == places[2]
+        assert len(places[0]) == 1
+
+
+def test_a_seed_decides_all_and_another_seed_nothing_alike():
+    assert with_decoys(SEQUENCES, SEED) == with_decoys(SEQUENCES, SEED)
+    one, other = (with_decoys(SEQUENCES, SEED), with_decoys(SEQUENCES, SEED[::-1]))
+    assert one.sequences != other.sequences
+    assert sum(a == b for a, b in zip(one.real, other.real, strict=True)) < 10
+
+
+def test_fresh_sequences_have_the_letters_of_real_ones():
+    decoyed = with_decoys(SEQUENCES, SEED)
+    named = {
+        *decoyed.real,
+        *(b for _, b in decoyed.again),
+        *(p for t in decoyed.triangles for p in t),
+    }
+    fresh = [s for place, s in enumerate(decoyed.sequences) if place not in named]
+    letters = [Counter(s) for s in SEQUENCES]
+    assert len(fresh) == 16
+    assert all(Counter(s) in letters and s not in SEQUENCES for s in fresh)
+
+
+@pytest.fixture(scope="session", params=["bert", "gpt2"])
+def random_model(request, tmp_path_factory) -> HuggingFaceExtractor:
+    folder = models.save(request.param, tmp_path_factory.mktemp("model"))
+    return HuggingFaceExtractor(str(folder))
+
+
+TASKS = pytest.mark.parametrize(
+    "sequences",
+    [SEQUENCES, mini.load("mini_splice").test.sequences[:100], variants()],
+    ids=["mixed-lengths", "one-length", "variants"],
+)
+
+
+def flags(sequences, extractor, dtype: str = "float32") -> tuple[bool, bool]:
+    decoyed = with_decoys(sequences, SEED)
+    values = np.asarray(extractor.extract_embeddings(decoyed.sequences, batch_size=8))
+    apart = np.asarray(extractor.extract_embeddings(decoyed.apart, batch_size=4))
+    found = judge(decoyed, values, dtype, apart)
+    return found.order_dependent, found.memorised
+
+
+@TASKS
+@pytest.mark.parametrize("k", [1, 3, 6])
+def test_word_counts_are_no_cheat(sequences, k):
+    assert flags(sequences, KmerExtractor(k=k)) == (False, False)
+
+
+@TASKS
+def test_a_random_model_is_no_cheat(sequences, random_model):
+    assert flags(sequences, random_model) == (False, False)
+
+
+class Fixed:
+    """Gives the rows that a function makes."""
+
+    def __init__(self, row: Callable[[str], Any]) -> None:
+        self.row = row
+
+    def extract_embeddings(self, sequences: list[str], batch_size: int) -> np.ndarray:
+        del batch_size
+        return np.array([self.row(s) for s in sequences], dtype=np.float32)
+
+
+def longest_words(sequence: str) -> np.ndarray:
+    """Cut a sequence greedily into words of a fixed vocabulary, as a learned tokenizer does, and
+    average a random vector a word: a changed letter breaks a word in two."""
+    words = {w for s in SEQUENCES[:40] for n in (3, 5, 8) for w in
+             (s[i : i + n] for i in range(0, len(s) - n, 7))}  # fmt: skip
+    vectors, at = [], 0
+    while at < len(sequence):
+        size = next((n for n in (8, 5, 3) if sequence[at : at + n] in words), 1)
+        seed = int.from_bytes(sequence[at : at + size].encode(), "big") % 2**32
+        vectors.append(np.random.RandomState(seed).standard_normal(8))
+        at += size
+    return np.asarray(np.mean(vectors, axis=0))
+
+
+@pytest.mark.parametrize(
+    "row",
+    [longest_words, lambda _: [1.0, 2.0], lambda _: [0.0], lambda s: [len(s), s[:20].count("A")]],
+    ids=["learned-tokenizer", "constant", "zero", "truncated"],
+)
+def test_odd_but_honest_extractors_are_no_cheats(row):
+    assert flags(SEQUENCES, Fixed(row)) == (False, False)
+
+
+@pytest.mark.parametrize("dtype", sorted(NOISE))
+def test_noise_of_the_dtype_is_no_cheat_and_more_is(dtype):
+    decoyed = with_decoys(SEQUENCES, SEED)
+    sound = KmerExtractor(k=3).extract_embeddings(decoyed.sequences).astype(np.float64)
+    draw = np.random.RandomState(5)
+    noise = draw.standard_normal(sound.shape)
+    noise *= np.linalg.norm(sound, axis=1, keepdims=True) / np.linalg.norm(
+        noise, axis=1, keepdims=True
+    )
+    quiet = judge(decoyed, sound + noise * NOISE[dtype] / 3, dtype)
+    loud = judge(decoyed, sound + noise * NOISE[dtype] * 3, dtype)
+    assert (quiet.order_dependent, quiet.memorised) == (False, False)
+    assert (loud.order_dependent, loud.memorised) == (True, False)
+
+
+@pytest.mark.parametrize("dtype", sorted(NOISE))
+def test_a_look_up_is_seen_under_every_dtype(dtype):
+    decoyed = with_decoys(SEQUENCES, SEED)
+    known = {s: index % 2 for index, s in enumerate(SEQUENCES)}
+    values = np.array([np.eye(3)[known.get(s, 2)] for s in decoyed.sequences])
+    found = judge(decoyed, values, dtype)
+    assert found.memorised
+    assert found.detail.endswith("; all sequences together have 2 embeddings")
+    assert "32 lie more than 10 times farther" in found.detail
+
+
+def test_few_answers_for_variants_of_one_sequence_mean_nothing():
+    rows = variants()
+    assert flags(rows, Fixed(lambda s: [s[:20].count("A")])) == (False, False)
+
+
+def test_no_sequence_is_no_list():
+    with pytest.raises(ValueError, match="there is no sequence"):
+        with_decoys([], SEED)

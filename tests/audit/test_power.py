@@ -1,0 +1,143 @@
+"""Detection: against counting every sample, against the published table, solved for the size."""
+
+import itertools
+from fractions import Fraction
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from geneb_ci.audit.power import (
+    SHOWN_DRAWN,
+    SHOWN_FABRICATED,
+    Design,
+    detection,
+    missed,
+    needed,
+    shown,
+    table,
+)
+from geneb_ci.audit.strata import allocation
+from geneb_ci.errors import UsageProblem
+
+HUNDRED = Design((100,))
+STRATIFIED = Design((30, 22, 8, 8, 7, 6, 5, 5, 9), 8)
+# The table of the protocol's description, N = 100.
+PUBLISHED = {
+    3: (0.030, 0.059, 0.088, 0.144, 0.273, 0.492, 0.661, 0.879),
+    5: (0.050, 0.098, 0.144, 0.230, 0.416, 0.681, 0.839, 0.972),
+    8: (0.080, 0.154, 0.223, 0.347, 0.583, 0.844, 0.949, 0.997),
+    10: (0.100, 0.191, 0.273, 0.416, 0.670, 0.905, 0.977, 0.999),
+    13: (0.130, 0.244, 0.344, 0.509, 0.769, 0.956, 0.993, 1.00),
+    25: (0.250, 0.439, 0.582, 0.771, 0.952, 0.999, 1.00, 1.00),
+}
+SIZES_FOR_95 = (95, 78, 63, 45, 25, 13, 9, 5)
+
+
+def by_counting(tasks: int, fabricated: int, drawn: int, power: Fraction) -> Fraction:
+    """Go through every sample there is; the first tasks are the fabricated ones."""
+    chances = [
+        (1 - power) ** sum(task < fabricated for task in chosen)
+        for chosen in itertools.combinations(range(tasks), drawn)
+    ]
+    return 1 - sum(chances, Fraction(0)) / len(chances)
+
+
+@given(st.data())
+def test_detection_is_what_counting_gives(data):
+    tasks = data.draw(st.integers(1, 9))
+    fabricated = data.draw(st.integers(0, tasks))
+    drawn = data.draw(st.integers(1, tasks))
+    power = data.draw(st.fractions(0, 1, max_denominator=10))
+    found = detection(Design((tasks,)), fabricated, drawn, power)
+    assert found == by_counting(tasks, fabricated, drawn, power)
+
+
+@settings(max_examples=50)
+@given(st.data())
+def test_stratified_detection_is_the_worst_placing(data):
+    sizes = data.draw(st.lists(st.integers(1, 4), min_size=1, max_size=4))
+    guaranteed = data.draw(st.integers(0, len(sizes)))
+    drawn = data.draw(st.integers(max(1, guaranteed), sum(sizes)))
+    fabricated = data.draw(st.integers(0, sum(sizes)))
+    power = data.draw(st.sampled_from([Fraction(1), Fraction(4, 5)]))
+    places = allocation(sizes, guaranteed, drawn)
+    worst = Fraction(1)
+    for placing in itertools.product(*(range(size + 1) for size in sizes)):
+        if sum(placing) != fabricated:
+            continue
+        chance = Fraction(1)
+        for size, own, seats in zip(sizes, placing, places, strict=True):
+            chance *= 1 - by_counting(size, own, seats, power)
+        worst = min(worst, 1 - chance)
+    assert detection(Design(tuple(sizes), guaranteed), fabricated, drawn, power) == worst
+
+
+def test_the_published_table():
+    assert tuple(PUBLISHED) == SHOWN_DRAWN
+    rows = {row.drawn: row.detection for row in table(HUNDRED)}
+    assert {k: tuple(round(float(p), 3) for p in row) for k, row in rows.items()} == PUBLISHED
+    found = [needed(HUNDRED, m, Fraction("0.95")) for m in SHOWN_FABRICATED]
+    assert tuple(found) == SIZES_FOR_95
+
+
+def test_figures_of_the_text():
+    """What the protocol's description says beside its table."""
+    assert round(float(detection(HUNDRED, 20, 13)), 3) == 0.956
+    four_fifths = [float(detection(HUNDRED, m, 10, Fraction("0.8"))) for m in (5, 20)]
+    assert [round(p, 3) for p in four_fifths] == [0.346, 0.837]
+    once = 1 - detection(HUNDRED, 5, 10)
+    assert [round(float(1 - once**r), 2) for r in (1, 2, 4)] == [0.42, 0.66, 0.88]
+    evaded = missed(100, 20, 10)
+    assert [round(float(p), 3) for p in (evaded, 1 - (1 - evaded) ** 10)] == [0.095, 0.632]
+
+
+def test_stratification_costs_power_at_its_worst():
+    """Whoever knows the places fabricates where few tasks are drawn: the table says so."""
+    assert [shown(detection(STRATIFIED, m, 13)) for m in (1, 5, 20)] == [".100", ".431", ".933"]
+    assert all(detection(STRATIFIED, m, 13) <= detection(HUNDRED, m, 13) for m in range(101))
+
+
+@given(st.sampled_from([HUNDRED, STRATIFIED]), st.integers(1, 100))
+@settings(max_examples=15)
+def test_the_sample_found_is_the_smallest(design, fabricated):
+    wanted = Fraction("0.9")
+    found = needed(design, fabricated, wanted)
+    assert detection(design, fabricated, found) >= wanted
+    if found > max(1, design.guaranteed):
+        assert detection(design, fabricated, found - 1) < wanted
+
+
+@pytest.mark.parametrize("fabricated", [0, 101, -1])
+def test_a_number_of_tasks_that_there_is_not(fabricated):
+    with pytest.raises(UsageProblem, match="make no sense"):
+        needed(HUNDRED, fabricated, Fraction(1, 2))
+
+
+def test_what_no_sample_finds():
+    with pytest.raises(UsageProblem) as caught:
+        needed(HUNDRED, 1, Fraction("0.95"), Fraction("0.8"))
+    assert caught.value.message == (
+        "no sample finds one of 1 fabricated tasks with probability 0.95, when a rerun finds a "
+        "drawn one with 0.8"
+    )
+
+
+def test_the_table_has_only_samples_that_there_can_be():
+    small = Design((4, 2), 1)
+    assert [row.drawn for row in table(small, [0, 3, 5, 3, 7], [1])] == [3, 5]
+    assert [row.drawn for row in table(STRATIFIED, fabricated=[1])] == [8, 10, 13, 25]
+
+
+@pytest.mark.parametrize(
+    ("probability", "text"),
+    [
+        (Fraction(0), ".000"),
+        (Fraction(956, 1000), ".956"),
+        (Fraction(99949, 100000), ".999"),
+        (Fraction(99951, 100000), ">.999"),
+        (Fraction(1), "1.000"),
+    ],
+)
+def test_only_a_certain_one_is_shown_as_certain(probability, text):
+    assert shown(probability) == text

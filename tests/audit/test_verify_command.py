@@ -1,0 +1,169 @@
+"""`geneb-ci audit verify` as its user runs it: every step, text and JSON, exit codes."""
+
+import json
+from pathlib import Path
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from geneb_ci.audit.envelope import opened
+from geneb_ci.audit.record import record_of
+from geneb_ci.audit.verify import STEPS
+from geneb_ci.cli.main import main
+from geneb_ci.report.audit import _HELD
+from tests.audit.recorded import (
+    entry,
+    key,
+    mutated,
+    outcome_of,
+    plan_for,
+    put,
+    record_bytes,
+    repository,
+    statement_of,
+    submission_bytes,
+)
+from tests.paths import ROOT
+
+RAW = submission_bytes()
+OUTCOME = outcome_of(plan_for(RAW), RAW)
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch) -> Path:
+    root = repository(tmp_path)
+    monkeypatch.chdir(root)
+    return root
+
+
+GOOD = """\
+leaderboard/audits/model/{id}.json: verified; 2 tasks drawn of 3, 2 rerun in sandbox level 2; the \
+claim agrees
+  ✓ envelope    one DSSE envelope with one signature, in the bytes that we write
+  ✓ signer      signed by a trusted key that was valid then
+  ✓ statement   an audit record, in itself without contradiction
+  ✓ commitment  its digest is the one that was published
+  ✓ round       the round of the beacon that the moment of the commitment fixes
+  ✓ signature   the beacon signed this round
+  ✓ seed        of commitment and beacon alone
+  ✓ tickets     of seed and tasks alone
+  ✓ sample      the tasks with the smallest tickets, and those of earlier draws
+  ✓ earlier     no earlier draw of the repository is left out
+  ✓ comparison  every verdict follows from its numbers
+  ✓ submission  the file here is the one that was audited
+  ✓ benchmark   the definition in force
+  ✓ policy      as many tasks and regimes as it asks for
+  ✓ harness     the version in force, unchanged
+  ✓ sandbox     a level that counts, and every escape refused
+
+1 record: 1 verified
+"""
+
+
+def test_a_record_that_holds(place, capsys):
+    path = put(place, OUTCOME)
+    assert main(["audit", "verify"]) == 0
+    assert capsys.readouterr().out == GOOD.format(id=path.stem)
+    assert main(["audit", "verify", str(path.relative_to(place))]) == 0
+    assert capsys.readouterr().out == GOOD.format(id=path.stem)
+    assert main(["audit", "verify", "leaderboard/audits"]) == 0
+    assert capsys.readouterr().out == GOOD.format(id=path.stem)
+
+
+def test_a_record_that_says_the_claim_differs_is_verified_all_the_same(place, capsys):
+    put(place, outcome_of(plan_for(RAW), RAW, shift=0.05))
+    assert main(["audit", "verify"]) == 0
+    assert "; the claim differs\n" in capsys.readouterr().out
+
+
+def test_a_mismatch_names_its_step_and_exits_11(place, capsys):
+    def change(value):
+        value["predicate"]["plan"]["beacon"]["round"] += 1
+
+    (place / "x.json").write_bytes(mutated(OUTCOME, change))
+    assert main(["audit", "verify", "x.json"]) == 11
+    out = capsys.readouterr().out.splitlines()
+    assert out[0] == "x.json: refused at round"
+    assert out[1:7] == [
+        "  ✓ envelope    one DSSE envelope with one signature, in the bytes that we write",
+        "  ✓ signer      signed by a trusted key that was valid then",
+        "  ✓ statement   an audit record, in itself without contradiction",
+        "  ✓ commitment  its digest is the one that was published",
+        "  ✗ round       it is 124, and a commitment at 2023-08-23T15:14:33Z fixes 123",
+        "      fix: do not trust this file: ask where it is from",
+    ]
+    assert out[7] == "  ? signature   not looked at, because of the step above"
+    assert out[-1] == "1 record: 0 verified"
+
+
+def test_json_has_every_step(place, capsys):
+    (place / "x.json").write_bytes(record_bytes(OUTCOME, key("a stranger")))
+    assert main(["audit", "verify", "x.json", "--format", "json"]) == 11
+    (record,) = json.loads(capsys.readouterr().out)["records"]
+    assert [step["step"] for step in record["steps"]] == list(STEPS)
+    assert [step["state"] for step in record["steps"][:3]] == ["holds", "differs", "unknown"]
+    assert record["refused_at"] == ["signer"]
+    assert (record["verified"], record["model_id"], record["audit_id"]) == (False, None, None)
+
+
+def test_nothing_to_verify_is_exit_3(place, capsys):
+    assert main(["audit", "verify"]) == 3
+    assert "there is no record to verify" in capsys.readouterr().err
+    assert main(["audit", "verify", "none.json"]) == 3
+    (place / "leaderboard/audits").mkdir()
+    assert main(["audit", "verify", "leaderboard/audits"]) == 3
+    assert "the folder holds no <model_id>/<audit_id>.json" in capsys.readouterr().err
+
+
+def test_a_submission_that_is_elsewhere_is_named(place, tmp_path_factory, capsys):
+    path = put(place, OUTCOME)
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    (place / "submissions/model.json").rename(elsewhere / "model.json")
+    assert main(["audit", "verify", str(path)]) == 3
+    assert "? submission  there is no model.json here" in capsys.readouterr().out
+    assert main(["audit", "verify", str(path), "--submissions", str(elsewhere)]) == 0
+
+
+@pytest.mark.usefixtures("place")
+def test_keys_are_those_of_the_place_and_not_of_the_records(tmp_path_factory, monkeypatch):
+    stranger = repository(tmp_path_factory.mktemp("strange"), keys=[entry(key("a stranger"))])
+    path = put(stranger, OUTCOME, key("a stranger"))
+    assert main(["audit", "verify", str(path)]) == 11
+    monkeypatch.chdir(stranger)
+    assert main(["audit", "verify", str(path)]) == 0
+
+
+def test_text_of_a_record_cannot_speak_to_the_terminal_or_the_runner(place, capsys):
+    name = "::error::x\x1b[2J.json"
+    (place / name).write_bytes(record_bytes(OUTCOME))
+    main(["audit", "verify", name])
+    out = capsys.readouterr().out
+    assert "\x1b" not in out
+    assert not any(line.lstrip().startswith("::") for line in out.splitlines())
+
+
+def test_the_same_outcome_gives_the_same_record():
+    one, two = record_of(OUTCOME, key()), record_of(OUTCOME, key())
+    assert one == two
+    assert one.place == Path("model") / f"{one.audit_id}.json"
+
+
+@pytest.mark.parametrize("name", ["audit", "envelope", "keys", "withdrawal"])
+def test_the_schemas_are_schemas(name):
+    schema = json.loads((ROOT / f"schemas/{name}.schema.json").read_bytes())
+    Draft202012Validator.check_schema(schema)
+
+
+def test_records_and_keys_fit_their_schemas(place):
+    def validator(name: str) -> Draft202012Validator:
+        return Draft202012Validator(json.loads((ROOT / f"schemas/{name}.schema.json").read_bytes()))
+
+    validator("audit").validate(statement_of(OUTCOME))
+    validator("envelope").validate(json.loads(record_bytes(OUTCOME)))
+    validator("keys").validate(json.loads((place / "leaderboard/policy/keys.json").read_bytes()))
+    validator("keys").validate(json.loads((ROOT / "leaderboard/policy/keys.json").read_bytes()))
+    assert opened(record_bytes(OUTCOME)).payload
+
+
+def test_each_step_says_what_it_means_that_it_holds():
+    assert list(_HELD) == list(STEPS)

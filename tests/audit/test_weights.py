@@ -1,0 +1,208 @@
+"""Input 59 of the hostile corpus: weights that move, lie, or run code when they are opened."""
+
+import hashlib
+import json
+import struct
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import numpy as np
+import pytest
+from safetensors.numpy import save
+
+from geneb_ci.audit.commitment import Weights
+from geneb_ci.audit.weights import fetch, verify
+from geneb_ci.errors import UsageProblem, WeightsRefused
+
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+SOUND = save({"a": np.zeros((2, 3), dtype=np.float32)})
+CONFIG = json.dumps({"auto_map": {"AutoModel": "modeling_x.Model"}}).encode()
+
+
+def sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def committed(files: dict[str, bytes], **changes: Any) -> Weights:
+    fields: dict[str, Any] = {"kind": "huggingface", "location": "org/model", "revision": COMMIT}
+    return Weights(**{**fields, "files": {n: sha256(c) for n, c in files.items()}, **changes})
+
+
+def folder_of(place: Path, files: dict[str, bytes]) -> Path:
+    for name, content in files.items():
+        (place / name).parent.mkdir(parents=True, exist_ok=True)
+        (place / name).write_bytes(content)
+    return place
+
+
+def refused(place: Path, weights: Weights, level: int = 2) -> str:
+    with pytest.raises(WeightsRefused) as caught:
+        verify(place, weights, level)
+    return caught.value.message
+
+
+def test_every_file_of_sound_weights_is_hashed(tmp_path: Path):
+    files = {"model.safetensors": SOUND, "config.json": CONFIG, "parts/vocab.txt": b"A\n"}
+    place = folder_of(tmp_path, files)
+    found = verify(place, committed({"model.safetensors": SOUND}), 1)
+    assert found == {name: sha256(content) for name, content in sorted(files.items())}
+
+
+def header(entries: dict[str, object], data: bytes) -> bytes:
+    text = json.dumps(entries).encode()
+    return struct.pack("<Q", len(text)) + text + data
+
+
+def tensor(start: int, stop: int) -> dict[str, object]:
+    return {"dtype": "F32", "shape": [(stop - start) // 4], "data_offsets": [start, stop]}
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        struct.pack("<Q", 100 * 10**9) + b"{}",
+        struct.pack("<Q", 2**64 - 1) + b"{}",
+        header({"a": tensor(0, 8), "b": tensor(4, 12)}, bytes(12)),
+        header({"a": tensor(0, 8), "b": tensor(12, 16)}, bytes(16)),
+        header({"a": tensor(0, 800)}, bytes(8)),
+        header({"a": tensor(8, 16)}, bytes(16)),
+        header({"a": tensor(0, 8)}, bytes(12)),
+        b"\x02",
+        b"",
+    ],
+    ids=["100-gb-header", "largest-header", "overlap", "gap", "outside", "late-start",
+         "trailing-bytes", "no-header", "empty"],
+)  # fmt: skip
+def test_a_safetensors_file_that_lies_is_refused(tmp_path: Path, content: bytes):
+    place = folder_of(tmp_path, {"model.safetensors": content})
+    message = refused(place, committed({"model.safetensors": content}))
+    assert message.startswith("model.safetensors is no sound safetensors file: ")
+
+
+def test_a_pickle_needs_a_sandbox_and_is_not_opened_here(tmp_path: Path):
+    content = b"cos\nsystem\n(S'touch /tmp/geneb-ci-was-unpickled'\ntR."
+    place = folder_of(tmp_path, {"pytorch_model.bin": content})
+    weights = committed({"pytorch_model.bin": content})
+    assert refused(place, weights, 1) == (
+        "pytorch_model.bin may hold a pickle, and opening one runs code: sandbox level 1"
+    )
+    assert verify(place, weights, 2) == {"pytorch_model.bin": sha256(content)}
+    assert not Path("/tmp/geneb-ci-was-unpickled").exists()  # noqa: S108
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        b'{"auto_map": {"AutoModel": "other/repo--modeling_x.Model"}}',
+        b'{"auto_map": {"AutoTokenizer": ["a.B", "other/repo--a.B"]}}',
+        b'{"text": {"\\u0061uto_map": {"AutoModel": "other/repo\\u002d-a.B"}}}',
+    ],
+    ids=["model", "tokenizer", "escaped"],
+)
+def test_code_of_another_repository_is_refused(tmp_path: Path, config: bytes):
+    place = folder_of(tmp_path, {"model.safetensors": SOUND, "config.json": config})
+    message = refused(place, committed({"model.safetensors": SOUND}))
+    assert message.startswith("config.json: auto_map names 'other/repo--")
+
+
+def test_weights_other_than_committed_are_refused(tmp_path: Path):
+    place = folder_of(tmp_path, {"model.safetensors": SOUND, "more.safetensors": SOUND})
+    one = {"model.safetensors": SOUND}
+    assert refused(place, committed(one)) == (
+        "more.safetensors is a weight file that the commitment does not name"
+    )
+    (place / "more.safetensors").unlink()
+    changed = committed({"model.safetensors": SOUND + b"x"})
+    assert refused(place, changed) == (
+        f"model.safetensors: sha256 {sha256(SOUND)}, the commitment has {sha256(SOUND + b'x')}"
+    )
+    assert refused(place, committed({**one, "b.safetensors": SOUND})).startswith(
+        "b.safetensors: sha256 of no file, the commitment has "
+    )
+    (place / "link.json").symlink_to("/etc/hostname")
+    assert refused(place, committed(one)) == "link.json is a link or a special file"
+
+
+def test_no_committed_file_is_no_commitment(tmp_path: Path):
+    assert refused(tmp_path, committed({})) == "the commitment names no weight file"
+    none = committed({}, kind="none", location="", revision=None)
+    assert verify(tmp_path, none, 2) == {}
+
+
+@pytest.mark.parametrize(
+    "config", [b"{", b"[" * 100_000, b"\xff"], ids=["cut", "deep", "not-utf-8"]
+)
+def test_a_configuration_that_is_no_json_is_refused(tmp_path: Path, config: bytes):
+    place = folder_of(tmp_path, {"model.safetensors": SOUND, "config.json": config})
+    message = refused(place, committed({"model.safetensors": SOUND}))
+    assert message.startswith("config.json is no JSON: ")
+
+
+@pytest.fixture
+def hub() -> Iterator[str]:
+    """Serve one repository at one commit: the few addresses that `snapshot_download` asks for."""
+    files = {"model.safetensors": SOUND, "config.json": CONFIG, "extra.bin": b"x"}
+
+    class Handler(BaseHTTPRequestHandler):
+        def log_message(self, *_: object) -> None:
+            pass
+
+        def do_HEAD(self) -> None:
+            self.answer(body=False)
+
+        def do_GET(self) -> None:
+            self.answer(body=True)
+
+        def answer(self, *, body: bool) -> None:
+            path = unquote(urlsplit(self.path).path)
+            status, headers, content = 404, {"X-Error-Code": "RevisionNotFound"}, b""
+            if path == f"/api/models/org/model/revision/{COMMIT}":
+                siblings = [{"rfilename": name} for name in files]
+                told = {"id": "org/model", "sha": COMMIT, "siblings": siblings}
+                status, headers, content = 200, {}, json.dumps(told).encode()
+            elif path.startswith(f"/api/models/org/model/tree/{COMMIT}"):
+                tree = [
+                    {"type": "file", "path": n, "size": len(c), "oid": "0" * 40}
+                    for n, c in files.items()
+                ]
+                status, headers, content = 200, {}, json.dumps(tree).encode()
+            elif path.startswith(f"/org/model/resolve/{COMMIT}/"):
+                content = files[path.rpartition("/")[2]]
+                status, headers = 200, {"ETag": f'"{sha256(content)}"', "X-Repo-Commit": COMMIT}
+            self.send_response(status)
+            for name, value in {**headers, "Content-Length": str(len(content))}.items():
+                self.send_header(name, value)
+            self.end_headers()
+            if body:
+                self.wfile.write(content)
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_address[1]}"
+    server.shutdown()
+    server.server_close()
+
+
+def test_the_committed_revision_is_fetched_and_no_more(hub: str, tmp_path: Path):
+    weights = committed({"model.safetensors": SOUND})
+    place = fetch(weights, tmp_path / "weights", endpoint=hub)
+    assert sorted(verify(place, weights, 1)) == ["config.json", "model.safetensors"]
+
+
+def test_a_commit_that_is_gone_is_refused(hub: str, tmp_path: Path):
+    weights = committed({"model.safetensors": SOUND}, revision="f" * 40)
+    with pytest.raises(WeightsRefused, match="cannot be fetched"):
+        fetch(weights, tmp_path, endpoint=hub)
+
+
+def test_a_revision_that_can_move_is_refused(tmp_path: Path):
+    moving = committed({"model.safetensors": SOUND}).model_copy(update={"revision": "main"})
+    with pytest.raises(WeightsRefused) as caught:
+        fetch(moving, tmp_path)
+    assert caught.value.message == "revision 'main' of org/model can move"
+    with pytest.raises(UsageProblem):
+        fetch(committed({}, kind="local", revision=None), tmp_path)

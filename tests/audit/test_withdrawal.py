@@ -1,0 +1,105 @@
+"""Withdrawals: signed, bound to one record, and never without it."""
+
+import json
+
+import pytest
+
+from geneb_ci.audit.record import WITHDRAWN
+from geneb_ci.audit.repository import Repository
+from geneb_ci.audit.steps import StepMismatch
+from geneb_ci.audit.verify import Verification
+from geneb_ci.audit.withdrawal import read_withdrawal
+from geneb_ci.cli.main import main
+from geneb_ci.config import find_layout
+from geneb_ci.errors import UsageProblem
+from tests.audit.recorded import (
+    entry,
+    key,
+    outcome_of,
+    plan_for,
+    put,
+    repository,
+    submission_bytes,
+    withdraw,
+)
+
+RAW = submission_bytes()
+FAILED = outcome_of(plan_for(RAW), RAW, shift=0.05)
+
+
+def only(root) -> Verification:
+    (found,) = Repository(find_layout(root)).verifications()
+    return found
+
+
+def test_a_withdrawal_names_its_record_and_its_reason(tmp_path):
+    root = repository(tmp_path)
+    path = put(root, FAILED)
+    found = read_withdrawal(withdraw(path), Repository(find_layout(root)).keys)
+    assert (found.audit_id, found.reason) == (path.stem, "the wrong weights were fetched")
+    assert only(root).withdrawn == found
+    assert only(root).holds
+
+
+def test_the_command_writes_it_beside_the_record_once(tmp_path, capsys):
+    root = repository(tmp_path)
+    path = put(root, FAILED)
+    pem = tmp_path / "key.pem"
+    main(["audit", "keygen", "--output", str(pem)])
+    made = json.loads(capsys.readouterr().out)
+    keys = {"keys": [entry(), made | {"valid_from": "2023-01-01T00:00:00Z"}]}
+    (root / "leaderboard/policy/keys.json").write_text(json.dumps(keys))
+    arguments = ["audit", "withdraw", str(path), "--reason", "wrong weights", "--key", str(pem)]
+    assert main(arguments) == 0
+    assert only(root).withdrawn is not None
+    capsys.readouterr()
+    assert main(arguments) == 2
+    assert "an audit is withdrawn once" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("reason", ["", "x" * 1001])
+def test_a_reason_is_needed(tmp_path, reason):
+    path = put(repository(tmp_path), FAILED)
+    with pytest.raises(UsageProblem, match="the withdrawal cannot be written"):
+        withdraw(path, reason=reason)
+
+
+def test_a_reason_that_deceives_the_eye_is_not_signed(tmp_path):
+    path = put(repository(tmp_path), FAILED)
+    with pytest.raises(StepMismatch):
+        withdraw(path, reason="fine \u202e enif")
+
+
+def test_a_stranger_withdraws_nothing(tmp_path):
+    root = repository(tmp_path)
+    withdraw(put(root, FAILED), key("a stranger"))
+    (step,) = only(root).broken
+    assert step.name == "signer"
+    assert step.message.startswith("its withdrawal: the key ")
+
+
+def test_a_withdrawal_of_another_record_withdraws_nothing(tmp_path):
+    root = repository(tmp_path)
+    path = put(root, FAILED)
+    other = put(root, outcome_of(plan_for(RAW), RAW))
+    withdraw(other).rename(path.with_name(f"{path.stem}{WITHDRAWN}"))
+    broken = [one for one in Repository(find_layout(root)).verifications() if one.broken]
+    assert [one.broken[0].name for one in broken] == ["statement"]
+    assert "which is another record" in broken[0].broken[0].message
+
+
+def test_a_withdrawal_whose_record_is_gone_is_a_fault(tmp_path):
+    root = repository(tmp_path)
+    path = put(root, FAILED)
+    withdraw(path)
+    path.unlink()
+    assert "the record that is withdrawn is not there" in only(root).broken[0].message
+
+
+def test_the_record_of_a_revoked_key_can_be_withdrawn_with_another(tmp_path):
+    keys = [entry(revoked_at="2024-01-01T00:00:00Z"), entry(key("new"))]
+    root = repository(tmp_path, keys=keys)
+    path = put(root, FAILED)
+    assert only(root).broken[0].message.endswith("was revoked at 2024-01-01T00:00:00Z")
+    withdraw(path, key("new"))
+    assert only(root).withdrawn is not None

@@ -1,0 +1,257 @@
+"""`geneb-ci audit commit` and `audit plan` as a maintainer runs them."""
+
+import hashlib
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from geneb_ci.audit.files import read_plan
+from geneb_ci.audit.recompute import recompute
+from geneb_ci.cli.main import main
+from tests.audit.examples import COMMITTED_AT, ROUND, ROUNDS, hexes
+from tests.audit.place import POLICY, repository
+from tests.audit.relay import relay, says
+
+ROUND_TEXT = json.dumps({"round": ROUND, "signature": ROUNDS[ROUND]})
+KEY = hexes("the key of an epoch")
+PUBLISHED = hashlib.sha256(bytes.fromhex(KEY)).hexdigest()
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch, capsys) -> Path:
+    """A repository with a commitment `c.json` and the round that decides, `round.json`."""
+    repository(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "round.json").write_text(ROUND_TEXT)
+    assert main(["audit", "commit", "submissions/model.json", "--output", "c.json"]) == 0
+    capsys.readouterr()
+    return tmp_path
+
+
+def planned(*options: str) -> int:
+    return main(["audit", "plan", "c.json", "--committed-at", COMMITTED_AT, *options])
+
+
+BY_FILE = ("--beacon-file", "round.json", "--output", "plan.json")
+
+
+def test_the_group_lists_its_commands(capsys):
+    assert main(["audit", "--help"]) == 0
+    out = capsys.readouterr().out
+    assert [line.split()[0] for line in out.split("Commands:\n")[1].splitlines()] == [
+        *("commit", "plan", "run", "verify", "withdraw", "keygen")
+    ]
+
+
+def test_commit_prints_the_digest_and_what_to_do_next(place, capsys):
+    assert main(["audit", "commit", "submissions/model.json", "--output", "c.json"]) == 0
+    digest = json.loads((place / "c.json").read_text())["sha256"]
+    out, err = capsys.readouterr()
+    assert out == (
+        f"commitment {digest}\n"
+        "model: 2 of 3 tasks will be drawn\n"
+        "next: publish the digest, as commit status geneb/audit-commit or in the ledger, and note "
+        "when\n"
+        "  it became public, by the clock of the server that shows it; then draw:\n"
+        "  geneb-ci audit plan c.json --committed-at 2026-11-20T08:30:00Z\n"
+    )
+    assert err == ""
+
+
+def test_commit_to_standard_output_is_the_file_alone(place, capsys):
+    assert main(["audit", "commit", "submissions/model.json"]) == 0
+    out, err = capsys.readouterr()
+    assert out == (place / "c.json").read_text()
+    assert err.startswith("commitment ")
+
+
+def test_plan_by_a_file(place, capsys):
+    assert planned(*BY_FILE) == 0
+    plan = read_plan(place / "plan.json")
+    recompute(plan)
+    assert len(plan.drawn) == 2
+    out, err = capsys.readouterr()
+    assert out == (
+        f"model: seed {plan.seed}, by round {ROUND} of drand quicknet\n"
+        "2 tasks drawn:\n"
+        + "".join(f"  {task}\n" for task in plan.drawn)
+        + f"check that commitment {plan.commitment_sha256[:16]}... was public at {COMMITTED_AT}\n"
+        "next: geneb-ci audit run plan.json\n"
+    )
+    assert err == ""
+
+
+@pytest.mark.usefixtures("place")
+def test_the_same_draw_gives_the_same_bytes(capsys):
+    assert planned("--beacon-file", "round.json") == 0
+    first = capsys.readouterr().out
+    assert planned("--beacon-file", "round.json") == 0
+    assert capsys.readouterr().out == first
+
+
+def test_plan_by_a_relay(place):
+    with relay(says("gone", 404)) as (bad, _), relay(says(ROUND_TEXT)) as (good, asked):
+        assert planned("--relay", bad, "--relay", good, "--output", "plan.json") == 0
+    assert len(asked) == 1
+    recompute(read_plan(place / "plan.json"))
+
+
+def test_no_relay_at_all_is_exit_3(place, capsys, monkeypatch):
+    monkeypatch.setattr("geneb_ci.audit.fetch.ATTEMPTS", 1)
+    with relay(says("gone", 503)) as (bad, _):
+        assert planned("--relay", bad) == 3
+    assert f"no relay gave round {ROUND}: {bad}: HTTP 503" in capsys.readouterr().err
+    assert not (place / "plan.json").exists()
+
+
+@pytest.mark.usefixtures("place")
+def test_the_table_needs_no_beacon(capsys):
+    options = ["--detect", "2", "--confidence", "0.9"]
+    assert main(["audit", "plan", "c.json", *options]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    assert out == (
+        "chance to find one of m fabricated tasks among 3\n"
+        "\n"
+        "  drawn   m = 1   m = 2   m = 3\n"
+        " ──────────────────────────────────────────────────────\n"
+        "      2    .667   1.000   1.000   committed, asked for\n"
+        "      3   1.000   1.000   1.000\n"
+        "\n"
+        "2 drawn tasks of 3: one of 2 fabricated is found with probability 1.000; the committed 2 "
+        "find it with 1.000\n"
+    )
+
+
+def test_a_wanted_detection_raises_the_sample(place):
+    assert planned(*BY_FILE) == 0
+    committed = read_plan(place / "plan.json").drawn
+    assert planned(*BY_FILE, "--detect", "1", "--confidence", "0.9") == 0
+    raised = read_plan(place / "plan.json").drawn
+    assert len(raised) == 3
+    assert raised[:2] == committed
+    assert planned(*BY_FILE, "--drawn", "3") == 0
+    assert read_plan(place / "plan.json").drawn == raised
+
+
+def test_a_draw_raised_once_stays_raised(place):
+    assert planned(*BY_FILE[:2], "--output", "raised.json", "--drawn", "3") == 0
+    assert planned(*BY_FILE, "--earlier", "raised.json") == 0
+    assert len(read_plan(place / "plan.json").drawn) == 3
+    assert planned(*BY_FILE, "--earlier", "raised.json", "--drawn", "2") == 2
+
+
+def test_a_push_is_audited_on_the_union(place):
+    assert planned(*BY_FILE[:2], "--output", "first.json") == 0
+    first = read_plan(place / "first.json")
+    submission = place / "submissions/model.json"
+    submission.write_text(submission.read_text() + "\n")
+    assert main(["audit", "commit", "submissions/model.json", "--output", "c.json"]) == 0
+    assert planned(*BY_FILE, "--earlier", "first.json") == 0
+    second = read_plan(place / "plan.json")
+    assert second.earlier[0].commitment == first.commitment_sha256
+    assert {*first.drawn, *second.drawn} == {one.task for one in second.chosen}
+
+
+def test_an_earlier_plan_that_was_tampered_with_is_refused(place, capsys):
+    assert planned(*BY_FILE[:2], "--output", "first.json") == 0
+    document = json.loads((place / "first.json").read_text())
+    document["chosen"].reverse()
+    (place / "first.json").write_text(json.dumps(document))
+    assert planned(*BY_FILE, "--earlier", "first.json") == 11
+    assert "geneb-ci: sample: " in capsys.readouterr().err
+
+
+def test_targeted_tasks_stand_apart(place, capsys):
+    assert planned(*BY_FILE, "--targeted", "3") == 0
+    assert "no more tasks stand out" in capsys.readouterr().out
+    assert [one.reason for one in read_plan(place / "plan.json").chosen] == ["drawn", "drawn"]
+
+
+def test_targeted_tasks_need_the_committed_file(place, capsys):
+    submission = place / "submissions/model.json"
+    submission.write_text(submission.read_text() + "\n")
+    assert planned(*BY_FILE, "--targeted", "1") == 11
+    assert "this is not the submission that was committed to" in capsys.readouterr().err
+
+
+def policy_with_key(place: Path) -> None:
+    (place / "leaderboard/policy/policy.toml").write_text(
+        f'{POLICY}fallback_keys = ["{PUBLISHED}"]\n'
+    )
+
+
+def test_the_fallback_is_recorded_with_its_reason(place, capsys):
+    policy_with_key(place)
+    (place / "key").write_text(f"{KEY}\n")
+    assert planned("--fallback-key-file", "key", "--why", "an outage", "--output", "p.json") == 0
+    source = read_plan(place / "p.json").beacon.model_dump()
+    assert (source["kind"], source["key"], source["why"]) == ("hmac", None, "an outage")
+    assert "by the fallback key, to be revealed at its epoch's end" in capsys.readouterr().out
+
+
+def test_the_fallback_needs_a_reason(place, capsys):
+    policy_with_key(place)
+    (place / "key").write_text(KEY)
+    assert planned("--fallback-key-file", "key") == 11
+    assert "no reason is given for going without the beacon" in capsys.readouterr().err
+
+
+def test_the_fallback_needs_an_hour_without_beacon(place, capsys):
+    policy_with_key(place)
+    (place / "key").write_text(KEY)
+    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - 3600))
+    options = ["--committed-at", now, "--fallback-key-file", "key", "--why", "an outage"]
+    assert main(["audit", "plan", "c.json", *options]) == 11
+    assert "has not been missing for an hour" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("place")
+@pytest.mark.parametrize(
+    ("options", "code", "message"),
+    [
+        (["--beacon-file", "none.json"], 3, "none.json: cannot be read: No such file"),
+        (["--beacon-file", "c.json"], 11, "signature: this is no round of the beacon: round"),
+        (["--drawn", "1"], 2, "--drawn 1 would lower the sample: 2 tasks are committed"),
+        (["--beacon-file", "round.json", "--drawn", "4"], 2, "4 tasks cannot be drawn"),
+        (["--detect", "1"], 2, "--detect and --confidence belong together"),
+        (["--detect", "1", "--confidence", "95"], 2, "--confidence '95' is not a probability"),
+        (["--detect", "1", "--confidence", "1/0"], 2, "is not a probability"),
+        (["--detect", "9", "--confidence", "0.5"], 2, "9 fabricated tasks of 3 make no sense"),
+        (["--why", "x"], 2, "--why and --reveal are for the fallback"),
+        (["--fallback-key-file", "round.json", "--relay", "x"], 2, "a substitute for it"),
+        (["--fallback-key-file", "round.json", "--why", "x"], 11, "is not 64 hex digits"),
+        (["--relay", "http://example.org"], 2, "is not an https address"),
+        (["--committed-at", "yesterday"], 2, "'yesterday' is not a moment"),
+        (["--committed-at", "2126-01-01T00:00:00Z"], 2, "the commitment is from the future"),
+        (["--beacon-file", "round.json", "--committed-at", "2026-09-17T15:22:43Z"], 11, "round: "),
+        (["--earlier", "c.json"], 3, "c.json: schema_version: Field required"),
+    ],
+)
+def test_what_cannot_be_drawn(capsys, options, code, message):
+    assert planned(*options) == code
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("place")
+def test_a_plan_needs_a_moment_or_a_question(capsys):
+    assert main(["audit", "plan", "c.json"]) == 2
+    assert "nothing says when the commitment became public" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("place")
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--model", "org/model"], "weights are named without --extractor"),
+        (["--extractor", "x.py:X"], "the weights are named by halves"),
+        (["--extractor", "x.py:X", "--model", "org/m"], "the weights are named by halves"),
+        (["--extractor", "x.py:X", "--model", "m", "--no-weights"], "named by halves"),
+        (["--extractor", "x.py:X", "--no-weights"], "the submission itself says"),
+    ],
+)
+def test_a_run_named_by_halves(capsys, options, message):
+    assert main(["audit", "commit", "submissions/model.json", *options]) == 2
+    assert message in capsys.readouterr().err

@@ -1,0 +1,97 @@
+"""`geneb-ci audit plan` finds by itself what the records of the repository have drawn."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from geneb_ci.audit.files import committed_text, read_plan
+from geneb_ci.audit.plan import EarlierDraw, Plan
+from geneb_ci.audit.recompute import recompute
+from geneb_ci.audit.tolerance import tolerance_digest
+from geneb_ci.cli.main import main
+from tests.audit.examples import ROUNDS
+from tests.audit.recorded import (
+    FIRST,
+    MODEL,
+    SECOND,
+    commitment,
+    committed_at,
+    outcome_of,
+    plan_for,
+    put,
+    repository,
+    submission_bytes,
+)
+
+BEFORE = plan_for(submission_bytes(" before"))
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch) -> Path:
+    """A repository with the record of an earlier version, and a commitment to the one of now."""
+    repository(tmp_path)
+    put(tmp_path, outcome_of(BEFORE, submission_bytes(" before")))
+    (tmp_path / "c.json").write_text(committed_text(commitment(submission_bytes())))
+    (tmp_path / "round.json").write_text(json.dumps({"round": SECOND, "signature": ROUNDS[SECOND]}))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def planned(at: int = SECOND) -> int:
+    options = ["--committed-at", committed_at(at), "--beacon-file", "round.json"]
+    return main(["audit", "plan", "c.json", *options, "--output", "plan.json"])
+
+
+def test_a_recorded_draw_is_audited_again(place):
+    assert planned() == 0
+    plan = read_plan(place / "plan.json")
+    assert [one.model_dump() for one in plan.earlier] == [
+        {"commitment": BEFORE.commitment_sha256, "drawn": BEFORE.drawn}
+    ]
+    assert {one.task for one in plan.chosen} >= {*plan.drawn, *BEFORE.drawn}
+
+
+def test_a_commitment_with_a_record_is_not_drawn_for_at_another_time(place, capsys):
+    put(place, outcome_of(plan_for(submission_bytes(), FIRST), submission_bytes()))
+    assert planned() == 11
+    said = f"this commitment was drawn for already, as of {committed_at(FIRST)}"
+    assert said in capsys.readouterr().err
+
+
+def test_a_record_that_cannot_be_read_stops_the_draw(place, capsys):
+    (path,) = (place / "leaderboard/audits" / MODEL).glob("*.json")
+    path.write_bytes(path.read_bytes()[:-10])
+    assert planned() == 11
+    assert (
+        f"{MODEL}/{path.name} cannot be read, so what it drew is not known"
+        in capsys.readouterr().err
+    )
+
+
+def test_records_of_other_models_have_no_part(place):
+    (path,) = (place / "leaderboard/audits" / MODEL).glob("*.json")
+    other = place / "leaderboard/audits/other"
+    other.mkdir()
+    path.rename(other / path.name)
+    assert planned() == 0
+    assert read_plan(place / "plan.json").earlier == []
+
+
+def test_strata_of_a_maintainers_own_are_no_strata(place, capsys):
+    """Whoever could name them could keep tasks out of the sample."""
+    policy = {
+        "drawn": 2,
+        "stratified": True,
+        "strata": [["splice_sites"]],
+        "tolerance": tolerance_digest(),
+    }
+    raw = submission_bytes()
+    plan = plan_for(raw, SECOND, earlier_of(BEFORE), policy=policy)
+    recompute(plan)
+    assert main(["audit", "verify", str(put(place, outcome_of(plan, raw)))]) != 0
+    assert "its strata are not the larger categories of the benchmark" in capsys.readouterr().out
+
+
+def earlier_of(plan: Plan) -> tuple[EarlierDraw, ...]:
+    return (EarlierDraw(commitment=plan.commitment_sha256, drawn=plan.drawn),)

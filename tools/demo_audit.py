@@ -1,0 +1,131 @@
+"""The demonstration's second half: an honest and a forged row of GENEB-mini, audited."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from tools.demo_forge import RAISED, forge
+
+ROOT = Path(__file__).resolve().parent.parent
+# Drand quicknet's published round 123, and the moment whose commitments it decides. An audit takes
+# the round of its own time; this one makes the demonstration the same without a network.
+ROUND = {
+    "round": 123,
+    "signature": "b75c69d0b72a5d906e854e808ba7e2accb1542ac355ae486d591aa9d43765482"
+    "e26cd02df835d3546d23c4b13e0dfc92",
+}
+COMMITTED_AT = "2023-08-23T15:14:33Z"
+HONEST, FORGED = "honest-4mer", "forged-3mer"
+DRAWN = 5
+
+
+class Place:
+    """A repository of submissions for GENEB-mini, and an installation of the toolkit beside it."""
+
+    def __init__(self, folder: Path) -> None:
+        """Lay both out: a checkout with changes of its own could not be audited."""
+        self.root, site = folder / "repository", folder / "site"
+        for name in ("geneb_ci", "reference_harness", "schemas", "leaderboard/policy"):
+            shutil.copytree(ROOT / name, site / name)
+        self.environment = os.environ | {"PYTHONPATH": str(site)}
+        (self.root / "submissions").mkdir(parents=True)
+        (self.root / "schemas").mkdir()
+        shutil.copy(ROOT / "schemas/benchmark-mini.json", self.root / "schemas/benchmark.json")
+        policy = self.root / "leaderboard/policy"
+        policy.mkdir(parents=True)
+        text = (ROOT / "leaderboard/policy/policy.toml").read_text(encoding="utf-8")
+        text = re.sub(r"(?m)^((?:minimum_)?drawn *= *)\d+", rf"\g<1>{DRAWN}", text)
+        (policy / "policy.toml").write_text(text, encoding="utf-8")
+        self._write("leaderboard/policy/official.json", {"files": {}})
+        self._write("leaderboard/policy/registry.json", {"models": {}})
+        self._write("round.json", ROUND)
+        self._key()
+
+    def _write(self, name: str, value: object) -> None:
+        (self.root / name).write_text(json.dumps(value) + "\n", encoding="utf-8")
+
+    def _key(self) -> None:
+        made = self._run("geneb_ci", "audit", "keygen", "--output", "key.pem", "--owner", "demo")
+        entry = json.loads(made) | {"valid_from": COMMITTED_AT}
+        self._write("leaderboard/policy/keys.json", {"keys": [entry]})
+
+    def _run(self, module: str, *arguments: str) -> str:
+        return subprocess.run(
+            [sys.executable, "-m", module, *arguments],
+            cwd=self.root,
+            env=self.environment,
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout
+
+    def harness(self, model_id: str, k: int) -> None:
+        """Run the k-mer extractor on all tasks: a run record and a submission."""
+        self._run(
+            *("reference_harness", "run", "--extractor", "kmer", "--option", f"k={k}"),
+            *("--output", f"{model_id}.record.json", "--model-id", model_id, "--quiet"),
+            *("--submission", f"submissions/{model_id}.json", "--submitted-by", "demo"),
+        )
+
+    def geneb_ci(self, *arguments: str, expected: int = 0) -> None:
+        """Show a command and run it. Exits when its code is not the expected one."""
+        print(f"\n$ geneb-ci {' '.join(arguments)}", flush=True)
+        command = [sys.executable, "-m", "geneb_ci", *arguments]
+        code = subprocess.run(command, cwd=self.root, env=self.environment, check=False).returncode
+        if code != expected:
+            sys.exit(f"demo: exit code {code}, expected {expected}")
+        print(f"(exit code {code})", flush=True)
+
+    def audit(self, model_id: str, *sample: str, expected: int = 0) -> None:
+        """Commit, draw, rerun and sign."""
+        c, p = f"{model_id}.commitment.json", f"{model_id}.plan.json"
+        self.geneb_ci("audit", "commit", f"submissions/{model_id}.json", "--output", c)
+        self.geneb_ci(
+            *("audit", "plan", c, "--committed-at", COMMITTED_AT),
+            *("--beacon-file", "round.json", *sample, "--output", p),
+        )
+        self.geneb_ci("audit", "run", p, "--key", "key.pem", expected=expected)
+
+
+def audits(folder: Path) -> None:
+    """Audit an honest row and a forged one, and show what the board makes of them."""
+    if shutil.which("bwrap") is None:
+        print("\n4. Audits are left out: bubblewrap is not installed (package bubblewrap).")
+        return
+    place = Place(folder)
+    print(
+        "\n4. An honest row is audited: five tasks, drawn by a public beacon, rerun in a sandbox."
+    )
+    place.harness(HONEST, 4)
+    place.audit(HONEST)
+    print(f"\n5. A forged one passes every check: {' and '.join(RAISED)} are raised consistently.")
+    place.harness(FORGED, 3)
+    submission = place.root / "submissions" / f"{FORGED}.json"
+    forge(place.root / f"{FORGED}.record.json", submission, FORGED)
+    place.geneb_ci("check", "--select", "arithmetic", f"submissions/{FORGED}.json")
+    print("\n   A sample that cannot miss two raised tasks is drawn, and finds them.")
+    place.audit(FORGED, "--detect", "2", "--confidence", "0.99", expected=11)
+    print("\n6. Anybody can verify both records; the board shows what they are worth.")
+    place.geneb_ci("audit", "verify")
+    place.geneb_ci("explain", FORGED)
+    place.geneb_ci("build", "--out", "board")
+    show(place.root / "board" / "leaderboard.json")
+
+
+def show(path: Path) -> None:
+    """Print trust and evidence of each row."""
+    table = Table(title="the board of GENEB-mini, full regime", title_justify="left")
+    for name in ("model", "macro MCC", "trust", "evidence"):
+        table.add_column(name, justify="right" if name == "macro MCC" else "left")
+    for row in json.loads(path.read_bytes())["data"]["full"]:
+        audit = row.get("audit") or {}
+        evidence = ", ".join(f"{key} {value}" for key, value in audit.items()) or "none"
+        table.add_row(row["model"], f"{row['macro_MCC']:.3f}", row["submitted"], evidence)
+    Console().print(table)

@@ -1,0 +1,45 @@
+"""Forges a submission as a careful cheat would: two tasks raised, by tables that do exist."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from reference_harness.metrics import mean, scores
+
+RAISED = ("mini_splice", "mini_promoter")
+MOVED = 24  # test sequences of 160 whose wrong prediction becomes right, in each seed
+
+
+def forge(record: Path, submission: Path, model_id: str) -> None:
+    """Rewrite a submission made of a run record: every seed of two tasks gets a better matrix.
+
+    Scores, values of each seed and canonical scores stay consistent, so that no check can object.
+    """
+    run = json.loads(record.read_bytes())
+    document = json.loads(submission.read_bytes()) | {"model_id": model_id}
+    for task in RAISED:
+        for regime, measured in run["tasks"][task]["regimes"].items():
+            evidence = document["evidence"][regime][task]
+            better = [_raised(matrix) for matrix in measured["confusion"]]
+            evidence["per_seed"] = {
+                metric: [getattr(one, metric) for one in better] for metric in ("MCC", "Acc", "F1")
+            }
+            document["results"][regime][task] = mean(better)._asdict()
+            solved = [_raised(matrix) for matrix in measured["canonical"]["confusion"]]
+            evidence["canonical"] = mean(solved)._asdict()
+    submission.with_name(f"{model_id}.json").write_text(
+        json.dumps(document, indent=2) + "\n", encoding="utf-8"
+    )
+
+
+def _raised(matrix: list[list[int]]) -> Any:  # noqa: ANN401 (scores, whose type is the harness's)
+    cells = np.array(matrix)
+    left = MOVED
+    for true, wrong in ((0, 1), (1, 0)):
+        moved = min(left, MOVED // 2 if true == 0 else left, int(cells[true, wrong]))
+        cells[true, wrong] -= moved
+        cells[true, true] += moved
+        left -= moved
+    return scores(cells)
