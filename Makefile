@@ -39,6 +39,9 @@ bench-harness: $(READY)  ## speed of the reference harness beside the stock loop
 bench-forgery: $(READY)  ## how many forged scores each family of rules detects
 	$(BIN)/python -m tests.bench.bench_forgery --write
 
+bench-tolerance: $(READY)  ## false alarms and power of an audit's comparison
+	$(BIN)/python -m tests.bench.bench_tolerance --work .tolerance --write
+
 bench-sampling: $(READY)  ## what a draw of audited tasks finds, simulated and computed
 	$(BIN)/python -m tests.bench.bench_sampling
 
