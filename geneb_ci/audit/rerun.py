@@ -15,7 +15,7 @@ from geneb_ci.audit import compare, weights
 from geneb_ci.audit.commitment import Commitment, Weights
 from geneb_ci.audit.decoys import judge, real_rows, with_decoys
 from geneb_ci.audit.moments import moment_of
-from geneb_ci.audit.outcome import Decoys, HarnessFacts, Outcome, Verdict
+from geneb_ci.audit.outcome import Decoys, HarnessFacts, Outcome
 from geneb_ci.audit.plan import Plan
 from geneb_ci.audit.recompute import recompute
 from geneb_ci.audit.rescored import Rescored
@@ -34,6 +34,7 @@ from geneb_ci.audit.sandbox.levels import DEFAULT
 from geneb_ci.audit.scoring import Scoring, TaskSource, rescored, sequences_of, task_source
 from geneb_ci.audit.subject import Subject, lay_out, subject_of
 from geneb_ci.audit.tolerance import COPIES_MIN
+from geneb_ci.audit.verdict import overall_verdict
 from geneb_ci.config import Layout
 from geneb_ci.errors import UsageProblem
 
@@ -90,7 +91,7 @@ def rerun(
         spec = _spec(commitment, subject, sandbox, model, gpu=machine.gpu)
         found, decoys, ran = _scores(plan, subject, source, spec, sandbox, machine, noise, say)
         facts = sandbox_facts(sandbox, escapes, machine.limits)
-    claimed = compare.claims(subject.document, subject.benchmark)
+    claimed = compare.claims(subject.document, subject.benchmark, commitment.regimes)
     tasks = compare.compare(claimed, found, plan.chosen, subject.benchmark)
     notes = [*compare.notes(tasks, found), *_loaded(digests), *_attempted(ran)]
     return Outcome(
@@ -98,7 +99,7 @@ def rerun(
         plan=plan,
         tasks=tasks,
         decoys=decoys,
-        verdict=_verdict([one.verdict for one in tasks], decoys),
+        verdict=overall_verdict(tasks, decoys),
         sandbox=facts,
         noise=noise,
         harness=HarnessFacts(
@@ -208,8 +209,3 @@ def _attempted(ran: Run) -> list[str]:
     if not ran.attempts:
         return []
     return [f"the extractor tried, and was refused: {', '.join(sorted(set(ran.attempts)))}"]
-
-
-def _verdict(tasks: list[Verdict], decoys: Decoys) -> Verdict:
-    told = decoys.order_dependent or decoys.memorised
-    return "differs" if told or "differs" in tasks else "agrees"

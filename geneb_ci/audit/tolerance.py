@@ -31,6 +31,7 @@ from geneb_ci.audit.flip import Matrix, largest_effect
 from geneb_ci.audit.outcome import Tolerance
 from geneb_ci.audit.rescored import Copy, PerSeed, Scores
 from geneb_ci.audit.student import quantile
+from geneb_ci.audit.verdict import FORCE, METRICS, SLANT
 from geneb_ci.errors import NothingChecked
 
 FALSE_ALARM = 1e-3
@@ -56,7 +57,6 @@ HALT_MARGIN = 2.0
 """What the deviation of a halt is multiplied by: the loss is as flat beyond its optimum as before
 it, so a loss that cannot be told from the stop's lies up to twice as far off. Fits on word counts
 were seen to end there."""
-METRICS = ("MCC", "Acc", "F1")
 
 
 class Measured(NamedTuple):
@@ -79,7 +79,8 @@ def tolerance_digest() -> str:
         "FALSE_ALARM", "UNITS", "STRESS", "COPIES_MIN", "MANY", "MARGIN_FEW", "MARGIN_MANY",
         "UNSEEN", "SATURATED", "HALT_MARGIN",
     )  # fmt: skip
-    return digest({"rule": "1"} | {name: repr(globals()[name]) for name in names})
+    numbers = {name: repr(globals()[name]) for name in names}
+    return digest({"rule": "2", "SLANT": repr(SLANT), "FORCE": repr(FORCE)} | numbers)
 
 
 def level(comparisons: int) -> float:
@@ -112,18 +113,6 @@ def canonical_tolerance(measured: Measured, width: Triple) -> Tolerance:
     _enough(measured.stressed, "stressed")
     parts = {metric: _outcomes(measured, metric) for metric in METRICS}
     return _tolerance(measured, parts, width, measured.stressed)
-
-
-def agrees(claimed: Triple, rescored: Triple, allowed: Tolerance) -> bool:
-    """Whether each metric of a claim lies within the tolerance of the rerun, above or below.
-
-    A claim that is too low is no honest number either: it names other embeddings than the rerun's.
-    """
-    limits = Triple(allowed.MCC, allowed.Acc, allowed.F1)
-    return all(
-        abs(one - other) <= limit
-        for one, other, limit in zip(claimed, rescored, limits, strict=True)
-    )
 
 
 def _enough(copies: Sequence[Copy], kind: str) -> None:

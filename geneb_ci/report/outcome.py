@@ -3,7 +3,8 @@
 import io
 from collections.abc import Iterator
 
-from geneb_ci.audit.outcome import AuditedTask, CanonicalCompared, Compared, Outcome
+from geneb_ci.audit.outcome import AuditedTask, Compared, Outcome
+from geneb_ci.audit.verdict import beyond, slants
 from geneb_ci.finding import counted
 from geneb_ci.report.plain import visible
 
@@ -53,18 +54,9 @@ def _numbers(cell: Compared) -> tuple[str, ...]:
 
 def _which(cell: Compared) -> str:
     """Name the metrics outside their tolerance; canonical ones only where no other is."""
-    if beyond := _beyond(cell):
-        return ", ".join(beyond)
-    return f"canonical {', '.join(_beyond(cell.canonical))}" if cell.canonical else ""
-
-
-def _beyond(cell: Compared | CanonicalCompared) -> list[str]:
-    return [
-        metric
-        for metric in ("MCC", "Acc", "F1")
-        if abs(getattr(cell.claimed, metric) - getattr(cell.rescored, metric))
-        > getattr(cell.tolerance, metric)
-    ]
+    if told := beyond(cell):
+        return ", ".join(told)
+    return f"canonical {', '.join(beyond(cell.canonical))}" if cell.canonical else ""
 
 
 def _summary(outcome: Outcome) -> Iterator[str]:
@@ -75,6 +67,13 @@ def _summary(outcome: Outcome) -> Iterator[str]:
         )
     elif differing:
         yield f"differs: {_names(differing)} of {counted(len(outcome.tasks), 'rerun task')}"
+    for regime, one in slants(outcome.tasks).items():
+        if one.tells:
+            side = "above" if one.share > 0 else "below"
+            yield (
+                f"differs: {visible(regime)}: the claims lie {side} the rerun as a whole, by "
+                f"{abs(one.raised):.4f} in the mean: more than chance explains"
+            )
     if outcome.decoys.order_dependent:
         yield "differs: an embedding depends on the order or the batch of its sequence"
     if outcome.decoys.memorised:

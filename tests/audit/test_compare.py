@@ -7,13 +7,12 @@ from typing import Any
 
 import pytest
 
-from geneb_ci.arithmetic.triple import Triple as Values
 from geneb_ci.audit import compare as stage
 from geneb_ci.audit import rescored as reader
-from geneb_ci.audit import tolerance as rule
 from geneb_ci.audit.outcome import AuditedTask
 from geneb_ci.audit.plan import Chosen
 from geneb_ci.audit.rescored import Rescored, read_rescored
+from geneb_ci.audit.verdict import METRICS, beyond
 from geneb_ci.errors import NothingChecked
 from tests.bench.bench_tolerance import Audits, Document, audit, document, false_alarms, gather
 from tests.bench.bench_tolerance import trials as forgeries
@@ -79,7 +78,7 @@ def test_honest_claims_agree_and_forged_ones_do_not(audits: Audits) -> None:
 @pytest.mark.parametrize("by", [0.05, -0.05])
 def test_what_is_too_high_or_too_low_differs_in_its_cell_alone(audits: Audits, by: float) -> None:
     made = document(audits.claimed[OTHER], "1.0")
-    for metric in rule.METRICS:
+    for metric in METRICS:
         made["results"]["10shot"]["mini_splice"][metric] += by
     said = judged(made, audits)
     expected = copy.deepcopy(AGREED)
@@ -91,24 +90,24 @@ def test_what_is_too_high_or_too_low_differs_in_its_cell_alone(audits: Audits, b
         "tolerances: 16 copies at the noise of float32 and more at 8 times it, false alarm 0.1% "
         "for the whole audit"
     )
-    assert told[1].startswith("the probe on all training rows stops before its optimum")
-    assert "moved MCC by up to 0.015" in told[1]
-    assert told[2:] == (["claimed lower than rescored: mini_splice (10shot)"] if by < 0 else [])
+    assert told[1] == (
+        "cells with force, whose tolerance of MCC is at most 0.1: full 3 of 3, 10shot 3 of 3, "
+        "1shot 3 of 3; the others are no evidence"
+    )
+    assert told[2].startswith("the probe on all training rows stops before its optimum")
+    assert "moved MCC by up to 0.015" in told[2]
+    assert told[3:] == (["claimed lower than rescored: mini_splice (10shot)"] if by < 0 else [])
 
 
 def test_a_forged_canonical_score_differs_alone(audits: Audits) -> None:
     made = document(audits.claimed[OTHER], "1.1")
-    for metric in rule.METRICS:
+    for metric in METRICS:
         made["evidence"]["1shot"]["mini_promoter"]["canonical"][metric] += 0.1
     (_, task, _) = judged(made, audits)
     compared = task.regimes["1shot"]
     assert compared.canonical is not None
     assert (compared.canonical.verdict, compared.verdict, task.verdict) == ("differs",) * 3
-    assert rule.agrees(
-        Values(*vars(compared.claimed).values()),
-        Values(*vars(compared.rescored).values()),
-        compared.tolerance,
-    )
+    assert beyond(compared) == []
 
 
 def test_rounded_claims_get_half_a_digit(audits: Audits) -> None:
@@ -129,13 +128,15 @@ def test_a_regime_left_out_is_not_compared(audits: Audits) -> None:
     del made["results"]["full"]
     said = judged(made, audits)
     assert all(list(one.regimes) == ["10shot", "1shot"] for one in said)
-    assert len(stage.notes(said, audits.rescored["counts"])) == 1
+    assert len(stage.notes(said, audits.rescored["counts"])) == 2
 
 
 def refused(made: Document, found: Rescored, audits: Audits, chosen: tuple[str, ...]) -> str:
     drawn = [Chosen(task=task, reason="drawn") for task in chosen]
+    bench = audits.benchmark
+    claimed = stage.claims(made, bench, bench.regimes)
     with pytest.raises(NothingChecked) as said:
-        stage.compare(stage.claims(made, audits.benchmark), found, drawn, audits.benchmark)
+        stage.compare(claimed, found, drawn, bench)
     assert said.value.fix
     return said.value.message
 
@@ -216,3 +217,12 @@ def test_files_that_are_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(reader, "BYTES_MAX", 5)
     with pytest.raises(NothingChecked, match="more than 0 MiB"):
         read_rescored(path)
+
+
+def test_a_regime_that_the_policy_does_not_audit_is_not_compared(audits: Audits) -> None:
+    """Else no verifier would take the record: its commitment does not name that regime."""
+    made, bench = document(audits.claimed[OTHER], "1.1"), audits.benchmark
+    drawn = [Chosen(task=task, reason="drawn") for task in TASKS]
+    claimed = stage.claims(made, bench, ["10shot"])
+    said = stage.compare(claimed, audits.rescored["counts"], drawn, bench)
+    assert all(list(one.regimes) == ["10shot"] for one in said)

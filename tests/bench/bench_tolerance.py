@@ -89,7 +89,7 @@ def _evidence(cell: Scored) -> Document:
 
 def audit(made: Document, found: Rescored, group: Group, bench: Benchmark) -> list[AuditedTask]:
     chosen = [Chosen(task=task, reason="drawn") for task in group.tasks]
-    return compare(claims(made, bench), found, chosen, bench)
+    return compare(claims(made, bench, bench.regimes), found, chosen, bench)
 
 
 def false_alarms(audits: Audits) -> tuple[int, list[str], dict[str, list[float]]]:
