@@ -144,7 +144,7 @@ def test_label_lists_every_row_and_writes_nothing(place, capsys):
         f"verified          model: audit {path.stem} agrees on at least 2 drawn tasks "
         "(audited 2/3, sandbox level 2, 2023-08-23)\n"
         f"                    audit {path.stem} of 2023-08-23: 2 tasks drawn, 2 rerun, "
-        "sandbox level 2, agrees; counts\n"
+        "with force 10shot 2 of 2, 1shot 2 of 2, full 2 of 2, sandbox level 2, agrees; counts\n"
         "self-reported     other: no audit counts\n"
         "\n"
         "3 rows: 1 self-reported, 1 verified, 1 not on the board\n"
