@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 SYSTEM := bwrap=bubblewrap chromium=chromium
 
-.PHONY: demo test lint bench bench-harness bench-forgery bench-sampling bench-sandbox bench-tolerance generate lock clean
+.PHONY: demo test lint bench bench-harness bench-forgery bench-sampling bench-audit bench-sandbox bench-tolerance generate lock clean
 
 $(READY): requirements/dev.txt requirements/torch.txt pyproject.toml tools/system-packages
 	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(0 if (3, 11) <= v <= (3, 13) else "geneb-ci needs Python 3.11, 3.12 or 3.13, but $(PYTHON) is %d.%d: run `make PYTHON=python3.12`" % v)'
@@ -44,6 +44,9 @@ bench-tolerance: $(READY)  ## false alarms and power of an audit's comparison
 
 bench-sampling: $(READY)  ## what a draw of audited tasks finds, simulated and computed
 	$(BIN)/python -m tests.bench.bench_sampling
+
+bench-audit: $(READY)  ## what each step of an audit costs, as a table
+	$(BIN)/python -m tests.bench.bench_audit --write
 
 bench-sandbox: $(READY)  ## what starting a sandbox costs, as a table
 	$(BIN)/python -m tests.bench.bench_sandbox
