@@ -179,7 +179,7 @@ class _Rescoring:
             feature_dtype=matrix.dtype.name,  # type: ignore[arg-type]  # open_matrix held it to these
             noise=NoiseRef(
                 dtype=asked.dtype,
-                units=noise.UNITS,
+                units=noise.UNITS[asked.dtype],
                 stress=noise.STRESS,
                 seed=asked.seed,
                 copies=asked.copies,

@@ -134,10 +134,10 @@ def _fits(rescored: Rescored, benchmark: Benchmark) -> None:
         msg = f"the rescoring is of {rescored.benchmark.name} {rescored.benchmark.sha256}, expected"
         raise NothingChecked(f"{msg} {benchmark.name} {benchmark.sha256}", AGAIN)
     noise = rescored.noise
-    if (noise.units, noise.stress) != (rule.UNITS, rule.STRESS):
+    if (noise.units, noise.stress) != (rule.UNITS[noise.dtype], rule.STRESS):
         raise NothingChecked(
             f"the rescoring has noise of {noise.units:g} and {noise.stress:g}, expected "
-            f"{rule.UNITS:g} and {rule.STRESS:g}",
+            f"{rule.UNITS[noise.dtype]:g} and {rule.STRESS:g}",
             AGAIN,
         )
 

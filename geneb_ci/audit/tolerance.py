@@ -36,8 +36,8 @@ from geneb_ci.errors import NothingChecked
 
 FALSE_ALARM = 1e-3
 """Probability that an honest audit differs anywhere: shared out over all its comparisons."""
-UNITS = 2.0
-"""Noise of a plain copy, as the harness defines it."""
+UNITS = {"float64": 1.4, "float32": 1.4, "float16": 1.05, "bfloat16": 1.05}
+"""Noise of a plain copy, as `reference_harness/noise.py` defines and explains it."""
 STRESS = 8.0
 """Multiple of the noise in stressed copies."""
 COPIES_MIN = 16

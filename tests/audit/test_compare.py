@@ -157,7 +157,7 @@ def test_nothing_agrees_by_being_absent(audits: Audits, found: Rescored) -> None
     )
     loud = found.noise.model_copy(update={"stress": 80.0})
     assert refused(made, found.model_copy(update={"noise": loud}), audits, TASKS) == (
-        "the rescoring has noise of 2 and 80, expected 2 and 8"
+        "the rescoring has noise of 1.4 and 80, expected 1.4 and 8"
     )
     task = found.tasks[TASKS[0]]
     full = task.regimes["full"]

@@ -227,9 +227,11 @@ def test_the_digest_names_every_constant(monkeypatch):
     before = rule.tolerance_digest()
     assert before == rule.tolerance_digest()
     for name in (
-        "FALSE_ALARM", "UNITS", "STRESS", "COPIES_MIN", "MANY", "MARGIN_FEW", "MARGIN_MANY",
+        "FALSE_ALARM", "STRESS", "COPIES_MIN", "MANY", "MARGIN_FEW", "MARGIN_MANY",
         "UNSEEN", "SATURATED", "HALT_MARGIN", "SLANT", "FORCE",
     ):  # fmt: skip
         with monkeypatch.context() as patch:
             patch.setattr(rule, name, getattr(rule, name) + 1)
             assert rule.tolerance_digest() != before
+    monkeypatch.setitem(rule.UNITS, "bfloat16", 1.1)
+    assert rule.tolerance_digest() != before

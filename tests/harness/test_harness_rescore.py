@@ -79,7 +79,7 @@ def test_the_file_is_what_the_schema_and_the_model_say(made: dict[str, Any]) -> 
     assert schema == json.loads(json.dumps(rescored.json_schema()))
     assert made["noise"] == {
         "dtype": "float32",
-        "units": noise.UNITS,
+        "units": noise.UNITS["float32"],
         "stress": noise.STRESS,
         "seed": 7,
         "copies": COPIES,
