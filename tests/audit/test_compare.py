@@ -88,8 +88,8 @@ def test_what_is_too_high_or_too_low_differs_in_its_cell_alone(audits: Audits, b
     assert [one.verdict for one in said] == ["differs", "agrees", "agrees"]
     told = stage.notes(said, audits.rescored["counts"])
     assert told[0] == (
-        "tolerances: 16 copies at the noise of float32 and more at 8 times it, false alarm 0.1% "
-        "for the whole audit"
+        "tolerances: 16 copies or more at the noise of float32, as many at 8 times it, false alarm "
+        "0.1% for the whole audit"
     )
     assert told[1].startswith("the probe on all training rows stops before its optimum")
     assert "moved MCC by up to 0.015" in told[1]
