@@ -89,9 +89,9 @@ def notes(tasks: Sequence[AuditedTask], rescored: Rescored) -> list[str]:
     """Say what a reader of the record should know of the tolerances."""
     said = [
         (
-            f"tolerances: {rescored.noise.copies} copies at the noise of {rescored.noise.dtype} "
-            f"and more at {rescored.noise.stress:g} times it, false alarm {rule.FALSE_ALARM:.1%} "
-            "for the whole audit"
+            f"tolerances: {rescored.noise.copies} copies or more at the noise of "
+            f"{rescored.noise.dtype}, as many at {rescored.noise.stress:g} times it, false alarm "
+            f"{rule.FALSE_ALARM:.1%} for the whole audit"
         ),
     ]
     said.append(
