@@ -95,9 +95,7 @@ def noise_of(
     return Noise(test, drawn, spreads)
 
 
-def _models(
-    submission: Submission, regime: str, benchmark: Benchmark
-) -> Iterator[_Pair | _Single]:
+def _models(submission: Submission, regime: str, benchmark: Benchmark) -> Iterator[_Pair | _Single]:
     """Give the sampling model of each task of a row that has them all."""
     cells = {
         task: scores.model_dump() for task, scores in submission.results.get(regime, {}).items()
@@ -163,7 +161,7 @@ def _single(place: int, task: Task, value: Triple) -> _Single:
     if task.n_test is None:
         raise BadConfiguration(
             f"the benchmark does not know how many test sequences {task.id} has",
-            "add n_test to the task: without it nobody can say how sure a score is",
+            "add n_test to the task, or leave intervals out: geneb-ci build --no-diagnostics",
         )
     right = round(value.acc * task.n_test)
     slope = (1 - value.mcc) / (1 - value.acc) if right < task.n_test else SLOPE_EVEN
@@ -196,7 +194,7 @@ def mcc_of(
     as_small = small_right + (large - large_right)
     spread = np.sqrt(small * large * 1.0) * np.sqrt(as_small * 1.0 * (small + large - as_small))
     top = small_right * 1.0 * large_right - (small - small_right) * 1.0 * (large - large_right)
-    return np.divide(top, spread, out=np.zeros(top.shape), where=spread > 0)
+    return np.asarray(np.divide(top, spread, out=np.zeros(top.shape), where=spread > 0))
 
 
 def _draw_singles(models: list[_Single], generator: np.random.Generator, out: Floats) -> None:

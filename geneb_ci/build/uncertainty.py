@@ -7,6 +7,7 @@ Scores are MCC. The method, what it assumes and what it cannot know: docs/uncert
 """
 
 import functools
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -61,6 +62,8 @@ class RegimeIntervals(NamedTuple):
     categories: dict[str, ByModel]
     tasks: dict[str, dict[str, tuple[float, float]]]
     """Task to model to interval, models in the order of their ids."""
+    is_drawn: bool
+    """Whether training examples are drawn: then intervals may or may not cover other draws."""
     draws_covered: tuple[str, ...]
     """Models whose intervals cover other training draws, too, since they give scores by seed."""
 
@@ -73,8 +76,14 @@ class Intervals(NamedTuple):
     """Regime to score ("macro", "micro" or a category) to model."""
 
 
-def intervals(entries: Iterable[Entry], benchmark: Benchmark, draws: int = DRAWS) -> Intervals:
-    """Give intervals, ranks and tie groups of all models that are ranked, in every regime.
+def intervals(
+    entries: Iterable[Entry],
+    benchmark: Benchmark,
+    *,
+    regimes: Iterable[str] | None = None,
+    draws: int = DRAWS,
+) -> Intervals:
+    """Give intervals, ranks and tie groups of all models that are ranked, in some or all regimes.
 
     The same entries in any order give the same numbers, and one more entry changes no interval of
     another model's score, though it may change ranks. Takes about 0.1 s a model.
@@ -82,8 +91,8 @@ def intervals(entries: Iterable[Entry], benchmark: Benchmark, draws: int = DRAWS
     Raises BadConfiguration when the benchmark does not know the size of a task's test split.
     """
     ordered = sorted(entries, key=lambda e: (e.submission.model_id.lower(), e.submission.model_id))
-    regimes, estimates = {}, {}
-    for regime in benchmark.regimes:
+    found_regimes, estimates = {}, {}
+    for regime in benchmark.regimes if regimes is None else regimes:
         rows = [e.submission for e in ordered if regime in ranked_regimes(e.submission, benchmark)]
         found = {row.model_id: _row(row, regime, benchmark, draws) for row in rows}
         by_score: dict[str, dict[str, Estimate]] = {
@@ -97,11 +106,12 @@ def intervals(entries: Iterable[Entry], benchmark: Benchmark, draws: int = DRAWS
         }
         covered = tuple(model for model, (_, _, seeds) in found.items() if seeds)
         categories = {name: stood[name] for name in benchmark.category_order}
-        regimes[regime] = RegimeIntervals(
-            stood["macro"], stood["micro"], categories, tasks, covered
+        is_drawn = regime in benchmark.protocol.few_shot_k
+        found_regimes[regime] = RegimeIntervals(
+            stood["macro"], stood["micro"], categories, tasks, is_drawn, covered
         )
         estimates[regime] = by_score
-    return Intervals(regimes, estimates)
+    return Intervals(found_regimes, estimates)
 
 
 def _row(
@@ -182,14 +192,13 @@ def standings(estimates: Mapping[str, Estimate]) -> ByModel:
     ranks = 1 + np.sum(scores[:, None] > scores[None, :], axis=0)
     lows, highs = 1 + above.sum(axis=0), len(models) - above.sum(axis=1)
     groups = tie_groups(above)
-    return {
-        model: Standing(
-            *(round(value, DECIMALS) for value in (estimates[model].score, *estimates[model][2:])),
-            *(int(part[k]) for part in (ranks, lows, highs)),
-            groups[k],
-        )
-        for k, model in enumerate(models)
-    }
+    found = {}
+    for k, model in enumerate(models):
+        one = estimates[model]
+        score, low, high = (round(x, DECIMALS) + 0.0 for x in (one.score, one.low, one.high))
+        rank, rank_low, rank_high = (int(part[k]) for part in (ranks, lows, highs))
+        found[model] = Standing(score, low, high, rank, rank_low, rank_high, groups[k])
+    return found
 
 
 def critical(models: int) -> float:
@@ -201,6 +210,12 @@ def critical(models: int) -> float:
     return float(norm.ppf((1 + CONFIDENCE ** (1 / max(models - 1, 1))) / 2))
 
 
+def surely_differ(one: Estimate, other: Estimate, models: int) -> bool:
+    """Whether two scores differ by more than their uncertainty, among so many models."""
+    error = math.hypot(one.error, other.error)
+    return abs(one.score - other.score) > critical(models) * error
+
+
 def _surely_above(scores: Floats, errors: Floats) -> npt.NDArray[np.bool_]:
     """Tell for each pair whether the first model is surely better than the second."""
     limit = critical(len(scores)) * np.hypot(errors[:, None], errors[None, :])
@@ -208,7 +223,7 @@ def _surely_above(scores: Floats, errors: Floats) -> npt.NDArray[np.bool_]:
 
 
 def tie_groups(above: npt.NDArray[np.bool_]) -> list[int]:
-    """Number the tie groups of models that stand best first.
+    """Give each model, best first, the number of its tie group.
 
     The best model without a group leads the next one, and takes in all without a group that it is
     not surely above. Members of one group tie with its leader; not each with each other.

@@ -22,6 +22,7 @@ COMMANDS = {
     "explain": "say what a rule looks for, why, and how to mend it",
     "matrices": "recover the confusion matrices behind printed scores",
     "build": "rebuild the board from the submissions",
+    "recommend": "say which model to take, what ties with it, and why",
     "pack": "gather upstream's per-task logs into a submission",
     "data": "pull, verify and audit the task data",
     "extractor": "check an extractor before it costs GPU time",

@@ -1,6 +1,6 @@
 """How often intervals hold the true score; `--write` puts the table in docs/uncertainty.md.
 
-    python -m tests.bench.bench_coverage --trials 1000 --write
+python -m tests.bench.bench_coverage --trials 1000 --write
 """
 
 import argparse
@@ -32,9 +32,7 @@ Make = Callable[[dict[str, Any], np.random.Generator], Simulated]
 
 def real_rows() -> list[dict[str, Any]]:
     """Give the results of the public rows."""
-    return [
-        json.loads(path.read_bytes())["results"] for path in sorted(SUBMISSIONS.glob("*.json"))
-    ]
+    return [json.loads(path.read_bytes())["results"] for path in sorted(SUBMISSIONS.glob("*.json"))]
 
 
 def two_class_tasks(benchmark: Benchmark) -> Benchmark:

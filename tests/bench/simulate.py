@@ -44,7 +44,10 @@ def document(results: dict[str, Any], name: str) -> SubmissionV10:
             "harness_version": "GENEB-0.1.0",
             "meta": {
                 **dict.fromkeys(("url", "training_data", "submitted_by"), ""),
-                **{"display": name, "params": 1, "zero_shot": True, "provenance": "self-reported"},
+                "display": name,
+                "params": 1,
+                "zero_shot": True,
+                "provenance": "self-reported",
             },
             "results": results,
         }
@@ -74,7 +77,9 @@ def full(real: dict[str, Cell], benchmark: Benchmark, rng: np.random.Generator) 
 
 def cell(classes: Classes, small: float, large: float) -> Cell:
     """Give the metrics of right predictions in each class."""
-    return dict(zip(("MCC", "Acc", "F1"), scores(classes, small + large, large - small), strict=True))
+    return dict(
+        zip(("MCC", "Acc", "F1"), scores(classes, small + large, large - small), strict=True)
+    )
 
 
 def made_up(task: Task, acc: float, rng: np.random.Generator) -> tuple[Array, Array]:
