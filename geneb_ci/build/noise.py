@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from geneb_ci.arithmetic.binary import Classes, Table, rho_limits, runs, scores, table
+from geneb_ci.arithmetic.binary import Classes, Table, runs, scores, table
 from geneb_ci.arithmetic.triple import Reading, Triple
 from geneb_ci.benchmark import Benchmark, Task
 from geneb_ci.check.claims import claims_of
@@ -134,7 +134,8 @@ def near_mean(classes: Classes, mean: Triple) -> tuple[float, float]:
     right = mean.acc * n
     square = n * (right - mean.f1 * n) / (1 - mean.f1) if mean.f1 < 1 else 0.0
     size = math.sqrt(max(square, 0.0))
-    least, most = rho_limits(classes, math.floor(right))
+    # The limits of arithmetic.binary.rho_limits, for means as well.
+    least, most = max(-right, right - 2 * classes.small), min(right, 2 * classes.large - right)
     places = (min(max(rho, least), most) for rho in (size, -size))
     rho = min(places, key=lambda rho: abs(scores(classes, right, rho).mcc - mean.mcc))
     return max((right - rho) / 2, 0.0), max((right + rho) / 2, 0.0)

@@ -26,13 +26,11 @@ class Loaded(NamedTuple):
     entries: list[Entry]
 
 
-def load(folder: Path | None, refusal: str) -> Loaded | Exit:
+def load(folder: Path | None, refusal: str, usage: str) -> Loaded | Exit:
     """Check the submissions of a folder; where one has an error, show it and give the exit code."""
     layout = find_layout((folder or Path.cwd()).resolve())
     if folder is None and layout.kind is Kind.ALONE:
-        raise UsageProblem(
-            "no folder of submissions is named", "name it, as in: geneb-ci build FOLDER --out DIR"
-        )
+        raise UsageProblem("no folder of submissions is named", f"name it: geneb-ci {usage}")
     checker = Checker(RULES)
     report = Report(rules=len(RULES))
     entries: list[Entry] = []
@@ -76,7 +74,7 @@ def command(folder: Path | None, out: Path, *, more: bool) -> int:
 
     Every submission is checked first; where one has an error, nothing is written.
     """
-    loaded = load(folder, "nothing was built")
+    loaded = load(folder, "nothing was built", "build FOLDER --out DIR")
     if not isinstance(loaded, Loaded):
         return loaded
     layout, entries = loaded

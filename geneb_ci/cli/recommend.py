@@ -42,7 +42,7 @@ def command(
     """
     most = None if max_params is None else parameters(max_params)
     need = Need(category=category, regime=regime, max_params=most, level=level)
-    loaded = load(folder, "nothing was recommended")
+    loaded = load(folder, "nothing was recommended", "recommend FOLDER")
     if not isinstance(loaded, Loaded):
         return loaded
     advice = advised(need, loaded.entries, benchmark_of(loaded.layout))

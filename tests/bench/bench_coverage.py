@@ -25,6 +25,12 @@ DRAWS = 1000
 SEED = 20_261_120
 RANK_TRIALS = 100
 PAGE = ROOT / "docs/uncertainty.md"
+ASSUMED = "few-shot, means only, fits as alike as assumed (r = 0.5)"
+ALIKE = "few-shot, means only, the same sequences hard for all fits (r = 0.76)"
+BY_SEED = "few-shot, `per_seed`, over all training draws (r = 0.5)"
+# The share of sequences that are as hard for every fit with which errors in MCC correlate by 0.5;
+# a share of 0.14 gives 0.11, and 1 gives 0.76, as fits differ in their rates.
+SHARED = 0.66
 BEGIN, END = "<!-- bench -->\n", "<!-- /bench -->"
 
 Make = Callable[[dict[str, Any], np.random.Generator], Simulated]
@@ -38,7 +44,10 @@ def real_rows() -> list[dict[str, Any]]:
 def two_class_tasks(benchmark: Benchmark) -> Benchmark:
     """Leave out the tasks of more classes."""
     tasks = [task for task in benchmark.tasks if task.test_class_counts]
-    return benchmark.model_copy(update={"tasks": tasks})
+    # Read anew: a copy would keep what the original has computed of its tasks.
+    return Benchmark.model_validate(
+        benchmark.model_copy(update={"tasks": tasks}).model_dump(by_alias=True)
+    )
 
 
 def hits(one: Simulated, regime: str, benchmark: Benchmark) -> Iterator[tuple[str, bool]]:
@@ -109,11 +118,11 @@ def cases(benchmark: Benchmark) -> dict[str, tuple[str, Benchmark, Make]]:
     """Name what is simulated."""
     two = two_class_tasks(benchmark)
 
-    def few(overlap: float, *, by_seed: bool) -> tuple[str, Benchmark, Make]:
+    def few(shared: float, *, by_seed: bool) -> tuple[str, Benchmark, Make]:
         return (
             "10shot",
             two,
-            lambda row, rng: simulate.few_shot(row["10shot"], two, rng, overlap, by_seed=by_seed),
+            lambda row, rng: simulate.few_shot(row["10shot"], two, rng, shared, by_seed=by_seed),
         )
 
     return {
@@ -122,10 +131,10 @@ def cases(benchmark: Benchmark) -> dict[str, tuple[str, Benchmark, Make]]:
             benchmark,
             lambda row, rng: simulate.full(row["full"], benchmark, rng),
         ),
-        "few-shot, means only, fits alike as assumed (0.5)": few(0.5, by_seed=False),
-        "few-shot, means only, fits as alike as k-mers' (0.11)": few(0.11, by_seed=False),
-        "few-shot, means only, fits that predict the same (1.0)": few(1.0, by_seed=False),
-        "few-shot, `per_seed`, over all training draws (0.5)": few(0.5, by_seed=True),
+        ASSUMED: few(SHARED, by_seed=False),
+        "few-shot, means only, fits as alike as k-mers' (r = 0.11)": few(0.14, by_seed=False),
+        ALIKE: few(1.0, by_seed=False),
+        BY_SEED: few(SHARED, by_seed=True),
     }
 
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from geneb_ci.arithmetic.binary import Classes, scores
 from geneb_ci.benchmark import Benchmark, Task
-from geneb_ci.build.noise import near_mean
+from geneb_ci.build.noise import mcc_of, near_mean
 from geneb_ci.check.claims import triple_of, two_classes
 from geneb_ci.read.submission import SubmissionV10, SubmissionV11
 from tests.conftest import document_v11
@@ -109,13 +109,13 @@ def few_shot(
     real: dict[str, Cell],
     benchmark: Benchmark,
     rng: np.random.Generator,
-    overlap: float,
+    shared: float,
     *,
     by_seed: bool,
 ) -> Simulated:
     """Draw training sets and one test set for each two-class task of a real row's 10shot regime.
 
-    A share `overlap` of the test sequences is as hard for every fit: there, fits err together.
+    A share `shared` of the test sequences is as hard for every fit: there, fits err together.
     The truth is the mean of these fits; with `by_seed` the mean over all training sets.
     """
     seeds = len(benchmark.protocol.seeds)
@@ -127,7 +127,7 @@ def few_shot(
         right = near_mean(classes, triple)
         base = np.clip([k / n for k, n in zip(right, classes, strict=True)], 0.02, 0.98)
         rates = fits(base, seeds, rng)
-        drawn = measured(classes, rates, overlap, rng)
+        drawn = measured(classes, rates, shared, rng)
         per_seed = [cell(classes, *pair) for pair in drawn]
         cells[task.id] = {m: float(np.mean([one[m] for one in per_seed])) for m in per_seed[0]}
         evidence[task.id] = {
@@ -137,7 +137,7 @@ def few_shot(
         }
         about = fits(base, ROUNDS, rng) if by_seed else rates
         sizes = np.array(classes)
-        truth.append(float(np.mean([cell(classes, *pair)["MCC"] for pair in about * sizes])))
+        truth.append(float(mcc_of(sizes[0], sizes[1], *(about * sizes).T).mean()))
     row = document({"10shot": cells}, f"simulated-{rng.integers(2**62)}")
     if by_seed:
         value = row.model_dump(exclude_none=True)
@@ -154,14 +154,14 @@ def fits(base: Array, count: int, rng: np.random.Generator) -> Array:
     return np.asarray(1 / (1 + np.exp(-(logits + quality + leaning))))
 
 
-def measured(classes: Classes, rates: Array, overlap: float, rng: np.random.Generator) -> Array:
+def measured(classes: Classes, rates: Array, shared: float, rng: np.random.Generator) -> Array:
     """Give (fits, 2) right predictions of fits that see one test set."""
     found = np.zeros(rates.shape)
     for k, n in enumerate(classes):
-        shared = rng.binomial(n, overlap)
+        alike = rng.binomial(n, shared)
         order = np.argsort(rates[:, k])
         steps = np.diff(rates[order, k], prepend=0.0, append=1.0)
-        together = np.cumsum(rng.multinomial(shared, steps / steps.sum()))[:-1]
+        together = np.cumsum(rng.multinomial(alike, steps / steps.sum()))[:-1]
         found[order, k] = together
-        found[:, k] += rng.binomial(n - shared, rates[:, k])
+        found[:, k] += rng.binomial(n - alike, rates[:, k])
     return found
