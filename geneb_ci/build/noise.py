@@ -26,8 +26,8 @@ SEED = 20_261_120
 DRAWS = 2_000
 # How alike the right and wrong predictions of two few-shot fits of one model are, as a correlation:
 # 1 would be the same predictions, 0 unrelated ones. Measured with k-mers on six real tasks it is
-# 0.11 on average and 0.51 at most in 10shot, and about 0 in 1shot. The greatest is taken, because
-# better models agree more with themselves; where fits agree less, intervals are too wide.
+# 0.11 on average and 0.49 at most in 10shot, and about 0 in 1shot (tests/bench/bench_overlap.py). The
+# greatest is taken, since better models agree more with themselves; with less, intervals are too wide.
 OVERLAP = 0.5
 # MCC per unit of accuracy of two even classes: taken where every prediction is right.
 SLOPE_EVEN = 2.0

@@ -125,7 +125,9 @@ def _reasons(
             f"{others} cannot be told from it: the scores differ by less than their uncertainty."
         )
     elif len(rows) > 1:
-        why.append("It is surely better than each of the others.")
+        drawn = _is_draws_own(need, best, intervals)
+        where = "With the benchmark's own training draws it" if drawn else "It"
+        why.append(f"{where} is surely better than each of the others.")
     if smallest is not best:
         times = f", {best.params / smallest.params:.1f} times fewer" if smallest.params else ""
         why.append(
@@ -141,7 +143,6 @@ def _reasons(
 def _warnings(need: Need, rows: list[_Row], intervals: Intervals) -> list[str]:
     """Say what the advice does not rest on."""
     said = []
-    regime = intervals.regimes[need.regime]
     macro = intervals.estimates[need.regime]["macro"]
     overall = min(rows, key=lambda row: (-macro[row.model].score, row.model))
     if need.category is not None and overall is not rows[0]:
@@ -149,9 +150,15 @@ def _warnings(need: Need, rows: list[_Row], intervals: Intervals) -> list[str]:
         said.append(
             f"The best of them over all categories, {overall.model}, is number {place} here."
         )
-    if regime.is_drawn and rows[0].model not in regime.draws_covered:
+    if _is_draws_own(need, rows[0], intervals):
         said.append(
             "The intervals cover other test sequences, not other training draws: "
             "the row gives no scores by seed."
         )
     return said
+
+
+def _is_draws_own(need: Need, row: _Row, intervals: Intervals) -> bool:
+    """Whether a score may change with other training draws by more than its interval says."""
+    regime = intervals.regimes[need.regime]
+    return regime.is_drawn and row.model not in regime.draws_covered

@@ -2,6 +2,7 @@
 
 import json
 from decimal import ROUND_HALF_UP, Decimal
+from typing import Any
 
 import pytest
 from scipy.stats import spearmanr
@@ -51,7 +52,7 @@ def frames():
     return frames_of(entries(), shipped_benchmark(), attributes(), found_intervals())
 
 
-def official_rows(regime: str) -> dict[str, dict]:
+def official_rows(regime: str) -> dict[str, dict[str, Any]]:
     rows = leaderboards(entries(), shipped_benchmark())[0]["data"][regime]
     return {row["model"]: row for row in rows if row["official"]}
 
