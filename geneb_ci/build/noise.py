@@ -25,9 +25,10 @@ SEED = 20_261_120
 # The 2.5 % quantile of 2,000 draws is off by 4 % of a standard error; of 1,000, by 6 %.
 DRAWS = 2_000
 # How alike the right and wrong predictions of two few-shot fits of one model are, as a correlation:
-# 1 would be the same predictions, 0 unrelated ones. Measured with k-mers on six real tasks it is
-# 0.11 on average and 0.49 at most in 10shot, and about 0 in 1shot (tests/bench/bench_overlap.py). The
-# greatest is taken, since better models agree more with themselves; with less, intervals are too wide.
+# 1 would be the same predictions, 0 unrelated ones. With k-mers on six real tasks it is 0.11 on
+# average and 0.49 at most in 10shot, and about 0 in 1shot (tests/bench/bench_overlap.py). The
+# greatest is taken, since better models agree more with themselves; with less of it, intervals are
+# too wide.
 OVERLAP = 0.5
 # MCC per unit of accuracy of two even classes: taken where every prediction is right.
 SLOPE_EVEN = 2.0
