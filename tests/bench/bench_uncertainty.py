@@ -42,6 +42,11 @@ def entries() -> list[Entry]:
     ]
 
 
+def now() -> tuple[float, float]:
+    """Give wall-clock and processor seconds."""
+    return time.perf_counter(), time.process_time()
+
+
 def main() -> None:
     """Measure, print, and with --write keep the table."""
     parser = argparse.ArgumentParser()
@@ -50,22 +55,29 @@ def main() -> None:
     options = parser.parse_args()
     rows, benchmark = entries(), shipped_benchmark()
     attributes = json.loads((POLICY / "registry.json").read_bytes())["models"]
-    steps: dict[str, list[float]] = {"intervals": [], "diagnostics": [], "recommendations": []}
+    steps: dict[str, list[tuple[float, float]]] = {
+        "intervals": [],
+        "diagnostics": [],
+        "recommendations": [],
+    }
     for _ in range(options.runs):
-        marks = [time.perf_counter()]
+        marks = [now()]
         found = intervals(rows, benchmark)
-        marks.append(time.perf_counter())
+        marks.append(now())
         diagnostics(rows, benchmark, attributes, found)
-        marks.append(time.perf_counter())
+        marks.append(now())
         recommendations(rows, benchmark, found)
-        marks.append(time.perf_counter())
+        marks.append(now())
         for name, start, end in zip(steps, marks, marks[1:], strict=False):
-            steps[name].append(end - start)
-    lines = ["| step | seconds |", "|---|---:|"]
-    lines += [f"| {name} | {statistics.median(taken):.2f} |" for name, taken in steps.items()]
+            steps[name].append((end[0] - start[0], end[1] - start[1]))
+    lines = ["| step | wall clock | processor |", "|---|---:|---:|"]
+    for name, taken in steps.items():
+        wall, cpu = (statistics.median(column) for column in zip(*taken, strict=True))
+        lines.append(f"| {name} | {wall:.2f} s | {cpu:.2f} s |")
     table = "\n".join(lines) + (
         f"\n\nMedian of {options.runs} runs, {len(rows)} models, one process, {os.cpu_count()} "
-        f"cores, Python {platform.python_version()}, numpy {np.__version__}.\n"
+        f"cores with {os.getloadavg()[0]:.1f} processes waiting on average, Python "
+        f"{platform.python_version()}, numpy {np.__version__}.\n"
     )
     print(table)
     if options.write:

@@ -22,7 +22,7 @@ WHERE_ASSUMPTIONS_HOLD = [
 @pytest.mark.parametrize("case", WHERE_ASSUMPTIONS_HOLD)
 def test_coverage(case):
     regime, benchmark, make = CASES[case]
-    found = coverage(make, regime, benchmark, TRIALS)
+    found = coverage(make, regime, benchmark, TRIALS, tasks_every=8)
     shares = {kind: held / made for kind, (held, made) in found.items()}
     assert {kind: share for kind, share in shares.items() if not 0.93 <= share <= 0.97} == {}
     assert found["macro"][1] == TRIALS
