@@ -76,7 +76,7 @@ def main() -> None:
         lines.append(f"| {name} | {wall:.2f} s | {cpu:.2f} s |")
     table = "\n".join(lines) + (
         f"\n\nMedian of {options.runs} runs, {len(rows)} models, one process, {os.cpu_count()} "
-        f"cores with {os.getloadavg()[0]:.1f} processes waiting on average, Python "
+        f"cores at a load average of {os.getloadavg()[0]:.1f}, Python "
         f"{platform.python_version()}, numpy {np.__version__}.\n"
     )
     print(table)
