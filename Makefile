@@ -6,7 +6,8 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 SYSTEM := bwrap=bubblewrap chromium=chromium
 
-.PHONY: demo test lint bench bench-harness bench-forgery bench-sampling bench-sandbox bench-tolerance generate lock clean
+.PHONY: demo test lint bench bench-harness bench-forgery bench-sampling bench-sandbox bench-tolerance \
+  bench-uncertainty generate lock clean
 
 $(READY): requirements/dev.txt requirements/torch.txt pyproject.toml tools/system-packages
 	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(0 if (3, 11) <= v <= (3, 13) else "geneb-ci needs Python 3.11, 3.12 or 3.13, but $(PYTHON) is %d.%d: run `make PYTHON=python3.12`" % v)'
@@ -44,6 +45,10 @@ bench-sampling: $(READY)  ## what a draw of audited tasks finds, simulated and c
 
 bench-sandbox: $(READY)  ## what starting a sandbox costs, as a table
 	$(BIN)/python -m tests.bench.bench_sandbox
+
+bench-uncertainty: $(READY)  ## coverage and speed of intervals, as tables for the docs
+	$(BIN)/python -m tests.bench.bench_coverage
+	$(BIN)/python -m tests.bench.bench_uncertainty
 
 generate: $(READY)  ## schemas, RULES.md, help texts
 	$(BIN)/python tools/generate.py

@@ -13,7 +13,8 @@ from pydantic import BaseModel
 from geneb_ci import benchmark as benchmark_models
 from geneb_ci.audit import commitment, envelope, keys, outcome, plan, withdrawal
 from geneb_ci.benchmark import Benchmark, shipped_benchmark
-from geneb_ci.build import shape
+from geneb_ci.build import recommend_shape, shape
+from geneb_ci.build.diagnostics import shape as diagnostics_shape
 from geneb_ci.read import submission
 from geneb_ci.report.json_schema import findings_schema
 from geneb_ci.report.rules_md import rules_markdown
@@ -144,6 +145,18 @@ def generated() -> dict[str, str]:
             shape,
             "leaderboard-tasks.schema.json",
             "leaderboard_tasks.json: task scores",
+        ),
+        "diagnostics-1.0": model_schema(
+            diagnostics_shape.Diagnostics,
+            diagnostics_shape,
+            "diagnostics-1.0.schema.json",
+            "diagnostics.json: what the board says beyond one rank",
+        ),
+        "recommendations-1.0": model_schema(
+            recommend_shape.Recommendations,
+            recommend_shape,
+            "recommendations-1.0.schema.json",
+            "recommendations.json: which model to take",
         ),
     }
     files = {

@@ -1,42 +1,36 @@
 """`geneb-ci build`: the board from the submissions, or nothing."""
 
 from pathlib import Path
+from typing import NamedTuple
 
 import click
 
+from geneb_ci.build.analysed import analysed
 from geneb_ci.build.files import encode, write_files
 from geneb_ci.build.rows import Entry, entry_of, leaderboards, ranked_regimes
 from geneb_ci.check.registry import RULES
 from geneb_ci.check.runner import Checker, FileResult, Report, files_of
 from geneb_ci.cli.check import exit_code
 from geneb_ci.cli.progress import watched
-from geneb_ci.config import Kind, benchmark_of, find_layout
+from geneb_ci.config import Kind, Layout, benchmark_of, find_layout
 from geneb_ci.errors import Exit, UsageProblem
 from geneb_ci.finding import listed
 from geneb_ci.label.evidence import gather
 from geneb_ci.report.formats import render
 
 
-@click.command()
-@click.argument(
-    "folder", required=False, type=click.Path(path_type=Path, file_okay=False, exists=True)
-)
-@click.option(
-    "--out",
-    required=True,
-    type=click.Path(path_type=Path, file_okay=False),
-    help="Folder for the board.",
-)
-def command(folder: Path | None, out: Path) -> int:
-    """Rebuild leaderboard.json and leaderboard_tasks.json from the submissions of FOLDER.
+class Loaded(NamedTuple):
+    """A folder of submissions, all of which passed every check."""
 
-    Every submission is checked first; where one has an error, nothing is written.
-    """
+    layout: Layout
+    entries: list[Entry]
+
+
+def load(folder: Path | None, refusal: str, usage: str) -> Loaded | Exit:
+    """Check the submissions of a folder; where one has an error, show it and give the exit code."""
     layout = find_layout((folder or Path.cwd()).resolve())
     if folder is None and layout.kind is Kind.ALONE:
-        raise UsageProblem(
-            "no folder of submissions is named", "name it: geneb-ci build FOLDER --out DIR"
-        )
+        raise UsageProblem("no folder of submissions is named", f"name it: geneb-ci {usage}")
     checker = Checker(RULES)
     report = Report(rules=len(RULES))
     entries: list[Entry] = []
@@ -56,22 +50,45 @@ def command(folder: Path | None, out: Path) -> int:
     if code is not Exit.CLEAN:
         report.findings.sort(key=lambda finding: finding.sort_key())
         click.echo(render("text", report), nl=False)
-        click.echo(
-            "nothing was built: a board is made of submissions that pass every check", err=True
-        )
+        click.echo(f"{refusal}: a board is made of submissions that pass every check", err=True)
         return code
+    return Loaded(layout, entries)
+
+
+@click.command()
+@click.argument(
+    "folder", required=False, type=click.Path(path_type=Path, file_okay=False, exists=True)
+)
+@click.option(
+    "--out",
+    required=True,
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Folder for the board.",
+)
+@click.option(
+    "--diagnostics/--no-diagnostics",
+    "more",
+    default=True,
+    help="Write diagnostics.json and recommendations.json, too; they need the extra `build`.",
+)
+def command(folder: Path | None, out: Path, *, more: bool) -> int:
+    """Rebuild leaderboard.json and leaderboard_tasks.json from the submissions of FOLDER.
+
+    Every submission is checked first; where one has an error, nothing is written.
+    """
+    loaded = load(folder, "nothing was built", "build FOLDER --out DIR")
+    if not isinstance(loaded, Loaded):
+        return loaded
+    layout, entries = loaded
     benchmark = benchmark_of(layout)
     categories, tasks = leaderboards(entries, benchmark)
-    write_files(
-        out,
-        {
-            "leaderboard.json": encode("leaderboard.json", categories),
-            "leaderboard_tasks.json": encode("leaderboard_tasks.json", tasks),
-        },
-    )
-    click.echo(
-        f"built {out / 'leaderboard.json'} and leaderboard_tasks.json: {len(entries)} models"
-    )
+    values = {"leaderboard.json": categories, "leaderboard_tasks.json": tasks}
+    if more:
+        values |= analysed(entries, benchmark, layout)
+    write_files(out, {name: encode(name, value) for name, value in values.items()})
+    first, *middle, last = values
+    names = ", ".join([str(out / first), *middle])
+    click.echo(f"built {names} and {last}: {len(entries)} models")
     unranked = [
         f"{entry.submission.model_id} ({regime})"
         for entry in entries

@@ -172,8 +172,46 @@ def geneb_ci(*arguments: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[s
     )
 
 
-def test_build_writes_both_files_and_says_so(tmp_path: Path):
+def test_build_writes_four_files_and_says_so(tmp_path: Path):
     done = geneb_ci("build", "--out", str(tmp_path / "board"))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == (
+        f"built {tmp_path}/board/leaderboard.json, leaderboard_tasks.json, diagnostics.json and "
+        "recommendations.json: 41 models\n"
+    )
+    written = {path.name: path.read_bytes() for path in (tmp_path / "board").iterdir()}
+    assert {name: hashlib.sha256(written[name]).hexdigest() for name in BYTES} == BYTES
+    assert sorted(written.keys() - BYTES.keys()) == ["diagnostics.json", "recommendations.json"]
+    told = json.loads(written["diagnostics.json"])
+    assert told["method"] == {
+        "metric": "MCC",
+        "confidence": 0.95,
+        "draws": 2000,
+        "seed": 20261120,
+        "overlap": 0.5,
+    }
+    first = json.loads(written["recommendations.json"])["advice"][0]
+    assert first["best"]["model"] == next(iter(told["ranks"]["full"]["macro"]))
+
+
+def test_build_needs_no_extra_without_diagnostics(tmp_path: Path):
+    blocked = "import sys; sys.modules |= dict.fromkeys(('numpy', 'pandas', 'scipy'));"
+    call = "from geneb_ci.cli.main import main; sys.exit(main(sys.argv[1:]))"
+    command = [sys.executable, "-c", blocked + call, "build", "--out", str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr == (
+        "geneb-ci: pandas is not installed, and intervals need it\n"
+        '  fix: pip install "geneb-ci[build]", or leave them out: geneb-ci build --no-diagnostics\n'
+    )
+    done = subprocess.run(
+        [*command, "--no-diagnostics"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_build_writes_upstreams_two_files_alone_when_told_to(tmp_path: Path):
+    done = geneb_ci("build", "--no-diagnostics", "--out", str(tmp_path / "board"))
     assert (done.returncode, done.stderr) == (0, "")
     assert (
         done.stdout

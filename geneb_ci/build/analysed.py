@@ -1,0 +1,57 @@
+"""The two files that need pandas and scipy, which only the extra `build` installs."""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from geneb_ci.benchmark import Benchmark
+from geneb_ci.build.rows import Entry
+from geneb_ci.config import Layout, policy_file
+from geneb_ci.errors import UsageProblem
+
+if TYPE_CHECKING:
+    from geneb_ci.build.recommend_shape import Advice, Need
+
+EXTRA = frozenset({"numpy", "pandas", "scipy"})
+
+
+def analysed(entries: Iterable[Entry], benchmark: Benchmark, layout: Layout) -> dict[str, Any]:
+    """Give diagnostics.json and recommendations.json as values.
+
+    Raises UsageProblem when the extra `build` is not installed.
+    """
+    try:
+        from geneb_ci.build.diagnostics.whole import diagnostics  # noqa: PLC0415 (0.7 s)
+        from geneb_ci.build.recommend import recommendations  # noqa: PLC0415
+        from geneb_ci.build.uncertainty import intervals  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        raise _not_installed(error, "or leave them out: geneb-ci build --no-diagnostics") from error
+    rows = list(entries)
+    found = intervals(rows, benchmark)
+    attributes = policy_file(layout, "registry.json", "models")
+    return {
+        "diagnostics.json": diagnostics(rows, benchmark, attributes, found),
+        "recommendations.json": recommendations(rows, benchmark, found),
+    }
+
+
+def advised(need: "Need", entries: Iterable[Entry], benchmark: Benchmark) -> "Advice":
+    """Give advice for one need.
+
+    Raises UsageProblem when the benchmark lacks what is named, or the extra is not installed.
+    """
+    try:
+        from geneb_ci.build.recommend import advise  # noqa: PLC0415
+        from geneb_ci.build.uncertainty import intervals  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        raise _not_installed(error, "which brings scipy") from error
+    rows = list(entries)
+    return advise(need, rows, benchmark, intervals(rows, benchmark, regimes=[need.regime]))
+
+
+def _not_installed(error: ModuleNotFoundError, remedy: str) -> UsageProblem:
+    if error.name not in EXTRA:
+        raise error
+    return UsageProblem(
+        f"{error.name} is not installed, and intervals need it",
+        f'pip install "geneb-ci[build]", {remedy}',
+    )
