@@ -12,6 +12,7 @@ from pydantic import BaseModel
 from geneb_ci import benchmark as benchmark_models
 from geneb_ci.benchmark import Benchmark, shipped_benchmark
 from geneb_ci.build import shape
+from geneb_ci.publish import shape as published
 from geneb_ci.read import submission
 from geneb_ci.report.json_schema import findings_schema
 from geneb_ci.report.rules_md import rules_markdown
@@ -122,6 +123,15 @@ def generated() -> dict[str, str]:
             shape,
             "leaderboard-tasks.schema.json",
             "leaderboard_tasks.json: task scores",
+        ),
+        "ledger": model_schema(
+            published.Ledger, published, "ledger.schema.json", "ledger.json: the story of every row"
+        ),
+        "manifest": model_schema(
+            published.Manifest,
+            published,
+            "manifest.schema.json",
+            "manifest.json: what is published",
         ),
     }
     files = {

@@ -16,6 +16,7 @@ from geneb_ci.shipped import shipped
 SCHEMAS = {
     "leaderboard.json": "leaderboard.schema.json",
     "leaderboard_tasks.json": "leaderboard-tasks.schema.json",
+    "ledger.json": "ledger.schema.json",
 }
 
 

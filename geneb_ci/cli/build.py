@@ -4,17 +4,13 @@ from pathlib import Path
 
 import click
 
-from geneb_ci.build.files import encode, write_files
-from geneb_ci.build.rows import Entry, leaderboards, ranked_regimes
-from geneb_ci.check.registry import RULES
-from geneb_ci.check.runner import Checker, FileResult, Report, files_of
-from geneb_ci.cli.check import exit_code
-from geneb_ci.cli.progress import watched
-from geneb_ci.config import Kind, benchmark_of, find_layout, policy_file
+from geneb_ci.build.board import assemble
+from geneb_ci.build.files import write_files
+from geneb_ci.check.runner import files_of
+from geneb_ci.cli.generations import WATCH, built, refused, repository_here
+from geneb_ci.config import Kind, find_layout
 from geneb_ci.errors import Exit, UsageProblem
 from geneb_ci.finding import listed
-from geneb_ci.label.policy import level_of
-from geneb_ci.report.formats import render
 
 
 @click.command()
@@ -27,55 +23,45 @@ from geneb_ci.report.formats import render
     type=click.Path(path_type=Path, file_okay=False),
     help="Folder for the board.",
 )
-def command(folder: Path | None, out: Path) -> int:
+@click.option("--at", "commit", metavar="COMMIT", help="Every published file of this commit.")
+def command(folder: Path | None, out: Path, commit: str | None) -> int:
     """Rebuild leaderboard.json and leaderboard_tasks.json from the submissions of FOLDER.
 
     Every submission is checked first; where one has an error, nothing is written.
+    With --at, every published file is rebuilt from the tree of a commit of this repository.
     """
+    if commit is not None:
+        if folder is not None:
+            raise UsageProblem("FOLDER and --at exclude each other", "leave FOLDER out")
+        return _at(commit, out)
     layout = find_layout((folder or Path.cwd()).resolve())
     if folder is None and layout.kind is Kind.ALONE:
         raise UsageProblem(
             "no folder of submissions is named", "name it: geneb-ci build FOLDER --out DIR"
         )
-    checker = Checker(RULES)
-    report = Report(rules=len(RULES))
-    entries: list[Entry] = []
-    official = policy_file(layout, "official.json", "files")
-    files = files_of([folder or layout.root])
-    for result in watched(checker.run(files), len(files), "checking"):
-        if not isinstance(result, FileResult):
-            report.unreadable.append(result)
-            continue
-        report.add(result)
-        if result.submission is not None:
-            entries.append(Entry(result.submission, level_of(result.document.sha256, official)))
-    report.benchmarks = checker.benchmarks
-    code = exit_code(report, strict=False)
-    if code is not Exit.CLEAN:
-        report.findings.sort(key=lambda finding: finding.sort_key())
-        click.echo(render("text", report), nl=False)
-        click.echo(
-            "nothing was built: a board is made of submissions that pass every check", err=True
-        )
+    report, board = assemble(layout, files_of([folder or layout.root]), WATCH)
+    if board is None:
+        return refused(report)
+    write_files(out, board.files)
+    first, *others = board.files
+    click.echo(f"built {out / first} and {' and '.join(others)}: {board.models} models")
+    if board.unranked:
+        click.echo(f"not ranked, because of declared gaps: {listed(list(board.unranked))}")
+    return Exit.CLEAN
+
+
+def _at(commit: str, out: Path) -> int:
+    code, made = built(repository_here(), commit)
+    if made is None:
         return code
-    benchmark = benchmark_of(layout)
-    categories, tasks = leaderboards(entries, benchmark)
-    write_files(
-        out,
-        {
-            "leaderboard.json": encode("leaderboard.json", categories),
-            "leaderboard_tasks.json": encode("leaderboard_tasks.json", tasks),
-        },
-    )
+    folders: dict[str, dict[str, bytes]] = {}
+    for name, content in made.published.items():
+        folder, _, file = name.rpartition("/")
+        folders.setdefault(folder, {})[file] = content
+    for folder, files in folders.items():
+        write_files(out / folder, files)
     click.echo(
-        f"built {out / 'leaderboard.json'} and leaderboard_tasks.json: {len(entries)} models"
+        f"built {len(made.published)} files in {out}: generation {made.manifest.generation} "
+        f"of commit {made.manifest.source_commit}, {made.models} models"
     )
-    unranked = [
-        f"{entry.submission.model_id} ({regime})"
-        for entry in entries
-        for regime in benchmark.regimes
-        if regime not in ranked_regimes(entry.submission, benchmark)
-    ]
-    if unranked:
-        click.echo(f"not ranked, because of declared gaps: {listed(unranked)}")
     return Exit.CLEAN

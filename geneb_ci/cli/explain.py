@@ -1,4 +1,4 @@
-"""`geneb-ci explain`: what a rule looks for, why, and how to mend it."""
+"""`geneb-ci explain`: what a rule looks for, why, and how to mend it; or the story of a row."""
 
 import textwrap
 
@@ -12,13 +12,20 @@ WIDTH = 88  # columns of a paragraph
 
 
 @click.command()
-@click.argument("rule")
-def command(rule: str) -> None:
-    """Explain RULE."""
-    found = BY_ID.get(rule)
+@click.argument("name", metavar="RULE-OR-MODEL")
+def command(name: str) -> None:
+    """Explain a rule, or tell how a model's row came on the board and what became of it."""
+    found = BY_ID.get(name)
     if found is None:
+        # Imported here: a rule needs neither git nor the ledger.
+        from geneb_ci.cli.row import tell  # noqa: PLC0415
+
+        models = tell(name)
+        if models is None:
+            return
+        what = "neither a rule nor a model of this repository" if models else "not a rule"
         raise UsageProblem(
-            f"{rule!r} is not a rule{near(rule, list(BY_ID))}", "`geneb-ci rules` lists them"
+            f"{name!r} is {what}{near(name, [*BY_ID, *models])}", "`geneb-ci rules` lists the rules"
         )
     click.echo(f"{click.style(found.id, bold=True)}  {found.severity} · {found.family}\n")
     for title, text in (("", found.what), ("Why: ", found.why), ("Fix: ", found.fix)):

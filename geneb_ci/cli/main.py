@@ -19,9 +19,12 @@ DEBUG = "GENEB_CI_DEBUG"
 COMMANDS = {
     "check": "check submissions, and say how to mend them",
     "rules": "list every rule",
-    "explain": "say what a rule looks for, why, and how to mend it",
+    "explain": "say what a rule looks for, why, and how to mend it; or tell the story of a row",
     "matrices": "recover the confusion matrices behind printed scores",
     "build": "rebuild the board from the submissions",
+    "publish": "put the board on the Space, in one commit, once",
+    "rollback": "put an earlier generation of the board in the place of the live one",
+    "ledger": "list what happened to every row, when, by whom and why",
     "pack": "gather upstream's per-task logs into a submission",
     "data": "pull, verify and audit the task data",
     "extractor": "check an extractor before it costs GPU time",
