@@ -1,4 +1,4 @@
-"""What `publish`, `rollback`, `ledger` and `build --at` share: the repository, and one build of it."""
+"""What the commands on commits share: the repository, and one build of a commit."""
 
 from pathlib import Path
 

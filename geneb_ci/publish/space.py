@@ -64,7 +64,9 @@ class Space:
         timeout_s: float = TIMEOUT_S,
     ) -> None:
         from huggingface_hub import HfApi  # noqa: PLC0415 (a second to import)
+        from huggingface_hub.utils import disable_progress_bars  # noqa: PLC0415
 
+        disable_progress_bars()
         self.name = name
         self.resource = f"spaces/{name}"
         self._timeout_s = timeout_s

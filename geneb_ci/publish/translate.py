@@ -14,6 +14,7 @@ from geneb_ci.publish.faults import (
     PublishFault,
     Refused,
     RepoMissing,
+    Setback,
     TokenRefused,
     Unknown,
 )
@@ -58,20 +59,26 @@ def _of_status(error: Any, resource: str, *, writing: bool) -> Exception:  # noq
     if status in _FAULTS:
         kind, what, fix = _FAULTS[status]
         return kind(f"{what.format(resource)} ({status:d})", fix)
+    return _setback(status, headers) or _refused(error, resource, status)
+
+
+def _setback(status: int, headers: Mapping[str, str]) -> Setback | None:
     if status == HTTPStatus.TOO_MANY_REQUESTS:
         return Limited("too many requests (429)", _wait(headers))
-    if status in _SETBACKS:
-        return _SETBACKS[status]
+    if status == HTTPStatus.PRECONDITION_FAILED:
+        return Moved("another commit came first (412)")
+    if status == HTTPStatus.CONFLICT:
+        return Locked("another commit is being written (409)")
     if status >= HTTPStatus.INTERNAL_SERVER_ERROR or status == HTTPStatus.REQUEST_TIMEOUT:
         return Unknown(f"the Hub failed ({status:d})")
+    return None
+
+
+def _refused(error: Any, resource: str, status: int) -> Refused:  # noqa: ANN401 (as above)
     said = " ".join(str(error.server_message or error).split())[:TEXT_MAX]
     return Refused(f"{resource}: the Hub answers {status:d}: {said}", "see docs/publishing.md")
 
 
-_SETBACKS = {
-    HTTPStatus.PRECONDITION_FAILED: Moved("another commit came first (412)"),
-    HTTPStatus.CONFLICT: Locked("another commit is being written (409)"),
-}
 _FAULTS: dict[int, tuple[type[PublishFault], str, str]] = {
     HTTPStatus.UNAUTHORIZED: (
         TokenRefused,
@@ -80,7 +87,6 @@ _FAULTS: dict[int, tuple[type[PublishFault], str, str]] = {
     ),
     HTTPStatus.FORBIDDEN: (
         NoWriteRight,
-        PublishFault,
         "the token may not write to {}",
         "give it write access to this repository, and to no other",
     ),
