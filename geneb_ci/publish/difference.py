@@ -69,7 +69,8 @@ def _rows(raw: bytes | None) -> dict[tuple[str, str], dict[str, Any]]:
 def _row_changes(
     old: dict[tuple[str, str], dict[str, Any]], new: dict[tuple[str, str], dict[str, Any]]
 ) -> Iterator[RowChange]:
-    for key in sorted({*old, *new}, key=lambda key: (key[1].lower(), key[1], key[0])):
+    place = {regime: at for at, regime in enumerate(dict.fromkeys(r for r, _ in (*new, *old)))}
+    for key in sorted({*old, *new}, key=lambda key: (key[1].lower(), key[1], place[key[0]])):
         regime, model = key
         was, will_be = (_shown(rows.get(key)) for rows in (old, new))
         if key not in old:

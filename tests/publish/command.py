@@ -18,9 +18,7 @@ def environment(hub: Hub, home: Path, **more: str) -> dict[str, str]:
     return clean | paths | more
 
 
-def start(
-    *arguments: str, cwd: Path, env: dict[str, str]
-) -> "subprocess.Popen[str]":
+def start(*arguments: str, cwd: Path, env: dict[str, str]) -> "subprocess.Popen[str]":
     return subprocess.Popen(
         [sys.executable, "-m", "geneb_ci", *arguments],
         cwd=cwd,

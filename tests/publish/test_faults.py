@@ -164,7 +164,9 @@ def test_token_refused(hub, repo, newest, clock, token, error, message):
 def test_no_space(hub, clock, newest):
     with pytest.raises(faults.RepoMissing) as refusal:
         push(Space("geneb/none", token=WRITER, endpoint=hub.endpoint), newest, clock=clock)
-    assert refusal.value.fix == "create it: hf repos create geneb/none --type space --space-sdk static"
+    assert (
+        refusal.value.fix == "create it: hf repos create geneb/none --type space --space-sdk static"
+    )
     with pytest.raises(faults.RepoMissing):
         Space("geneb/none", token=None, endpoint=hub.endpoint).state()
 
@@ -228,5 +230,7 @@ def test_two_publishers_at_once(hub, clone):
 
 def test_a_file_that_the_space_ignores_is_noticed(repo, space, newest, clock):
     repo.ignored = {"ledger.json"}
-    with pytest.raises(faults.Unverified, match=re.escape("differs from what was sent: ledger.json")):
+    with pytest.raises(
+        faults.Unverified, match=re.escape("differs from what was sent: ledger.json")
+    ):
         push(space, newest, clock=clock)

@@ -60,9 +60,7 @@ def test_the_earlier_board_is_live_again_to_the_byte(space, repo, clone, reposit
     assert len(repo.commits) == 4
 
 
-def test_a_stale_job_does_not_undo_it_and_the_next_merge_does(
-    space, repo, clone, repository, two
-):
+def test_a_stale_job_does_not_undo_it_and_the_next_merge_does(space, repo, clone, repository, two):
     first, second = two
     back(space, clone, repository, first.manifest.generation)
     for stale in two:
