@@ -26,7 +26,7 @@ COMMANDS = {
     "rollback": "put an earlier generation of the board in the place of the live one",
     "ledger": "list what happened to every row, when, by whom and why",
     "pack": "gather upstream's per-task logs into a submission",
-    "data": "pull, verify and audit the task data",
+    "data": "pull, verify, audit and push the task data",
     "extractor": "check an extractor before it costs GPU time",
 }
 

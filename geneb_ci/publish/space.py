@@ -1,39 +1,11 @@
-"""A Space on the Hub, through the Hub's own client: what it holds, and one commit to it."""
+"""The Space that shows the board: what it holds, and which generation that is."""
 
-import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from geneb_ci.publish import manifest
-from geneb_ci.publish.faults import BadManifest
+from geneb_ci.publish.remote import TIMEOUT_S, Content, Facts, Remote
 from geneb_ci.publish.shape import Manifest
-from geneb_ci.publish.translate import translated
-
-# The client waits for ever unless told; a commit of a few MB takes the Hub a few seconds.
-TIMEOUT_S = 120.0
-FILE_BYTES_MAX = 100_000_000  # of one file that is read back
-
-
-class Facts(NamedTuple):
-    """What the Hub says of one file: git's name of its bytes, or the sha256 of a large one."""
-
-    blob: str | None
-    lfs: str | None
-
-    def are_of(self, content: bytes) -> bool:
-        """Whether a file holds just these bytes."""
-        if self.lfs is not None:
-            return self.lfs == hashlib.sha256(content).hexdigest()
-        named = b"blob %d\0" % len(content) + content
-        return self.blob == hashlib.sha1(named, usedforsecurity=False).hexdigest()
-
-
-class Past(NamedTuple):
-    """One earlier commit of the Space."""
-
-    commit: str
-    message: str
 
 
 @dataclass(frozen=True)
@@ -44,7 +16,7 @@ class State:
     files: Mapping[str, Facts] = field(default_factory=dict)
     manifest: Manifest | None = None
 
-    def holds(self, files: Mapping[str, bytes]) -> bool:
+    def holds(self, files: Mapping[str, Content]) -> bool:
         """Whether it has all these files, with just these bytes."""
         return all(
             name in self.files and self.files[name].are_of(content)
@@ -52,8 +24,8 @@ class State:
         )
 
 
-class Space:
-    """One Space; every method raises Setback where another try may do, else PublishFault."""
+class Space(Remote):
+    """One Space."""
 
     def __init__(
         self,
@@ -63,87 +35,13 @@ class Space:
         endpoint: str | None = None,
         timeout_s: float = TIMEOUT_S,
     ) -> None:
-        from huggingface_hub import HfApi  # noqa: PLC0415 (a second to import)
-        from huggingface_hub.utils import disable_progress_bars  # noqa: PLC0415
-
-        disable_progress_bars()
-        self.name = name
-        self.resource = f"spaces/{name}"
-        self._timeout_s = timeout_s
-        # False: an anonymous reader, so that the client does not look for a token by itself.
-        self._api = HfApi(endpoint=endpoint, token=token or False)
+        super().__init__("space", name, token=token, endpoint=endpoint, timeout_s=timeout_s)
 
     def state(self, revision: str | None = None) -> State:
         """Read the head, or a commit: its files and its manifest."""
-        self._patience()
-        with translated(self.resource, writing=False):
-            info = self._api.space_info(self.name, revision=revision, files_metadata=True)
-            files = {
-                one.rfilename: Facts(one.blob_id, one.lfs.sha256 if one.lfs else None)
-                for one in info.siblings or []
-            }
-            head = str(info.sha)
+        head, files = self.listing(revision)
         found = None
         if manifest.NAME in files:
             raw = self.read(manifest.NAME, head)
             found = manifest.parse_manifest(raw, f"{self.resource} at {head}")
         return State(head, files, found)
-
-    def read(self, path: str, revision: str = "main") -> bytes:
-        """Give the bytes of one file."""
-        from huggingface_hub import get_session, hf_hub_url  # noqa: PLC0415
-        from huggingface_hub.utils import (  # type: ignore[attr-defined]  # noqa: PLC0415 (public)
-            build_hf_headers,
-            hf_raise_for_status,
-        )
-
-        self._patience()
-        address = hf_hub_url(
-            self.name, path, repo_type="space", revision=revision, endpoint=self._api.endpoint
-        )
-        with translated(self.resource, writing=False):
-            headers = build_hf_headers(token=self._api.token)
-            with get_session().stream("GET", address, headers=headers) as response:
-                hf_raise_for_status(response)
-                content = b""
-                for piece in response.iter_bytes():
-                    content += piece
-                    if len(content) > FILE_BYTES_MAX:
-                        raise BadManifest(self.resource, f"{path} is larger than any file of ours")
-        return content
-
-    def commit(
-        self, parent: str, files: Mapping[str, bytes], gone: Iterable[str], message: str
-    ) -> str:
-        """Make one commit on top of `parent` alone, and give its id."""
-        from huggingface_hub import CommitOperationAdd, CommitOperationDelete  # noqa: PLC0415
-
-        title, _, text = message.partition("\n")
-        self._patience()
-        with translated(self.resource, writing=True):
-            made = self._api.create_commit(
-                self.name,
-                [
-                    *(CommitOperationAdd(name, content) for name, content in files.items()),
-                    *(CommitOperationDelete(name, is_folder=False) for name in gone),
-                ],
-                repo_type="space",
-                commit_message=title,
-                commit_description=text.strip(),
-                parent_commit=parent,
-            )
-        return str(made.oid)
-
-    def past(self) -> list[Past]:
-        """List the commits, newest first."""
-        self._patience()
-        with translated(self.resource, writing=False):
-            commits = self._api.list_repo_commits(self.name, repo_type="space")
-        return [Past(one.commit_id, f"{one.title}\n{one.message}") for one in commits]
-
-    def _patience(self) -> None:
-        """Limit how long the client waits for one answer; it makes its session anew at times."""
-        from httpx2 import Timeout  # noqa: PLC0415
-        from huggingface_hub import get_session  # noqa: PLC0415
-
-        get_session().timeout = Timeout(self._timeout_s)

@@ -43,7 +43,7 @@ def translated(resource: str, *, writing: bool) -> Iterator[None]:
     except ValueError as error:
         # The client holds the Space card's header against the Hub before it sends anything.
         said = " ".join(str(error).split())[:TEXT_MAX]
-        raise Refused(f"{resource}: {said}", "mend the header of leaderboard/README.md") from error
+        raise Refused(f"{resource}: {said}", "mend the header of the card, README.md") from error
 
 
 def _of_status(error: Any, resource: str, *, writing: bool) -> Exception:  # noqa: ANN401 (the client is imported late)

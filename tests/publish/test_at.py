@@ -13,14 +13,14 @@ from geneb_ci.publish.tree import lay_out
 from tests.publish.conftest import made
 
 
-def build(commit, out):
+def build(commit: str, out: Path) -> tuple[object, str]:
     result = CliRunner().invoke(
         cli, ["build", "--at", commit, "--out", str(out)], catch_exceptions=False
     )
     return result.return_value if result.exit_code else 0, result.output
 
 
-def files_of(folder):
+def files_of(folder: Path) -> dict[str, bytes]:
     return {
         path.relative_to(folder).as_posix(): path.read_bytes()
         for path in folder.rglob("*")
@@ -94,7 +94,7 @@ def test_attributes_of_the_tree_change_no_byte(clone, tmp_path):
     assert (here / "leaderboard/x.txt").read_bytes() == raw
 
 
-def test_a_replaced_object_is_not_read(clone, tmp_path):
+def test_a_replaced_object_is_not_read(clone):
     before = made(clone)
     clone.add("model-b")
     clone.commit("Add model-b")

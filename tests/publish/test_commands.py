@@ -11,7 +11,7 @@ from tests.publish.settled import assert_settled
 
 
 @pytest.fixture
-def run(hub, repo, clone, tmp_path):
+def run(hub, repo, clone, tmp_path):  # noqa: ARG001 (the Space must be there)
     """Run a command in the clone, as one who may write unless told otherwise."""
 
     def run(*arguments, token=WRITER, **more):
@@ -25,7 +25,7 @@ def run(hub, repo, clone, tmp_path):
     return run
 
 
-def short(text):
+def short(text: str) -> str:
     return text[:12]
 
 
@@ -137,7 +137,7 @@ def test_a_stale_job_names_both_commits(run, clone):
 
 
 def test_verify_tells_which_generation_is_live(run, repo, clone):
-    def verify():
+    def verify() -> tuple[int, list[str]]:
         code, output, errors = run("publish", "--space", NAME, "--verify", token=None)
         assert errors == ""
         return code, output.splitlines()
@@ -175,8 +175,10 @@ def test_verify_tells_which_generation_is_live(run, repo, clone):
     code, lines = verify()
     assert (code, lines[1]) == (
         0,
-        f"it was put there on purpose, in place of {short(second.generation)}; "
-        "the next change of main replaces it",
+        (
+            f"it was put there on purpose, in place of {short(second.generation)}; "
+            "the next change of main replaces it"
+        ),
     )
     code, _, errors = run("publish", "--space", NAME)
     assert code == 1

@@ -81,13 +81,13 @@ def test_time_out(hub, repo, newest, clock, after):
 
 def test_a_commit_that_arrives_after_its_retry_is_refused_by_its_parent(hub, repo, newest, clock):
     """The first commit hangs in the Hub, is given up, and gets through when all is over."""
-    first = {"thread": None}
+    first: list[threading.Thread] = []
     answer = hub.answer
     late = threading.Event()
 
     def delay(step, call):
-        if step == "commit" and first["thread"] is None:
-            first["thread"] = threading.current_thread()
+        if step == "commit" and not first:
+            first.append(threading.current_thread())
             late.wait(10)
         return answer(step, call)
 
@@ -95,7 +95,7 @@ def test_a_commit_that_arrives_after_its_retry_is_refused_by_its_parent(hub, rep
     hasty = Space(NAME, token=WRITER, endpoint=hub.endpoint, timeout_s=0.5)
     assert push(hasty, newest, clock=clock).outcome is Outcome.PUBLISHED
     late.set()
-    first["thread"].join(10)
+    first[0].join(10)
     assert_settled(repo, newest.made)
 
 

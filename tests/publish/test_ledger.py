@@ -11,21 +11,22 @@ from click.testing import CliRunner
 from geneb_ci.cli.main import cli
 from geneb_ci.publish.git import BadRepository, Repository
 from geneb_ci.publish.ledger import audited, ledger, submission_of
-from geneb_ci.publish.levels import level_at
+from geneb_ci.publish.levels import Levels, Standing, level_at
+from geneb_ci.publish.shape import Event
 from tests.paths import ROOT
 from tests.publish.clone import FIRST, Clone
 
 
-def sha256(clone, name):
+def sha256(clone: Clone, name: str) -> str:
     return hashlib.sha256((clone.root / name).read_bytes()).hexdigest()
 
 
-def told(clone, commit="HEAD", levels=level_at):
+def told(clone: Clone, commit: str = "HEAD", levels: Levels = level_at) -> list[Event]:
     repository = Repository(clone.root)
     return ledger(repository, repository.resolve(commit), levels).events
 
 
-def brief(events):
+def brief(events: list[Event]) -> list[tuple[str | None, ...]]:
     return [(e.kind, e.model, e.former_level, e.level, e.who, e.why) for e in events]
 
 
@@ -95,7 +96,7 @@ def test_an_earlier_ledger_is_the_beginning_of_a_later_one(lively):
         ]
 
 
-def disputed_by_audit(standing):
+def disputed_by_audit(standing: Standing) -> str:
     verdicts = [json.loads(raw)["payload"] for raw in standing.audits.values()]
     return "disputed" if "differs" in verdicts else "verified" if verdicts else level_at(standing)
 
@@ -202,12 +203,17 @@ def test_hundreds_of_commits_take_few_processes(clone, monkeypatch):
     subprocess.run(command, input=stream, check=True)
     processes = []
     run = subprocess.run
-    monkeypatch.setattr(subprocess, "run", lambda *a, **k: processes.append(a) or run(*a, **k))
+
+    def counted(*arguments, **options):
+        processes.append(arguments)
+        return run(*arguments, **options)
+
+    monkeypatch.setattr(subprocess, "run", counted)
     assert len(told(clone)) == COMMITS + 1
     assert len(processes) <= 4
 
 
-def geneb_ci(*arguments):
+def geneb_ci(*arguments: str) -> tuple[int, str, str]:
     done = subprocess.run(
         [sys.executable, "-m", "geneb_ci", *arguments], cwd=ROOT, capture_output=True, check=False
     )

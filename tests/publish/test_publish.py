@@ -10,16 +10,17 @@ from geneb_ci.publish import manifest
 from geneb_ci.publish.faults import BadManifest
 from geneb_ci.publish.generation import generate
 from geneb_ci.publish.git import Repository
-from geneb_ci.publish.push import Newest, Outcome, push
+from geneb_ci.publish.push import Newest, Outcome, Published, push
 from geneb_ci.publish.space import Space
 from tests.paths import ROOT
+from tests.publish.clone import Clone
 from tests.publish.command import environment, geneb_ci
 from tests.publish.conftest import NAME, made
 from tests.publish.hub import READER, WRITER
 from tests.publish.settled import assert_settled
 
 
-def publish(space, clone):
+def publish(space: Space, clone: Clone) -> Published:
     return push(space, Newest(made(clone), Repository(clone.root)))
 
 
@@ -156,8 +157,9 @@ def test_a_large_board_goes_by_lfs(hub, repo, clone, tmp_path):
     code, _, errors = geneb_ci("publish", "--space", NAME, cwd=clone.root, env=env)
     assert (code, errors) == (0, "")
     assert repo.large
-    assert hub.calls == ["info", "validate-yaml", "preupload", "lfs-batch"] + [
-        *("lfs-put", "lfs-put", "commit", "info", "resolve")
+    assert hub.calls == [
+        *("info", "validate-yaml", "preupload", "lfs-batch"),
+        *("lfs-put", "lfs-put", "commit", "info", "resolve"),
     ]
     assert_settled(repo, made(clone))
     code, output, _ = geneb_ci("publish", "--space", NAME, cwd=clone.root, env=env)

@@ -9,8 +9,10 @@ from geneb_ci.publish.faults import Overtaken, Refused
 from geneb_ci.publish.generation import generate
 from geneb_ci.publish.git import Repository
 from geneb_ci.publish.health import Standing, look
-from geneb_ci.publish.push import Newest, Outcome, push
+from geneb_ci.publish.push import Newest, Outcome, Published, push
 from geneb_ci.publish.rollback import Earlier, find_generation, hold_against
+from geneb_ci.publish.space import Space
+from tests.publish.clone import Clone
 from tests.publish.conftest import made
 from tests.publish.hub import Fault
 from tests.publish.settled import Patience
@@ -32,13 +34,13 @@ def two(space, clone, repository):
     return first, made(clone)
 
 
-def back(space, clone, repository, name, clock=None):
+def back(space: Space, clone: Clone, repository: Repository, name: str) -> Published:
     held = find_generation(space, name)
     _, again = generate(repository, held.source_commit)
     assert again is not None
     hold_against(held, again)
     intent = Earlier(again, clone.commits[-1], repository)
-    return push(space, intent, clock=clock or Patience())
+    return push(space, intent, clock=Patience())
 
 
 def test_the_earlier_board_is_live_again_to_the_byte(space, repo, clone, repository, two):
