@@ -35,7 +35,7 @@ SELF, OFFICIAL = "self-reported", "official"
 
 
 @pytest.fixture
-def lively(clone) -> Clone:
+def lively(clone: Clone) -> Clone:
     """Everything that can happen to a row, one commit each."""
     clone.git("checkout", "--quiet", "-b", "theirs")
     clone.add("model-b")
