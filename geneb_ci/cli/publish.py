@@ -3,18 +3,13 @@
 import click
 
 from geneb_ci.cli.generations import HEAD, built, repository_here, space_name
+from geneb_ci.cli.look import say, show_changes, show_health
 from geneb_ci.errors import Exit
-from geneb_ci.publish.difference import BOARD, file_changes, row_changes
 from geneb_ci.publish.faults import Refused
-from geneb_ci.publish.generation import Generation
-from geneb_ci.publish.git import Repository
-from geneb_ci.publish.health import look
-from geneb_ci.publish.manifest import NAME
 from geneb_ci.publish.push import Newest, push
-from geneb_ci.publish.retry import attempt
 from geneb_ci.publish.space import Space
 from geneb_ci.publish.token import find_token
-from geneb_ci.report.published import changes, health_lines, published_line
+from geneb_ci.report.published import published_line
 
 SPACE = click.option(
     "--space", metavar="OWNER/NAME", help="The Space; else that of HF_OIDC_RESOURCE."
@@ -44,32 +39,9 @@ def command(space: str | None, dry_run: bool, verify: bool, expect: str | None) 
     reading = dry_run or verify
     target = Space(name, token=find_token(f"spaces/{name}", required=not reading))
     if verify:
-        return _verify(target, made, repository)
+        return show_health(target, made, repository)
     if dry_run:
-        return _dry_run(target, made)
-    done = push(target, Newest(made, repository), say=_say)
+        return show_changes(target, Newest(made, repository))
+    done = push(target, Newest(made, repository), say=say)
     click.echo(published_line(target.resource, done))
     return Exit.CLEAN
-
-
-def _verify(space: Space, made: Generation, repository: Repository) -> Exit:
-    health = attempt(lambda: look(space, made, repository), say=_say)
-    for line in health_lines(space.resource, health, made.manifest):
-        click.echo(line)
-    return Exit.CLEAN if health.sound else Exit.ERRORS
-
-
-def _dry_run(space: Space, made: Generation) -> Exit:
-    state = attempt(space.state, say=_say)
-    live = attempt(lambda: space.read(BOARD, state.head)) if BOARD in state.files else None
-    files = file_changes(state, made)
-    ours = {change.name for change in files} | {NAME}
-    rows = row_changes(live, made.files[BOARD])
-    click.echo(f"{space.resource}: generation {made.manifest.generation} would be published")
-    for line in changes(files, rows, len(state.files.keys() - ours)):
-        click.echo(line)
-    return Exit.CLEAN
-
-
-def _say(line: str) -> None:
-    click.echo(line, err=True)

@@ -3,6 +3,7 @@
 import click
 
 from geneb_ci.cli.generations import HEAD, built, repository_here, space_name
+from geneb_ci.cli.look import say
 from geneb_ci.cli.publish import SPACE
 from geneb_ci.errors import Exit
 from geneb_ci.publish.generation import source_of
@@ -27,15 +28,11 @@ def command(generation: str, space: str | None) -> int:
     repository = repository_here()
     covers = source_of(repository, repository.resolve(HEAD))
     target = Space(name, token=find_token(f"spaces/{name}"))
-    held = attempt(lambda: find_generation(target, generation), say=_say)
+    held = attempt(lambda: find_generation(target, generation), say=say)
     code, made = built(repository, held.source_commit)
     if made is None:
         return code
     hold_against(held, made)
-    done = push(target, Earlier(made, covers, repository), say=_say)
+    done = push(target, Earlier(made, covers, repository), say=say)
     click.echo(published_line(target.resource, done))
     return Exit.CLEAN
-
-
-def _say(line: str) -> None:
-    click.echo(line, err=True)

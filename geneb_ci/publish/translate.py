@@ -39,7 +39,7 @@ def translated(resource: str, *, writing: bool) -> Iterator[None]:
     except OfflineModeIsEnabled as error:
         raise Refused("HF_HUB_OFFLINE is set, so nothing can be sent", "unset it") from error
     except (httpx2.HTTPError, json.JSONDecodeError, KeyError) as error:
-        raise Unknown(f"no usable answer: {type(error).__name__}") from error
+        raise Unknown(f"no usable answer from the Hub ({type(error).__name__})") from error
     except ValueError as error:
         # The client holds the Space card's header against the Hub before it sends anything.
         said = " ".join(str(error).split())[:TEXT_MAX]

@@ -2,30 +2,26 @@
 
 import json
 import os
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
 
+from tests.paths import ROOT
 from tests.small import BENCHMARK_FILE, CARD, small
 
 FIRST = 1_795_000_000  # seconds; an hour passes between two commits
 SPACE_CARD = b"---\ntitle: Small board\nsdk: static\n---\n\nA board of tests.\n"
 
 
-class Clone:
-    """A git repository in a folder of its own."""
+class Folder:
+    """A git repository in a folder of its own, with nothing in it."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
         self.commits: list[str] = []
         root.mkdir(parents=True, exist_ok=True)
         self.git("init", "--quiet", "--initial-branch=main")
-        self.write("schemas/benchmark.json", BENCHMARK_FILE.read_bytes())
-        self.write("leaderboard/policy/official.json", {"files": {}})
-        self.write("leaderboard/policy/registry.json", {"models": {}})
-        self.write("leaderboard/README.md", SPACE_CARD)
-        self.add("model-a")
-        self.commit("Lay the ground")
 
     def git(self, *arguments: str) -> str:
         when = f"{FIRST + 3600 * len(self.commits)} +0000"
@@ -49,13 +45,6 @@ class Clone:
         path.write_bytes(content if isinstance(content, bytes) else json.dumps(content).encode())
         return path
 
-    def add(self, model: str, **meta: Any) -> Path:
-        """Write a submission with its card; `meta` changes what it says of the model."""
-        document = small(model)
-        document["meta"] |= meta
-        self.write(f"submissions/cards/{model}.md", CARD.encode())
-        return self.write(f"submissions/{model}.json", document)
-
     def commit(self, message: str) -> str:
         self.git("add", "--all")
         self.git("commit", "--quiet", "--message", message)
@@ -68,3 +57,33 @@ class Clone:
     def _note(self) -> str:
         self.commits.append(self.git("rev-parse", "HEAD"))
         return self.commits[-1]
+
+
+class Clone(Folder):
+    """A repository with one small submission."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self.write("schemas/benchmark.json", BENCHMARK_FILE.read_bytes())
+        self.write("leaderboard/policy/official.json", {"files": {}})
+        self.write("leaderboard/policy/registry.json", {"models": {}})
+        self.write("leaderboard/README.md", SPACE_CARD)
+        self.add("model-a")
+        self.commit("Lay the ground")
+
+    def add(self, model: str, **meta: Any) -> Path:
+        """Write a submission with its card; `meta` changes what it says of the model."""
+        document = small(model)
+        document["meta"] |= meta
+        self.write(f"submissions/cards/{model}.md", CARD.encode())
+        return self.write(f"submissions/{model}.json", document)
+
+
+class Public(Folder):
+    """The public submissions in one commit, whatever history this repository has here."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        for name in ("submissions", "leaderboard", "schemas"):
+            shutil.copytree(ROOT / name, root / name)
+        self.commit("Lay the ground")

@@ -8,7 +8,7 @@ import pytest
 from geneb_ci.publish.generation import Generation, generate
 from geneb_ci.publish.git import Repository
 from geneb_ci.publish.space import Space
-from tests.publish.clone import Clone
+from tests.publish.clone import Clone, Folder, Public
 from tests.publish.hub import WRITER, Hub, Repo
 
 NAME = "geneb/board"
@@ -37,7 +37,12 @@ def clone(tmp_path: Path) -> Clone:
     return Clone(tmp_path / "clone")
 
 
-def made(clone: Clone, commit: str = "HEAD") -> Generation:
+@pytest.fixture
+def public(tmp_path: Path) -> Public:
+    return Public(tmp_path / "public")
+
+
+def made(clone: Folder, commit: str = "HEAD") -> Generation:
     """Build what would be published of a commit."""
     repository = Repository(clone.root)
     report, found = generate(repository, repository.resolve(commit))

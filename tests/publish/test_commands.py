@@ -44,6 +44,9 @@ def test_publish_says_what_it_did(run, repo, clone):
 
 def test_dry_run_shows_files_and_rows_and_sends_nothing(run, repo, clone):
     assert run("publish", "--space", NAME)[0] == 0
+    code, output, _ = run("publish", "--space", NAME, "--dry-run", token=None)
+    live = f"{RESOURCE}: generation {made(clone).manifest.generation} is live already\n"
+    assert (code, output) == (0, live)
     clone.add("model-b")
     changed = clone.root / "submissions/model-a.json"
     changed.write_text(changed.read_text().replace('"MCC": 0.6922', '"MCC": 0.6800'))
@@ -130,10 +133,11 @@ def test_a_stale_job_names_both_commits(run, clone):
     clone.commit("Add model-b")
     assert run("publish", "--space", NAME)[0] == 0
     clone.git("checkout", "--quiet", clone.commits[0])
-    code, output, errors = run("publish", "--space", NAME)
-    assert (code, output) == (1, "")
-    assert clone.commits[0] in errors
-    assert clone.commits[1] in errors
+    for more in ([], ["--dry-run"]):
+        code, output, errors = run("publish", "--space", NAME, *more)
+        assert (code, output) == (1, "")
+        assert clone.commits[0] in errors
+        assert clone.commits[1] in errors
 
 
 def test_verify_tells_which_generation_is_live(run, repo, clone):

@@ -3,7 +3,6 @@
 import hashlib
 import json
 import subprocess
-import sys
 
 import pytest
 from click.testing import CliRunner
@@ -15,6 +14,8 @@ from geneb_ci.publish.levels import Levels, Standing, level_at
 from geneb_ci.publish.shape import Event
 from tests.paths import ROOT
 from tests.publish.clone import FIRST, Clone
+from tests.publish.command import environment
+from tests.publish.command import geneb_ci as run_command
 
 
 def sha256(clone: Clone, name: str) -> str:
@@ -213,11 +214,10 @@ def test_hundreds_of_commits_take_few_processes(clone, monkeypatch):
     assert len(processes) <= 4
 
 
-def geneb_ci(*arguments: str) -> tuple[int, str, str]:
-    done = subprocess.run(
-        [sys.executable, "-m", "geneb_ci", *arguments], cwd=ROOT, capture_output=True, check=False
-    )
-    return done.returncode, done.stdout.decode(), done.stderr.decode()
+@pytest.fixture
+def geneb_ci(hub, public, tmp_path):
+    env = environment(hub, tmp_path)
+    return lambda *arguments: run_command(*arguments, cwd=public.root, env=env)
 
 
 def test_the_story_of_a_row(lively, monkeypatch):
@@ -239,7 +239,7 @@ def test_the_story_of_a_row(lively, monkeypatch):
     assert result.output.endswith("submissions/model-b.json\n            gone\n")
 
 
-def test_explain_still_explains_rules_and_names_what_is_near():
+def test_explain_still_explains_rules_and_names_what_is_near(geneb_ci):
     code, output, _ = geneb_ci("explain", "missing-task")
     assert (code, output.split()[0]) == (0, "missing-task")
     code, output, errors = geneb_ci("explain", "splicebert-1024")
@@ -252,7 +252,7 @@ def test_explain_still_explains_rules_and_names_what_is_near():
     assert (code, output.splitlines()[0]) == (0, "splicebert-1024nt  self-reported")
 
 
-def test_the_ledger_of_this_repository_has_every_row():
+def test_the_ledger_of_the_public_rows_has_every_row(geneb_ci):
     code, output, _ = geneb_ci("ledger", "--format", "json")
     assert code == 0
     events = json.loads(output)["events"]

@@ -8,7 +8,6 @@ from jsonschema import Draft202012Validator
 
 from geneb_ci.publish import manifest
 from geneb_ci.publish.faults import BadManifest
-from geneb_ci.publish.generation import generate
 from geneb_ci.publish.git import Repository
 from geneb_ci.publish.push import Newest, Outcome, Published, push
 from geneb_ci.publish.space import Space
@@ -130,10 +129,8 @@ def test_a_manifest_whose_generation_does_not_follow_is_refused(space, repo, clo
         publish(space, clone)
 
 
-def test_41_models_cost_at_most_ten_calls_and_nothing_new_three(hub, space, repo):
-    repository = Repository(ROOT)
-    _, found = generate(repository, repository.resolve("HEAD"))
-    assert found is not None
+def test_41_models_cost_at_most_ten_calls_and_nothing_new_three(hub, space, repo, public):
+    repository, found = Repository(public.root), made(public)
     assert found.models >= 41
     push(space, Newest(found, repository))
     assert len(hub.calls) <= 10
