@@ -14,6 +14,11 @@ if TYPE_CHECKING:
 EXTRA = frozenset({"numpy", "pandas", "scipy"})
 
 
+def unknown_sizes(benchmark: Benchmark) -> list[str]:
+    """Name the tasks of which the test split has no known size: with one, no interval is known."""
+    return [task.id for task in benchmark.tasks if task.n_test is None]
+
+
 def analysed(entries: Iterable[Entry], benchmark: Benchmark, layout: Layout) -> dict[str, Any]:
     """Give diagnostics.json and recommendations.json as values.
 
@@ -24,7 +29,7 @@ def analysed(entries: Iterable[Entry], benchmark: Benchmark, layout: Layout) -> 
         from geneb_ci.build.recommend import recommendations  # noqa: PLC0415
         from geneb_ci.build.uncertainty import intervals  # noqa: PLC0415
     except ModuleNotFoundError as error:
-        raise _not_installed(error, "or leave them out: geneb-ci build --no-diagnostics") from error
+        raise _not_installed(error, "; only `build --no-diagnostics` does without") from error
     rows = list(entries)
     found = intervals(rows, benchmark)
     attributes = policy_file(layout, "registry.json", "models")
@@ -43,7 +48,7 @@ def advised(need: "Need", entries: Iterable[Entry], benchmark: Benchmark) -> "Ad
         from geneb_ci.build.recommend import advise  # noqa: PLC0415
         from geneb_ci.build.uncertainty import intervals  # noqa: PLC0415
     except ModuleNotFoundError as error:
-        raise _not_installed(error, "which brings scipy") from error
+        raise _not_installed(error, ", which brings scipy") from error
     rows = list(entries)
     return advise(need, rows, benchmark, intervals(rows, benchmark, regimes=[need.regime]))
 
@@ -53,5 +58,5 @@ def _not_installed(error: ModuleNotFoundError, remedy: str) -> UsageProblem:
         raise error
     return UsageProblem(
         f"{error.name} is not installed, and intervals need it",
-        f'pip install "geneb-ci[build]", {remedy}',
+        f'pip install "geneb-ci[build]"{remedy}',
     )
