@@ -10,6 +10,7 @@ import click
 
 from geneb_ci import __version__
 from geneb_ci.errors import Exit, GenebError
+from geneb_ci.report.plain import visible
 
 # Plugins of other packages have no part in a verdict, and looking for them costs 15 ms.
 os.environ["PYDANTIC_DISABLE_PLUGINS"] = "__all__"
@@ -22,6 +23,8 @@ COMMANDS = {
     "explain": "say what a rule looks for, why, and how to mend it",
     "matrices": "recover the confusion matrices behind printed scores",
     "build": "rebuild the board from the submissions",
+    "diff": "say what a change does to the board",
+    "replay": "say which rows a change of rules would newly fail",
     "pack": "gather upstream's per-task logs into a submission",
     "data": "pull, verify and audit the task data",
     "extractor": "check an extractor before it costs GPU time",
@@ -78,7 +81,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _say(message: str, fix: str) -> None:
-    printable = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in message)
-    click.echo(f"geneb-ci: {printable}", err=True)
+    # The message may hold a name that a stranger chose.
+    click.echo(f"geneb-ci: {visible(message, len(message) * 10)}", err=True)
     if fix:
-        click.echo(f"  fix: {fix}", err=True)
+        click.echo(f"  fix: {visible(fix, len(fix) * 10)}", err=True)
