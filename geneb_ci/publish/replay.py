@@ -33,7 +33,7 @@ FORMAT = "1.0"
 _JUDGED = {0, 3, 10, 11}
 
 
-class RulesFailed(GenebError):
+class ReplayError(GenebError):
     """The checker of the other commit did not come to a verdict."""
 
 
@@ -69,7 +69,7 @@ Found = dict[tuple[str, str, str], tuple[int, str]]
 def replay(layout: Layout, name: str) -> Replay:
     """Hold the rows of a working tree against the rules, benchmark and policy of a commit.
 
-    Raises UsageProblem when the commit is unknown or holds no checker, RulesFailed when its
+    Raises UsageProblem when the commit is unknown or holds no checker, ReplayError when its
     checker gives no verdict, NothingChecked when there is no row.
     """
     repository, commit = repository_of(layout, name)
@@ -97,7 +97,7 @@ def replay(layout: Layout, name: str) -> Replay:
 
 
 def _copy(place: Path, to: Path) -> None:
-    """Copy regular files and links as they are; nothing else can be a row, and a FIFO would wait."""
+    """Copy files and links as they are; nothing else can be a row, and a FIFO would wait."""
 
     def special(folder: str, names: list[str]) -> list[str]:
         kinds = {name: os.lstat(os.path.join(folder, name)).st_mode for name in names}  # noqa: PTH118
@@ -128,14 +128,14 @@ def _judged(folder: Path, name: str) -> Found:
             timeout=SECONDS_MAX,
         )
     except subprocess.TimeoutExpired as error:
-        raise RulesFailed(
+        raise ReplayError(
             f"the checker of {name!r} gave no verdict in {SECONDS_MAX} seconds",
             "find the rule that hangs: run its `geneb-ci check` in a checkout of that commit",
         ) from error
     report = _report(done.stdout) if done.returncode in _JUDGED else None
     if report is None:
         said = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
-        raise RulesFailed(
+        raise ReplayError(
             f"the checker of {name!r} gave no verdict: exit {done.returncode}: {said}",
             "run its `geneb-ci check` in a checkout of that commit",
         )

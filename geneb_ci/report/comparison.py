@@ -12,6 +12,7 @@ from geneb_ci.report.markdown import code, prose
 from geneb_ci.report.text import escape
 
 FORMAT_VERSION = "1.0"
+NAMED_MAX = 2  # rows named in one cell: ids have up to 128 characters
 SHOWN_MAX = 200  # lines of one table; the JSON has all
 
 
@@ -135,7 +136,7 @@ def _tables(diff: BoardDiff) -> Iterator[Table]:
     moves = [
         (
             *(move.model, move.after.regime, f"{move.before.rank} -> {move.after.rank}"),
-            *(listed(list(move.passed)) or "-", listed(list(move.passed_by)) or "-"),
+            *(listed(list(names), NAMED_MAX) or "-" for names in (move.passed, move.passed_by)),
             "inside noise" if move.inside_noise else "beyond noise",
         )
         for move in diff.moves
