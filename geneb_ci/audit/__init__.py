@@ -1,0 +1,1 @@
+"""Audits: an unforeseeable sample of tasks, rerun in a sandbox, compared, signed."""

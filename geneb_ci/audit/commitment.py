@@ -1,0 +1,88 @@
+"""What is fixed before the draw: its digest is published before any seed exists."""
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from geneb_ci.audit.canonical import digest
+
+PROTOCOL: Literal["geneb-audit-v1"] = "geneb-audit-v1"
+"""Name of the protocol, and the domain of its hashes."""
+
+Hex40 = Annotated[str, Field(pattern=r"^[0-9a-f]{40}$")]
+Hex64 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+Moment = Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")]
+"""UTC, to the second."""
+Name = Annotated[str, Field(min_length=1, max_length=200)]
+Positive = Annotated[int, Field(ge=1)]
+
+
+class Part(BaseModel):
+    """What every part of the audit's files shares: nothing unknown, nothing coerced, no NaN."""
+
+    model_config = ConfigDict(
+        extra="forbid", strict=True, frozen=True, allow_inf_nan=False, defer_build=True
+    )
+
+
+class Weights(Part):
+    """Which weights the rerun is to use."""
+
+    kind: Literal["huggingface", "url", "local", "none"]
+    location: str
+    revision: Hex40 | None
+    files: dict[str, Hex64]
+    """File name to sha256 of each weight file; empty for a method without weights."""
+
+
+class ExtractorCode(Part):
+    """Which code is to turn sequences into embeddings."""
+
+    path: Name
+    """Path in the repository, or `builtin:<name>`."""
+    class_name: Name
+    sha256: Hex64
+    """Digest of the module's bytes, as the submission's run names it."""
+    tree: Hex64
+    """Digest over `<sha256>  <name>` lines of every file of the extractors' folder, in order of
+    name: a module may import its neighbours. That of no line for a built-in."""
+
+
+class BenchmarkPin(Part):
+    """Which benchmark definition and which data."""
+
+    name: Name
+    sha256: Hex64
+    dataset: Name
+    revision: Hex40
+
+
+class DrawPolicy(Part):
+    """How many tasks are drawn, and what counts as agreement, by the policy then in force."""
+
+    drawn: Positive
+    """k: tasks of the guaranteed sample."""
+    stratified: bool
+    """Whether each of the larger categories has at least one task in the sample."""
+    tolerance: Hex64
+    """Digest of the constants of the tolerance."""
+
+
+class Commitment(Part):
+    """All that decides the sample and its outcome, but the seed."""
+
+    protocol: Literal["geneb-audit-v1"]
+    model_id: Name
+    submission_sha256: Hex64
+    extractor: ExtractorCode
+    weights: Weights
+    benchmark: BenchmarkPin
+    regimes: Annotated[list[Name], Field(min_length=1)]
+    tasks: Annotated[list[Name], Field(min_length=1)]
+    """Ids that may be drawn, in board order: N is their number."""
+    policy: DrawPolicy
+
+    @property
+    def sha256(self) -> str:
+        """The commitment c: SHA-256 of the canonical JSON."""
+        return digest(self.model_dump())
