@@ -175,7 +175,7 @@ def _line(cells: Iterable[str]) -> str:
 
 def _cell(text: str) -> str:
     """Put a contributor's text into a code span; a table ends its cells at a bar even there."""
-    return "-" if text == "-" else code(text).replace("|", r"\|")
+    return "-" if text == "-" else code(text.replace("|", r"\x7c"))
 
 
 def _place(place: Place | None) -> dict[str, Any] | None:
