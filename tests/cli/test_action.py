@@ -173,24 +173,3 @@ def test_the_pre_commit_hook():
     assert all(map(files.search, rows))
     others = ("submissions/cards/x.md", "submissions/extractors/x.json", "schemas/benchmark.json")
     assert not any(map(files.search, others))
-
-
-def test_the_digest_of_a_folder_depends_on_names_and_bytes_alone(tmp_path):
-    digests = []
-    for number, files in enumerate(
-        [{"a": "1", "b": "2"}, {"b": "2", "a": "1"}, {"a": "2", "b": "1"}]
-    ):
-        folder = tmp_path / str(number)
-        folder.mkdir()
-        for name, text in files.items():
-            (folder / name).write_text(text, encoding="utf-8")
-        done = subprocess.run(
-            [str(ROOT / "tools/folder-digest"), str(folder)], capture_output=True, check=True
-        )
-        assert re.fullmatch(rb"[0-9a-f]{64}\n", done.stdout)
-        digests.append(done.stdout)
-    assert digests[0] == digests[1] != digests[2]
-    (tmp_path / "empty").mkdir()
-    command = [str(ROOT / "tools/folder-digest"), str(tmp_path / "empty")]
-    done = subprocess.run(command, capture_output=True, check=False)
-    assert (done.returncode, done.stdout) == (1, b"")

@@ -83,7 +83,6 @@ def test_no_workflow_breaks(rule: Rule, workflow: Workflow):
 
 
 CHECKOUT = "          persist-credentials: false\n"
-PUSH = "      - env:\n          HF_OIDC_RESOURCE: ${{ vars.HF_OIDC_RESOURCE }}\n        run: "
 INSTALL = "      - run: tools/install-locked python3 requirements/action.txt\n"
 # Rule, file, what stands there, and what an attacker or a hurried maintainer would write.
 MUTATIONS: list[tuple[Rule, str, str, str]] = [
@@ -122,10 +121,9 @@ MUTATIONS: list[tuple[Rule, str, str, str]] = [
     (
         row_02_artifact_or_cache,
         "publish.yml",
-        "          name: board\n          path: board\n      - env:",
-        "          name: board\n          path: board\n          run-id: 1\n      - env:",
+        INSTALL,
+        f"      - uses: actions/upload-artifact@{'0' * 40} # v7.0.1\n",
     ),
-    (row_02_artifact_or_cache, "publish.yml", '!= "$DIGEST"', '= "$DIGEST"'),
     (
         row_02_artifact_or_cache,
         "publish.yml",
@@ -151,14 +149,16 @@ MUTATIONS: list[tuple[Rule, str, str, str]] = [
         'audit commit "submissions/${{ inputs.model_id }}.json"',
     ),
     (row_03_injection, "publish.yml", '>> "$GITHUB_OUTPUT"', '>> "$GITHUB_ENV"'),
-    (row_03_injection, "publish.yml", 'echo "digest=', 'echo "::set-output name=digest::'),
+    (row_03_injection, "ci.yml", ".ci/run", 'echo "::add-mask::0"'),
     (
         row_03_injection,
         "pr-report.yml",
         INSTALL,
         f"      - uses: actions/github-script@{'0' * 40} # v8.0.0\n",
     ),
-    (row_04_forged_check, "publish.yml", "geneb_ci build --out board", "geneb_ci rules"),
+    (row_04_forged_check, "publish.yml", "geneb_ci build --at", "geneb_ci rules --at"),
+    (row_04_forged_check, "publish.yml", ' --expect "$GENERATION"', ""),
+    (row_04_forged_check, "publish.yml", "needs.build.outputs.generation", "inputs.generation"),
     (row_04_forged_check, "publish.yml", "    needs: build\n", ""),
     (
         row_04_forged_check,
@@ -225,8 +225,7 @@ def test_each_action_is_pinned_to_one_commit_everywhere():
             pins.setdefault(action, set()).add(pin)
     assert {action: len(found) for action, found in pins.items()} == dict.fromkeys(pins, 1)
     assert set(pins) == {
-        *("actions/attest", "actions/checkout", "actions/download-artifact"),
-        *("actions/setup-python", "actions/upload-artifact"),
+        *("actions/attest", "actions/checkout", "actions/setup-python"),
     }
 
 
