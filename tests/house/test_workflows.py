@@ -240,6 +240,18 @@ def test_row_24_packages_come_from_hashed_locks():
         assert [e for e in entries if not re.search(r"==\S+.* --hash=sha256:[0-9a-f]{64}", e)] == []
 
 
+def test_what_hosted_jobs_install_is_what_the_tests_ran_with():
+    pins = {
+        lock: set(
+            re.findall(r"^[\w.-]+==\S+", (ROOT / lock).read_text(encoding="utf-8"), re.MULTILINE)
+        )
+        for lock in (f"requirements/{name}.txt" for name in ("check", "action", "dev"))
+    }
+    check, action, dev = pins.values()
+    assert len(check) > 10
+    assert check < action < dev
+
+
 def zizmor() -> str:
     beside = Path(sys.executable).with_name("zizmor")
     found = str(beside) if beside.exists() else shutil.which("zizmor")
