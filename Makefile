@@ -24,10 +24,11 @@ demo: $(READY)  ## check the public submissions, rebuild the board, audit an hon
 test: $(READY)  ## every test
 	$(BIN)/python -m pytest -n auto --dist worksteal
 
-lint: $(READY)  ## ruff, mypy, generated files, import directions
+lint: $(READY)  ## ruff, mypy, zizmor, generated files, import directions
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/zizmor --offline --no-progress --quiet --persona auditor .github
 	$(BIN)/python tools/generate.py --check
 	$(BIN)/python -m pytest -q tests/house
 
@@ -53,11 +54,16 @@ bench-uncertainty: $(READY)  ## coverage and speed of intervals, as tables for t
 generate: $(READY)  ## schemas, RULES.md, help texts
 	$(BIN)/python tools/generate.py
 
-lock: $(READY)  ## resolve requirements/dev.txt anew
+COMPILE := $(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-annotate \
+  --no-header --no-emit-index-url --no-emit-find-links
+
+lock: $(READY)  ## resolve the hashed requirements anew: dev, and from it what hosted jobs install
 	$(BIN)/python -m pip install -q uv
-	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-annotate \
-	  --no-header --no-emit-index-url --no-emit-find-links --overrides requirements/overrides.txt \
-	  pyproject.toml --extra dev requirements/torch-needs.in requirements/build.in -o requirements/dev.txt
+	$(COMPILE) --overrides requirements/overrides.txt pyproject.toml --extra dev \
+	  requirements/torch-needs.in requirements/build.in -o requirements/dev.txt
+	$(COMPILE) --constraints requirements/dev.txt pyproject.toml -o requirements/check.txt
+	$(COMPILE) --constraints requirements/dev.txt pyproject.toml \
+	  --extra build --extra github --extra hub --extra records -o requirements/action.txt
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

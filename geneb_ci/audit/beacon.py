@@ -117,7 +117,7 @@ def _curve() -> Any:  # noqa: ANN401 (names of several modules of py_ecc)
         group, points, hashing = map(importlib.import_module, _MODULES)
     except ImportError as error:
         raise BrokenInstallation(
-            "py_ecc, which verifies the beacon, is not installed", "pip install 'geneb-ci[audit]'"
+            "py_ecc, which verifies the beacon, is not installed", "pip install 'geneb-ci[records]'"
         ) from error
     return SimpleNamespace(**vars(group) | vars(points) | vars(hashing))
 

@@ -45,6 +45,20 @@ def layout_of(folder: Path | None, usage: str) -> Layout:
     return layout
 
 
+def layout_here() -> Layout:
+    """Give the layout of the repository of submissions that the current folder lies in.
+
+    Raises UsageProblem where it lies in none.
+    """
+    layout = find_layout(Path.cwd())
+    if layout.kind is Kind.ALONE:
+        raise UsageProblem(
+            "this folder is no repository of submissions",
+            "run it in a clone that has submissions/ and schemas/benchmark.json",
+        )
+    return layout
+
+
 def refused(report: Report, refusal: str = "nothing was built") -> Exit:
     """Print why there are no rows, and give the exit code."""
     click.echo(render("text", report), nl=False)

@@ -1,33 +1,21 @@
 """What the commands on commits share: the repository, and one build of a commit."""
 
-from pathlib import Path
-
-from geneb_ci.cli.folder import WATCH, refused
-from geneb_ci.config import Kind, find_layout
+from geneb_ci.cli.folder import WATCH, layout_here, refused
 from geneb_ci.errors import Exit, UsageProblem
 from geneb_ci.publish.generation import Generation, generate
-from geneb_ci.publish.git import BadRepository, Repository
+from geneb_ci.publish.git import Repository
 from geneb_ci.publish.token import space_of_environment
+from geneb_ci.publish.working import repository_at
 
 HEAD = "HEAD"
 
 
 def repository_here() -> Repository:
-    """Give the repository of submissions that the current folder lies in. Raises UsageProblem."""
-    layout = find_layout(Path.cwd())
-    repository = Repository(layout.root)
-    if layout.kind is not Kind.ALONE:
-        top = Path(repository.run("rev-parse", "--show-toplevel").decode().rstrip("\n"))
-        if top.resolve() != layout.root.resolve():
-            raise BadRepository(
-                f"{layout.root}: the submissions do not lie at the root of their git repository",
-                f"the root is {top}: submissions/ must lie directly in it",
-            )
-        return repository
-    raise UsageProblem(
-        "this folder is no repository of submissions",
-        "run it in a clone that has submissions/ and schemas/benchmark.json",
-    )
+    """Give the repository of submissions that the current folder lies in.
+
+    Raises UsageProblem, and BadRepository where the submissions do not lie at its root.
+    """
+    return repository_at(layout_here())
 
 
 def built(repository: Repository, commit: str) -> tuple[Exit, Generation | None]:

@@ -1,5 +1,6 @@
 """Lays out the tree of a commit in an empty folder, so that a board is built from nothing else."""
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from geneb_ci.publish.git import LINK, REGULAR, BadRepository, Repository
@@ -8,14 +9,16 @@ from geneb_ci.publish.inputs import INPUTS
 _FORBIDDEN = frozenset({"", ".", "..", ".git"})
 
 
-def lay_out(repository: Repository, commit: str, folder: Path) -> None:
-    """Write the inputs of a commit's board into a folder that is empty.
+def lay_out(
+    repository: Repository, commit: str, folder: Path, paths: Iterable[str] = INPUTS
+) -> None:
+    """Write the inputs of a commit's board, or other paths of it, into a folder that is empty.
 
     Only regular files are written. A symbolic link becomes one that points at itself, so that
     whoever reads it fails as with the real one, and nobody is led out of the folder.
     Raises BadRepository when the tree holds a path that no checkout would make.
     """
-    entries = repository.tree(commit, INPUTS)
+    entries = repository.tree(commit, paths)
     contents = dict(repository.blobs(e.blob for e in entries if e.mode in REGULAR))
     for entry in entries:
         parts = entry.path.split("/")
