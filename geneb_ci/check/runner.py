@@ -99,14 +99,18 @@ class Checker:
         Raises NothingChecked when it cannot be opened, BadConfiguration when what it is held
         against cannot be used.
         """
-        return self._result(self.context(path))
+        return self.result(self.context(path))
 
-    def check_proposed(self, path: Path, name: str, proposed: Proposed) -> FileResult:
-        """Check a row as if it lay at `path`; findings call it `name`. Raises what `check` does."""
+    def proposed(self, path: Path, name: str, proposed: Proposed) -> Context:
+        """Give the context of a row as if it lay at `path`; findings call it `name`.
+
+        Raises BadConfiguration when what it is held against cannot be used.
+        """
         document = parse_document(proposed.raw, located(path), name)
-        return self._result(self._context(document, self._place(located(path).parent), proposed))
+        return self._context(document, self._place(located(path).parent), proposed)
 
-    def _result(self, context: Context) -> FileResult:
+    def result(self, context: Context) -> FileResult:
+        """Run every rule over one context."""
         findings = sorted(self._findings(context), key=Finding.sort_key)
         return FileResult(
             context.document,
@@ -218,7 +222,7 @@ def _benchmark_name(document: Document) -> object:
     return value
 
 
-def _finding(rule: Rule, fault: Fault, context: Context) -> Finding:
+def _finding(rule: AnyRule, fault: Fault, context: Context) -> Finding:
     document = context.document
     if fault.card and context.card is not None:
         file, place = context.card.name, Position(max(fault.at or 1, 1), 1)

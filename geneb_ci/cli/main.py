@@ -24,6 +24,9 @@ COMMANDS = {
     "build": "rebuild the board from the submissions",
     "pack": "gather upstream's per-task logs into a submission",
     "data": "pull, verify and audit the task data",
+    "reconcile": "read pull requests, and write a verdict",
+    "report": "write a verdict to its pull request",
+    "triage": "list the open submissions, and what to do next",
     "extractor": "check an extractor before it costs GPU time",
 }
 
