@@ -37,14 +37,14 @@ def command(repo: str | None, head_sha: str | None, pr: int | None, output: str)
         raise UsageProblem(
             f"{shown(head_sha)} is not the SHA of a commit", "give all its 40 hex digits"
         )
-    github = connect(repo)
     layout = find_layout(Path.cwd())
-    if pr is not None:
-        found = verdicts(github, layout, [one_pull(github, pr, head_sha)])
-    elif head_sha is not None:
-        found = verdicts(github, layout, [pull_of(github, head_sha)])
-    else:
-        found = sweep(github, layout, lambda text: click.echo(text, err=True))
+    with connect(repo) as github:
+        if pr is not None:
+            found = verdicts(github, layout, [one_pull(github, pr, head_sha)])
+        elif head_sha is not None:
+            found = verdicts(github, layout, [pull_of(github, head_sha)])
+        else:
+            found = sweep(github, layout, lambda text: click.echo(text, err=True))
     if found.problems and not found.verdict.pulls:
         raise found.problems[0]
     for problem in found.problems:

@@ -15,6 +15,7 @@ from geneb_ci.forge.verdict import (
     Outcome,
     PullVerdict,
     Standing,
+    VerdictFinding,
 )
 from geneb_ci.report.markdown import CHARACTERS_MAX, code, fill, finding_blocks
 from geneb_ci.report.summary import by_rule
@@ -97,10 +98,11 @@ def _head(pull: PullVerdict) -> str:
     )
 
 
-def _finding(found: object) -> Finding:
-    values = found.model_dump()  # type: ignore[attr-defined]
+def _finding(found: VerdictFinding) -> Finding:
+    values = found.model_dump()
     values["severity"] = Severity(values["severity"])
     values["fix"] = values["fix"] or BY_ID[values["rule"]].fix
+    values["file"] = values["file"] or "this pull request"
     return Finding(**values)
 
 
@@ -161,18 +163,18 @@ def _standing(standing: Standing) -> str:
 
 def _neighbour(near: Neighbour) -> str:
     return (
-        f"Nearest neighbour: {code(near.model)}, with {near.near:,} of {near.cells:,} scores within "
-        f"the noise of a rerun; {near.limit:,} would make it a copy.\n"
+        f"Nearest neighbour: {code(near.model)}, with {near.near:,} of {near.cells:,} scores "
+        f"within the noise of a rerun; {near.limit:,} would make it a copy.\n"
     )
 
 
 def _audit(audit: AuditEstimate) -> str:
-    data = f", about {audit.sequences:,} test sequences to embed" if audit.sequences else ""
+    data = f"about {audit.sequences:,} test sequences, and " if audit.sequences else ""
     return (
-        f"\n### What an audit would take\n\n{audit.drawn} of {audit.tasks} tasks, drawn at random "
-        f"after the submission is fixed{data} and the training sequences besides. Were the scores "
-        f"of {counted(audit.fabricated, 'task')} made up, the draw would hold one of them in "
-        f"{audit.detection:.1%} of cases.\n"
+        f"\n### What an audit would take, and find\n\n{audit.drawn} of {audit.tasks} tasks, drawn "
+        f"at random after the submission is fixed: {data}the training sequences of those tasks, to "
+        f"embed and score. Were the scores of {counted(audit.fabricated, 'task')} made up, the "
+        f"draw would hold one of them in {audit.detection:.1%} of cases.\n"
     )
 
 

@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import Iterator, Mapping
+from typing import Self
 
 from geneb_ci.errors import UsageProblem
 from geneb_ci.forge import wire
@@ -40,6 +41,12 @@ class GitHub:
         self.author = author
         """Id of the account that our token writes as."""
         self._trees: dict[str, RecursiveTree] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.wire.close()
 
     def open_pulls(self, base: str = "") -> Iterator[Pull]:
         """Give the open pull requests, the one that changed last first: a request for 100."""

@@ -18,6 +18,7 @@ import requests
 from github.GithubException import GithubException, RateLimitExceededException
 from github.GithubRetry import GithubRetry
 from github.Requester import Requester
+from urllib3.exceptions import MaxRetryError
 
 from geneb_ci import __version__
 from geneb_ci.errors import GenebError
@@ -34,6 +35,9 @@ from geneb_ci.report.plain import visible
 
 PER_PAGE = 100  # GitHub's largest page
 _NOT_MODIFIED = 304
+_UNKNOWN_TOKEN, _FORBIDDEN, _MISSING, _TOO_MANY = 401, 403, 404, 429
+_LIMITED = frozenset({_FORBIDDEN, _TOO_MANY})
+_LIMIT_BODY = {"message": "API rate limit exceeded"}
 _OK = range(200, 300)
 _SERVER = range(500, 600)
 _AGAIN = "run it again; nothing was half-written"
@@ -66,16 +70,46 @@ class Reply(NamedTuple):
 
 
 class PoliteRetry(GithubRetry):
-    """Retries GET alone, and never sleeps longer than it was told to."""
+    """Retries GET alone, never sleeps longer than it was told to, and goes by GitHub's clock."""
 
     def increment(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 (urllib3's own signature)
         """Count a failed attempt. Raises RateLimitExceededException where waiting is too long."""
-        response = kwargs.get("response") or (args[2] if len(args) > 2 else None)  # noqa: PLR2004
-        if response is not None and self.max_rate_limit_wait is not None:
-            wait = self.get_retry_after(response)
-            if wait is not None and wait > self.max_rate_limit_wait:
-                raise RateLimitExceededException(response.status, None, dict(response.headers))
-        return super().increment(*args, **kwargs)
+        response = kwargs.get("response")
+        headers = _lower(response.headers) if response is not None else {}
+        status = response.status if response is not None else 0
+        wait = told_wait(headers) if status in _LIMITED else None
+        limited = RateLimitExceededException(status, _LIMIT_BODY, headers)
+        if response is not None and wait is not None and wait > (self.max_rate_limit_wait or 0):
+            response.drain_conn()  # so that the connection is closed, not lost
+            raise limited
+        try:
+            return super().increment(*args, **kwargs)
+        except MaxRetryError:
+            if status == _FORBIDDEN:  # of these, only limits are retried; the body is read up
+                raise limited from None
+            raise
+
+
+def told_wait(headers: Mapping[str, str]) -> float | None:
+    """Give the seconds that GitHub says to wait, or None where it says nothing.
+
+    The end of the hour is measured from the answer's own date: our clock may be wrong.
+    """
+    asked = headers.get("retry-after", "")
+    if asked.isascii() and asked.isdigit():
+        return float(asked)
+    reset = headers.get("x-ratelimit-reset", "")
+    if headers.get("x-ratelimit-remaining") == "0" and reset.isascii() and reset.isdigit():
+        now = _date(headers) or dt.datetime.now(dt.UTC)
+        return max(0.0, float(reset) - now.timestamp()) + 1.0
+    return None
+
+
+def _date(headers: Mapping[str, str]) -> dt.datetime | None:
+    try:
+        return email.utils.parsedate_to_datetime(headers["date"])
+    except (KeyError, ValueError, TypeError):
+        return None
 
 
 class Wire:
@@ -95,6 +129,7 @@ class Wire:
             allowed_methods={"GET", "HEAD"},
             secondary_rate_wait=patience.secondary,
             max_rate_limit_wait=patience.wait_max,
+            raise_on_status=False,
         )
         self._github = github.Github(
             auth=github.Auth.Token(token),
@@ -115,6 +150,10 @@ class Wire:
         self.remaining = math.inf
         """Requests left in this hour, as GitHub said last."""
         self._skew = dt.timedelta(0)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._github.close()
 
     @property
     def now(self) -> dt.datetime:
@@ -200,11 +239,9 @@ class Wire:
         remaining = answer.get("x-ratelimit-remaining", "")
         if remaining.isascii() and remaining.isdigit():
             self.remaining = int(remaining)
-        try:
-            server = email.utils.parsedate_to_datetime(answer["date"])
+        server = _date(answer)
+        if server is not None:
             self._skew = server - dt.datetime.now(dt.UTC)
-        except (KeyError, ValueError, TypeError):
-            pass  # no clock but our own
 
     def _refuse(self, status: int, answer: Mapping[str, str], data: Any) -> NoReturn:  # noqa: ANN401
         self._note(answer)
@@ -216,11 +253,11 @@ class Wire:
         wait = self._wait(status, answer, message)
         if wait is not None:
             return RateLimited(self.now + dt.timedelta(seconds=wait), wait)
-        if status == 401:  # noqa: PLR2004
+        if status == _UNKNOWN_TOKEN:
             return TokenRefused(
                 "GitHub does not know the token", "put a valid one into GH_TOKEN: `gh auth token`"
             )
-        if status == 403:  # noqa: PLR2004
+        if status == _FORBIDDEN:
             needs = answer.get("x-accepted-github-permissions") or answer.get(
                 "x-accepted-oauth-scopes"
             )
@@ -230,7 +267,7 @@ class Wire:
                 if needs
                 else "give it contents: read, pull-requests: write, statuses: write",
             )
-        if status == 404:  # noqa: PLR2004
+        if status == _MISSING:
             return NotFound(
                 f"{self.repository}: GitHub finds no such repository or pull request",
                 "check the name in --repo; a private one is found only by a token that may read it",
@@ -241,19 +278,13 @@ class Wire:
 
     def _wait(self, status: int, answer: Mapping[str, str], message: str) -> float | None:
         """Give the seconds until a limit has passed, or None where this is not a limit."""
-        asked = answer.get("retry-after", "")
-        is_spent = answer.get("x-ratelimit-remaining") == "0"
-        is_limit = status == 429 or (  # noqa: PLR2004
-            status == 403 and (asked or is_spent or Requester.isRateLimitError(message))  # noqa: PLR2004
+        wait = told_wait(answer)
+        is_limit = status == _TOO_MANY or (
+            status == _FORBIDDEN and (wait is not None or Requester.isRateLimitError(message))
         )
         if not is_limit:
             return None
-        if asked.isascii() and asked.isdigit():
-            return float(asked)
-        reset = answer.get("x-ratelimit-reset", "")
-        if is_spent and reset.isascii() and reset.isdigit():
-            return max(0.0, float(reset) - self.now.timestamp()) + 1.0
-        return self.patience.secondary
+        return self.patience.secondary if wait is None else wait
 
 
 def _lower(headers: Mapping[str, str] | None) -> dict[str, str]:
