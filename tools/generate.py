@@ -12,6 +12,7 @@ from pydantic import BaseModel
 from geneb_ci import benchmark as benchmark_models
 from geneb_ci.benchmark import Benchmark, shipped_benchmark
 from geneb_ci.build import shape
+from geneb_ci.forge import verdict
 from geneb_ci.read import submission
 from geneb_ci.report.json_schema import findings_schema
 from geneb_ci.report.rules_md import rules_markdown
@@ -114,6 +115,12 @@ def generated() -> dict[str, str]:
         "submission-1.0": submission_schema("1.0", benchmark),
         "submission-1.1": submission_schema("1.1", benchmark),
         "findings-1.0": findings_schema(),
+        "verdict-1.0": model_schema(
+            verdict.Verdict,
+            verdict,
+            "verdict-1.0.schema.json",
+            "Verdicts on pull requests, format 1.0",
+        ),
         "leaderboard": model_schema(
             shape.Leaderboard, shape, "leaderboard.schema.json", "leaderboard.json: category scores"
         ),

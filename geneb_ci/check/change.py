@@ -12,7 +12,8 @@ SYMLINK = "120000"
 SUBMODULE = "160000"
 
 _MODEL_ID = re.compile(MODEL_ID_PATTERN[1:-1])
-_MODULE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\.py")
+# Names that Python or pytest would import by themselves are nobody's extractor.
+_MODULE = re.compile(r"(?!conftest\.|sitecustomize\.)[A-Za-z0-9][A-Za-z0-9_.-]*\.py")
 
 
 @dataclass(frozen=True)

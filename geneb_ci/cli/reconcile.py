@@ -11,7 +11,7 @@ from geneb_ci.config import find_layout
 from geneb_ci.errors import Exit, UsageProblem
 from geneb_ci.finding import shown
 from geneb_ci.forge.envelope import encode
-from geneb_ci.forge.github import connect
+from geneb_ci.forge.github import ACTIONS_BOT, connect
 from geneb_ci.forge.reconcile import one_pull, pull_of, sweep, verdicts
 from geneb_ci.report.plain import visible
 
@@ -22,8 +22,17 @@ _SHA = re.compile(r"[0-9a-f]{40}")
 @click.option("--repo", metavar="OWNER/NAME", help="Repository; GITHUB_REPOSITORY unless said.")
 @click.option("--head-sha", metavar="SHA", help="Judge the open pull request with this head.")
 @click.option("--pr", type=click.IntRange(min=1), metavar="N", help="Judge this pull request.")
+@click.option(
+    "--author-id",
+    type=click.IntRange(min=1),
+    default=ACTIONS_BOT,
+    show_default=True,
+    help="Account that writes the verdicts; that of GitHub Actions unless said.",
+)
 @click.option("--output", default=STDOUT, metavar="FILE", help="Write the verdict here.")
-def command(repo: str | None, head_sha: str | None, pr: int | None, output: str) -> int:
+def command(
+    repo: str | None, head_sha: str | None, pr: int | None, author_id: int, output: str
+) -> int:
     """Read pull requests by SHA, check them, and print a verdict: JSON on one line.
 
     With neither --head-sha nor --pr it takes the open ones that have no verdict yet, the longest
@@ -38,7 +47,7 @@ def command(repo: str | None, head_sha: str | None, pr: int | None, output: str)
             f"{shown(head_sha)} is not the SHA of a commit", "give all its 40 hex digits"
         )
     layout = find_layout(Path.cwd())
-    with connect(repo) as github:
+    with connect(repo, author=author_id) as github:
         if pr is not None:
             found = verdicts(github, layout, [one_pull(github, pr, head_sha)])
         elif head_sha is not None:

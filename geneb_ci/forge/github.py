@@ -16,7 +16,6 @@ from geneb_ci.forge.replies import (
     Label,
     Pull,
     RecursiveTree,
-    Status,
     parsed,
 )
 from geneb_ci.forge.verdict import REPOSITORY
@@ -30,7 +29,6 @@ PULLS_PAGES_MAX = 10  # 1,000 open pull requests
 # A flood of 3,000 comments: then a maintainer locks the conversation first.
 COMMENTS_PAGES_MAX = 30
 TREES_MAX = 16  # kept in memory: most pull requests of a sweep began at one of few commits
-STATUSES_PAGES_MAX = 10  # GitHub takes 1,000 statuses of one commit and context
 
 
 class GitHub:
@@ -83,15 +81,6 @@ class GitHub:
         path = f"/issues/{number}/comments"
         for page in self.wire.pages(path, COMMENTS_PAGES_MAX):
             yield from parsed(list[Comment], page, "the comments")
-
-    def verdict_status(self, sha: str) -> Status | None:
-        """Give the status that we set last on a commit, or None: a request."""
-        for page in self.wire.pages(f"/commits/{sha}/statuses", STATUSES_PAGES_MAX):
-            for status in parsed(list[Status], page, "the statuses"):
-                by_us = status.creator is not None and status.creator.id == self.author
-                if by_us and status.context == STATUS_CONTEXT:
-                    return status
-        return None
 
     def set_status(self, sha: str, state: str, description: str) -> None:
         """Set our status on a commit: a write."""

@@ -12,7 +12,8 @@ from typing import Annotated
 
 from pydantic import Field, ValidationError
 
-from geneb_ci.forge.replies import Comment
+from geneb_ci.forge.github import GitHub
+from geneb_ci.forge.replies import Comment, Pull
 from geneb_ci.forge.verdict import Count, Hex40, Model, Outcome, Part, PullVerdict
 
 MARKER = "<!-- geneb-ci:verdict:1 "
@@ -67,6 +68,16 @@ def read_receipt(body: str) -> Receipt | None:
         return Receipt.model_validate_json(base64.b64decode(match[1], validate=True))
     except (ValidationError, binascii.Error):
         return None
+
+
+def receipt_on(github: GitHub, pull: Pull) -> Receipt | None:
+    """Read what we said of a pull request, whatever its head was then: a request.
+
+    The comment is the last thing that is written: where it stands, label and status stand, too.
+    """
+    comment = own_comment(github.comments(pull.number), github.author)
+    receipt = read_receipt(comment.body) if comment is not None else None
+    return receipt if receipt is not None and receipt.number == pull.number else None
 
 
 def own_comment(comments: Iterable[Comment], author: int) -> Comment | None:

@@ -4,7 +4,7 @@ What is wanted is found by looking, not by the event that woke us: one that was 
 the next sweep.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from geneb_ci import __version__
@@ -12,9 +12,10 @@ from geneb_ci.check.runner import Checker
 from geneb_ci.config import Layout, benchmark_of
 from geneb_ci.errors import GenebError, NothingChecked
 from geneb_ci.forge.compose import crash_verdict, pull_verdict
-from geneb_ci.forge.errors import HeadMoved, NotFound, RateLimited, Unavailable
+from geneb_ci.forge.errors import ForgeProblem, HeadMoved, NotFound, RateLimited, Unavailable
 from geneb_ci.forge.github import GitHub
 from geneb_ci.forge.judge import Judge
+from geneb_ci.forge.receipt import receipt_on
 from geneb_ci.forge.replies import Pull
 from geneb_ci.forge.standing import Ties
 from geneb_ci.forge.verdict import PULLS_MAX, PullVerdict, Verdict
@@ -69,16 +70,6 @@ def pull_of(github: GitHub, head_sha: str) -> Pull:
     raise HeadMoved(f"no open pull request has the head {head_sha}", _QUEUED)
 
 
-def unjudged(github: GitHub) -> Iterator[Pull]:
-    """Give the open pull requests whose head has no status of ours, longest waiting first.
-
-    A status set by anyone else, and a check that calls itself the same, count for nothing.
-    """
-    for pull in sorted(github.open_pulls(), key=lambda pull: (pull.updated_at, pull.number)):
-        if github.verdict_status(pull.head.sha) is None:
-            yield pull
-
-
 def verdicts(
     github: GitHub, layout: Layout, pulls: list[Pull], waiting: int = 0, ties: Ties | None = None
 ) -> Found:
@@ -110,15 +101,31 @@ def verdicts(
 
 
 def sweep(github: GitHub, layout: Layout, say: Callable[[str], None]) -> Found:
-    """Judge those that wait longest, as many as fit a verdict and the hour's limit."""
+    """Judge the open pull requests whose head has no comment of ours, the longest waiting first.
+
+    As many as fit a verdict and the hour's limit. A status, a label, and a check that calls itself
+    ours count for nothing.
+    """
     chosen: list[Pull] = []
+    problems: list[GenebError] = []
     waiting = 0
-    for pull in unjudged(github):
+    for pull in sorted(github.open_pulls(), key=lambda pull: (pull.updated_at, pull.number)):
+        if github.wire.remaining < RESERVE:
+            left = f"{github.wire.remaining:.0f}"
+            say(f"GitHub leaves {left} requests in this hour: the sweep ends before {pull.number}")
+            break
+        try:
+            receipt = receipt_on(github, pull)
+        except ForgeProblem as error:
+            if isinstance(error, RateLimited | Unavailable):
+                raise
+            problems.append(error)  # a flood of comments: its verdict goes through --pr
+            continue
+        if receipt is not None and receipt.head_sha == pull.head.sha:
+            continue
         if len(chosen) < PULLS_MAX:
             chosen.append(pull)
         else:
             waiting += 1
-        if github.wire.remaining < RESERVE:
-            say(f"GitHub leaves {github.wire.remaining} requests in this hour: the sweep ends here")
-            break
-    return verdicts(github, layout, chosen, waiting)
+    found = verdicts(github, layout, chosen, waiting)
+    return Found(found.verdict, [*problems, *found.problems])

@@ -111,15 +111,6 @@ class Comment(Part):
     body: str = ""
 
 
-class Status(Part):
-    """A verdict on a commit."""
-
-    context: str
-    state: str
-    description: str | None = None
-    creator: User | None
-
-
 T = TypeVar("T")
 
 

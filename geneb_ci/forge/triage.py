@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from geneb_ci.forge.github import GitHub
-from geneb_ci.forge.receipt import Receipt, own_comment, read_receipt
+from geneb_ci.forge.receipt import Receipt, receipt_on
 from geneb_ci.forge.replies import Pull
 from geneb_ci.forge.verdict import Outcome
 from geneb_ci.report.plain import visible
@@ -84,13 +84,7 @@ def read_queue(github: GitHub) -> Queue:
 
     What a verdict said is read from our own comment; nothing of a pull request is fetched.
     """
-    pairs = []
-    for pull in list(github.open_pulls()):
-        comment = own_comment(github.comments(pull.number), github.author)
-        receipt = read_receipt(comment.body) if comment is not None else None
-        if receipt is not None and receipt.number != pull.number:
-            receipt = None
-        pairs.append((pull, receipt))
+    pairs = [(pull, receipt_on(github, pull)) for pull in list(github.open_pulls())]
     return queue(pairs, github.wire.now)
 
 

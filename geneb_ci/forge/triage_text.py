@@ -5,26 +5,31 @@ import io
 import json
 from typing import Literal
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from geneb_ci.finding import counted
 from geneb_ci.forge.triage import Queue, Row, Turn, duration
 from geneb_ci.report.markdown import code
 from geneb_ci.report.text import escape
 
-COLUMNS = ("PR", "model", "age", "verdict", "warnings", "level", "audit", "next")
+COLUMNS: tuple[str, ...] = ("PR", "model", "age", "verdict", "warnings", "level", "audit", "next")
 _RIGHT = frozenset({"PR", "age", "warnings", "audit"})
-_FULL = frozenset({"PR", "age", "warnings", "next"})
+_EXPENDABLE = ("audit", "level", "warnings")  # in a narrow terminal, the first goes first
+_GAP = 2
 _STYLES = {Turn.MAINTAINER: "bold", Turn.PROGRAM: "", Turn.CONTRIBUTOR: "dim"}
 
 
 def terminal(queue: Queue, limit: int, *, color: bool, width: int) -> str:
     """Render at most `limit` rows for a terminal, then the clock."""
+    rows = queue.rows[:limit]
+    shown, needed = _fitting(rows, width)
     stream = io.StringIO()
     console = Console(
         file=stream,
-        width=width,
+        width=max(width, needed),
         color_system="standard" if color else None,
         force_terminal=color,
         force_jupyter=False,
@@ -34,26 +39,37 @@ def terminal(queue: Queue, limit: int, *, color: bool, width: int) -> str:
         emoji=False,
         legacy_windows=False,
     )
-    if queue.rows:
+    if rows:
         table = Table(box=None, pad_edge=False, header_style="bold")
-        for name in COLUMNS:
+        for name in shown:
             justify: Literal["left", "right"] = "right" if name in _RIGHT else "left"
             # A wrapped cell could begin a line of its own.
-            table.add_column(
-                name,
-                justify=justify,
-                no_wrap=True,
-                overflow="ellipsis",
-                min_width=len(name) if name in _FULL else 4,
-            )
-        for row in queue.rows[:limit]:
+            table.add_column(name, justify=justify, no_wrap=True)
+        for row in rows:
             style = "bold red" if row.is_overdue else _STYLES[row.turn]
-            table.add_row(*(Text(escape(cell)) for cell in _cells(row)), style=style)
+            table.add_row(*(Text(cell) for cell in _chosen(row, shown)), style=style)
         console.print(table)
         console.print()
     for line in _lines(queue, limit):
         console.print(Text(line), soft_wrap=True)
     return "".join(f"{line.rstrip()}\n" for line in stream.getvalue().splitlines())
+
+
+def _fitting(rows: tuple[Row, ...], width: int) -> tuple[tuple[str, ...], int]:
+    """Leave columns out until the rest fits; gives their names and the width they take."""
+    shown = COLUMNS
+    for name in ("", *_EXPENDABLE):
+        shown = tuple(column for column in shown if column != name)
+        lines = [shown, *(_chosen(row, shown) for row in rows)]
+        needed = sum(max(map(cell_len, cells)) + _GAP for cells in zip(*lines, strict=True)) - _GAP
+        if needed <= width:
+            break
+    return shown, needed
+
+
+def _chosen(row: Row, shown: tuple[str, ...]) -> tuple[str, ...]:
+    cells = zip(COLUMNS, _cells(row), strict=True)
+    return tuple(escape(cell) for name, cell in cells if name in shown)
 
 
 def markdown(queue: Queue, limit: int) -> str:
@@ -87,10 +103,10 @@ def _lines(queue: Queue, limit: int) -> list[str]:
     lines = []
     if left:
         longest = duration(max(row.age_seconds for row in left))
-        lines.append(f"{len(left)} more are not shown; the longest of them waits {longest}")
+        lines.append(f"not shown: {len(left)}, the longest waits {longest}")
     lines.append(queue.clock)
     if queue.others:
-        lines.append(f"{queue.others} open pull requests change no submission")
+        lines.append(f"{counted(queue.others, 'other pull request')}: no submission in it")
     return lines
 
 

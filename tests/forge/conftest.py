@@ -2,8 +2,7 @@
 
 import json
 import os
-import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,12 +15,21 @@ from geneb_ci.forge.wire import Patience
 from tests.forge.server import BOT, REPOSITORY, TOKEN, Files, GitHubServer, serving
 from tests.small import BENCHMARK_FILE, CARD, small
 
+GOLDEN = Path(__file__).with_name("golden")
 IMPATIENT = Patience(wait_max=5, secondary=0.01, retries=2, backoff=0, between_writes=0, timeout=10)
 REGULAR = "100644"
 ROW = "submissions/model.json"
 CARD_PATH = "submissions/cards/model.md"
 MODULE = "submissions/extractors/model.py"
 PEERS = ("alpha", "beta", "gamma", "delta")
+
+
+def golden(name: str, text: str, *, update: bool) -> None:
+    """Hold a whole output against its golden file, or write that anew."""
+    path = GOLDEN / name
+    if update:
+        path.write_text(text, encoding="utf-8")
+    assert text == path.read_text(encoding="utf-8")
 
 
 def encoded(document: Any) -> bytes:

@@ -4,11 +4,11 @@ import time
 
 import pytest
 
-from tests.forge.conftest import sound
+from tests.forge.conftest import Place, sound
 from tests.forge.server import BOT, READ, TOKEN, WRITE, Fault
 
 
-def line_of(place, number):
+def line_of(place: Place, number: int) -> str:
     code, line, err = place.run("reconcile", "--pr", str(number))
     assert code == 0, err
     return line

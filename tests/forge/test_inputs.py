@@ -1,11 +1,12 @@
 """Inputs 37 to 54 of the hostile corpus, each as a pull request over HTTP."""
 
 import json
+from typing import Any
 
 import pytest
 
 from tests.forge.conftest import CARD_PATH, MODULE, REGULAR, ROW, encoded, sound
-from tests.forge.server import BOT, STRANGER
+from tests.forge.server import BOT, STRANGER, Files
 from tests.forge.text import calm
 from tests.small import CARD, small
 
@@ -14,13 +15,13 @@ COMMIT = b"1" * 40
 HOSTILE_NAMES = ('a";id;"', "$(id)", "{{7*7}}", "`id`", "a\n::error::x", "##[error]x", "\x1b[2J")
 
 
-def row(**meta):
+def row(**meta: str) -> Files:
     document = small("model")
     document["meta"] |= meta
     return sound() | {ROW: (REGULAR, encoded(document))}
 
 
-def rules(verdict):
+def rules(verdict: dict[str, Any]) -> set[str]:
     return {finding["rule"] for finding in verdict["findings"]} - {"no-run-details"}
 
 

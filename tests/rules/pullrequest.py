@@ -8,18 +8,19 @@ from tests.rules.fixture import Files
 ROW = "submissions/model.json"
 CARD = "submissions/cards/model.md"
 MODULE = "submissions/extractors/model.py"
-ADDED = [None, "100644"]
-EDITED = ["100644", "100644"]
-DELETED = ["100644", None]
-WHOLE = {ROW: ADDED, CARD: ADDED, MODULE: ADDED}
+Modes = list[str | None]
+ADDED: Modes = [None, "100644"]
+EDITED: Modes = ["100644", "100644"]
+DELETED: Modes = ["100644", None]
+WHOLE: dict[str, Modes] = {ROW: ADDED, CARD: ADDED, MODULE: ADDED}
 
 
-def change(files: dict[str, list[str | None]], **said: Any) -> Files:
+def change(files: dict[str, Modes], **said: Any) -> Files:
     """Give a change of these paths, each with its modes before and after."""
     return {"change.json": json.dumps({"files": files} | said, indent=1).encode() + b"\n"}
 
 
-def whole(files: dict[str, list[str | None]], **said: Any) -> Files:
+def whole(files: dict[str, Modes], **said: Any) -> Files:
     """Give a sound submission with something besides, or instead."""
     return change(WHOLE | files, **said)
 
