@@ -85,7 +85,7 @@ def found_line(pull: PullVerdict) -> str:
 
 
 def _head(pull: PullVerdict) -> str:
-    name = code(pull.model) if pull.model else "No model"
+    name = code(pull.model) if pull.model else "No submission"
     sha = code(pull.head_sha[:_SHA_SHOWN])
     is_done = pull.outcome is Outcome.PASSED and pull.is_edit
     step = _EDIT if is_done else _NEXT[pull.outcome]

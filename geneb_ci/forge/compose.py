@@ -1,5 +1,6 @@
 """From what was judged to what may be said: texts cut to their fields, the rest in numbers."""
 
+import math
 from collections.abc import Sequence
 
 from geneb_ci.benchmark import Benchmark
@@ -43,7 +44,7 @@ def pull_verdict(
         is_edit=any(row.model_id == model for row in board),
         files=list(judged.files),
         counts=counts,
-        weight=round(sum(finding.score for finding in judged.findings), 1),
+        weight=_weight(judged.findings),
         findings=_findings(judged.findings),
         comparison=comparison(own, board, benchmark) if own is not None else None,
         standings=standings(own, board, benchmark, ties) if own is not None else [],
@@ -75,6 +76,12 @@ def crash_verdict(pull: Pull, merge_base: str, error: Exception) -> PullVerdict:
         neighbour=None,
         audit=None,
     )
+
+
+def _weight(findings: Sequence[Finding]) -> float:
+    """Sum the scores of all warnings; one without a measure counts as one at its threshold."""
+    warnings = (finding for finding in findings if finding.severity is Severity.WARNING)
+    return round(math.fsum(max(1.0, finding.score) for finding in warnings), 1)
 
 
 def _findings(findings: Sequence[Finding]) -> list[VerdictFinding]:

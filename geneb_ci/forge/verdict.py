@@ -152,7 +152,7 @@ class PullVerdict(Part):
     files: Annotated[list[FileDigest], Field(max_length=8)]
     counts: Counts
     weight: Annotated[float, Field(ge=0, le=10**6)]
-    """Sum of the scores of all warnings: how strange it is."""
+    """Sum of the scores of all warnings, each at least 1: how strange it is."""
     findings: Annotated[list[VerdictFinding], Field(max_length=FINDINGS_MAX)]
     """The heaviest first, then by rule and place."""
     comparison: Comparison | None
