@@ -37,7 +37,7 @@ bench-harness: $(READY)  ## speed of the reference harness beside the stock loop
 	$(BIN)/python tests/bench/bench_harness.py
 
 bench-forgery: $(READY)  ## how many forged scores each family of rules detects
-	$(BIN)/python -m tests.bench.bench_forgery
+	$(BIN)/python -m tests.bench.bench_forgery --write
 
 generate: $(READY)  ## schemas, RULES.md, help texts
 	$(BIN)/python tools/generate.py

@@ -46,12 +46,24 @@ FULL_MANY = Scope("full, more classes", full=True, two_classes=False)
 FEW_MANY = Scope("few-shot, more classes", full=False, two_classes=False)
 SCOPES = (FULL, FEW, FULL_MANY, FEW_MANY)
 
-Attack = Callable[[Board, random.Random], Results]
+COPIED = "forged-model"
+"""Name of a row that is made of others, which stay on the board beside it."""
 
 
-def row(board: Board, rng: random.Random) -> Results:
-    results: Results = copy.deepcopy(rng.choice(board.rows)["results"])
-    return results
+class Forgery(NamedTuple):
+    """Forged results under a name: a row of that name on the board is replaced by them."""
+
+    model_id: str
+    results: Results
+
+
+Attack = Callable[[Board, random.Random], Forgery]
+
+
+def row(board: Board, rng: random.Random) -> Forgery:
+    """Draw the row whose author forges it."""
+    drawn = rng.choice(board.rows)
+    return Forgery(drawn["model_id"], copy.deepcopy(drawn["results"]))
 
 
 def moved(metric: str, value: float, by: float) -> float:
@@ -63,15 +75,15 @@ def moved(metric: str, value: float, by: float) -> float:
 def one_metric(scope: Scope, by: float, decimals: int | None = None) -> Attack:
     """Change one metric of one cell, in a file of so many decimals."""
 
-    def attack(board: Board, rng: random.Random) -> Results:
-        results = row(board, rng)
+    def attack(board: Board, rng: random.Random) -> Forgery:
+        model_id, results = row(board, rng)
         if decimals is not None:
             results = rounded(results, decimals)
         regime, task = rng.choice(scope.cells(board.benchmark))
         metric = rng.choice(METRICS)
         value = moved(metric, results[regime][task][metric], rng.choice((-by, by)))
         results[regime][task][metric] = value if decimals is None else round(value, decimals)
-        return results
+        return Forgery(model_id, results)
 
     return attack
 
@@ -79,23 +91,25 @@ def one_metric(scope: Scope, by: float, decimals: int | None = None) -> Attack:
 def all_metrics(scope: Scope) -> Attack:
     """Shift the three metrics of one cell alike, by 0.001 to 0.05."""
 
-    def attack(board: Board, rng: random.Random) -> Results:
-        results, by = row(board, rng), rng.uniform(0.001, 0.05)
+    def attack(board: Board, rng: random.Random) -> Forgery:
+        (model_id, results), by = row(board, rng), rng.uniform(0.001, 0.05)
         regime, task = rng.choice(scope.cells(board.benchmark))
         cell = results[regime][task]
         up = all(value + by <= 1 for value in cell.values())
         cell.update({metric: value + (by if up else -by) for metric, value in cell.items()})
-        return results
+        return Forgery(model_id, results)
 
     return attack
 
 
-def other_model(board: Board, rng: random.Random) -> Results:
+def other_model(board: Board, rng: random.Random) -> Forgery:
     """Put another model's scores in the place of one cell."""
-    results, other = row(board, rng), rng.choice(board.rows)["results"]
+    (model_id, results), other = row(board, rng), rng.choice(board.rows)
+    while other["model_id"] == model_id:
+        other = rng.choice(board.rows)
     regime, task = rng.choice([cell for scope in SCOPES for cell in scope.cells(board.benchmark)])
-    results[regime][task] = dict(other[regime][task])
-    return results
+    results[regime][task] = dict(other["results"][regime][task])
+    return Forgery(model_id, results)
 
 
 def _true(classes: Classes, cell: dict[str, float]) -> tuple[int, int]:
@@ -105,9 +119,9 @@ def _true(classes: Classes, cell: dict[str, float]) -> tuple[int, int]:
     return first.right, first.first
 
 
-def feasible(board: Board, rng: random.Random) -> Results:
+def feasible(board: Board, rng: random.Random) -> Forgery:
     """Make up a table that is 0.02 more accurate, and give what it gives."""
-    results = row(board, rng)
+    model_id, results = row(board, rng)
     regime, task = rng.choice(FULL.cells(board.benchmark))
     classes = two_classes(board.benchmark.by_id[task])
     assert classes is not None
@@ -115,16 +129,16 @@ def feasible(board: Board, rng: random.Random) -> Results:
     most = min(2 * classes.small + rho, 2 * classes.large - rho)
     right = min(right + 2 * round(0.01 * classes.total), most)
     results[regime][task] = dict(zip(METRICS, scores(classes, right, rho), strict=True))
-    return results
+    return Forgery(model_id, results)
 
 
-def scaled(board: Board, rng: random.Random) -> Results:
+def scaled(board: Board, rng: random.Random) -> Forgery:
     """Scale every MCC by 1.02, and recompute the rest.
 
     In the full regime, the rest is that of predictions of the same balance with so much MCC, were
     sequences divisible; elsewhere accuracy and F1 grow by as much as MCC.
     """
-    results = row(board, rng)
+    model_id, results = row(board, rng)
     for regime, cells in results.items():
         for task, cell in cells.items():
             mcc, classes = min(1.02 * cell["MCC"], 1.0), two_classes(board.benchmark.by_id[task])
@@ -137,29 +151,30 @@ def scaled(board: Board, rng: random.Random) -> Results:
             else:
                 grown = mcc - cell["MCC"]
                 cell.update(MCC=mcc, Acc=cell["Acc"] + grown / 2, F1=cell["F1"] + grown / 2)
-    return results
+    return Forgery(model_id, results)
 
 
-def averaged(board: Board, rng: random.Random) -> Results:
+def averaged(board: Board, rng: random.Random) -> Forgery:
     """Average the rows of two models."""
     one, two = (row["results"] for row in rng.sample(board.rows, 2))
-    return {
+    mixed = {
         regime: {
             task: {metric: (cell[metric] + two[regime][task][metric]) / 2 for metric in METRICS}
             for task, cell in cells.items()
         }
         for regime, cells in one.items()
     }
+    return Forgery(COPIED, mixed)
 
 
-def noisy(board: Board, rng: random.Random) -> Results:
+def noisy(board: Board, rng: random.Random) -> Forgery:
     """Copy a row with noise of 1e-4 on every score."""
-    results = row(board, rng)
+    results = row(board, rng).results
     for cells in results.values():
         for cell in cells.values():
             for metric in METRICS:
                 cell[metric] = moved(metric, cell[metric], rng.uniform(-1e-4, 1e-4))
-    return results
+    return Forgery(COPIED, results)
 
 
 def rounded(results: Results, decimals: int) -> Results:
@@ -175,7 +190,7 @@ def rounded(results: Results, decimals: int) -> Results:
 
 def copied_rounded(decimals: int) -> Attack:
     """Copy a row with all scores rounded."""
-    return lambda board, rng: rounded(row(board, rng), decimals)
+    return lambda board, rng: Forgery(COPIED, rounded(row(board, rng).results, decimals))
 
 
 def attacks() -> dict[tuple[str, str], Attack]:
@@ -195,8 +210,8 @@ def attacks() -> dict[tuple[str, str], Attack]:
         ("a made-up table, 0.02 better", FULL.name): feasible,
         ("every MCC times 1.02, the rest recomputed", "whole row"): scaled,
         ("two rows averaged", "whole row"): averaged,
-        ("a row with noise of 1e-4", "whole row"): noisy,
-        ("a row rounded to 4 decimals", "whole row"): copied_rounded(4),
-        ("a row rounded to 3 decimals", "whole row"): copied_rounded(3),
-        ("a row rounded to 2 decimals", "whole row"): copied_rounded(2),
+        ("a row copied with noise of 1e-4", "whole row"): noisy,
+        ("a row copied, rounded to 4 decimals", "whole row"): copied_rounded(4),
+        ("a row copied, rounded to 3 decimals", "whole row"): copied_rounded(3),
+        ("a row copied, rounded to 2 decimals", "whole row"): copied_rounded(2),
     }
