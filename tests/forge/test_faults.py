@@ -1,5 +1,6 @@
 """Input 62 of the corpus, and every way in which GitHub says no: bounded, and never twice."""
 
+import datetime as dt
 import time
 
 import pytest
@@ -64,13 +65,11 @@ def test_62_reading_goes_on_after_a_fault(place, fault):
 def test_62_a_fault_that_stays_ends_the_run_and_says_so(place, fault, message):
     number = place.pull(sound())
     place.server.faults.append(fault)
-    started = time.monotonic()
     code, out, err = place.run("reconcile", "--pr", str(number))
     assert (code, out) == (3, "")
     assert err.startswith(f"geneb-ci: {message}")
     assert "  fix: run it again" in err
     assert "##[" not in err
-    assert time.monotonic() - started < 30
     assert sum("/compare/" in path for _, path in place.server.requests) <= 3
 
 
@@ -80,9 +79,11 @@ def test_62_the_limit_of_the_hour_is_told_by_githubs_clock(place, skew):
     place.server.limit = 2
     place.server.skew = skew
     code, out, err = place.run("reconcile", "--pr", str(number))
-    until = time.strftime("%Y-%m-%d %H:", time.gmtime(time.time() + skew + 1800))
     assert (code, out) == (3, "")
-    assert err.startswith(f"geneb-ci: GitHub's rate limit is reached until {until}")
+    assert err.startswith("geneb-ci: GitHub's rate limit is reached until ")
+    told = dt.datetime.strptime(err.split("until ")[1][:19], "%Y-%m-%d %H:%M:%S")
+    right = dt.datetime.fromtimestamp(time.time() + skew + 1800, dt.UTC).replace(tzinfo=None)
+    assert abs(told - right) < dt.timedelta(minutes=10)
 
 
 @pytest.mark.parametrize("status", [500, 502, 504])
