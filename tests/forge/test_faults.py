@@ -81,8 +81,8 @@ def test_62_the_limit_of_the_hour_is_told_by_githubs_clock(place, skew):
     code, out, err = place.run("reconcile", "--pr", str(number))
     assert (code, out) == (3, "")
     assert err.startswith("geneb-ci: GitHub's rate limit is reached until ")
-    told = dt.datetime.strptime(err.split("until ")[1][:19], "%Y-%m-%d %H:%M:%S")
-    right = dt.datetime.fromtimestamp(time.time() + skew + 1800, dt.UTC).replace(tzinfo=None)
+    told = dt.datetime.fromisoformat(err.split("until ")[1][:19] + "+00:00")
+    right = dt.datetime.fromtimestamp(time.time() + skew + 1800, dt.UTC)
     assert abs(told - right) < dt.timedelta(minutes=10)
 
 
