@@ -16,10 +16,9 @@ from geneb_ci.audit.files import read_plan
 from geneb_ci.audit.moments import moment_of, seconds_of
 from geneb_ci.audit.plan import Beacon, FallbackBeacon, Plan
 from geneb_ci.audit.policy import audit_policy
-from geneb_ci.audit.power import Design, detection, needed, shown
+from geneb_ci.audit.power import design_of, detection, needed, shown
 from geneb_ci.audit.recompute import recompute
 from geneb_ci.audit.repository import Repository
-from geneb_ci.audit.sampling import parts_of
 from geneb_ci.audit.steps import AuditRefused
 from geneb_ci.audit.target import targets as targets_of
 from geneb_ci.check.registry import RULES
@@ -77,15 +76,6 @@ class Source(NamedTuple):
     reveal: bool
 
 
-def design_of(commitment: Commitment) -> Design:
-    """Give what the sample of a commitment is drawn from."""
-    strata = commitment.policy.strata
-    if not strata:
-        return Design((len(commitment.tasks),))
-    parts = parts_of(commitment.tasks, strata)
-    return Design(tuple(len(part) for part in parts), len(strata))
-
-
 def wanted(
     commitment: Commitment,
     detect: int | None,
@@ -103,7 +93,10 @@ def wanted(
         return 0
     from geneb_ci.report.power import power_table  # noqa: PLC0415 (rich costs 30 ms to import)
 
-    design, power = design_of(commitment), _share(task_power, "--task-power")
+    design, power = (
+        design_of(commitment.tasks, commitment.policy.strata),
+        _share(task_power, "--task-power"),
+    )
     size = needed(design, detect, _share(confidence, "--confidence"), power)
     committed = commitment.policy.drawn
     marked = {committed: "committed"}

@@ -5,7 +5,7 @@ import textwrap
 import click
 
 from geneb_ci.check.registry import BY_ID
-from geneb_ci.check.rule import Rule
+from geneb_ci.check.rule import AnyRule
 
 WIDTH = 88  # columns of a paragraph
 
@@ -24,7 +24,7 @@ def command(name: str) -> None:
     tell(name)
 
 
-def _explain(rule: Rule) -> None:
+def _explain(rule: AnyRule) -> None:
     click.echo(f"{click.style(rule.id, bold=True)}  {rule.severity} · {rule.family}\n")
     for title, text in (("", rule.what), ("Why: ", rule.why), ("Fix: ", rule.fix)):
         click.echo(textwrap.fill(title + text, WIDTH) + "\n")

@@ -33,6 +33,9 @@ COMMANDS = {
     "pack": "gather upstream's per-task logs into a submission",
     "audit": "rerun a sample that nobody can foresee, and sign what came out",
     "data": "pull, verify, audit and push the task data",
+    "reconcile": "read pull requests, and write a verdict",
+    "report": "write a verdict to its pull request",
+    "triage": "list the open submissions, and what to do next",
     "extractor": "check an extractor before it costs GPU time",
     "doctor": "say what this machine can do for an audit, and why not",
 }

@@ -3,22 +3,20 @@
 import os
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from geneb_ci.benchmark import Benchmark
 from geneb_ci.build.analysed import extra_at_hand, unknown_sizes
 from geneb_ci.build.diff import BoardDiff, Side, board_diff
 from geneb_ci.build.entries import Read, Refused, read_entries
 from geneb_ci.build.rows import leaderboards
+from geneb_ci.build.standing import Estimates
 from geneb_ci.check.registry import RULES
 from geneb_ci.config import Layout, benchmark_of, find_layout
 from geneb_ci.errors import GenebError, NothingChecked, UsageProblem
 from geneb_ci.publish.inputs import INPUTS
 from geneb_ci.publish.tree import lay_out
 from geneb_ci.publish.working import named_places, repository_of
-
-if TYPE_CHECKING:
-    from geneb_ci.build.uncertainty import Estimate
 
 
 class Comparison(NamedTuple):
@@ -64,17 +62,17 @@ def compare(layout: Layout, base: str) -> Comparison:
                 told, "name a commit whose benchmark and policy are sound"
             ) from error
     after = read_entries(layout.root, RULES)
-    benchmark, memory = benchmark_of(layout), dict[str, "Estimate"]()
-    diff = board_diff(_side(before, old_benchmark, memory), _side(after, benchmark, memory))
+    benchmark, known = benchmark_of(layout), Estimates()
+    diff = board_diff(_side(before, old_benchmark, known), _side(after, benchmark, known))
     unsized = tuple(unknown_sizes(benchmark))
     return Comparison(base, commit, diff, after.refused, before.refused, unsized)
 
 
-def _side(read: Read, benchmark: Benchmark, memory: dict[str, "Estimate"]) -> Side:
-    """Give a board; most rows are on both, and what is known of their noise is kept."""
+def _side(read: Read, benchmark: Benchmark, known: Estimates) -> Side:
+    """Give a board; most rows are on both, and estimated once."""
     categories, tasks = leaderboards(read.entries, benchmark)
     with extra_at_hand():
-        from geneb_ci.build.uncertainty import Estimate, macro_estimate  # noqa: PLC0415 (0.5 s)
+        from geneb_ci.build.uncertainty import Estimate  # noqa: PLC0415 (0.5 s)
     rows = {entry.submission.model_id: entry.submission for entry in read.entries}
     scores = {
         (row["model"], regime): row["macro_MCC"]
@@ -87,9 +85,6 @@ def _side(read: Read, benchmark: Benchmark, memory: dict[str, "Estimate"]) -> Si
         if not sized:
             score = scores[model, regime]
             return Estimate(score, 0.0, score, score)
-        key = f"{benchmark.sha256} {regime} {rows[model].model_dump_json()}"
-        if key not in memory:
-            memory[key] = macro_estimate(rows[model], regime, benchmark)
-        return memory[key]
+        return known.of(rows[model], regime, benchmark)
 
     return Side(categories, tasks, estimate)
