@@ -6,8 +6,8 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 SYSTEM := bwrap=bubblewrap chromium=chromium
 
-.PHONY: demo test lint bench bench-harness bench-forgery bench-sampling bench-sandbox bench-tolerance \
-  bench-uncertainty generate lock clean
+.PHONY: demo test lint bench bench-harness bench-forgery bench-sampling bench-audit bench-sandbox \
+  bench-tolerance bench-uncertainty generate lock clean
 
 $(READY): requirements/dev.txt requirements/torch.txt pyproject.toml tools/system-packages
 	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(0 if (3, 11) <= v <= (3, 13) else "geneb-ci needs Python 3.11, 3.12 or 3.13, but $(PYTHON) is %d.%d: run `make PYTHON=python3.12`" % v)'
@@ -41,8 +41,14 @@ bench-harness: $(READY)  ## speed of the reference harness beside the stock loop
 bench-forgery: $(READY)  ## how many forged scores each family of rules detects
 	$(BIN)/python -m tests.bench.bench_forgery --write
 
+bench-tolerance: $(READY)  ## false alarms and power of an audit's comparison
+	$(BIN)/python -m tests.bench.bench_tolerance --work .tolerance --write
+
 bench-sampling: $(READY)  ## what a draw of audited tasks finds, simulated and computed
 	$(BIN)/python -m tests.bench.bench_sampling
+
+bench-audit: $(READY)  ## what each step of an audit costs, as a table
+	$(BIN)/python -m tests.bench.bench_audit --write
 
 bench-sandbox: $(READY)  ## what starting a sandbox costs, as a table
 	$(BIN)/python -m tests.bench.bench_sandbox

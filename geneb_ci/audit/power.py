@@ -9,7 +9,6 @@ from fractions import Fraction
 from math import comb
 from typing import NamedTuple
 
-from geneb_ci.audit.sampling import parts_of
 from geneb_ci.audit.strata import allocation
 from geneb_ci.errors import UsageProblem
 
@@ -31,13 +30,6 @@ class Design(NamedTuple):
     def tasks(self) -> int:
         """N: how many tasks there are."""
         return sum(self.sizes)
-
-
-def design_of(tasks: Sequence[str], strata: Sequence[Sequence[str]]) -> Design:
-    """Give what a sample of these tasks is drawn from; without strata, from all tasks alike."""
-    if not strata:
-        return Design((len(tasks),))
-    return Design(tuple(len(part) for part in parts_of(tasks, strata)), len(strata))
 
 
 def missed(tasks: int, fabricated: int, drawn: int, power: Fraction = CERTAIN) -> Fraction:

@@ -20,7 +20,7 @@ DEBUG = "GENEB_CI_DEBUG"
 COMMANDS = {
     "check": "check submissions, and say how to mend them",
     "rules": "list every rule",
-    "explain": "say what a rule looks for, why, and how to mend it; or tell the story of a row",
+    "explain": "explain a rule; or why a row has its level, and how it came there",
     "matrices": "recover the confusion matrices behind printed scores",
     "label": "compute the trust level of every row from its evidence",
     "build": "rebuild the board from the submissions",

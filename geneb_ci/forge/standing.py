@@ -5,7 +5,8 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from geneb_ci.audit.policy import AuditPolicy
-from geneb_ci.audit.power import design_of, detection
+from geneb_ci.audit.power import detection
+from geneb_ci.audit.size import design_of
 from geneb_ci.audit.strata import strata_of
 from geneb_ci.benchmark import Benchmark
 from geneb_ci.build.rows import category_means, mean, ranked_regimes
