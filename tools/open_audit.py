@@ -1,6 +1,6 @@
 """Publishes the digest of a commitment as a commit status: the time GitHub gives it is t0.
 
-usage: python3 -I tools/open_audit.py COMMITMENT.json
+usage: python3 -I tools/open_audit.py COMMITMENT.json, as `geneb-ci audit commit` prints it
 
 Reads GITHUB_API_URL, GITHUB_REPOSITORY, GITHUB_SHA and GITHUB_STEP_SUMMARY, which the runner sets,
 and GH_TOKEN, which may write statuses. A time-out leaves open whether the status was set: then
@@ -15,7 +15,8 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
-from geneb_ci.audit.canonical import digest
+from geneb_ci.audit.files import committed_text, read_commitment
+from geneb_ci.errors import GenebError
 
 CONTEXT = "geneb/audit-commit"
 SECONDS_MAX = 30
@@ -39,10 +40,13 @@ def published(commitment: str) -> str:
 
 def main() -> int:
     """Publish one commitment, and say so in the step summary; gives the exit code."""
-    raw = Path(sys.argv[1]).read_bytes()
-    commitment = digest(json.loads(raw))
     try:
-        opened = published(commitment)
+        commitment = read_commitment(Path(sys.argv[1]))
+    except GenebError as error:
+        print(f"{error.message}\n  fix: {error.fix}", file=sys.stderr)
+        return error.exit_code
+    try:
+        opened = published(commitment.sha256)
     except (OSError, ValueError, KeyError) as error:
         print(f"the commitment was not published: {error}", file=sys.stderr)
         print(
@@ -50,12 +54,13 @@ def main() -> int:
             file=sys.stderr,
         )
         return 1
-    text = json.dumps(json.loads(raw), indent=1, ensure_ascii=True)
+    # Escaped: what a contributor wrote shall not steer who reads the summary.
+    text = json.dumps(json.loads(committed_text(commitment)), indent=2) + "\n"
     with Path(os.environ["GITHUB_STEP_SUMMARY"]).open("a", encoding="utf-8") as summary:
         summary.write(
-            f"Commitment `{commitment}`, published at `{opened}`.\n\n```json\n{text}\n```\n"
+            f"Commitment `{commitment.sha256}`, published at `{opened}`.\n\n```json\n{text}```\n"
         )
-    print(f"{commitment} {opened}")
+    print(f"{commitment.sha256} {opened}")
     return 0
 
 

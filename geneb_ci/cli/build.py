@@ -9,7 +9,7 @@ from geneb_ci.build.files import write_files
 from geneb_ci.cli.folder import FOLDER, Loaded, load
 from geneb_ci.cli.generations import built, repository_here
 from geneb_ci.errors import Exit, UsageProblem
-from geneb_ci.finding import listed
+from geneb_ci.finding import counted, listed
 
 
 @click.command()
@@ -45,7 +45,7 @@ def command(folder: Path | None, out: Path, commit: str | None, *, more: bool) -
     write_files(out, board.files)
     first, *middle, last = board.files
     names = ", ".join([str(out / first), *middle])
-    click.echo(f"built {names} and {last}: {board.models} models")
+    click.echo(f"built {names} and {last}: {counted(board.models, 'model')}")
     if board.unsized:
         click.echo(
             "no diagnostics and recommendations, since the benchmark does not say how many test "
@@ -68,6 +68,6 @@ def _at(commit: str, out: Path) -> int:
         write_files(out / folder, files)
     click.echo(
         f"built {len(made.published)} files in {out}: generation {made.manifest.generation} "
-        f"of commit {made.manifest.source_commit}, {made.models} models"
+        f"of commit {made.manifest.source_commit}, {counted(made.models, 'model')}"
     )
     return Exit.CLEAN

@@ -105,7 +105,9 @@ def _notes(found: Comparison) -> Iterator[str]:
     pushed = [f"{regime} {number}" for regime, number in found.diff.pushed.items() if number]
     if pushed:
         yield f"rows that moved only because others came or went: {', '.join(pushed)}"
-    if found.unsized and not found.diff.is_empty:
+    diff = found.diff
+    is_ranked = diff.added or diff.removed or any(row.shifts for row in diff.changed)
+    if found.unsized and is_ranked:
         yield (
             "noise is not known, and taken as none: the benchmark does not say how many test "
             f"sequences there are of {listed(list(found.unsized))}"
@@ -131,7 +133,7 @@ def _tables(diff: BoardDiff) -> Iterator[Table]:
         names = ("model", "regime", "macro MCC", "by", "rank", "task scores")
         yield Table("changed", names, shifts, ("model",))
     facts = [
-        (row.model, fact.name, shown(fact.before), shown(fact.after))
+        (row.model, fact.name, _fact(fact.before), _fact(fact.after))
         for row in diff.changed
         for fact in row.facts
     ]
@@ -150,6 +152,14 @@ def _tables(diff: BoardDiff) -> Iterator[Table]:
         quoted = ("model", "passed", "passed by")
         head = ("model", "regime", "rank", "passed", "passed by", "these moves are")
         yield Table("moved", head, moves, quoted)
+
+
+def _fact(value: object) -> str:
+    """Write what the board says of a row; of its audits, as a line."""
+    if not isinstance(value, dict):
+        return shown(value) if value is not None else "none"
+    told = "audited {tasks}/{of}, sandbox level {sandbox}, {date}, {verdict}"
+    return told.format_map(value)
 
 
 def _standing(place: Place) -> tuple[str, ...]:

@@ -11,10 +11,8 @@ from typing import Any, ClassVar
 
 import pytest
 
-from geneb_ci.audit.canonical import digest
+from tests.audit.place import repository
 from tests.paths import ROOT
-
-COMMITMENT = {"protocol": "geneb-audit-v1", "model_id": "x", "tasks": ["b", "a"]}
 
 
 class _GitHub(http.server.BaseHTTPRequestHandler):
@@ -47,9 +45,20 @@ def github():
         thread.join()
 
 
+def committed(folder: Path) -> str:
+    """Give what the step before prints, of a real submission."""
+    file = repository(folder / "board")
+    command = [sys.executable, "-m", "geneb_ci", "audit", "commit", f"submissions/{file.name}"]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    return subprocess.run(
+        command, cwd=folder / "board", env=environment, capture_output=True, text=True, check=True
+    ).stdout
+
+
 def run(server: http.server.HTTPServer, folder: Path) -> subprocess.CompletedProcess[str]:
     path = folder / "commitment.json"
-    path.write_text(json.dumps(COMMITMENT, indent=2), encoding="utf-8")
+    if not path.exists():
+        path.write_text(committed(folder), encoding="utf-8")
     environment = {
         "PATH": os.environ["PATH"],
         "PYTHONPATH": str(ROOT),
@@ -66,7 +75,8 @@ def run(server: http.server.HTTPServer, folder: Path) -> subprocess.CompletedPro
 def test_the_digest_is_published_before_a_seed_exists(github, tmp_path):
     server, handler = github
     done = run(server, tmp_path)
-    commitment = digest(COMMITMENT)
+    written = json.loads((tmp_path / "commitment.json").read_bytes())
+    commitment = written["sha256"]
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == f"{commitment} 2026-11-20T08:30:00Z\n"
     assert handler.taken == [
@@ -78,7 +88,17 @@ def test_the_digest_is_published_before_a_seed_exists(github, tmp_path):
     ]
     summary = (tmp_path / "summary.md").read_text(encoding="utf-8")
     assert summary.startswith(f"Commitment `{commitment}`, published at `2026-11-20T08:30:00Z`.\n")
-    assert json.loads(summary.split("```json\n")[1].split("```")[0]) == COMMITMENT
+    assert json.loads(summary.split("```json\n")[1].split("```")[0]) == written
+
+
+def test_a_digest_that_is_not_the_commitments_is_not_published(github, tmp_path):
+    server, handler = github
+    written = json.loads(committed(tmp_path))
+    written["commitment"]["policy"]["drawn"] = 1
+    (tmp_path / "commitment.json").write_text(json.dumps(written), encoding="utf-8")
+    done = run(server, tmp_path)
+    assert (done.returncode, done.stdout, handler.taken) == (11, "", [])
+    assert "its digest is " in done.stderr
 
 
 @pytest.mark.parametrize("status", [403, 422, 502])

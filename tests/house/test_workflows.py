@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from geneb_ci.publish.inputs import CODE, INPUTS
 from tests.house.workflow_file import FOLDER as WORKFLOWS
 from tests.house.workflow_file import Workflow, read, rights, shipped_workflows
 from tests.house.workflow_rules import (
@@ -250,6 +251,14 @@ def test_what_hosted_jobs_install_is_what_the_tests_ran_with():
     check, action, dev = pins.values()
     assert len(check) > 10
     assert check < action < dev
+
+
+def test_publish_starts_on_all_that_a_generation_depends_on():
+    """Else the health check says each day that main is ahead."""
+    paths = read(WORKFLOWS / "publish.yml").tree["on"]["push"]["paths"]
+    watched = {path.removesuffix("/**") for path in paths}
+    due = {path for path in (*INPUTS, CODE) if (ROOT / path).exists()}
+    assert watched == due
 
 
 def zizmor() -> str:

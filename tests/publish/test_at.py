@@ -57,7 +57,7 @@ def test_a_name_of_a_commit_will_do_and_no_other(clone, tmp_path, monkeypatch):
     found = made(clone)
     assert output == (
         f"built 5 files in {tmp_path / 'out'}: generation {found.manifest.generation} "
-        f"of commit {clone.commits[0]}, 1 models\n"
+        f"of commit {clone.commits[0]}, 1 model\n"
     )
     for name in ("no-such", "--help", "HEAD:submissions", "0" * 40, ""):
         with pytest.raises(BadRepository, match="is no commit of this repository"):
