@@ -1,5 +1,6 @@
 """How many tasks a draw takes: what is committed, or more."""
 
+from collections.abc import Sequence
 from fractions import Fraction
 
 from geneb_ci.audit.commitment import Commitment
@@ -8,13 +9,11 @@ from geneb_ci.audit.sampling import parts_of
 from geneb_ci.errors import UsageProblem
 
 
-def design_of(commitment: Commitment) -> Design:
-    """Give what the sample of a commitment is drawn from."""
-    strata = commitment.policy.strata
+def design_of(tasks: Sequence[str], strata: Sequence[Sequence[str]]) -> Design:
+    """Give what a sample of these tasks is drawn from; without strata, from all alike."""
     if not strata:
-        return Design((len(commitment.tasks),))
-    parts = parts_of(commitment.tasks, strata)
-    return Design(tuple(len(part) for part in parts), len(strata))
+        return Design((len(tasks),))
+    return Design(tuple(len(part) for part in parts_of(tasks, strata)), len(strata))
 
 
 def size_of(commitment: Commitment, drawn: int | None, wanted: int, before: int) -> int:

@@ -16,6 +16,9 @@ from geneb_ci.shipped import shipped
 SCHEMAS = {
     "leaderboard.json": "leaderboard.schema.json",
     "leaderboard_tasks.json": "leaderboard-tasks.schema.json",
+    "diagnostics.json": "diagnostics-1.0.schema.json",
+    "recommendations.json": "recommendations-1.0.schema.json",
+    "ledger.json": "ledger.schema.json",
 }
 
 

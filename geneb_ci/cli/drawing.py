@@ -61,7 +61,8 @@ def wanted(
         return 0
     from geneb_ci.report.power import power_table  # noqa: PLC0415 (rich costs 30 ms to import)
 
-    design, power = design_of(commitment), probability(task_power, "--task-power")
+    design = design_of(commitment.tasks, commitment.policy.strata)
+    power = probability(task_power, "--task-power")
     size = needed(design, detect, probability(confidence, "--confidence"), power)
     committed = commitment.policy.drawn
     marked = {committed: "committed"}

@@ -154,11 +154,6 @@ def decide(
     return Decision(level, reason, is_official, _summary(basis, demands), tuple(basis))
 
 
-def level_of(sha256: str, official: Mapping[str, str]) -> Level:
-    """Give the level of a submission of which no audit is at hand."""
-    return Level.OFFICIAL if sha256 in official.values() else Level.SELF_REPORTED
-
-
 def _verifying(audits: Iterable[Audit], demands: Demands) -> list[Audit]:
     """Give the audits that verify a row, each alone: samples of several pushes do not add up."""
     return [one for one in audits if not shortcoming(one, demands)]

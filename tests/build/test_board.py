@@ -13,8 +13,9 @@ from jsonschema import Draft202012Validator
 from geneb_ci.benchmark import shipped_benchmark
 from geneb_ci.build.files import InvalidBoard, encode, write_files
 from geneb_ci.build.rows import Entry, leaderboards, mean
-from geneb_ci.label.policy import Level, level_of
+from geneb_ci.label.policy import Level
 from geneb_ci.read.submission import SubmissionV10
+from tests.build.board import entries
 from tests.paths import ROOT, SUBMISSIONS
 
 # macro and micro MCC in the full regime, as the benchmark's authors publish them.
@@ -23,16 +24,6 @@ PUBLISHED = {
     "BioFM-265M": (0.336277704417613, 0.341721876987488),
     "deepgene": (0.42439187083758967, 0.4303465443177157),
 }
-OFFICIAL = json.loads((ROOT / "leaderboard/policy/official.json").read_bytes())["files"]
-
-
-def entries() -> list[Entry]:
-    found = []
-    for path in sorted(SUBMISSIONS.glob("*.json")):
-        raw = path.read_bytes()
-        level = level_of(hashlib.sha256(raw).hexdigest(), OFFICIAL)
-        found.append(Entry(SubmissionV10.model_validate(json.loads(raw)), level))
-    return found
 
 
 @pytest.fixture(scope="module")
@@ -172,8 +163,46 @@ def geneb_ci(*arguments: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[s
     )
 
 
-def test_build_writes_both_files_and_says_so(tmp_path: Path):
+def test_build_writes_four_files_and_says_so(tmp_path: Path):
     done = geneb_ci("build", "--out", str(tmp_path / "board"))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == (
+        f"built {tmp_path}/board/leaderboard.json, leaderboard_tasks.json, diagnostics.json and "
+        "recommendations.json: 41 models\n"
+    )
+    written = {path.name: path.read_bytes() for path in (tmp_path / "board").iterdir()}
+    assert {name: hashlib.sha256(written[name]).hexdigest() for name in BYTES} == BYTES
+    assert sorted(written.keys() - BYTES.keys()) == ["diagnostics.json", "recommendations.json"]
+    told = json.loads(written["diagnostics.json"])
+    assert told["method"] == {
+        "metric": "MCC",
+        "confidence": 0.95,
+        "draws": 2000,
+        "seed": 20261120,
+        "overlap": 0.5,
+    }
+    first = json.loads(written["recommendations.json"])["advice"][0]
+    assert first["best"]["model"] == next(iter(told["ranks"]["full"]["macro"]))
+
+
+def test_build_needs_no_extra_without_diagnostics(tmp_path: Path):
+    blocked = "import sys; sys.modules |= dict.fromkeys(('numpy', 'pandas', 'scipy'));"
+    call = "from geneb_ci.cli.main import main; sys.exit(main(sys.argv[1:]))"
+    command = [sys.executable, "-c", blocked + call, "build", "--out", str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr == (
+        "geneb-ci: pandas is not installed, and intervals need it\n"
+        '  fix: pip install "geneb-ci[build]"; only `build --no-diagnostics` does without\n'
+    )
+    done = subprocess.run(
+        [*command, "--no-diagnostics"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_build_writes_upstreams_two_files_alone_when_told_to(tmp_path: Path):
+    done = geneb_ci("build", "--no-diagnostics", "--out", str(tmp_path / "board"))
     assert (done.returncode, done.stderr) == (0, "")
     assert (
         done.stdout

@@ -1,0 +1,1 @@
+"""diagnostics.json: what the board says beyond one rank. Each figure: docs/diagnostics.md."""
