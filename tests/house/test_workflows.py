@@ -273,7 +273,15 @@ def zizmor() -> str:
 
 @pytest.mark.parametrize("persona", ["regular", "auditor"])
 def test_zizmor_finds_nothing(persona: str):
-    command = [zizmor(), "--offline", "--no-progress", "--persona", persona, ".github"]
+    command = [
+        zizmor(),
+        "--offline",
+        "--no-progress",
+        "--color=never",
+        "--persona",
+        persona,
+        ".github",
+    ]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (
         0,
@@ -286,7 +294,13 @@ def test_zizmor_sees_what_it_should(tmp_path: Path):
     folder.mkdir(parents=True)
     text = read(WORKFLOWS / "pr-report.yml").text.replace(" zizmor: ignore[dangerous-triggers]", "")
     (folder / "pr-report.yml").write_text(text, encoding="utf-8")
-    command = [zizmor(), "--offline", "--no-progress", str(folder / "pr-report.yml")]
+    command = [
+        zizmor(),
+        "--offline",
+        "--no-progress",
+        "--color=never",
+        str(folder / "pr-report.yml"),
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 14
     assert "dangerous-triggers" in done.stdout
