@@ -89,9 +89,9 @@ def notes(tasks: Sequence[AuditedTask], rescored: Rescored) -> list[str]:
     """Say what a reader of the record should know of the tolerances."""
     said = [
         (
-            f"tolerances: {rescored.noise.copies} copies at the noise of {rescored.noise.dtype} "
-            f"and more at {rescored.noise.stress:g} times it, false alarm {rule.FALSE_ALARM:.1%} "
-            "for the whole audit"
+            f"tolerances: {rescored.noise.copies} copies or more at the noise of "
+            f"{rescored.noise.dtype}, as many at {rescored.noise.stress:g} times it, false alarm "
+            f"{rule.FALSE_ALARM:.1%} for the whole audit"
         ),
     ]
     said.append(
@@ -134,10 +134,10 @@ def _fits(rescored: Rescored, benchmark: Benchmark) -> None:
         msg = f"the rescoring is of {rescored.benchmark.name} {rescored.benchmark.sha256}, expected"
         raise NothingChecked(f"{msg} {benchmark.name} {benchmark.sha256}", AGAIN)
     noise = rescored.noise
-    if (noise.units, noise.stress) != (rule.UNITS, rule.STRESS):
+    if (noise.units, noise.stress) != (rule.UNITS[noise.dtype], rule.STRESS):
         raise NothingChecked(
             f"the rescoring has noise of {noise.units:g} and {noise.stress:g}, expected "
-            f"{rule.UNITS:g} and {rule.STRESS:g}",
+            f"{rule.UNITS[noise.dtype]:g} and {rule.STRESS:g}",
             AGAIN,
         )
 

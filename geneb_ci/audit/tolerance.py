@@ -5,7 +5,8 @@ each asks for its own allowance; docs/tolerance.md has the measurements and the 
 
 1. Single predictions near the border flip, about in proportion to the noise. Copies at a multiple
    of the noise flip more of them than claim and rerun differ by: the largest deviation seen in
-   such stressed copies, times a margin, is allowed.
+   such stressed copies, times a margin, is allowed. Where most plain copies flip some, their spread
+   is a measurement too, and the narrower of the two is allowed.
 2. The solver stops a step earlier or later, or breaks exact ties otherwise: a few outcomes, each
    with many flips at once, some of them rare. Stressed copies reach the rare ones far more often,
    and the largest deviation is that of the farthest outcome.
@@ -36,8 +37,8 @@ from geneb_ci.errors import NothingChecked
 
 FALSE_ALARM = 1e-3
 """Probability that an honest audit differs anywhere: shared out over all its comparisons."""
-UNITS = 2.0
-"""Noise of a plain copy, as the harness defines it."""
+UNITS = {"float64": 1.4, "float32": 1.4, "float16": 1.05, "bfloat16": 1.05}
+"""Noise of a plain copy, as `reference_harness/noise.py` defines and explains it."""
 STRESS = 8.0
 """Multiple of the noise in stressed copies."""
 COPIES_MIN = 16
@@ -52,7 +53,7 @@ UNSEEN = 2
 """Flips allowed though no copy showed them."""
 SATURATED = 2.0
 """Stressed copies that flip fewer than this many times as many predictions as plain ones do, at
-eight times the noise, do not measure proportion: a fit of the third kind."""
+eight times the noise, do not flip in proportion: these are fits of the second or third kind."""
 HALT_MARGIN = 2.0
 """What the deviation of a halt is multiplied by: the loss is as flat beyond its optimum as before
 it, so a loss that cannot be told from the stop's lies up to twice as far off. Fits on word counts
@@ -98,7 +99,7 @@ def tolerance(measured: Measured, alarm: float, width: Triple) -> Tolerance:
     if measured.stressed or not (measured.one_fit and _restless(measured.plain)):
         _enough(measured.stressed, "stressed")
     parts = {
-        metric: max(_outcomes(measured, metric), _draws(measured, metric, alarm))
+        metric: max(_flips(measured, metric, alarm), _draws(measured, metric, alarm))
         + _unseen_halts(measured, metric)
         for metric in METRICS
     }
@@ -128,8 +129,32 @@ def _restless(copies: Sequence[Copy]) -> bool:
     return 2 * sum(any(copy.flips) for copy in copies) > len(copies)
 
 
+def _flips(measured: Measured, metric: str, alarm: float) -> float:
+    """Give the allowance for flips in proportion and for rare outcomes, of a score of record.
+
+    Single flips add up to a normal deviation. Its spread among stressed copies is that of plain
+    ones times the root of eight where signs are random, more where they are not: then the spread of
+    the plain copies themselves is the narrower measure.
+    """
+    farthest = _outcomes(measured, metric)
+    if measured.one_fit or not _proportional(measured):
+        return farthest
+    every = range(len(measured.matrices))
+    spread = _rms(_deviations(measured, measured.plain, metric, every))
+    return min(farthest, math.sqrt(2) * quantile(alarm, len(measured.plain)) * spread)
+
+
+def _proportional(measured: Measured) -> bool:
+    """Whether most plain copies flip predictions, and stressed ones many times as many."""
+    plain, stressed = (
+        math.fsum(sum(copy.flips) for copy in copies) / len(copies)
+        for copies in (measured.plain, measured.stressed)
+    )
+    return _restless(measured.plain) and stressed >= SATURATED * plain
+
+
 def _outcomes(measured: Measured, metric: str) -> float:
-    """Give the allowance for flips in proportion and for rare outcomes."""
+    """Give the largest deviation of any copy, with its margin."""
     seeds = range(len(measured.matrices))
     return _farthest(measured, metric, seeds)
 

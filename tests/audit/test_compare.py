@@ -87,8 +87,8 @@ def test_what_is_too_high_or_too_low_differs_in_its_cell_alone(audits: Audits, b
     assert [one.verdict for one in said] == ["differs", "agrees", "agrees"]
     told = stage.notes(said, audits.rescored["counts"])
     assert told[0] == (
-        "tolerances: 16 copies at the noise of float32 and more at 8 times it, false alarm 0.1% "
-        "for the whole audit"
+        "tolerances: 16 copies or more at the noise of float32, as many at 8 times it, false alarm "
+        "0.1% for the whole audit"
     )
     assert told[1] == (
         "cells with force, whose tolerance of MCC is at most 0.1: full 3 of 3, 10shot 3 of 3, "
@@ -157,7 +157,7 @@ def test_nothing_agrees_by_being_absent(audits: Audits, found: Rescored) -> None
     )
     loud = found.noise.model_copy(update={"stress": 80.0})
     assert refused(made, found.model_copy(update={"noise": loud}), audits, TASKS) == (
-        "the rescoring has noise of 2 and 80, expected 2 and 8"
+        "the rescoring has noise of 1.4 and 80, expected 1.4 and 8"
     )
     task = found.tasks[TASKS[0]]
     full = task.regimes["full"]
