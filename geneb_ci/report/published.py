@@ -6,8 +6,8 @@ from geneb_ci.publish.difference import FileChange, RowChange, Sign
 from geneb_ci.publish.health import Health, Standing
 from geneb_ci.publish.push import SHORT, Outcome, Published
 from geneb_ci.publish.shape import Manifest
-from geneb_ci.report.plain import visible
 from geneb_ci.report.summary import counted
+from geneb_ci.report.text import escape
 
 ROWS_MAX = 60  # rows of the board that a reader goes through; the rest is counted
 
@@ -28,13 +28,13 @@ def changes(files: Iterable[FileChange], rows: list[RowChange], others: int) -> 
     """Show what would change, line by line."""
     for file in files:
         size = f"  {file.bytes:,} bytes" if file.sign is not Sign.REMOVED else ""
-        yield f"{file.sign} {visible(file.name)}{size}"
+        yield f"{file.sign} {escape(file.name)}{size}"
     if others:
         yield f"  {counted(others, 'other file')} on the Space would be left alone"
     yield ""
     for row in rows[:ROWS_MAX]:
         arrow = " -> ".join(text for text in (row.was, row.will_be) if text)
-        yield f"{row.sign} {visible(row.model)} ({visible(row.regime)})  {visible(arrow)}"
+        yield f"{row.sign} {escape(row.model)} ({escape(row.regime)})  {escape(arrow)}"
     if len(rows) > ROWS_MAX:
         yield f"  and {counted(len(rows) - ROWS_MAX, 'more row')}"
     if not rows:
@@ -67,7 +67,7 @@ def health_lines(resource: str, health: Health, main: Manifest) -> Iterator[str]
     if health.standing not in {Standing.CURRENT, Standing.AHEAD}:
         yield f"main: {_named(main)}"
     for name in health.altered:
-        yield f"altered on the Space: {visible(name)}"
+        yield f"altered on the Space: {escape(name)}"
     if health.altered:
         yield "these files are not what was published: geneb-ci publish puts them back"
     else:

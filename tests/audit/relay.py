@@ -2,9 +2,10 @@
 
 import contextlib
 import http.server
-import threading
 import time
 from collections.abc import Callable, Iterator
+
+from tests.loopback import loopback
 
 Answer = Callable[[http.server.BaseHTTPRequestHandler], None]
 
@@ -23,16 +24,8 @@ def relay(*answers: Answer) -> Iterator[tuple[str, list[str]]]:
         def log_message(self, *_: object) -> None:
             """Keep quiet."""
 
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}", asked
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with loopback(Handler) as address:
+        yield address, asked
 
 
 def says(body: str | bytes, code: int = 200) -> Answer:

@@ -3,9 +3,8 @@
 import hashlib
 import json
 import struct
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -17,6 +16,7 @@ from safetensors.numpy import save
 from geneb_ci.audit.commitment import Weights
 from geneb_ci.audit.weights import fetch, verify
 from geneb_ci.errors import UsageProblem, WeightsRefused
+from tests.loopback import loopback
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 SOUND = save({"a": np.zeros((2, 3), dtype=np.float32)})
@@ -180,11 +180,8 @@ def hub() -> Iterator[str]:
             if body:
                 self.wfile.write(content)
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_address[1]}"
-    server.shutdown()
-    server.server_close()
+    with loopback(Handler) as address:
+        yield address
 
 
 def test_the_committed_revision_is_fetched_and_no_more(hub: str, tmp_path: Path):

@@ -1,35 +1,13 @@
 """Git repositories of a few rows, with a history that nobody's settings change."""
 
 import json
-import os
 import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
+from tests.git import git
 from tests.paths import ROOT
 from tests.small import BENCHMARK_FILE, CARD, small
-
-IDENTITY = {
-    **{name: value for name, value in os.environ.items() if not name.startswith("GIT_")},
-    "GIT_CONFIG_GLOBAL": os.devnull,
-    "GIT_CONFIG_SYSTEM": os.devnull,
-    **{f"GIT_{who}_NAME": "A. Maintainer" for who in ("AUTHOR", "COMMITTER")},
-    **{f"GIT_{who}_EMAIL": "a@example.org" for who in ("AUTHOR", "COMMITTER")},
-    **{f"GIT_{who}_DATE": "2026-11-20T08:30:00Z" for who in ("AUTHOR", "COMMITTER")},
-}
-
-
-def git(root: Path, *arguments: str, stdin: str = "") -> str:
-    done = subprocess.run(
-        ["git", "-C", str(root), *arguments],
-        env=IDENTITY,
-        input=stdin,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return done.stdout.strip()
 
 
 def commit(root: Path, message: str = "a change") -> str:

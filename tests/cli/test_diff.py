@@ -9,7 +9,8 @@ from geneb_ci.cli.main import main
 from geneb_ci.config import find_layout
 from geneb_ci.publish.comparison import compare
 from geneb_ci.report.comparison import WRITERS
-from tests.cli.repository import commit, git, put, real_repository, small_repository
+from tests.cli.repository import commit, put, real_repository, small_repository
+from tests.git import git
 from tests.small import small
 
 

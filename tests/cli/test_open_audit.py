@@ -5,13 +5,13 @@ import json
 import os
 import subprocess
 import sys
-import threading
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
 
 from tests.audit.place import repository
+from tests.loopback import loopback
 from tests.paths import ROOT
 
 
@@ -37,12 +37,8 @@ def github():
     class Handler(_GitHub):
         taken: ClassVar[list[tuple[str, str | None, dict[str, Any]]]] = []
 
-    with http.server.HTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
-        thread.start()
-        yield server, Handler
-        server.shutdown()
-        thread.join()
+    with loopback(Handler) as address:
+        yield address, Handler
 
 
 def committed(folder: Path) -> str:
@@ -55,14 +51,14 @@ def committed(folder: Path) -> str:
     ).stdout
 
 
-def run(server: http.server.HTTPServer, folder: Path) -> subprocess.CompletedProcess[str]:
+def run(address: str, folder: Path) -> subprocess.CompletedProcess[str]:
     path = folder / "commitment.json"
     if not path.exists():
         path.write_text(committed(folder), encoding="utf-8")
     environment = {
         "PATH": os.environ["PATH"],
         "PYTHONPATH": str(ROOT),
-        "GITHUB_API_URL": f"http://127.0.0.1:{server.server_port}",
+        "GITHUB_API_URL": address,
         "GITHUB_REPOSITORY": "org/board",
         "GITHUB_SHA": "a" * 40,
         "GITHUB_STEP_SUMMARY": str(folder / "summary.md"),
@@ -73,8 +69,8 @@ def run(server: http.server.HTTPServer, folder: Path) -> subprocess.CompletedPro
 
 
 def test_the_digest_is_published_before_a_seed_exists(github, tmp_path):
-    server, handler = github
-    done = run(server, tmp_path)
+    address, handler = github
+    done = run(address, tmp_path)
     written = json.loads((tmp_path / "commitment.json").read_bytes())
     commitment = written["sha256"]
     assert (done.returncode, done.stderr) == (0, "")
@@ -92,20 +88,20 @@ def test_the_digest_is_published_before_a_seed_exists(github, tmp_path):
 
 
 def test_a_digest_that_is_not_the_commitments_is_not_published(github, tmp_path):
-    server, handler = github
+    address, handler = github
     written = json.loads(committed(tmp_path))
     written["commitment"]["policy"]["drawn"] = 1
     (tmp_path / "commitment.json").write_text(json.dumps(written), encoding="utf-8")
-    done = run(server, tmp_path)
+    done = run(address, tmp_path)
     assert (done.returncode, done.stdout, handler.taken) == (11, "", [])
     assert "its digest is " in done.stderr
 
 
 @pytest.mark.parametrize("status", [403, 422, 502])
 def test_a_refusal_is_said_once_and_nothing_is_retried(github, tmp_path, status):
-    server, handler = github
+    address, handler = github
     handler.status = status
-    done = run(server, tmp_path)
+    done = run(address, tmp_path)
     assert (done.returncode, done.stdout) == (1, "")
     assert f"the commitment was not published: HTTP Error {status}" in done.stderr
     assert "secret-token" not in done.stderr

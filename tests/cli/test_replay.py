@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from geneb_ci.cli.main import main
-from tests.cli.repository import commit, git, real_repository, small_repository
+from tests.cli.repository import commit, real_repository, small_repository
+from tests.git import git
 
 ROWS = ("space", "GROVER", "splicebert-1024nt")
 NOTE = "geneb_ci/check/provenance/no_run_details.py"

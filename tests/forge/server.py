@@ -14,10 +14,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from email.utils import formatdate
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from time import time
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
+
+from tests.loopback import loopback
 
 REPOSITORY = "org/board"
 BOT = {"id": 41898282, "login": "github-actions[bot]"}
@@ -324,14 +326,5 @@ def serving() -> Iterator[GitHubServer]:
     """Serve a repository on a free port of loopback."""
     state = GitHubServer()
     handler = type("Handler", (_Handler,), {"github": state})
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    server.daemon_threads = True
-    state.address = f"http://127.0.0.1:{server.server_address[1]}"
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    try:
+    with loopback(handler) as state.address:
         yield state
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()

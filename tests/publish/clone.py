@@ -1,12 +1,11 @@
 """A repository of submissions for the benchmark of three tasks, with commits at fixed times."""
 
 import json
-import os
 import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
+from tests.git import git
 from tests.paths import ROOT
 from tests.small import BENCHMARK_FILE, CARD, small
 
@@ -24,20 +23,7 @@ class Folder:
         self.git("init", "--quiet", "--initial-branch=main")
 
     def git(self, *arguments: str) -> str:
-        when = f"{FIRST + 3600 * len(self.commits)} +0000"
-        identity = {
-            f"GIT_{role}_{what}": value
-            for role in ("AUTHOR", "COMMITTER")
-            for what, value in (("NAME", "M. Aintainer"), ("EMAIL", "m@example.org"))
-        }
-        done = subprocess.run(
-            ["git", "-C", str(self.root), *arguments],
-            capture_output=True,
-            text=True,
-            check=True,
-            env=os.environ | identity | {"GIT_AUTHOR_DATE": when, "GIT_COMMITTER_DATE": when},
-        )
-        return done.stdout.strip()
+        return git(self.root, *arguments, when=f"{FIRST + 3600 * len(self.commits)} +0000")
 
     def write(self, name: str, content: bytes | dict[str, Any]) -> Path:
         path = self.root / name

@@ -149,6 +149,7 @@ def test_texts_that_try_to_be_something_else(clone, monkeypatch):
     monkeypatch.chdir(clone.root)
     shown = CliRunner().invoke(cli, ["explain", "model-b"], catch_exceptions=False).output
     assert "\x1b" not in shown
+    assert "::" not in shown
     assert "##[" not in shown
 
 
