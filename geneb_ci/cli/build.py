@@ -7,6 +7,8 @@ import click
 
 from geneb_ci.build.analysed import analysed
 from geneb_ci.build.files import encode, write_files
+from geneb_ci.build.page import page_files, write_page
+from geneb_ci.build.page_data import page_scripts
 from geneb_ci.build.rows import Entry, entry_of, leaderboards, ranked_regimes
 from geneb_ci.check.registry import RULES
 from geneb_ci.check.runner import Checker, FileResult, Report, files_of
@@ -72,9 +74,9 @@ def load(folder: Path | None, refusal: str, usage: str) -> Loaded | Exit:
     help="Write diagnostics.json and recommendations.json, too; they need the extra `build`.",
 )
 def command(folder: Path | None, out: Path, *, more: bool) -> int:
-    """Rebuild leaderboard.json and leaderboard_tasks.json from the submissions of FOLDER.
+    """Rebuild leaderboard.json, leaderboard_tasks.json and the page from the submissions of FOLDER.
 
-    Every submission is checked first; where one has an error, nothing is written.
+    Open index.html in DIR, from disk or from any server: it loads nothing from elsewhere. Every submission is checked first; where one has an error, nothing is written.
     """
     loaded = load(folder, "nothing was built", "build FOLDER --out DIR")
     if not isinstance(loaded, Loaded):
@@ -86,6 +88,7 @@ def command(folder: Path | None, out: Path, *, more: bool) -> int:
     if more:
         values |= analysed(entries, benchmark, layout)
     write_files(out, {name: encode(name, value) for name, value in values.items()})
+    write_page(out, page_files() | page_scripts(values, entries, benchmark))
     first, *middle, last = values
     names = ", ".join([str(out / first), *middle])
     click.echo(f"built {names} and {last}: {len(entries)} models")

@@ -23,6 +23,7 @@ COMMANDS = {
     "matrices": "recover the confusion matrices behind printed scores",
     "label": "compute the trust level of every row from its evidence",
     "build": "rebuild the board from the submissions",
+    "serve": "build the board and show its page on this machine",
     "recommend": "say which model to take, what ties with it, and why",
     "pack": "gather upstream's per-task logs into a submission",
     "audit": "rerun a sample that nobody can foresee, and sign what came out",
