@@ -42,10 +42,10 @@ const taskColumns = (bench?.tasks ?? []).map((task, index) => ({
 const columnByKey = new Map(
   [...summaryColumns, ...categoryColumns, ...taskColumns].map((column) => [column.key, column]),
 );
-const regimeNames = { full: "All data", "10shot": "10 per class", "1shot": "1 per class" };
+const regimeNames = { full: "All data", "10shot": "10-shot", "1shot": "1-shot" };
 
 function regimeName(regime) {
-  return Object.hasOwn(regimeNames, regime) ? `${regimeNames[regime]} (${regime})` : regime;
+  return Object.hasOwn(regimeNames, regime) ? regimeNames[regime] : regime;
 }
 
 const metricNames = { MCC: "MCC", Acc: "Accuracy", F1: "Macro-F1" };
@@ -314,7 +314,13 @@ function scroller(label, ...children) {
   return h("div", { class: "scroller", role: "region", "aria-label": label, tabindex: 0 }, ...children);
 }
 
-function trustMark(model, isShort = false) {
+/** Let a long table scroll in itself, so that its head stays in sight. */
+function tall(element) {
+  element.classList.add("tall");
+  return element;
+}
+
+function trustMark(model) {
   const { audit, level } = model;
   const evidence = audit
     ? `${audit.tasks}/${audit.of}, sandbox ${audit.sandbox}, ${audit.date}`
@@ -325,7 +331,7 @@ function trustMark(model, isShort = false) {
     "span",
     { class: `trust ${level}`, title: trustText(model) },
     level,
-    isShort ? null : h("small", {}, evidence),
+    h("small", {}, evidence),
   );
 }
 
@@ -436,20 +442,20 @@ function misleading() {
   const overall = adviceFor({ category: null, size: "any", trust: "any" });
   const pair = base.facts?.pairs.find((one) => one.regimes.includes(bench.regimes[0]));
   const parts = [];
-  if (overall?.best !== null && overall !== undefined) {
+  if (Number.isInteger(overall?.best)) {
     const wins = bench.categories.filter(
       (name) => adviceFor({ category: name, size: "any", trust: "any" })?.best === overall.best,
     ).length;
     parts.push(
       "First overall is ",
       modelLink(overall.best),
-      `, yet it is first in ${wins} of ${counted(bench.categories.length, "category").replace("categorys", "categories")}; `,
+      `, yet it is first in ${wins} of ${bench.categories.length} categories; `,
       `${winners.size} models share the first places. `,
     );
   }
   if (pair) {
     parts.push(
-      `From ${pair.regimes[0]} to ${pair.regimes[1]} training data, ${pair.changed} of ${pair.categories} `,
+      `Between ${regimeName(pair.regimes[0])} and ${regimeName(pair.regimes[1])}, ${pair.changed} of ${pair.categories} `,
       `first places change hands, ${pair.surely} of them surely.`,
     );
   }
@@ -641,7 +647,7 @@ function tableView() {
     tableNote(ranking),
     legend(content),
     places.length
-      ? scroller("Scores", scoreTable(content, shown, first))
+      ? tall(scroller("Scores", scoreTable(content, shown, first)))
       : h("p", { class: "waiting" }, "No model passes these filters."),
     pages > 1 ? pager(page, pages, first, shown.length, places.length) : null,
     h(
@@ -709,10 +715,10 @@ function categoryHeads(columns, hasGroups) {
 function heads(columns, hasGroups, ranking) {
   return [
     h("th", { scope: "col", class: "pick" }, h("span", { class: "unseen" }, "Compare")),
-    h("th", { scope: "col" }, "Rank", h("small", {}, `by ${ranking.label}`)),
-    hasGroups ? h("th", { scope: "col" }, "Tie group") : null,
+    h("th", { scope: "col", class: "rank" }, "Rank", h("small", {}, `by ${ranking.label}`)),
+    hasGroups ? h("th", { scope: "col", class: "group" }, "Tie group") : null,
     sortHead("name", "Model", "name"),
-    sortHead("params", "Size", "parameters"),
+    sortHead("params", "Size", "parameters", "sized"),
     sortHead("level", "Trust", "trust level and its evidence", "trusted"),
     ...columns.map((column) => sortHead(column.key, column.label, column.title)),
   ];
@@ -747,11 +753,16 @@ function scoreRow(content, index, position, hasGroups) {
     h("td", { class: "pick" }, pickBox(index)),
     h("td", { class: "rank" }, String(rank), could ? h("small", {}, h("span", { class: "unseen" }, "could be "), could) : null),
     hasGroups ? h("td", { class: "group" }, String(standing.group)) : null,
-    h("th", { scope: "row", class: "name" }, modelLink(index)),
-    h("td", { class: "number" }, sizeText(models[index].params)),
+    h("th", { scope: "row", class: "name" }, modelLink(index), narrowFacts(models[index])),
+    h("td", { class: "number sized" }, sizeText(models[index].params)),
     h("td", { class: "trusted" }, trustMark(models[index])),
     ...columns.map((column, place) => scoreCell(column, index, scores[place][index], ranges[place])),
   );
+}
+
+/** Say size and trust below the name, for screens that have no room for columns of their own. */
+function narrowFacts(model) {
+  return h("small", { class: "narrow", "aria-hidden": "true" }, `${sizeText(model.params)}, ${trustText(model)}`);
 }
 
 function scoreCell(column, index, score, range) {
@@ -924,7 +935,7 @@ function scoreWithInterval(column, regime, index) {
 function regimeHeads() {
   return bench.regimes.flatMap((regime) => [
     h("th", { scope: "col" }, regime),
-    h("th", { scope: "col" }, "Rank", h("small", {}, regime)),
+    h("th", { scope: "col", class: "rank" }, "Rank", h("small", {}, regime)),
   ]);
 }
 
@@ -1235,11 +1246,11 @@ function drawSizes(box, title, places, column) {
   const sized = places.filter((index) => models[index].params > 0);
   const svg = svgIn(box, title, width, height);
   const x = d3.scaleLog(d3.extent(sized, (index) => models[index].params), [left + 16, width - 30]).nice();
-  const y = d3.scaleLinear(d3.extent(sized, (index) => scores[index]), [height - bottom, 20]).nice();
+  const y = d3.scaleLinear(d3.extent(sized, (index) => scores[index]), [height - bottom, 30]).nice();
   axis(svg, `translate(0,${height - bottom})`, d3.axisBottom(x).ticks(6, (value) => sizeText(value)));
   axis(svg, `translate(${left},0)`, d3.axisLeft(y).ticks(8));
   svg.append("text").attr("class", "label").attr("x", width - 30).attr("y", height - 8).attr("text-anchor", "end").text("parameters");
-  svg.append("text").attr("class", "label").attr("x", 8).attr("y", 14).text(`${metricName(state.metric)}, ${column.label}`);
+  svg.append("text").attr("class", "label").attr("x", 8).attr("y", 12).text(`${metricName(state.metric)}, ${column.label}`);
   const front = frontOf(sized, scores);
   const line = d3.line((index) => x(models[index].params), (index) => y(scores[index])).curve(d3.curveStepAfter);
   svg.append("path").attr("class", "front").attr("d", line(front));
@@ -1254,7 +1265,8 @@ function drawSizes(box, title, places, column) {
     .attr("r", (index) => (front.includes(index) || compared.includes(index) ? 6 : 4.5))
     .on("pointerenter", (_, index) => point("size", dotText(index, scores, column)))
     .on("click", (_, index) => change({ view: "model", model: models[index].id }));
-  labels(svg, [...new Set([...front, ...compared.filter((index) => sized.includes(index))])], (index) => [x(models[index].params), y(scores[index])], width);
+  const position = (index) => [x(models[index].params), y(scores[index])];
+  labels(svg, [...new Set([...front, ...compared.filter((index) => sized.includes(index))])], position, sized.map(position), width);
 }
 
 function dotClass(index, front, compared) {
@@ -1273,15 +1285,18 @@ function axis(svg, transform, made) {
   svg.append("g").attr("class", "axis").attr("transform", transform).call(made);
 }
 
-/** Write names beside points, as far as they do not cover each other. */
-function labels(svg, places, position, width) {
+/** Write names beside points, as far as they cover neither each other nor, if possible, a point. */
+function labels(svg, places, position, points, width) {
   const taken = [];
+  const covers = ([a, b, length]) => points.filter(([x, y]) => x > a - 5 && x < a + length + 5 && y > b - 14 && y < b + 5).length;
   for (const index of places.slice(0, LABELLED_MAX)) {
     const text = shortened(models[index].name);
     const [x, y] = position(index);
     const length = text.length * 6.2;
     const spots = [[x + 9, y + 16], [x - 9 - length, y - 8], [x + 9, y - 8], [x - 9 - length, y + 16]];
-    const spot = spots.find(([a, b]) => a > 60 && a + length < width && b > 14 && !taken.some(([c, d, l]) => a < c + l && c < a + length && Math.abs(b - d) < 13));
+    const [spot] = spots
+      .filter(([a, b]) => a > 60 && a + length < width && b > 14 && !taken.some(([c, d, l]) => a < c + l && c < a + length && Math.abs(b - d) < 13))
+      .sort((one, other) => covers([...one, length]) - covers([...other, length]));
     if (!spot) continue;
     taken.push([...spot, length]);
     svg.append("text").attr("class", "name").attr("x", spot[0]).attr("y", spot[1]).text(text);
@@ -1434,9 +1449,10 @@ function buildControls() {
   options(byName("size"), sizes().map((limit) => [limit === null ? "any" : String(limit), limitText(limit)]));
   options(byName("level"), levelChoices());
   options(byName("columns"), columnChoices());
-  for (const name of ["size", "trust", "level", "columns", "intervals", "scale"]) {
+  for (const name of ["size", "trust", "level", "intervals", "scale"]) {
     byName(name).addEventListener("change", (event) => change({ [name]: event.target.value, page: 1 }));
   }
+  byName("columns").addEventListener("change", (event) => changeColumns(event.target.value));
   byName("search").addEventListener("input", (event) => change({ q: event.target.value, page: 1 }));
   byName("reset").addEventListener("click", () => change({ size: "any", level: "any", q: "", page: 1 }));
   byName("controls").addEventListener("submit", (event) => event.preventDefault());
@@ -1444,6 +1460,12 @@ function buildControls() {
     event.preventDefault(); // the address holds the state, not a place on the page
     byName("main").focus();
   });
+}
+
+/** Tasks of one category are sorted by that category, not by the mean of all. */
+function changeColumns(columns) {
+  const category = columns.startsWith("tasks:") ? columns.slice("tasks:".length) : null;
+  change({ columns, sort: category ? `category:${category}` : MACRO, order: "down", page: 1 });
 }
 
 function syncControls() {

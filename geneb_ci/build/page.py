@@ -15,6 +15,12 @@ NAMES = (
     "vendor/README.md",
 )
 
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types geneb"
+)
+"""What the page may load, also in its own head: its files, and nothing that is not a file."""
+
 
 def page_files() -> dict[str, bytes]:
     """Give the files of the page that are the same on every board, by path below its folder.
