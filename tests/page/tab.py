@@ -32,9 +32,7 @@ class Tab:
         return self.page
 
     def drawn(self) -> None:
-        self.page.wait_for_function(
-            "document.querySelector('main:not([aria-busy]) :is(h2, .fault)') !== null"
-        )
+        self.page.wait_for_selector("main:not([aria-busy]) > :is(h2, .fault)", state="attached")
 
     def address(self) -> str:
         """Give the part of the address that holds the state."""
