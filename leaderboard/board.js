@@ -250,6 +250,11 @@ function readAddress() {
   return read;
 }
 
+/** Write a text for an address, which cannot hold half of a surrogate pair. */
+function encoded(text) {
+  return encodeURIComponent(text.replace(/\p{Surrogate}/gu, "\u{fffd}"));
+}
+
 function decoded(text) {
   try {
     return decodeURIComponent(text);
@@ -268,7 +273,7 @@ function addressOf(change = {}) {
     query.set(key, String(value));
   }
   for (const id of wanted.models) query.append("m", id);
-  const path = wanted.view === "model" ? `model/${encodeURIComponent(wanted.model)}` : wanted.view;
+  const path = wanted.view === "model" ? `model/${encoded(wanted.model)}` : wanted.view;
   const text = query.toString();
   return `#/${path}${text ? `?${text}` : ""}`;
 }
@@ -645,7 +650,7 @@ function tableView() {
   return [
     h("h2", {}, `${metricName(state.metric)}, ${regimeName(state.regime).toLowerCase()}`),
     tableNote(ranking),
-    legend(content),
+    places.length ? legend(content) : null,
     places.length
       ? tall(scroller("Scores", scoreTable(content, shown, first)))
       : h("p", { class: "waiting" }, "No model passes these filters."),
@@ -675,7 +680,7 @@ function tableNote(ranking) {
 function legend({ ranges }) {
   const steps = Array.from({ length: HEAT_STEPS }, (_, step) => h("i", { class: `h${step}` }));
   const [low, high] = ranges[0];
-  const ends = state.scale === "column" || !Number.isFinite(low) ? ["lowest of a column", "highest"] : [scoreText(low), scoreText(high)];
+  const ends = state.scale === "column" ? ["lowest of a column", "highest"] : [scoreText(low), scoreText(high)];
   return h(
     "p",
     { class: "legend" },

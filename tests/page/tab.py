@@ -7,6 +7,7 @@ from typing import Any
 from playwright.sync_api import Browser, Page
 
 # Addresses that ask nobody: the page's own downloads and its icon.
+PATIENCE_MS = 10_000  # a view takes a tenth of a second
 INWARD = ("data:", "blob:", "about:")
 
 
@@ -16,6 +17,7 @@ class Tab:
     def __init__(self, page: Page, home: str) -> None:
         self.page = page
         self.home = home
+        page.set_default_timeout(PATIENCE_MS)
         self.faults: list[str] = []
         self.asked: list[str] = []
         page.on("console", lambda message: self.faults.append(f"{message.type}: {message.text}"))
