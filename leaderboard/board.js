@@ -8,7 +8,10 @@ const STANDARD_SIZES = [null, 1e9, 5e8, 1e8, 2.5e7];
 const TRUST = ["self-reported", "verified", "reproduced", "official"];
 const SCORE_UNIT = 1e6; // a score is a whole number of these
 const INTERVAL_UNIT = 1e4; // and an end of an interval of these
-const ROWS_PER_PAGE = 50; // more rows make a redraw take longer than a tenth of a second
+// With more cells a redraw takes longer than a tenth of a second; what fits one page stays whole.
+const ROWS_PER_PAGE = 50;
+const ROWS_OF_TASKS = 25;
+const WIDE = 50; // columns
 const COMPARED_MAX = 4;
 const HEAT_STEPS = 16; // classes h0 to h15 of the stylesheet
 const MACRO = "macro";
@@ -149,7 +152,8 @@ function limitText(limit) {
 /** Say a level with its evidence, never as a bare mark. */
 function trustText(model) {
   const { audit, level } = model;
-  if (!audit) return level === "official" ? "official: the authors' own file" : `${level}: not audited`;
+  if (!audit)
+    return level === "official" ? "official: the authors' own file" : `${level}: not audited`;
   const verb = audit.agrees ? "audited" : "audit failed,";
   return `${level}: ${verb} ${audit.tasks}/${audit.of}, sandbox level ${audit.sandbox}, ${audit.date}`;
 }
@@ -201,7 +205,9 @@ function defaults() {
 }
 
 function sizes() {
-  const known = base.advice ? [...new Set(base.advice.map((one) => one.max_params))] : STANDARD_SIZES;
+  const known = base.advice
+    ? [...new Set(base.advice.map((one) => one.max_params))]
+    : STANDARD_SIZES;
   return known.includes(null) ? known : [null, ...known];
 }
 
@@ -239,7 +245,10 @@ function readAddress() {
   read.page = Math.max(1, Number.parseInt(given.get("page") ?? "1", 10) || 1);
   if (bench.categories.includes(given.get("need"))) read.need = given.get("need");
   if (bench.tasks.some((task) => task.id === given.get("task"))) read.task = given.get("task");
-  if (columnByKey.has(given.get("sort")) || ["name", "params", "level"].includes(given.get("sort"))) {
+  if (
+    columnByKey.has(given.get("sort")) ||
+    ["name", "params", "level"].includes(given.get("sort"))
+  ) {
     read.sort = given.get("sort");
   }
   if ([...summaryColumns, ...categoryColumns].some((column) => column.key === given.get("y"))) {
@@ -316,7 +325,11 @@ function modelLink(index, attributes = {}) {
 
 /** Wrap what may be wider than the screen; it can be scrolled with the keyboard, too. */
 function scroller(label, ...children) {
-  return h("div", { class: "scroller", role: "region", "aria-label": label, tabindex: 0 }, ...children);
+  return h(
+    "div",
+    { class: "scroller", role: "region", "aria-label": label, tabindex: 0 },
+    ...children,
+  );
 }
 
 /** Let a long table scroll in itself, so that its head stays in sight. */
@@ -472,7 +485,10 @@ function needForm() {
     id: "need",
     onchange: (event) => change({ need: event.target.value }),
   });
-  options(select, [["", "a bit of everything (macro)"], ...bench.categories.map((name) => [name, name])]);
+  options(select, [
+    ["", "a bit of everything (macro)"],
+    ...bench.categories.map((name) => [name, name]),
+  ]);
   select.value = state.need;
   return h("p", { class: "question" }, h("label", {}, "My sequences are about ", select));
 }
@@ -518,16 +534,34 @@ function answer() {
     ),
     h("p", {}, tieSentence(one, ties.length)),
     one.ties.length
-      ? h("details", { class: "ties" }, h("summary", {}, `All ${ties.length} that tie`), tieList(ties, column))
+      ? h(
+          "details",
+          { class: "ties" },
+          h("summary", {}, `All ${ties.length} that tie`),
+          tieList(ties, column),
+        )
       : null,
-    h("details", {}, h("summary", {}, "Why"), h("ul", {}, ...one.why.map((text) => h("li", {}, text)))),
+    h(
+      "details",
+      {},
+      h("summary", {}, "Why"),
+      h("ul", {}, ...one.why.map((text) => h("li", {}, text))),
+    ),
     h(
       "p",
       { class: "actions" },
       compared.length > 1
-        ? h("a", { href: addressOf({ view: "compare", models: compared.map((i) => models[i].id) }) }, "Compare them")
+        ? h(
+            "a",
+            { href: addressOf({ view: "compare", models: compared.map((i) => models[i].id) }) },
+            "Compare them",
+          )
         : null,
-      h("a", { href: addressOf({ view: "table", sort: key, order: "down", page: 1 }) }, "See all scores"),
+      h(
+        "a",
+        { href: addressOf({ view: "table", sort: key, order: "down", page: 1 }) },
+        "See all scores",
+      ),
     ),
   ];
 }
@@ -544,7 +578,12 @@ function choice(label, index, column) {
       "dd",
       {},
       modelLink(index),
-      h("span", { class: "figure" }, scoreText(score), standing ? h("small", {}, `95 % ${intervalText(standing)}`) : null),
+      h(
+        "span",
+        { class: "figure" },
+        scoreText(score),
+        standing ? h("small", {}, `95 % ${intervalText(standing)}`) : null,
+      ),
       h("span", { class: "figure" }, sizeText(model.params), h("small", {}, "parameters")),
       trustMark(model),
     ),
@@ -564,7 +603,12 @@ function tieList(ties, column) {
   const items = ties
     .slice(0, TIES_SHOWN)
     .map((index) =>
-      h("li", {}, modelLink(index), ` ${scoreText(scores[index])}, ${sizeText(models[index].params)}`),
+      h(
+        "li",
+        {},
+        modelLink(index),
+        ` ${scoreText(scores[index])}, ${sizeText(models[index].params)}`,
+      ),
     );
   if (ties.length > TIES_SHOWN) items.push(h("li", {}, `and ${ties.length - TIES_SHOWN} more`));
   return h("ol", {}, ...items);
@@ -580,7 +624,12 @@ function needsTable() {
     h(
       "thead",
       {},
-      h("tr", {}, h("th", { scope: "col" }, "Need"), ...limits.map((one) => h("th", { scope: "col" }, limitText(one)))),
+      h(
+        "tr",
+        {},
+        h("th", { scope: "col" }, "Need"),
+        ...limits.map((one) => h("th", { scope: "col" }, limitText(one))),
+      ),
     ),
     h("tbody", {}, ...rows.map((category) => needsRow(category, limits))),
   );
@@ -594,7 +643,9 @@ function needsRow(category, limits) {
     if (!one || one.best === null) return h("td", { class: "none" }, "no model");
     const column = columnByKey.get(category === null ? MACRO : `category:${category}`);
     const best = scoresIn(column, state.regime, bench.primary)[one.best];
-    const ties = one.ties.length ? `best ${scoreText(best)}, ${counted(one.ties.length, "tie")}` : `${scoreText(best)}, alone`;
+    const ties = one.ties.length
+      ? `best ${scoreText(best)}, ${counted(one.ties.length, "tie")}`
+      : `${scoreText(best)}, alone`;
     return h(
       "td",
       { class: isAsked ? "asked" : null },
@@ -618,16 +669,21 @@ function tableContent() {
   const places = sorted(filtered(), ranking);
   const scores = columns.map((column) => scoresIn(column, state.regime, state.metric));
   const ranges = rangesOf(scores, places);
-  const pages = Math.max(1, Math.ceil(places.length / ROWS_PER_PAGE));
+  const isLarge = columns.length > WIDE && places.length > ROWS_PER_PAGE;
+  const perPage = isLarge ? ROWS_OF_TASKS : ROWS_PER_PAGE;
+  const pages = Math.max(1, Math.ceil(places.length / perPage));
   const page = Math.min(state.page, pages);
   const ranks = plainRanks(scoresIn(ranking, state.regime, state.metric));
-  return { columns, ranking, places, scores, ranges, pages, page, ranks };
+  return { columns, ranking, places, scores, ranges, perPage, pages, page, ranks };
 }
 
 function rangesOf(scores, places) {
   const own = scores.map((column) => {
     const values = places.map((index) => column[index]);
-    return [values.reduce((a, b) => Math.min(a, b), Infinity), values.reduce((a, b) => Math.max(a, b), -Infinity)];
+    return [
+      values.reduce((a, b) => Math.min(a, b), Infinity),
+      values.reduce((a, b) => Math.max(a, b), -Infinity),
+    ];
   });
   if (state.scale === "column") return own;
   const whole = [Math.min(...own.map(([low]) => low)), Math.max(...own.map(([, high]) => high))];
@@ -641,12 +697,14 @@ function heat(score, [low, high]) {
 
 function tableView() {
   const content = tableContent();
-  const { columns, places, ranking, pages, page } = content;
-  const first = (page - 1) * ROWS_PER_PAGE;
-  const shown = places.slice(first, first + ROWS_PER_PAGE);
+  const { columns, places, ranking, perPage, pages, page } = content;
+  const first = (page - 1) * perPage;
+  const shown = places.slice(first, first + perPage);
   const where = state.order === "up" ? "lowest first" : "highest first";
   const by = { name: "name", params: "size", level: "trust" }[state.sort] ?? ranking.label;
-  say(`${places.length} of ${counted(models.length, "model")}, ${state.regime}, ${metricName(state.metric)}, by ${by}, ${where}`);
+  say(
+    `${places.length.toLocaleString("en")} of ${counted(models.length, "model")}, ${state.regime}, ${metricName(state.metric)}, by ${by}, ${where}`,
+  );
   return [
     h("h2", {}, `${metricName(state.metric)}, ${regimeName(state.regime).toLowerCase()}`),
     tableNote(ranking),
@@ -658,8 +716,16 @@ function tableView() {
     h(
       "p",
       { class: "actions" },
-      h("button", { type: "button", id: "csv", onclick: () => download("csv", content) }, "Download these rows as CSV"),
-      h("button", { type: "button", id: "json", onclick: () => download("json", content) }, "Download these rows as JSON"),
+      h(
+        "button",
+        { type: "button", id: "csv", onclick: () => download("csv", content) },
+        "Download these rows as CSV",
+      ),
+      h(
+        "button",
+        { type: "button", id: "json", onclick: () => download("json", content) },
+        "Download these rows as JSON",
+      ),
       columns.length > 20 ? h("span", { class: "hint" }, "All tasks: scroll sideways.") : null,
     ),
   ];
@@ -680,7 +746,10 @@ function tableNote(ranking) {
 function legend({ ranges }) {
   const steps = Array.from({ length: HEAT_STEPS }, (_, step) => h("i", { class: `h${step}` }));
   const [low, high] = ranges[0];
-  const ends = state.scale === "column" ? ["lowest of a column", "highest"] : [scoreText(low), scoreText(high)];
+  const ends =
+    state.scale === "column"
+      ? ["lowest of a column", "highest"]
+      : [scoreText(low), scoreText(high)];
   return h(
     "p",
     { class: "legend" },
@@ -692,7 +761,8 @@ function legend({ ranges }) {
 
 function scoreTable(content, shown, first) {
   const { columns, ranking, places } = content;
-  const hasGroups = state.metric === bench.primary && base.standings !== null && ranking.task === undefined;
+  const hasGroups =
+    state.metric === bench.primary && base.standings !== null && ranking.task === undefined;
   const groups = state.columns === "tasks" ? [categoryHeads(columns, hasGroups)] : [];
   return h(
     "table",
@@ -702,7 +772,9 @@ function scoreTable(content, shown, first) {
     h(
       "tbody",
       {},
-      ...shown.map((index, row) => scoreRow(content, index, first + row + 2 + groups.length, hasGroups)),
+      ...shown.map((index, row) =>
+        scoreRow(content, index, first + row + 2 + groups.length, hasGroups),
+      ),
     ),
   );
 }
@@ -737,10 +809,19 @@ function sortHead(key, label, title, className = null) {
   const arrow = isSorted ? (state.order === "up" ? "▲" : "▼") : "";
   return h(
     "th",
-    { scope: "col", class: `${key === "name" ? "name" : ""} ${className ?? ""}`.trim() || null, "aria-sort": isSorted ? direction : null },
+    {
+      scope: "col",
+      class: `${key === "name" ? "name" : ""} ${className ?? ""}`.trim() || null,
+      "aria-sort": isSorted ? direction : null,
+    },
     h(
       "button",
-      { type: "button", title, "data-focus": `sort ${key}`, onclick: () => change({ sort: key, order: next, page: 1 }) },
+      {
+        type: "button",
+        title,
+        "data-focus": `sort ${key}`,
+        onclick: () => change({ sort: key, order: next, page: 1 }),
+      },
       label,
       h("span", { class: "arrow", "aria-hidden": "true" }, arrow),
     ),
@@ -756,22 +837,34 @@ function scoreRow(content, index, position, hasGroups) {
     "tr",
     { "aria-rowindex": position, class: hasGroups ? (standing.group % 2 ? "odd" : "even") : null },
     h("td", { class: "pick" }, pickBox(index)),
-    h("td", { class: "rank" }, String(rank), could ? h("small", {}, h("span", { class: "unseen" }, "could be "), could) : null),
+    h(
+      "td",
+      { class: "rank" },
+      String(rank),
+      could ? h("small", {}, h("span", { class: "unseen" }, "could be "), could) : null,
+    ),
     hasGroups ? h("td", { class: "group" }, String(standing.group)) : null,
     h("th", { scope: "row", class: "name" }, modelLink(index), narrowFacts(models[index])),
     h("td", { class: "number sized" }, sizeText(models[index].params)),
     h("td", { class: "trusted" }, trustMark(models[index])),
-    ...columns.map((column, place) => scoreCell(column, index, scores[place][index], ranges[place])),
+    ...columns.map((column, place) =>
+      scoreCell(column, index, scores[place][index], ranges[place]),
+    ),
   );
 }
 
 /** Say size and trust below the name, for screens that have no room for columns of their own. */
 function narrowFacts(model) {
-  return h("small", { class: "narrow", "aria-hidden": "true" }, `${sizeText(model.params)}, ${trustText(model)}`);
+  return h(
+    "small",
+    { class: "narrow", "aria-hidden": "true" },
+    `${sizeText(model.params)}, ${trustText(model)}`,
+  );
 }
 
 function scoreCell(column, index, score, range) {
-  const isWanted = state.intervals === "all" || (state.intervals === "sorted" && column.key === state.sort);
+  const isWanted =
+    state.intervals === "all" || (state.intervals === "sorted" && column.key === state.sort);
   const standing = isWanted ? standingOf(column, state.regime, state.metric, index) : null;
   return h(
     "td",
@@ -807,7 +900,12 @@ function pager(page, pages, first, count, total) {
   const button = (text, to, name) =>
     h(
       "button",
-      { type: "button", "data-focus": name, disabled: to < 1 || to > pages, onclick: () => change({ page: to }) },
+      {
+        type: "button",
+        "data-focus": name,
+        disabled: to < 1 || to > pages,
+        onclick: () => change({ page: to }),
+      },
       text,
     );
   return h(
@@ -815,7 +913,7 @@ function pager(page, pages, first, count, total) {
     { class: "pager", "aria-label": "Pages of the table" },
     button("First", page > 1 ? 1 : 0, "page first"),
     button("Previous", page - 1, "page previous"),
-    h("span", {}, `${first + 1} to ${first + count} of ${total}`),
+    h("span", {}, `${first + 1} to ${first + count} of ${total.toLocaleString("en")}`),
     button("Next", page + 1, "page next"),
     button("Last", page < pages ? pages : pages + 1, "page last"),
   );
@@ -838,7 +936,11 @@ function downloadRows({ columns, places, scores, ranks, ranking }) {
     const row = { model: id, display: name, params, level, trust: trustText(models[index]) };
     row[`rank by ${ranking.label}`] = standing?.rank ?? ranks[index];
     if (standing?.rank) {
-      Object.assign(row, { "rank from": standing.rankLow, "rank to": standing.rankHigh, "tie group": standing.group });
+      Object.assign(row, {
+        "rank from": standing.rankLow,
+        "rank to": standing.rankHigh,
+        "tie group": standing.group,
+      });
     }
     columns.forEach((column, place) => {
       const name = column.task === undefined ? column.label : bench.tasks[column.task].id;
@@ -860,7 +962,10 @@ function download(kind, content) {
     return;
   }
   const keys = Object.keys(rows[0] ?? { model: "" });
-  const lines = [keys.map(csvField), ...rows.map((row) => keys.map((key) => csvField(row[key] ?? "")))];
+  const lines = [
+    keys.map(csvField),
+    ...rows.map((row) => keys.map((key) => csvField(row[key] ?? ""))),
+  ];
   save(name, "text/csv", `${lines.map((line) => line.join(",")).join("\r\n")}\r\n`);
 }
 
@@ -905,22 +1010,39 @@ function facts(model) {
     : model.url || "not given";
   const pairs = [
     ["Model id", h("code", {}, model.id)],
-    ["Parameters", model.params ? `${sizeText(model.params)} (${model.params.toLocaleString("en")})` : "none"],
+    [
+      "Parameters",
+      model.params ? `${sizeText(model.params)} (${model.params.toLocaleString("en")})` : "none",
+    ],
     ["Trust", h("span", { class: `trust ${model.level}` }, trustText(model))],
     model.official && model.level !== "official" ? ["File", "the authors' own"] : null,
     ["Address", link],
-    ["Zero-shot", model.zero_shot ? "yes: saw no sequence of any task in training, as submitted" : "no, as submitted"],
+    [
+      "Zero-shot",
+      model.zero_shot
+        ? "yes: saw no sequence of any task in training, as submitted"
+        : "no, as submitted",
+    ],
     ["Training data", model.training || "not given"],
     ["Submitted by", model.by || "not given"],
   ].filter(Boolean);
-  return h("dl", { class: "facts" }, ...pairs.map(([term, text]) => h("div", {}, h("dt", {}, term), h("dd", { dir: "auto" }, text))));
+  return h(
+    "dl",
+    { class: "facts" },
+    ...pairs.map(([term, text]) => h("div", {}, h("dt", {}, term), h("dd", { dir: "auto" }, text))),
+  );
 }
 
 function pickButton(id) {
   const isPicked = state.models.includes(id);
   return h(
     "button",
-    { type: "button", "data-focus": "pick", "aria-pressed": isPicked, onclick: () => pick(id, !isPicked) },
+    {
+      type: "button",
+      "data-focus": "pick",
+      "aria-pressed": isPicked,
+      onclick: () => pick(id, !isPicked),
+    },
     isPicked ? "Take out of the comparison" : "Add to the comparison",
   );
 }
@@ -930,9 +1052,16 @@ function scoreWithInterval(column, regime, index) {
   if (score === undefined) return [h("td", { class: "none" }, "gaps"), h("td", {}, "")];
   const standing = standingOf(column, regime, state.metric, index);
   const rank = standing?.rank ?? plainRanks(scoresIn(column, regime, state.metric))[index];
-  const could = standing?.rank ? `${rangeText(standing.rankLow, standing.rankHigh)}, group ${standing.group}` : null;
+  const could = standing?.rank
+    ? `${rangeText(standing.rankLow, standing.rankHigh)}, group ${standing.group}`
+    : null;
   return [
-    h("td", { class: `heat ${heat(score, [0, 1])}` }, scoreText(score), standing ? h("small", {}, `${scoreText(standing.low)}–${scoreText(standing.high)}`) : null),
+    h(
+      "td",
+      { class: `heat ${heat(score, [0, 1])}` },
+      scoreText(score),
+      standing ? h("small", {}, `${scoreText(standing.low)}–${scoreText(standing.high)}`) : null,
+    ),
     h("td", { class: "rank" }, String(rank), could ? h("small", {}, could) : null),
   ];
 }
@@ -981,7 +1110,14 @@ function modelTasks(index) {
     h(
       "thead",
       {},
-      h("tr", {}, h("th", { scope: "col" }, "Task"), h("th", { scope: "col" }, "Category"), h("th", { scope: "col" }, "Test sequences"), ...regimeHeads()),
+      h(
+        "tr",
+        {},
+        h("th", { scope: "col" }, "Task"),
+        h("th", { scope: "col" }, "Category"),
+        h("th", { scope: "col" }, "Test sequences"),
+        ...regimeHeads(),
+      ),
     ),
     h("tbody", {}, ...taskColumns.map(row)),
   );
@@ -996,8 +1132,17 @@ function matrixSection(index) {
   const places = part.tasks;
   const wanted = bench.tasks.findIndex((task) => task.id === state.task);
   const at = Math.max(0, places.indexOf(wanted));
-  const select = h("select", { id: "matrix", onchange: (event) => change({ task: event.target.value }) });
-  options(select, places.map((place) => [bench.tasks[place].id, `${bench.tasks[place].label} (${bench.categories[bench.tasks[place].category]})`]));
+  const select = h("select", {
+    id: "matrix",
+    onchange: (event) => change({ task: event.target.value }),
+  });
+  options(
+    select,
+    places.map((place) => [
+      bench.tasks[place].id,
+      `${bench.tasks[place].label} (${bench.categories[bench.tasks[place].category]})`,
+    ]),
+  );
   select.value = bench.tasks[places[at]].id;
   return [
     h("h3", {}, "Confusion matrices"),
@@ -1013,11 +1158,23 @@ function matrixSection(index) {
 }
 
 function matrixOf(regime, index, at, task) {
-  const [count, small, large] = globalThis.geneb.matrices.regimes[regime][index].slice(3 * at, 3 * at + 3);
+  const [count, small, large] = globalThis.geneb.matrices.regimes[regime][index].slice(
+    3 * at,
+    3 * at + 3,
+  );
   if (!count) return h("p", {}, `${regime}: no matrix gives these scores.`);
   const [n, m] = task.counts;
-  const row = (label, cells) => h("tr", {}, h("th", { scope: "row" }, label), ...cells.map((cell) => h("td", { class: "number" }, cell.toLocaleString("en"))));
-  const found = count === 1 ? "the only matrix with these scores" : `the nearest of ${count.toLocaleString("en")} matrices with these scores`;
+  const row = (label, cells) =>
+    h(
+      "tr",
+      {},
+      h("th", { scope: "row" }, label),
+      ...cells.map((cell) => h("td", { class: "number" }, cell.toLocaleString("en"))),
+    );
+  const found =
+    count === 1
+      ? "the only matrix with these scores"
+      : `the nearest of ${count.toLocaleString("en")} matrices with these scores`;
   return h(
     "table",
     { class: "matrix" },
@@ -1025,9 +1182,21 @@ function matrixOf(regime, index, at, task) {
     h(
       "thead",
       {},
-      h("tr", {}, h("th", { scope: "col" }, "True class"), h("th", { scope: "col" }, "said: smaller"), h("th", { scope: "col" }, "said: larger"), h("th", { scope: "col" }, "recall")),
+      h(
+        "tr",
+        {},
+        h("th", { scope: "col" }, "True class"),
+        h("th", { scope: "col" }, "said: smaller"),
+        h("th", { scope: "col" }, "said: larger"),
+        h("th", { scope: "col" }, "recall"),
+      ),
     ),
-    h("tbody", {}, recallRow(row, "smaller", [small, n - small], small / n), recallRow(row, "larger", [m - large, large], large / m)),
+    h(
+      "tbody",
+      {},
+      recallRow(row, "smaller", [small, n - small], small / n),
+      recallRow(row, "larger", [m - large, large], large / m),
+    ),
   );
 }
 
@@ -1046,7 +1215,9 @@ function historySection(id) {
       {},
       h("time", { datetime: event.when }, event.when.slice(0, 10)),
       ` ${event.kind}`,
-      event.level ? `, ${event.former_level && event.former_level !== event.level ? `${event.former_level} to ${event.level}` : event.level}` : "",
+      event.level
+        ? `, ${event.former_level && event.former_level !== event.level ? `${event.former_level} to ${event.level}` : event.level}`
+        : "",
       ": ",
       h("span", { dir: "auto" }, event.why),
       h("small", {}, `by ${event.who}, commit ${event.commit.slice(0, 10)}`),
@@ -1063,15 +1234,27 @@ function compareView() {
     addForm(places.length),
     places.length
       ? h("ul", { class: "compared" }, ...places.map(comparedItem))
-      : h("p", { class: "hint" }, `Add up to ${COMPARED_MAX} models here, or tick them in the table.`),
+      : h(
+          "p",
+          { class: "hint" },
+          `Add up to ${COMPARED_MAX} models here, or tick them in the table.`,
+        ),
   ];
   const ranked = places.filter((index) => isRanked(index));
   if (ranked.length < places.length) {
     parts.push(h("p", { class: "hint" }, "A model with gaps in this regime is left out of it."));
   }
   if (!ranked.length) return parts;
-  const figure = chart("profile", "Category profile", profileCaption(), (box) => drawProfile(box, ranked));
-  return [...parts, figure, h("h3", {}, `${metricName(state.metric)}, ${regimeName(state.regime).toLowerCase()}`), compareNote(), scroller("Comparison", compareTable(ranked))];
+  const figure = chart("profile", "Category profile", profileCaption(), (box) =>
+    drawProfile(box, ranked),
+  );
+  return [
+    ...parts,
+    figure,
+    h("h3", {}, `${metricName(state.metric)}, ${regimeName(state.regime).toLowerCase()}`),
+    compareNote(),
+    scroller("Comparison", compareTable(ranked)),
+  ];
 }
 
 function isRanked(index) {
@@ -1084,12 +1267,23 @@ function profileCaption() {
 }
 
 function addForm(count) {
-  const input = h("input", { id: "add", list: "names", autocomplete: "off", "data-focus": "add", disabled: count >= COMPARED_MAX });
-  const names = h("datalist", { id: "names" }, ...models.map(({ id, name }) => h("option", { value: id }, name)));
+  const input = h("input", {
+    id: "add",
+    list: "names",
+    autocomplete: "off",
+    "data-focus": "add",
+    disabled: count >= COMPARED_MAX,
+  });
+  const names = h(
+    "datalist",
+    { id: "names" },
+    ...models.map(({ id, name }) => h("option", { value: id }, name)),
+  );
   const add = (event) => {
     event.preventDefault();
     const wanted = input.value.trim();
-    const found = models.find(({ id }) => id === wanted) ?? models.find(({ name }) => name === wanted);
+    const found =
+      models.find(({ id }) => id === wanted) ?? models.find(({ name }) => name === wanted);
     if (found) pick(found.id, true);
     else say("No model has this name: choose one from the list.");
   };
@@ -1111,7 +1305,11 @@ function comparedItem(index, order) {
     modelLink(index),
     h("span", { class: "figure" }, sizeText(models[index].params)),
     trustMark(models[index]),
-    h("button", { type: "button", "aria-label": `Remove ${name}`, onclick: () => pick(id, false) }, "Remove"),
+    h(
+      "button",
+      { type: "button", "aria-label": `Remove ${name}`, onclick: () => pick(id, false) },
+      "Remove",
+    ),
   );
 }
 
@@ -1129,7 +1327,16 @@ function compareTable(places) {
     "table",
     { class: "comparison" },
     h("caption", { class: "unseen" }, "Scores of the compared models by category"),
-    h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Category"), ...places.map((index) => h("th", { scope: "col" }, modelLink(index))))),
+    h(
+      "thead",
+      {},
+      h(
+        "tr",
+        {},
+        h("th", { scope: "col" }, "Category"),
+        ...places.map((index) => h("th", { scope: "col" }, modelLink(index))),
+      ),
+    ),
     h("tbody", {}, ...columns.map((column) => compareRow(column, places))),
   );
 }
@@ -1169,7 +1376,14 @@ function chart(name, title, caption, draw, data = null) {
     scroller(title, box),
     h("p", { class: "pointed", id: `pointed-${name}` }, " "),
     h("figcaption", {}, caption),
-    data ? h("details", {}, h("summary", {}, "The figures of this plot"), scroller(`Figures: ${title}`, data)) : null,
+    data
+      ? h(
+          "details",
+          {},
+          h("summary", {}, "The figures of this plot"),
+          scroller(`Figures: ${title}`, data),
+        )
+      : null,
   );
 }
 
@@ -1189,24 +1403,51 @@ function svgIn(box, title, width, height) {
 function plotsView() {
   const places = filtered();
   const regimes = state.regime;
-  say(`${places.length} of ${counted(models.length, "model")} in the plots, ${regimes}, ${metricName(state.metric)}`);
-  if (!places.length) return [h("h2", {}, "Plots"), h("p", { class: "waiting" }, "No model passes these filters.")];
+  say(
+    `${places.length.toLocaleString("en")} of ${counted(models.length, "model")} in the plots, ${regimes}, ${metricName(state.metric)}`,
+  );
+  if (!places.length)
+    return [h("h2", {}, "Plots"), h("p", { class: "waiting" }, "No model passes these filters.")];
   const column = columnByKey.get(state.y);
   const compared = profiled(places);
   const flow = flowRows(places, column);
-  const left = places.length > flow.length ? ` The first ${flow.length} of ${places.length} are drawn.` : "";
+  const left =
+    places.length > flow.length
+      ? ` The first ${flow.length} of ${places.length.toLocaleString("en")} are drawn.`
+      : "";
   return [
     h("h2", {}, "Plots"),
     h("p", { class: "question" }, h("label", {}, "Score ", columnSelect())),
-    chart("size", "Score against size", sizeCaption(column), (box, title) => drawSizes(box, title, places, column), sizeTable(places, column)),
-    chart("flow", "Rank flow between regimes", `Ranks by ${column.label} among these models, ${metricName(state.metric)}.${left} Coloured: ${compared.text}.`, (box, title) => drawFlow(box, title, flow, compared.places), flowTable(flow)),
-    chart("profile", "Category profile", `${profileCaption()} Shown: ${compared.text}.`, (box) => drawProfile(box, compared.places), compareTable(compared.places)),
+    chart(
+      "size",
+      "Score against size",
+      sizeCaption(column),
+      (box, title) => drawSizes(box, title, places, column),
+      sizeTable(places, column),
+    ),
+    chart(
+      "flow",
+      "Rank flow between regimes",
+      `Ranks by ${column.label} among the models drawn, ${metricName(state.metric)}.${left} Coloured: ${compared.text}.`,
+      (box, title) => drawFlow(box, title, flow, compared.places),
+      flowTable(flow),
+    ),
+    chart(
+      "profile",
+      "Category profile",
+      `${profileCaption()} Shown: ${compared.text}.`,
+      (box) => drawProfile(box, compared.places),
+      compareTable(compared.places),
+    ),
   ];
 }
 
 function columnSelect() {
   const select = h("select", { id: "y", onchange: (event) => change({ y: event.target.value }) });
-  options(select, [...summaryColumns, ...categoryColumns].map(({ key, label }) => [key, label]));
+  options(
+    select,
+    [...summaryColumns, ...categoryColumns].map(({ key, label }) => [key, label]),
+  );
   select.value = state.y;
   return select;
 }
@@ -1241,8 +1482,31 @@ function sizeTable(places, column) {
   const scores = scoresIn(column, state.regime, state.metric);
   const front = new Set(frontOf(places, scores));
   const order = [...places].sort((a, b) => models[a].params - models[b].params);
-  const row = (index) => h("tr", {}, h("th", { scope: "row" }, modelLink(index)), h("td", { class: "number" }, sizeText(models[index].params)), h("td", { class: "number" }, scoreText(scores[index])), h("td", {}, front.has(index) ? "yes" : ""));
-  return h("table", { id: "sizes" }, h("thead", {}, h("tr", {}, ...["Model", "Size", column.label, "On the front"].map((text) => h("th", { scope: "col" }, text)))), h("tbody", {}, ...order.map(row)));
+  const row = (index) =>
+    h(
+      "tr",
+      {},
+      h("th", { scope: "row" }, modelLink(index)),
+      h("td", { class: "number" }, sizeText(models[index].params)),
+      h("td", { class: "number" }, scoreText(scores[index])),
+      h("td", {}, front.has(index) ? "yes" : ""),
+    );
+  return h(
+    "table",
+    { id: "sizes" },
+    h(
+      "thead",
+      {},
+      h(
+        "tr",
+        {},
+        ...["Model", "Size", column.label, "On the front"].map((text) =>
+          h("th", { scope: "col" }, text),
+        ),
+      ),
+    ),
+    h("tbody", {}, ...order.map(row)),
+  );
 }
 
 function drawSizes(box, title, places, column) {
@@ -1250,14 +1514,44 @@ function drawSizes(box, title, places, column) {
   const scores = scoresIn(column, state.regime, state.metric);
   const sized = places.filter((index) => models[index].params > 0);
   const svg = svgIn(box, title, width, height);
-  const x = d3.scaleLog(d3.extent(sized, (index) => models[index].params), [left + 16, width - 30]).nice();
-  const y = d3.scaleLinear(d3.extent(sized, (index) => scores[index]), [height - bottom, 30]).nice();
-  axis(svg, `translate(0,${height - bottom})`, d3.axisBottom(x).ticks(6, (value) => sizeText(value)));
+  const x = d3
+    .scaleLog(
+      d3.extent(sized, (index) => models[index].params),
+      [left + 16, width - 30],
+    )
+    .nice();
+  const y = d3
+    .scaleLinear(
+      d3.extent(sized, (index) => scores[index]),
+      [height - bottom, 30],
+    )
+    .nice();
+  axis(
+    svg,
+    `translate(0,${height - bottom})`,
+    d3.axisBottom(x).ticks(6, (value) => sizeText(value)),
+  );
   axis(svg, `translate(${left},0)`, d3.axisLeft(y).ticks(8));
-  svg.append("text").attr("class", "label").attr("x", width - 30).attr("y", height - 8).attr("text-anchor", "end").text("parameters");
-  svg.append("text").attr("class", "label").attr("x", 8).attr("y", 12).text(`${metricName(state.metric)}, ${column.label}`);
+  svg
+    .append("text")
+    .attr("class", "label")
+    .attr("x", width - 30)
+    .attr("y", height - 8)
+    .attr("text-anchor", "end")
+    .text("parameters");
+  svg
+    .append("text")
+    .attr("class", "label")
+    .attr("x", 8)
+    .attr("y", 12)
+    .text(`${metricName(state.metric)}, ${column.label}`);
   const front = frontOf(sized, scores);
-  const line = d3.line((index) => x(models[index].params), (index) => y(scores[index])).curve(d3.curveStepAfter);
+  const line = d3
+    .line(
+      (index) => x(models[index].params),
+      (index) => y(scores[index]),
+    )
+    .curve(d3.curveStepAfter);
   svg.append("path").attr("class", "front").attr("d", line(front));
   const compared = state.models.map((id) => byId.get(id));
   svg
@@ -1271,7 +1565,13 @@ function drawSizes(box, title, places, column) {
     .on("pointerenter", (_, index) => point("size", dotText(index, scores, column)))
     .on("click", (_, index) => change({ view: "model", model: models[index].id }));
   const position = (index) => [x(models[index].params), y(scores[index])];
-  labels(svg, [...new Set([...front, ...compared.filter((index) => sized.includes(index))])], position, sized.map(position), width);
+  labels(
+    svg,
+    [...new Set([...compared.filter((index) => sized.includes(index)), ...[...front].reverse()])],
+    position,
+    sized.map(position),
+    width,
+  );
 }
 
 function dotClass(index, front, compared) {
@@ -1293,14 +1593,28 @@ function axis(svg, transform, made) {
 /** Write names beside points, as far as they cover neither each other nor, if possible, a point. */
 function labels(svg, places, position, points, width) {
   const taken = [];
-  const covers = ([a, b, length]) => points.filter(([x, y]) => x > a - 5 && x < a + length + 5 && y > b - 14 && y < b + 5).length;
+  const covers = ([a, b, length]) =>
+    points.filter(([x, y]) => x > a - 5 && x < a + length + 5 && y > b - 14 && y < b + 5).length;
   for (const index of places.slice(0, LABELLED_MAX)) {
     const text = shortened(models[index].name);
     const [x, y] = position(index);
     const length = text.length * 6.2;
-    const spots = [[x + 9, y + 16], [x - 9 - length, y - 8], [x + 9, y - 8], [x - 9 - length, y + 16]];
+    const spots = [
+      [x + 9, y + 16],
+      [x - 9 - length, y - 8],
+      [x + 9, y - 8],
+      [x - 9 - length, y + 16],
+      [x - length / 2, y - 16],
+      [x - length / 2, y + 24],
+    ];
     const [spot] = spots
-      .filter(([a, b]) => a > 60 && a + length < width && b > 14 && !taken.some(([c, d, l]) => a < c + l && c < a + length && Math.abs(b - d) < 13))
+      .filter(
+        ([a, b]) =>
+          a > 60 &&
+          a + length < width &&
+          b > 14 &&
+          !taken.some(([c, d, l]) => a < c + l && c < a + length && Math.abs(b - d) < 13),
+      )
       .sort((one, other) => covers([...one, length]) - covers([...other, length]));
     if (!spot) continue;
     taken.push([...spot, length]);
@@ -1313,21 +1627,41 @@ function shortened(name, most = 26) {
   return letters.length > most ? `${letters.slice(0, most - 1).join("")}…` : name;
 }
 
-/** Give models and their ranks in every regime, among the models that all regimes rank. */
+/** Give the best models that all regimes rank, and their ranks among each other in every regime. */
 function flowRows(places, column) {
   const scores = bench.regimes.map((regime) => scoresIn(column, regime, state.metric));
-  const whole = places.filter((index) => scores.every((row) => row[index] !== undefined));
-  const ranks = scores.map((row) => plainRanks(models.map((_, index) => (whole.includes(index) ? row[index] : undefined))));
-  const now = bench.regimes.indexOf(state.regime);
-  return whole
-    .map((index) => ({ index, ranks: ranks.map((row) => row[index]) }))
-    .sort((a, b) => a.ranks[now] - b.ranks[now])
+  const now = scores[bench.regimes.indexOf(state.regime)];
+  const drawn = places
+    .filter((index) => scores.every((row) => row[index] !== undefined))
+    .sort((a, b) => now[b] - now[a])
     .slice(0, FLOW_MAX);
+  const ranks = scores.map((row) => plainRanks(drawn.map((index) => row[index])));
+  return drawn.map((index, order) => ({ index, ranks: ranks.map((row) => row[order]) }));
 }
 
 function flowTable(flow) {
-  const row = ({ index, ranks }) => h("tr", {}, h("th", { scope: "row" }, modelLink(index)), ...ranks.map((rank) => h("td", { class: "number" }, String(rank))));
-  return h("table", { id: "flows" }, h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Model"), ...bench.regimes.map((regime) => h("th", { scope: "col" }, regime)))), h("tbody", {}, ...flow.map(row)));
+  const row = ({ index, ranks }) =>
+    h(
+      "tr",
+      {},
+      h("th", { scope: "row" }, modelLink(index)),
+      ...ranks.map((rank) => h("td", { class: "number" }, String(rank))),
+    );
+  return h(
+    "table",
+    { id: "flows" },
+    h(
+      "thead",
+      {},
+      h(
+        "tr",
+        {},
+        h("th", { scope: "col" }, "Model"),
+        ...bench.regimes.map((regime) => h("th", { scope: "col" }, regime)),
+      ),
+    ),
+    h("tbody", {}, ...flow.map(row)),
+  );
 }
 
 function drawFlow(box, title, flow, compared) {
@@ -1339,10 +1673,27 @@ function drawFlow(box, title, flow, compared) {
   const x = d3.scalePoint(bench.regimes, [side, width - side]);
   const y = (rank) => top + (rank - 0.5) * step * squeeze;
   bench.regimes.forEach((regime) => {
-    svg.append("text").attr("class", "label").attr("x", x(regime)).attr("y", 16).attr("text-anchor", "middle").text(regime);
-    svg.append("line").attr("class", "rule").attr("x1", x(regime)).attr("x2", x(regime)).attr("y1", top - 8).attr("y2", height - 6);
+    svg
+      .append("text")
+      .attr("class", "label")
+      .attr("x", x(regime))
+      .attr("y", 16)
+      .attr("text-anchor", "middle")
+      .text(regime);
+    svg
+      .append("line")
+      .attr("class", "rule")
+      .attr("x1", x(regime))
+      .attr("x2", x(regime))
+      .attr("y1", top - 8)
+      .attr("y2", height - 6);
   });
-  const path = d3.line((_, order) => x(bench.regimes[order]), (rank) => y(rank)).curve(d3.curveBumpX);
+  const path = d3
+    .line(
+      (_, order) => x(bench.regimes[order]),
+      (rank) => y(rank),
+    )
+    .curve(d3.curveBumpX);
   const order = [...flow].sort((a, b) => compared.includes(a.index) - compared.includes(b.index));
   for (const one of order) drawFlowLine(svg, one, path, x, y, compared.indexOf(one.index));
 }
@@ -1351,15 +1702,33 @@ function drawFlowLine(svg, { index, ranks }, path, x, y, place) {
   const group = svg
     .append("g")
     .attr("class", place >= 0 ? `flow s${place}` : "flow")
-    .on("pointerenter", () => point("flow", `${models[index].name}: ${bench.regimes.map((regime, i) => `${regime} ${ranks[i]}`).join(", ")}`))
+    .on("pointerenter", () =>
+      point(
+        "flow",
+        `${models[index].name}: ${bench.regimes.map((regime, i) => `${regime} ${ranks[i]}`).join(", ")}`,
+      ),
+    )
     .on("click", () => change({ view: "model", model: models[index].id }));
   group.append("path").attr("class", "reach").attr("d", path(ranks));
   group.append("path").attr("class", "line").attr("d", path(ranks));
-  ranks.forEach((rank, order) => group.append("circle").attr("r", 3.5).attr("cx", x(bench.regimes[order])).attr("cy", y(rank)));
+  ranks.forEach((rank, order) =>
+    group.append("circle").attr("r", 3.5).attr("cx", x(bench.regimes[order])).attr("cy", y(rank)),
+  );
   const name = shortened(models[index].name, 28);
   const end = ranks.length - 1;
-  group.append("text").attr("class", "name").attr("text-anchor", "end").attr("x", x(bench.regimes[0]) - 10).attr("y", y(ranks[0]) + 4).text(`${name}  ${ranks[0]}`);
-  group.append("text").attr("class", "name").attr("x", x(bench.regimes[end]) + 10).attr("y", y(ranks[end]) + 4).text(`${ranks[end]}  ${name}`);
+  group
+    .append("text")
+    .attr("class", "name")
+    .attr("text-anchor", "end")
+    .attr("x", x(bench.regimes[0]) - 10)
+    .attr("y", y(ranks[0]) + 4)
+    .text(`${name}  ${ranks[0]}`);
+  group
+    .append("text")
+    .attr("class", "name")
+    .attr("x", x(bench.regimes[end]) + 10)
+    .attr("y", y(ranks[end]) + 4)
+    .text(`${ranks[end]}  ${name}`);
 }
 
 const SYMBOLS = ["symbolCircle", "symbolSquare", "symbolTriangle", "symbolDiamond"];
@@ -1370,26 +1739,73 @@ function drawProfile(box, places) {
   const height = top + columns.length * step + 30;
   const svg = svgIn(box, "Category profile", width, height);
   const scores = columns.map((column) => scoresIn(column, state.regime, state.metric));
-  const standings = columns.map((column) => places.map((index) => standingOf(column, state.regime, state.metric, index)));
-  const ends = standings.flat().filter(Boolean).flatMap(({ low, high }) => [low, high]);
+  const standings = columns.map((column) =>
+    places.map((index) => standingOf(column, state.regime, state.metric, index)),
+  );
+  const ends = standings
+    .flat()
+    .filter(Boolean)
+    .flatMap(({ low, high }) => [low, high]);
   const values = [...ends, ...scores.flatMap((row) => places.map((index) => row[index])), 0];
   const x = d3.scaleLinear(d3.extent(values), [left, width - 24]).nice();
-  axis(svg, `translate(0,${height - 26})`, d3.axisBottom(x).ticks(8).tickSize(-(height - 26 - top)));
+  axis(
+    svg,
+    `translate(0,${height - 26})`,
+    d3
+      .axisBottom(x)
+      .ticks(8)
+      .tickSize(-(height - 26 - top)),
+  );
   columns.forEach((column, row) => {
     const y = top + (row + 0.5) * step;
-    svg.append("text").attr("class", "label").attr("x", left - 12).attr("y", y + 4).attr("text-anchor", "end").text(column.label);
-    places.forEach((index, order) => drawMark(svg, x, y + (order - (places.length - 1) / 2) * 7, scores[row][index], standings[row][order], order));
+    svg
+      .append("text")
+      .attr("class", "label")
+      .attr("x", left - 12)
+      .attr("y", y + 4)
+      .attr("text-anchor", "end")
+      .text(column.label);
+    places.forEach((index, order) =>
+      drawMark(
+        svg,
+        x,
+        y + (order - (places.length - 1) / 2) * 7,
+        scores[row][index],
+        standings[row][order],
+        order,
+      ),
+    );
   });
   places.forEach((index, order) => {
     const [a, b] = [left + (order % 2) * 350, 16 + 18 * Math.floor(order / 2)];
-    svg.append("path").attr("class", `mark s${order}`).attr("transform", `translate(${a},${b - 4})`).attr("d", d3.symbol(d3[SYMBOLS[order]], 60)());
-    svg.append("text").attr("class", "name").attr("x", a + 12).attr("y", b).text(shortened(models[index].name, 44));
+    svg
+      .append("path")
+      .attr("class", `mark s${order}`)
+      .attr("transform", `translate(${a},${b - 4})`)
+      .attr("d", d3.symbol(d3[SYMBOLS[order]], 60)());
+    svg
+      .append("text")
+      .attr("class", "name")
+      .attr("x", a + 12)
+      .attr("y", b)
+      .text(shortened(models[index].name, 44));
   });
 }
 
 function drawMark(svg, x, y, score, standing, order) {
-  if (standing) svg.append("line").attr("class", `bar s${order}`).attr("x1", x(standing.low)).attr("x2", x(standing.high)).attr("y1", y).attr("y2", y);
-  svg.append("path").attr("class", `mark s${order}`).attr("transform", `translate(${x(score)},${y})`).attr("d", d3.symbol(d3[SYMBOLS[order]], 50)());
+  if (standing)
+    svg
+      .append("line")
+      .attr("class", `bar s${order}`)
+      .attr("x1", x(standing.low))
+      .attr("x2", x(standing.high))
+      .attr("y1", y)
+      .attr("y2", y);
+  svg
+    .append("path")
+    .attr("class", `mark s${order}`)
+    .attr("transform", `translate(${x(score)},${y})`)
+    .attr("d", d3.symbol(d3[SYMBOLS[order]], 50)());
 }
 
 /* ---------------------------------------------------------------- method and data */
@@ -1427,39 +1843,86 @@ function aboutView() {
         ["official", "the file of the benchmark's authors"],
         ["stale", "the evidence is for another version of harness, benchmark or data"],
         ["disputed", "an audit failed"],
-      ].map(([term, text]) => h("div", {}, h("dt", {}, h("span", { class: `trust ${term}` }, term)), h("dd", {}, text))),
+      ].map(([term, text]) =>
+        h("div", {}, h("dt", {}, h("span", { class: `trust ${term}` }, term)), h("dd", {}, text)),
+      ),
     ),
     h("h3", {}, "Files"),
-    h("ul", {}, ...files.map(([name, text]) => h("li", {}, h("a", { href: name, download: name }, name), `: ${text}`))),
-    h("p", { class: "hint" }, `Benchmark ${bench.name}, harness ${bench.harness}, definition sha256 `, h("code", {}, bench.sha256), "."),
+    h(
+      "ul",
+      {},
+      ...files.map(([name, text]) =>
+        h("li", {}, h("a", { href: name, download: name }, name), `: ${text}`),
+      ),
+    ),
+    h(
+      "p",
+      { class: "hint" },
+      `Benchmark ${bench.name}, harness ${bench.harness}, definition sha256 `,
+      h("code", {}, bench.sha256),
+      ".",
+    ),
   ];
 }
 
 /* ---------------------------------------------------------------- controls and start */
 
-const VIEW_TITLES = { overview: "Which model", table: "Scores", plots: "Plots", compare: "Compare", about: "Method and data" };
-const DRAW = { overview, table: tableView, plots: plotsView, compare: compareView, model: modelView, about: aboutView };
+const VIEW_TITLES = {
+  overview: "Which model",
+  table: "Scores",
+  plots: "Plots",
+  compare: "Compare",
+  about: "Method and data",
+};
+const DRAW = {
+  overview,
+  table: tableView,
+  plots: plotsView,
+  compare: compareView,
+  model: modelView,
+  about: aboutView,
+};
 
 function segments(container, name, choices) {
   const make = ([value, text]) => {
-    const input = h("input", { type: "radio", name, value, onchange: () => change({ [name]: value, page: 1 }) });
+    const input = h("input", {
+      type: "radio",
+      name,
+      value,
+      onchange: () => change({ [name]: value, page: 1 }),
+    });
     return h("label", {}, input, h("span", {}, text));
   };
   container.replaceChildren(...choices.map(make));
 }
 
 function buildControls() {
-  segments(byName("regimes"), "regime", bench.regimes.map((regime) => [regime, regimeName(regime)]));
-  segments(byName("metrics"), "metric", bench.metrics.map((metric) => [metric, metricName(metric)]));
-  options(byName("size"), sizes().map((limit) => [limit === null ? "any" : String(limit), limitText(limit)]));
+  segments(
+    byName("regimes"),
+    "regime",
+    bench.regimes.map((regime) => [regime, regimeName(regime)]),
+  );
+  segments(
+    byName("metrics"),
+    "metric",
+    bench.metrics.map((metric) => [metric, metricName(metric)]),
+  );
+  options(
+    byName("size"),
+    sizes().map((limit) => [limit === null ? "any" : String(limit), limitText(limit)]),
+  );
   options(byName("level"), levelChoices());
   options(byName("columns"), columnChoices());
   for (const name of ["size", "trust", "level", "intervals", "scale"]) {
-    byName(name).addEventListener("change", (event) => change({ [name]: event.target.value, page: 1 }));
+    byName(name).addEventListener("change", (event) =>
+      change({ [name]: event.target.value, page: 1 }),
+    );
   }
   byName("columns").addEventListener("change", (event) => changeColumns(event.target.value));
   byName("search").addEventListener("input", (event) => change({ q: event.target.value, page: 1 }));
-  byName("reset").addEventListener("click", () => change({ size: "any", level: "any", q: "", page: 1 }));
+  byName("reset").addEventListener("click", () =>
+    change({ size: "any", level: "any", q: "", page: 1 }),
+  );
   byName("controls").addEventListener("submit", (event) => event.preventDefault());
   byName("skip").addEventListener("click", (event) => {
     event.preventDefault(); // the address holds the state, not a place on the page
@@ -1480,9 +1943,11 @@ function syncControls() {
   }
   controls.hidden = state.view === "about";
   for (const name of ["regime", "metric"]) {
-    for (const input of controls.querySelectorAll(`input[name=${name}]`)) input.checked = input.value === state[name];
+    for (const input of controls.querySelectorAll(`input[name=${name}]`))
+      input.checked = input.value === state[name];
   }
-  for (const name of ["size", "trust", "level", "columns", "intervals", "scale"]) byName(name).value = state[name];
+  for (const name of ["size", "trust", "level", "columns", "intervals", "scale"])
+    byName(name).value = state[name];
   if (byName("search").value !== state.q) byName("search").value = state.q;
   for (const link of byName("views").children) {
     link.href = addressOf({ view: link.dataset.view, model: "", page: 1 });
@@ -1529,7 +1994,10 @@ function draw() {
   content.append(...DRAW[state.view]().filter(Boolean));
   main.replaceChildren(content);
   main.removeAttribute("aria-busy");
-  const name = state.view === "model" ? (models[byId.get(state.model)]?.name ?? "No such model") : VIEW_TITLES[state.view];
+  const name =
+    state.view === "model"
+      ? (models[byId.get(state.model)]?.name ?? "No such model")
+      : VIEW_TITLES[state.view];
   document.title = `${name} · GENEB leaderboard`;
   if (isNew) {
     scrollTo(0, 0);
@@ -1551,7 +2019,11 @@ function refocus(main, focused) {
 
 function fail(text) {
   byName("main").replaceChildren(
-    h("p", { class: "fault" }, `${text}. The page needs all files that geneb-ci build wrote, side by side.`),
+    h(
+      "p",
+      { class: "fault" },
+      `${text}. The page needs all files that geneb-ci build wrote, side by side.`,
+    ),
   );
   byName("main").removeAttribute("aria-busy");
 }

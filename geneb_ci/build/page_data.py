@@ -226,7 +226,7 @@ def _parts(end: float) -> int:
 def _facts(
     diagnostics: Mapping[str, Any] | None, place: Mapping[str, int], benchmark: Benchmark
 ) -> dict[str, Any] | None:
-    """What the overview says of how far one rank misleads."""
+    """Give what the overview says of how far one rank misleads."""
     if diagnostics is None:
         return None
     stability = diagnostics["stability"]

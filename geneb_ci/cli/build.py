@@ -76,7 +76,8 @@ def load(folder: Path | None, refusal: str, usage: str) -> Loaded | Exit:
 def command(folder: Path | None, out: Path, *, more: bool) -> int:
     """Rebuild leaderboard.json, leaderboard_tasks.json and the page from the submissions of FOLDER.
 
-    Open index.html in DIR, from disk or from any server: it loads nothing from elsewhere. Every submission is checked first; where one has an error, nothing is written.
+    Every submission is checked first; where one has an error, nothing is written. Open index.html
+    in DIR from disk or from any server: it loads nothing from elsewhere.
     """
     loaded = load(folder, "nothing was built", "build FOLDER --out DIR")
     if not isinstance(loaded, Loaded):

@@ -3,7 +3,6 @@
 import http.server
 from functools import partial
 from pathlib import Path
-from typing import ClassVar
 
 from geneb_ci.build.page import POLICY
 from geneb_ci.errors import UsageProblem
@@ -15,7 +14,7 @@ class _Handler(http.server.SimpleHTTPRequestHandler):
     """Files as they are, with the headers that the page is meant to be shown under."""
 
     # Said here: what the machine's own table says of .js differs between systems.
-    extensions_map: ClassVar[dict[str, str]] = {
+    extensions_map = {  # noqa: RUF012 (the base class calls it its own)
         ".html": "text/html; charset=utf-8",
         ".js": "text/javascript; charset=utf-8",
         ".css": "text/css; charset=utf-8",
@@ -26,7 +25,7 @@ class _Handler(http.server.SimpleHTTPRequestHandler):
     }
 
     def send_head(self):  # type: ignore[no-untyped-def]  # noqa: ANN202 (a type of typeshed's own)
-        """Answer only who asks for this machine: another name is a page elsewhere that resolves here."""
+        """Answer only who asks for this machine: another name is a page elsewhere, led here."""
         name = self.headers.get("Host", "").partition(":")[0]
         if name not in {ADDRESS, "localhost"}:
             self.send_error(http.HTTPStatus.FORBIDDEN)
@@ -59,5 +58,6 @@ def server(folder: Path, port: int) -> http.server.ThreadingHTTPServer:
         )
     except (OSError, OverflowError) as error:
         raise UsageProblem(
-            f"port {port} cannot be used: {error}", "choose another with --port, or 0 for a free one"
+            f"port {port} cannot be used: {error}",
+            "choose another with --port, or 0 for a free one",
         ) from error

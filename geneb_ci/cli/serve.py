@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from geneb_ci.cli import build
-from geneb_ci.cli.preview import server
+from geneb_ci.cli.preview import ADDRESS, server
 from geneb_ci.errors import Exit
 
 
@@ -32,18 +32,19 @@ def command(folder: Path | None, port: int, *, more: bool) -> int:
 
     Only this machine can reach it. Where a submission has an error, nothing is shown.
     """
-    with tempfile.TemporaryDirectory(prefix="geneb-ci-serve-") as temporary:
-        # The port first: a build that ends in "the port is taken" was for nothing.
-        with server(Path(temporary), port) as running:
-            arguments = [] if folder is None else [str(folder)]
-            arguments += ["--out", temporary, "--diagnostics" if more else "--no-diagnostics"]
-            code = int(build.command.main(arguments, "geneb-ci build", standalone_mode=False))
-            if code != Exit.CLEAN:
-                return code
-            host, taken = running.server_address[:2]
-            click.echo(f"open http://{str(host)}:{taken}/ in a browser; Ctrl-C stops")
-            try:
-                running.serve_forever()
-            except KeyboardInterrupt:
-                click.echo("stopped")
+    # The port first: a build that ends in "the port is taken" was for nothing.
+    with (
+        tempfile.TemporaryDirectory(prefix="geneb-ci-serve-") as temporary,
+        server(Path(temporary), port) as running,
+    ):
+        arguments = [] if folder is None else [str(folder)]
+        arguments += ["--out", temporary, "--diagnostics" if more else "--no-diagnostics"]
+        code = int(build.command.main(arguments, "geneb-ci build", standalone_mode=False))
+        if code != Exit.CLEAN:
+            return code
+        click.echo(f"open http://{ADDRESS}:{running.server_port}/ in a browser; Ctrl-C stops")
+        try:
+            running.serve_forever()
+        except KeyboardInterrupt:
+            click.echo("stopped")
     return Exit.CLEAN

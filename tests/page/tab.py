@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Dialog, Page
 
 # Addresses that ask nobody: the page's own downloads and its icon.
 PATIENCE_MS = 10_000  # a view takes a tenth of a second
@@ -24,7 +24,11 @@ class Tab:
         page.on("pageerror", lambda error: self.faults.append(f"error: {error}"))
         page.on("requestfailed", lambda request: self.faults.append(f"failed: {request.url}"))
         page.on("request", lambda request: self.asked.append(request.url))
-        page.on("dialog", lambda dialog: (self.faults.append("dialog"), dialog.dismiss()))
+        page.on("dialog", self._refused)
+
+    def _refused(self, dialog: Dialog) -> None:
+        self.faults.append(f"dialog: {dialog.message}")
+        dialog.dismiss()
 
     def go(self, place: str = "#/overview") -> Page:
         """Open a place of the board afresh, and wait until it is drawn."""

@@ -29,7 +29,9 @@ def test_axe_finds_nothing(browser, served, place, scheme):
         page = tab.go(place)
         for details in page.locator("main summary").all():
             details.click()
-        results = Axe().run(page)
+        # Nothing but colours differs in the dark.
+        rules = {"runOnly": ["color-contrast"]} if scheme == "dark" else {}
+        results = Axe().run(page, options={"resultTypes": ["violations"]} | rules)
         assert results.violations_count == 0, results.generate_report()
 
 

@@ -2,12 +2,15 @@
 
 import json
 import re
+from typing import Any
 
 import pytest
 
 from tests.page.boards import values
+from tests.page.tab import Tab
 
 ALL = 41
+MINUS, DASH = "\u2212", "\u2013"
 PROMOTER = "InstaDeepAI_nucleotide_transformer_downstream_tasks_promoter_no_tata"
 FULL = values()["leaderboard.json"]["data"]["full"]
 BY_MACRO = [row["disp"] for row in sorted(FULL, key=lambda row: -row["macro_MCC"])]
@@ -22,7 +25,7 @@ VIEWS = {
 }
 
 
-def choose(tab, name: str, value: str) -> None:
+def choose(tab: Tab, name: str, value: str) -> None:
     tab.page.check(f"input[name={name}][value='{value}']", force=True)
     tab.drawn()
 
@@ -55,13 +58,19 @@ def test_the_way_through_the_page_with_a_mouse(anywhere):
 # -- overview
 
 
-def advice(regime="full", category=None, max_params=None, level=None):
+def advice(
+    regime: str = "full",
+    category: str | None = None,
+    max_params: int | None = None,
+    level: str | None = None,
+) -> dict[str, Any]:
     need = {"category": category, "regime": regime, "max_params": max_params, "level": level}
-    return next(a for a in values()["recommendations.json"]["advice"] if a["need"] == need)
+    found: list[dict[str, Any]] = values()["recommendations.json"]["advice"]
+    return next(one for one in found if one["need"] == need)
 
 
-def display(model):
-    return next(row["disp"] for row in FULL if row["model"] == model)
+def display(model: str) -> str:
+    return next(str(row["disp"]) for row in FULL if row["model"] == model)
 
 
 def test_the_overview_answers_as_recommend_does(tab):
@@ -114,7 +123,7 @@ def test_the_table_shows_scores_as_they_are(tab):
     rows = {row["disp"]: row for row in FULL}
     cells = [text.split("\n")[0] for text in tab.texts(".scores td.heat")]
     wanted = [
-        f"{score:.3f}".replace("-", "−")
+        f"{score:.3f}".replace("-", MINUS)
         for row in (rows[name] for name in tab.names())
         for score in (row["macro_MCC"], row["micro_MCC"], *row["cat_MCC"].values())
     ]
@@ -129,13 +138,13 @@ def test_rank_intervals_and_tie_groups_are_those_of_diagnostics(tab):
     wanted = []
     for standing in ranks.values():
         low, high = standing["rank_low"], standing["rank_high"]
-        could = str(low) if low == high else f"{low}–{high}"
+        could = str(low) if low == high else f"{low}{DASH}{high}"
         words = [str(standing["rank"]), "could", "be", could]
         wanted.append((words, str(standing["group"])))
     assert sorted(shown) == sorted(wanted)
     first = next(iter(ranks.values()))
     cell = page.locator(".scores tbody tr").first.locator(".heat small")
-    assert cell.all_inner_texts() == [f"{first['low']:.3f}–{first['high']:.3f}"]
+    assert cell.all_inner_texts() == [f"{first['low']:.3f}{DASH}{first['high']:.3f}"]
 
 
 @pytest.mark.parametrize("metric", ["MCC", "Acc", "F1"])
@@ -175,7 +184,7 @@ def test_sorting_by_every_kind_of_column(tab):
     page = tab.go("#/table")
     head = page.locator(".scores thead th")
 
-    def press(name):
+    def press(name: str) -> None:
         head.get_by_role("button", name=re.compile(rf"^{re.escape(name)}")).click()
 
     press("Model")
@@ -210,7 +219,7 @@ def test_tasks_of_a_category_and_all_tasks(tab):
     exact = values()["leaderboard_tasks.json"]["data"]["full"]
     row = next(row for row in exact if row["disp"] == BY_MACRO[0])
     assert [text.split("\n")[0] for text in first.all_inner_texts()][2:] == [
-        f"{score:.3f}".replace("-", "−") for score in row["task_MCC"].values()
+        f"{score:.3f}".replace("-", MINUS) for score in row["task_MCC"].values()
     ]
 
 
@@ -235,8 +244,8 @@ def test_intervals_and_colours(tab):
     "place",
     [
         "/overview?regime=1shot&size=25000000&trust=verified&need=TF+Binding",
-        "/table?regime=10shot&metric=Acc&size=1000000000&level=official"
-        "&columns=tasks%3AlncRNA&intervals=all&scale=column&q=nt&sort=params&order=up",
+        "/table?regime=10shot&metric=Acc&size=1000000000&level=official&columns=tasks%3AlncRNA",
+        "/table?intervals=all&scale=column&q=nt&sort=params&order=up",
         "/plots?regime=1shot&metric=F1&y=category%3AlncRNA&m=space",
         "/compare?regime=10shot&m=space&m=GROVER&m=MutBERT&m=DNABERT-S",
         f"/model/space?metric=Acc&task={PROMOTER}",
@@ -259,7 +268,11 @@ def test_an_address_brings_back_what_it_shows(anywhere, place):
     [
         "#/nowhere?regime=none&metric=__proto__&size=-1&level=constructor&sort=toString",
         "#/table?regime=&page=-5&q=%E0%A4%A&columns=tasks:none&order=sideways",
-        "#table", "#/", "#?", "#/compare?m=nobody&m=__proto__&m=space&m=space", "#/plots?y=task:x",
+        "#table",
+        "#/",
+        "#?",
+        "#/compare?m=nobody&m=__proto__&m=space&m=space",
+        "#/plots?y=task:x",
     ],
 )
 def test_an_address_that_makes_no_sense_shows_what_is_usual(tab, place):
@@ -285,10 +298,12 @@ def test_a_model_page_has_every_score(tab):
     tables = page.locator("main .scroller table")
     assert tables.nth(0).locator("tbody tr").count() == 15
     assert tables.nth(1).locator("tbody tr").count() == 100
-    row = next(r for r in values()["leaderboard_tasks.json"]["data"]["10shot"] if r["model"] == "space")
+    row = next(
+        r for r in values()["leaderboard_tasks.json"]["data"]["10shot"] if r["model"] == "space"
+    )
     cells = tables.nth(1).locator("td.heat:nth-child(6)").all_inner_texts()
     scores = [cell.split("\n")[0] for cell in cells]
-    assert scores == [f"{s:.3f}".replace("-", "−") for s in row["task_MCC"].values()]
+    assert scores == [f"{s:.3f}".replace("-", MINUS) for s in row["task_MCC"].values()]
 
 
 def test_a_matrix_is_the_one_that_geneb_ci_matrices_recovers(tab):
@@ -299,7 +314,9 @@ def test_a_matrix_is_the_one_that_geneb_ci_matrices_recovers(tab):
     cells = [cell.replace(",", "") for cell in tab.texts(".matrix tbody td")]
     right_small, wrong_small, recall = int(cells[0]), int(cells[1]), float(cells[2])
     wrong_large, right_large = int(cells[3]), int(cells[4])
-    row = next(r for r in values()["leaderboard_tasks.json"]["data"]["full"] if r["model"] == "space")
+    row = next(
+        r for r in values()["leaderboard_tasks.json"]["data"]["full"] if r["model"] == "space"
+    )
     total = right_small + wrong_small + wrong_large + right_large
     assert (right_small + right_large) / total == pytest.approx(row["task_Acc"][PROMOTER], abs=1e-4)
     assert recall == pytest.approx(right_small / (right_small + wrong_small), abs=5e-4)
@@ -367,7 +384,9 @@ def test_rank_flow_and_profile_follow_the_controls(tab):
     assert page.locator("#chart-flow g.flow").count() == ALL
     page.locator("figure details").nth(1).locator("summary").click()
     ranks = iter(tab.texts("#flows tbody td"))
-    flows = dict(zip(tab.texts("#flows tbody th"), zip(ranks, ranks, ranks, strict=True), strict=True))
+    flows = dict(
+        zip(tab.texts("#flows tbody th"), zip(ranks, ranks, ranks, strict=True), strict=True)
+    )
     for order, regime in enumerate(("full", "10shot", "1shot")):
         ranks = values()["diagnostics.json"]["ranks"][regime]["macro"]
         assert {n: r[order] for n, r in flows.items()} == {
@@ -387,10 +406,10 @@ def test_rank_flow_and_profile_follow_the_controls(tab):
 # -- downloads
 
 
-def downloaded(tab, button) -> str:
+def downloaded(tab: Tab, button: str) -> str:
     with tab.page.expect_download() as waiting:
         tab.page.click(button)
-    return waiting.value.path().read_bytes().decode()
+    return bytes(waiting.value.path().read_bytes()).decode()
 
 
 def test_downloads_are_the_rows_that_are_shown(anywhere):
