@@ -27,6 +27,7 @@ class Exit(IntEnum):
     OWN_FAULT = 1
     USAGE = 2
     NOT_CHECKED = 3
+    MOVED = 4
     WARNINGS = 10
     ERRORS = 11
 

@@ -55,6 +55,32 @@ def verify(folder: Path, definition: Path | None) -> None:
 
 
 @data.command()
+@click.argument("folder", type=_FOLDER)
+@_DEFINITION
+def manifest(folder: Path, definition: Path | None) -> None:
+    """Print what the manifest of FOLDER would say at the pinned revision; nothing is written."""
+    from . import benchmark, download  # noqa: PLC0415 - NumPy: see cli.py
+
+    found = benchmark.load(definition) if definition else benchmark.geneb()
+    made = download.describe(found, folder, found.dataset.revision)
+    click.echo(dumps(made.model_dump()).decode(), nl=False)
+
+
+@data.command()
+@click.argument("folder", type=_FOLDER)
+@click.argument("out", type=_FOLDER)
+@_DEFINITION
+def stage(folder: Path, out: Path, definition: Path | None) -> None:
+    """Write the tasks of FOLDER into OUT in both layouts with a card, to be pushed."""
+    from . import benchmark  # noqa: PLC0415 - NumPy: see cli.py
+    from .stage import stage as write  # noqa: PLC0415
+
+    found = benchmark.load(definition) if definition else benchmark.geneb()
+    staged = write(found, folder, out)
+    click.echo(f"{out}: {len(staged)} tasks in both layouts")
+
+
+@data.command()
 @click.argument("folder", type=_FOLDER, required=False)
 @click.option(
     "--format",

@@ -1,10 +1,10 @@
 """Where a short fit may stop, when rounding of its loss and not the loss decides.
 
 lbfgs computes its loss in the type of the features. Steps that change it by less than that type can
-tell are taken or not by chance: on word counts one few-shot fit in fifty then gives an outcome with
-a tenth of its predictions changed, and jittered copies may not show it. So the same fit is made in
-float64, and the steps before and after its stop are looked at as long as they change the loss by
-less than float32 can tell.
+tell are taken or not by chance. On word counts that was seen to change a tenth of a fit's
+predictions at once for one jittered copy in fifty, so that a few dozen copies may not show it. So
+the same fit is made in float64, and the steps before and after its stop are looked at as long as
+they change the loss by less than float32 can tell.
 """
 
 import warnings

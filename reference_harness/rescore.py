@@ -19,10 +19,10 @@ from .rescored import Copy, NoiseRef, Rescored, RescoredRegime, RescoredTask
 from .tasks import Labels, TaskData, sequence_digests
 
 COPIES = 16
-"""Plain copies of a task and regime."""
-FEW_SHOT_STRESSED = 2
-"""Stressed copies of a few-shot regime, as a multiple of the plain ones. These fits take
-milliseconds and carry most of an audit's weight: more copies make a narrower tolerance."""
+"""Plain copies of a task in the full regime."""
+FEW_SHOT_TIMES = 2
+"""Copies of a few-shot regime, plain and stressed, as a multiple of those of the full one. These
+fits take milliseconds and carry most of an audit's weight: more copies narrow the tolerance."""
 CHUNK = 8
 """Copies a job takes: few enough to spread one large task over the workers."""
 
@@ -139,7 +139,7 @@ class _Rescoring:
         canonical = base.canonical if stressed else None
         if record is None and canonical is None:
             return
-        count = self.asked.copies * (FEW_SHOT_STRESSED if few and stressed else 1)
+        count = self.asked.copies * (FEW_SHOT_TIMES if few else 1)
         for first in range(0, count, CHUNK):
             last = min(first + CHUNK, count) - 1
             pool.submit(
@@ -179,7 +179,7 @@ class _Rescoring:
             feature_dtype=matrix.dtype.name,  # type: ignore[arg-type]  # open_matrix held it to these
             noise=NoiseRef(
                 dtype=asked.dtype,
-                units=noise.UNITS,
+                units=noise.UNITS[asked.dtype],
                 stress=noise.STRESS,
                 seed=asked.seed,
                 copies=asked.copies,

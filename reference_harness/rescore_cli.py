@@ -75,7 +75,7 @@ def sequences(**options: Any) -> None:  # noqa: ANN401 - click's own types
     type=click.IntRange(min=2, max=_COPIES_MAX),
     default=_COPIES,
     show_default=True,
-    help="Jittered copies.",
+    help="Jittered copies in the full regime; twice as many in the others.",
 )
 @click.option("--seed", type=click.IntRange(min=0), required=True, help="Seed of the noise.")
 @_DATA

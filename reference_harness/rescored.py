@@ -38,7 +38,7 @@ class NoiseRef(Part):
     """Multiple of it in stressed copies."""
     seed: Count
     copies: Annotated[int, Field(ge=1)]
-    """Plain copies a task and regime."""
+    """Plain copies of a task in the full regime; few-shot regimes have twice as many."""
 
 
 class RescoredRegime(Part):

@@ -29,7 +29,7 @@ DRAWN = 5
 class Place:
     """A repository of submissions for GENEB-mini, and an installation of the toolkit beside it."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, drawn: int = DRAWN) -> None:
         """Lay both out: a checkout with changes of its own could not be audited."""
         self.root, site = folder / "repository", folder / "site"
         for name in ("geneb_ci", "reference_harness", "schemas", "leaderboard/policy"):
@@ -41,7 +41,7 @@ class Place:
         policy = self.root / "leaderboard/policy"
         policy.mkdir(parents=True)
         text = (ROOT / "leaderboard/policy/policy.toml").read_text(encoding="utf-8")
-        text = re.sub(r"(?m)^((?:minimum_)?drawn *= *)\d+", rf"\g<1>{DRAWN}", text)
+        text = re.sub(r"(?m)^((?:minimum_)?drawn *= *)\d+", rf"\g<1>{drawn}", text)
         (policy / "policy.toml").write_text(text, encoding="utf-8")
         self._write("leaderboard/policy/official.json", {"files": {}})
         self._write("leaderboard/policy/registry.json", {"models": {}})
@@ -52,23 +52,27 @@ class Place:
         (self.root / name).write_text(json.dumps(value) + "\n", encoding="utf-8")
 
     def _key(self) -> None:
-        made = self._run("geneb_ci", "audit", "keygen", "--output", "key.pem", "--owner", "demo")
+        key = ("--output", "key.pem", "--owner", "demo")
+        made = self.run("geneb_ci", "audit", "keygen", *key).stdout
         entry = json.loads(made) | {"valid_from": COMMITTED_AT}
         self._write("leaderboard/policy/keys.json", {"keys": [entry]})
 
-    def _run(self, module: str, *arguments: str) -> str:
+    def run(
+        self, module: str, *arguments: str, check: bool = True
+    ) -> "subprocess.CompletedProcess[str]":
+        """Run a command of the installation in the repository, and keep what it says."""
         return subprocess.run(
             [sys.executable, "-m", module, *arguments],
             cwd=self.root,
             env=self.environment,
-            check=True,
+            check=check,
             capture_output=True,
             text=True,
-        ).stdout
+        )
 
     def harness(self, model_id: str, k: int) -> None:
         """Run the k-mer extractor on all tasks: a run record and a submission."""
-        self._run(
+        self.run(
             *("reference_harness", "run", "--extractor", "kmer", "--option", f"k={k}"),
             *("--output", f"{model_id}.record.json", "--model-id", model_id, "--quiet"),
             *("--submission", f"submissions/{model_id}.json", "--submitted-by", "demo"),
@@ -125,7 +129,12 @@ def show(path: Path) -> None:
     for name in ("model", "macro MCC", "trust", "evidence"):
         table.add_column(name, justify="right" if name == "macro MCC" else "left")
     for row in json.loads(path.read_bytes())["data"]["full"]:
-        audit = row.get("audit") or {}
-        evidence = ", ".join(f"{key} {value}" for key, value in audit.items()) or "none"
+        audit = row.get("audit")
+        evidence = (
+            f"audited {audit['tasks']}/{audit['of']}, sandbox level {audit['sandbox']}, "
+            f"{audit['date']}: {audit['verdict']}"
+            if audit
+            else "none"
+        )
         table.add_row(row["model"], f"{row['macro_MCC']:.3f}", row["submitted"], evidence)
     Console().print(table)

@@ -15,6 +15,8 @@ from geneb_ci.audit import commitment, envelope, keys, outcome, plan, withdrawal
 from geneb_ci.benchmark import Benchmark, shipped_benchmark
 from geneb_ci.build import recommend_shape, shape
 from geneb_ci.build.diagnostics import shape as diagnostics_shape
+from geneb_ci.forge import verdict
+from geneb_ci.publish import shape as published
 from geneb_ci.read import submission
 from geneb_ci.report.json_schema import findings_schema
 from geneb_ci.report.rules_md import rules_markdown
@@ -137,6 +139,12 @@ def generated() -> dict[str, str]:
         "keys": model_schema(
             keys.KeyFile, keys, "keys.schema.json", "Keys that may sign audits: keys.json"
         ),
+        "verdict-1.0": model_schema(
+            verdict.Verdict,
+            verdict,
+            "verdict-1.0.schema.json",
+            "Verdicts on pull requests, format 1.0",
+        ),
         "leaderboard": model_schema(
             shape.Leaderboard, shape, "leaderboard.schema.json", "leaderboard.json: category scores"
         ),
@@ -157,6 +165,15 @@ def generated() -> dict[str, str]:
             recommend_shape,
             "recommendations-1.0.schema.json",
             "recommendations.json: which model to take",
+        ),
+        "ledger": model_schema(
+            published.Ledger, published, "ledger.schema.json", "ledger.json: the story of every row"
+        ),
+        "manifest": model_schema(
+            published.Manifest,
+            published,
+            "manifest.schema.json",
+            "manifest.json: what is published",
         ),
     }
     files = {

@@ -154,10 +154,15 @@ def _f1_runs(classes: Classes, right: int, reading: Reading) -> Iterator[tuple[i
 
 
 def _size(n: int, right: int, f1: float) -> int:
-    """Give |rho| of a macro-F1, rounded; `SIZE_ERROR` covers what is lost near F1 = 1."""
+    """Give |rho| of a macro-F1, rounded; `SIZE_ERROR` covers what is lost in that.
+
+    accuracy - F1 is written by the number of errors: near F1 = 1 the two are one and the same
+    float, while 1 - F1 is exact.
+    """
     if f1 >= right / n or f1 >= 1:
         return 0
-    return round(math.sqrt(max(0.0, n * (right - f1 * n) / (1 - f1))))
+    share = 1 - (n - right) / (n * (1 - f1))
+    return round(n * math.sqrt(max(0.0, share)))
 
 
 def _mcc_runs(

@@ -19,6 +19,8 @@ DELAY = 60  # seconds
 # Ciphersuite of the scheme bls-unchained-g1-rfc9380: signatures on G1, keys on G2 (RFC 9380).
 DST = b"BLS_SIG_BLS12381G1_XMD:SHA-256_SSWU_RO_NUL_"
 ROUND_BYTES = 8
+# A ledger looks at each record of a repository several times, one after the other.
+ROUNDS_KEPT = 4096
 ROUNDS_MAX = 1 << 8 * ROUND_BYTES
 
 
@@ -70,7 +72,7 @@ def value_of(signature: str) -> bytes:
     return hashlib.sha256(bytes.fromhex(signature)).digest()
 
 
-@functools.lru_cache(maxsize=64)
+@functools.lru_cache(maxsize=ROUNDS_KEPT)
 def verify(number: int, signature: str, public_key: str = QUICKNET.public_key) -> None:
     """Verify the signature of a round: e(H(round), key) = e(signature, generator of G2).
 
@@ -115,7 +117,7 @@ def _curve() -> Any:  # noqa: ANN401 (names of several modules of py_ecc)
         group, points, hashing = map(importlib.import_module, _MODULES)
     except ImportError as error:
         raise BrokenInstallation(
-            "py_ecc, which verifies the beacon, is not installed", "pip install 'geneb-ci[audit]'"
+            "py_ecc, which verifies the beacon, is not installed", "pip install 'geneb-ci[records]'"
         ) from error
     return SimpleNamespace(**vars(group) | vars(points) | vars(hashing))
 

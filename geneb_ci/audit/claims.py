@@ -2,21 +2,12 @@
 
 from geneb_ci.audit.envelope import RESTORE
 from geneb_ci.audit.ground import Ground
-from geneb_ci.audit.outcome import (
-    AuditedTask,
-    CanonicalCompared,
-    Compared,
-    Outcome,
-    Tolerance,
-    Triple,
-    Verdict,
-)
+from geneb_ci.audit.outcome import Compared, Outcome, Triple, Verdict
 from geneb_ci.audit.steps import StepMismatch
+from geneb_ci.audit.verdict import overall_verdict, task_verdict, verdict_of
 from geneb_ci.read.submission import Evidence, Scores, Submission, SubmissionV11
 
 COMPARISON = "comparison"
-AGREES: Verdict = "agrees"
-DIFFERS: Verdict = "differs"
 
 
 def check_comparison(outcome: Outcome, ground: Ground) -> None:
@@ -43,36 +34,8 @@ def check_comparison(outcome: Outcome, ground: Ground) -> None:
             if submission is not None:
                 _check_claim(place, compared, *_cell(submission, regime, one.task))
             _check_verdicts(place, compared)
-        _check(one.task, one.verdict, task_verdict(one))
-    _check("the whole audit", outcome.verdict, overall_verdict(outcome))
-
-
-def within(claimed: Triple, rescored: Triple, tolerance: Tolerance) -> bool:
-    """Whether every metric of a claim lies within its tolerance of the rescored value."""
-    return (
-        abs(claimed.MCC - rescored.MCC) <= tolerance.MCC
-        and abs(claimed.Acc - rescored.Acc) <= tolerance.Acc
-        and abs(claimed.F1 - rescored.F1) <= tolerance.F1
-    )
-
-
-def verdict_of(compared: Compared | CanonicalCompared) -> Verdict:
-    """Give the verdict of a cell; canonical scores count as much as the others."""
-    agrees = within(compared.claimed, compared.rescored, compared.tolerance)
-    if isinstance(compared, Compared) and compared.canonical is not None:
-        agrees = agrees and verdict_of(compared.canonical) == AGREES
-    return AGREES if agrees else DIFFERS
-
-
-def task_verdict(task: AuditedTask) -> Verdict:
-    """Give the verdict of a task: it differs as soon as one regime does."""
-    return DIFFERS if any(verdict_of(one) == DIFFERS for one in task.regimes.values()) else AGREES
-
-
-def overall_verdict(outcome: Outcome) -> Verdict:
-    """Give the verdict of an audit: it differs as soon as a task does, or a decoy tells."""
-    told = outcome.decoys.order_dependent or outcome.decoys.memorised
-    return DIFFERS if told or any(task_verdict(t) == DIFFERS for t in outcome.tasks) else AGREES
+        _check(one.task, one.verdict, task_verdict(one.regimes.values()))
+    _check("the whole audit", outcome.verdict, overall_verdict(outcome.tasks, outcome.decoys))
 
 
 def _cell(submission: Submission, regime: str, task: str) -> tuple[Scores | None, Evidence | None]:

@@ -1,14 +1,24 @@
 """The claims of a submission against the rerun, task by task and regime by regime."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from geneb_ci.arithmetic.triple import Reading
 from geneb_ci.arithmetic.triple import Triple as Values
 from geneb_ci.audit import tolerance as rule
-from geneb_ci.audit.outcome import AuditedTask, CanonicalCompared, Compared, Triple, Verdict
+from geneb_ci.audit.outcome import AuditedTask, CanonicalCompared, Compared, Triple
 from geneb_ci.audit.plan import Chosen
 from geneb_ci.audit.rescored import Rescored, RescoredRegime, Scores
+from geneb_ci.audit.verdict import (
+    AGREES,
+    FORCE,
+    METRICS,
+    force_of,
+    force_text,
+    slants,
+    task_verdict,
+    verdict_of,
+)
 from geneb_ci.benchmark import Benchmark
 from geneb_ci.check.claims import claims_of
 from geneb_ci.errors import NothingChecked
@@ -30,12 +40,13 @@ class Claims(NamedTuple):
     """Of the predictions, where the submission has them."""
 
 
-def claims(document: Mapping[str, Any], benchmark: Benchmark) -> Claims:
-    """Read the claims of a submission of either format, each with its rounding."""
+def claims(document: Mapping[str, Any], benchmark: Benchmark, regimes: Collection[str]) -> Claims:
+    """Read the claims of a submission of either format in these regimes, each with its rounding."""
     results, evidence = document.get("results", {}), document.get("evidence", {})
     found: tuple[dict[Cell, Reading], dict[Cell, Reading]] = ({}, {})
     for claim in claims_of(results, evidence, benchmark):
-        found[claim.path[-1] == "canonical"][claim.regime, claim.task.id] = claim.reading
+        if claim.regime in regimes:
+            found[claim.path[-1] == "canonical"][claim.regime, claim.task.id] = claim.reading
     digests = {
         (regime, task): cell["predictions_sha256"]
         for regime, tasks in evidence.items()
@@ -61,13 +72,13 @@ def compare(
     both = [
         cell in claimed.canonical for task, names in cells.items() for cell in _keys(task, names)
     ]
-    alarm = rule.level(len(rule.METRICS) * (len(both) + sum(both)))
+    alarm = rule.level(len(METRICS) * (len(both) + sum(both)))
     found = []
     for one in chosen:
         regimes = {
             name: _compared(rescored, one.task, name, claimed, alarm) for name in cells[one.task]
         }
-        verdict = _all(compared.verdict for compared in regimes.values())
+        verdict = task_verdict(regimes.values())
         found.append(
             AuditedTask(task=one.task, reason=one.reason, verdict=verdict, regimes=regimes)
         )
@@ -78,10 +89,20 @@ def notes(tasks: Sequence[AuditedTask], rescored: Rescored) -> list[str]:
     """Say what a reader of the record should know of the tolerances."""
     said = [
         (
-            f"tolerances: {rescored.noise.copies} copies at the noise of {rescored.noise.dtype} "
-            f"and more at {rescored.noise.stress:g} times it, false alarm {rule.FALSE_ALARM:.1%} "
-            "for the whole audit"
+            f"tolerances: {rescored.noise.copies} copies or more at the noise of "
+            f"{rescored.noise.dtype}, as many at {rescored.noise.stress:g} times it, false alarm "
+            f"{rule.FALSE_ALARM:.1%} for the whole audit"
         ),
+    ]
+    said.append(
+        f"cells with force, whose tolerance of MCC is at most {FORCE:g}: "
+        f"{force_text(force_of(tasks))}; the others are no evidence"
+    )
+    said += [
+        f"{regime}: the claims lie {one.raised:+.4f} beside the rerun in the mean, {one.share:+.2f}"
+        f" of their tolerances, and chance explains {one.most:.2f}"
+        for regime, one in slants(tasks).items()
+        if one.tells
     ]
     full = [
         compared.tolerance.MCC
@@ -113,10 +134,10 @@ def _fits(rescored: Rescored, benchmark: Benchmark) -> None:
         msg = f"the rescoring is of {rescored.benchmark.name} {rescored.benchmark.sha256}, expected"
         raise NothingChecked(f"{msg} {benchmark.name} {benchmark.sha256}", AGAIN)
     noise = rescored.noise
-    if (noise.units, noise.stress) != (rule.UNITS, rule.STRESS):
+    if (noise.units, noise.stress) != (rule.UNITS[noise.dtype], rule.STRESS):
         raise NothingChecked(
             f"the rescoring has noise of {noise.units:g} and {noise.stress:g}, expected "
-            f"{rule.UNITS:g} and {rule.STRESS:g}",
+            f"{rule.UNITS[noise.dtype]:g} and {rule.STRESS:g}",
             AGAIN,
         )
 
@@ -148,16 +169,16 @@ def _compared(rescored: Rescored, task: str, name: str, claimed: Claims, alarm: 
     )
     allowed = rule.tolerance(measured, alarm, reading.width)
     canonical = _canonical(found, claimed.canonical.get((name, task)), one_fit=one_fit)
-    agree = rule.agrees(reading.value, _values(found.base.scores), allowed)
     digest = claimed.digests.get((name, task))
-    return Compared(
+    compared = Compared(
         claimed=_triple(reading.value),
         rescored=_triple(_values(found.base.scores)),
         tolerance=allowed,
         predictions_equal=None if digest is None else digest == found.base.predictions_sha256,
         canonical=canonical,
-        verdict=_all([_verdict(agree), *([canonical.verdict] if canonical else [])]),
+        verdict=AGREES,
     )
+    return compared.model_copy(update={"verdict": verdict_of(compared)})
 
 
 def _canonical(
@@ -169,16 +190,18 @@ def _canonical(
     if solved is None:
         raise NothingChecked(
             f"the claim has a canonical score, the rescoring none: {found.base.no_canonical}",
-            "run `geneb-harness rescore` without --no-canonical",
+            "run `geneb-harness rescore` without --no-canonical; if it still has none, so had the "
+            "contributor's own run: ask where that score is from",
         )
     measured = rule.Measured(solved.per_seed, solved.confusion, (), found.canonical, (), one_fit)
     allowed = rule.canonical_tolerance(measured, reading.width)
-    return CanonicalCompared(
+    compared = CanonicalCompared(
         claimed=_triple(reading.value),
         rescored=_triple(_values(solved.scores)),
         tolerance=allowed,
-        verdict=_verdict(rule.agrees(reading.value, _values(solved.scores), allowed)),
+        verdict=AGREES,
     )
+    return compared.model_copy(update={"verdict": verdict_of(compared)})
 
 
 def _values(scores: Scores) -> Values:
@@ -187,12 +210,3 @@ def _values(scores: Scores) -> Values:
 
 def _triple(values: Values) -> Triple:
     return Triple(MCC=float(values.mcc), Acc=float(values.acc), F1=float(values.f1))
-
-
-def _verdict(agree: bool) -> Verdict:
-    return "agrees" if agree else "differs"
-
-
-def _all(verdicts: Iterator[Verdict] | Sequence[Verdict]) -> Verdict:
-    """Give `differs` as soon as one differs."""
-    return "differs" if "differs" in verdicts else "agrees"

@@ -138,14 +138,11 @@ def judge(
 
     Raises KeyError for a dtype that is none of `NOISE`.
     """
-    import numpy as np  # noqa: PLC0415 (slow to import, and only needed here)
-
-    values = values.astype(np.float64)
     noise = NOISE[dtype]
     drift = max(_drift(values[a], values[b]) for a, b in decoyed.again)
     times = "twice"
     if apart is not None:
-        rows = zip(decoyed.again, apart.astype(np.float64), strict=True)
+        rows = zip(decoyed.again, apart, strict=True)
         drift = max(drift, *(_drift(values[a], row) for (a, _), row in rows))
         times = "three times"
     jumps = [q for q in (_jump(values, t, noise) for t in decoyed.triangles) if q > JUMP]
@@ -165,22 +162,26 @@ def judge(
 
 def _jump(values: "np.ndarray", triangle: tuple[int, int, int], noise: float) -> float:
     x, y, z = triangle
-    floor = FLOOR * noise * max(_length(values[place]) for place in triangle)
-    near = max(_length(values[y] - values[z]), floor)
-    far = min(_length(values[x] - values[y]), _length(values[x] - values[z]))
+    # One triangle at a time: a copy of the whole matrix in float64 may not fit into memory.
+    one, two, three = (_wide(values[place]) for place in (x, y, z))
+    floor = FLOOR * noise * max(map(_length, (one, two, three)))
+    near = max(_length(two - three), floor)
+    far = min(_length(one - two), _length(one - three))
     return far / near if near > 0 else 0.0
 
 
 def _answers(decoyed: Decoyed, values: "np.ndarray") -> int:
     """Give the number of distinct real embeddings when there are suspiciously few, else 0."""
-    import numpy as np  # noqa: PLC0415 (as above)
-
     texts = {decoyed.sequences[place] for place in decoyed.real}
     if len(texts) < APART_MIN or _alike(texts):
         return 0
-    distinct = len(np.unique(real_rows(decoyed, values), axis=0))
+    found: set[bytes] = set()
+    for place in decoyed.real:
+        found.add((values[place] + 0).tobytes())  # -0 + 0 is 0: one number, one way to write it
+        if len(found) > ANSWERS_MAX:
+            return 0
     # One embedding for all is no table of labels, only useless.
-    return distinct if 1 < distinct <= ANSWERS_MAX else 0
+    return len(found) if len(found) > 1 else 0
 
 
 def _alike(texts: set[str]) -> bool:
@@ -216,9 +217,19 @@ def _fresh(sequence: str, draw: random.Random) -> str:
 
 
 def _drift(one: "np.ndarray", other: "np.ndarray") -> float:
-    """Give the length of the difference of two rows, relative to the first."""
-    return _length(one - other) / (_length(one) or 1.0)
+    """Give the length of the difference of two rows, relative to the first.
+
+    Rows of another width have nothing in common, and neither have rows too long to measure.
+    """
+    if one.shape != other.shape:
+        return math.inf
+    share = _length(_wide(one) - _wide(other)) / (_length(_wide(one)) or 1.0)
+    return math.inf if math.isnan(share) else share
+
+
+def _wide(row: "np.ndarray") -> "np.ndarray":
+    return row.astype("<f8")
 
 
 def _length(row: "np.ndarray") -> float:
-    return math.sqrt(math.fsum((row**2).tolist()))
+    return math.hypot(*row.tolist())

@@ -15,6 +15,7 @@ from pydantic import Field, ValidationError
 
 from geneb_ci.audit.commitment import Hex64, Part
 from geneb_ci.audit.steps import StepMismatch
+from geneb_ci.errors import BrokenInstallation
 from geneb_ci.finding import shown
 from geneb_ci.read.document import parse_document
 
@@ -123,9 +124,20 @@ def first_fault(error: ValidationError) -> str:
 
 
 def is_signed_by(found: Opened, public_key: bytes) -> bool:
-    """Whether the signature is that of a raw public key, over this payload and its type."""
-    from cryptography.exceptions import InvalidSignature  # noqa: PLC0415 (costs 30 ms to import)
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey  # noqa: PLC0415
+    """Whether the signature is that of a raw public key, over this payload and its type.
+
+    Raises BrokenInstallation when cryptography is not installed.
+    """
+    try:  # it costs 30 ms to import
+        from cryptography.exceptions import InvalidSignature  # noqa: PLC0415
+        from cryptography.hazmat.primitives.asymmetric.ed25519 import (  # noqa: PLC0415
+            Ed25519PublicKey,
+        )
+    except ModuleNotFoundError as error:
+        raise BrokenInstallation(
+            "cryptography, which verifies signatures, is not installed",
+            "pip install 'geneb-ci[records]'",
+        ) from error
 
     try:
         Ed25519PublicKey.from_public_bytes(public_key).verify(

@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import re
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -15,14 +16,16 @@ from geneb_ci.audit.envelope import (
     RESTORE,
     STATEMENT,
     first_fault,
+    key_id,
     opened,
     sealed,
     strict_json,
 )
-from geneb_ci.audit.keys import Keys, TrustedKey, check_validity, signer_of
+from geneb_ci.audit.keys import Keys, TrustedKey, check_validity, signer_of, trusted_keys
 from geneb_ci.audit.moments import seconds_of
 from geneb_ci.audit.outcome import PREDICATE_TYPE, STATEMENT_TYPE, Outcome, Statement
 from geneb_ci.audit.steps import StepMismatch
+from geneb_ci.config import Layout
 from geneb_ci.errors import NothingChecked, UsageProblem
 from geneb_ci.finding import shown
 from geneb_ci.read.bytes import read_bytes
@@ -94,6 +97,29 @@ def record_of(outcome: Outcome, key: "Ed25519PrivateKey") -> SealedRecord:
         ) from error
     audit_id = audit_id_of(payload)
     return SealedRecord(audit_id, content, Path(commitment.model_id) / f"{audit_id}.json")
+
+
+def refuse_in_vain(signer: "Ed25519PrivateKey", layout: Layout, folder: Path) -> None:
+    """Refuse, before hours of work, a record that nobody would take or that has no place.
+
+    Raises UsageProblem.
+    """
+    raw = signer.public_key().public_bytes_raw()
+    if key_id(raw) not in trusted_keys(layout):
+        raise UsageProblem(
+            f"the key {key_id(raw)[:16]}... is not among the trusted ones: its record would stop "
+            "the build",
+            "add it to leaderboard/policy/keys.json of the main branch first, or run --unsigned",
+        )
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise UsageProblem(
+            f"{folder}: no record can be written here: {error.strerror}",
+            "name another folder: --output DIR, or run --unsigned",
+        ) from error
 
 
 def statement_in(payload: bytes) -> Statement:

@@ -15,14 +15,13 @@ from geneb_ci.audit import compare, weights
 from geneb_ci.audit.commitment import Commitment, Weights
 from geneb_ci.audit.decoys import judge, real_rows, with_decoys
 from geneb_ci.audit.moments import moment_of
-from geneb_ci.audit.outcome import Decoys, HarnessFacts, Outcome, Verdict
+from geneb_ci.audit.outcome import Decoys, HarnessFacts, Outcome
 from geneb_ci.audit.plan import Plan
 from geneb_ci.audit.recompute import recompute
 from geneb_ci.audit.rescored import Rescored
 from geneb_ci.audit.sandbox import (
     ExtractorSpec,
     Limits,
-    Run,
     Sandbox,
     opened,
     probe_suite,
@@ -34,6 +33,7 @@ from geneb_ci.audit.sandbox.levels import DEFAULT
 from geneb_ci.audit.scoring import Scoring, TaskSource, rescored, sequences_of, task_source
 from geneb_ci.audit.subject import Subject, lay_out, subject_of
 from geneb_ci.audit.tolerance import COPIES_MIN
+from geneb_ci.audit.verdict import overall_verdict
 from geneb_ci.config import Layout
 from geneb_ci.errors import UsageProblem
 
@@ -88,17 +88,17 @@ def rerun(
         say(f"sandbox level {sandbox.level}: {len(escapes)} attempts to get out, all refused")
         model, digests = _weights(commitment.weights, machine, sandbox)
         spec = _spec(commitment, subject, sandbox, model, gpu=machine.gpu)
-        found, decoys, ran = _scores(plan, subject, source, spec, sandbox, machine, noise, say)
+        found, decoys, attempts = _scores(plan, subject, source, spec, sandbox, machine, noise, say)
         facts = sandbox_facts(sandbox, escapes, machine.limits)
-    claimed = compare.claims(subject.document, subject.benchmark)
+    claimed = compare.claims(subject.document, subject.benchmark, commitment.regimes)
     tasks = compare.compare(claimed, found, plan.chosen, subject.benchmark)
-    notes = [*compare.notes(tasks, found), *_loaded(digests), *_attempted(ran)]
+    notes = [*compare.notes(tasks, found), *_loaded(digests), *_attempted(attempts)]
     return Outcome(
         schema_version="1.0",
         plan=plan,
         tasks=tasks,
         decoys=decoys,
-        verdict=_verdict([one.verdict for one in tasks], decoys),
+        verdict=overall_verdict(tasks, decoys),
         sandbox=facts,
         noise=noise,
         harness=HarnessFacts(
@@ -174,7 +174,7 @@ def _scores(
     machine: Machine,
     noise: str,
     say: Say,
-) -> tuple[Rescored, Decoys, Run]:
+) -> tuple[Rescored, Decoys, list[str]]:
     import numpy as np  # noqa: PLC0415 (slow to import, and only needed here)
 
     names = [one.task for one in plan.chosen]
@@ -192,6 +192,8 @@ def _scores(
     decoys = judge(decoyed, ran.values, noise, apart)
     embeddings = sandbox.scratch / "embeddings.npy"
     np.save(embeddings, real_rows(decoyed, ran.values), allow_pickle=False)
+    attempts = ran.attempts
+    del ran, apart  # the matrix is in its file: scoring needs the memory
     say(f"scoring them, and {machine.copies} jittered copies")
     how = Scoring(
         noise=noise,
@@ -200,16 +202,11 @@ def _scores(
         workers=machine.workers,
         canonical=subject.has_canonical,
     )
-    return rescored(names, source, file, embeddings, how), decoys, ran
+    return rescored(names, source, file, embeddings, how), decoys, attempts
 
 
-def _attempted(ran: Run) -> list[str]:
-    """Note what the extractor tried, as Python saw it."""
-    if not ran.attempts:
+def _attempted(attempts: list[str]) -> list[str]:
+    """Note what the extractor tried, as Python saw it: started programs are confined as it is."""
+    if not attempts:
         return []
-    return [f"the extractor tried, and was refused: {', '.join(sorted(set(ran.attempts)))}"]
-
-
-def _verdict(tasks: list[Verdict], decoys: Decoys) -> Verdict:
-    told = decoys.order_dependent or decoys.memorised
-    return "differs" if told or "differs" in tasks else "agrees"
+    return [f"the extractor's Python code called, inside the sandbox: {', '.join(attempts)}"]

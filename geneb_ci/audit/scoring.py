@@ -89,7 +89,13 @@ def rescored(
         "--canonical" if how.canonical else "--no-canonical",
         "--output", str(output),
     ])  # fmt: skip
-    return read_rescored(output)
+    found = read_rescored(output)
+    if not found.dataset.verified:
+        raise NothingChecked(
+            "the task data are not known to be the benchmark's: no manifest of its revision",
+            "pull them with `geneb-ci data pull`, which writes one; a claim is of those data alone",
+        )
+    return found
 
 
 def _harness(arguments: Sequence[str]) -> None:

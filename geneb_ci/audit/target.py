@@ -10,15 +10,45 @@ Equals stand in board order.
 
 import math
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from statistics import median
 
+from geneb_ci.audit.plan import Plan
+from geneb_ci.audit.steps import AuditRefused
 from geneb_ci.check.context import Context
-from geneb_ci.check.registry import BY_ID
+from geneb_ci.check.registry import BY_ID, RULES
+from geneb_ci.check.runner import Checker
+from geneb_ci.config import Layout
+from geneb_ci.errors import UsageProblem
 from geneb_ci.finding import Finding
 from geneb_ci.plausibility.view import View
 
 FAMILY = "plausibility"
 _DEPTH = 3  # /results/<regime>/<task>, and perhaps the metric
+
+
+def targets_of(plan: Plan, count: int, submission: Path | None, layout: Layout) -> list[str]:
+    """Name tasks beside the sample by the plausibility of the committed submission's scores.
+
+    Raises UsageProblem without a submission, AuditRefused when it is another one.
+    """
+    if count < 1:
+        return []
+    model_id = plan.commitment.model_id
+    folder = layout.submissions
+    if submission is None and folder is None:
+        raise UsageProblem("no submission is at hand", "name it: --submission FILE")
+    file = submission or Path(str(folder)) / f"{model_id}.json"
+    checker = Checker(RULES)
+    result = checker.check(file)
+    if result.document.sha256 != plan.commitment.submission_sha256:
+        raise AuditRefused(
+            f"{file}: this is not the submission that was committed to",
+            "name the file with the sha256 of the commitment: --submission FILE",
+        )
+    taken = {one.task for one in plan.chosen}
+    candidates = [task for task in plan.commitment.tasks if task not in taken]
+    return targets(checker.context(file), result.findings, count, candidates)
 
 
 def targets(

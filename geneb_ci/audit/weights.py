@@ -4,11 +4,12 @@ Of a safetensors file the header is read, by the format's own library; a pickle 
 """
 
 import hashlib
-import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+import pydantic_core
 
 from geneb_ci.audit.commitment import Weights
 from geneb_ci.errors import UsageProblem, WeightsRefused
@@ -125,8 +126,8 @@ def _check_config(file: Path, name: str) -> None:
     if file.stat().st_size > CONFIG_MAX:
         raise WeightsRefused(f"{name} has more than {CONFIG_MAX:,} bytes", "remove or shorten it")
     try:
-        value = json.loads(file.read_bytes())
-    except (ValueError, RecursionError) as error:
+        value = pydantic_core.from_json(file.read_bytes())  # it bounds the depth by itself
+    except ValueError as error:
         raise WeightsRefused(f"{name} is no JSON: {error}", "repair or remove it") from error
     for text in _mapped(value):
         if "--" in text:

@@ -1,6 +1,7 @@
 """The two files that need pandas and scipy, which only the extra `build` installs."""
 
-from collections.abc import Iterable
+import contextlib
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from geneb_ci.benchmark import Benchmark
@@ -14,17 +15,37 @@ if TYPE_CHECKING:
 EXTRA = frozenset({"numpy", "pandas", "scipy"})
 
 
+@contextlib.contextmanager
+def extra_at_hand(remedy: str = "") -> Iterator[None]:
+    """Stand around imports of what only the extra `build` brings.
+
+    Raises UsageProblem, whose fix ends with the remedy, where it is not installed.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if error.name not in EXTRA:
+            raise
+        raise UsageProblem(
+            f"{error.name} is not installed, and intervals need it",
+            f'pip install "geneb-ci[build]"{remedy}',
+        ) from error
+
+
+def unknown_sizes(benchmark: Benchmark) -> list[str]:
+    """Name the tasks of which the test split has no known size: with one, no interval is known."""
+    return [task.id for task in benchmark.tasks if task.n_test is None]
+
+
 def analysed(entries: Iterable[Entry], benchmark: Benchmark, layout: Layout) -> dict[str, Any]:
     """Give diagnostics.json and recommendations.json as values.
 
     Raises UsageProblem when the extra `build` is not installed.
     """
-    try:
+    with extra_at_hand("; only `build --no-diagnostics` does without"):
         from geneb_ci.build.diagnostics.whole import diagnostics  # noqa: PLC0415 (0.7 s)
         from geneb_ci.build.recommend import recommendations  # noqa: PLC0415
         from geneb_ci.build.uncertainty import intervals  # noqa: PLC0415
-    except ModuleNotFoundError as error:
-        raise _not_installed(error, "or leave them out: geneb-ci build --no-diagnostics") from error
     rows = list(entries)
     found = intervals(rows, benchmark)
     attributes = policy_file(layout, "registry.json", "models")
@@ -39,19 +60,8 @@ def advised(need: "Need", entries: Iterable[Entry], benchmark: Benchmark) -> "Ad
 
     Raises UsageProblem when the benchmark lacks what is named, or the extra is not installed.
     """
-    try:
+    with extra_at_hand(", which brings scipy"):
         from geneb_ci.build.recommend import advise  # noqa: PLC0415
         from geneb_ci.build.uncertainty import intervals  # noqa: PLC0415
-    except ModuleNotFoundError as error:
-        raise _not_installed(error, "which brings scipy") from error
     rows = list(entries)
     return advise(need, rows, benchmark, intervals(rows, benchmark, regimes=[need.regime]))
-
-
-def _not_installed(error: ModuleNotFoundError, remedy: str) -> UsageProblem:
-    if error.name not in EXTRA:
-        raise error
-    return UsageProblem(
-        f"{error.name} is not installed, and intervals need it",
-        f'pip install "geneb-ci[build]", {remedy}',
-    )

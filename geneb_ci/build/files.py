@@ -18,6 +18,7 @@ SCHEMAS = {
     "leaderboard_tasks.json": "leaderboard-tasks.schema.json",
     "diagnostics.json": "diagnostics-1.0.schema.json",
     "recommendations.json": "recommendations-1.0.schema.json",
+    "ledger.json": "ledger.schema.json",
 }
 
 

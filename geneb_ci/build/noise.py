@@ -163,7 +163,7 @@ def _single(place: int, task: Task, value: Triple) -> _Single:
     if task.n_test is None:
         raise BadConfiguration(
             f"the benchmark does not know how many test sequences {task.id} has",
-            "add n_test to the task, or leave intervals out: geneb-ci build --no-diagnostics",
+            "add n_test to the task in the benchmark definition",
         )
     right = round(value.acc * task.n_test)
     slope = (1 - value.mcc) / (1 - value.acc) if right < task.n_test else SLOPE_EVEN

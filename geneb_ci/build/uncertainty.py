@@ -114,6 +114,19 @@ def intervals(
     return Intervals(found_regimes, estimates)
 
 
+def macro_estimate(
+    submission: Submission, regime: str, benchmark: Benchmark, *, draws: int = DRAWS
+) -> Estimate:
+    """Estimate macro MCC of one row alone, as `intervals` does.
+
+    Raises BadConfiguration when the benchmark does not know the size of a task's test split.
+    """
+    cells = submission.results[regime]
+    scores = {task: float(cells[task].MCC) + 0.0 for task in benchmark.task_ids}
+    score = mean(category_means(scores, benchmark).values())
+    return estimate(score, weights_of(benchmark)[0], noise_of(submission, regime, benchmark, draws))
+
+
 def _row(
     submission: Submission, regime: str, benchmark: Benchmark, draws: int
 ) -> tuple[dict[str, Estimate], list[tuple[float, float]], bool]:

@@ -76,12 +76,27 @@ from geneb_ci.check.provenance import (
     wrong_benchmark,
     wrong_dataset_revision,
 )
+from geneb_ci.check.pullrequest import (
+    colliding_paths,
+    deleted_file,
+    edited_without_note,
+    executable_file,
+    foreign_file,
+    generated_file,
+    git_submodule,
+    row_without_card,
+    row_without_extractor,
+    several_models,
+    symbolic_link,
+    too_many_files,
+    truncated_tree,
+)
 from geneb_ci.check.ranges import (
     all_scores_equal,
     percent_scores,
     score_out_of_range,
 )
-from geneb_ci.check.rule import Rule
+from geneb_ci.check.rule import AnyRule, ChangeRule, Rule
 from geneb_ci.check.structure import (
     duplicate_key,
     empty_file,
@@ -201,9 +216,29 @@ RULES: tuple[Rule, ...] = (
     # internal
     check_crashed.RULE,
 )
+"""What `geneb-ci check` looks for in a file."""
 
-BY_ID = {rule.id: rule for rule in RULES}
-FAMILIES = tuple(dict.fromkeys(rule.family for rule in RULES))
+CHANGE_RULES: tuple[ChangeRule, ...] = (
+    # pullrequest
+    truncated_tree.RULE,
+    too_many_files.RULE,
+    foreign_file.RULE,
+    generated_file.RULE,
+    several_models.RULE,
+    colliding_paths.RULE,
+    symbolic_link.RULE,
+    git_submodule.RULE,
+    executable_file.RULE,
+    deleted_file.RULE,
+    edited_without_note.RULE,
+    row_without_card.RULE,
+    row_without_extractor.RULE,
+)
+"""What `geneb-ci reconcile` looks for in a pull request, before it looks into its files."""
+
+ALL: tuple[AnyRule, ...] = (*RULES, *CHANGE_RULES)
+BY_ID = {rule.id: rule for rule in ALL}
+FAMILIES = tuple(dict.fromkeys(rule.family for rule in ALL))
 
 
 def select(wanted: Iterable[str], unwanted: Iterable[str]) -> tuple[Rule, ...]:

@@ -2,17 +2,20 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
+from geneb_ci.check.change import Change, ChangeFault
 from geneb_ci.check.context import Context
 from geneb_ci.finding import Severity
 from geneb_ci.read.fault import Fault
 
 Check = Callable[[Context], Iterator[Fault]]
+ChangeCheck = Callable[[Change], Iterator[ChangeFault]]
 
 
 @dataclass(frozen=True)
-class Rule:
-    """One fault a submission can have.
+class AnyRule:
+    """One fault that can be found.
 
     `what` says when it is raised, `why` what it would cost to let it through, `fix` the cure. They
     are the text of `geneb-ci explain`, of RULES.md and of every finding.
@@ -23,12 +26,26 @@ class Rule:
     what: str
     why: str
     fix: str
-    check: Check
+    check: Callable[[Any], Iterator[Any]]
 
     @property
     def family(self) -> str:
         """The folder the rule lies in."""
         return self.check.__module__.split(".")[-2]
+
+
+@dataclass(frozen=True)
+class Rule(AnyRule):
+    """One fault a submission can have: `geneb-ci check` looks for it in a file."""
+
+    check: Check
+
+
+@dataclass(frozen=True)
+class ChangeRule(AnyRule):
+    """One fault a pull request can have: `geneb-ci reconcile` looks for it in what it changes."""
+
+    check: ChangeCheck
 
 
 def reported(rule: str, module: str) -> Check:

@@ -2,22 +2,21 @@
 
 import dataclasses
 import functools
-import hashlib
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from geneb_ci.benchmark import Benchmark, shipped_benchmark
+from geneb_ci.check.beside import NOTHING, Proposed, card_of, extractor_digest
 from geneb_ci.check.context import Context, Policy
 from geneb_ci.check.registry import BY_ID
-from geneb_ci.check.rule import Rule
+from geneb_ci.check.rule import AnyRule, Rule
 from geneb_ci.config import PRACTICE_BENCHMARK, Kind, Layout, benchmark_of, find_layout, policy_file
 from geneb_ci.errors import NothingChecked
 from geneb_ci.finding import Finding, Position, shown
-from geneb_ci.read.bytes import read_bytes
-from geneb_ci.read.card import Card, read_card
-from geneb_ci.read.document import Document, read_document
+from geneb_ci.read.card import Card
+from geneb_ci.read.document import Document, parse_document, read_document
 from geneb_ci.read.fault import Fault, pointer
 from geneb_ci.read.paths import files_in, is_folder, located, submission_files
 from geneb_ci.read.peers import Peers, peers_of
@@ -100,7 +99,18 @@ class Checker:
         Raises NothingChecked when it cannot be opened, BadConfiguration when what it is held
         against cannot be used.
         """
-        context = self.context(path)
+        return self.result(self.context(path))
+
+    def proposed(self, path: Path, name: str, proposed: Proposed) -> Context:
+        """Give the context of a row as if it lay at `path`; findings call it `name`.
+
+        Raises BadConfiguration when what it is held against cannot be used.
+        """
+        document = parse_document(proposed.raw, located(path), name)
+        return self._context(document, self._place(located(path).parent), proposed)
+
+    def result(self, context: Context) -> FileResult:
+        """Run every rule over one context."""
         findings = sorted(self._findings(context), key=Finding.sort_key)
         return FileResult(
             context.document,
@@ -129,7 +139,7 @@ class Checker:
             self._places[folder] = _Place(layout, benchmark_of(layout), policy, peers_of(peers))
         return self._places[folder]
 
-    def _context(self, document: Document, place: _Place) -> Context:
+    def _context(self, document: Document, place: _Place, proposed: Proposed = NOTHING) -> Context:
         submission, faults = self.engine(document.value)
         benchmark, practice = place.benchmark, False
         layout = place.layout
@@ -138,7 +148,7 @@ class Checker:
             benchmark = _practice_benchmark() if practice else benchmark
         self.benchmarks[benchmark.name] = benchmark.sha256
         in_repository = layout.holds(document.path)
-        card = _card(document, layout) if in_repository else None
+        card = card_of(document, layout, proposed) if in_repository else None
         if card is not None and card.fault is not None:
             faults.append(card.fault)
         reported: dict[str, list[Fault]] = {}
@@ -154,7 +164,9 @@ class Checker:
             card=card,
             in_repository=in_repository,
             practice=practice,
-            extractor_sha256=_extractor_digest(document, layout) if in_repository else None,
+            extractor_sha256=extractor_digest(document, layout, proposed)
+            if in_repository
+            else None,
         )
 
     def _findings(self, context: Context) -> Iterator[Finding]:
@@ -162,13 +174,17 @@ class Checker:
             try:
                 faults = list(rule.check(context))
             except Exception as error:  # noqa: BLE001 (whatever a rule raises is our fault, and shown)
-                what = f"{type(error).__name__}: {shown(str(error))}"
-                message = f"the rule {rule.id} failed: {what}"
+                message = crash_message(rule, error)
                 crash = Fault("check-crashed", (), message, rule.id, "a verdict", at=0)
                 yield _finding(BY_ID["check-crashed"], crash, context)
                 continue
             for fault in _first(rule, faults):
                 yield _finding(rule, fault, context)
+
+
+def crash_message(rule: AnyRule, error: Exception) -> str:
+    """Say which rule failed, and of what."""
+    return f"the rule {rule.id} failed: {type(error).__name__}: {shown(str(error))}"
 
 
 def _first(rule: Rule, faults: list[Fault]) -> list[Fault]:
@@ -206,37 +222,7 @@ def _benchmark_name(document: Document) -> object:
     return value
 
 
-def _card(document: Document, layout: Layout) -> Card | None:
-    if layout.cards is None:
-        return None
-    path = layout.cards / f"{document.path.stem}.md"
-    return read_card(path, _relative(path, layout))
-
-
-def _extractor_digest(document: Document, layout: Layout) -> str | None:
-    """Digest the extractor that the run names, if it lies in the folder of extractors."""
-    value = document.value
-    for key in ("run", "extractor", "path"):
-        value = value.get(key) if isinstance(value, dict) else None
-    if layout.extractors is None or not isinstance(value, str) or not value.endswith(".py"):
-        return None
-    # Only the last part counts: a path of the contributor's never leads out of the folder.
-    path = layout.extractors / value.rsplit("/", 1)[-1]
-    try:
-        raw = read_bytes(path)
-    except (NothingChecked, ValueError):  # none there, or a name that no file can have
-        return None
-    return hashlib.sha256(raw).hexdigest() if isinstance(raw, bytes) else None
-
-
-def _relative(path: Path, layout: Layout) -> str:
-    try:
-        return str(path.relative_to(Path.cwd()))
-    except ValueError:
-        return os.path.relpath(path, layout.root)
-
-
-def _finding(rule: Rule, fault: Fault, context: Context) -> Finding:
+def _finding(rule: AnyRule, fault: Fault, context: Context) -> Finding:
     document = context.document
     if fault.card and context.card is not None:
         file, place = context.card.name, Position(max(fault.at or 1, 1), 1)

@@ -1,16 +1,25 @@
 """`geneb-ci audit plan`: the tasks to rerun, drawn by the public beacon."""
 
+import functools
 from pathlib import Path
+from typing import Any
 
 import click
 
 from geneb_ci.audit.draw import draw
 from geneb_ci.audit.earlier import drawn_before, earlier_draws
 from geneb_ci.audit.files import encoded, read_commitment
+from geneb_ci.audit.history import earlier_plans
+from geneb_ci.audit.policy import audit_policy
 from geneb_ci.audit.recompute import recompute
+from geneb_ci.audit.repository import Repository
+from geneb_ci.audit.size import size_of
+from geneb_ci.audit.source import Source, beacon_of
+from geneb_ci.audit.target import targets_of
 from geneb_ci.cli import drawing
 from geneb_ci.cli.outputs import STDOUT, Output, write
-from geneb_ci.errors import UsageProblem
+from geneb_ci.config import find_layout
+from geneb_ci.report.plan import plan_text
 
 
 @click.command()
@@ -41,12 +50,8 @@ def command(
     targeted: int,
     submission: Path | None,
     earlier: tuple[Path, ...],
-    beacon_file: Path | None,
-    relay: tuple[str, ...],
-    fallback_key_file: Path | None,
-    why: str,
-    reveal: bool,
     output: str,
+    **source: Any,  # noqa: ANN401 (click's own types)
 ) -> None:
     """Draw the tasks that an audit of COMMITMENT reruns.
 
@@ -58,21 +63,17 @@ def command(
     to_stderr = output == STDOUT and committed_at is not None
     wanted = drawing.wanted(commitment, detect, confidence, task_power, to_stderr=to_stderr)
     if committed_at is None:
-        if detect is None:
-            raise UsageProblem(
-                "nothing says when the commitment became public",
-                "--committed-at T draws; --detect M --confidence P alone prints the table",
-            )
+        drawing.table_was_all(detect)
         return
-    plans = drawing.earlier_plans(commitment, earlier)
+    layout, say = find_layout(Path.cwd()), functools.partial(click.echo, err=True)
+    plans = earlier_plans(commitment, Repository(layout), earlier)
     history = earlier_draws(plans, commitment, committed_at)
-    size = drawing.size(commitment, drawn, wanted, drawn_before(plans, commitment))
-    source = drawing.Source(beacon_file, relay, fallback_key_file, why, reveal=reveal)
-    beacon = drawing.beacon(commitment, committed_at, source)
+    size = size_of(commitment, drawn, wanted, drawn_before(plans, commitment))
+    beacon = beacon_of(commitment, committed_at, Source(**source), audit_policy(layout), say)
     plan = draw(commitment, committed_at, beacon, drawn=size, earlier=history)
-    aimed = drawing.targets(plan, targeted, submission)
+    aimed = targets_of(plan, targeted, submission, layout)
     plan = draw(commitment, committed_at, beacon, drawn=size, earlier=history, targeted=aimed)
     recompute(plan)
     write(Output("json", output), encoded(plan))
     name = "PLAN.json" if output == STDOUT else output
-    drawing.report(plan, targeted, name, to_stderr=to_stderr)
+    click.echo(plan_text(plan, targeted, name), nl=False, err=to_stderr)

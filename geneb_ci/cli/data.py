@@ -1,5 +1,67 @@
-"""`geneb-ci data`: pull, verify and audit the task data."""
+"""`geneb-ci data`: the task data. The harness reads and writes them; pushing them is ours."""
 
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import click
+
+from geneb_ci.benchmark import load_benchmark, shipped_benchmark
 from geneb_ci.cli.harness import handed_over
+from geneb_ci.errors import Exit
 
-command = handed_over("data", "Pull, verify and audit the pinned task data.")
+HELP = "Pull, verify, audit and stage the pinned task data, or push a new revision of them."
+_harness = handed_over("data", HELP)
+
+
+class _Data(click.Group):
+    """Knows `push`; everything else is the harness' business."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        ctx.meta["geneb_ci.arguments"] = list(args)
+        return super().parse_args(ctx, args if args[:1] == ["push"] else [])
+
+    def invoke(self, ctx: click.Context) -> object:
+        arguments = ctx.meta["geneb_ci.arguments"]
+        if arguments[:1] == ["push"]:
+            return super().invoke(ctx)
+        result = ctx.invoke(_harness, arguments=tuple(arguments))
+        if arguments[:1] in ([], ["-h"], ["--help"]):
+            click.echo("  push      Upload a new revision: geneb-ci data push --help")
+        return result
+
+
+@click.group("data", cls=_Data, invoke_without_command=True, help=HELP, add_help_option=False)
+def command() -> None:
+    """Stand before `push`."""
+
+
+@command.command()
+@click.argument("folder", type=click.Path(path_type=Path, file_okay=False, exists=True))
+@click.option("--repo", metavar="OWNER/NAME", help="Another data set than the benchmark's.")
+@click.option("--benchmark", "definition", type=click.Path(path_type=Path, dir_okay=False))
+def push(folder: Path, repo: str | None, definition: Path | None) -> int:
+    """Upload the tasks of FOLDER in both layouts with a card, and print the revision to pin.
+
+    Every task is checked against the benchmark first; all of them must be there.
+    """
+    # Imported here: pulling needs none of it.
+    from geneb_ci.publish.dataset import staged, upload  # noqa: PLC0415
+    from geneb_ci.publish.remote import Remote  # noqa: PLC0415
+    from geneb_ci.publish.token import find_token  # noqa: PLC0415
+
+    benchmark = load_benchmark(definition) if definition else shipped_benchmark()
+    name = repo or benchmark.dataset.repo_id
+    token = find_token(f"datasets/{name}")
+    with tempfile.TemporaryDirectory(prefix="geneb-ci-") as place:
+        options = ["--benchmark", str(definition)] if definition else []
+        words = [sys.executable, "-m", "reference_harness", "data", "stage"]
+        done = subprocess.run([*words, *options, "--", str(folder), place], check=False)  # noqa: S603 (our own module)
+        if done.returncode:
+            return done.returncode
+        remote = Remote("dataset", name, token=token)
+        made = upload(remote, staged(Path(place)), say=lambda line: click.echo(line, err=True))
+    click.echo(f"{remote.resource}: {'pushed' if made.new else 'nothing changed'}")
+    click.echo(f"revision to pin in schemas/benchmark.json: {made.revision}")
+    return Exit.CLEAN

@@ -6,9 +6,9 @@ import click
 
 from geneb_ci.check.registry import RULES
 from geneb_ci.check.runner import Checker, FileResult, files_of
+from geneb_ci.cli.folder import FOLDER, layout_of
 from geneb_ci.cli.progress import watched
-from geneb_ci.config import Kind, find_layout
-from geneb_ci.errors import Exit, UsageProblem
+from geneb_ci.errors import Exit
 from geneb_ci.finding import Severity
 from geneb_ci.label.evidence import gather
 from geneb_ci.report.labels import Row, labels_json, labels_text, row_of
@@ -17,15 +17,11 @@ _RENDER = {"text": labels_text, "json": labels_json}
 
 
 @click.command()
-@click.argument(
-    "folder", required=False, type=click.Path(path_type=Path, file_okay=False, exists=True)
-)
+@FOLDER
 @click.option("--format", "form", type=click.Choice(list(_RENDER)), default="text")
 def command(folder: Path | None, form: str) -> int:
     """Compute the level of every submission of FOLDER from its checks and audits."""
-    layout = find_layout((folder or Path.cwd()).resolve())
-    if folder is None and layout.kind is Kind.ALONE:
-        raise UsageProblem("no folder of submissions is named", "name it: geneb-ci label FOLDER")
+    layout = layout_of(folder, "label FOLDER")
     evidence = gather(layout)
     evidence.require_sound()
     files = files_of([folder or layout.root])

@@ -10,6 +10,7 @@ import click
 from geneb_ci import __version__
 from geneb_ci.cli.group import LazyGroup
 from geneb_ci.errors import Exit, GenebError
+from geneb_ci.report.plain import visible
 
 # Plugins of other packages have no part in a verdict, and looking for them costs 15 ms.
 os.environ["PYDANTIC_DISABLE_PLUGINS"] = "__all__"
@@ -19,15 +20,23 @@ DEBUG = "GENEB_CI_DEBUG"
 COMMANDS = {
     "check": "check submissions, and say how to mend them",
     "rules": "list every rule",
-    "explain": "say what a rule looks for, why, and how to mend it",
+    "explain": "explain a rule; or why a row has its level, and how it came there",
     "matrices": "recover the confusion matrices behind printed scores",
     "label": "compute the trust level of every row from its evidence",
     "build": "rebuild the board from the submissions",
     "serve": "build the board and show its page on this machine",
     "recommend": "say which model to take, what ties with it, and why",
+    "publish": "put the board on the Space, in one commit, once",
+    "rollback": "put an earlier generation of the board in the place of the live one",
+    "ledger": "list what happened to every row, when, by whom and why",
+    "diff": "say what a change does to the board",
+    "replay": "say which rows a change of rules would newly fail",
     "pack": "gather upstream's per-task logs into a submission",
     "audit": "rerun a sample that nobody can foresee, and sign what came out",
-    "data": "pull, verify and audit the task data",
+    "data": "pull, verify, audit and push the task data",
+    "reconcile": "read pull requests, and write a verdict",
+    "report": "write a verdict to its pull request",
+    "triage": "list the open submissions, and what to do next",
     "extractor": "check an extractor before it costs GPU time",
     "doctor": "say what this machine can do for an audit, and why not",
 }
@@ -72,7 +81,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _say(message: str, fix: str) -> None:
-    printable = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in message)
-    click.echo(f"geneb-ci: {printable}", err=True)
+    # The message may hold a name that a stranger chose.
+    click.echo(f"geneb-ci: {visible(message, len(message) * 10)}", err=True)
     if fix:
-        click.echo(f"  fix: {fix}", err=True)
+        click.echo(f"  fix: {visible(fix, len(fix) * 10)}", err=True)

@@ -7,7 +7,7 @@ import click
 from geneb_ci.build.analysed import advised
 from geneb_ci.build.need import TRUST, parameters
 from geneb_ci.build.recommend_shape import Need
-from geneb_ci.cli.build import Loaded, load
+from geneb_ci.cli.folder import FOLDER, Loaded, load
 from geneb_ci.cli.outputs import STDOUT, Output, write
 from geneb_ci.config import benchmark_of
 from geneb_ci.errors import Exit
@@ -15,9 +15,7 @@ from geneb_ci.report.advice import WRITERS
 
 
 @click.command()
-@click.argument(
-    "folder", required=False, type=click.Path(path_type=Path, file_okay=False, exists=True)
-)
+@FOLDER
 @click.option("--category", help='As in "Splice Sites"; without it, the mean of all categories.')
 @click.option("--regime", default="full", show_default=True, help="How much training data.")
 @click.option("--max-params", metavar="COUNT", help="The most parameters, as in 500M or 1.2B.")

@@ -4,7 +4,7 @@ import json
 
 import click
 
-from geneb_ci.check.registry import RULES
+from geneb_ci.check.registry import ALL
 
 
 @click.command()
@@ -21,14 +21,14 @@ def command(as_json: bool) -> None:
                 "why": r.why,
                 "fix": r.fix,
             }
-            for r in RULES
+            for r in ALL
         ]
         click.echo(json.dumps(rows, indent=2))
         return
-    width = max(len(rule.id) for rule in RULES)
+    width = max(len(rule.id) for rule in ALL)
     family = ""
-    for rule in RULES:
+    for rule in ALL:
         if rule.family != family:
             family = rule.family
-            click.echo(("\n" if rule is not RULES[0] else "") + click.style(family, bold=True))
+            click.echo(("\n" if rule is not ALL[0] else "") + click.style(family, bold=True))
         click.echo(f"  {rule.id:<{width}}  {rule.severity:<7}  {rule.what}")

@@ -7,6 +7,7 @@ from geneb_ci.audit.bearing import left_out
 from geneb_ci.audit.ground import Ground
 from geneb_ci.audit.policy import AuditPolicy, audit_policy
 from geneb_ci.audit.repository import Repository
+from geneb_ci.audit.verdict import force_of, force_text
 from geneb_ci.audit.verify import Verification
 from geneb_ci.benchmark import Benchmark
 from geneb_ci.config import Layout, benchmark_of, policy_file
@@ -89,6 +90,7 @@ def audit_of(found: Verification, ground: Ground) -> Audit | None:
         return None
     outcome = found.record.outcome
     commitment, sandbox = outcome.plan.commitment, outcome.sandbox
+    force = force_of(one for one in outcome.tasks if one.reason == "drawn")
     return Audit(
         audit_id=found.record.audit_id,
         model_id=commitment.model_id,
@@ -109,4 +111,6 @@ def audit_of(found: Verification, ground: Ground) -> Audit | None:
         ),
         date=outcome.finished_at[: len("2026-11-20")],
         withdrawn=found.withdrawn.reason if found.withdrawn is not None else "",
+        weak=tuple(regime for regime, one in force.items() if not one.suffices),
+        force=force_text(force),
     )

@@ -57,6 +57,10 @@ class Audit:
     """Day on which it ended, as 2026-11-20."""
     withdrawn: str = ""
     """Why it was withdrawn; "" when it was not."""
+    weak: tuple[str, ...] = ()
+    """Regimes in which too few of the drawn tasks could tell anything."""
+    force: str = ""
+    """In how many of the drawn tasks each regime could."""
 
     @property
     def tasks(self) -> frozenset[str]:
@@ -150,11 +154,6 @@ def decide(
     return Decision(level, reason, is_official, _summary(basis, demands), tuple(basis))
 
 
-def level_of(sha256: str, official: Mapping[str, str]) -> Level:
-    """Give the level of a submission of which no audit is at hand."""
-    return Level.OFFICIAL if sha256 in official.values() else Level.SELF_REPORTED
-
-
 def _verifying(audits: Iterable[Audit], demands: Demands) -> list[Audit]:
     """Give the audits that verify a row, each alone: samples of several pushes do not add up."""
     return [one for one in audits if not shortcoming(one, demands)]
@@ -166,14 +165,19 @@ def shortcoming(audit: Audit, demands: Demands) -> str:
         return f"{counted(audit.drawn, 'task')} drawn, and the policy asks for {demands.needed}"
     if demands.stratified and not audit.stratified:
         return "its sample is not stratified, and the policy asks for that"
-    return f"it leaves out {', '.join(audit.left_out)}" if audit.left_out else ""
+    if audit.left_out:
+        return f"it leaves out {', '.join(audit.left_out)}"
+    if audit.weak:
+        return f"most tolerances are too wide to tell anything in {', '.join(audit.weak)}"
+    return ""
 
 
 def _reproduced(audits: Iterable[Audit], demands: Demands) -> str:
     """Name a regime of which audits of one and the same version cover every task, or nothing."""
     covered: dict[tuple[Versions, str], set[str]] = {}
     for one in audits:
-        for regime, tasks in one.rerun.items():
+        for regime in sorted(set(one.rerun) - set(one.weak)):
+            tasks = one.rerun[regime]
             covered.setdefault((one.versions, regime), set()).update(tasks)
     whole = (regime for (_, regime), tasks in covered.items() if tasks >= demands.tasks)
     return min(whole, default="")

@@ -46,7 +46,8 @@ def reasons(model_id: str, sha256: str, evidence: Evidence) -> list[str]:
         verdict = "agrees" if audit.agrees else "differs"
         lines.append(
             f"audit {audit.audit_id} of {audit.date}: {counted(audit.drawn, 'task')} drawn, "
-            f"{len(audit.tasks)} rerun, sandbox level {audit.sandbox}, {verdict}; "
+            f"{len(audit.tasks)} rerun, with force {audit.force}, sandbox level {audit.sandbox}, "
+            f"{verdict}; "
             f"{standing(audit, sha256, evidence.demands)}"
         )
     return lines

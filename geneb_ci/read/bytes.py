@@ -48,15 +48,15 @@ def read_bytes(path: Path) -> bytes | Fault:
     finally:
         os.close(handle)
     if len(raw) > BYTES_MAX:
-        return Fault(
-            "file-too-large",
-            (),
-            f"the file has {max(status.st_size, len(raw)):,} bytes; the limit is {BYTES_MAX:,}",
-            f"{max(status.st_size, len(raw))} bytes",
-            f"at most {BYTES_MAX} bytes",
-            at=0,
-        )
+        return too_large(max(status.st_size, len(raw)))
     return raw
+
+
+def too_large(size: int) -> Fault:
+    """Give the fault of a file of this many bytes, more than `BYTES_MAX`."""
+    message = f"the file has {size:,} bytes; the limit is {BYTES_MAX:,}"
+    expected = f"at most {BYTES_MAX} bytes"
+    return Fault("file-too-large", (), message, f"{size} bytes", expected, at=0)
 
 
 def _irregular(message: str, found: str) -> Fault:

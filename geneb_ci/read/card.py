@@ -54,6 +54,11 @@ def read_card(path: Path, name: str) -> Card | None:
         raw = read_bytes(path)
     except NothingChecked as error:
         return Card(name, "", (), _unreadable(error.message, "no access"))
+    return parse_card(raw, name)
+
+
+def parse_card(raw: bytes | Fault, name: str) -> Card:
+    """Read a card from its bytes, or from the reason why there are none."""
     if isinstance(raw, Fault):
         return Card(name, "", (), _unreadable(f"the card cannot be used: {raw.message}", raw.found))
     if len(raw) > CARD_BYTES_MAX:

@@ -75,15 +75,13 @@ def read_document(path: Path, name: str | None = None) -> Document:
     Raises NothingChecked when the file cannot be opened.
     """
     shown_name = str(path) if name is None else name
-    raw = read_bytes(path)
-    place = located(path)
+    return parse_document(read_bytes(path), located(path), shown_name)
+
+
+def parse_document(raw: bytes | Fault, path: Path, name: str) -> Document:
+    """Read a submission from its bytes, or from the reason why there are none."""
     if isinstance(raw, Fault):
-        return Document(shown_name, place, "", "", UNUSABLE, {}, (raw,))
-    return parse_document(raw, place, shown_name)
-
-
-def parse_document(raw: bytes, path: Path, name: str) -> Document:
-    """Read a submission from its bytes."""
+        return Document(name, path, "", "", UNUSABLE, {}, (raw,))
     digest = hashlib.sha256(raw).hexdigest()
     text, readable, faults = decode(raw)
     if not readable:

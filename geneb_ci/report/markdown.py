@@ -37,7 +37,10 @@ _FOOTER = (
 )
 _CUT_MAX = 100  # room for the line that counts what was cut
 # Mentions, references, tags, links and images; GitHub reads "@x" and "#1" after Markdown is done.
-_LIVE = re.compile(r"[@#](?=\w)|<(?=[A-Za-z!/?])|\](?=[(\[])|!(?=\[)|:(?=//)|(?i:www)(?=\.)")
+_LIVE = re.compile(
+    r"[@#](?=\w)|<(?=[A-Za-z!/?])|\](?=[(\[])|!(?=\[)|:(?=//)|(?i:www)(?=\.)|(?i:gh)(?=-\d)"
+)
+_COMMIT = re.compile(r"\b[0-9a-f]{7}(?=[0-9a-f]{33}\b)")  # becomes a link where there is such a one
 _MARKS = re.compile(r"[\\`*_~\[\]]")
 _BREAK = "\u200b"
 
@@ -62,7 +65,9 @@ def prose(text: str) -> str:
 
 
 def _plain(text: str) -> str:
-    text = _MARKS.sub(r"\\\g<0>", _LIVE.sub(rf"\g<0>{_BREAK}", text))
+    for live in (_LIVE, _COMMIT):
+        text = live.sub(rf"\g<0>{_BREAK}", text)
+    text = _MARKS.sub(r"\\\g<0>", text)
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
@@ -76,12 +81,12 @@ def render(report: Report, *, color: bool = False, width: int = WIDTH) -> str:  
         )
     foot = _FOOTER if report.findings else ""
     room = CHARACTERS_MAX - len(head) - len(foot) - _CUT_MAX
-    body, left = _fill(_blocks(report, groups), room)
+    body, left = fill(_blocks(report, groups), room)
     cut = f"\n**{left:,} more**, cut to fit; `geneb-ci check` lists them all.\n" if left else ""
     return f"{head}{body}{cut}{foot}"
 
 
-def _fill(blocks: Iterator[tuple[str, str]], room: int) -> tuple[str, int]:
+def fill(blocks: Iterator[tuple[str, str]], room: int) -> tuple[str, int]:
     """Take blocks while they fit, each with the heading it needs, and count those left out."""
     taken: list[str] = []
     left = 0
@@ -101,6 +106,11 @@ def _blocks(report: Report, groups: list[list[Finding]]) -> Iterator[tuple[str, 
         fix = f"\\\n  **Fix:** {prose(error.fix)}" if error.fix else ""
         yield heading, f"- {code(error.message)}{fix}\n"
         heading = ""
+    yield from finding_blocks(groups)
+
+
+def finding_blocks(groups: list[list[Finding]]) -> Iterator[tuple[str, str]]:
+    """Give each finding of groups of one rule each, with the heading that it needs or ""."""
     for group in groups:
         first = group[0]
         heading = f"\n### {first.severity.capitalize()}: {code(first.rule)}"

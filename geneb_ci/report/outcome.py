@@ -4,6 +4,7 @@ import io
 from collections.abc import Iterator
 
 from geneb_ci.audit.outcome import AuditedTask, Compared, Outcome
+from geneb_ci.audit.verdict import beyond, slants
 from geneb_ci.finding import counted
 from geneb_ci.report.plain import visible
 
@@ -52,16 +53,10 @@ def _numbers(cell: Compared) -> tuple[str, ...]:
 
 
 def _which(cell: Compared) -> str:
-    """Name the scores that lie outside their tolerance."""
-    scores = {"": cell, "canonical ": cell.canonical}
-    return ", ".join(
-        f"{kind}{metric}"
-        for kind, one in scores.items()
-        if one is not None
-        for metric in ("MCC", "Acc", "F1")
-        if abs(getattr(one.claimed, metric) - getattr(one.rescored, metric))
-        > getattr(one.tolerance, metric)
-    )
+    """Name the metrics outside their tolerance; canonical ones only where no other is."""
+    if told := beyond(cell):
+        return ", ".join(told)
+    return f"canonical {', '.join(beyond(cell.canonical))}" if cell.canonical else ""
 
 
 def _summary(outcome: Outcome) -> Iterator[str]:
@@ -72,6 +67,13 @@ def _summary(outcome: Outcome) -> Iterator[str]:
         )
     elif differing:
         yield f"differs: {_names(differing)} of {counted(len(outcome.tasks), 'rerun task')}"
+    for regime, one in slants(outcome.tasks).items():
+        if one.tells:
+            side = "above" if one.share > 0 else "below"
+            yield (
+                f"differs: {visible(regime)}: the claims lie {side} the rerun as a whole, by "
+                f"{abs(one.raised):.4f} in the mean: more than chance explains"
+            )
     if outcome.decoys.order_dependent:
         yield "differs: an embedding depends on the order or the batch of its sequence"
     if outcome.decoys.memorised:

@@ -1,11 +1,12 @@
 """RULES.md: every rule, from the same text that `geneb-ci explain` and each finding use."""
 
-from geneb_ci.check.registry import FAMILIES, RULES
-from geneb_ci.check.rule import Rule
+from geneb_ci.check.registry import ALL, FAMILIES
+from geneb_ci.check.rule import AnyRule
 
 _HEAD = """# Rules
 
-What `geneb-ci check` looks for. Generated from the rules themselves by `make generate`.
+What `geneb-ci check` looks for in a submission, and `geneb-ci reconcile` in a pull request (the
+family `pullrequest`). Generated from the rules themselves by `make generate`.
 
 An error fails a submission, a warning asks for a human look, a note informs. A rule is chosen with
 `--select` and left out with `--ignore`, by its name or its family's.
@@ -16,17 +17,17 @@ def rules_markdown() -> str:
     """Give the text of RULES.md."""
     parts = [_HEAD]
     for family in FAMILIES:
-        rules = [rule for rule in RULES if rule.family == family]
+        rules = [rule for rule in ALL if rule.family == family]
         parts.append(f"| {family} | | |\n|---|---|---|\n" + "".join(_row(rule) for rule in rules))
-    parts.extend(_section(rule) for rule in RULES)
+    parts.extend(_section(rule) for rule in ALL)
     return "\n".join(parts)
 
 
-def _row(rule: Rule) -> str:
+def _row(rule: AnyRule) -> str:
     return f"| [{rule.id}](#{rule.id}) | {rule.severity} | {_escaped(rule.what)} |\n"
 
 
-def _section(rule: Rule) -> str:
+def _section(rule: AnyRule) -> str:
     return (
         f"## {rule.id}\n\n{rule.severity} · {rule.family}\n\n{_escaped(rule.what)}\n\n"
         f"**Why.** {_escaped(rule.why)}\n\n**Fix.** {_escaped(rule.fix)}\n"

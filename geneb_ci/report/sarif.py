@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from geneb_ci import __version__
 from geneb_ci.check.registry import BY_ID
-from geneb_ci.check.rule import Rule
+from geneb_ci.check.rule import AnyRule
 from geneb_ci.check.runner import Report
 from geneb_ci.finding import Finding
 from geneb_ci.report.formats import WIDTH
@@ -52,7 +52,7 @@ def render(report: Report, *, color: bool = False, width: int = WIDTH) -> str:  
     )
 
 
-def _descriptor(slug: str, rule: Rule | None) -> dict[str, Any]:
+def _descriptor(slug: str, rule: AnyRule | None) -> dict[str, Any]:
     """Describe a rule. SARIF wants helpUri absolute, so the way to RULES.md is in the help."""
     if rule is None:
         return {"id": visible(slug)}

@@ -4,7 +4,8 @@ import random
 from collections.abc import Sequence
 
 from geneb_ci.audit.rescored import Copy, PerSeed, Scores
-from geneb_ci.audit.tolerance import COPIES_MIN, MANY, METRICS, Measured
+from geneb_ci.audit.tolerance import COPIES_MIN, MANY, Measured
+from geneb_ci.audit.verdict import METRICS
 from reference_harness.metrics import Confusion, scores
 
 SEEDS = 5

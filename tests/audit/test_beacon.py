@@ -112,7 +112,7 @@ def test_without_py_ecc_the_extra_is_named(monkeypatch):
     finally:
         monkeypatch.undo()
         beacon._curve.cache_clear()
-    assert caught.value.fix == "pip install 'geneb-ci[audit]'"
+    assert caught.value.fix == "pip install 'geneb-ci[records]'"
 
 
 # A recording of the newest round by a clock that was not ours: at 2026-09-17T15:23:55Z the relays

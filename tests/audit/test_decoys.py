@@ -174,3 +174,23 @@ def test_few_answers_for_variants_of_one_sequence_mean_nothing():
 def test_no_sequence_is_no_list():
     with pytest.raises(ValueError, match="there is no sequence"):
         with_decoys([], SEED)
+
+
+def test_another_width_in_the_second_run_is_told_and_never_a_crash():
+    """An extractor that notices the short run may answer it as it likes."""
+    sequences = ["".join(random.Random(k).choices("ACGT", k=60)) for k in range(80)]
+    decoyed = with_decoys(sequences, bytes(32))
+    values = np.array([[s.count(x) for x in "ACGT"] for s in decoyed.sequences], dtype="<f4")
+    apart = values[[place for place, _ in decoyed.again]]
+    assert not judge(decoyed, values, "float32", apart).order_dependent
+    for width in (1, 3):
+        assert judge(decoyed, values, "float32", apart[:, :width]).order_dependent
+
+
+def test_numbers_whose_squares_overflow_are_measured():
+    sequences = ["".join(random.Random(k).choices("ACGT", k=60)) for k in range(80)]
+    decoyed = with_decoys(sequences, bytes(32))
+    values = np.array([[1e200 * s.count(x) for x in "ACGT"] for s in decoyed.sequences])
+    apart = values[[place for place, _ in decoyed.again]]
+    assert not judge(decoyed, values, "float64", apart).order_dependent
+    assert judge(decoyed, values, "float64", 2 * apart).order_dependent

@@ -24,6 +24,7 @@ from reference_harness.engine.local import Pool
 from reference_harness.job import Scored
 from reference_harness.metrics import Confusion, scores
 from reference_harness.rescore_job import Based
+from tests.bench.tolerance_noise import measured_noise, single_flips
 from tests.bench.tolerance_sets import GROUPS, Group, Work
 from tests.paths import ROOT
 
@@ -42,18 +43,22 @@ class Audits(NamedTuple):
     benchmark: Benchmark
     claimed: dict[str, Row]
     rescored: dict[str, Rescored]
+    matrices: dict[str, Path]
 
 
 def gather(work: Work) -> Audits:
     """Embed, score and rescore; what the folder has already is taken from there."""
-    claimed, rescored = {}, {}
+    claimed, rescored, matrices = {}, {}, {}
     with Pool[Based](2) as pool:
         for number, (name, path) in enumerate(work.embeddings()):
             claimed[name] = work.claims(path, pool)
+            matrices[name] = path
             if number < work.group.audited:
                 rescored[name] = read_rescored(work.rescored(path))
     shipped = "benchmark-mini.json" if work.group.mini else "benchmark.json"
-    return Audits(work.group, load_benchmark(ROOT / "schemas" / shipped), claimed, rescored)
+    return Audits(
+        work.group, load_benchmark(ROOT / "schemas" / shipped), claimed, rescored, matrices
+    )
 
 
 def document(row: Row, version: str) -> Document:
@@ -84,7 +89,7 @@ def _evidence(cell: Scored) -> Document:
 
 def audit(made: Document, found: Rescored, group: Group, bench: Benchmark) -> list[AuditedTask]:
     chosen = [Chosen(task=task, reason="drawn") for task in group.tasks]
-    return compare(claims(made, bench), found, chosen, bench)
+    return compare(claims(made, bench, bench.regimes), found, chosen, bench)
 
 
 def false_alarms(audits: Audits) -> tuple[int, list[str], dict[str, list[float]]]:
@@ -192,6 +197,18 @@ def tables(everything: list[Audits]) -> list[str]:
         lines.append(f"| {one.group.name} | {tasks} | {count} | {cells} | {disputed} | {said} |")
         print(lines[-1], wrong[:5], flush=True)
     lines += ["", f"{total} honest audits.", ""]
+    lines += [
+        "| embeddings | deviation | largest | flips in other batches | flips in plain copies |",
+        "|---|---:|---:|---|---|",
+        *(
+            measured_noise(one.group, one.matrices, one.claimed, one.rescored)
+            for one in everything
+            if len(one.group.batches) > 1
+        ),
+        "",
+        *single_flips(SEED),
+        "",
+    ]
     head = " | ".join(f"+{by}" for by in RAISES)
     lines += [
         f"| embeddings | regime | {head} |",

@@ -4,7 +4,6 @@ python -m tests.bench.bench_uncertainty --write
 """
 
 import argparse
-import hashlib
 import json
 import os
 import platform
@@ -17,29 +16,14 @@ import numpy as np
 from geneb_ci.benchmark import shipped_benchmark
 from geneb_ci.build.diagnostics.whole import diagnostics
 from geneb_ci.build.recommend import recommendations
-from geneb_ci.build.rows import Entry
 from geneb_ci.build.uncertainty import intervals
-from geneb_ci.label.policy import level_of
-from geneb_ci.read.submission import SubmissionV10
-from tests.paths import ROOT, SUBMISSIONS
+from tests.build.board import entries
+from tests.paths import ROOT
 
 RUNS = 5
 PAGE = ROOT / "docs/uncertainty.md"
 BEGIN, END = "<!-- speed -->\n", "<!-- /speed -->"
 POLICY = ROOT / "leaderboard/policy"
-
-
-def entries() -> list[Entry]:
-    """Give the public rows with their levels."""
-    official = json.loads((POLICY / "official.json").read_bytes())["files"]
-    raws = [path.read_bytes() for path in sorted(SUBMISSIONS.glob("*.json"))]
-    return [
-        Entry(
-            SubmissionV10.model_validate(json.loads(raw)),
-            level_of(hashlib.sha256(raw).hexdigest(), official),
-        )
-        for raw in raws
-    ]
 
 
 def now() -> tuple[float, float]:

@@ -13,8 +13,9 @@ from jsonschema import Draft202012Validator
 from geneb_ci.benchmark import shipped_benchmark
 from geneb_ci.build.files import InvalidBoard, encode, write_files
 from geneb_ci.build.rows import Entry, leaderboards, mean
-from geneb_ci.label.policy import Level, level_of
+from geneb_ci.label.policy import Level
 from geneb_ci.read.submission import SubmissionV10
+from tests.build.board import entries
 from tests.paths import ROOT, SUBMISSIONS
 
 # macro and micro MCC in the full regime, as the benchmark's authors publish them.
@@ -23,16 +24,6 @@ PUBLISHED = {
     "BioFM-265M": (0.336277704417613, 0.341721876987488),
     "deepgene": (0.42439187083758967, 0.4303465443177157),
 }
-OFFICIAL = json.loads((ROOT / "leaderboard/policy/official.json").read_bytes())["files"]
-
-
-def entries() -> list[Entry]:
-    found = []
-    for path in sorted(SUBMISSIONS.glob("*.json")):
-        raw = path.read_bytes()
-        level = level_of(hashlib.sha256(raw).hexdigest(), OFFICIAL)
-        found.append(Entry(SubmissionV10.model_validate(json.loads(raw)), level))
-    return found
 
 
 @pytest.fixture(scope="module")
@@ -202,7 +193,7 @@ def test_build_needs_no_extra_without_diagnostics(tmp_path: Path):
     assert done.returncode == 2
     assert done.stderr == (
         "geneb-ci: pandas is not installed, and intervals need it\n"
-        '  fix: pip install "geneb-ci[build]", or leave them out: geneb-ci build --no-diagnostics\n'
+        '  fix: pip install "geneb-ci[build]"; only `build --no-diagnostics` does without\n'
     )
     done = subprocess.run(
         [*command, "--no-diagnostics"], cwd=ROOT, capture_output=True, text=True, check=False

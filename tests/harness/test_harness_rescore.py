@@ -13,7 +13,7 @@ import pytest
 from reference_harness import mini, noise, rescored
 from reference_harness.loading import load
 from reference_harness.metrics import scores
-from reference_harness.rescore import FEW_SHOT_STRESSED
+from reference_harness.rescore import FEW_SHOT_TIMES
 from tests.harness.support import REPOSITORY, Harness
 
 TASKS = ("mini_mouse", "mini_species")
@@ -79,7 +79,7 @@ def test_the_file_is_what_the_schema_and_the_model_say(made: dict[str, Any]) -> 
     assert schema == json.loads(json.dumps(rescored.json_schema()))
     assert made["noise"] == {
         "dtype": "float32",
-        "units": noise.UNITS,
+        "units": noise.UNITS["float32"],
         "stress": noise.STRESS,
         "seed": 7,
         "copies": COPIES,
@@ -89,10 +89,9 @@ def test_the_file_is_what_the_schema_and_the_model_say(made: dict[str, Any]) -> 
 def test_every_regime_has_its_copies(made: dict[str, Any]) -> None:
     for task in made["tasks"].values():
         for name, regime in task["regimes"].items():
-            stressed = COPIES if name == "full" else FEW_SHOT_STRESSED * COPIES
-            assert len(regime["plain"]) == COPIES
-            assert len(regime["canonical"]) == stressed
-            assert len(regime["stressed"]) in ({0, stressed} if name == "full" else {stressed})
+            due = COPIES if name == "full" else FEW_SHOT_TIMES * COPIES
+            assert len(regime["plain"]) == len(regime["canonical"]) == due
+            assert len(regime["stressed"]) in ({0, due} if name == "full" else {due})
             for copy in regime["plain"]:
                 assert len(copy["flips"]) == len(copy["per_seed"]["MCC"]) == 5
 

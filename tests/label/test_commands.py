@@ -80,6 +80,21 @@ def test_an_audit_outside_of_a_sandbox_changes_nothing(place):
     assert row(place) == {"official": False, "submitted": "self-reported"}
 
 
+def test_tolerances_that_allow_anything_verify_nothing(place, capsys):
+    wide = GOOD.model_copy(deep=True)
+    for task in wide.tasks:
+        task.regimes["full"] = task.regimes["full"].model_copy(
+            update={"tolerance": task.regimes["full"].tolerance.model_copy(update={"MCC": 0.3})}
+        )
+    put(place, wide)
+    assert row(place)["submitted"] == "self-reported"
+    capsys.readouterr()
+    assert main(["explain", MODEL]) == 0
+    said = capsys.readouterr().out
+    assert "2 rerun, with force 10shot 2 of 2, 1shot 2 of 2, full 0 of 2, " in said
+    assert "does not suffice: most tolerances are too wide to tell anything in full" in said
+
+
 def test_an_audit_of_other_bytes_changes_nothing(place):
     before = submission_bytes(" of before")
     put(place, outcome_of(plan_for(before), before, shift=0.05))
@@ -129,7 +144,7 @@ def test_label_lists_every_row_and_writes_nothing(place, capsys):
         f"verified          model: audit {path.stem} agrees on at least 2 drawn tasks "
         "(audited 2/3, sandbox level 2, 2023-08-23)\n"
         f"                    audit {path.stem} of 2023-08-23: 2 tasks drawn, 2 rerun, "
-        "sandbox level 2, agrees; counts\n"
+        "with force 10shot 2 of 2, 1shot 2 of 2, full 2 of 2, sandbox level 2, agrees; counts\n"
         "self-reported     other: no audit counts\n"
         "\n"
         "3 rows: 1 self-reported, 1 verified, 1 not on the board\n"

@@ -70,6 +70,11 @@ FAILED = audit(agrees=False)
         ([audit(12)], "self-reported"),
         ([audit(12), audit(12, audit_id="1" * 16)], "self-reported"),
         ([audit(left_out=("1shot",))], "self-reported"),
+        # Where most tolerances are too wide, agreement is no evidence of that regime.
+        ([audit(weak=("full",))], "self-reported"),
+        ([audit(20, weak=("full",))], "reproduced"),
+        ([audit(20, weak=REGIMES)], "self-reported"),
+        ([audit(weak=("full",), agrees=False)], "disputed"),
         # Targeted tasks are rerun and not drawn: they do not verify, but they do cover.
         ([audit(15, drawn=5)], "self-reported"),
         ([audit(20, drawn=5)], "reproduced"),
@@ -154,6 +159,7 @@ def test_what_the_board_shows_of_audits():
         ([FAILED], "audit 0000000000000000 failed"),
         ([audit(5)], "5 tasks drawn, and the policy asks for 13"),
         ([audit(left_out=("1shot",))], "it leaves out 1shot"),
+        ([audit(weak=("full",))], "most tolerances are too wide to tell anything in full"),
         ([audit(versions=BEFORE)], "agrees, but for another harness, benchmark or dataset"),
     ],
 )
@@ -185,6 +191,7 @@ any_audit = st.builds(
     withdrawn=st.sampled_from(["", "", "", "why"]),
     submission_sha256=st.sampled_from([OWN, OWN, OWN, OTHER]),
     left_out=st.sampled_from([(), (), ("1shot",)]),
+    weak=st.sampled_from([(), (), ("full",)]),
 )
 any_audits = st.lists(any_audit, max_size=5)
 any_official = st.sampled_from([{}, OFFICIAL])

@@ -16,7 +16,7 @@ from tests.report.hostile import reports, texts
 
 LIVE = {
     "mention": r"@\w",
-    "reference": r"#\w",
+    "reference": r"#\w|(?i:gh)-\d",
     "tag": "<[A-Za-z!/?]",
     "image": r"!\[",
     "link": r"\][(\[]",

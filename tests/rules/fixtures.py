@@ -26,6 +26,7 @@ from tests.rules.fixture import (
     v10,
     v11,
 )
+from tests.rules.pullrequest import PULLREQUEST
 from tests.small import DIGEST, METRICS, small, small_v11
 
 CELL = "results/full/promoter_tata"
@@ -334,4 +335,5 @@ FIXTURES: dict[str, tuple[Files, Files]] = {
     **PROVENANCE,
     **CARD,
     **INTERNAL,
+    **PULLREQUEST,
 }

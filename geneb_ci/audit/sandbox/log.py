@@ -1,7 +1,12 @@
 """What an extractor printed, made fit to be shown: it is hostile text."""
 
+import re
+
 ATTEMPT = "attempt: "
 """Lines of the worker that name what foreign code tried; anybody inside can print such a line."""
+EVENT = re.compile(r"[A-Za-z_]{1,20}(\.[A-Za-z_]{1,20}){0,3}", re.ASCII)
+"""Form of an event's name: what is forged cannot speak to the reader of a record."""
+EVENTS_MAX = 40
 LINE_MAX = 400  # characters of a line shown
 LINES_MAX = 200  # last lines kept
 
@@ -27,7 +32,7 @@ def attempts(raw: bytes) -> list[str]:
     """Give the attempts that were noted, sorted, each once."""
     lines = raw.decode("utf-8", "backslashreplace").splitlines()
     found = {line.removeprefix(ATTEMPT) for line in lines if line.startswith(ATTEMPT)}
-    return sorted(_visible(one)[:80] for one in found)[:40]
+    return sorted(one for one in found if EVENT.fullmatch(one))[:EVENTS_MAX]
 
 
 def _visible(line: str) -> str:

@@ -1,0 +1,1 @@
+"""What a pull request changes, before a byte of it is read."""

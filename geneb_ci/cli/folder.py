@@ -1,0 +1,66 @@
+"""What the commands on a folder of submissions share: rows that passed, or why there are none."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+import click
+
+from geneb_ci.build.board import Watch, rows_of
+from geneb_ci.build.rows import Entry
+from geneb_ci.check.runner import Report, files_of
+from geneb_ci.cli.check import exit_code
+from geneb_ci.cli.progress import watched
+from geneb_ci.config import Kind, Layout, find_layout
+from geneb_ci.errors import Exit, UsageProblem
+from geneb_ci.report.formats import render
+
+FOLDER = click.argument(
+    "folder", required=False, type=click.Path(path_type=Path, file_okay=False, exists=True)
+)
+WATCH: Watch = lambda results, total: watched(results, total, "checking")  # noqa: E731 (one call, with a type)
+
+
+class Loaded(NamedTuple):
+    """A folder of submissions, all of which passed every check."""
+
+    layout: Layout
+    entries: list[Entry]
+
+
+def load(folder: Path | None, refusal: str, usage: str) -> Loaded | Exit:
+    """Check the submissions of a folder; where one has an error, show it and give the exit code."""
+    layout = layout_of(folder, usage)
+    report, entries = rows_of(layout, files_of([folder or layout.root]), WATCH)
+    return Loaded(layout, entries) if entries is not None else refused(report, refusal)
+
+
+def layout_of(folder: Path | None, usage: str) -> Layout:
+    """Give the layout that a folder, or the current one, lies in.
+
+    Raises UsageProblem where no folder is named, and the current one has no submissions.
+    """
+    layout = find_layout((folder or Path.cwd()).resolve())
+    if folder is None and layout.kind is Kind.ALONE:
+        raise UsageProblem("no folder of submissions is named", f"name it: geneb-ci {usage}")
+    return layout
+
+
+def layout_here() -> Layout:
+    """Give the layout of the repository of submissions that the current folder lies in.
+
+    Raises UsageProblem where it lies in none.
+    """
+    layout = find_layout(Path.cwd())
+    if layout.kind is Kind.ALONE:
+        raise UsageProblem(
+            "this folder is no repository of submissions",
+            "run it in a clone that has submissions/ and schemas/benchmark.json",
+        )
+    return layout
+
+
+def refused(report: Report, refusal: str = "nothing was built") -> Exit:
+    """Print why there are no rows, and give the exit code."""
+    click.echo(render("text", report), nl=False)
+    click.echo(f"{refusal}: a board is made of submissions that pass every check", err=True)
+    return exit_code(report, strict=False)

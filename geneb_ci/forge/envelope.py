@@ -1,0 +1,91 @@
+"""The verdict as one line of JSON, and back: the reader believes none of it unchecked."""
+
+import json
+
+from pydantic import ValidationError
+
+from geneb_ci.check.registry import BY_ID
+from geneb_ci.errors import UsageProblem
+from geneb_ci.forge.errors import Tampered
+from geneb_ci.forge.outcome import outcome_of
+from geneb_ci.forge.verdict import BYTES_MAX, PullVerdict, Verdict
+from geneb_ci.read.scanner import scan
+from geneb_ci.report.plain import visible
+
+_AGAIN = "run `geneb-ci reconcile` again, and give its output unchanged"
+
+
+def encode(verdict: Verdict) -> str:
+    """Write a verdict on one line of ASCII, at most `BYTES_MAX` bytes: findings are cut to fit.
+
+    The counts still tell of those that were cut. No "##[" is left for a runner to take for a
+    command.
+    """
+    limit = max((len(pull.findings) for pull in verdict.pulls), default=0)
+    while True:
+        text = _line(verdict)
+        if len(text) <= BYTES_MAX:
+            return text
+        if limit <= 1:
+            raise AssertionError(len(text))
+        limit = limit * 3 // 4
+        pulls = [p.model_copy(update={"findings": p.findings[:limit]}) for p in verdict.pulls]
+        verdict = verdict.model_copy(update={"pulls": pulls})
+
+
+def _line(verdict: Verdict) -> str:
+    text = json.dumps(verdict.model_dump(mode="json"), ensure_ascii=True, allow_nan=False)
+    return text.replace("##[", "\\u0023#[")
+
+
+def decode(text: str, repository: str) -> Verdict:
+    """Read a verdict strictly. Raises Tampered where it is not one, or contradicts itself."""
+    # 1. Its size, before a byte of it is parsed.
+    if not text.strip():
+        raise UsageProblem("there is no verdict: VERDICT is empty", _AGAIN)
+    size = len(text.encode("utf-8", "surrogatepass"))
+    if size > BYTES_MAX:
+        raise Tampered(f"the verdict has {size:,} bytes; the limit is {BYTES_MAX:,}", _AGAIN)
+    # 2. JSON without duplicate keys, NaN or depth.
+    faults = scan(text).faults
+    if faults:
+        raise Tampered(f"the verdict is not JSON: {visible(faults[0].message, 200)}", _AGAIN)
+    # 3. Its schema.
+    try:
+        verdict = Verdict.model_validate_json(text)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        place = "/".join(str(part) for part in first["loc"])
+        raise Tampered(
+            f"the verdict does not fit its schema at {visible(place, 100)}: {first['msg']}", _AGAIN
+        ) from error
+    # 4. Its subject.
+    if verdict.repository.casefold() != repository.casefold():
+        raise Tampered(f"the verdict is about {verdict.repository}, not about {repository}", _AGAIN)
+    numbers = [pull.number for pull in verdict.pulls]
+    if len(set(numbers)) < len(numbers):
+        raise Tampered("the verdict names one pull request twice", _AGAIN)
+    # 5. Its reasons: each a rule of ours, with that rule's severity, and the outcome they lead to.
+    for pull in verdict.pulls:
+        _hold_together(pull)
+    return verdict
+
+
+def _hold_together(pull: PullVerdict) -> None:
+    for finding in pull.findings:
+        rule = BY_ID.get(finding.rule)
+        if rule is None or rule.severity != finding.severity:
+            raise Tampered(
+                f"the verdict on {pull.number} holds no rule of ours: "
+                f"{finding.rule} as {finding.severity}",
+                _AGAIN,
+            )
+    listed = [f for f in pull.findings if f.severity == "error" and f.rule != "check-crashed"]
+    rules = [finding.rule for finding in pull.findings]
+    expected = outcome_of(rules, pull.counts, is_checked=bool(pull.files and pull.model))
+    if pull.outcome is not expected or len(listed) > pull.counts.error:
+        raise Tampered(
+            f"the verdict on {pull.number} says {pull.outcome.value}, its findings say "
+            f"{expected.value}",
+            _AGAIN,
+        )

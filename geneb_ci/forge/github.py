@@ -1,0 +1,145 @@
+"""The requests that we make of GitHub, each with what it costs."""
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from typing import Self
+
+from geneb_ci.errors import UsageProblem
+from geneb_ci.forge import wire
+from geneb_ci.forge.errors import NoToken, Unavailable
+from geneb_ci.forge.etags import Etags
+from geneb_ci.forge.replies import (
+    BlobReply,
+    Comment,
+    Comparison,
+    Label,
+    Pull,
+    RecursiveTree,
+    parsed,
+)
+from geneb_ci.forge.verdict import REPOSITORY
+from geneb_ci.forge.wire import Patience, Wire
+
+API = "https://api.github.com"
+STATUS_CONTEXT = "geneb/verdict"
+# The account of GITHUB_TOKEN in GitHub Actions; `GET /user` is closed to that token.
+ACTIONS_BOT = 41898282
+PULLS_PAGES_MAX = 10  # 1,000 open pull requests
+# A flood of 3,000 comments: then a maintainer locks the conversation first.
+COMMENTS_PAGES_MAX = 30
+TREES_MAX = 16  # kept in memory: most pull requests of a sweep began at one of few commits
+
+
+class GitHub:
+    """One repository, as far as we read and write it."""
+
+    def __init__(self, wire: Wire, author: int = ACTIONS_BOT) -> None:
+        self.wire = wire
+        self.author = author
+        """Id of the account that our token writes as."""
+        self._trees: dict[str, RecursiveTree] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.wire.close()
+
+    def open_pulls(self, base: str = "") -> Iterator[Pull]:
+        """Give the open pull requests, the one that changed last first: a request for 100."""
+        parameters = {"state": "open", "sort": "updated", "direction": "desc"}
+        for page in self.wire.pages(
+            "/pulls", PULLS_PAGES_MAX, **parameters, **({"base": base} if base else {})
+        ):
+            yield from parsed(list[Pull], page, "the list of pull requests")
+
+    def pull(self, number: int) -> Pull:
+        """Give one pull request: a request."""
+        return parsed(Pull, self.wire.get(f"/pulls/{number}").body, f"pull request {number}")
+
+    def comparison(self, base: str, head: str) -> Comparison:
+        """Find where two commits part: a request. One file and one commit are all we ask for."""
+        body = self.wire.get(f"/compare/{base}...{head}", per_page=1).body
+        return parsed(Comparison, body, "the comparison of base and head")
+
+    def tree(self, sha: str) -> RecursiveTree:
+        """Give all paths of a commit or tree: a request the first time, for it never changes."""
+        if sha not in self._trees:
+            body = self.wire.get(f"/git/trees/{sha}", recursive=1).body
+            if len(self._trees) == TREES_MAX:
+                self._trees.pop(next(iter(self._trees)))
+            self._trees[sha] = parsed(RecursiveTree, body, f"the tree {sha}")
+        return self._trees[sha]
+
+    def blob(self, sha: str) -> BlobReply:
+        """Give the bytes of a file: a request."""
+        return parsed(BlobReply, self.wire.get(f"/git/blobs/{sha}").body, f"the blob {sha}")
+
+    def comments(self, number: int) -> Iterator[Comment]:
+        """Give the comments on a pull request, the oldest first: a request for 100."""
+        path = f"/issues/{number}/comments"
+        for page in self.wire.pages(path, COMMENTS_PAGES_MAX):
+            yield from parsed(list[Comment], page, "the comments")
+
+    def set_status(self, sha: str, state: str, description: str) -> None:
+        """Set our status on a commit: a write."""
+        body = {"state": state, "description": description, "context": STATUS_CONTEXT}
+        self.wire.send("POST", f"/statuses/{sha}", body)
+
+    def set_labels(self, number: int, names: list[str]) -> None:
+        """Replace the labels of a pull request: a write."""
+        reply = self.wire.send("PUT", f"/issues/{number}/labels", {"labels": names})
+        parsed(list[Label], reply, "the labels")
+
+    def edit_comment(self, comment: int, text: str) -> None:
+        """Replace the text of a comment: a write."""
+        reply = self.wire.send("PATCH", f"/issues/comments/{comment}", {"body": text})
+        parsed(Comment, reply, "the comment")
+
+    def add_comment(self, number: int, text: str) -> None:
+        """Comment on a pull request, once: a write.
+
+        Where GitHub fails, nobody knows whether it took the comment: it is looked for before it is
+        sent again. Raises Unavailable where that fails, too.
+        """
+        body = {"body": text}
+        path = f"/issues/{number}/comments"
+        try:
+            reply = self.wire.send("POST", path, body)
+        except Unavailable:
+            if any(
+                c.user and c.user.id == self.author and c.body == text
+                for c in self.comments(number)
+            ):
+                return
+            reply = self.wire.send("POST", path, body)
+        parsed(Comment, reply, "the comment")
+
+
+def connect(
+    repository: str | None,
+    environment: Mapping[str, str] = os.environ,
+    author: int | None = None,
+    etags: Etags | None = None,
+    patience: Patience | None = None,
+) -> GitHub:
+    """Connect with what GitHub Actions sets: GH_TOKEN, GITHUB_REPOSITORY, GITHUB_API_URL.
+
+    Raises NoToken without a token, UsageProblem without a repository. Nothing is asked yet.
+    """
+    token = environment.get("GH_TOKEN") or environment.get("GITHUB_TOKEN")
+    if not token:
+        raise NoToken(
+            "there is no token: GH_TOKEN is not set",
+            "export GH_TOKEN=$(gh auth token), or in a workflow: GH_TOKEN: ${{ github.token }}",
+        )
+    name = repository or environment.get("GITHUB_REPOSITORY") or ""
+    if not re.fullmatch(REPOSITORY, name):
+        raise UsageProblem(
+            f"{name!r} is not a repository" if name else "no repository is named",
+            "name it: --repo OWNER/NAME",
+        )
+    api = environment.get("GITHUB_API_URL") or API
+    connection = Wire(token, name, api.rstrip("/"), patience or wire.PATIENCE, etags)
+    return GitHub(connection, ACTIONS_BOT if author is None else author)

@@ -1,0 +1,165 @@
+"""One pull request to its findings: the change first, then the bytes of the model's own files."""
+
+import dataclasses
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from geneb_ci.check.beside import Proposed, extractor_module
+from geneb_ci.check.change import REGULAR, Blob, Change, Places
+from geneb_ci.check.change_runner import change_findings
+from geneb_ci.check.context import Context
+from geneb_ci.check.registry import BY_ID, RULES
+from geneb_ci.check.runner import Checker, FileResult
+from geneb_ci.config import Layout
+from geneb_ci.errors import UsageProblem
+from geneb_ci.finding import Finding
+from geneb_ci.forge.github import GitHub
+from geneb_ci.forge.replies import Pull
+from geneb_ci.forge.tree import git_sha, read_blob, read_sides
+from geneb_ci.forge.verdict import FileDigest
+from geneb_ci.read.card import Card, parse_card
+from geneb_ci.read.document import parse_document
+from geneb_ci.read.fault import Fault
+
+# With these, nothing of the pull request is read: what it changes is not a submission's to change,
+# or not all of it is known.
+UNREAD = frozenset({"truncated-tree", "too-many-files"})
+_CORRECTION = "correction"
+
+
+@dataclass(frozen=True)
+class Judged:
+    """All that is known of one pull request."""
+
+    merge_base: str
+    change: Change
+    findings: tuple[Finding, ...]
+    files: tuple[FileDigest, ...]
+    context: Context | None
+    """The row with what it is held against; None where no row was read."""
+    result: FileResult | None
+
+
+def places_of(layout: Layout) -> Places:
+    """Give the folders of a repository relative to its root.
+
+    Raises UsageProblem where this is no repository of submissions.
+    """
+    if layout.submissions is None:
+        raise UsageProblem(
+            "this is not a repository of submissions",
+            "run it in a checkout of the base branch: rows are held against those that lie there",
+        )
+    folders = (layout.submissions, layout.cards, layout.extractors)
+    standard = dataclasses.astuple(Places())
+    names = [
+        PurePosixPath(folder.relative_to(layout.root)).as_posix() if folder else usual
+        for folder, usual in zip(folders, standard, strict=True)
+    ]
+    return Places(*names)
+
+
+class Judge:
+    """Judges pull requests of one repository against the checkout of its base branch."""
+
+    def __init__(self, github: GitHub, layout: Layout) -> None:
+        self.github = github
+        self.layout = layout
+        self.places = places_of(layout)
+        self.checker = Checker(RULES)
+
+    def judge(self, pull: Pull) -> Judged:
+        """Read and check one pull request: at most six requests. Raises ForgeProblem."""
+        sides = read_sides(self.github, pull, self.places)
+        first = change_findings(sides.change)
+        if {finding.rule for finding in first} & UNREAD or not sides.change.model:
+            return Judged(sides.merge_base, sides.change, tuple(first), (), None, None)
+        raws = self._read(sides.change, sides.head)
+        change = _told(sides.change, raws)
+        if change.extractor is not None and change.extractor.path not in raws:
+            raws |= self._read(change, sides.head)  # only now is it known to be the row's own
+        findings = change_findings(change)
+        files = tuple(
+            FileDigest(path=path, blob=git_sha(raw), sha256=hashlib.sha256(raw).hexdigest())
+            for path, raw in sorted(raws.items())
+            if isinstance(raw, bytes)
+        )
+        row = f"{self.places.submissions}/{change.model}.json"
+        if row not in raws:
+            return Judged(sides.merge_base, change, tuple(findings), files, None, None)
+        context = self._context(change, raws, row)
+        result = self.checker.result(context)
+        findings += [*_too_large(change, raws), *result.findings]
+        if any(finding.rule == "row-without-card" for finding in findings):
+            findings = [finding for finding in findings if finding.rule != "missing-card"]
+        findings.sort(key=Finding.sort_key)
+        return Judged(sides.merge_base, change, tuple(findings), files, context, result)
+
+    def _read(self, change: Change, head: Mapping[str, Blob]) -> dict[str, bytes | Fault]:
+        """Read the model's own files; the row also where it is not changed."""
+        row = f"{self.places.submissions}/{change.model}.json"
+        wanted = [file.path for file in change.own if file.after is not None]
+        if row in head and row not in wanted:
+            wanted.append(row)
+        return {
+            path: read_blob(self.github, head[path])
+            for path in wanted
+            if head[path].mode == REGULAR
+        }
+
+    def _context(self, change: Change, raws: Mapping[str, bytes | Fault], row: str) -> Context:
+        card_path = f"{self.places.cards}/{change.model}.md"
+        extractor = change.extractor.path if change.extractor is not None else ""
+        code = raws.get(extractor)
+        proposed = Proposed(
+            raws[row],
+            _card(raws, card_path),
+            {extractor.rsplit("/", 1)[-1]: code} if isinstance(code, bytes) else {},
+        )
+        place = Path(str(self.layout.submissions)) / f"{change.model}.json"
+        return self.checker.proposed(place, row, proposed)
+
+
+def _told(change: Change, raws: Mapping[str, bytes | Fault]) -> Change:
+    """Add to a change what its own files say: the extractor, the correction."""
+    row = raws.get(f"{change.places.submissions}/{change.model}.json")
+    value = parse_document(row, Path(), "").value if row is not None else None
+    named = value
+    for key in ("run", "extractor", "path"):
+        named = named.get(key) if isinstance(named, dict) else None
+    card = _card(raws, f"{change.places.cards}/{change.model}.md")
+    note = card.find(_CORRECTION) if card is not None else None
+    return dataclasses.replace(
+        change,
+        module=extractor_module(value),
+        is_built_in=isinstance(named, str) and named.startswith("builtin:"),
+        correction=note.value if note is not None else "",
+    )
+
+
+def _card(raws: Mapping[str, bytes | Fault], path: str) -> Card | None:
+    return parse_card(raws[path], path) if path in raws else None
+
+
+def _too_large(change: Change, raws: Mapping[str, bytes | Fault]) -> list[Finding]:
+    """Report an extractor that is too large to be read; rows and cards have rules of their own."""
+    raw = raws.get(change.extractor.path) if change.extractor is not None else None
+    if change.extractor is None or not isinstance(raw, Fault):
+        return []
+    rule = BY_ID[raw.rule]
+    return [
+        Finding(
+            rule.id,
+            rule.severity,
+            raw.message,
+            change.extractor.path,
+            "",
+            1,
+            1,
+            raw.found,
+            raw.expected,
+            rule.fix,
+        )
+    ]

@@ -1,0 +1,92 @@
+"""The first line of our comment: who wrote it, on which commit, and what it said, for `triage`.
+
+It is hidden in an HTML comment, in base64: nothing of a contributor's is readable in it, and it can
+hold no "-->". Whoever copies it into a comment of their own writes as another author.
+"""
+
+import base64
+import binascii
+import re
+from collections.abc import Iterable
+from typing import Annotated
+
+from pydantic import Field, ValidationError
+
+from geneb_ci.forge.github import GitHub
+from geneb_ci.forge.replies import Comment, Pull
+from geneb_ci.forge.verdict import Count, Hex40, Model, Outcome, Part, PullVerdict
+
+MARKER = "<!-- geneb-ci:verdict:1 "
+_LINE = re.compile(re.escape(MARKER) + r"([A-Za-z0-9+/=]{1,4000}) -->")
+
+
+class Receipt(Part):
+    """What a maintainer's queue shows of a verdict."""
+
+    number: Annotated[int, Field(ge=1)]
+    head_sha: Hex40
+    outcome: Outcome
+    model: Model | None
+    level: str | None
+    is_edit: bool
+    error: Count
+    warning: Count
+    weight: Annotated[float, Field(ge=0)]
+    drawn: Count
+    sequences: Count
+
+
+def receipt_of(pull: PullVerdict) -> Receipt:
+    """Give the receipt of a verdict."""
+    return Receipt(
+        number=pull.number,
+        head_sha=pull.head_sha,
+        outcome=pull.outcome,
+        model=pull.model,
+        level=pull.level,
+        is_edit=pull.is_edit,
+        error=pull.counts.error,
+        warning=pull.counts.warning,
+        weight=pull.weight,
+        drawn=pull.audit.drawn if pull.audit is not None else 0,
+        sequences=pull.audit.sequences if pull.audit is not None else 0,
+    )
+
+
+def marker_line(receipt: Receipt) -> str:
+    """Write a receipt as one hidden line."""
+    packed = base64.b64encode(receipt.model_dump_json().encode()).decode()
+    return f"{MARKER}{packed} -->\n"
+
+
+def read_receipt(body: str) -> Receipt | None:
+    """Read the receipt of a comment of ours; None where it has none that can be read."""
+    match = _LINE.match(body)
+    if match is None:
+        return None
+    try:
+        return Receipt.model_validate_json(base64.b64decode(match[1], validate=True))
+    except (ValidationError, binascii.Error):
+        return None
+
+
+def receipt_on(github: GitHub, pull: Pull) -> Receipt | None:
+    """Read what we said of a pull request, whatever its head was then: a request.
+
+    The comment is the last thing that is written: where it stands, label and status stand, too.
+    """
+    comment = own_comment(github.comments(pull.number), github.author)
+    receipt = read_receipt(comment.body) if comment is not None else None
+    return receipt if receipt is not None and receipt.number == pull.number else None
+
+
+def own_comment(comments: Iterable[Comment], author: int) -> Comment | None:
+    """Find our comment: by the account that wrote it and by its marker, never by one of the two."""
+    for comment in comments:
+        if (
+            comment.user is not None
+            and comment.user.id == author
+            and comment.body.startswith(MARKER)
+        ):
+            return comment
+    return None

@@ -1,0 +1,111 @@
+"""Which pull requests want a verdict, and the verdicts: all that needs a read token only.
+
+What is wanted is found by looking, not by the event that woke us: one that was lost is made good by
+the next sweep.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from geneb_ci import __version__
+from geneb_ci.config import Layout
+from geneb_ci.errors import GenebError
+from geneb_ci.forge.base import Base
+from geneb_ci.forge.compose import crash_verdict, pull_verdict
+from geneb_ci.forge.errors import ForgeProblem, HeadMoved, NotFound, RateLimited, Unavailable
+from geneb_ci.forge.github import GitHub
+from geneb_ci.forge.judge import Judge
+from geneb_ci.forge.receipt import receipt_on
+from geneb_ci.forge.replies import Pull
+from geneb_ci.forge.verdict import PULLS_MAX, PullVerdict, Verdict
+
+# A sweep leaves these requests of the hour to the doorbells that ring meanwhile.
+RESERVE = 100
+_QUEUED = "nothing was written; the new commits are queued, and a sweep finds them in 15 minutes"
+
+
+@dataclass
+class Found:
+    """The verdicts, how many wait for the next run, and what went wrong on the way."""
+
+    verdict: Verdict
+    problems: list[GenebError] = field(default_factory=list)
+
+
+def one_pull(github: GitHub, number: int, head_sha: str | None) -> Pull:
+    """Find the pull request to judge. Raises HeadMoved, or NotFound where it is closed."""
+    pull = github.pull(number)
+    if head_sha is not None and pull.head.sha != head_sha:
+        raise HeadMoved(f"pull request {number} has moved on from {head_sha}", _QUEUED)
+    if pull.state != "open":
+        raise NotFound(f"pull request {number} is {pull.state!r}", "name an open one")
+    return pull
+
+
+def pull_of(github: GitHub, head_sha: str) -> Pull:
+    """Find the open pull request with this head. Raises HeadMoved where none has it any more.
+
+    The event names no number: it is empty for a fork, and anyone can write anything into a branch.
+    """
+    for pull in github.open_pulls():
+        if pull.head.sha == head_sha:
+            return pull
+    raise HeadMoved(f"no open pull request has the head {head_sha}", _QUEUED)
+
+
+def verdicts(github: GitHub, layout: Layout, pulls: list[Pull], waiting: int = 0) -> Found:
+    """Judge pull requests. One that cannot be read is a problem, and hides no other."""
+    judge, base = Judge(github, layout), Base(layout)
+    done: list[PullVerdict] = []
+    problems: list[GenebError] = []
+    for number, pull in enumerate(pulls):
+        try:
+            done.append(pull_verdict(pull, judge.judge(pull), base))
+        except (RateLimited, Unavailable) as error:  # the next one would fare no better
+            problems.append(error)
+            waiting += len(pulls) - number
+            break
+        except GenebError as error:
+            problems.append(error)
+            waiting += 1
+        except Exception as error:  # noqa: BLE001 (whatever it is, it must not stop the queue)
+            done.append(crash_verdict(pull, pull.base.sha, error))
+    verdict = Verdict(
+        format_version="1.0",
+        repository=github.wire.repository,
+        tool_version=__version__,
+        pulls=done,
+        waiting=waiting,
+    )
+    return Found(verdict, problems)
+
+
+def sweep(github: GitHub, layout: Layout, say: Callable[[str], None]) -> Found:
+    """Judge the open pull requests whose head has no comment of ours, the longest waiting first.
+
+    As many as fit a verdict and the hour's limit. A status, a label, and a check that calls itself
+    ours count for nothing.
+    """
+    chosen: list[Pull] = []
+    problems: list[GenebError] = []
+    waiting = 0
+    for pull in sorted(github.open_pulls(), key=lambda pull: (pull.updated_at, pull.number)):
+        if github.wire.remaining < RESERVE:
+            left = f"{github.wire.remaining:.0f}"
+            say(f"GitHub leaves {left} requests in this hour: the sweep ends before {pull.number}")
+            break
+        try:
+            receipt = receipt_on(github, pull)
+        except ForgeProblem as error:
+            if isinstance(error, RateLimited | Unavailable):
+                raise
+            problems.append(error)  # a flood of comments: its verdict goes through --pr
+            continue
+        if receipt is not None and receipt.head_sha == pull.head.sha:
+            continue
+        if len(chosen) < PULLS_MAX:
+            chosen.append(pull)
+        else:
+            waiting += 1
+    found = verdicts(github, layout, chosen, waiting)
+    return Found(found.verdict, [*problems, *found.problems])

@@ -1,0 +1,127 @@
+"""The parts of GitHub's answers that we use; anything else in them is left aside."""
+
+import datetime as dt
+from typing import Annotated, Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from geneb_ci.forge.errors import UnexpectedReply
+
+Sha = Annotated[str, Field(pattern=r"^[0-9a-f]{40}$")]
+Id = Annotated[int, Field(ge=0)]
+
+
+class Part(BaseModel):
+    """Whatever GitHub adds to its answers is no concern of ours."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True, defer_build=True)
+
+
+class User(Part):
+    """Who did something; the id stays, a login can be renamed and taken by another."""
+
+    id: Id
+    login: str = ""
+
+
+class Branch(Part):
+    """One end of a pull request."""
+
+    sha: Sha
+
+
+class Label(Part):
+    """A label by its name."""
+
+    name: str
+
+
+class Pull(Part):
+    """A pull request."""
+
+    number: Annotated[int, Field(ge=1)]
+    state: str
+    title: str = ""
+    draft: bool = False
+    created_at: dt.datetime
+    updated_at: dt.datetime
+    user: User | None
+    """None for an account that is gone."""
+    labels: list[Label] = []
+    head: Branch
+    base: Branch
+
+
+class Tree(Part):
+    """A commit's tree, by its own name."""
+
+    sha: Sha
+
+
+class CommitBody(Part):
+    """What a commit holds."""
+
+    tree: Tree
+
+
+class Commit(Part):
+    """A commit."""
+
+    sha: Sha
+    commit: CommitBody
+
+
+class Comparison(Part):
+    """Where two commits part."""
+
+    merge_base_commit: Commit
+
+
+class TreeEntry(Part):
+    """One path of a recursive tree."""
+
+    path: str
+    mode: str
+    type: str
+    sha: Sha
+    size: Annotated[int, Field(ge=0)] = 0
+
+
+class RecursiveTree(Part):
+    """All paths of a tree, unless it is truncated."""
+
+    sha: Sha
+    tree: list[TreeEntry]
+    truncated: bool
+
+
+class BlobReply(Part):
+    """The bytes of a file, in base64."""
+
+    sha: Sha
+    encoding: str
+    content: str
+
+
+class Comment(Part):
+    """A comment on a pull request."""
+
+    id: Id
+    user: User | None
+    body: str = ""
+
+
+T = TypeVar("T")
+
+
+def parsed(kind: type[T], body: Any, what: str) -> T:  # noqa: ANN401 (JSON)
+    """Read an answer. Raises UnexpectedReply, with the first thing that is not as documented."""
+    try:
+        return TypeAdapter(kind).validate_python(body)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        place = "/".join(str(part) for part in first["loc"])
+        raise UnexpectedReply(
+            f"{what}: not as GitHub documents it, at {place or 'the top'}: {first['msg']}",
+            "run it again; if it stays, report it to the maintainers",
+        ) from error

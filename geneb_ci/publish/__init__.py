@@ -1,0 +1,1 @@
+"""From the merged tree to one commit on the Space, with a ledger of how each row came there."""

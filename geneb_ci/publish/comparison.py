@@ -1,0 +1,90 @@
+"""The board of a working tree against that of a commit, which is read and never checked out."""
+
+import os
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+from geneb_ci.benchmark import Benchmark
+from geneb_ci.build.analysed import extra_at_hand, unknown_sizes
+from geneb_ci.build.diff import BoardDiff, Side, board_diff
+from geneb_ci.build.entries import Read, Refused, read_entries
+from geneb_ci.build.rows import leaderboards
+from geneb_ci.build.standing import Estimates
+from geneb_ci.check.registry import RULES
+from geneb_ci.config import Layout, benchmark_of, find_layout
+from geneb_ci.errors import GenebError, NothingChecked, UsageProblem
+from geneb_ci.publish.inputs import INPUTS
+from geneb_ci.publish.tree import lay_out
+from geneb_ci.publish.working import named_places, repository_of
+
+
+class Comparison(NamedTuple):
+    """What differs, between what, and what was left out of it."""
+
+    base: str
+    """As it was named."""
+    commit: str
+    """40 hex digits."""
+    diff: BoardDiff
+    refused: tuple[Refused, ...]
+    """Submissions of the working tree with errors: the new board is built without them."""
+    refused_before: tuple[Refused, ...]
+    """Submissions of the commit that could not be read."""
+    unsized: tuple[str, ...] = ()
+    """Tasks of which the benchmark does not know the size: with one, noise is not known."""
+
+
+def compare(layout: Layout, base: str) -> Comparison:
+    """Compare the board of a working tree with that of a commit of its repository.
+
+    Each side is held against its own benchmark and policy. What was merged counts as it stands:
+    the commit's submissions are read, not judged by today's rules.
+    Raises UsageProblem when the commit is unknown or holds no submissions, or when the extra
+    `build` is not installed.
+    """
+    repository, commit = repository_of(layout, base)
+    with tempfile.TemporaryDirectory(prefix="geneb-ci-") as name:
+        folder = Path(os.path.realpath(name))
+        named = named_places(
+            layout, layout.submissions, layout.benchmark, layout.policy, layout.audits
+        )
+        lay_out(repository, commit, folder, (*INPUTS, *named))
+        try:
+            before, old_benchmark = read_entries(folder, ()), benchmark_of(find_layout(folder))
+        except NothingChecked as error:
+            raise UsageProblem(
+                f"{base!r} ({commit[:12]}) holds no submissions", "name a commit that does"
+            ) from error
+        except GenebError as error:  # the folder is gone by the time somebody reads its name
+            told = error.message.replace(f"{folder}/", f"{commit[:12]}:")
+            raise UsageProblem(
+                told, "name a commit whose benchmark and policy are sound"
+            ) from error
+    after = read_entries(layout.root, RULES)
+    benchmark, known = benchmark_of(layout), Estimates()
+    diff = board_diff(_side(before, old_benchmark, known), _side(after, benchmark, known))
+    unsized = tuple(unknown_sizes(benchmark))
+    return Comparison(base, commit, diff, after.refused, before.refused, unsized)
+
+
+def _side(read: Read, benchmark: Benchmark, known: Estimates) -> Side:
+    """Give a board; most rows are on both, and estimated once."""
+    categories, tasks = leaderboards(read.entries, benchmark)
+    with extra_at_hand():
+        from geneb_ci.build.uncertainty import Estimate  # noqa: PLC0415 (0.5 s)
+    rows = {entry.submission.model_id: entry.submission for entry in read.entries}
+    scores = {
+        (row["model"], regime): row["macro_MCC"]
+        for regime, found in categories["data"].items()
+        for row in found
+    }
+    sized = not unknown_sizes(benchmark)
+
+    def estimate(model: str, regime: str) -> Estimate:
+        if not sized:
+            score = scores[model, regime]
+            return Estimate(score, 0.0, score, score)
+        return known.of(rows[model], regime, benchmark)
+
+    return Side(categories, tasks, estimate)

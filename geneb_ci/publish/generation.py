@@ -1,0 +1,90 @@
+"""One state of the board: every published file, as a function of a commit."""
+
+import contextlib
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from geneb_ci.build.board import Watch, board_of, rows_of
+from geneb_ci.build.files import encode
+from geneb_ci.build.page_data import HISTORY, history_script
+from geneb_ci.check.runner import Report, files_of
+from geneb_ci.config import find_layout
+from geneb_ci.publish.git import BadRepository, Repository
+from geneb_ci.publish.inputs import CODE, INPUTS, PAGE, UNPUBLISHED
+from geneb_ci.publish.ledger import ledger
+from geneb_ci.publish.manifest import NAME, encode_manifest, manifest_of
+from geneb_ci.publish.shape import Manifest, Rollback
+from geneb_ci.publish.tree import lay_out
+
+LEDGER = "ledger.json"
+
+
+@dataclass(frozen=True)
+class Generation:
+    """What is published of one commit; `files` has all but manifest.json."""
+
+    files: dict[str, bytes]
+    manifest: Manifest
+    models: int = 0
+
+    @property
+    def published(self) -> dict[str, bytes]:
+        """Every file by its name on the Space."""
+        return {**self.files, NAME: encode_manifest(self.manifest)}
+
+    def rolled_back(self, rollback: Rollback) -> "Generation":
+        """Give the same board, marked as put in the place of a newer one."""
+        manifest = self.manifest.model_copy(update={"rollback": rollback})
+        return Generation(self.files, manifest, self.models)
+
+
+def source_of(repository: Repository, commit: str) -> str:
+    """Give the newest commit, up to this one, that the published files depend on.
+
+    Raises BadRepository when there is none.
+    """
+    found = repository.newest_change(commit, (*INPUTS, CODE))
+    if found is None:
+        raise BadRepository(
+            f"{repository.root}: commit {commit} holds no submissions",
+            "run it in a clone of the submissions repository",
+        )
+    return found
+
+
+def generate(
+    repository: Repository, commit: str, watch: Watch = lambda results, _: results
+) -> tuple[Report, Generation | None]:
+    """Build every published file of a commit from its tree alone; none where a check fails.
+
+    Works in a folder of its own, as the current one: not for two threads at once.
+    Raises BadRepository, BadConfiguration, BrokenRecordError, InvalidBoard, and UsageProblem where
+    the extra `build` is not installed.
+    """
+    source = source_of(repository, commit)
+    events = ledger(repository, source)
+    with tempfile.TemporaryDirectory(prefix="geneb-ci-") as name:
+        folder = Path(name).resolve()
+        lay_out(repository, source, folder)
+        with contextlib.chdir(folder):  # so that findings name files as the repository does
+            layout = find_layout(folder)
+            report, entries = rows_of(layout, files_of([Path()]), watch)
+            if entries is None:
+                return report, None
+            board = board_of(entries, layout)
+        page = dict(_page(folder / PAGE))
+    told = events.model_dump(mode="json")
+    files = page | board.files | board.scripts
+    files |= {LEDGER: encode(LEDGER, told), HISTORY: history_script(told)}
+    return report, Generation(files, manifest_of(files, source), board.models)
+
+
+def _page(folder: Path) -> Iterator[tuple[str, bytes]]:
+    """Give the page's own files and the Space card, by their path in the folder."""
+    for path in sorted(folder.rglob("*")):
+        relative = path.relative_to(folder)
+        ours = relative.parts[0] not in UNPUBLISHED and relative.as_posix() != NAME
+        if path.is_file() and ours:
+            yield relative.as_posix(), path.read_bytes()

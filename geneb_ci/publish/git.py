@@ -1,0 +1,133 @@
+"""Reads a git repository: commits, trees, blobs. Nothing of it is ever run or written."""
+
+import os
+import re
+import subprocess
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from geneb_ci.errors import GenebError
+
+# What a machine's or a repository's settings must not change: the bytes we read, and their order.
+_SETTINGS = (
+    "core.quotePath=false",
+    "core.attributesFile=/dev/null",
+    "diff.renames=false",
+    "diff.orderFile=/dev/null",
+    "i18n.logOutputEncoding=UTF-8",
+    "log.showSignature=false",
+    "trailer.separators=:",
+)
+_FULL = re.compile(r"[0-9a-f]{40}")
+REGULAR = frozenset({"100644", "100755"})
+LINK = "120000"
+NO_BLOB = "0" * 40
+
+
+class BadRepository(GenebError):
+    """There is no git history here, or it lacks what is asked for."""
+
+
+class Entry(NamedTuple):
+    """One file of a tree."""
+
+    mode: str
+    blob: str
+    path: str
+
+
+class Repository:
+    """A git repository, read through `git` with fixed arguments."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._settings = [part for setting in _SETTINGS for part in ("-c", setting)]
+        # A hook or another program may point these at another repository.
+        self._environment = {
+            name: value for name, value in os.environ.items() if not name.startswith("GIT_")
+        } | {"GIT_NO_REPLACE_OBJECTS": "1", "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
+
+    def run(self, *arguments: str, stdin: bytes = b"", ok: tuple[int, ...] = (0,)) -> bytes:
+        """Run one git command and give what it prints. Raises BadRepository when it fails."""
+        return self._run(arguments, stdin, ok).stdout
+
+    def _run(
+        self, arguments: tuple[str, ...], stdin: bytes, ok: tuple[int, ...]
+    ) -> subprocess.CompletedProcess[bytes]:
+        command = ["git", *self._settings, "-C", str(self.root), *arguments]
+        try:
+            done = subprocess.run(  # noqa: S603 (fixed arguments; names come after a separator)
+                command, input=stdin, capture_output=True, check=False, env=self._environment
+            )
+        except OSError as error:
+            raise BadRepository(f"git cannot be run: {error.strerror}", "install git") from error
+        if done.returncode not in ok:
+            said = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+            raise BadRepository(
+                f"{self.root}: git {arguments[0]} failed: {said}",
+                "run it in a clone of the submissions repository with its whole history",
+            )
+        return done
+
+    def resolve(self, name: str) -> str:
+        """Give the 40 hex digits of a commit. Raises BadRepository when there is none."""
+        done = self._run(
+            ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}"),
+            b"",
+            (0, 1, 128),
+        )
+        found = done.stdout.decode().strip()
+        if done.returncode != 0 or not _FULL.fullmatch(found):
+            raise BadRepository(
+                f"{self.root}: {name!r} is no commit of this repository",
+                "name a commit, branch or tag that `git log` shows; `git fetch` gets newer ones",
+            )
+        return found
+
+    def is_shallow(self) -> bool:
+        """Whether the clone lacks the older part of its history."""
+        return self.run("rev-parse", "--is-shallow-repository").strip() == b"true"
+
+    def is_ancestor(self, older: str, newer: str) -> bool:
+        """Whether a commit is the other or lies in its history; one that is unknown does not."""
+        done = self._run(
+            ("merge-base", "--is-ancestor", "--end-of-options", older, newer), b"", (0, 1, 128)
+        )
+        return done.returncode == 0
+
+    def newest_change(self, commit: str, paths: Iterable[str]) -> str | None:
+        """Give the newest commit on the first-parent line that changed one of the paths."""
+        found = self.run(
+            *("log", "-1", "--first-parent", "--format=%H", "--end-of-options", commit, "--"),
+            *paths,
+        )
+        return found.decode().strip() or None
+
+    def tree(self, commit: str, paths: Iterable[str]) -> list[Entry]:
+        """List the files of a commit under the given paths."""
+        listing = self.run("ls-tree", "-r", "-z", "--full-tree", commit, "--", *paths)
+        entries = []
+        for line in listing.split(b"\0")[:-1]:
+            facts, _, path = line.partition(b"\t")
+            mode, _, blob = facts.decode().split(" ")
+            entries.append(Entry(mode, blob, path.decode(errors="surrogateescape")))
+        return entries
+
+    def blobs(self, names: Iterable[str]) -> Iterator[tuple[str, bytes]]:
+        """Give the bytes of each blob, each once, through one process."""
+        wanted = list(dict.fromkeys(names))
+        if not wanted:
+            return
+        output = self.run("cat-file", "--batch", stdin="\n".join(wanted).encode() + b"\n")
+        at = 0
+        for name in wanted:
+            end = output.index(b"\n", at)
+            found, kind, size = (*output[at:end].decode().split(" "), "", "")[:3]
+            if found != name or kind != "blob":
+                raise BadRepository(
+                    f"{self.root}: the object {name} is missing", "fetch the whole history"
+                )
+            start = end + 1
+            yield name, output[start : start + int(size)]
+            at = start + int(size) + 1

@@ -1,0 +1,152 @@
+"""A repository on the Hub, through the Hub's own client: what it holds, and one commit to it."""
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from geneb_ci.publish.faults import Refused
+from geneb_ci.publish.translate import translated
+
+# The client waits for ever unless told; a commit of a few MB takes the Hub a few seconds.
+TIMEOUT_S = 120.0
+FILE_BYTES_MAX = 100_000_000  # of one file that is read back
+
+Content = bytes | Path
+"""Bytes at hand, or a file that holds them."""
+
+
+class Facts(NamedTuple):
+    """What the Hub says of one file: git's name of its bytes, or the sha256 of a large one."""
+
+    blob: str | None
+    lfs: str | None
+
+    def are_of(self, content: Content) -> bool:
+        """Whether a file holds just these bytes."""
+        if self.lfs is not None:
+            return self.lfs == _sha256(content)
+        raw = content if isinstance(content, bytes) else content.read_bytes()
+        named = b"blob %d\0" % len(raw) + raw
+        return self.blob == hashlib.sha1(named, usedforsecurity=False).hexdigest()
+
+
+def _sha256(content: Content) -> str:
+    if isinstance(content, bytes):
+        return hashlib.sha256(content).hexdigest()
+    with content.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+class Past(NamedTuple):
+    """One earlier commit of a repository."""
+
+    commit: str
+    message: str
+
+
+class Listing(NamedTuple):
+    """A repository at one commit."""
+
+    head: str
+    files: dict[str, Facts]
+
+
+class Remote:
+    """One repository; every method raises Setback where another try may do, else PublishFault."""
+
+    def __init__(
+        self,
+        kind: Literal["space", "dataset"],
+        name: str,
+        *,
+        token: str | None,
+        endpoint: str | None = None,
+        timeout_s: float = TIMEOUT_S,
+    ) -> None:
+        from huggingface_hub import HfApi  # noqa: PLC0415 (a second to import)
+        from huggingface_hub.utils import (  # type: ignore[attr-defined]  # noqa: PLC0415 (public)
+            disable_progress_bars,
+        )
+
+        disable_progress_bars()
+        self.name = name
+        self.resource = f"{kind}s/{name}"
+        self._kind = kind
+        self._timeout_s = timeout_s
+        # False: an anonymous reader, so that the client does not look for a token by itself.
+        self._api = HfApi(endpoint=endpoint, token=token or False)
+
+    def listing(self, revision: str | None = None) -> Listing:
+        """List the files of the head, or of a commit."""
+        self._patience()
+        with translated(self.resource, writing=False):
+            ask = self._api.space_info if self._kind == "space" else self._api.dataset_info
+            info = ask(self.name, revision=revision, files_metadata=True)
+            files = {
+                one.rfilename: Facts(one.blob_id, one.lfs.sha256 if one.lfs else None)
+                for one in info.siblings or []
+            }
+            return Listing(str(info.sha), files)
+
+    def read(self, path: str, revision: str = "main") -> bytes:
+        """Give the bytes of one file."""
+        from huggingface_hub import get_session, hf_hub_url  # noqa: PLC0415
+        from huggingface_hub.utils import (  # type: ignore[attr-defined]  # noqa: PLC0415 (public)
+            build_hf_headers,
+            hf_raise_for_status,
+        )
+
+        self._patience()
+        address = hf_hub_url(
+            self.name, path, repo_type=self._kind, revision=revision, endpoint=self._api.endpoint
+        )
+        with translated(self.resource, writing=False):
+            headers = build_hf_headers(token=self._api.token)
+            with get_session().stream("GET", address, headers=headers) as response:
+                hf_raise_for_status(response)
+                content = b""
+                for piece in response.iter_bytes():
+                    content += piece
+                    if len(content) > FILE_BYTES_MAX:
+                        raise Refused(
+                            f"{self.resource}: {path} is larger than {FILE_BYTES_MAX:,} bytes",
+                            "no file of ours is: delete it there",
+                        )
+        return content
+
+    def commit(
+        self, parent: str, files: Mapping[str, Content], gone: Iterable[str], message: str
+    ) -> str:
+        """Make one commit on top of `parent` alone, and give its id."""
+        from huggingface_hub import CommitOperationAdd, CommitOperationDelete  # noqa: PLC0415
+
+        title, _, text = message.partition("\n")
+        self._patience()
+        with translated(self.resource, writing=True):
+            made = self._api.create_commit(
+                self.name,
+                [
+                    *(CommitOperationAdd(name, content) for name, content in files.items()),
+                    *(CommitOperationDelete(name, is_folder=False) for name in gone),
+                ],
+                repo_type=self._kind,
+                commit_message=title,
+                commit_description=text.strip(),
+                parent_commit=parent,
+            )
+        return str(made.oid)
+
+    def past(self) -> list[Past]:
+        """List the commits, newest first."""
+        self._patience()
+        with translated(self.resource, writing=False):
+            commits = self._api.list_repo_commits(self.name, repo_type=self._kind)
+        return [Past(one.commit_id, f"{one.title}\n{one.message}") for one in commits]
+
+    def _patience(self) -> None:
+        """Limit how long the client waits for one answer; it makes its session anew at times."""
+        from httpx2 import Timeout  # noqa: PLC0415
+        from huggingface_hub import get_session  # noqa: PLC0415
+
+        get_session().timeout = Timeout(self._timeout_s)

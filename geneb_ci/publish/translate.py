@@ -1,0 +1,113 @@
+"""What the Hub's client raises, as what we know of it: a setback to try again, or a fault."""
+
+import contextlib
+import json
+from collections.abc import Iterator, Mapping
+from http import HTTPStatus
+from typing import Any
+
+from geneb_ci.publish.faults import (
+    Limited,
+    Locked,
+    Moved,
+    NoWriteRight,
+    PublishFault,
+    Refused,
+    RepoMissing,
+    Setback,
+    TokenRefused,
+    Unknown,
+)
+
+# What the Hub says where the token itself is wrong; every other 401 hides a missing repository.
+_BAD_CREDENTIALS = "Invalid credentials in Authorization header"
+TEXT_MAX = 200  # characters of the Hub's own words in a message
+
+
+@contextlib.contextmanager
+def translated(resource: str, *, writing: bool) -> Iterator[None]:
+    """Turn the client's exceptions into those of `faults`; `resource` is "spaces/OWNER/NAME"."""
+    import httpx2  # noqa: PLC0415 (comes with the Hub's client)
+    from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled  # noqa: PLC0415
+
+    try:
+        yield
+    except HfHubHTTPError as error:
+        raise _of_status(error, resource, writing=writing) from error
+    except httpx2.HTTPStatusError as error:
+        raise Unknown(f"status {error.response.status_code}") from error
+    except OfflineModeIsEnabled as error:
+        raise Refused("HF_HUB_OFFLINE is set, so nothing can be sent", "unset it") from error
+    except (httpx2.HTTPError, json.JSONDecodeError, KeyError) as error:
+        raise Unknown(f"no usable answer from the Hub ({type(error).__name__})") from error
+    except ValueError as error:
+        # The client holds the Space card's header against the Hub before it sends anything.
+        said = " ".join(str(error).split())[:TEXT_MAX]
+        raise Refused(f"{resource}: {said}", "mend the header of the card, README.md") from error
+
+
+def _of_status(error: Any, resource: str, *, writing: bool) -> Exception:  # noqa: ANN401 (the client is imported late)
+    status: int = error.response.status_code
+    headers: Mapping[str, str] = error.response.headers
+    hidden = status == HTTPStatus.UNAUTHORIZED and not (
+        writing or headers.get("X-Error-Message") == _BAD_CREDENTIALS
+    )
+    if hidden or status == HTTPStatus.NOT_FOUND:
+        return RepoMissing(
+            f"{resource} does not exist, or the token may not see it", _creation(resource)
+        )
+    if status in _FAULTS:
+        kind, what, fix = _FAULTS[status]
+        return kind(f"{what.format(resource)} ({status:d})", fix)
+    return _setback(status, headers) or _refused(error, resource, status)
+
+
+def _setback(status: int, headers: Mapping[str, str]) -> Setback | None:
+    if status == HTTPStatus.TOO_MANY_REQUESTS:
+        return Limited("too many requests (429)", _wait(headers))
+    if status == HTTPStatus.PRECONDITION_FAILED:
+        return Moved("another commit came first (412)")
+    if status == HTTPStatus.CONFLICT:
+        return Locked("another commit is being written (409)")
+    if status >= HTTPStatus.INTERNAL_SERVER_ERROR or status == HTTPStatus.REQUEST_TIMEOUT:
+        return Unknown(f"the Hub failed ({status:d})")
+    return None
+
+
+def _refused(error: Any, resource: str, status: int) -> Refused:  # noqa: ANN401 (as above)
+    said = " ".join(str(error.server_message or error).split())[:TEXT_MAX]
+    return Refused(f"{resource}: the Hub answers {status:d}: {said}", "see docs/publishing.md")
+
+
+_FAULTS: dict[int, tuple[type[PublishFault], str, str]] = {
+    HTTPStatus.UNAUTHORIZED: (
+        TokenRefused,
+        "the Hub refuses the token for {}",
+        "it may have expired or been revoked: make a new one, or check the trusted publisher",
+    ),
+    HTTPStatus.FORBIDDEN: (
+        NoWriteRight,
+        "the token may not write to {}",
+        "give it write access to this repository, and to no other",
+    ),
+}
+
+
+def _wait(headers: Mapping[str, str]) -> float | None:
+    """Give the seconds to wait: of the RateLimit header, else of Retry-After."""
+    from huggingface_hub.utils import (  # type: ignore[attr-defined]  # noqa: PLC0415 (public, not re-exported)
+        parse_ratelimit_headers,
+    )
+
+    told = parse_ratelimit_headers(headers)
+    if told is not None:
+        return float(told.reset_in_seconds)
+    after = headers.get("Retry-After", "").strip()
+    return float(after) if after.isdecimal() else None
+
+
+def _creation(resource: str) -> str:
+    kind, _, name = resource.partition("/")
+    if kind == "spaces":
+        return f"create it: hf repos create {name} --type space --space-sdk static"
+    return f"create it: hf repos create {name} --type {kind.removesuffix('s')}"

@@ -1,0 +1,93 @@
+"""Lays out task data as their repository on the Hub holds them: both layouts, and a card."""
+
+import csv
+import io
+from pathlib import Path
+
+from .benchmark import Benchmark, Task
+from .data import Folder
+from .errors import DataError
+from .files import write_bytes
+from .tasks import SPLITS, Split, TaskData
+
+CARD = "README.md"
+REMOTE, FLAT = "tasks", "flat"
+"""`tasks/<task_id>/{train,test}.csv`, and `flat/<task_id>.csv`: a clone is read by the first."""
+
+
+def stage(benchmark: Benchmark, folder: Path, out: Path) -> list[str]:
+    """Write every task of the benchmark from `folder` into `out`, and return their ids.
+
+    The bytes depend on the content alone, whatever layout and compression it came in.
+    Raises DataError when a task is missing, unreadable or not the benchmark's; a repository with
+    some of the tasks would break everybody who pins it.
+    """
+    source = Folder(folder, benchmark)
+    here = source.available()
+    if missing := [task.id for task in benchmark.tasks if task.id not in here]:
+        raise DataError([f"{folder}: task {name} is missing" for name in missing])
+    lines = []
+    for task in benchmark.tasks:
+        data = source.load(task)
+        splits = dict(zip(SPLITS, (data.train, data.test), strict=True))
+        for name, split in splits.items():
+            write_bytes(out / REMOTE / task.id / f"{name}.csv", _csv({name: split}, flat=False))
+        write_bytes(out / FLAT / f"{task.id}.csv", _csv(splits, flat=True))
+        lines.append(_line(task, data))
+    write_bytes(out / CARD, _card(benchmark, lines).encode())
+    return [task.id for task in benchmark.tasks]
+
+
+def _csv(splits: dict[str, Split], *, flat: bool) -> bytes:
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(["text", "label", *(["split"] if flat else [])])
+    for name, split in splits.items():
+        for sequence, label in zip(split.sequences, split.labels.tolist(), strict=True):
+            writer.writerow([sequence, label, *([name] if flat else [])])
+    return stream.getvalue().encode()
+
+
+def _line(task: Task, data: TaskData) -> str:
+    counts = [sum(split.class_counts.values()) for split in (data.train, data.test)]
+    return (
+        f"| `{task.id}` | {task.category} | {counts[0]:,} | {counts[1]:,} "
+        f"| {len(data.test.class_counts)} | `{data.sha256[:16]}` |"
+    )
+
+
+def _card(benchmark: Benchmark, lines: list[str]) -> str:
+    configs = "\n".join(
+        f"- config_name: {task.id}\n  data_files:\n"
+        + "\n".join(
+            f"  - split: {split}\n    path: {REMOTE}/{task.id}/{split}.csv" for split in SPLITS
+        )
+        for task in benchmark.tasks
+    )
+    table = "\n".join(lines)
+    return f"""---
+pretty_name: {benchmark.name} task data
+task_categories:
+- text-classification
+tags:
+- biology
+- genomics
+- DNA
+configs:
+{configs}
+---
+
+# {benchmark.name} task data
+
+{len(lines)} classification tasks on DNA sequences. `{REMOTE}/<task_id>/train.csv` and `test.csv`
+have the columns text and label;
+`{FLAT}/<task_id>.csv` holds the same rows and a third, split.
+Scores are comparable at one revision only: pin it by its commit.
+
+| task | category | train | test | classes | content sha256 |
+|---|---|---:|---:|---:|---|
+{table}
+
+The digest is the sha256 over the lines `<split>,<label>,<sequence>`, train first; 16 digits of it.
+Written by `geneb-ci data push`.
+"""

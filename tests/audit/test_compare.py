@@ -1,0 +1,228 @@
+"""Claims against a real rescoring of word counts on three small tasks."""
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from geneb_ci.audit import compare as stage
+from geneb_ci.audit import rescored as reader
+from geneb_ci.audit.outcome import AuditedTask
+from geneb_ci.audit.plan import Chosen
+from geneb_ci.audit.rescored import Rescored, read_rescored
+from geneb_ci.audit.verdict import METRICS, beyond
+from geneb_ci.errors import NothingChecked
+from tests.bench.bench_tolerance import Audits, Document, audit, document, false_alarms, gather
+from tests.bench.bench_tolerance import trials as forgeries
+from tests.bench.tolerance_sets import Group, Work
+from tests.paths import ROOT
+
+TASKS = ("mini_splice", "mini_promoter", "mini_chromatin")
+GROUP = Group("4-mers on three tasks", TASKS, "float32", ("counts",), 1, 6)
+OTHER = "noise-0"
+
+
+@pytest.fixture(scope="module")
+def audits(tmp_path_factory: pytest.TempPathFactory) -> Audits:
+    return gather(Work(tmp_path_factory.mktemp("work"), GROUP))
+
+
+@pytest.fixture
+def found(audits: Audits) -> Rescored:
+    return audits.rescored["counts"]
+
+
+def judged(made: Document, audits: Audits) -> list[AuditedTask]:
+    return audit(made, audits.rescored["counts"], GROUP, audits.benchmark)
+
+
+def verdicts(said: list[AuditedTask]) -> dict[str, dict[str, str]]:
+    return {one.task: {name: c.verdict for name, c in one.regimes.items()} for one in said}
+
+
+AGREED = {task: dict.fromkeys(("full", "10shot", "1shot"), "agrees") for task in TASKS}
+
+
+def test_the_same_embeddings_agree_to_the_last_digit(audits: Audits) -> None:
+    said = judged(document(audits.claimed["counts"], "1.1"), audits)
+    assert verdicts(said) == AGREED
+    assert [one.task for one in said] == list(TASKS)
+    for one in said:
+        assert (one.reason, one.verdict) == ("drawn", "agrees")
+        for compared in one.regimes.values():
+            assert compared.claimed == compared.rescored
+            assert compared.predictions_equal is True
+            assert compared.canonical is not None
+            assert compared.canonical.claimed == compared.canonical.rescored
+
+
+def test_format_1_0_has_neither_digests_nor_canonical_scores(audits: Audits) -> None:
+    said = judged(document(audits.claimed[OTHER], "1.0"), audits)
+    assert verdicts(said) == AGREED
+    for one in said:
+        for compared in one.regimes.values():
+            assert (compared.predictions_equal, compared.canonical) == (None, None)
+
+
+def test_honest_claims_agree_and_forged_ones_do_not(audits: Audits) -> None:
+    """The bench in small: six contributors, one auditor."""
+    count, wrong, _ = false_alarms(audits)
+    assert (count, wrong) == (6, [])
+    large = [one for one in forgeries(audits) if one.by == 0.05 and one.regime != "full"]
+    assert len(large) > 3
+    assert all(one.caught_canonical for one in large)
+
+
+@pytest.mark.parametrize("by", [0.05, -0.05])
+def test_what_is_too_high_or_too_low_differs_in_its_cell_alone(audits: Audits, by: float) -> None:
+    made = document(audits.claimed[OTHER], "1.0")
+    for metric in METRICS:
+        made["results"]["10shot"]["mini_splice"][metric] += by
+    said = judged(made, audits)
+    expected = copy.deepcopy(AGREED)
+    expected["mini_splice"]["10shot"] = "differs"
+    assert verdicts(said) == expected
+    assert [one.verdict for one in said] == ["differs", "agrees", "agrees"]
+    told = stage.notes(said, audits.rescored["counts"])
+    assert told[0] == (
+        "tolerances: 16 copies or more at the noise of float32, as many at 8 times it, false alarm "
+        "0.1% for the whole audit"
+    )
+    assert told[1] == (
+        "cells with force, whose tolerance of MCC is at most 0.1: full 3 of 3, 10shot 3 of 3, "
+        "1shot 3 of 3; the others are no evidence"
+    )
+    assert told[2].startswith("the probe on all training rows stops before its optimum")
+    assert "moved MCC by up to 0.015" in told[2]
+    assert told[3:] == (["claimed lower than rescored: mini_splice (10shot)"] if by < 0 else [])
+
+
+def test_a_forged_canonical_score_differs_alone(audits: Audits) -> None:
+    made = document(audits.claimed[OTHER], "1.1")
+    for metric in METRICS:
+        made["evidence"]["1shot"]["mini_promoter"]["canonical"][metric] += 0.1
+    (_, task, _) = judged(made, audits)
+    compared = task.regimes["1shot"]
+    assert compared.canonical is not None
+    assert (compared.canonical.verdict, compared.verdict, task.verdict) == ("differs",) * 3
+    assert beyond(compared) == []
+
+
+def test_rounded_claims_get_half_a_digit(audits: Audits) -> None:
+    made = document(audits.claimed["counts"], "1.0")
+    for tasks in made["results"].values():
+        for cell in tasks.values():
+            cell.update({metric: round(value, 3) for metric, value in cell.items()})
+    exact = judged(document(audits.claimed["counts"], "1.0"), audits)
+    for one, other in zip(judged(made, audits), exact, strict=True):
+        assert one.verdict == "agrees"
+        for name, compared in one.regimes.items():
+            gained = compared.tolerance.MCC - other.regimes[name].tolerance.MCC
+            assert gained == pytest.approx(0.0005, abs=1e-9)
+
+
+def test_a_regime_left_out_is_not_compared(audits: Audits) -> None:
+    made = document(audits.claimed[OTHER], "1.0")
+    del made["results"]["full"]
+    said = judged(made, audits)
+    assert all(list(one.regimes) == ["10shot", "1shot"] for one in said)
+    assert len(stage.notes(said, audits.rescored["counts"])) == 2
+
+
+def refused(made: Document, found: Rescored, audits: Audits, chosen: tuple[str, ...]) -> str:
+    drawn = [Chosen(task=task, reason="drawn") for task in chosen]
+    bench = audits.benchmark
+    claimed = stage.claims(made, bench, bench.regimes)
+    with pytest.raises(NothingChecked) as said:
+        stage.compare(claimed, found, drawn, bench)
+    assert said.value.fix
+    return said.value.message
+
+
+def test_nothing_agrees_by_being_absent(audits: Audits, found: Rescored) -> None:
+    made = document(audits.claimed[OTHER], "1.1")
+    assert refused(made, found, audits, ()) == "the plan has nothing to compare"
+    assert refused({}, found, audits, TASKS[:1]) == (
+        "task mini_splice: the submission has nothing to compare"
+    )
+    fewer = found.model_copy(update={"tasks": {TASKS[1]: found.tasks[TASKS[1]]}})
+    assert refused(made, fewer, audits, TASKS[:1]) == (
+        "task mini_splice: the rescoring lacks it in full"
+    )
+    other = found.benchmark.model_copy(update={"sha256": "0" * 64})
+    assert "expected GENEB-mini" in refused(
+        made, found.model_copy(update={"benchmark": other}), audits, TASKS
+    )
+    loud = found.noise.model_copy(update={"stress": 80.0})
+    assert refused(made, found.model_copy(update={"noise": loud}), audits, TASKS) == (
+        "the rescoring has noise of 1.4 and 80, expected 1.4 and 8"
+    )
+    task = found.tasks[TASKS[0]]
+    full = task.regimes["full"]
+    base = full.base.model_copy(update={"canonical": None, "no_canonical": "not asked for"})
+    regimes = task.regimes | {"full": full.model_copy(update={"base": base})}
+    bare = found.tasks | {TASKS[0]: task.model_copy(update={"regimes": regimes})}
+    assert refused(made, found.model_copy(update={"tasks": bare}), audits, TASKS) == (
+        "the claim has a canonical score, the rescoring none: not asked for"
+    )
+
+
+def test_the_reader_takes_what_the_harness_writes(found: Rescored, tmp_path: Path) -> None:
+    path = tmp_path / "rescored.json"
+    path.write_text(found.model_dump_json())
+    assert read_rescored(path) == found
+    schema = json.loads((ROOT / "schemas" / "rescored.schema.json").read_text())
+    assert set(schema["properties"]) == set(Rescored.model_fields)
+    for name, mine in (
+        ("RescoredRegime", reader.RescoredRegime),
+        ("RescoredTask", reader.RescoredTask),
+        ("Regime", reader.Base),
+        ("Canonical", reader.Canonical),
+        ("Copy", reader.Copy),
+        ("NoiseRef", reader.NoiseRef),
+    ):
+        assert set(schema["$defs"][name]["properties"]) == set(mine.model_fields)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"extra": 1}, "extra: Extra inputs are not permitted"),
+        ({"tasks": {}}, "tasks: Dictionary should have at least 1 item"),
+        ({"dim": "256"}, "dim: Input should be a valid integer"),
+        ({"schema_version": "2.0"}, "schema_version: Input should be '1.0'"),
+        ({"seconds": -1.0}, "seconds: Input should be greater than or equal to 0"),
+    ],
+    ids=lambda value: next(iter(value)) if isinstance(value, dict) else None,
+)
+def test_the_reader_refuses_anything_else(
+    found: Rescored, tmp_path: Path, change: dict[str, Any], says: str
+) -> None:
+    path = tmp_path / "rescored.json"
+    path.write_text(json.dumps(found.model_dump() | change))
+    with pytest.raises(NothingChecked) as refusal:
+        read_rescored(path)
+    assert refusal.value.message.startswith(f"{path}: {says}")
+
+
+def test_files_that_are_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "rescored.json"
+    with pytest.raises(NothingChecked, match="cannot be read: No such file"):
+        read_rescored(path)
+    path.write_text('{"dim": NaN')
+    with pytest.raises(NothingChecked, match="the document: Invalid JSON"):
+        read_rescored(path)
+    monkeypatch.setattr(reader, "BYTES_MAX", 5)
+    with pytest.raises(NothingChecked, match="more than 0 MiB"):
+        read_rescored(path)
+
+
+def test_a_regime_that_the_policy_does_not_audit_is_not_compared(audits: Audits) -> None:
+    """Else no verifier would take the record: its commitment does not name that regime."""
+    made, bench = document(audits.claimed[OTHER], "1.1"), audits.benchmark
+    drawn = [Chosen(task=task, reason="drawn") for task in TASKS]
+    claimed = stage.claims(made, bench, ["10shot"])
+    said = stage.compare(claimed, audits.rescored["counts"], drawn, bench)
+    assert all(list(one.regimes) == ["10shot"] for one in said)

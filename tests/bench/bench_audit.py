@@ -1,0 +1,75 @@
+"""What the steps of an audit cost on GENEB-mini; `--write` puts the table in docs/audits.md."""
+
+import argparse
+import os
+import platform
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.paths import ROOT
+from tools.demo_audit import COMMITTED_AT, HONEST, Place
+
+RUNS = 3
+PAGE = ROOT / "docs/audits.md"
+BEGIN, END = "<!-- bench cost -->\n", "<!-- /bench cost -->"
+
+
+def seconds(action: Callable[[], object], runs: int) -> float:
+    """Give the median of some runs."""
+    times = []
+    for _ in range(runs):
+        start = time.perf_counter()
+        action()
+        times.append(time.perf_counter() - start)
+    return statistics.median(times)
+
+
+def table(place: Place, runs: int) -> list[str]:
+    """Time each step of an audit of five tasks with 4-mers."""
+    place.harness(HONEST, 4)
+
+    def geneb_ci(*arguments: str) -> Callable[[], object]:
+        return lambda: place.run("geneb_ci", *arguments)
+
+    beacon = ("--committed-at", COMMITTED_AT, "--beacon-file", "round.json")
+    steps = {
+        "`audit commit`": ("audit", "commit", f"submissions/{HONEST}.json", "--output", "c.json"),
+        "`audit plan`": ("audit", "plan", "c.json", *beacon, "--output", "p.json"),
+        "`audit run`, five tasks": ("audit", "run", "p.json", "--unsigned"),
+    }
+    lines = ["| step | wall clock | limit |", "|---|---:|---:|"]
+    for name, arguments in steps.items():
+        limit = "20 s" if "run" in name else ""
+        lines.append(f"| {name} | {seconds(geneb_ci(*arguments), runs):.1f} s | {limit} |")
+    place.run("geneb_ci", "audit", "run", "p.json", "--key", "key.pem")
+    lines.append(
+        f"| `audit verify`, one record | {seconds(geneb_ci('audit', 'verify'), runs):.1f} s | |"
+    )
+    return lines
+
+
+def main() -> None:
+    """Measure, print, and with --write keep the table."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--write", action="store_true")
+    parser.add_argument("--runs", type=int, default=RUNS)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="geneb-ci-bench-") as folder:
+        place = Place(Path(folder))
+        place.environment |= {"TMPDIR": folder}
+        lines = table(place, options.runs)
+    text = "\n".join(lines) + (
+        f"\n\nMedian of {options.runs} runs, cold processes, Python {platform.python_version()}, "
+        f"{os.cpu_count()} cores, 4-mers on GENEB-mini.\n"
+    )
+    print(text)
+    if options.write:
+        before, rest = PAGE.read_text(encoding="utf-8").split(BEGIN)
+        PAGE.write_text(before + BEGIN + text + END + rest.split(END)[1], encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,154 @@
+"""`geneb-ci replay`: rules of another commit, on the rows of this one."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from geneb_ci.cli.main import main
+from tests.cli.repository import commit, git, real_repository, small_repository
+
+ROWS = ("space", "GROVER", "splicebert-1024nt")
+NOTE = "geneb_ci/check/provenance/no_run_details.py"
+
+
+def run(root: Path, monkeypatch, capsys, *arguments: str) -> tuple[int, str, str]:
+    monkeypatch.chdir(root)
+    code = main(["replay", *arguments])
+    said = capsys.readouterr()
+    return code, said.out, said.err
+
+
+def edit(path: Path, old: str, new: str) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new, 1), encoding="utf-8")
+
+
+@pytest.fixture
+def rows(tmp_path):
+    return real_repository(tmp_path, *ROWS, code=True)
+
+
+def on_a_branch(root: Path, path: str, old: str, new: str) -> str:
+    """Change the rules on a branch, and come back."""
+    git(root, "checkout", "--quiet", "-b", "rules")
+    edit(root / path, old, new)
+    made = commit(root, "other rules")
+    git(root, "checkout", "--quiet", "main")
+    return made
+
+
+def test_the_same_rules_fail_nothing_new(rows, monkeypatch, capsys):
+    head = git(rows, "rev-parse", "HEAD")
+    assert run(rows, monkeypatch, capsys, "--rules", "main") == (
+        0,
+        f"rules of main ({head[:12]}) on 3 rows: none would newly fail\n",
+        "",
+    )
+
+
+TEXT = """\
+rules of rules (COMMIT) on 3 rows: 1 would newly fail
+
+would newly fail
+  splicebert-1024nt  no-run-details  1 place
+    format 1.0 has no run details, so this row can only be audited by hand
+"""
+
+
+def test_a_rule_that_becomes_an_error(rows, monkeypatch, capsys):
+    made = on_a_branch(rows, NOTE, "Severity.NOTE", "Severity.ERROR")
+    code, out, err = run(rows, monkeypatch, capsys, "--rules", "rules")
+    assert (code, out.replace(made[:12], "COMMIT"), err) == (11, TEXT, "")
+    assert git(rows, "status", "--porcelain") == ""
+
+
+def test_json_says_what_would_fail_and_what_would_heal(rows, monkeypatch, capsys):
+    """The rows of the working tree count, with what nobody has committed."""
+    made = on_a_branch(rows, NOTE, "Severity.NOTE", "Severity.WARNING")
+    edit(rows / "submissions/space.json", '"Acc":0.', '"Acc":7.')  # official no longer
+    code, out, _ = run(rows, monkeypatch, capsys, "--rules", "rules", "--format", "json")
+    found = json.loads(out)
+    assert code == 0
+    assert (found["commit"], found["rows"], found["fails"], found["heals"]) == (made, 3, [], [])
+    assert {(one["row"], one["rule"]) for one in found["warns"]} == {
+        (row, "no-run-details") for row in ("space", "splicebert-1024nt")
+    }
+
+
+def test_a_rule_that_is_dropped_heals(rows, monkeypatch, capsys):
+    on_a_branch(
+        rows,
+        "geneb_ci/check/ranges/score_out_of_range.py",
+        "def check(context: Context) -> Iterator[Fault]:",
+        "def check(_):\n    return ()\n\n\ndef f(context):",
+    )
+    edit(rows / "submissions/splicebert-1024nt.json", '"Acc":0.', '"Acc":7.')
+    code, out, _ = run(rows, monkeypatch, capsys, "--rules", "rules", "--format", "markdown")
+    assert code == 0
+    assert "### Would fail no more\n\n- `splicebert-1024nt` `score-out-of-range`, 1 place" in out
+
+
+def test_policy_and_benchmark_of_the_commit_count(rows, monkeypatch, capsys):
+    on_a_branch(rows, "leaderboard/policy/official.json", '"space": "', '"space": "0')
+    code, out, _ = run(rows, monkeypatch, capsys, "--rules", "rules", "--format", "json")
+    fails = {(one["row"], one["rule"]) for one in json.loads(out)["fails"]}
+    assert code == 11
+    assert fails >= {("space", "changed-official-file")}
+
+
+def test_rules_that_crash_are_new_failures(rows, monkeypatch, capsys):
+    on_a_branch(rows, NOTE, "def check(", "def check(_):\n    raise RuntimeError\n\n\ndef f(")
+    code, out, _ = run(rows, monkeypatch, capsys, "--rules", "rules")
+    assert code == 11
+    assert "check-crashed" in out
+
+
+def test_a_checker_that_does_not_start(rows, monkeypatch, capsys):
+    on_a_branch(rows, "geneb_ci/__main__.py", "import sys", "raise RuntimeError('##[error]::x')")
+    code, out, err = run(rows, monkeypatch, capsys, "--rules", "rules")
+    assert (code, out) == (1, "")
+    assert err == (
+        "geneb-ci: the checker of 'rules' gave no verdict: exit 1: "
+        "RuntimeError: \\x23#[error]::x\n"
+        "  fix: run its `geneb-ci check` in a checkout of that commit\n"
+    )
+
+
+def test_a_checker_that_says_something_else(rows, monkeypatch, capsys):
+    on_a_branch(rows, "geneb_ci/__main__.py", "import sys", "print('{}')\nraise SystemExit")
+    code, _, err = run(rows, monkeypatch, capsys, "--rules", "rules")
+    assert (code, "gave no verdict: exit 0" in err) == (1, True)
+
+
+def test_the_other_rules_see_nothing_of_our_environment(rows, monkeypatch, capsys):
+    show = "import os, sys\nsys.exit(str(sorted(os.environ)))"
+    on_a_branch(rows, "geneb_ci/__main__.py", "import sys", show)
+    monkeypatch.setenv("GH_TOKEN", "secret")
+    monkeypatch.setenv("GITHUB_TOKEN", "secret")
+    code, _, err = run(rows, monkeypatch, capsys, "--rules", "rules")
+    assert code == 1
+    assert "exit 1: ['LC_ALL', 'PATH', 'PYTHONDONTWRITEBYTECODE', 'PYTHONPATH']" in err
+
+
+def test_a_pipe_among_the_submissions_does_not_hold_us_up(rows, monkeypatch, capsys):
+    os.mkfifo(rows / "submissions/pipe.json")
+    code, out, _ = run(rows, monkeypatch, capsys, "--rules", "main", "--format", "json")
+    found = json.loads(out)
+    assert (code, found["rows"]) == (0, 4)
+    assert [(one["row"], one["rule"]) for one in found["heals"]] == [("pipe", "irregular-file")]
+
+
+def test_a_repository_without_rules(tmp_path, monkeypatch, capsys):
+    root = small_repository(tmp_path, "a")
+    code, out, err = run(root, monkeypatch, capsys, "--rules", "HEAD")
+    assert (code, out) == (2, "")
+    assert "holds no geneb_ci/__main__.py, so no rules to replay" in err
+
+
+@pytest.mark.parametrize("name", ["nope", "--version", "-x"])
+def test_a_name_that_is_no_commit(rows, monkeypatch, capsys, name):
+    code, _, err = run(rows, monkeypatch, capsys, "--rules", name)
+    assert (code, "is no commit of this repository" in err) == (2, True)

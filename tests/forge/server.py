@@ -1,0 +1,337 @@
+"""GitHub's REST API on loopback, as far as we use it, with the faults that GitHub has.
+
+It holds commits, flat trees, blobs, pull requests, comments, labels and statuses, answers with
+ETags and pages, counts what counts against the rate limit, and refuses as GitHub does. Anything
+that it does not know is a 404, so that no request of ours goes unseen.
+"""
+
+import base64
+import hashlib
+import json
+import re
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from email.utils import formatdate
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from time import time
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+REPOSITORY = "org/board"
+BOT = {"id": 41898282, "login": "github-actions[bot]"}
+STRANGER = {"id": 7, "login": "stranger"}
+TOKEN = "ghs_token"  # noqa: S105 (the loopback server's own)
+READ = frozenset({"contents:read", "pull_requests:read"})
+WRITE = READ | {"pull_requests:write", "statuses:write"}
+Files = dict[str, tuple[str, bytes]]
+"""Path to mode and bytes."""
+
+
+def git_sha(kind: str, raw: bytes) -> str:
+    return hashlib.sha1(f"{kind} {len(raw)}\0".encode() + raw, usedforsecurity=False).hexdigest()
+
+
+@dataclass
+class Fault:
+    """What happens instead of an answer, or after the work was done."""
+
+    verb: str
+    path: str
+    status: int
+    headers: dict[str, str] = field(default_factory=dict)
+    message: str = "Server Error"
+    times: int = 1
+    done: bool = False
+
+
+@dataclass
+class Answer:
+    status: int
+    body: Any = None
+    headers: dict[str, str] = field(default_factory=dict)
+
+
+class GitHubServer:
+    """The state of one repository, and what was asked of it."""
+
+    def __init__(self) -> None:
+        self.blobs: dict[str, bytes] = {}
+        self.trees: dict[str, dict[str, tuple[str, str]]] = {}
+        self.commits: dict[str, tuple[str, str | None]] = {}
+        self.pulls: dict[int, dict[str, Any]] = {}
+        self.comments: dict[int, list[dict[str, Any]]] = {}
+        self.statuses: dict[str, list[dict[str, Any]]] = {}
+        self.requests: list[tuple[str, str]] = []
+        self.charged = 0
+        self.limit = 5000
+        self.permissions = WRITE
+        self.tokens = {TOKEN}
+        self.faults: list[Fault] = []
+        self.truncated: set[str] = set()
+        self.lies: dict[str, bytes] = {}
+        self.skew = 0.0
+        self.before: Callable[[str, str], None] = lambda _verb, _path: None
+        self.address = ""
+        self.lock = threading.RLock()
+
+    # What a test sets up.
+
+    def commit(self, files: Files, parent: str | None = None) -> str:
+        tree = {}
+        for path, (mode, raw) in files.items():
+            sha = raw.decode() if mode == "160000" else git_sha("blob", raw)
+            self.blobs[sha] = raw
+            tree[path] = (mode, sha)
+        name = git_sha("tree", json.dumps(tree, sort_keys=True).encode())
+        self.trees[name] = tree
+        sha = git_sha("commit", f"{name} {parent} {len(self.commits)}".encode())
+        self.commits[sha] = (name, parent)
+        return sha
+
+    def open_pull(self, head: str, base: str, **said: Any) -> int:
+        number = len(self.pulls) + 1
+        stamp = f"2026-11-{number // 24 % 28 + 1:02}T{number % 24:02}:00:00Z"
+        self.pulls[number] = {
+            "number": number,
+            "state": "open",
+            "title": f"Add a model ({number})",
+            "body": "",
+            "draft": False,
+            "created_at": stamp,
+            "updated_at": stamp,
+            "user": STRANGER,
+            "labels": [],
+            "head": {"sha": head, "ref": "patch-1", "label": "stranger:patch-1"},
+            "base": {"sha": base, "ref": "main", "label": "org:main"},
+        } | said
+        self.comments[number] = []
+        return number
+
+    def add_comment(self, number: int, user: dict[str, Any], body: str) -> int:
+        count = sum(len(found) for found in self.comments.values())
+        comment = {"id": 1000 + count, "user": user, "body": body}
+        self.comments[number].append(comment)
+        return 1000 + count
+
+    def labels(self, number: int) -> list[str]:
+        return [label["name"] for label in self.pulls[number]["labels"]]
+
+    def writes(self) -> list[tuple[str, str]]:
+        return [(verb, path) for verb, path in self.requests if verb != "GET"]
+
+    # What it answers.
+
+    def answer(self, verb: str, target: str, token: str, condition: str, raw: bytes) -> Answer:
+        url = urlsplit(target)
+        self.requests.append((verb, target))
+        self.before(verb, url.path)
+        if token not in self.tokens:
+            return Answer(401, {"message": "Bad credentials"})
+        fault = next((f for f in self.faults if self._hits(f, verb, target)), None)
+        if fault is not None:
+            fault.times -= 1
+            if not fault.done:
+                self.charged += 1
+                return Answer(fault.status, {"message": fault.message}, fault.headers)
+        if self.charged >= self.limit:
+            headers = {"X-RateLimit-Reset": str(int(time() + self.skew) + 1800)}
+            return Answer(403, {"message": "API rate limit exceeded for installation."}, headers)
+        query = {name: values[-1] for name, values in parse_qs(url.query).items()}
+        found = self._route(verb, url.path, query, json.loads(raw) if raw else None)
+        if fault is not None:
+            return Answer(fault.status, {"message": fault.message}, fault.headers)
+        if verb == "GET" and found.status == 200:
+            etag = (
+                '"'
+                + hashlib.sha256(json.dumps([found.body, found.headers]).encode()).hexdigest()
+                + '"'
+            )
+            if etag == condition:
+                return Answer(304, None, {"ETag": etag})
+            found.headers["ETag"] = etag
+        self.charged += 1
+        return found
+
+    @staticmethod
+    def _hits(fault: Fault, verb: str, target: str) -> bool:
+        return fault.times > 0 and fault.verb == verb and bool(re.search(fault.path, target))
+
+    def _route(self, verb: str, path: str, query: dict[str, str], body: Any) -> Answer:
+        for route, method, needs, handler in ROUTES:
+            match = re.fullmatch(f"/repos/{REPOSITORY}{route}", path)
+            if match and method == verb:
+                if needs not in self.permissions:
+                    scope, access = needs.split(":")
+                    headers = {"X-Accepted-GitHub-Permissions": f"{scope}={access}"}
+                    message = "Resource not accessible by integration"
+                    return Answer(403, {"message": message}, headers)
+                return handler(self, query, body, *match.groups())
+        return Answer(404, {"message": "Not Found"})
+
+    def list_pulls(self, query: dict[str, str], _body: Any) -> Answer:
+        found = [p for p in self.pulls.values() if p["state"] == query["state"]]
+        assert (query["sort"], query["direction"]) == ("updated", "desc")
+        found.sort(key=lambda pull: (pull["updated_at"], pull["number"]), reverse=True)
+        return self._page(found, f"/repos/{REPOSITORY}/pulls", query)
+
+    def get_pull(self, _query: dict[str, str], _body: Any, number: str) -> Answer:
+        pull = self.pulls.get(int(number))
+        return Answer(200, pull) if pull else Answer(404, {"message": "Not Found"})
+
+    def compare(self, query: dict[str, str], _body: Any, base: str, head: str) -> Answer:
+        assert query == {"per_page": "1"}
+        ancestors = set(self._ancestors(base))
+        common = next((sha for sha in self._ancestors(head) if sha in ancestors), None)
+        if common is None:
+            return Answer(404, {"message": "No common ancestor between them."})
+        commit = {"sha": common, "commit": {"tree": {"sha": self.commits[common][0]}}}
+        return Answer(200, {"merge_base_commit": commit, "status": "diverged", "files": []})
+
+    def _ancestors(self, sha: str | None) -> Iterator[str]:
+        while sha is not None and sha in self.commits:
+            yield sha
+            sha = self.commits[sha][1]
+
+    def get_tree(self, query: dict[str, str], _body: Any, sha: str) -> Answer:
+        assert query == {"recursive": "1"}
+        name = self.commits[sha][0] if sha in self.commits else sha
+        if name not in self.trees:
+            return Answer(404, {"message": "Not Found"})
+        folders = {str(p) for path in self.trees[name] for p in _parents(path)}
+        entries = [
+            {"path": path, "mode": "040000", "type": "tree", "sha": git_sha("tree", path.encode())}
+            for path in sorted(folders)
+        ]
+        for path, (mode, blob) in self.trees[name].items():
+            kind = "commit" if mode == "160000" else "blob"
+            entry: dict[str, Any] = {"path": path, "mode": mode, "type": kind, "sha": blob}
+            if kind == "blob":
+                entry["size"] = len(self.blobs[blob])
+            entries.append(entry)
+        truncated = bool({sha, name} & self.truncated)
+        return Answer(200, {"sha": name, "tree": entries, "truncated": truncated})
+
+    def get_blob(self, _query: dict[str, str], _body: Any, sha: str) -> Answer:
+        if sha not in self.blobs:
+            return Answer(404, {"message": "Not Found"})
+        raw = self.lies.get(sha, self.blobs[sha])
+        content = base64.encodebytes(raw).decode()
+        return Answer(200, {"sha": sha, "encoding": "base64", "content": content, "size": len(raw)})
+
+    def list_comments(self, query: dict[str, str], _body: Any, number: str) -> Answer:
+        path = f"/repos/{REPOSITORY}/issues/{number}/comments"
+        return self._page(self.comments[int(number)], path, query)
+
+    def post_comment(self, _query: dict[str, str], body: Any, number: str) -> Answer:
+        assert 0 < len(body["body"]) <= 65_536
+        self.add_comment(int(number), BOT, body["body"])
+        return Answer(201, self.comments[int(number)][-1])
+
+    def patch_comment(self, _query: dict[str, str], body: Any, comment: str) -> Answer:
+        assert 0 < len(body["body"]) <= 65_536
+        for found in self.comments.values():
+            for one in found:
+                if one["id"] == int(comment):
+                    if one["user"]["id"] != BOT["id"]:
+                        return Answer(403, {"message": "Resource not accessible by integration"})
+                    one["body"] = body["body"]
+                    return Answer(200, one)
+        return Answer(404, {"message": "Not Found"})
+
+    def put_labels(self, _query: dict[str, str], body: Any, number: str) -> Answer:
+        labels = [{"name": name} for name in body["labels"]]
+        self.pulls[int(number)]["labels"] = labels
+        return Answer(200, labels)
+
+    def list_statuses(self, query: dict[str, str], _body: Any, sha: str) -> Answer:
+        path = f"/repos/{REPOSITORY}/commits/{sha}/statuses"
+        return self._page(self.statuses.get(sha, []), path, query)
+
+    def post_status(self, _query: dict[str, str], body: Any, sha: str) -> Answer:
+        assert body["state"] in {"error", "failure", "pending", "success"}
+        assert len(body["description"]) <= 140
+        self.statuses.setdefault(sha, []).insert(0, body | {"creator": BOT})
+        return Answer(201, self.statuses[sha][0])
+
+    def _page(self, items: list[Any], path: str, query: dict[str, str]) -> Answer:
+        size, page = int(query["per_page"]), int(query.get("page", 1))
+        rest = "".join(f"&{k}={v}" for k, v in query.items() if k != "page")
+        headers = {}
+        if page * size < len(items):
+            url = f"{self.address}{path}?page={page + 1}{rest}"
+            headers["Link"] = f'<{url}>; rel="next", <{url}>; rel="last"'
+        return Answer(200, items[(page - 1) * size : page * size], headers)
+
+
+def _parents(path: str) -> list[str]:
+    parts = path.split("/")[:-1]
+    return ["/".join(parts[: n + 1]) for n in range(len(parts))]
+
+
+SHA = "([0-9a-f]{40})"
+ROUTES: list[tuple[str, str, str, Callable[..., Answer]]] = [
+    ("/pulls", "GET", "pull_requests:read", GitHubServer.list_pulls),
+    (r"/pulls/(\d+)", "GET", "pull_requests:read", GitHubServer.get_pull),
+    (rf"/compare/{SHA}\.\.\.{SHA}", "GET", "contents:read", GitHubServer.compare),
+    (f"/git/trees/{SHA}", "GET", "contents:read", GitHubServer.get_tree),
+    (f"/git/blobs/{SHA}", "GET", "contents:read", GitHubServer.get_blob),
+    (r"/issues/(\d+)/comments", "GET", "pull_requests:read", GitHubServer.list_comments),
+    (r"/issues/(\d+)/comments", "POST", "pull_requests:write", GitHubServer.post_comment),
+    (r"/issues/comments/(\d+)", "PATCH", "pull_requests:write", GitHubServer.patch_comment),
+    (r"/issues/(\d+)/labels", "PUT", "pull_requests:write", GitHubServer.put_labels),
+    (f"/commits/{SHA}/statuses", "GET", "contents:read", GitHubServer.list_statuses),
+    (f"/statuses/{SHA}", "POST", "statuses:write", GitHubServer.post_status),
+]
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    wbufsize = -1  # head and body in one packet, or each answer waits 40 ms for the client
+    github: GitHubServer
+
+    def handle_any(self) -> None:
+        size = int(self.headers.get("Content-Length") or 0)
+        raw = self.rfile.read(size) if size else b""
+        token = self.headers.get("Authorization", "").removeprefix("token ").removeprefix("Bearer ")
+        with self.github.lock:
+            condition = self.headers.get("If-None-Match", "")
+            answer = self.github.answer(self.command, self.path, token, condition, raw)
+            left = max(0, self.github.limit - self.github.charged)
+            now = formatdate(time() + self.github.skew, usegmt=True)
+        body = b"" if answer.status == 304 else json.dumps(answer.body).encode()
+        self.send_response_only(answer.status)
+        self.send_header("Date", now)
+        self.send_header("Content-Type", "application/json; charset=utf-8")
+        self.send_header("Content-Length", str(len(body)))
+        self.send_header("X-RateLimit-Limit", str(self.github.limit))
+        self.send_header("X-RateLimit-Remaining", str(left))
+        for name, value in answer.headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+        self.wfile.flush()
+
+    do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = handle_any  # noqa: N815 (http.server's names)
+
+    def log_message(self, *_arguments: Any) -> None:
+        """Stay silent: the state keeps its own list."""
+
+
+@contextmanager
+def serving() -> Iterator[GitHubServer]:
+    """Serve a repository on a free port of loopback."""
+    state = GitHubServer()
+    handler = type("Handler", (_Handler,), {"github": state})
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    server.daemon_threads = True
+    state.address = f"http://127.0.0.1:{server.server_address[1]}"
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    try:
+        yield state
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()

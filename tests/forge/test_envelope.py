@@ -1,0 +1,274 @@
+"""The verdict between the two jobs: its writer fits it, its reader believes nothing."""
+
+import copy
+import dataclasses
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+
+from geneb_ci.check.registry import ALL
+from geneb_ci.errors import UsageProblem
+from geneb_ci.finding import Finding, Severity
+from geneb_ci.forge.comment import comment
+from geneb_ci.forge.compose import _findings
+from geneb_ci.forge.envelope import decode, encode
+from geneb_ci.forge.errors import Tampered
+from geneb_ci.forge.outcome import by_weight, outcome_of, tally
+from geneb_ci.forge.receipt import read_receipt, receipt_of
+from geneb_ci.forge.verdict import BYTES_MAX, CategoryScores, Comparison, PullVerdict, Verdict
+from geneb_ci.report.markdown import CHARACTERS_MAX
+from tests.forge.text import calm
+from tests.paths import ROOT
+from tests.report.hostile import texts
+
+REPOSITORY = "org/board"
+rules = st.sampled_from(ALL)
+
+
+@st.composite
+def found(draw: st.DrawFn) -> Finding:
+    rule = draw(rules)
+    return Finding(
+        rule.id,
+        rule.severity,
+        draw(texts),
+        draw(texts),
+        draw(texts),
+        draw(st.integers(1, 10**6)),
+        draw(st.integers(1, 10**6)),
+        draw(texts),
+        draw(texts),
+        draw(st.one_of(texts, st.just(rule.fix))),
+        draw(st.floats(0, 10)),
+    )
+
+
+def pull_of(
+    findings: list[Finding], number: int = 1, model: str = "model", **said: Any
+) -> PullVerdict:
+    """Give a verdict on a pull request with these findings."""
+    counts = tally(findings)
+    digest = {"path": "submissions/model.json", "blob": "1" * 40, "sha256": "2" * 64}
+    value = {
+        "number": number,
+        "head_sha": "a" * 40,
+        "base_sha": "b" * 40,
+        "outcome": outcome_of([f.rule for f in findings], counts, is_checked=True).value,
+        "model": model,
+        "level": "self-reported",
+        "is_edit": False,
+        "files": [digest],
+        "counts": counts.model_dump(),
+        "weight": 0.0,
+        "findings": [f.model_dump() for f in _findings(findings)],
+        "comparison": {
+            "regime": "full",
+            "metric": "MCC",
+            "models": ["model", "other"],
+            "roles": ["this", "best"],
+            "categories": [{"category": "Promoters", "scores": [0.5, 0.25]}],
+        },
+        "standings": [
+            {"regime": "full", "score": 0.5, "rank": 2, "rows": 3, "before": 3, "tied_with": ["x"]}
+        ],
+        "neighbour": {"model": "other", "near": 1, "cells": 9, "limit": 8},
+        "audit": {
+            "drawn": 13,
+            "tasks": 100,
+            "sequences": 60_000,
+            "fabricated": 20,
+            "detection": 0.956,
+        },
+    } | said
+    return PullVerdict.model_validate_json(json.dumps(value))
+
+
+def verdict_of(*pulls: PullVerdict, **said: Any) -> Verdict:
+    values = {
+        "format_version": "1.0",
+        "repository": REPOSITORY,
+        "tool_version": "0.1.0",
+        "pulls": list(pulls),
+        "waiting": 0,
+    }
+    return Verdict.model_validate(values | said)
+
+
+@given(findings=st.lists(found(), max_size=5))
+def test_hostile_text_comes_through_as_it_was_and_commands_nothing(findings):
+    verdict = verdict_of(pull_of(findings))
+    line = encode(verdict)
+    assert line.isascii()
+    assert "\n" not in line
+    assert calm(line)
+    assert decode(line, REPOSITORY) == verdict
+
+
+@given(findings=st.lists(found(), max_size=5), named=texts)
+def test_no_comment_commands_moves_or_pings(findings, named):
+    pull = pull_of(findings)
+    # Past the schema: a category's name is ours, but the comment does not rely on it.
+    table = Comparison.model_construct(
+        regime=named,
+        metric=named,
+        models=["model", named],
+        roles=["this", "best"],
+        categories=[CategoryScores.model_construct(category=named, scores=[0.1, 0.2])],
+    )
+    text = comment(pull.model_copy(update={"comparison": table}))
+    assert calm(text)
+    assert len(text) <= CHARACTERS_MAX
+    assert text.endswith("\n")
+
+
+def many(count: int, text: str = "x") -> list[Finding]:
+    return [
+        Finding("missing-task", Severity.ERROR, text, "f.json", f"/{n}", 1, 1, text, text, text)
+        for n in range(count)
+    ]
+
+
+@pytest.mark.parametrize("text", ["x" * 600, "\u2603" * 600, "@" * 600, "`" * 599, "##[" * 200])
+def test_a_flood_of_findings_is_cut_and_counted(text):
+    pulls = [pull_of(many(300, text), number) for number in range(1, 5)]
+    line = encode(verdict_of(*pulls))
+    assert len(line) <= BYTES_MAX
+    for pull in decode(line, REPOSITORY).pulls:
+        assert pull.counts.error == 300
+        assert 0 < len(pull.findings) < 60
+        assert f"**{300 - len(pull.findings)} more** are not listed here" in comment(pull)
+
+
+def test_a_comment_of_sixty_long_findings_is_cut_at_its_limit():
+    long = "\u2603@x " * 150
+    findings = [dataclasses.replace(f, file=long, pointer=long) for f in many(60, long)]
+    text = comment(pull_of(findings))
+    assert CHARACTERS_MAX - 3000 < len(text) <= CHARACTERS_MAX
+    assert " more** are not listed here" in text
+
+
+def test_what_decides_is_never_cut():
+    scope = Finding("foreign-file", Severity.ERROR, "m", "z", "", 1, 1, "", "", "")
+    crash = Finding("check-crashed", Severity.ERROR, "m", "a", "", 1, 1, "", "", "")
+    findings = [crash, *many(100), scope]
+    assert by_weight(findings)[0] == scope
+    assert by_weight(findings)[-1] == crash
+    assert pull_of(findings).outcome.value == "needs-maintainer"
+
+
+def change(path: tuple[str | int, ...], value: Any) -> Callable[[Any], None]:
+    def apply(document: Any) -> None:
+        *parents, last = path
+        for key in parents:
+            document = document[key]
+        document[last] = value
+
+    return apply
+
+
+FIRST = ("pulls", 0)
+FINDING = (*FIRST, "findings", 0)
+
+
+@pytest.mark.parametrize(
+    ("apply", "message"),
+    [
+        (change((*FIRST, "outcome"), "passed"), "the verdict on 1 says passed, its findings say "),
+        (change((*FIRST, "counts", "error"), 0), "the verdict on 1 says changes-needed"),
+        (change((*FIRST, "outcome"), "approved"), "does not fit its schema at pulls/0/outcome"),
+        (
+            change((*FINDING, "rule"), "no-such-rule"),
+            "no rule of ours: no-such-rule as error",
+        ),
+        (change((*FINDING, "severity"), "note"), "holds no rule of ours: missing-task as note"),
+        (change((*FINDING, "message"), "a\nb"), "at pulls/0/findings/0/message"),
+        (change((*FINDING, "message"), "x" * 601), "at pulls/0/findings/0/message"),
+        (change((*FIRST, "head_sha"), "main"), "at pulls/0/head_sha"),
+        (change((*FIRST, "head_sha"), "a" * 40 + "\n"), "at pulls/0/head_sha"),
+        (change((*FIRST, "number"), "1"), "at pulls/0/number"),
+        (change((*FIRST, "number"), value=True), "at pulls/0/number"),
+        (change((*FIRST, "model"), "../x"), "at pulls/0/model"),
+        (change((*FIRST, "weight"), -1.0), "at pulls/0/weight"),
+        (change((*FIRST, "labels"), ["approved"]), "at pulls/0/labels"),
+        (
+            change(("repository",), "org/other"),
+            "the verdict is about org/other, not about org/board",
+        ),
+        (change(("format_version",), "2.0"), "at format_version"),
+        (change(("pulls",), [1] * 5), "at pulls"),
+    ],
+)
+def test_a_verdict_that_was_tampered_with_is_refused(apply, message):
+    document = json.loads(encode(verdict_of(pull_of(many(1)))))
+    apply(document)
+    with pytest.raises(Tampered) as caught:
+        decode(json.dumps(document), REPOSITORY)
+    assert message in caught.value.message
+
+
+def test_one_pull_request_twice_is_refused():
+    document = json.loads(encode(verdict_of(pull_of(many(1)))))
+    document["pulls"] *= 2
+    with pytest.raises(Tampered, match="names one pull request twice"):
+        decode(json.dumps(document), REPOSITORY)
+
+
+def test_a_pass_without_a_file_is_refused():
+    document = json.loads(encode(verdict_of(pull_of([]))))
+    assert document["pulls"][0]["outcome"] == "passed"
+    document["pulls"][0]["files"] = []
+    with pytest.raises(Tampered, match="its findings say needs-maintainer"):
+        decode(json.dumps(document), REPOSITORY)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("x", "the verdict is not JSON"),
+        ("[" * 1000, "the verdict is not JSON"),
+        ('{"a": NaN}', "the verdict is not JSON"),
+        ('{"a": 1, "a": 2}', "the verdict is not JSON"),
+        ("[]", "does not fit its schema at "),
+        (" " * 70_000 + "{}", "has 70,002 bytes; the limit is 65,536"),
+        ("\udcff" * 30_000, "has 90,000 bytes"),
+    ],
+)
+def test_what_is_no_verdict_is_refused(text, message):
+    with pytest.raises(Tampered) as caught:
+        decode(text, REPOSITORY)
+    assert message in caught.value.message
+
+
+@pytest.mark.parametrize("text", ["", "  \n"])
+def test_no_verdict_is_a_mistake_of_the_caller(text):
+    with pytest.raises(UsageProblem, match="VERDICT is empty"):
+        decode(text, REPOSITORY)
+
+
+def test_the_schema_says_what_the_models_say():
+    schema = json.loads((ROOT / "schemas/verdict-1.0.schema.json").read_bytes())
+    validator = Draft202012Validator(schema)
+    document = json.loads(encode(verdict_of(pull_of(many(2)))))
+    assert list(validator.iter_errors(document)) == []
+    wrong = copy.deepcopy(document)
+    wrong["pulls"][0]["head_sha"] = "main"
+    assert [error.json_path for error in validator.iter_errors(wrong)] == ["$.pulls[0].head_sha"]
+
+
+@given(body=texts)
+def test_a_receipt_is_read_from_our_own_line_alone(body):
+    pull = pull_of([])
+    assert read_receipt(comment(pull)) == receipt_of(pull)
+    assert read_receipt(body) is None
+    assert read_receipt(body + comment(pull)) is None or body == ""
+
+
+def test_a_broken_receipt_is_none():
+    assert read_receipt("<!-- geneb-ci:verdict:1 !!! -->\n") is None
+    assert read_receipt("<!-- geneb-ci:verdict:1 e30= -->\n") is None
+    assert read_receipt("<!-- geneb-ci:verdict:1 A -->\n") is None

@@ -1,0 +1,172 @@
+"""The queue of a maintainer: whole outputs, by a clock that stands still."""
+
+import datetime as dt
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from geneb_ci.forge.receipt import Receipt
+from geneb_ci.forge.replies import Pull, parsed
+from geneb_ci.forge.triage import Turn, duration, queue
+from geneb_ci.forge.triage_text import as_json, markdown, terminal
+from geneb_ci.forge.verdict import Outcome
+from tests.forge.conftest import golden, sound
+from tests.forge.text import CONTROL, commands, outside_code
+from tests.report.hostile import texts
+
+NOW = dt.datetime(2026, 11, 21, 12, 0, tzinfo=dt.UTC)
+HEAD = "a" * 40
+
+
+def pull(number: int, days: float, title: str = "Add a model") -> Pull:
+    stamps = {
+        "created_at": NOW - dt.timedelta(days=days),
+        "updated_at": NOW - dt.timedelta(days=days),
+    }
+    ends = {"head": {"sha": HEAD}, "base": {"sha": "b" * 40}}
+    value = {"number": number, "state": "open", "title": title, "user": None} | stamps | ends
+    return parsed(Pull, value, "a pull request")
+
+
+def receipt(number: int, outcome: Outcome, **said: Any) -> Receipt:
+    values = {
+        "number": number,
+        "head_sha": HEAD,
+        "outcome": outcome,
+        "model": f"model-{number}",
+        "level": "self-reported",
+        "is_edit": False,
+        "error": 0,
+        "warning": 0,
+        "weight": 0.0,
+        "drawn": 13,
+        "sequences": 61_000,
+    }
+    return Receipt.model_validate(values | said)
+
+
+UNKNOWN: dict[str, Any] = {"level": None, "drawn": 0, "sequences": 0}
+QUEUE = queue(
+    [
+        (pull(1, 2), receipt(1, Outcome.PASSED)),
+        (pull(2, 9), receipt(2, Outcome.WARNINGS, warning=3, weight=14.5)),
+        (pull(3, 3), receipt(3, Outcome.WARNINGS, warning=1, weight=1.2)),
+        (
+            pull(4, 40),
+            receipt(4, Outcome.CHANGES_NEEDED, error=2, **UNKNOWN),
+        ),
+        (pull(5, 4), receipt(5, Outcome.CHANGES_NEEDED, error=2, **UNKNOWN)),
+        (pull(6, 5), receipt(6, Outcome.PASSED, is_edit=True)),
+        (pull(7, 0.1), receipt(7, Outcome.PASSED, level="official")),
+        (pull(8, 1, title="##[error]x @everyone |"), None),
+        (pull(9, 0.01), receipt(9, Outcome.PASSED, head_sha="c" * 40)),
+        (pull(10, 1), receipt(10, Outcome.NEEDS_MAINTAINER, model=None)),
+        (
+            pull(11, 1),
+            receipt(11, Outcome.NEEDS_MAINTAINER, error=1, **UNKNOWN),
+        ),
+        (pull(12, 1), receipt(12, Outcome.NOT_CHECKED, **UNKNOWN)),
+    ],
+    NOW,
+)
+
+
+def test_the_order_is_whose_turn_it_is_then_age():
+    assert [(row.number, row.turn.value) for row in QUEUE.rows] == [
+        *((n, "maintainer") for n in (4, 2, 6, 3, 1, 8, 11, 12, 7)),
+        (9, "program"),
+        (5, "contributor"),
+    ]
+    assert QUEUE.others == 1
+    assert [row.action for row in QUEUE.rows][5:] == [
+        "geneb-ci reconcile --pr 8",
+        "look at the other files it changes",
+        "mend geneb-ci: a rule of it failed",
+        "merge",
+        "wait for the next sweep",
+        "wait for new commits",
+    ]
+    assert QUEUE.clock == (
+        "waiting: 9 for a maintainer, the longest 40 d; 1 for a verdict, the longest 14 min; "
+        "1 for the contributor, the longest 4 d; 2 overdue after 7 d"
+    )
+
+
+def test_the_whole_tables(update_golden):
+    golden("triage.txt", terminal(QUEUE, 10, color=False, width=160), update=update_golden)
+    golden("triage-narrow.txt", terminal(QUEUE, 10, color=False, width=90), update=update_golden)
+    golden("triage.md", markdown(QUEUE, 10), update=update_golden)
+    assert "\x1b[" in terminal(QUEUE, 10, color=True, width=140)
+
+
+def test_json_whole():
+    value = json.loads(as_json(QUEUE, 2))
+    assert value["left_out"] == 9
+    assert value["pulls"][1] == {
+        "number": 2,
+        "name": "model-2",
+        "age_seconds": 9 * 86_400,
+        "verdict": "warnings",
+        "errors": 0,
+        "warnings": 3,
+        "weight": 14.5,
+        "level": "self-reported",
+        "audit_tasks": 13,
+        "audit_sequences": 61_000,
+        "turn": "maintainer",
+        "action": "audit before merging",
+        "is_overdue": True,
+    }
+
+
+def test_no_submission_waits():
+    empty = queue([], NOW)
+    assert terminal(empty, 5, color=False, width=100) == "no submission waits\n"
+    assert markdown(empty, 5) == "## Open submissions\n\nno submission waits\n"
+
+
+@given(title=texts, width=st.integers(80, 200))
+def test_a_hostile_title_commands_nothing_and_pings_nobody(title, width):
+    found = queue([(pull(1, 1, title=title), None)], NOW)
+    for text in (
+        terminal(found, 5, color=False, width=width),
+        markdown(found, 5),
+        as_json(found, 5),
+    ):
+        assert commands(text) == []
+        assert CONTROL.search(text) is None
+    assert "@everyone" not in outside_code(markdown(found, 5))
+    assert markdown(found, 5).count("\n") == 7
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0, "0 s"), (59, "59 s"), (60, "1 min"), (3600, "1 h"), (200_000, "2 d")]
+)
+def test_durations(seconds, text):
+    assert duration(seconds) == text
+
+
+def test_triage_over_http_from_receipts(place):
+    clean, other = place.pull(sound()), place.pull(sound("other"))
+    place.both(clean)
+    code, out, err = place.run("triage", "--json", "--no-cache")
+    assert (code, err) == (0, "")
+    rows = {row["number"]: row for row in json.loads(out)["pulls"]}
+    assert (rows[clean]["verdict"], rows[clean]["turn"]) == ("passed", Turn.MAINTAINER)
+    assert (rows[other]["verdict"], rows[other]["name"]) == ("waiting", f"Add a model ({other})")
+    # A receipt that was copied to another pull request is not believed.
+    place.server.comments[other] = [place.server.comments[clean][0] | {"id": 5}]
+    rows = {
+        row["number"]: row
+        for row in json.loads(place.run("triage", "--json", "--no-cache")[1])["pulls"]
+    }
+    assert rows[other]["verdict"] == "waiting"
+    # With new commits, the old verdict does not count.
+    place.server.pulls[clean]["head"]["sha"] = place.server.commit(place.files, place.base)
+    code, out, _ = place.run("triage", "--markdown", "--no-cache")
+    assert code == 0
+    assert f"| `{clean}` | `model` | " in out
+    assert "`waiting`" in out

@@ -1,0 +1,292 @@
+"""Every workflow against every rule, and every rule against a workflow that breaks it."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from geneb_ci.publish.inputs import CODE, INPUTS
+from tests.house.workflow_file import FOLDER as WORKFLOWS
+from tests.house.workflow_file import Workflow, read, rights, shipped_workflows
+from tests.house.workflow_rules import (
+    RULES,
+    Rule,
+    row_01_pwn_request,
+    row_02_artifact_or_cache,
+    row_03_injection,
+    row_04_forged_check,
+    row_06_moved_head,
+    row_07_self_hosted,
+    row_24_hijack,
+    row_25_lost_update,
+    row_26_token,
+)
+from tests.paths import ROOT
+
+READ = {"contents": "read"}
+PERMISSIONS = {
+    "audit-open.yml": {"commit": READ | {"statuses": "write"}},
+    "ci.yml": {"test": READ},
+    "health.yml": {"verify": READ},
+    "pr-report.yml": {
+        "parse": READ | {"pull-requests": "read"},
+        "report": READ | {"pull-requests": "write", "statuses": "write"},
+    },
+    "pr-validate.yml": {"check": READ},
+    "publish.yml": {
+        "build": READ,
+        "push": READ | {"id-token": "write", "attestations": "write"},
+    },
+}
+EVENTS = {
+    "audit-open.yml": {"workflow_dispatch"},
+    "ci.yml": {"push", "pull_request"},
+    "health.yml": {"schedule", "workflow_dispatch"},
+    "pr-report.yml": {"workflow_run", "schedule", "workflow_dispatch"},
+    "pr-validate.yml": {"pull_request"},
+    "publish.yml": {"push", "workflow_dispatch"},
+}
+SHIPPED = shipped_workflows()
+RULE_NAMES = [rule.__name__ for rule in RULES]
+
+
+def shipped(name: str) -> Workflow:
+    return next(workflow for workflow in SHIPPED if workflow.name == name)
+
+
+def test_row_26_each_job_has_exactly_these_permissions():
+    found = {
+        workflow.name: {name: rights(job) for name, job in workflow.jobs.items()}
+        for workflow in SHIPPED
+        if not workflow.is_action
+    }
+    assert found == PERMISSIONS
+
+
+def test_each_workflow_starts_on_exactly_these_events():
+    assert {w.name: w.events for w in SHIPPED if not w.is_action} == EVENTS
+
+
+def test_the_privileged_ones_are_known():
+    assert {workflow.name for workflow in SHIPPED if workflow.is_privileged} == {
+        *("audit-open.yml", "health.yml", "pr-report.yml", "publish.yml")
+    }
+
+
+@pytest.mark.parametrize("workflow", SHIPPED, ids=lambda workflow: workflow.name)
+@pytest.mark.parametrize("rule", RULES, ids=RULE_NAMES)
+def test_no_workflow_breaks(rule: Rule, workflow: Workflow):
+    assert list(rule(workflow)) == []
+
+
+CHECKOUT = "          persist-credentials: false\n"
+INSTALL = "      - run: tools/install-locked python3 requirements/action.txt\n"
+# Rule, file, what stands there, and what an attacker or a hurried maintainer would write.
+MUTATIONS: list[tuple[Rule, str, str, str]] = [
+    (row_01_pwn_request, "pr-report.yml", "  workflow_run: #", "  pull_request_target: #"),
+    (row_01_pwn_request, "pr-report.yml", "  workflow_dispatch:", "  issue_comment:"),
+    (
+        row_01_pwn_request,
+        "pr-report.yml",
+        CHECKOUT,
+        f"{CHECKOUT}          ref: ${{{{ github.event.workflow_run.head_sha }}}}\n",
+    ),
+    (
+        row_01_pwn_request,
+        "pr-report.yml",
+        CHECKOUT,
+        f"{CHECKOUT}          repository: ${{{{ github.event.workflow_run.head_repository }}}}\n",
+    ),
+    (
+        row_01_pwn_request,
+        "health.yml",
+        CHECKOUT,
+        f"{CHECKOUT}          allow-unsafe-pr-checkout: true\n",
+    ),
+    (row_01_pwn_request, "pr-report.yml", INSTALL, "      - run: python3 -I -m pip install .\n"),
+    (row_01_pwn_request, "publish.yml", INSTALL, "      - run: pip install --no-deps -e .[hub]\n"),
+    (row_01_pwn_request, "pr-report.yml", INSTALL, '      - run: git fetch origin "pull/1/head"\n'),
+    (row_01_pwn_request, "pr-report.yml", INSTALL, '      - run: gh pr checkout "$PR"\n'),
+    (row_01_pwn_request, "pr-report.yml", INSTALL, "      - uses: ./.github/actions/check\n"),
+    (row_01_pwn_request, "audit-open.yml", INSTALL, "      - uses: $/.github/actions/check\n"),
+    (
+        row_02_artifact_or_cache,
+        "pr-report.yml",
+        INSTALL,
+        f"      - uses: actions/download-artifact@{'0' * 40} # v8.0.1\n",
+    ),
+    (
+        row_02_artifact_or_cache,
+        "publish.yml",
+        INSTALL,
+        f"      - uses: actions/upload-artifact@{'0' * 40} # v7.0.1\n",
+    ),
+    (
+        row_02_artifact_or_cache,
+        "publish.yml",
+        'python-version: "3.13"\n',
+        'python-version: "3.13"\n          cache: pip\n',
+    ),
+    (
+        row_02_artifact_or_cache,
+        "ci.yml",
+        "      - run: .ci/run",
+        f"      - uses: actions/cache@{'0' * 40} # v5.0.0",
+    ),
+    (
+        row_03_injection,
+        "pr-report.yml",
+        'run: python3 -I -m geneb_ci reconcile ${HEAD_SHA:+--head-sha "$HEAD_SHA"}',
+        "run: echo ${{ github.event.workflow_run.head_branch }}",
+    ),
+    (
+        row_03_injection,
+        "audit-open.yml",
+        'audit commit "submissions/$MODEL_ID.json"',
+        'audit commit "submissions/${{ inputs.model_id }}.json"',
+    ),
+    (row_03_injection, "publish.yml", '>> "$GITHUB_OUTPUT"', '>> "$GITHUB_ENV"'),
+    (row_03_injection, "ci.yml", ".ci/run", 'echo "::add-mask::0"'),
+    (
+        row_03_injection,
+        "pr-report.yml",
+        INSTALL,
+        f"      - uses: actions/github-script@{'0' * 40} # v8.0.0\n",
+    ),
+    (row_04_forged_check, "publish.yml", "geneb_ci build --at", "geneb_ci rules --at"),
+    (row_04_forged_check, "publish.yml", ' --expect "$GENERATION"', ""),
+    (row_04_forged_check, "publish.yml", "needs.build.outputs.generation", "inputs.generation"),
+    (row_04_forged_check, "publish.yml", "    needs: build\n", ""),
+    (
+        row_04_forged_check,
+        "pr-report.yml",
+        "      pull-requests: read #",
+        "      checks: read # is the job green?\n      pull-requests: read #",
+    ),
+    (
+        row_06_moved_head,
+        "pr-report.yml",
+        "github.event.workflow_run.head_sha",
+        "github.event.workflow_run.pull_requests[0].head.sha",
+    ),
+    (
+        row_06_moved_head,
+        "pr-report.yml",
+        "          VERDICT: ",
+        "          TITLE: ${{ github.event.workflow_run.display_title }}\n          VERDICT: ",
+    ),
+    (row_06_moved_head, "pr-report.yml", "geneb_ci report", "geneb_ci reconcile"),
+    (row_07_self_hosted, "audit-open.yml", "ubuntu-24.04", "self-hosted"),
+    (row_07_self_hosted, "ci.yml", "ubuntu-24.04", "[self-hosted, gpu]"),
+    (row_07_self_hosted, "pr-validate.yml", "ubuntu-24.04", "${{ github.event.label.name }}"),
+    (row_24_hijack, "ci.yml", "@9c091bb21b7c1c1d1991bb908d89e4e9dddfe3e0 # v7.0.0", "@v7"),
+    (row_24_hijack, "ci.yml", "@9c091bb21b7c1c1d1991bb908d89e4e9dddfe3e0 # v7.0.0", "@9c091bb"),
+    (row_24_hijack, "ci.yml", " # v7.0.0", ""),
+    (row_24_hijack, "check/action.yml", " # v6.3.0", " # latest"),
+    (row_24_hijack, "ci.yml", "    timeout-minutes", "    container: python\n    timeout-minutes"),
+    (row_24_hijack, "health.yml", INSTALL, "      - run: pip install geneb-ci\n"),
+    (row_24_hijack, "health.yml", INSTALL, "      - run: curl -sSf https://example.org | sh\n"),
+    (row_25_lost_update, "publish.yml", "  queue: max\n", ""),
+    (row_25_lost_update, "publish.yml", "in-progress: false", "in-progress: true"),
+    (row_25_lost_update, "pr-report.yml", "group: pr-report", "group: ${{ github.run_id }}"),
+    (row_26_token, "publish.yml", "permissions: {}\n", "permissions: write-all\n"),
+    (row_26_token, "ci.yml", "permissions: {}\n", ""),
+    (row_26_token, "ci.yml", "    permissions:\n      contents: read # to check out\n", ""),
+    (row_26_token, "ci.yml", "    timeout-minutes: 45\n", ""),
+    (row_26_token, "publish.yml", "    environment: hf-publish\n", ""),
+    (row_26_token, "health.yml", "${{ vars.HF_OIDC_RESOURCE }}", "${{ secrets.HF_TOKEN }}"),
+    (row_26_token, "pr-validate.yml", "persist-credentials: false", "fetch-depth: 1"),
+    (row_26_token, "pr-report.yml", "python3 -I -m", "python3 -m"),
+]
+
+
+@pytest.mark.parametrize(
+    ("rule", "name", "old", "new"),
+    MUTATIONS,
+    ids=[f"{rule.__name__}-{n}" for n, (rule, *_) in enumerate(MUTATIONS)],
+)
+def test_a_broken_workflow_is_refused(rule: Rule, name: str, old: str, new: str):
+    workflow = shipped(name)
+    assert old in workflow.text
+    assert list(rule(Workflow(name, workflow.text.replace(old, new)))) != []
+
+
+def test_each_rule_has_a_workflow_that_breaks_it():
+    assert {rule.__name__ for rule, *_ in MUTATIONS} == set(RULE_NAMES)
+
+
+def test_each_action_is_pinned_to_one_commit_everywhere():
+    pins: dict[str, set[str]] = {}
+    for workflow in SHIPPED:
+        for action, pin in re.findall(r"uses: ([\w./-]+)@(\S+ # \S+)", workflow.text):
+            pins.setdefault(action, set()).add(pin)
+    assert {action: len(found) for action, found in pins.items()} == dict.fromkeys(pins, 1)
+    assert set(pins) == {
+        *("actions/attest", "actions/checkout", "actions/setup-python"),
+    }
+
+
+def test_row_24_packages_come_from_hashed_locks():
+    script = (ROOT / "tools/install-locked").read_text(encoding="utf-8")
+    assert "--require-hashes --only-binary :all:" in script
+    named = {m for w in SHIPPED for m in re.findall(r"requirements/[\w-]+\.txt", w.text)}
+    assert named == {"requirements/action.txt", "requirements/check.txt"}
+    for lock in named:
+        entries = (ROOT / lock).read_text(encoding="utf-8").replace("\\\n", "").splitlines()
+        assert len(entries) > 10
+        assert [e for e in entries if not re.search(r"==\S+.* --hash=sha256:[0-9a-f]{64}", e)] == []
+
+
+def test_what_hosted_jobs_install_is_what_the_tests_ran_with():
+    pins = {
+        lock: set(
+            re.findall(r"^[\w.-]+==\S+", (ROOT / lock).read_text(encoding="utf-8"), re.MULTILINE)
+        )
+        for lock in (f"requirements/{name}.txt" for name in ("check", "action", "dev"))
+    }
+    check, action, dev = pins.values()
+    assert len(check) > 10
+    assert check < action < dev
+
+
+def test_publish_starts_on_all_that_a_generation_depends_on():
+    """Else the health check says each day that main is ahead."""
+    paths = read(WORKFLOWS / "publish.yml").tree["on"]["push"]["paths"]
+    watched = {path.removesuffix("/**") for path in paths}
+    due = {path for path in (*INPUTS, CODE) if (ROOT / path).exists()}
+    assert watched == due
+
+
+def zizmor() -> str:
+    beside = Path(sys.executable).with_name("zizmor")
+    found = str(beside) if beside.exists() else shutil.which("zizmor")
+    if found is None:
+        if os.environ.get("CI"):
+            pytest.fail("zizmor is missing: make installs it")
+        pytest.skip("zizmor is not installed")
+    return found
+
+
+@pytest.mark.parametrize("persona", ["regular", "auditor"])
+def test_zizmor_finds_nothing(persona: str):
+    command = [zizmor(), "--offline", "--no-progress", "--persona", persona, ".github"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (
+        0,
+        "No findings to report. Good job! (1 ignored)\n",
+    ), done.stderr
+
+
+def test_zizmor_sees_what_it_should(tmp_path: Path):
+    folder = tmp_path / ".github/workflows"
+    folder.mkdir(parents=True)
+    text = read(WORKFLOWS / "pr-report.yml").text.replace(" zizmor: ignore[dangerous-triggers]", "")
+    (folder / "pr-report.yml").write_text(text, encoding="utf-8")
+    command = [zizmor(), "--offline", "--no-progress", str(folder / "pr-report.yml")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 14
+    assert "dangerous-triggers" in done.stdout

@@ -1,0 +1,150 @@
+"""What no workflow may do, one function a row of the threat table: each gives what it found.
+
+The rows are those of the threat table in docs/github.md.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+
+from tests.house.workflow_file import Workflow, inputs, rights, runs, steps
+
+RUNNERS = {"ubuntu-24.04"}
+_PIN = re.compile(r"[\w.-]+/[\w./-]+@[0-9a-f]{40}")
+_PIN_WITH_VERSION = re.compile(r"uses: +(\S+@[0-9a-f]{40}) # v\d+\.\d+\.\d+$")
+_FETCHES = re.compile(r"\bgit +(fetch|checkout|clone|pull|worktree|switch)\b|\bgh +(pr|run|repo)\b")
+_BUILDS = re.compile(r"\bpip3? +install\b.*(?:\s-e\b|--editable|\s\.(?:\s|/|\[|$))|\bsetup\.py\b")
+_PACKAGES = re.compile(r"\b(pip3?|pipx|uv|npm|npx|curl|wget)\b.*")
+_LOOSE_PYTHON = re.compile(r"(?:^|[;&|(])[ \t]*python3? (?!-I )", re.MULTILINE)
+_COMMANDS = re.compile(r"::[\w-]+.*::|GITHUB_ENV|GITHUB_PATH|set-output|add-path")
+_SERIAL = {"cancel-in-progress": "false", "queue": "max"}
+
+Rule = Callable[[Workflow], Iterator[str]]
+
+
+def row_01_pwn_request(workflow: Workflow) -> Iterator[str]:
+    """No privileged job runs code of a pull request."""
+    if workflow.events & {"pull_request_target", "issue_comment"}:
+        yield "starts on an event that strangers send, with rights"
+    if not workflow.is_privileged:
+        return
+    for name, job in workflow.jobs.items():
+        for step in steps(job, "actions/checkout"):
+            if given := set(inputs(step)) & {"ref", "repository", "allow-unsafe-pr-checkout"}:
+                yield f"{name}: checks out something else than main: {sorted(given)}"
+        if any(step["uses"].startswith(("./", "$/")) for step in steps(job) if "uses" in step):
+            yield f"{name}: runs an action from the tree"
+        if _FETCHES.search(runs(job)):
+            yield f"{name}: fetches code"
+        if _BUILDS.search(runs(job)):
+            yield f"{name}: builds a tree, which runs its code"
+
+
+def row_02_artifact_or_cache(workflow: Workflow) -> Iterator[str]:
+    """Nothing that another run wrote is read: no cache, and no artifact at all."""
+    for name, job in workflow.jobs.items():
+        for step in steps(job):
+            if "cache" in step.get("uses", "") or "cache" in inputs(step):
+                yield f"{name}: uses a cache"
+            if "artifact" in step.get("uses", ""):
+                yield f"{name}: hands over an artifact, or takes one"
+
+
+def row_03_injection(workflow: Workflow) -> Iterator[str]:
+    """Values come by `env`; no expression stands in a script, and no script writes commands."""
+    for name, job in workflow.jobs.items():
+        for step in steps(job):
+            for text in (
+                step.get("run", ""),
+                step.get("shell", ""),
+                inputs(step).get("script", ""),
+            ):
+                if "${{" in text:
+                    yield f"{name}: an expression in a script"
+                if _COMMANDS.search(text):
+                    yield f"{name}: a script that steers the runner"
+            if "github-script" in step.get("uses", ""):
+                yield f"{name}: a script in an action's input"
+
+
+def row_04_forged_check(workflow: Workflow) -> Iterator[str]:
+    """No verdict of another run is trusted: who publishes has what was checked from zero."""
+    for name, job in workflow.jobs.items():
+        if {"checks", "actions"} & set(rights(job)):
+            yield f"{name}: can read or write the results of other runs"
+        if "id-token" in rights(job):
+            first = workflow.jobs.get(job.get("needs", ""), {})
+            given = {"GENERATION": "${{ needs.build.outputs.generation }}"}
+            taken = [step for step in steps(job) if given.items() <= step.get("env", {}).items()]
+            pushed = [line for line in runs(job).splitlines() if "geneb_ci publish" in line]
+            held = all(line.endswith('publish --expect "$GENERATION"') for line in pushed)
+            if "geneb_ci build --at" not in runs(first) or not (taken and pushed and held):
+                yield f"{name}: publishes what no job of its own run has built"
+
+
+def row_06_moved_head(workflow: Workflow) -> Iterator[str]:
+    """A doorbell hands over one commit id; who writes sees the verdict and nothing else."""
+    if "workflow_run" not in workflow.events:
+        return
+    taken = set(re.findall(r"github\.event\.[\w.]+", workflow.text))
+    if taken != {"github.event.workflow_run.event", "github.event.workflow_run.head_sha"}:
+        yield f"takes {sorted(taken)} from the event"
+    for name, job in workflow.jobs.items():
+        if "write" in rights(job).values():
+            given = {key for step in steps(job) for key in step.get("env", {})}
+            if given != {"GH_TOKEN", "VERDICT"} or "geneb_ci report" not in runs(job):
+                yield f"{name}: writes, and sees {sorted(given)}"
+
+
+def row_07_self_hosted(workflow: Workflow) -> Iterator[str]:
+    """Every job runs on a hosted machine, by a name that no expression changes."""
+    if not workflow.is_action:
+        for name, job in workflow.jobs.items():
+            if str(job.get("runs-on")) not in RUNNERS:
+                yield f"{name}: runs on {job.get('runs-on')}"
+
+
+def row_24_hijack(workflow: Workflow) -> Iterator[str]:
+    """Actions are pinned to commits that name their version; packages come from a hashed lock."""
+    named = {m for line in workflow.text.splitlines() for m in _PIN_WITH_VERSION.findall(line)}
+    for name, job in workflow.jobs.items():
+        for uses in [step["uses"] for step in steps(job) if "uses" in step]:
+            if not uses.startswith("$/") and (not _PIN.fullmatch(uses) or uses not in named):
+                yield f"{name}: {uses} is no commit with its version beside it"
+        if "uses" in job or "container" in job or "services" in job:
+            yield f"{name}: foreign code by another door"
+        for line in runs(job).splitlines():
+            if _PACKAGES.search(line):
+                yield f"{name}: fetches packages: {line.strip()}"
+
+
+def row_25_lost_update(workflow: Workflow) -> Iterator[str]:
+    """What writes waits its turn, and is never cancelled half-way."""
+    if not any("write" in rights(job).values() for job in workflow.jobs.values()):
+        return
+    expected = {"group": workflow.name.removesuffix(".yml"), **_SERIAL}
+    if workflow.tree.get("concurrency") != expected:
+        yield f"writes without waiting for its turn: {workflow.tree.get('concurrency')}"
+
+
+def row_26_token(workflow: Workflow) -> Iterator[str]:
+    """Nothing by default, no secret without an environment, nothing left behind by a checkout."""
+    if not workflow.is_action and workflow.tree.get("permissions") != {}:
+        yield "does not begin with no permission"
+    for name, job in workflow.jobs.items():
+        if not workflow.is_action and ("permissions" not in job or "timeout-minutes" not in job):
+            yield f"{name}: has no permissions or no end"
+        if "id-token" in rights(job) and "environment" not in job:
+            yield f"{name}: has an identity outside an environment"
+        if "secrets" in str(job) and "environment" not in job:
+            yield f"{name}: a secret outside an environment"
+        for step in steps(job, "actions/checkout"):
+            if inputs(step).get("persist-credentials") != "false":
+                yield f"{name}: a checkout that leaves its token behind"
+        if _LOOSE_PYTHON.search(runs(job)):
+            yield f"{name}: a Python that imports from where it stands"
+
+
+RULES: tuple[Rule, ...] = (
+    *(row_01_pwn_request, row_02_artifact_or_cache, row_03_injection, row_04_forged_check),
+    *(row_06_moved_head, row_07_self_hosted, row_24_hijack, row_25_lost_update, row_26_token),
+)

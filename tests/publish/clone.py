@@ -1,0 +1,89 @@
+"""A repository of submissions for the benchmark of three tasks, with commits at fixed times."""
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from tests.paths import ROOT
+from tests.small import BENCHMARK_FILE, CARD, small
+
+FIRST = 1_795_000_000  # seconds; an hour passes between two commits
+SPACE_CARD = b"---\ntitle: Small board\nsdk: static\n---\n\nA board of tests.\n"
+
+
+class Folder:
+    """A git repository in a folder of its own, with nothing in it."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.commits: list[str] = []
+        root.mkdir(parents=True, exist_ok=True)
+        self.git("init", "--quiet", "--initial-branch=main")
+
+    def git(self, *arguments: str) -> str:
+        when = f"{FIRST + 3600 * len(self.commits)} +0000"
+        identity = {
+            f"GIT_{role}_{what}": value
+            for role in ("AUTHOR", "COMMITTER")
+            for what, value in (("NAME", "M. Aintainer"), ("EMAIL", "m@example.org"))
+        }
+        done = subprocess.run(
+            ["git", "-C", str(self.root), *arguments],
+            capture_output=True,
+            text=True,
+            check=True,
+            env=os.environ | identity | {"GIT_AUTHOR_DATE": when, "GIT_COMMITTER_DATE": when},
+        )
+        return done.stdout.strip()
+
+    def write(self, name: str, content: bytes | dict[str, Any]) -> Path:
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content if isinstance(content, bytes) else json.dumps(content).encode())
+        return path
+
+    def commit(self, message: str) -> str:
+        self.git("add", "--all")
+        self.git("commit", "--quiet", "--message", message)
+        return self._note()
+
+    def merge(self, branch: str, message: str) -> str:
+        self.git("merge", "--quiet", "--no-ff", "--message", message, branch)
+        return self._note()
+
+    def _note(self) -> str:
+        self.commits.append(self.git("rev-parse", "HEAD"))
+        return self.commits[-1]
+
+
+class Clone(Folder):
+    """A repository with one small submission."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self.write("schemas/benchmark.json", BENCHMARK_FILE.read_bytes())
+        self.write("leaderboard/policy/official.json", {"files": {}})
+        self.write("leaderboard/policy/registry.json", {"models": {}})
+        self.write("leaderboard/README.md", SPACE_CARD)
+        self.add("model-a")
+        self.commit("Lay the ground")
+
+    def add(self, model: str, **meta: Any) -> Path:
+        """Write a submission with its card; `meta` changes what it says of the model."""
+        document = small(model)
+        document["meta"] |= meta
+        self.write(f"submissions/cards/{model}.md", CARD.encode())
+        return self.write(f"submissions/{model}.json", document)
+
+
+class Public(Folder):
+    """The public submissions in one commit, whatever history this repository has here."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        for name in ("submissions", "leaderboard", "schemas"):
+            shutil.copytree(ROOT / name, root / name)
+        self.commit("Lay the ground")

@@ -1,0 +1,36 @@
+"""The command line in a process of its own, which knows the Hub by HF_ENDPOINT alone."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.paths import ROOT
+from tests.publish.hub import Hub
+
+SECRETS = ("HF_", "HUGGING_FACE_", "GITHUB_", "ACTIONS_")
+
+
+def environment(hub: Hub, home: Path, **more: str) -> dict[str, str]:
+    """Give an environment without anybody's token."""
+    clean = {key: value for key, value in os.environ.items() if not key.startswith(SECRETS)}
+    paths = {"PYTHONPATH": str(ROOT), "HF_HOME": str(home), "HF_ENDPOINT": hub.endpoint}
+    return clean | paths | more
+
+
+def start(*arguments: str, cwd: Path, env: dict[str, str]) -> "subprocess.Popen[str]":
+    return subprocess.Popen(
+        [sys.executable, "-m", "geneb_ci", *arguments],
+        cwd=cwd,
+        env=env,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def geneb_ci(*arguments: str, cwd: Path, env: dict[str, str]) -> tuple[int, str, str]:
+    """Run a command and give its exit code, output and errors."""
+    process = start(*arguments, cwd=cwd, env=env)
+    output, errors = process.communicate(timeout=120)
+    return process.returncode, output, errors

@@ -1,0 +1,122 @@
+"""The task data to the Hub and back: the revision that push prints is one that pull can pin."""
+
+import gzip
+import re
+
+import pytest
+
+from reference_harness import benchmark, mini
+from reference_harness.data import Folder
+from tests.harness.support import write_flat, write_remote
+from tests.paths import ROOT
+from tests.publish.command import environment, geneb_ci
+from tests.publish.hub import READER, WRITER, Fault
+
+NAME = "geneb/task-data"
+RESOURCE = f"datasets/{NAME}"
+DEFINITION = ("--benchmark", str(ROOT / "schemas/benchmark-mini.json"))
+MINI = benchmark.mini()
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Write all tasks of mini, in both layouts and gzipped in parts."""
+    place = tmp_path / "data"
+    for number, task in enumerate(mini.TASKS):
+        if number % 2:
+            write_remote(mini.load(task.id), place)
+        else:
+            path = write_flat(mini.load(task.id), place)
+            path.with_suffix(".csv.gz").write_bytes(gzip.compress(path.read_bytes()))
+            path.unlink()
+    return place
+
+
+@pytest.fixture
+def run(hub, tmp_path):
+    def run(*arguments, token=WRITER):
+        # Xet has a server of its own, which is not imitated: files go by LFS.
+        env = environment(hub, tmp_path, HF_TOKEN=token, HF_HUB_DISABLE_XET="1")
+        return geneb_ci("data", *arguments, cwd=tmp_path, env=env)
+
+    return run
+
+
+def test_push_then_pull_gives_the_same_tasks(hub, run, folder, tmp_path):
+    repo = hub.create(RESOURCE, {"LICENSE": b"theirs", "tasks/old/train.csv": b"text,label\n"})
+    repo.lfs_over = 20_000
+    code, output, errors = run("push", str(folder), "--repo", NAME, *DEFINITION)
+    assert (code, errors) == (0, "")
+    assert output.splitlines()[1:] == [
+        f"{RESOURCE}: pushed",
+        f"revision to pin in schemas/benchmark.json: {repo.head.oid}",
+    ]
+    assert repo.large
+    ids = [task.id for task in mini.TASKS]
+    assert sorted(repo.head.tree) == sorted(
+        [
+            *("LICENSE", "README.md"),
+            *(f"flat/{one}.csv" for one in ids),
+            *(f"tasks/{one}/{split}.csv" for one in ids for split in ("train", "test")),
+        ]
+    )
+    assert len(repo.commits) == 2
+    definition = tmp_path / "pinned.json"
+    text = (ROOT / "schemas/benchmark-mini.json").read_text()
+    text = re.sub(r'("repo_id": )"[^"]*"', rf'\1"{NAME}"', text)
+    definition.write_text(re.sub(r'("revision": )"[0-9a-f]{40}"', rf'\1"{repo.head.oid}"', text))
+    pinned = benchmark.load(definition)
+    code, output, _ = run("pull", str(tmp_path / "back"), "--benchmark", str(definition))
+    assert (code, output) == (
+        0,
+        f"{tmp_path / 'back'}: {len(ids)} tasks, {2 * len(ids)} files at {repo.head.oid}\n",
+    )
+    source = Folder(tmp_path / "back", pinned)
+    assert source.verified
+    for task in pinned.tasks:
+        assert source.load(task).sha256 == mini.load(task.id).sha256
+    code, output, _ = run("push", str(tmp_path / "back"), "--repo", NAME, *DEFINITION)
+    assert (code, output.splitlines()[1]) == (0, f"{RESOURCE}: nothing changed")
+    assert len(repo.commits) == 2
+
+
+def test_a_lost_answer_makes_one_revision(hub, run, folder):
+    repo = hub.create(RESOURCE)
+    hub.faults = [Fault("commit", 500, after=True)]
+    code, output, errors = run("push", str(folder), "--repo", NAME, *DEFINITION)
+    assert (code, len(repo.commits)) == (0, 2)
+    assert errors == "try 1 of 6: the Hub failed (500); again after 2 s\n"
+    assert repo.head.oid in output
+
+
+def test_what_is_not_whole_is_not_pushed(hub, run, folder):
+    repo = hub.create(RESOURCE)
+    gone = mini.TASKS[0].id
+    (folder / f"{gone}.csv.gz").unlink()
+    code, _, errors = run("push", str(folder), "--repo", NAME, *DEFINITION)
+    assert code != 0
+    assert errors == f"error: {folder}: task {gone} is missing\n"
+    assert len(repo.commits) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "token", "message"),
+    [
+        (NAME, READER, f"the token may not write to {RESOURCE} (403)"),
+        ("geneb/none", WRITER, "datasets/geneb/none does not exist"),
+    ],
+)
+def test_errors_say_what_to_do(hub, run, folder, name, token, message):
+    hub.create(RESOURCE)
+    code, _, errors = run("push", str(folder), "--repo", name, *DEFINITION, token=token)
+    assert (code, message in errors) == (1, True)
+    assert "fix: " in errors
+
+
+def test_help_names_every_verb(run):
+    code, output, _ = run("--help")
+    assert code == 0
+    for verb in ("pull", "verify", "manifest", "push"):
+        assert f"\n  {verb} " in output
+    code, output, _ = run("push", "--help")
+    assert (code, output.startswith("Usage: geneb-ci data push")) == (0, True)

@@ -1,0 +1,236 @@
+"""The fault matrix: whatever the Hub does, the newest main is live, once, and never by halves."""
+
+import re
+import threading
+
+import pytest
+
+from geneb_ci.publish import faults
+from geneb_ci.publish.git import Repository
+from geneb_ci.publish.push import Newest, Outcome, Published, push
+from geneb_ci.publish.space import Space
+from tests.publish.clone import Clone
+from tests.publish.conftest import NAME, made
+from tests.publish.hub import READER, WRITER, Fault
+from tests.publish.settled import BY_HAND, Patience, assert_settled
+
+
+@pytest.fixture
+def clock():
+    return Patience()
+
+
+@pytest.fixture
+def newest(clone, space):
+    """Publish one board, then merge a model: what is returned is to be published next."""
+    push(space, Newest(made(clone), Repository(clone.root)))
+    clone.add("model-b")
+    clone.commit("Add model-b")
+    return Newest(made(clone), Repository(clone.root))
+
+
+def test_412_twice_then_success(hub, repo, space, newest, clock):
+    hub.faults = [Fault("commit", 412)] * 2
+    done = push(space, newest, clock=clock)
+    assert (done.outcome, done.commit, clock.waits) == (Outcome.PUBLISHED, repo.head.oid, [])
+    assert_settled(repo, newest.made)
+
+
+def test_412_because_somebody_else_committed(repo, space, newest, clock, hub):
+    def intrude(step, when):
+        if (step, when) == ("preupload", "after") and len(repo.commits) == 2:
+            repo.add(repo.head.tree | {"theirs.txt": b"by hand"}, BY_HAND)
+
+    hub.watch = intrude
+    assert push(space, newest, clock=clock).outcome is Outcome.PUBLISHED
+    assert repo.head.tree["theirs.txt"] == b"by hand"
+    assert [commit.title for commit in repo.commits][2] == BY_HAND
+    assert_settled(repo, newest.made)
+
+
+def test_409_three_times(hub, repo, space, newest, clock):
+    hub.faults = [Fault("commit", 409)] * 3
+    assert push(space, newest, clock=clock).outcome is Outcome.PUBLISHED
+    assert clock.waits == [2, 4, 8]
+    assert_settled(repo, newest.made)
+
+
+@pytest.mark.parametrize("status", [500, 502, 503, 504])
+def test_5xx_though_committed(hub, repo, space, newest, clock, status):
+    hub.faults = [Fault("commit", status, after=True, body=b"<html>")]
+    done = push(space, newest, clock=clock)
+    assert (done.outcome, done.commit) == (Outcome.PUBLISHED, repo.head.oid)
+    assert hub.calls.count("commit") == 2, "one for each board"
+    assert_settled(repo, newest.made)
+
+
+def test_500_and_not_committed(hub, repo, space, newest, clock):
+    hub.faults = [Fault("commit", 500)]
+    assert push(space, newest, clock=clock).outcome is Outcome.PUBLISHED
+    assert_settled(repo, newest.made)
+
+
+@pytest.mark.parametrize("after", [True, False], ids=["committed", "not committed"])
+def test_time_out(hub, repo, newest, clock, after):
+    hub.faults = [Fault("commit", after=after)]
+    hasty = Space(NAME, token=WRITER, endpoint=hub.endpoint, timeout_s=0.5)
+    assert push(hasty, newest, clock=clock).outcome is Outcome.PUBLISHED
+    assert clock.waits == [2]
+    assert_settled(repo, newest.made)
+
+
+def test_a_commit_that_arrives_after_its_retry_is_refused_by_its_parent(hub, repo, newest, clock):
+    """The first commit hangs in the Hub, is given up, and gets through when all is over."""
+    first: list[threading.Thread] = []
+    answer = hub.answer
+    late = threading.Event()
+
+    def delay(step, call):
+        if step == "commit" and not first:
+            first.append(threading.current_thread())
+            late.wait(10)
+        return answer(step, call)
+
+    hub.answer = delay
+    hasty = Space(NAME, token=WRITER, endpoint=hub.endpoint, timeout_s=0.5)
+    assert push(hasty, newest, clock=clock).outcome is Outcome.PUBLISHED
+    late.set()
+    first[0].join(10)
+    assert_settled(repo, newest.made)
+
+
+def test_429_waits_as_told(hub, repo, space, newest, clock):
+    hub.faults = [
+        Fault("commit", 429, {"RateLimit": '"api";r=0;t=55'}),
+        Fault("commit", 429, {"Retry-After": "7", "RateLimit": ""}),
+        Fault("info", 429, {"RateLimit": ""}),
+    ]
+    assert push(space, newest, clock=clock).outcome is Outcome.PUBLISHED
+    assert sorted(clock.waits) == [2, 8, 56]
+    assert_settled(repo, newest.made)
+
+
+def test_429_for_too_long_gives_up_at_once(hub, space, newest, clock):
+    hub.faults = [Fault("commit", 429, {"RateLimit": '"api";r=0;t=3000'})]
+    with pytest.raises(faults.GaveUp, match="pause of 3001 s"):
+        push(space, newest, clock=clock)
+    assert clock.waits == []
+
+
+@pytest.mark.parametrize("step", ["info", "resolve", "commit"])
+def test_six_tries_are_all(hub, repo, space, newest, clock, step):
+    hub.faults = [Fault(step, 500)] * 9
+    with pytest.raises(faults.GaveUp, match=r"6 tries failed; the last: the Hub failed \(500\)"):
+        push(space, newest, clock=clock)
+    assert (len(hub.faults), clock.waits) == (3, [2, 4, 8, 16, 32])
+    assert len(repo.commits) == 2
+
+
+def test_412_for_ever_ends(hub, space, newest, clock):
+    hub.faults = [Fault("commit", 412)] * 9
+    with pytest.raises(faults.GaveUp, match="another commit came first"):
+        push(space, newest, clock=clock)
+
+
+@pytest.mark.parametrize("step", ["info", "resolve", "preupload"])
+def test_a_lost_read_after_the_commit_is_settled_by_the_next(hub, repo, space, newest, clock, step):
+    made_one = threading.Event()
+
+    def fail_once(now, when):
+        if (now, when) == ("commit", "after") and not made_one.is_set():
+            made_one.set()
+            hub.faults = [Fault(step, 502)]
+
+    hub.watch = fail_once
+    assert push(space, newest, clock=clock).outcome is Outcome.PUBLISHED
+    assert_settled(repo, newest.made)
+
+
+@pytest.mark.parametrize(
+    ("token", "error", "message"),
+    [
+        ("hf_revoked", faults.TokenRefused, r"refuses the token for spaces/geneb/board \(401\)"),
+        (READER, faults.NoWriteRight, r"may not write to spaces/geneb/board \(403\)"),
+    ],
+)
+def test_token_refused(hub, repo, newest, clock, token, error, message):
+    before = repo.head
+    with pytest.raises(error, match=message) as refusal:
+        push(Space(NAME, token=token, endpoint=hub.endpoint), newest, clock=clock)
+    assert token not in refusal.value.message + refusal.value.fix
+    assert (repo.head, clock.waits) == (before, [])
+
+
+def test_no_space(hub, clock, newest):
+    with pytest.raises(faults.RepoMissing) as refusal:
+        push(Space("geneb/none", token=WRITER, endpoint=hub.endpoint), newest, clock=clock)
+    assert (
+        refusal.value.fix == "create it: hf repos create geneb/none --type space --space-sdk static"
+    )
+    with pytest.raises(faults.RepoMissing):
+        Space("geneb/none", token=None, endpoint=hub.endpoint).state()
+
+
+def test_a_stale_rerun_after_a_newer_publish(repo, space, newest, clock, clone):
+    push(space, newest, clock=clock)
+    old, new = clone.commits[0], clone.commits[-1]
+    stale = Newest(made(clone, old), newest.repository)
+    with pytest.raises(faults.Overtaken) as refusal:
+        push(space, stale, clock=clock)
+    assert old in refusal.value.message
+    assert new in refusal.value.message
+    assert_settled(repo, newest.made)
+
+
+def test_a_commit_that_this_clone_does_not_know_is_not_overtaken(repo, space, newest, tmp_path):
+    push(space, newest)
+    other = Clone(tmp_path / "other")
+    other.add("elsewhere")
+    other.commit("Another history")
+    with pytest.raises(faults.Overtaken):
+        push(space, Newest(made(other), Repository(other.root)))
+    assert_settled(repo, newest.made)
+
+
+ROUNDS = 100
+
+
+def test_two_publishers_at_once(hub, clone):
+    repository = Repository(clone.root)
+    older = Newest(made(clone), repository)
+    clone.add("model-b")
+    clone.commit("Add model-b")
+    newer = Newest(made(clone), repository)
+    for number in range(ROUNDS):
+        name = f"geneb/round-{number}"
+        repo = hub.create(f"spaces/{name}")
+        pair = (newer, newer) if number % 2 else (older, newer)
+        results: list[object] = [None, None]
+        start = threading.Barrier(2)
+
+        def publish(place, intent, name=name, results=results, start=start):
+            start.wait()
+            try:
+                space = Space(name, token=WRITER, endpoint=hub.endpoint)
+                results[place] = push(space, intent, clock=Patience())
+            except faults.Overtaken as error:
+                results[place] = error
+
+        threads = [threading.Thread(target=publish, args=each) for each in enumerate(pair)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert_settled(repo, newer.made)
+        assert isinstance(results[1], Published)
+        if pair[0] is newer:
+            assert isinstance(results[0], Published)
+            assert len(repo.commits) == 2
+
+
+def test_a_file_that_the_space_ignores_is_noticed(repo, space, newest, clock):
+    repo.ignored = {"ledger.json"}
+    with pytest.raises(
+        faults.Unverified, match=re.escape("differs from what was sent: ledger.json")
+    ):
+        push(space, newest, clock=clock)

@@ -1,0 +1,66 @@
+"""A publisher that is killed at any step leaves the old board or the new one; the next mends it."""
+
+import signal
+import threading
+
+import pytest
+
+from geneb_ci.publish.git import Repository
+from geneb_ci.publish.push import Newest, Outcome, push
+from tests.publish.command import environment, start
+from tests.publish.conftest import NAME, made
+from tests.publish.hub import WRITER
+from tests.publish.settled import assert_settled, generation_of
+
+# Every call of a publish, in order; the card has changed, so that it is looked at, too.
+STEPS = ("info", "resolve", "validate-yaml", "preupload", "commit", "info", "resolve")
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("number", range(len(STEPS)))
+def test_sigkill_at_each_step(hub, repo, space, clone, tmp_path, number, when):
+    push(space, Newest(made(clone), Repository(clone.root)))
+    clone.add("model-b")
+    clone.write("leaderboard/README.md", b"---\ntitle: New card\nsdk: static\n---\n")
+    clone.commit("Add model-b, and a new card")
+    calls: list[str] = []
+    killed, served = threading.Event(), threading.Event()
+
+    def kill(step, now):
+        if now == "before":
+            calls.append(step)
+        elif len(calls) == number + 1:
+            served.set()
+        if now == when and len(calls) == number + 1 and not killed.is_set():
+            process.send_signal(signal.SIGKILL)
+            process.wait(30)
+            killed.set()
+
+    hub.watch = kill
+    process = start(
+        *("publish", "--space", NAME),
+        cwd=clone.root,
+        env=environment(hub, tmp_path, HF_TOKEN=WRITER),
+    )
+    process.communicate(timeout=60)
+    # The Hub goes on with what it was sent, whoever is dead by then.
+    assert killed.wait(30)
+    assert served.wait(30)
+    assert (process.returncode, calls) == (-signal.SIGKILL, list(STEPS[: number + 1]))
+    committed = number >= STEPS.index("commit")
+    assert len(repo.commits) == (3 if committed else 2)
+    assert generation_of(repo.head), "what is live is whole"
+    hub.watch = lambda _step, _when: None
+    again = push(space, Newest(made(clone), Repository(clone.root)))
+    assert again.outcome is (Outcome.UNCHANGED if committed else Outcome.PUBLISHED)
+    assert_settled(repo, made(clone))
+
+
+def test_the_steps_are_all_of_a_publish(hub, repo, space, clone):
+    push(space, Newest(made(clone), Repository(clone.root)))
+    clone.write("leaderboard/README.md", b"---\ntitle: New card\nsdk: static\n---\n")
+    clone.commit("A new card")
+    hub.calls.clear()
+    push(space, Newest(made(clone), Repository(clone.root)))
+    assert tuple(hub.calls) == STEPS
+    assert len(repo.commits) == 3

@@ -1,0 +1,170 @@
+"""What a publish sends, leaves alone, deletes and says; and what it costs."""
+
+import hashlib
+import json
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from geneb_ci.publish import manifest
+from geneb_ci.publish.faults import BadManifest
+from geneb_ci.publish.git import Repository
+from geneb_ci.publish.push import Newest, Outcome, Published, push
+from geneb_ci.publish.space import Space
+from tests.paths import ROOT
+from tests.publish.clone import Clone
+from tests.publish.command import environment, geneb_ci
+from tests.publish.conftest import NAME, made
+from tests.publish.hub import READER, WRITER
+from tests.publish.settled import assert_settled
+
+
+def publish(space: Space, clone: Clone) -> Published:
+    return push(space, Newest(made(clone), Repository(clone.root)))
+
+
+def test_one_commit_has_every_file_and_the_manifest_describes_them(space, repo, clone):
+    publish(space, clone)
+    tree = repo.head.tree
+    assert sorted(tree) == [
+        *(".gitattributes", "README.md", "leaderboard.json", "leaderboard_tasks.json"),
+        *("ledger.json", "manifest.json", "notes.txt"),
+    ]
+    told = json.loads(tree["manifest.json"])
+    for name in ("manifest", "ledger"):
+        schema = json.loads((ROOT / f"schemas/{name}.schema.json").read_bytes())
+        Draft202012Validator(schema).validate(json.loads(tree[f"{name}.json"]))
+    assert told["source_commit"] == clone.commits[0]
+    assert told["files"] == {
+        name: {"sha256": hashlib.sha256(tree[name]).hexdigest(), "bytes": len(tree[name])}
+        for name in sorted(tree)
+        if name not in {".gitattributes", "notes.txt", "manifest.json"}
+    }
+    assert len(repo.commits) == 2
+    assert repo.head.title.startswith(f"Board {told['generation'][:12]} of commit ")
+
+
+def test_a_page_is_published_and_a_file_that_we_drop_is_deleted(space, repo, clone):
+    clone.write("leaderboard/index.html", b"<p>board</p>")
+    clone.write("leaderboard/assets/old.css", b"p {}")
+    clone.commit("A page")
+    publish(space, clone)
+    assert repo.head.tree["assets/old.css"] == b"p {}"
+    clone.git("rm", "--quiet", "leaderboard/assets/old.css")
+    clone.commit("No style")
+    publish(space, clone)
+    assert "assets/old.css" not in repo.head.tree
+    assert repo.head.tree["index.html"] == b"<p>board</p>"
+    assert_settled(repo, made(clone))
+
+
+def test_what_decides_the_board_is_not_published(space, repo, clone):
+    clone.write("leaderboard/audits/model-a/note.txt", b"x")
+    clone.write("leaderboard/manifest.json", {"forged": True})
+    clone.commit("An audit")
+    publish(space, clone)
+    assert not [name for name in repo.head.tree if name.startswith(("policy", "audits"))]
+    assert_settled(repo, made(clone))
+
+
+def test_a_file_that_we_dropped_and_somebody_deleted_is_no_fault(space, repo, clone):
+    clone.write("leaderboard/old.css", b"p {}")
+    clone.commit("Style")
+    publish(space, clone)
+    tree = {name: content for name, content in repo.head.tree.items() if name != "old.css"}
+    repo.add(tree, "by hand")
+    clone.git("rm", "--quiet", "leaderboard/old.css")
+    clone.commit("No style")
+    assert publish(space, clone).outcome is Outcome.PUBLISHED
+
+
+def test_a_commit_that_changes_no_input_changes_nothing(space, repo, clone):
+    publish(space, clone)
+    clone.write("docs/note.md", b"about")
+    clone.commit("A note")
+    assert publish(space, clone).outcome is Outcome.UNCHANGED
+    assert len(repo.commits) == 2
+
+
+def test_what_somebody_altered_on_the_space_is_put_back(space, repo, clone):
+    publish(space, clone)
+    repo.add(repo.head.tree | {"leaderboard.json": b"{}"}, "by hand")
+    assert publish(space, clone).outcome is Outcome.PUBLISHED
+    assert repo.head.tree["leaderboard.json"] == made(clone).files["leaderboard.json"]
+
+
+def test_a_board_that_comes_back_is_a_generation_of_its_own(space, repo, clone):
+    """A, B, A again: a late job for B finds that it was overtaken."""
+    publish(space, clone)
+    clone.write("leaderboard/index.html", b"B")
+    clone.commit("B")
+    clone.git("rm", "--quiet", "leaderboard/index.html")
+    clone.commit("A again")
+    assert publish(space, clone).outcome is Outcome.PUBLISHED
+    assert made(clone).files == made(clone, clone.commits[0]).files
+    assert_settled(repo, made(clone))
+
+
+@pytest.mark.parametrize(
+    ("raw", "reason"),
+    [
+        (b"{}", "generation: Field required"),
+        (b"[", "Invalid JSON"),
+        (b"null", "the document: Input should be an object"),
+    ],
+)
+def test_a_foreign_manifest_is_refused(space, repo, clone, raw, reason):
+    repo.add(repo.head.tree | {"manifest.json": raw}, "by hand")
+    with pytest.raises(BadManifest, match=reason):
+        publish(space, clone)
+    assert repo.head.title == "by hand"
+
+
+def test_a_manifest_whose_generation_does_not_follow_is_refused(space, repo, clone):
+    publish(space, clone)
+    forged = json.loads(repo.head.tree["manifest.json"])
+    forged["source_commit"] = "0" * 40
+    repo.add(repo.head.tree | {"manifest.json": json.dumps(forged).encode()}, "by hand")
+    with pytest.raises(BadManifest, match="does not follow"):
+        publish(space, clone)
+
+
+def test_41_models_cost_at_most_ten_calls_and_nothing_new_three(hub, space, repo, public):
+    repository, found = Repository(public.root), made(public)
+    assert found.models >= 41
+    push(space, Newest(found, repository))
+    assert len(hub.calls) <= 10
+    assert_settled(repo, found)
+    hub.calls.clear()
+    push(space, Newest(found, repository))
+    assert len(hub.calls) <= 3
+
+
+def test_the_board_is_built_from_the_commit_and_not_from_the_folder(space, repo, clone):
+    clone.add("not-committed")
+    clone.write("leaderboard/index.html", b"draft")
+    publish(space, clone)
+    assert b"not-committed" not in repo.head.tree["leaderboard.json"]
+    assert "index.html" not in repo.head.tree
+
+
+def test_a_large_board_goes_by_lfs(hub, repo, clone, tmp_path):
+    repo.lfs_over = 1000
+    env = environment(hub, tmp_path, HF_TOKEN=WRITER, HF_HUB_DISABLE_XET="1")
+    code, _, errors = geneb_ci("publish", "--space", NAME, cwd=clone.root, env=env)
+    assert (code, errors) == (0, "")
+    assert repo.large
+    assert hub.calls == [
+        *("info", "validate-yaml", "preupload", "lfs-batch"),
+        *("lfs-put", "lfs-put", "commit", "info", "resolve"),
+    ]
+    assert_settled(repo, made(clone))
+    code, output, _ = geneb_ci("publish", "--space", NAME, cwd=clone.root, env=env)
+    assert (code, output.partition(";")[0]) == (0, "spaces/geneb/board: nothing changed")
+
+
+def test_the_hub_itself_is_as_strict_as_the_real_one(hub, repo):
+    anonymous = Space(NAME, token=None, endpoint=hub.endpoint)
+    assert anonymous.state().head == repo.head.oid
+    assert Space(NAME, token=READER, endpoint=hub.endpoint).read("notes.txt") == b"not ours"
+    assert manifest.NAME not in anonymous.state().files
