@@ -40,6 +40,11 @@ class Tab:
     def drawn(self) -> None:
         self.page.wait_for_selector("main:not([aria-busy]) > :is(h2, .fault)", state="attached")
 
+    def choose(self, name: str, value: str) -> None:
+        """Press one of several buttons that exclude each other."""
+        self.page.check(f"input[name={name}][value='{value}']", force=True)
+        self.drawn()
+
     def address(self) -> str:
         """Give the part of the address that holds the state."""
         return self.page.url.partition("#")[2]
