@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 SYSTEM := bwrap=bubblewrap chromium=chromium
 
 .PHONY: demo test lint bench bench-harness bench-forgery bench-sampling bench-audit bench-sandbox \
-  bench-tolerance bench-uncertainty generate lock clean
+  bench-tolerance bench-uncertainty bench-page page-shots generate lock clean
 
 $(READY): requirements/dev.txt requirements/torch.txt pyproject.toml tools/system-packages
 	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(0 if (3, 11) <= v <= (3, 13) else "geneb-ci needs Python 3.11, 3.12 or 3.13, but $(PYTHON) is %d.%d: run `make PYTHON=python3.12`" % v)'
@@ -56,6 +56,12 @@ bench-sandbox: $(READY)  ## what starting a sandbox costs, as a table
 bench-uncertainty: $(READY)  ## coverage and speed of intervals, as tables for the docs
 	$(BIN)/python -m tests.bench.bench_coverage
 	$(BIN)/python -m tests.bench.bench_uncertainty
+
+bench-page: $(READY)  ## how fast the page is with a thousand models, as tables for the docs
+	$(BIN)/python -m tests.bench.bench_page
+
+page-shots: $(READY)  ## pictures of every view in build/page-shots: look at them when you change the page
+	$(BIN)/python -m tests.page.shots build/page-shots
 
 generate: $(READY)  ## schemas, RULES.md, help texts
 	$(BIN)/python tools/generate.py

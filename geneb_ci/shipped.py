@@ -7,6 +7,7 @@ from geneb_ci.errors import BrokenInstallation
 _PACKAGE = Path(__file__).resolve().parent
 _PLACES = {
     "schemas": (_PACKAGE / "_shipped" / "schemas", _PACKAGE.parent / "schemas"),
+    "page": (_PACKAGE / "_shipped" / "page", _PACKAGE.parent / "leaderboard"),
     "policy": (_PACKAGE / "_shipped" / "policy", _PACKAGE.parent / "leaderboard" / "policy"),
 }
 

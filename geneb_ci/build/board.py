@@ -7,6 +7,7 @@ from pathlib import Path
 from geneb_ci.benchmark import Benchmark
 from geneb_ci.build.analysed import analysed, unknown_sizes
 from geneb_ci.build.files import encode
+from geneb_ci.build.page_data import page_scripts
 from geneb_ci.build.rows import Entry, entry_of, leaderboards, ranked_regimes
 from geneb_ci.check.registry import RULES
 from geneb_ci.check.runner import Checker, FileResult, Report
@@ -24,6 +25,8 @@ class Board:
     """The files of a board by name, and what to say of them."""
 
     files: dict[str, bytes]
+    scripts: dict[str, bytes]
+    """The same for the page, which may be opened from a disk, where nothing can be fetched."""
     models: int
     unranked: tuple[str, ...]
     """Model and regime of each row that declared gaps keep off the board."""
@@ -77,6 +80,7 @@ def board_of(entries: list[Entry], layout: Layout, *, more: bool = True) -> Boar
         values |= analysed(entries, benchmark, layout)
     return Board(
         files={name: encode(name, value) for name, value in values.items()},
+        scripts=page_scripts(values, entries, benchmark),
         models=len(entries),
         unranked=tuple(_unranked(entries, benchmark)),
         unsized=tuple(unsized),

@@ -41,26 +41,28 @@ def recovered(context: Context, regime: str) -> Iterator[Recovered]:
     """Recover the tables of a regime's two-class cells; of a mean, those of its seeds if given."""
     for claim in context.claims:
         if claim.path[:2] == ("results", regime) and claim.classes and claim.fits == 1:
-            yield _recover(regime, claim.task.id, None, claim.classes, claim.reading)
+            yield recovered_cell(regime, claim.task.id, None, claim.classes, claim.reading)
     if regime in context.benchmark.protocol.few_shot_k:
         seeds = context.benchmark.protocol.seeds
         for claims in context.seed_claims:
             classes = two_classes(claims.task)
             if claims.regime == regime and classes:
                 for seed, reading in zip(seeds, claims.readings, strict=True):
-                    yield _recover(regime, claims.task.id, seed, classes, reading)
+                    yield recovered_cell(regime, claims.task.id, seed, classes, reading)
 
 
-def _recover(
+def recovered_cell(
     regime: str, task: str, seed: int | None, classes: Classes, reading: Reading
 ) -> Recovered:
+    """Recover the tables of one cell, or of one seed of it."""
     matrices = count(classes, reading, COUNT_MAX)
-    best = nearest(classes, reading.value).table if matrices else None
     listed = (
         table(classes, run.right, rho)
         for run in runs(classes, reading)
         for rho in range(run.first, run.last + 1, 2)
     )
     tables = tuple(listed) if matrices <= LISTED_MAX else ()
-    best = tables[0] if matrices == 1 else best
+    best = tables[0] if matrices == 1 else None
+    if matrices > 1:
+        best = nearest(classes, reading.value).table
     return Recovered(regime, task, seed, classes, reading.value, matrices, best, tables)

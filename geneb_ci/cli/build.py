@@ -6,6 +6,7 @@ import click
 
 from geneb_ci.build.board import board_of
 from geneb_ci.build.files import write_files
+from geneb_ci.build.page import page_files, write_page
 from geneb_ci.cli.folder import FOLDER, Loaded, load
 from geneb_ci.cli.generations import built, repository_here
 from geneb_ci.errors import Exit, UsageProblem
@@ -28,9 +29,10 @@ from geneb_ci.finding import counted, listed
 )
 @click.option("--at", "commit", metavar="COMMIT", help="Every published file of this commit.")
 def command(folder: Path | None, out: Path, commit: str | None, *, more: bool) -> int:
-    """Rebuild leaderboard.json and leaderboard_tasks.json from the submissions of FOLDER.
+    """Rebuild leaderboard.json, leaderboard_tasks.json and the page from the submissions of FOLDER.
 
-    Every submission is checked first; where one has an error, nothing is written.
+    Every submission is checked first; where one has an error, nothing is written. Open index.html
+    in DIR from disk or from any server: it loads nothing from elsewhere.
     With --at, every published file is rebuilt from the tree of a commit of this repository.
     """
     if commit is not None:
@@ -43,6 +45,7 @@ def command(folder: Path | None, out: Path, commit: str | None, *, more: bool) -
         return loaded
     board = board_of(loaded.entries, loaded.layout, more=more)
     write_files(out, board.files)
+    write_page(out, page_files() | board.scripts)
     first, *middle, last = board.files
     names = ", ".join([str(out / first), *middle])
     click.echo(f"built {names} and {last}: {counted(board.models, 'model')}")
@@ -60,12 +63,7 @@ def _at(commit: str, out: Path) -> int:
     code, made = built(repository_here(), commit)
     if made is None:
         return code
-    folders: dict[str, dict[str, bytes]] = {}
-    for name, content in made.published.items():
-        folder, _, file = name.rpartition("/")
-        folders.setdefault(folder, {})[file] = content
-    for folder, files in folders.items():
-        write_files(out / folder, files)
+    write_page(out, made.published)
     click.echo(
         f"built {len(made.published)} files in {out}: generation {made.manifest.generation} "
         f"of commit {made.manifest.source_commit}, {counted(made.models, 'model')}"

@@ -24,6 +24,7 @@ COMMANDS = {
     "matrices": "recover the confusion matrices behind printed scores",
     "label": "compute the trust level of every row from its evidence",
     "build": "rebuild the board from the submissions",
+    "serve": "build the board and show its page on this machine",
     "recommend": "say which model to take, what ties with it, and why",
     "publish": "put the board on the Space, in one commit, once",
     "rollback": "put an earlier generation of the board in the place of the live one",

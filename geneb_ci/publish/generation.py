@@ -8,6 +8,7 @@ from pathlib import Path
 
 from geneb_ci.build.board import Watch, board_of, rows_of
 from geneb_ci.build.files import encode
+from geneb_ci.build.page_data import HISTORY, history_script
 from geneb_ci.check.runner import Report, files_of
 from geneb_ci.config import find_layout
 from geneb_ci.publish.git import BadRepository, Repository
@@ -74,7 +75,9 @@ def generate(
                 return report, None
             board = board_of(entries, layout)
         page = dict(_page(folder / PAGE))
-    files = page | board.files | {LEDGER: encode(LEDGER, events.model_dump(mode="json"))}
+    told = events.model_dump(mode="json")
+    files = page | board.files | board.scripts
+    files |= {LEDGER: encode(LEDGER, told), HISTORY: history_script(told)}
     return report, Generation(files, manifest_of(files, source), board.models)
 
 

@@ -12,6 +12,7 @@ from jsonschema import Draft202012Validator
 
 from geneb_ci.benchmark import shipped_benchmark
 from geneb_ci.build.files import InvalidBoard, encode, write_files
+from geneb_ci.build.page import NAMES
 from geneb_ci.build.rows import Entry, leaderboards, mean
 from geneb_ci.label.policy import Level
 from geneb_ci.read.submission import SubmissionV10
@@ -170,7 +171,7 @@ def test_build_writes_four_files_and_says_so(tmp_path: Path):
         f"built {tmp_path}/board/leaderboard.json, leaderboard_tasks.json, diagnostics.json and "
         "recommendations.json: 41 models\n"
     )
-    written = {path.name: path.read_bytes() for path in (tmp_path / "board").iterdir()}
+    written = {path.name: path.read_bytes() for path in (tmp_path / "board").glob("*.json")}
     assert {name: hashlib.sha256(written[name]).hexdigest() for name in BYTES} == BYTES
     assert sorted(written.keys() - BYTES.keys()) == ["diagnostics.json", "recommendations.json"]
     told = json.loads(written["diagnostics.json"])
@@ -210,9 +211,20 @@ def test_build_writes_upstreams_two_files_alone_when_told_to(tmp_path: Path):
     )
     written = {
         path.name: hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in (tmp_path / "board").iterdir()
+        for path in (tmp_path / "board").glob("*.json")
     }
     assert written == BYTES
+
+
+def test_build_puts_the_page_beside_the_data(tmp_path: Path):
+    done = geneb_ci("build", "--no-diagnostics", "--out", str(tmp_path))
+    assert (done.returncode, done.stderr) == (0, "")
+    written = {
+        path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*") if path.is_file()
+    }
+    scripts = {"board-data.js", "board-matrices.js", "board-history.js"}
+    scripts |= {f"board-tasks-{regime}.js" for regime in range(3)}
+    assert written == {*NAMES, *scripts, *BYTES}
 
 
 def test_build_writes_nothing_when_a_submission_has_an_error(tmp_path: Path):

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from geneb_ci.build.page import NAMES
 from tests.paths import ROOT, SUBMISSIONS
 
 
@@ -25,13 +26,14 @@ def wheel(tmp_path_factory) -> Path:
     return Path(next(folder.glob("*.whl")))
 
 
-def test_it_carries_schemas_and_policy(wheel):
+def test_it_carries_schemas_policy_and_page(wheel):
     names = set(zipfile.ZipFile(wheel).namelist())
     shipped = {
         f"geneb_ci/_shipped/{folder}/{path.name}"
         for folder, place in (("schemas", "schemas"), ("policy", "leaderboard/policy"))
         for path in (ROOT / place).glob("*.json")
     }
+    shipped |= {f"geneb_ci/_shipped/page/{name}" for name in NAMES}
     assert shipped <= names
     assert not {name for name in names if name.startswith(("tests/", "submissions/", "tools/"))}
 

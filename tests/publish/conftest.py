@@ -11,6 +11,11 @@ from geneb_ci.publish.space import Space
 from tests.publish.clone import Clone, Folder, Public
 from tests.publish.hub import WRITER, Hub, Repo
 
+SCRIPTS = (
+    *("board-data.js", "board-history.js", "board-matrices.js"),
+    *("board-tasks-0.js", "board-tasks-1.js", "board-tasks-2.js"),
+)
+"""What the page reads, in the order of the names."""
 NAME = "geneb/board"
 RESOURCE = f"spaces/{NAME}"
 

@@ -10,7 +10,7 @@ from geneb_ci.errors import UsageProblem
 from geneb_ci.publish.git import BadRepository, Repository
 from geneb_ci.publish.push import Newest, push
 from geneb_ci.publish.tree import lay_out
-from tests.publish.conftest import made
+from tests.publish.conftest import SCRIPTS, made
 
 
 def build(commit: str, out: Path) -> tuple[object, str]:
@@ -56,7 +56,8 @@ def test_a_name_of_a_commit_will_do_and_no_other(clone, tmp_path, monkeypatch):
     _, output = build("main", tmp_path / "out")
     found = made(clone)
     assert output == (
-        f"built 5 files in {tmp_path / 'out'}: generation {found.manifest.generation} "
+        f"built {5 + len(SCRIPTS)} files in {tmp_path / 'out'}: "
+        f"generation {found.manifest.generation} "
         f"of commit {clone.commits[0]}, 1 model\n"
     )
     for name in ("no-such", "--help", "HEAD:submissions", "0" * 40, ""):

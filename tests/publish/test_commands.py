@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.publish.command import environment, geneb_ci
-from tests.publish.conftest import NAME, RESOURCE, made
+from tests.publish.conftest import NAME, RESOURCE, SCRIPTS, made
 from tests.publish.hub import READER, WRITER
 from tests.publish.settled import assert_settled
 
@@ -59,6 +59,7 @@ def test_dry_run_shows_files_and_rows_and_sends_nothing(run, repo, clone):
     assert output.splitlines() == [
         f"{RESOURCE}: generation {made(clone).manifest.generation} would be published",
         "- README.md",
+        *(f"~ {name}  {sizes[name]} bytes" for name in SCRIPTS),
         f"~ leaderboard.json  {sizes['leaderboard.json']} bytes",
         f"~ leaderboard_tasks.json  {sizes['leaderboard_tasks.json']} bytes",
         f"~ ledger.json  {sizes['ledger.json']} bytes",
@@ -158,7 +159,7 @@ def test_verify_tells_which_generation_is_live(run, repo, clone):
         [
             f"{RESOURCE} at {short(repo.head.oid)}: {live} is live",
             "it is that of main",
-            "4 files served as published",
+            f"{4 + len(SCRIPTS)} files served as published",
         ],
     )
     clone.add("model-b")
@@ -171,7 +172,7 @@ def test_verify_tells_which_generation_is_live(run, repo, clone):
             f"{RESOURCE} at {short(repo.head.oid)}: {live} is live",
             "main is ahead of it: geneb-ci publish",
             f"main: {main}",
-            "4 files served as published",
+            f"{4 + len(SCRIPTS)} files served as published",
         ],
     )
     run("publish", "--space", NAME)

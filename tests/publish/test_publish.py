@@ -14,7 +14,7 @@ from geneb_ci.publish.space import Space
 from tests.paths import ROOT
 from tests.publish.clone import Clone
 from tests.publish.command import environment, geneb_ci
-from tests.publish.conftest import NAME, made
+from tests.publish.conftest import NAME, SCRIPTS, made
 from tests.publish.hub import READER, WRITER
 from tests.publish.settled import assert_settled
 
@@ -27,7 +27,7 @@ def test_one_commit_has_every_file_and_the_manifest_describes_them(space, repo, 
     publish(space, clone)
     tree = repo.head.tree
     assert sorted(tree) == [
-        *(".gitattributes", "README.md", "leaderboard.json", "leaderboard_tasks.json"),
+        *(".gitattributes", "README.md", *SCRIPTS, "leaderboard.json", "leaderboard_tasks.json"),
         *("ledger.json", "manifest.json", "notes.txt"),
     ]
     told = json.loads(tree["manifest.json"])
@@ -156,7 +156,8 @@ def test_a_large_board_goes_by_lfs(hub, repo, clone, tmp_path):
     assert repo.large
     assert hub.calls == [
         *("info", "validate-yaml", "preupload", "lfs-batch"),
-        *("lfs-put", "lfs-put", "commit", "info", "resolve"),
+        *("lfs-put",) * len(repo.large),
+        *("commit", "info", "resolve"),
     ]
     assert_settled(repo, made(clone))
     code, output, _ = geneb_ci("publish", "--space", NAME, cwd=clone.root, env=env)

@@ -1,0 +1,58 @@
+"""A thousand models: every view still draws, page by page."""
+
+import pytest
+
+from tests.page.tab import opened
+
+MODELS = 1025
+
+
+@pytest.fixture
+def tab(browser, crowded):
+    with opened(browser, f"{crowded.as_uri()}/index.html") as found:
+        yield found
+
+
+def test_the_table_comes_in_pages(tab):
+    page = tab.go("#/table")
+    first = tab.names()
+    assert len(first) == 50
+    assert page.inner_text("#status").startswith("1,025 of 1,025 models")
+    assert page.inner_text(".pager span") == "1 to 50 of 1,025"
+    page.get_by_role("button", name="Next").click()
+    second = tab.names()
+    assert not set(first) & set(second)
+    assert page.evaluate("document.activeElement.dataset.focus") == "page next"
+    page.get_by_role("button", name="Last").click()
+    assert page.inner_text(".pager span") == "1001 to 1025 of 1,025"
+    assert page.get_by_role("button", name="Next").is_disabled()
+    assert "page=21" in tab.address()
+    page.fill("#search", "no. 7")
+    assert page.locator(".pager").count() == 0
+    assert all("no. 7" in name for name in tab.names())
+    assert len(tab.names()) == 41
+
+
+def test_every_row_is_on_one_page(tab):
+    page = tab.go("#/table")
+    seen: list[str] = []
+    while True:
+        seen += page.evaluate(
+            "[...document.querySelectorAll('.scores tbody .name a')].map((a) => a.title)"
+        )
+        if page.get_by_role("button", name="Next").is_disabled():
+            break
+        page.get_by_role("button", name="Next").click()
+    assert len(seen) == len(set(seen)) == MODELS
+
+
+@pytest.mark.parametrize(
+    "place", ["overview", "plots", "compare?m=space-3&m=GROVER-20", "model/space-24"]
+)
+def test_every_other_view_draws(tab, place):
+    page = tab.go(f"#/{place}")
+    assert page.locator(".fault").count() == 0
+    if place == "plots":
+        assert page.locator("#chart-size circle").count() == MODELS
+        assert page.locator("#chart-flow g.flow").count() == 45
+        assert "The first 45 of 1,025 are drawn." in page.inner_text("main")

@@ -1,0 +1,140 @@
+"""What the page is made of: data as they are, small files, and nothing that runs a text."""
+
+import gzip
+import hashlib
+import json
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from geneb_ci.benchmark import shipped_benchmark
+from geneb_ci.build.page import NAMES, POLICY, page_files
+from geneb_ci.build.page_data import millionths, page_scripts, script
+from tests.build.board import entries
+from tests.page.boards import value_in, values
+from tests.paths import ROOT
+
+PAGE = ROOT / "leaderboard"
+BUDGET = 1_500_000  # bytes, compressed, page and data of 41 models
+
+
+@pytest.fixture(scope="module")
+def scripts():
+    return page_scripts(values(), entries(), shipped_benchmark())
+
+
+@given(st.floats(-1, 1))
+def test_a_score_in_millionths_shows_the_same_three_decimals(score):
+    shown = f"{millionths(score) / 1e6:.3f}"
+    assert float(shown) == float(f"{score:.3f}")
+    assert abs(millionths(score) / 1e6 - score) <= 1.5e-6
+    assert millionths(score) % 1000 != 500
+
+
+def test_every_score_of_the_board_is_in_the_scripts(scripts):
+    base, ids = value_in(scripts["board-data.js"]), [e.submission.model_id for e in entries()]
+    assert sorted(model["id"] for model in base["models"]) == sorted(ids)
+    place = {model["id"]: index for index, model in enumerate(base["models"])}
+    benchmark = shipped_benchmark()
+    for number, regime in enumerate(benchmark.regimes):
+        tasks = value_in(scripts[f"board-tasks-{number}.js"])["scores"]
+        for metric in benchmark.metrics:
+            for row in values()["leaderboard.json"]["data"][regime]:
+                exact = [row[f"macro_{metric}"], row[f"micro_{metric}"]]
+                exact += row[f"cat_{metric}"].values()
+                assert base["scores"][number][metric][place[row["model"]]] == [
+                    millionths(score) for score in exact
+                ]
+            for row in values()["leaderboard_tasks.json"]["data"][regime]:
+                assert tasks[metric][place[row["model"]]] == [
+                    millionths(score) for score in row[f"task_{metric}"].values()
+                ]
+
+
+def test_matrices_give_the_scores_they_were_recovered_from(scripts):
+    part, benchmark = value_in(scripts["board-matrices.js"]), shipped_benchmark()
+    assert len(part["tasks"]) == 91
+    rows = {row["model"]: row for row in values()["leaderboard_tasks.json"]["data"]["full"]}
+    models = value_in(scripts["board-data.js"])["models"]
+    looked = 0
+    for model, found in zip(models, part["regimes"]["full"], strict=True):
+        for order, place in enumerate(part["tasks"]):
+            task = benchmark.tasks[place]
+            count, small, large = found[3 * order : 3 * order + 3]
+            assert count >= 1
+            accuracy = (small + large) / sum(task.test_class_counts)
+            assert accuracy == pytest.approx(rows[model["id"]]["task_Acc"][task.id], abs=1e-4)
+            looked += 1
+    assert looked == 41 * 91
+
+
+@pytest.mark.parametrize(
+    "text", ["</script><script>", "\u2028\u2029", "\ud800", '");alert(1)//', "__proto__", "\\"]
+)
+def test_a_script_is_ascii_and_gives_its_value_back(text):
+    made = script("base", {text: [text]})
+    assert made.isascii()
+    assert value_in(made) == {text: [text]}
+    assert b"\n" not in made.strip()
+
+
+def test_page_and_data_of_41_models_are_small_when_compressed(scripts, record_property):
+    files = page_files() | scripts
+    files |= {name: json.dumps(value).encode() for name, value in values().items()}
+    size = sum(len(gzip.compress(content, 9)) for content in files.values())
+    record_property("compressed_bytes", size)
+    assert size < BUDGET
+
+
+def test_without_diagnostics_there_are_neither_intervals_nor_advice():
+    bare = {name: values()[name] for name in ("leaderboard.json", "leaderboard_tasks.json")}
+    made = page_scripts(bare, entries(), shipped_benchmark())
+    base = value_in(made["board-data.js"])
+    assert (base["standings"], base["advice"], base["facts"]) == (None, None, None)
+    assert list(value_in(made["board-tasks-0.js"])) == ["scores"]
+
+
+def test_the_same_board_is_the_same_bytes(scripts):
+    backwards = page_scripts(values(), reversed(entries()), shipped_benchmark())
+    assert backwards == scripts
+
+
+def test_the_page_has_no_way_to_run_a_text():
+    source = "".join((PAGE / name).read_text("utf-8") for name in ("index.html", "board.js"))
+    ways = r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|new Function"
+    ways += r"|\.html\(|setHTML|createContextualFragment|DOMParser|srcdoc|javascript:|\bfetch\("
+    assert re.findall(ways, source) == []
+    assert re.findall(r"\son\w+=|<style|\sstyle=", (PAGE / "index.html").read_text("utf-8")) == []
+    assert source.startswith("<!doctype html>")
+
+
+def test_the_policy_of_the_server_is_that_of_the_page():
+    head = (PAGE / "index.html").read_text("utf-8")
+    assert f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">' in head
+
+
+def test_what_is_loaded_lies_beside_the_page():
+    head = (PAGE / "index.html").read_text("utf-8")
+    loaded = re.findall(r'(?:src|href)="((?!#|data:)[^"]+)"', head)
+    assert loaded == ["board.css", "board-data.js", "board.js"]
+    assert re.findall(r"url\(|@import|https?://", (PAGE / "board.css").read_text("utf-8")) == []
+
+
+def test_every_file_of_the_page_is_built_and_shipped():
+    there = [path for path in PAGE.rglob("*") if path.suffix in {".js", ".css", ".html"}]
+    there += [path for path in (PAGE / "vendor").iterdir() if path not in there]
+    assert sorted(path.relative_to(PAGE).as_posix() for path in there) == sorted(NAMES)
+    shipped = (ROOT / "pyproject.toml").read_text("utf-8")
+    tops = {name.partition("/")[0] for name in NAMES}
+    for top in tops:
+        assert f'"leaderboard/{top}" = "geneb_ci/_shipped/page/{top}"' in shipped
+
+
+def test_the_library_is_the_one_that_its_note_names():
+    note = (PAGE / "vendor/README.md").read_text("utf-8")
+    library = (PAGE / "vendor/d3.min.js").read_bytes()
+    assert hashlib.sha256(library).hexdigest() in note
+    assert re.findall(rb"d3js\.org v(\S+)", library)[0].decode() in note
+    assert b"Permission to use, copy, modify" in (PAGE / "vendor/d3.LICENSE.txt").read_bytes()

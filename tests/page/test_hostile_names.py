@@ -1,0 +1,174 @@
+"""Whatever contributors write stays text: in every view, in addresses and in downloads."""
+
+import csv
+import io
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from geneb_ci.build.page import page_files, write_page
+from geneb_ci.build.page_data import page_scripts
+from geneb_ci.build.rows import Entry, leaderboards
+from geneb_ci.label.policy import Level
+from geneb_ci.read.submission import Meta, SubmissionV10
+from tests.page.tab import Tab, opened
+from tests.paths import ROOT
+from tests.small import BENCHMARK, small
+
+CORPUS = ROOT / "tests/hostile"
+MARKUP = [
+    "<script>document.title='taken'</script>",
+    "<img src=x onerror=\"document.title='taken'\">",
+    "</script><script>document.title='taken'</script>",
+    "<svg/onload=document.title='taken'>",
+    "\"'><b id=main>taken</b>",
+    "javascript:document.title='taken'",
+    "{{7*7}}${document.title='taken'}",
+    "=cmd|' /C calc'!A0",
+    "+1+1",
+    "-2+3",
+    "@SUM(1)",
+    "\t=1",
+    "\r=1",
+    'a,b"c\nd',
+    "\u202egnp.exe",
+    "\u2028\u2029",
+    "a\ud800b",
+    "__proto__",
+    "constructor",
+    "toString",
+    "../../index.html?#/about",
+    "%3Cscript%3E&m=space#x",
+    "\U0001d544" * 100,
+    "W" * 128,
+    " ",
+]
+
+
+def texts_of(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            yield key
+            yield from texts_of(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from texts_of(inner)
+
+
+def corpus() -> list[str]:
+    """Give every text of the hostile inputs that are JSON at all, shortened to what is allowed."""
+    found: set[str] = set()
+    for path in sorted(CORPUS.glob("*/*.json")):
+        try:
+            found.update(texts_of(json.loads(path.read_bytes())))
+        except (ValueError, RecursionError):
+            continue
+    return sorted(text[:128] for text in found if text)
+
+
+HOSTILE = [*MARKUP, *corpus()]
+
+
+def entry(number: int, text: str) -> Entry:
+    """Give a row that no check would let through: the page must not need them."""
+    document = small(f"m{number}", BENCHMARK)
+    sound = SubmissionV10.model_validate(document)
+    meta = Meta.model_construct(
+        **document["meta"]
+        | dict.fromkeys(("display", "url", "training_data", "submitted_by"), text)
+    )
+    changed = sound.model_copy(update={"meta": meta, "model_id": text})
+    return Entry(changed, Level.SELF_REPORTED)
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("hostile")
+    entries = [entry(number, text) for number, text in enumerate(dict.fromkeys(HOSTILE))]
+    categories, tasks = leaderboards(entries, BENCHMARK)
+    values = {"leaderboard.json": categories, "leaderboard_tasks.json": tasks}
+    write_page(folder, page_files() | page_scripts(values, entries, BENCHMARK))
+    return folder
+
+
+@pytest.fixture
+def tab(browser, hostile) -> Iterator[Tab]:
+    with opened(browser, f"{hostile.as_uri()}/index.html") as found:
+        yield found
+        assert "taken" not in found.page.title().replace("document.title='taken'", "")
+        assert found.page.locator("main script, main img, main b, main style").count() == 0
+
+
+def test_the_corpus_is_there():
+    assert len(corpus()) > 100
+    assert any("proto" in text for text in corpus())
+
+
+def test_names_are_shown_as_they_are(tab):
+    tab.go("#/table")
+    shown: list[str] = []
+    while True:
+        shown += tab.page.evaluate(
+            "[...document.querySelectorAll('.scores tbody .name a')].map((a) => a.textContent)"
+        )
+        following = tab.page.get_by_role("button", name="Next")
+        if not following.is_enabled():
+            break
+        following.click()
+    assert sorted(map(ascii, shown)) == sorted(map(ascii, dict.fromkeys(HOSTILE)))
+
+
+@pytest.mark.parametrize("text", MARKUP, ids=ascii)
+def test_a_page_of_a_hostile_model_is_inert(tab, text):
+    page = tab.go("#/table")
+    page.evaluate("(id) => change({ view: 'model', model: id, models: [id] })", text)
+    tab.drawn()
+    if "\ud800" in text:  # an address cannot hold half of a pair, so there is no such page
+        assert page.inner_text("h2") == "No such model"
+        return
+    assert page.locator("h2").text_content() == text
+    assert page.locator(".facts code").text_content() == text
+    assert page.locator(".facts a").count() == 0
+    page.locator("#views").get_by_text("Compare").click()
+    tab.drawn()
+    assert page.locator(".compared .model").text_content() == text
+    page.locator("#views").get_by_text("Plots").click()
+    tab.drawn()
+    assert page.locator(".fault").count() == 0
+
+
+def test_only_plain_https_addresses_are_links(tab):
+    tab.go("#/about")
+    safe = "(text) => safeAddress(text)?.href ?? null"
+    assert tab.page.evaluate(safe, "https://doi.org/10.5281/zenodo.7995778") is not None
+    for text in (
+        "javascript:alert(1)",
+        "JaVaScRiPt:alert(1)",
+        "data:text/html,x",
+        "http://example.org/",
+        "//example.org",
+        "https://user:word@example.org/",
+        "file:///etc/passwd",
+        "https://",
+        "",
+        *MARKUP,
+    ):
+        assert tab.page.evaluate(safe, text) is None
+
+
+def test_a_spreadsheet_runs_nothing_of_a_download(tab):
+    page = tab.go("#/table")
+    with page.expect_download() as waiting:
+        page.click("#csv")
+    raw = waiting.value.path().read_bytes().decode("utf-8", "surrogatepass")
+    head, *rows = list(csv.reader(io.StringIO(raw, newline="")))
+    assert len(rows) == len(dict.fromkeys(HOSTILE))
+    assert len({len(row) for row in (head, *rows)}) == 1
+    for row in rows:
+        for field, name in zip(row, head, strict=True):
+            is_text = name in {"model", "display", "level", "trust"}
+            assert not (is_text and field.startswith(("=", "+", "-", "@", "\t", "\r")))
+            assert is_text or float(field) is not None

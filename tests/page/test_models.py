@@ -1,0 +1,111 @@
+"""One model, several models, and the plots of all."""
+
+import pytest
+
+from tests.page.boards import values
+from tests.page.rows import ALL, BY_MACRO, FULL, PROMOTER, display, shown
+
+
+def test_a_model_page_has_every_score(tab):
+    page = tab.go("#/model/space")
+    assert page.inner_text(".facts").count("official: the authors' own file") == 1
+    tables = page.locator("main .scroller table")
+    assert tables.nth(0).locator("tbody tr").count() == 15
+    assert tables.nth(1).locator("tbody tr").count() == 100
+    row = next(
+        r for r in values()["leaderboard_tasks.json"]["data"]["10shot"] if r["model"] == "space"
+    )
+    cells = tables.nth(1).locator("td.heat:nth-child(6)").all_inner_texts()
+    scores = [cell.split("\n")[0] for cell in cells]
+    assert scores == [shown(s) for s in row["task_MCC"].values()]
+
+
+def test_a_matrix_is_the_one_that_geneb_ci_matrices_recovers(tab):
+    page = tab.go("#/model/space")
+    page.select_option("#matrix", PROMOTER)
+    tab.drawn()
+    assert f"task={PROMOTER}" in tab.address()
+    cells = [cell.replace(",", "") for cell in tab.texts(".matrix tbody td")]
+    right_small, wrong_small, recall = int(cells[0]), int(cells[1]), float(cells[2])
+    wrong_large, right_large = int(cells[3]), int(cells[4])
+    row = next(
+        r for r in values()["leaderboard_tasks.json"]["data"]["full"] if r["model"] == "space"
+    )
+    total = right_small + wrong_small + wrong_large + right_large
+    assert (right_small + right_large) / total == pytest.approx(row["task_Acc"][PROMOTER], abs=1e-4)
+    assert recall == pytest.approx(right_small / (right_small + wrong_small), abs=5e-4)
+
+
+def test_history_is_text(tab):
+    page = tab.go("#/model/space")
+    assert tab.texts(".history li")[0].startswith(
+        "2026-11-20 relabel, self-reported to verified: an audit <b>agrees</b>"
+    )
+    assert page.locator(".history b").count() == 0
+
+
+def test_comparing_up_to_four_models(tab):
+    page = tab.go("#/table")
+    boxes = page.locator(".scores tbody .pick input")
+    for order in range(4):
+        boxes.nth(order).check()
+    assert page.inner_text("#chosen") == "(4)"
+    boxes.nth(4).click()
+    assert not boxes.nth(4).is_checked()
+    assert page.inner_text("#status") == "4 models are compared already: take one out first."
+    page.locator("#views").get_by_text("Compare").click()
+    tab.drawn()
+    assert tab.texts(".compared .model") == BY_MACRO[:4]
+    assert tab.texts(".comparison thead a") == BY_MACRO[:4]
+    assert page.locator("#chart-profile svg .mark").count() == 4 * 15 + 4
+    assert page.locator("#add").is_disabled()
+    page.get_by_role("button", name=f"Remove {BY_MACRO[1]}").click()
+    tab.drawn()
+    page.fill("#add", "space")
+    page.get_by_role("button", name="Add", exact=True).click()
+    tab.drawn()
+    assert tab.texts(".compared .model") == [BY_MACRO[0], *BY_MACRO[2:4], "space"]
+    assert page.locator(".comparison strong").count() == 15
+
+
+def test_a_name_that_does_not_exist_cannot_be_added(tab):
+    page = tab.go("#/compare")
+    page.fill("#add", "nobody")
+    page.keyboard.press("Enter")
+    assert page.inner_text("#status") == "No model has this name: choose one from the list."
+
+
+def test_the_front_is_that_of_diagnostics(tab):
+    page = tab.go("#/plots")
+    front = values()["diagnostics.json"]["size"]["full"]["pareto"]
+    page.locator("figure details").first.locator("summary").click()
+    marked = tab.texts("#sizes tbody tr:has(td:text-is('yes')) th")
+    assert marked == [display(one["model"]) for one in front]
+    assert page.locator("#chart-size circle").count() == ALL
+    assert page.locator("#chart-size .on-front").count() == len(front)
+    page.locator("#chart-size .on-front").first.hover()
+    assert marked[0] in page.inner_text("#pointed-size")
+
+
+def test_rank_flow_and_profile_follow_the_controls(tab):
+    page = tab.go("#/plots?m=space")
+    assert page.locator("#chart-flow g.flow").count() == ALL
+    page.locator("figure details").nth(1).locator("summary").click()
+    ranks = iter(tab.texts("#flows tbody td"))
+    flows = dict(
+        zip(tab.texts("#flows tbody th"), zip(ranks, ranks, ranks, strict=True), strict=True)
+    )
+    for order, regime in enumerate(("full", "10shot", "1shot")):
+        ranks = values()["diagnostics.json"]["ranks"][regime]["macro"]
+        assert {n: r[order] for n, r in flows.items()} == {
+            display(model): str(one["rank"]) for model, one in ranks.items()
+        }
+    page.select_option("#y", "category:lncRNA")
+    page.select_option("#size", "25000000")
+    few = sum(row["params"] <= 25_000_000 for row in FULL)
+    assert page.locator("#chart-size circle").count() == few
+    assert page.locator("#chart-flow g.flow").count() == few
+    assert "lncRNA" in page.inner_text("#chart-size")
+    page.locator("#chart-size circle").first.click()
+    tab.drawn()
+    assert "/model/" in tab.address()

@@ -1,0 +1,127 @@
+"""`geneb-ci serve`: a real process, a real browser, and nobody from outside."""
+
+import http.client
+import json
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from geneb_ci.build.page import POLICY
+from tests.page.tab import opened
+from tests.paths import ROOT
+from tests.small import BENCHMARK_FILE, CARD, small
+
+COMMAND = [sys.executable, "-c", "import sys; from geneb_ci.cli.main import main; sys.exit(main())"]
+TYPES = {
+    "": "text/html; charset=utf-8",
+    "board.js": "text/javascript; charset=utf-8",
+    "board-data.js": "text/javascript; charset=utf-8",
+    "board.css": "text/css; charset=utf-8",
+    "vendor/d3.min.js": "text/javascript; charset=utf-8",
+    "leaderboard.json": "application/json",
+}
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    """Write a repository of two small submissions."""
+    (tmp_path / "pyproject.toml").write_text('[tool.geneb-ci]\nbenchmark = "benchmark.json"\n')
+    shutil.copy(BENCHMARK_FILE, tmp_path / "benchmark.json")
+    (tmp_path / "submissions/cards").mkdir(parents=True)
+    for name in ("first", "second"):
+        (tmp_path / f"submissions/{name}.json").write_text(json.dumps(small(name)))
+        (tmp_path / f"submissions/cards/{name}.md").write_text(CARD)
+    return tmp_path
+
+
+def started(*arguments: str, cwd: Path) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [*COMMAND, "serve", "--no-diagnostics", *arguments],
+        cwd=cwd,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin", "PYTHONUNBUFFERED": "1"},
+    )
+
+
+def test_the_page_is_shown_until_ctrl_c(repository, browser):
+    process = started("submissions", "--port", "0", cwd=repository)
+    try:
+        assert process.stdout is not None
+        built, line = process.stdout.readline(), process.stdout.readline()
+        assert built.endswith("leaderboard.json and leaderboard_tasks.json: 2 models\n")
+        address = re.fullmatch(r"open (http://127\.0\.0\.1:(\d+)/) in a browser; .*\n", line)
+        assert address is not None
+        with opened(browser, address[1]) as tab:
+            page = tab.go("#/overview")
+            assert "This board was built without intervals" in page.inner_text("main")
+            tab.go("#/table")
+            assert sorted(tab.names()) == ["Model first", "Model second"]
+            assert page.locator(".fault, .scores .group, .heat small").count() == 0
+            for place in ("#/plots", "#/compare?m=first&m=second", "#/model/first", "#/about"):
+                page = tab.go(place)
+                assert page.locator(".fault").count() == 0
+        answers(int(address[2]))
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=20)
+    finally:
+        process.kill()
+    assert (process.returncode, out, err) == (0, "stopped\n", "")
+    folder = Path(built.removeprefix("built ").partition("/leaderboard.json")[0])
+    assert not folder.exists()
+
+
+def answers(port: int) -> None:
+    """Hold what the server says to good and bad questions."""
+
+    def ask(method: str, path: str, host: str = "127.0.0.1") -> http.client.HTTPResponse:
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+        connection.request(method, path, headers={"Host": host})
+        answer = connection.getresponse()
+        answer.read()
+        return answer
+
+    for name, kind in TYPES.items():
+        answer = ask("GET", f"/{name}")
+        assert (answer.status, answer.headers["Content-Type"]) == (200, kind)
+        assert answer.headers["Content-Security-Policy"] == POLICY
+        assert answer.headers["X-Content-Type-Options"] == "nosniff"
+    assert ask("GET", "/", "localhost").status == 200
+    assert ask("GET", "/", "board.example.org").status == 403
+    assert ask("HEAD", "/", "board.example.org").status == 403
+    assert ask("GET", "/vendor/").status == 404
+    assert ask("GET", "/../../etc/passwd").status == 404
+    assert ask("POST", "/").status == 501
+
+
+def test_a_port_that_is_taken_is_said_before_anything_is_built(repository):
+    first = started("submissions", "--port", "0", cwd=repository)
+    try:
+        assert first.stdout is not None
+        first.stdout.readline()
+        port = re.search(r":(\d+)/", first.stdout.readline())
+        assert port is not None
+        second = started("submissions", "--port", port[1], cwd=repository)
+        out, err = second.communicate(timeout=20)
+    finally:
+        first.kill()
+        first.communicate()
+    assert (second.returncode, out) == (2, "")
+    assert err.startswith(f"geneb-ci: port {port[1]} cannot be used: ")
+    assert "choose another with --port, or 0 for a free one" in err
+
+
+def test_a_faulty_submission_is_not_shown(repository):
+    path = repository / "submissions/first.json"
+    path.write_text(path.read_text().replace('"zero_shot": true', '"zero_shot": 1'))
+    process = started("submissions", "--port", "0", cwd=repository)
+    out, err = process.communicate(timeout=20)
+    assert process.returncode == 11
+    assert "submissions/first.json" in out
+    assert "nothing was built" in err

@@ -1,0 +1,151 @@
+"""The table of scores: figures, every control, downloads."""
+
+import json
+import re
+
+import pytest
+
+from tests.page.boards import values
+from tests.page.rows import ALL, BY_MACRO, DASH, FULL, shown
+from tests.page.tab import Tab
+
+
+def test_the_table_shows_scores_as_they_are(tab):
+    tab.go("#/table")
+    assert tab.names() == BY_MACRO
+    rows = {row["disp"]: row for row in FULL}
+    cells = [text.split("\n")[0] for text in tab.texts(".scores td.heat")]
+    wanted = [
+        shown(score)
+        for row in (rows[name] for name in tab.names())
+        for score in (row["macro_MCC"], row["micro_MCC"], *row["cat_MCC"].values())
+    ]
+    assert cells == wanted
+
+
+def test_rank_intervals_and_tie_groups_are_those_of_diagnostics(tab):
+    page = tab.go("#/table?sort=category:Splice+Sites")
+    ranks = values()["diagnostics.json"]["ranks"]["full"]["categories"]["Splice Sites"]
+    said = [text.split() for text in tab.texts(".scores tbody .rank")]
+    found = list(zip(said, tab.texts(".scores tbody .group"), strict=True))
+    wanted = []
+    for standing in ranks.values():
+        low, high = standing["rank_low"], standing["rank_high"]
+        could = str(low) if low == high else f"{low}{DASH}{high}"
+        words = [str(standing["rank"]), "could", "be", could]
+        wanted.append((words, str(standing["group"])))
+    assert sorted(found) == sorted(wanted)
+    first = next(iter(ranks.values()))
+    cell = page.locator(".scores tbody tr").first.locator(".heat small")
+    assert cell.all_inner_texts() == [f"{first['low']:.3f}{DASH}{first['high']:.3f}"]
+
+
+@pytest.mark.parametrize("metric", ["MCC", "Acc", "F1"])
+@pytest.mark.parametrize("regime", ["full", "10shot", "1shot"])
+def test_regime_and_metric(tab, regime, metric):
+    tab.go("#/table")
+    tab.choose("regime", regime)
+    tab.choose("metric", metric)
+    rows = values()["leaderboard.json"]["data"][regime]
+    wanted = sorted(rows, key=lambda row: -row[f"macro_{metric}"])
+    assert tab.names() == [row["disp"] for row in wanted]
+    assert tab.page.locator(".scores th.group").count() == (metric == "MCC")
+    assert (tab.page.locator(".heat small").count() > 0) == (metric == "MCC")
+
+
+def test_size_level_search_and_clearing_them(tab):
+    page = tab.go("#/table")
+    page.select_option("#size", "100000000")
+    small = {row["disp"] for row in FULL if row["params"] <= 100_000_000}
+    assert set(tab.names()) == small
+    assert page.inner_text("#status").startswith(f"{len(small)} of 41 models")
+    page.select_option("#level", "self-reported")
+    assert tab.names() == ["SpliceBERT 1024nt"]
+    page.select_option("#level", "reproduced+")
+    assert set(tab.names()) == small - {"SpliceBERT 1024nt"}
+    page.fill("#search", "NT-v2")
+    assert set(tab.names()) == {name for name in small if "NT-v2" in name} - {"SpliceBERT 1024nt"}
+    assert page.evaluate("document.activeElement.id") == "search"
+    page.fill("#search", "nothing is called so")
+    assert "No model passes these filters" in page.inner_text("main")
+    page.click("#reset")
+    assert len(tab.names()) == ALL
+    assert tab.address() == "/table"
+
+
+def test_sorting_by_every_kind_of_column(tab):
+    page = tab.go("#/table")
+    head = page.locator(".scores thead th")
+
+    def press(name: str) -> None:
+        head.get_by_role("button", name=re.compile(rf"^{re.escape(name)}")).click()
+
+    press("Model")
+    assert tab.names() == sorted(BY_MACRO, key=str.lower)
+    press("Size")
+    sizes = {row["disp"]: row["params"] for row in FULL}
+    assert [sizes[name] for name in tab.names()] == sorted(sizes.values(), reverse=True)
+    press("Size")
+    assert [sizes[name] for name in tab.names()] == sorted(sizes.values())
+    press("Trust")
+    assert tab.names()[-1] == "SpliceBERT 1024nt"
+    press("lncRNA")
+    by_lncrna = sorted(FULL, key=lambda row: -row["cat_MCC"]["lncRNA"])
+    assert tab.names() == [row["disp"] for row in by_lncrna]
+    assert page.locator("[aria-sort]").all_inner_texts() == ["lncRNA▼"]
+    assert page.locator("[aria-sort]").get_attribute("aria-sort") == "descending"
+    assert page.evaluate("document.activeElement.dataset.focus") == "sort category:lncRNA"
+
+
+def test_tasks_of_a_category_and_all_tasks(tab):
+    page = tab.go("#/table")
+    page.select_option("#columns", "tasks:Splice Sites")
+    tab.drawn()
+    tasks = [t for t in values()["leaderboard_tasks.json"]["tasks"] if t["cat"] == "Splice Sites"]
+    heads = [text.strip("▼ \n") for text in tab.texts(".scores thead tr:last-child th button")]
+    assert heads[-len(tasks) :] == [task["label"] for task in tasks]
+    assert "sort=category%3ASplice+Sites" in tab.address()
+    page.select_option("#columns", "tasks")
+    page.wait_for_selector(".scores .above")
+    assert tab.texts(".scores .above th") == list(FULL[0]["cat_MCC"])
+    first = page.locator(".scores tbody tr").first.locator(".heat")
+    exact = values()["leaderboard_tasks.json"]["data"]["full"]
+    row = next(row for row in exact if row["disp"] == BY_MACRO[0])
+    assert [text.split("\n")[0] for text in first.all_inner_texts()][2:] == [
+        shown(score) for score in row["task_MCC"].values()
+    ]
+
+
+def test_intervals_and_colours(tab):
+    page = tab.go("#/table")
+    assert page.locator(".heat small").count() == ALL
+    page.select_option("#intervals", "all")
+    assert page.locator(".heat small").count() == ALL * 15
+    page.select_option("#intervals", "none")
+    assert page.locator(".heat small").count() == 0
+    page.select_option("#scale", "column")
+    assert page.locator(".scores .h15").count() >= 15
+    assert page.locator(".scores .h0").count() >= 15
+    page.select_option("#scale", "table")
+    assert 0 < page.locator(".scores .h0").count() < 15
+
+
+def downloaded(tab: Tab, button: str) -> str:
+    with tab.page.expect_download() as waiting:
+        tab.page.click(button)
+    return bytes(waiting.value.path().read_bytes()).decode()
+
+
+def test_downloads_are_the_rows_that_are_shown(anywhere):
+    anywhere.go("#/table?size=25000000&sort=category:lncRNA")
+    names = anywhere.names()
+    parsed = json.loads(downloaded(anywhere, "#json"))
+    assert [row["display"] for row in parsed["rows"]] == names
+    exact = {row["disp"]: row for row in FULL}
+    for row in parsed["rows"]:
+        assert row["lncRNA"] == pytest.approx(exact[row["display"]]["cat_MCC"]["lncRNA"], abs=2e-6)
+        assert row["lncRNA low"] <= row["lncRNA"] <= row["lncRNA high"]
+        assert row["tie group"] >= 1
+    lines = downloaded(anywhere, "#csv").split("\r\n")
+    assert len(lines) == len(names) + 2
+    assert [line.split(",")[1] for line in lines[1:-1]] == [f'"{name}"' for name in names]
