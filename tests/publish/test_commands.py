@@ -122,7 +122,7 @@ def test_a_trusted_publisher_needs_no_stored_token(run, hub, repo, clone):
     code, _, errors = run("publish", token=None, **runner)
     assert code == 1
     assert "does not take this job for a publisher" in errors
-    hub.trusted = {f"identity for {hub.endpoint}": RESOURCE}
+    hub.shelf.trusted = {f"identity for {hub.endpoint}": RESOURCE}
     hub.calls.clear()
     assert run("publish", token=None, **runner)[0] == 0
     assert len(hub.calls) <= 10
