@@ -37,7 +37,7 @@ def command(space: str | None, dry_run: bool, verify: bool, expect: str | None) 
             "publish with the version and the commit that the expected one was built with",
         )
     reading = dry_run or verify
-    target = Space(name, token=find_token(f"spaces/{name}", required=not reading))
+    target = Space(name, token=find_token(f"spaces/{name}", required=not reading, say=say))
     if verify:
         return show_health(target, made, repository)
     if dry_run:
