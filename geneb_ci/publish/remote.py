@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from geneb_ci.publish.faults import Refused
+from geneb_ci.publish.faults import Refused, Unknown
 from geneb_ci.publish.session import TIMEOUT_S, session
 from geneb_ci.publish.translate import translated
 
@@ -86,7 +86,9 @@ class Remote:
                 one.rfilename: Facts(one.blob_id, one.lfs.sha256 if one.lfs else None)
                 for one in info.siblings or []
             }
-            return Listing(str(info.sha), files)
+            if not info.sha:
+                raise Unknown(f"the Hub names no commit of {self.resource}")
+            return Listing(info.sha, files)
 
     def read(self, path: str, revision: str = "main", bytes_max: int = FILE_BYTES_MAX) -> bytes:
         """Give the bytes of one file; one that has more than allowed is Refused."""

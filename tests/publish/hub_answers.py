@@ -148,7 +148,8 @@ class Shelf:
 
     def _make_commit(self, repo: Repo, lines: list[dict[str, Any]]) -> Answer:
         header = lines[0]["value"]
-        if header.get("parentCommit") not in {None, repo.head.oid}:
+        # The real Hub takes a commit without a parent, too; no commit of ours may lack it.
+        if header.get("parentCommit") != repo.head.oid:
             raise Refusal(412)
         tree = dict(repo.head.tree)
         for line in lines[1:]:
