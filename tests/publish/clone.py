@@ -40,6 +40,13 @@ class Folder:
         self.git("merge", "--quiet", "--no-ff", "--message", message, branch)
         return self._note()
 
+    def add(self, model: str, **meta: Any) -> Path:
+        """Write a submission with its card; `meta` changes what it says of the model."""
+        document = small(model)
+        document["meta"] |= meta
+        self.write(f"submissions/cards/{model}.md", CARD.encode())
+        return self.write(f"submissions/{model}.json", document)
+
     def _note(self) -> str:
         self.commits.append(self.git("rev-parse", "HEAD"))
         return self.commits[-1]
@@ -56,13 +63,6 @@ class Clone(Folder):
         self.write("leaderboard/README.md", SPACE_CARD)
         self.add("model-a")
         self.commit("Lay the ground")
-
-    def add(self, model: str, **meta: Any) -> Path:
-        """Write a submission with its card; `meta` changes what it says of the model."""
-        document = small(model)
-        document["meta"] |= meta
-        self.write(f"submissions/cards/{model}.md", CARD.encode())
-        return self.write(f"submissions/{model}.json", document)
 
 
 class Public(Folder):
