@@ -24,9 +24,10 @@ def pull(
 ) -> Manifest:
     """Download the tasks, or those named, into `folder`, check them, and write `manifest.json`.
 
-    `endpoint` is another Hub than huggingface.co or that of HF_ENDPOINT. Files that are already whole are not fetched
-    again, so a stopped download goes on. Raises OptionError for a revision that is no commit, and
-    DataError when the Hub cannot be read or gives other data than the benchmark describes.
+    `endpoint` is another Hub than huggingface.co or that of HF_ENDPOINT. Files that are already
+    whole are not fetched again, so a stopped download goes on. Raises OptionError for a revision
+    that is no commit, and DataError when the Hub cannot be read or gives other data than the
+    benchmark describes.
     """
     commit = revision or benchmark.dataset.revision
     if not COMMIT.fullmatch(commit):
