@@ -4,7 +4,7 @@ import os
 import time
 from collections.abc import Callable
 
-from geneb_ci.publish.faults import NoToken, TokenRefused, Unknown
+from geneb_ci.publish.faults import NoToken, PublishFault, TokenRefused, Unknown
 from geneb_ci.publish.retry import Clock, attempt
 from geneb_ci.publish.session import session
 from geneb_ci.publish.translate import setback
@@ -18,14 +18,21 @@ def space_of_environment() -> str | None:
     return name if kind == "spaces" and name.count("/") == 1 else None
 
 
+def token_to_read(resource: str) -> str | None:
+    """Give a token where there is one for this repository; what is public needs none.
+
+    A job that only reads may name the Space by HF_OIDC_RESOURCE and have no identity to show.
+    """
+    try:
+        return find_token(resource)
+    except PublishFault:
+        return None
+
+
 def find_token(
-    resource: str,
-    *,
-    required: bool = True,
-    clock: Clock = time,
-    say: Callable[[str], None] = lambda _: None,
-) -> str | None:
-    """Give the token for a repository such as "spaces/OWNER/NAME"; None only if not required.
+    resource: str, *, clock: Clock = time, say: Callable[[str], None] = lambda _: None
+) -> str:
+    """Give the token to write to a repository such as "spaces/OWNER/NAME".
 
     Raises NoToken, TokenRefused, and GaveUp where the exchange of identities does not answer.
     """
@@ -36,15 +43,15 @@ def find_token(
             f"set {RESOURCE}={resource}, or name the Space that it is scoped to",
         )
     token = attempt(lambda: _token(resource), clock=clock, say=say)
-    if token is not None and not (token.isascii() and token.isprintable()):
-        raise NoToken(
-            "HF_TOKEN holds characters that no token has", "set it anew, as the Hub showed it"
-        )
-    if token is None and required:
+    if token is None:
         raise NoToken(
             f"there is no token to publish {resource} with",
             f"in GitHub Actions set {RESOURCE}={resource} and `permissions: id-token: write`; "
             "elsewhere set HF_TOKEN",
+        )
+    if not (token.isascii() and token.isprintable()):
+        raise NoToken(
+            "HF_TOKEN holds characters that no token has", "set it anew, as the Hub showed it"
         )
     return token
 

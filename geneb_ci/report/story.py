@@ -69,5 +69,5 @@ def table(ledger: Ledger) -> Iterator[str]:
     for event in ledger.events:
         yield (
             f"{event.when}  {event.commit[:SHORT]}  {event.kind:<10}  {escape(event.model)}"
-            f"{_levels(event)}  {escape(event.why)}"
+            f"{_levels(event)}  {escape(event.why)}  ({escape(event.who)})"
         )

@@ -4,6 +4,7 @@ import json
 import re
 import signal
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -47,7 +48,7 @@ def run(hub, pinned, tmp_path):
     return run
 
 
-def held(folder):
+def held(folder: Path) -> dict[str, bytes]:
     return {p.relative_to(folder).as_posix(): p.read_bytes() for p in folder.rglob("*.csv")}
 
 

@@ -162,6 +162,7 @@ def test_a_board_of_another_version_comes_back_as_published(hub, space, repo, cl
     repository = Repository(clone.root)
     other = built_by_another(clone)
     push(space, Newest(other, repository))
+    assert look(space, made(clone), repository).standing is Standing.OTHER
     clone.add("model-b")
     clone.commit("Add model-b")
     push(space, Newest(made(clone), repository))

@@ -97,3 +97,15 @@ def test_what_is_no_token_is_not_sent(hub, repo, clone, tmp_path, token, message
     assert "xfc" not in errors
     assert hub.calls == []
     assert len(repo.commits) == 1
+
+
+@pytest.mark.parametrize("words", [["--dry-run"], ["--verify"]])
+def test_a_job_that_reads_names_the_space_and_shows_no_identity(hub, repo, clone, tmp_path, words):
+    """As the health check does: the Space by HF_OIDC_RESOURCE, and no `id-token: write`."""
+    settings = {"GITHUB_ACTIONS": "true", "HF_OIDC_RESOURCE": RESOURCE}
+    env = environment(hub, tmp_path, **settings)
+    code, output, errors = geneb_ci("publish", *words, cwd=clone.root, env=env)
+    assert (code, errors) == (11 if words == ["--verify"] else 0, "")
+    assert output.startswith(RESOURCE)
+    assert set(hub.calls) == {"info"}
+    assert len(repo.commits) == 1

@@ -47,7 +47,7 @@ def racers(hub, clone, generations, tmp_path):
 
 
 def test_two_publishers_at_once(hub, generations, racers):
-    told = Counter()
+    told: Counter[tuple[tuple[str, str], ...]] = Counter()
     for number in range(ROUNDS):
         name = f"geneb/round-{number}"
         repo = hub.create(f"spaces/{name}")
