@@ -1,10 +1,11 @@
 """What a publish would change: files of the Space, and rows of the board."""
 
 import enum
-import json
 import math
 from collections.abc import Iterator
 from typing import Any, NamedTuple
+
+import pydantic_core
 
 from geneb_ci.build.diff import FACTS
 from geneb_ci.publish.generation import Generation
@@ -95,11 +96,12 @@ def models_of(made: bytes) -> int:
 def _board(raw: bytes | None) -> Board:
     found: Board = {}
     try:
-        data = json.loads(raw)["data"] if raw is not None else {}
+        # It bounds the depth by itself; json does not once py_ecc has raised Python's limit.
+        data = pydantic_core.from_json(raw)["data"] if raw is not None else {}
         for regime, rows in data.items():
             for row in rows:
                 found.setdefault(str(row["model"]), {})[regime] = dict(row)
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (ValueError, KeyError, TypeError, AttributeError):
         return {}
     return found
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from geneb_ci.build.board import Watch, board_of, rows_of
 from geneb_ci.build.files import encode
+from geneb_ci.build.page import page_files
 from geneb_ci.build.page_data import HISTORY, history_script
 from geneb_ci.check.runner import Report, files_of
 from geneb_ci.config import Layout, find_layout
@@ -27,7 +28,7 @@ from geneb_ci.publish.manifest import NAME, encode_manifest, manifest_of
 from geneb_ci.publish.shape import Manifest, Rollback
 from geneb_ci.publish.tree import lay_out
 
-LEDGER = "ledger.json"
+LEDGER, INDEX = "ledger.json", "index.html"
 
 
 @dataclass(frozen=True)
@@ -86,6 +87,8 @@ def generate(
                 return report, None
             board = board_of(entries, layout)
         page = dict(_page(folder / PAGE))
+    if INDEX not in page:  # a repository that brings no page of its own gets that of this version
+        page = page_files() | page
     told = events.model_dump(mode="json")
     files = page | board.files | board.scripts
     files |= {LEDGER: encode(LEDGER, told), HISTORY: history_script(told)}

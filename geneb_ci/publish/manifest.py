@@ -5,6 +5,7 @@ import json
 import re
 from collections.abc import Mapping
 
+import pydantic_core
 from pydantic import ValidationError
 
 from geneb_ci import __version__
@@ -71,8 +72,9 @@ _VERSION = re.compile(r"([0-9]{1,6})\.([0-9]{1,6})")
 def _refuse_newer(raw: bytes, where: str) -> None:
     """Raise NewerManifest where a document says that it is of a later format than ours."""
     try:
-        told = _VERSION.fullmatch(json.loads(raw)["schema_version"])
-    except (ValueError, TypeError, KeyError, RecursionError):
+        # It bounds the depth by itself; json does not once py_ecc has raised Python's limit.
+        told = _VERSION.fullmatch(pydantic_core.from_json(raw)["schema_version"])
+    except (ValueError, TypeError, KeyError):
         return
     ours = tuple(map(int, SCHEMA_VERSION.split(".")))
     if told is not None and tuple(map(int, told.groups())) > ours:

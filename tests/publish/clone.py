@@ -10,6 +10,7 @@ from tests.paths import ROOT
 from tests.small import BENCHMARK_FILE, CARD, small
 
 FIRST = 1_795_000_000  # seconds; an hour passes between two commits
+PAGE = b"<p>small</p>"
 SPACE_CARD = b"---\ntitle: Small board\nsdk: static\n---\n\nA board of tests.\n"
 
 
@@ -61,6 +62,7 @@ class Clone(Folder):
         self.write("leaderboard/policy/official.json", {"files": {}})
         self.write("leaderboard/policy/registry.json", {"models": {}})
         self.write("leaderboard/README.md", SPACE_CARD)
+        self.write("leaderboard/index.html", PAGE)
         self.add("model-a")
         self.commit("Lay the ground")
 

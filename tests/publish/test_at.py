@@ -122,7 +122,7 @@ def test_a_name_of_a_commit_will_do_and_no_other(clone, tmp_path, monkeypatch):
     _, output = build("main", tmp_path / "out")
     found = made(clone)
     assert output == (
-        f"built {5 + len(SCRIPTS)} files in {tmp_path / 'out'}: "
+        f"built {6 + len(SCRIPTS)} files in {tmp_path / 'out'}: "
         f"generation {found.manifest.generation} "
         f"of commit {clone.commits[0]}, 1 model\n"
     )

@@ -114,7 +114,7 @@ def test_dry_run_shows_files_and_rows_and_sends_nothing(run, repo, clone):
         f"files: {len(names)} changed, 1 deleted; {sum(sizes[n] for n in names):,} bytes to send",
         "  - README.md",
         *(f"  ~ {name}  {sizes[name]:,} bytes" for name in names),
-        "  1 file as published already",
+        "  2 files as published already",
         "  2 files of others left alone",
         "",
         "board: 1 added, 1 changed, 1 removed; 2 models in all",
@@ -215,7 +215,7 @@ def test_verify_tells_which_generation_is_live(run, repo, clone):
         [
             f"{RESOURCE} at {short(repo.head.oid)}: {live} is live",
             "it is that of main",
-            f"{4 + len(SCRIPTS)} files served as published",
+            f"{5 + len(SCRIPTS)} files served as published",
         ],
     )
     clone.add("model-b")
@@ -228,7 +228,7 @@ def test_verify_tells_which_generation_is_live(run, repo, clone):
             f"{RESOURCE} at {short(repo.head.oid)}: {live} is live",
             "main is ahead of it: geneb-ci publish",
             f"main: {main}",
-            f"{4 + len(SCRIPTS)} files served as published",
+            f"{5 + len(SCRIPTS)} files served as published",
         ],
     )
     run("publish", "--space", NAME)

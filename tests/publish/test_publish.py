@@ -16,7 +16,7 @@ from geneb_ci.publish.git import Repository
 from geneb_ci.publish.push import Newest, Outcome, Published, push
 from geneb_ci.publish.space import Space
 from tests.paths import ROOT
-from tests.publish.clone import Clone
+from tests.publish.clone import PAGE, Clone
 from tests.publish.command import environment, geneb_ci
 from tests.publish.conftest import NAME, RESOURCE, SCRIPTS, made
 from tests.publish.hub import READER, WRITER
@@ -31,8 +31,9 @@ def test_one_commit_has_every_file_and_the_manifest_describes_them(space, repo, 
     publish(space, clone)
     tree = repo.head.tree
     assert sorted(tree) == [
-        *(".gitattributes", "README.md", *SCRIPTS, "leaderboard.json", "leaderboard_tasks.json"),
-        *("ledger.json", "manifest.json", "notes.txt"),
+        *(".gitattributes", "README.md", *SCRIPTS, "index.html"),
+        *("leaderboard.json", "leaderboard_tasks.json", "ledger.json", "manifest.json"),
+        "notes.txt",
     ]
     told = json.loads(tree["manifest.json"])
     for name in ("manifest", "ledger"):
@@ -59,6 +60,16 @@ def test_a_page_is_published_and_a_file_that_we_drop_is_deleted(space, repo, clo
     publish(space, clone)
     assert "assets/old.css" not in repo.head.tree
     assert repo.head.tree["index.html"] == b"<p>board</p>"
+    assert_settled(repo, made(clone))
+
+
+def test_a_repository_without_a_page_gets_the_one_of_this_version(space, repo, clone):
+    clone.git("rm", "--quiet", "leaderboard/index.html")
+    clone.write("leaderboard/board.css", b"p { color: red }")
+    clone.commit("No page, and a style")
+    publish(space, clone)
+    shipped = page_files() | {"board.css": b"p { color: red }"}
+    assert {name: repo.head.tree[name] for name in shipped} == shipped
     assert_settled(repo, made(clone))
 
 
@@ -102,7 +113,7 @@ def test_a_board_that_comes_back_is_a_generation_of_its_own(space, repo, clone):
     publish(space, clone)
     clone.write("leaderboard/index.html", b"B")
     clone.commit("B")
-    clone.git("rm", "--quiet", "leaderboard/index.html")
+    clone.write("leaderboard/index.html", PAGE)
     clone.commit("A again")
     assert publish(space, clone).outcome is Outcome.PUBLISHED
     assert made(clone).files == made(clone, clone.commits[0]).files
@@ -228,7 +239,7 @@ def test_the_board_is_built_from_the_commit_and_not_from_the_folder(space, repo,
     clone.write("leaderboard/index.html", b"draft")
     publish(space, clone)
     assert b"not-committed" not in repo.head.tree["leaderboard.json"]
-    assert "index.html" not in repo.head.tree
+    assert repo.head.tree["index.html"] == PAGE
 
 
 def test_a_large_board_goes_by_lfs(hub, repo, clone, tmp_path):
