@@ -63,7 +63,9 @@ class Place:
 
     def _git(self, *arguments: str) -> None:
         author = ("-c", "user.name=demo", "-c", "user.email=demo@localhost")
-        subprocess.run(["git", *author, *arguments], cwd=self.root, check=True)
+        nobodys = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}
+        environment = self.environment | nobodys
+        subprocess.run(["git", *author, *arguments], cwd=self.root, env=environment, check=True)
 
     def merge(self, subject: str) -> None:
         """Commit the row and the records that lie there, as a merge on main would."""
