@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Self
 
 from geneb_ci.errors import UsageProblem
-from geneb_ci.forge import wire
+from geneb_ci.forge import patience as waiting
 from geneb_ci.forge.errors import NoToken, Unavailable
 from geneb_ci.forge.etags import Etags
 from geneb_ci.forge.replies import (
@@ -19,7 +19,7 @@ from geneb_ci.forge.replies import (
     parsed,
 )
 from geneb_ci.forge.verdict import REPOSITORY
-from geneb_ci.forge.wire import Patience, Wire
+from geneb_ci.forge.wire import Wire
 
 API = "https://api.github.com"
 STATUS_CONTEXT = "geneb/verdict"
@@ -122,7 +122,6 @@ def connect(
     environment: Mapping[str, str] = os.environ,
     author: int | None = None,
     etags: Etags | None = None,
-    patience: Patience | None = None,
 ) -> GitHub:
     """Connect with what GitHub Actions sets: GH_TOKEN, GITHUB_REPOSITORY, GITHUB_API_URL.
 
@@ -141,5 +140,5 @@ def connect(
             "name it: --repo OWNER/NAME",
         )
     api = environment.get("GITHUB_API_URL") or API
-    connection = Wire(token, name, api.rstrip("/"), patience or wire.PATIENCE, etags)
+    connection = Wire(token, name, api.rstrip("/"), waiting.PATIENCE, etags)
     return GitHub(connection, ACTIONS_BOT if author is None else author)

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from geneb_ci.cli.main import main
-from geneb_ci.forge import wire
-from geneb_ci.forge.wire import Patience
+from geneb_ci.forge import patience
+from geneb_ci.forge.patience import Patience
 from tests.forge.server import BOT, REPOSITORY, TOKEN, Files, GitHubServer, serving
 from tests.small import BENCHMARK_FILE, CARD, small
 
@@ -120,7 +120,7 @@ def place(
     for path, (_, raw) in files.items():
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         (root / path).write_bytes(raw)
-    monkeypatch.setattr(wire, "PATIENCE", IMPATIENT)
+    monkeypatch.setattr(patience, "PATIENCE", IMPATIENT)
     monkeypatch.chdir(root)
     for name in ("GITHUB_OUTPUT", "GITHUB_TOKEN", "VERDICT"):
         monkeypatch.setenv(name, "")  # so that what a test sets is taken back after it
