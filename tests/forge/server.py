@@ -76,6 +76,8 @@ class GitHubServer:
         self.skew = 0.0
         self.before: Callable[[str, str], None] = lambda _verb, _path: None
         self.address = ""
+        self.name = REPOSITORY
+        """As GitHub knows it now; the old name still leads there."""
         self.lock = threading.RLock()
 
     # What a test sets up.
@@ -106,7 +108,12 @@ class GitHubServer:
             "user": STRANGER,
             "labels": [],
             "head": {"sha": head, "ref": "patch-1", "label": "stranger:patch-1"},
-            "base": {"sha": base, "ref": "main", "label": "org:main"},
+            "base": {
+                "sha": base,
+                "ref": "main",
+                "label": "org:main",
+                "repo": {"full_name": self.name, "default_branch": "main"},
+            },
         } | said
         self.comments[number] = []
         return number
@@ -242,6 +249,12 @@ class GitHubServer:
                     return Answer(200, one)
         return Answer(404, {"message": "Not Found"})
 
+    def post_labels(self, _query: dict[str, str], body: Any, number: str) -> Answer:
+        labels = self.pulls[int(number)]["labels"]
+        known = self.labels(int(number))
+        labels += [{"name": name} for name in body["labels"] if name not in known]
+        return Answer(200, labels)
+
     def put_labels(self, _query: dict[str, str], body: Any, number: str) -> Answer:
         labels = [{"name": name} for name in body["labels"]]
         self.pulls[int(number)]["labels"] = labels
@@ -282,6 +295,7 @@ ROUTES: list[tuple[str, str, str, Callable[..., Answer]]] = [
     (r"/issues/(\d+)/comments", "GET", "pull_requests:read", GitHubServer.list_comments),
     (r"/issues/(\d+)/comments", "POST", "pull_requests:write", GitHubServer.post_comment),
     (r"/issues/comments/(\d+)", "PATCH", "pull_requests:write", GitHubServer.patch_comment),
+    (r"/issues/(\d+)/labels", "POST", "pull_requests:write", GitHubServer.post_labels),
     (r"/issues/(\d+)/labels", "PUT", "pull_requests:write", GitHubServer.put_labels),
     (f"/commits/{SHA}/statuses", "GET", "contents:read", GitHubServer.list_statuses),
     (f"/statuses/{SHA}", "POST", "statuses:write", GitHubServer.post_status),

@@ -105,7 +105,8 @@ def test_62_a_comment_that_github_keeps_failing_on_is_made_good_later(place):
     code, _, err = place.report(line)
     assert (code, err) == (
         3,
-        "geneb-ci: 1: GitHub answered 502\n  fix: run it again; nothing was half-written\n",
+        "geneb-ci: 1: GitHub answered 502\n"
+        "  fix: run it again: what is done already is not done twice\n",
     )
     assert place.report(line)[0] == 0
     place.comment(number)
@@ -175,8 +176,8 @@ def test_a_token_that_github_does_not_know(place, monkeypatch):
 @pytest.mark.parametrize(
     ("granted", "scope"),
     [
-        (READ, "statuses=write"),
-        (READ | {"statuses:write"}, "pull_requests=write"),
+        (READ, "pull_requests=write"),
+        (READ | {"pull_requests:write"}, "statuses=write"),
     ],
 )
 def test_a_token_without_a_scope_names_it(place, granted, scope):

@@ -194,8 +194,8 @@ def test_row_26_the_writing_job_reads_no_byte_of_the_pull_request(place):
     ] == [
         ("GET", "/issues/1/comments"),
         ("GET", "/pulls/1"),
+        ("POST", "/issues/1/labels"),
         ("POST", f"/statuses/{json.loads(line)['pulls'][0]['head_sha']}"),
-        ("PUT", "/issues/1/labels"),
         ("POST", "/issues/1/comments"),
     ]
     assert place.server.comments[number][0]["user"] == BOT

@@ -26,7 +26,8 @@ def pull(number: int, days: float, title: str = "Add a model") -> Pull:
         "created_at": NOW - dt.timedelta(days=days),
         "updated_at": NOW - dt.timedelta(days=days),
     }
-    ends = {"head": {"sha": HEAD}, "base": {"sha": "b" * 40}}
+    repo = {"full_name": "org/board", "default_branch": "main"}
+    ends = {"head": {"sha": HEAD}, "base": {"sha": "b" * 40, "ref": "main", "repo": repo}}
     value = {"number": number, "state": "open", "title": title, "user": None} | stamps | ends
     return parsed(Pull, value, "a pull request")
 
