@@ -13,6 +13,7 @@ from typing import Annotated
 from pydantic import Field, ValidationError
 
 from geneb_ci.forge.github import GitHub
+from geneb_ci.forge.outcome import counts_of
 from geneb_ci.forge.replies import Comment, Pull
 from geneb_ci.forge.verdict import Count, Hex40, Model, Outcome, Part, PullVerdict
 
@@ -38,6 +39,7 @@ class Receipt(Part):
 
 def receipt_of(pull: PullVerdict) -> Receipt:
     """Give the receipt of a verdict."""
+    counts = counts_of(pull.places)
     return Receipt(
         number=pull.number,
         head_sha=pull.head_sha,
@@ -45,8 +47,8 @@ def receipt_of(pull: PullVerdict) -> Receipt:
         model=pull.model,
         level=pull.level,
         is_edit=pull.is_edit,
-        error=pull.counts.error,
-        warning=pull.counts.warning,
+        error=counts.error,
+        warning=counts.warning,
         weight=pull.weight,
         drawn=pull.audit.drawn if pull.audit is not None else 0,
         sequences=pull.audit.sequences if pull.audit is not None else 0,

@@ -98,16 +98,14 @@ def comparison(
     )[:NEAREST]
     best = rows[0]
     chosen = [this, *beside]
-    roles = ["this", *("nearest" for _ in beside)]
     if best not in chosen:
         chosen.append(best)
-        roles.append("best")
     return Comparison.model_validate(
         {
             "regime": regime,
             "metric": benchmark.primary_metric,
             "models": [row.model for row in chosen],
-            "roles": roles,
+            "best": best.model,
             "categories": [
                 CategoryScores(category=name, scores=[row.categories[name] for row in chosen])
                 for name in benchmark.categories

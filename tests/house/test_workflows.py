@@ -140,7 +140,7 @@ MUTATIONS: list[tuple[Rule, str, str, str]] = [
     (
         row_03_injection,
         "pr-report.yml",
-        'run: python3 -I -m geneb_ci reconcile ${HEAD_SHA:+--head-sha "$HEAD_SHA"}',
+        "run: python3 -I -m geneb_ci reconcile",
         "run: echo ${{ github.event.workflow_run.head_branch }}",
     ),
     (
