@@ -37,7 +37,7 @@ def git_sha(kind: str, raw: bytes) -> str:
 
 @dataclass
 class Fault:
-    """What happens instead of an answer, or after the work was done."""
+    """What happens instead of an answer, or after the work was done; 0 hangs up without one."""
 
     verb: str
     path: str
@@ -316,6 +316,9 @@ class _Handler(BaseHTTPRequestHandler):
             answer = self.github.answer(self.command, self.path, token, condition, raw)
             left = max(0, self.github.limit - self.github.charged)
             now = formatdate(time() + self.github.skew, usegmt=True)
+        if answer.status == 0:
+            self.close_connection = True
+            return
         body = b"" if answer.status == 304 else json.dumps(answer.body).encode()
         self.send_response_only(answer.status)
         self.send_header("Date", now)
