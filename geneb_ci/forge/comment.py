@@ -41,6 +41,12 @@ _NEXT = {
         "label."
     ),
 }
+_NO_SUBMISSION = (
+    "There is no submission in this pull request, or not where it belongs. One changes "
+    "`submissions/MODEL.json`, `submissions/cards/MODEL.md` and "
+    "`submissions/extractors/MODULE.py`, and nothing else. If this is none, a maintainer reviews "
+    "it as any other change."
+)
 _EDIT = (
     "Nothing is left for you to do: the row is on the board already, so a maintainer asks its "
     "author before merging."
@@ -84,6 +90,8 @@ def _head(pull: PullVerdict) -> str:
     sha = code(pull.head_sha[:_SHA_SHOWN])
     is_done = pull.outcome is Outcome.PASSED and pull.is_edit
     step = _EDIT if is_done else _NEXT[pull.outcome]
+    if pull.outcome is Outcome.NEEDS_MAINTAINER and pull.model is None:
+        step = _NO_SUBMISSION
     if pull.outcome is Outcome.CHANGES_NEEDED:
         rows = [file.path for file in pull.files if file.path.endswith(".json")]
         step += " " + code(" ".join(["geneb-ci check", *rows]))

@@ -23,15 +23,13 @@ def encode(verdict: Verdict) -> str:
     command.
     """
     limit = max((len(pull.findings) for pull in verdict.pulls), default=0)
-    while True:
-        text = _line(verdict)
-        if len(text) <= BYTES_MAX:
-            return text
-        if limit <= 1:
-            raise AssertionError(len(text))
+    while len(text := _line(verdict)) > BYTES_MAX:
+        if limit == 0:
+            raise AssertionError(len(text))  # all else is bounded by the schema
         limit = limit * 3 // 4
         pulls = [p.model_copy(update={"findings": p.findings[:limit]}) for p in verdict.pulls]
         verdict = verdict.model_copy(update={"pulls": pulls})
+    return text
 
 
 def _line(verdict: Verdict) -> str:

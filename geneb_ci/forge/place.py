@@ -11,7 +11,6 @@ from geneb_ci.forge.verdict import (
 )
 from geneb_ci.report.markdown import cell
 
-TIES_SHOWN = 3
 _NEAREST = 2
 
 
@@ -44,17 +43,15 @@ def _column(number: int, name: str, best: str) -> str:
 
 
 def _regimes(standings: Sequence[Standing]) -> str:
-    head = ["regime", "mean of the categories", "rank", "before", "within noise of"]
-    rows = [
-        [
-            cell(standing.regime),
-            f"{standing.score:.3f}",
-            f"{standing.rank} of {standing.rows}",
-            _before(standing),
-            _ties(standing.tied_with),
-        ]
-        for standing in standings
+    columns = [
+        ["regime", *(cell(standing.regime) for standing in standings)],
+        ["mean of the categories", *(f"{standing.score:.3f}" for standing in standings)],
+        ["rank", *(f"{standing.rank} of {standing.rows}" for standing in standings)],
+        ["rank before", *map(_before, standings)],
     ]
+    if any(standing.ties is not None for standing in standings):
+        columns.append(["within noise of", *map(_ties, standings)])
+    head, *rows = zip(*columns, strict=True)
     return _table(head, rows)
 
 
@@ -64,13 +61,14 @@ def _before(standing: Standing) -> str:
     return "the same" if standing.before == standing.rank else str(standing.before)
 
 
-def _ties(names: Sequence[str] | None) -> str:
-    if names is None:
+def _ties(standing: Standing) -> str:
+    if standing.ties is None:
         return "not known"
-    if not names:
+    if standing.ties == 0:
         return "no other row"
-    shown = ", ".join(cell(name) for name in names[:TIES_SHOWN])
-    return f"{shown} and {len(names) - TIES_SHOWN} more" if len(names) > TIES_SHOWN else shown
+    names = ", ".join(map(cell, standing.tied_with))
+    left = standing.ties - len(standing.tied_with)
+    return f"{names} and {left:,} more" if left > 0 else names
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -90,6 +88,6 @@ def _audit(audit: AuditEstimate) -> str:
     return (
         f"\n### What an audit would take, and find\n\n{audit.drawn} of {audit.tasks} tasks, drawn "
         f"at random after the submission is fixed: {data}the training sequences of those tasks, to "
-        f"embed and score. Were {audit.fabricated} of the {audit.tasks} tasks made up, the draw "
-        f"would hold at least one of them in {audit.detection:.1%} of cases.\n"
+        f"embed and score. With made-up scores in {audit.fabricated} of the {audit.tasks}, the "
+        f"draw holds at least one of them in {audit.detection:.1%} of cases.\n"
     )

@@ -19,6 +19,7 @@ FINDINGS_MAX = 60
 # Of one rule: who mends five places knows how to mend fifty, and `geneb-ci check` lists them all.
 PLACES_MAX = 5
 RULES_MAX = 200
+TIES_MAX = 3  # names of a tie group; the rest is a number
 REPOSITORY = r"^[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9._-]{1,100}$"
 _VISIBLE = r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]*$"
 
@@ -106,8 +107,10 @@ class Standing(Part):
     rows: Annotated[int, Field(ge=1)]
     before: Annotated[int, Field(ge=1)] | None
     """Rank of the row that it replaces; null for a new one."""
-    tied_with: Annotated[list[Model], Field(max_length=200)] | None
-    """Models that its confidence interval cannot be told from; null where that is not known."""
+    ties: Count | None
+    """Rows that its confidence interval cannot be told from; null where that is not known."""
+    tied_with: Annotated[list[Model], Field(max_length=TIES_MAX)]
+    """The first of them by name: on a board of hundreds, all would fill the verdict."""
 
 
 class Neighbour(Part):

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -55,7 +55,7 @@ class Place:
     files: Files
     capsys: pytest.CaptureFixture[str]
 
-    def pull(self, changes: dict[str, tuple[str, bytes] | None], **said: Any) -> int:
+    def pull(self, changes: Mapping[str, tuple[str, bytes] | None], **said: Any) -> int:
         """Open a pull request that changes these paths; None deletes one."""
         files = dict(self.files)
         for path, entry in changes.items():

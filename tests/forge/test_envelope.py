@@ -81,7 +81,15 @@ def pull_of(
             "categories": [{"category": "Promoters", "scores": [0.5, 0.25]}],
         },
         "standings": [
-            {"regime": "full", "score": 0.5, "rank": 2, "rows": 3, "before": 3, "tied_with": ["x"]}
+            {
+                "regime": "full",
+                "score": 0.5,
+                "rank": 2,
+                "rows": 3,
+                "before": 3,
+                "ties": 1,
+                "tied_with": ["x"],
+            }
         ],
         "neighbour": {"model": "other", "near": 1, "cells": 9, "limit": 8},
         "audit": {

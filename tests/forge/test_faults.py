@@ -237,6 +237,24 @@ def test_a_token_without_a_scope_names_it(place, granted, scope):
     assert f"  fix: give it {scope}\n" in err
 
 
+@pytest.mark.parametrize(
+    ("granted", "scope"),
+    [
+        (READ - {"contents:read"}, "contents=read"),
+        (READ - {"pull_requests:read"}, "pull_requests=read"),
+    ],
+)
+def test_a_token_that_may_not_read_says_what_it_lacks(place, granted, scope):
+    number = place.pull(sound())
+    place.server.permissions = granted
+    code, out, err = place.run("reconcile", "--pr", str(number))
+    assert (code, out) == (2, "")
+    assert err == (
+        "geneb-ci: the token may not do this: Resource not accessible by integration\n"
+        f"  fix: give it {scope}\n"
+    )
+
+
 def test_a_repository_that_is_not_there(place):
     code, _, err = place.run("reconcile", "--repo", "org/other", "--pr", "1")
     assert code == 2
