@@ -12,7 +12,8 @@ import pytest
 from geneb_ci.cli.main import main
 from geneb_ci.forge import patience
 from geneb_ci.forge.patience import Patience
-from tests.forge.server import BOT, REPOSITORY, TOKEN, Files, GitHubServer, serving
+from tests.forge.server import BOT, REPOSITORY, TOKEN, Files, GitHubServer
+from tests.forge.serving import serving
 from tests.small import BENCHMARK_FILE, CARD, small
 
 GOLDEN = Path(__file__).with_name("golden")

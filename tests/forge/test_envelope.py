@@ -1,7 +1,6 @@
 """The verdict between the two jobs: its writer fits it, its reader believes nothing."""
 
 import copy
-import dataclasses
 import json
 from collections.abc import Callable
 from typing import Any
@@ -19,16 +18,12 @@ from geneb_ci.forge.compose import _findings
 from geneb_ci.forge.envelope import decode, encode
 from geneb_ci.forge.errors import Tampered
 from geneb_ci.forge.outcome import chosen, outcome_of, places_of
-from geneb_ci.forge.receipt import read_receipt, receipt_of
 from geneb_ci.forge.verdict import (
     BYTES_MAX,
     PLACES_MAX,
-    CategoryScores,
-    Comparison,
     PullVerdict,
     Verdict,
 )
-from geneb_ci.report.markdown import CHARACTERS_MAX
 from tests.forge.text import calm
 from tests.paths import ROOT
 from tests.report.hostile import texts
@@ -124,23 +119,6 @@ def test_hostile_text_comes_through_as_it_was_and_commands_nothing(findings):
     assert decode(line, REPOSITORY) == verdict
 
 
-@given(findings=st.lists(found(), max_size=5), named=texts)
-def test_no_comment_commands_moves_or_pings(findings, named):
-    pull = pull_of(findings)
-    # Past the schema: a category's name is ours, but the comment does not rely on it.
-    table = Comparison.model_construct(
-        regime=named,
-        metric=named,
-        models=["model", named],
-        best=named,
-        categories=[CategoryScores.model_construct(category=named, scores=[0.1, 0.2])],
-    )
-    text = comment(pull.model_copy(update={"comparison": table}))
-    assert calm(text)
-    assert len(text) <= CHARACTERS_MAX
-    assert text.endswith("\n")
-
-
 def many(count: int, text: str = "x") -> list[Finding]:
     return [
         Finding("missing-task", Severity.ERROR, text, "f.json", f"/{n}", 1, 1, text, text, text)
@@ -162,17 +140,6 @@ def test_a_flood_of_findings_is_cut_and_counted(text):
         assert (
             f"**{300 - listed} more** are not listed here; `geneb-ci check` lists them all." in told
         )
-
-
-def test_a_comment_of_sixty_long_findings_is_cut_at_its_limit():
-    long = "\u2603@x " * 150
-    findings = [
-        dataclasses.replace(f, file=long, pointer=long, rule=rule.id, severity=rule.severity)
-        for f, rule in zip(many(60, long), ALL, strict=False)
-    ]
-    text = comment(pull_of(findings))
-    assert CHARACTERS_MAX - 3000 < len(text) <= CHARACTERS_MAX
-    assert " more** are not listed here" in text
 
 
 def test_no_rule_hides_another_and_what_decides_stands_first():
@@ -302,17 +269,3 @@ def test_the_schema_says_what_the_models_say():
     wrong = copy.deepcopy(document)
     wrong["pulls"][0]["head_sha"] = "main"
     assert [error.json_path for error in validator.iter_errors(wrong)] == ["$.pulls[0].head_sha"]
-
-
-@given(body=texts)
-def test_a_receipt_is_read_from_our_own_line_alone(body):
-    pull = pull_of([])
-    assert read_receipt(comment(pull)) == receipt_of(pull)
-    assert read_receipt(body) is None
-    assert read_receipt(body + comment(pull)) is None or body == ""
-
-
-def test_a_broken_receipt_is_none():
-    assert read_receipt("<!-- geneb-ci:verdict:1 !!! -->\n") is None
-    assert read_receipt("<!-- geneb-ci:verdict:1 e30= -->\n") is None
-    assert read_receipt("<!-- geneb-ci:verdict:1 A -->\n") is None

@@ -1,9 +1,14 @@
 """Labels: one of ours at most, none of others lost, and one request for it."""
 
+import re
+import shlex
+
 import pytest
 
-from geneb_ci.forge.publish import LABELS
+from geneb_ci.forge.publish import LABELS, STATES
+from geneb_ci.forge.verdict import Outcome
 from tests.forge.conftest import CARD_PATH, REGULAR, Place, sound
+from tests.paths import ROOT
 
 
 def labelled_by_another(place: Place, number: int, verb: str) -> None:
@@ -49,8 +54,14 @@ def test_all_labels_are_written_anew_right_after_they_were_read(place):
     assert place.server.requests[written - 1] == ("GET", f"/repos/org/board/pulls/{number}")
 
 
-def test_every_outcome_has_a_label_of_its_own():
-    assert len(set(LABELS.values())) == len(LABELS)
+def test_every_outcome_has_a_label_of_its_own_and_the_documentation_creates_it():
+    assert len(set(LABELS.values())) == len(LABELS) == len(Outcome)
+    text = (ROOT / "docs/github.md").read_text(encoding="utf-8")
+    table = re.findall(r"^\| `([\w-]+)` \| `([\w: -]+)` \| (\w+) \|$", text, re.MULTILINE)
+    assert table == [(outcome.value, LABELS[outcome], STATES[outcome]) for outcome in Outcome]
+    (listed,) = re.findall(r"for name in (.*); do gh label create", text)
+    created = {f"geneb: {name}" for name in shlex.split(listed)}
+    assert created | {"needs-maintainer"} == set(LABELS.values())
 
 
 @pytest.mark.parametrize("by_hand", [["geneb: passed"], ["geneb: passed", "geneb: warnings"]])
