@@ -72,11 +72,10 @@ def test_a_public_row_beside_others_with_their_ties(place, update_golden, monkey
     (root := tmp_path / "public").mkdir()
     real_repository(root, *PUBLIC)
     monkeypatch.chdir(root)
-    # The server has rows and cards only: what else changes in the repository moves no SHA below.
+    # The server has rows only: what else changes in the repository moves no SHA below.
     place.files = {
-        f"submissions/{path}": (REGULAR, (SUBMISSIONS / path).read_bytes())
+        f"submissions/{name}.json": (REGULAR, (SUBMISSIONS / f"{name}.json").read_bytes())
         for name in PUBLIC
-        for path in (f"{name}.json", f"cards/{name}.md")
     }
     place.base = place.server.commit(place.files)
     name = "splicebert-1024nt"
