@@ -50,12 +50,15 @@ class GitHub:
         """Give the open pull requests to the default branch, the one that changed last first.
 
         A request for 100. A commit may be the head of several; a verdict is on what it would do to
-        main, so those to another branch are not ours to judge.
+        main, so those to another branch are not ours to judge. One that moves from page to page
+        while we read comes once.
         """
+        met: set[int] = set()
         parameters = {"state": "open", "sort": "updated", "direction": "desc"}
         for page in self.wire.pages("/pulls", PULLS_PAGES_MAX, **parameters):
             for pull in parsed(list[Pull], page, "the list of pull requests"):
-                if self._known(pull).is_to_main:
+                if self._known(pull).is_to_main and pull.number not in met:
+                    met.add(pull.number)
                     yield pull
 
     def pull(self, number: int) -> Pull:

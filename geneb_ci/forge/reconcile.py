@@ -4,7 +4,7 @@ What is wanted is found by looking, not by the event that woke us: one that was 
 the next sweep.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from geneb_ci import __version__
@@ -12,17 +12,15 @@ from geneb_ci.config import Layout
 from geneb_ci.errors import GenebError
 from geneb_ci.forge.base import Base
 from geneb_ci.forge.compose import crash_verdict, pull_verdict
-from geneb_ci.forge.errors import ForgeProblem, HeadMoved, NotFound, RateLimited, Unavailable
+from geneb_ci.forge.errors import ForgeProblem, HeadMoved, NotFound, RateLimited
 from geneb_ci.forge.github import GitHub
 from geneb_ci.forge.judge import Judge
-from geneb_ci.forge.receipt import receipt_on
+from geneb_ci.forge.receipt import FAILED_MAX, receipts_on
 from geneb_ci.forge.replies import Pull
 from geneb_ci.forge.verdict import PULLS_MAX, PullVerdict, Verdict
 
 # A sweep leaves these requests of the hour to the doorbells that ring meanwhile.
 RESERVE = 100
-# So many that cannot be read, one after the other: GitHub itself is out of order.
-PROBLEMS_MAX = 10
 _QUEUED = "nothing was written; the new commits are queued, and a sweep finds them in 15 minutes"
 
 
@@ -71,7 +69,7 @@ def verdicts(github: GitHub, layout: Layout, pulls: Sequence[Pull]) -> Found:
     done: list[PullVerdict] = []
     problems: list[GenebError] = []
     for pull in pulls:
-        if len(done) == PULLS_MAX or len(problems) == PROBLEMS_MAX:
+        if len(done) == PULLS_MAX or len(problems) == FAILED_MAX:
             break
         try:
             done.append(pull_verdict(pull, judge.judge(pull), base))
@@ -100,21 +98,22 @@ def sweep(github: GitHub, layout: Layout, say: Callable[[str], None]) -> Found:
     """
     wanted: list[Pull] = []
     problems: list[GenebError] = []
-    for pull in sorted(github.open_pulls(), key=lambda pull: (pull.updated_at, pull.number)):
-        if github.wire.remaining < RESERVE:
-            left = f"{github.wire.remaining:.0f}"
-            say(f"GitHub leaves {left} requests in this hour: the sweep ends before {pull.number}")
-            break
-        try:
-            receipt = receipt_on(github, pull)
-        except RateLimited:
-            raise
-        except ForgeProblem as error:
-            problems.append(error)  # a flood of comments: its verdict goes through --pr
-            if sum(isinstance(problem, Unavailable) for problem in problems) == PROBLEMS_MAX:
-                raise
-            continue
-        if receipt is None or receipt.head_sha != pull.head.sha:
+    queue = sorted(github.open_pulls(), key=lambda pull: (pull.updated_at, pull.number))
+    for pull, said in receipts_on(github, _within_reserve(github, queue, say)):
+        if isinstance(said, ForgeProblem):
+            problems.append(said)  # its verdict goes through --pr
+        elif said is None or said.head_sha != pull.head.sha:
             wanted.append(pull)
     found = verdicts(github, layout, wanted)
     return Found(found.verdict, [*problems, *found.problems])
+
+
+def _within_reserve(
+    github: GitHub, pulls: Iterable[Pull], say: Callable[[str], None]
+) -> Iterator[Pull]:
+    for pull in pulls:
+        if github.wire.remaining < RESERVE:
+            left = f"{github.wire.remaining:.0f}"
+            say(f"GitHub leaves {left} requests in this hour: the sweep ends before {pull.number}")
+            return
+        yield pull

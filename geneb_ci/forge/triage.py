@@ -1,12 +1,14 @@
 """The queue of open submissions: what was found, how long each waits, and the one next action."""
 
+import dataclasses
 import datetime as dt
 import enum
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from geneb_ci.forge.errors import ForgeProblem
 from geneb_ci.forge.github import GitHub
-from geneb_ci.forge.receipt import Receipt, receipt_on
+from geneb_ci.forge.receipt import Receipt, receipts_on
 from geneb_ci.forge.replies import Pull
 from geneb_ci.forge.verdict import Outcome
 from geneb_ci.report.plain import visible
@@ -84,14 +86,18 @@ def read_queue(github: GitHub) -> Queue:
 
     What a verdict said is read from our own comment; nothing of a pull request is fetched.
     """
-    pairs = [(pull, receipt_on(github, pull)) for pull in list(github.open_pulls())]
+    pairs = list(receipts_on(github, list(github.open_pulls())))
     return queue(pairs, github.wire.now)
 
 
-def queue(pairs: Iterable[tuple[Pull, Receipt | None]], now: dt.datetime) -> Queue:
+def queue(pairs: Iterable[tuple[Pull, Receipt | ForgeProblem | None]], now: dt.datetime) -> Queue:
     """Order the queue: whose turn it is, then the oldest first."""
     rows, others = [], []
-    for pull, receipt in pairs:
+    for pull, said in pairs:
+        if isinstance(said, ForgeProblem):
+            rows.append(_unreadable(pull, now))
+            continue
+        receipt = said
         is_current = receipt is not None and receipt.head_sha == pull.head.sha
         if receipt is not None and is_current and receipt.model is None:
             others.append(max(0, _seconds(now - pull.created_at)))
@@ -100,6 +106,14 @@ def queue(pairs: Iterable[tuple[Pull, Receipt | None]], now: dt.datetime) -> Que
     turns = list(Turn)
     rows.sort(key=lambda row: (turns.index(row.turn), -row.age_seconds, row.number))
     return Queue(tuple(rows), tuple(sorted(others)))
+
+
+def _unreadable(pull: Pull, now: dt.datetime) -> Row:
+    """Show one whose comments cannot be read: else a flood of them would hide it."""
+    row = _row(pull, None, now, is_current=False)
+    action = "look at it by hand: its comments cannot be read"
+    is_overdue = now - pull.created_at > OVERDUE_AFTER
+    return dataclasses.replace(row, turn=Turn.MAINTAINER, action=action, is_overdue=is_overdue)
 
 
 def _row(pull: Pull, receipt: Receipt | None, now: dt.datetime, *, is_current: bool) -> Row:

@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from geneb_ci.forge.reconcile import PROBLEMS_MAX
+from geneb_ci.forge.github import connect
+from geneb_ci.forge.receipt import FAILED_MAX
 from geneb_ci.forge.verdict import PULLS_MAX
 from tests.forge.conftest import sound
 from tests.forge.server import Fault
@@ -37,7 +38,7 @@ def test_comments_that_cannot_be_read_hide_no_other(place):
 
 
 def test_a_github_that_is_out_of_order_ends_the_sweep(place):
-    for n in range(PROBLEMS_MAX + 5):
+    for n in range(FAILED_MAX + 5):
         place.pull(sound(f"model-{n}"))
     fault = Fault("GET", "/compare/", 502, times=9999)
     place.server.faults.append(fault)
@@ -45,11 +46,11 @@ def test_a_github_that_is_out_of_order_ends_the_sweep(place):
     assert (code, out) == (3, "")
     assert err.startswith("geneb-ci: GitHub answered 502\n")
     retried = 1 + 2  # as the conftest's patience has it
-    assert 9999 - fault.times == PROBLEMS_MAX * retried
+    assert 9999 - fault.times == FAILED_MAX * retried
     fault.path = "/comments"
     fault.times = 9999
     assert place.run("reconcile")[0] == 3
-    assert 9999 - fault.times == PROBLEMS_MAX * retried
+    assert 9999 - fault.times == FAILED_MAX * retried
 
 
 def test_a_limit_ends_the_sweep_with_what_is_done(place):
@@ -75,3 +76,23 @@ def test_of_several_problems_the_one_that_is_no_push_gives_the_exit_code(place):
         "  fix: run it again: what is done already is not done twice\n"
     )
     assert place.server.writes() == []
+
+
+def test_a_pull_request_that_changes_its_page_while_we_read_is_judged_once(place):
+    """Page 1 ends with number 1; before page 2 is asked for, another one moves up."""
+    for n in range(101):
+        place.pull(sound(f"model-{n}"))
+    moved: list[str] = []
+
+    def meanwhile(_verb: str, path: str) -> None:
+        if path.endswith("/pulls") and not moved:
+            moved.append(path)
+        elif moved == [path]:
+            place.server.pulls[1]["updated_at"] = "2026-11-30T00:00:00Z"
+            moved.append(path)
+
+    place.server.before = meanwhile
+    with connect(None) as github:
+        listed = [pull.number for pull in github.open_pulls()]
+    assert len(moved) == 2
+    assert len(set(listed)) == len(listed) == 100
