@@ -142,6 +142,20 @@ def test_a_flood_of_findings_is_cut_and_counted(text):
         )
 
 
+def test_every_rule_at_once_in_the_longest_words_fits_a_verdict():
+    """However few findings are left, every rule is counted."""
+    long = "\u2603" * 600
+    flood = [
+        Finding(rule.id, rule.severity, long, long, long, 1, 1, long, long, long) for rule in ALL
+    ] * 7
+    places = {rule.id: 7 for rule in ALL}
+    line = encode(verdict_of(*(pull_of(flood, number) for number in range(1, 5))))
+    assert len(line) <= BYTES_MAX
+    for pull in decode(line, REPOSITORY).pulls:
+        assert pull.places == places
+        assert len({finding.rule for finding in pull.findings}) == len(pull.findings)
+
+
 def test_no_rule_hides_another_and_what_decides_stands_first():
     scope = Finding("foreign-file", Severity.ERROR, "m", "z", "", 1, 1, "", "", "")
     crash = Finding("check-crashed", Severity.ERROR, "m", "a", "", 1, 1, "", "", "")

@@ -47,7 +47,8 @@ def ran(tmp_path: Path) -> Path:
         f"#!{sys.executable}\n"
         "import json, os, sys\n"
         "with open(os.environ['CALLS'], 'a') as calls:\n"
-        "    calls.write(json.dumps(sys.argv[1:]) + '\\n')\n",
+        "    calls.write(json.dumps(sys.argv[1:]) + '\\n')\n"
+        "sys.exit(int(os.environ.get('EXIT', '0')))\n",
         encoding="utf-8",
     )
     script.chmod(0o755)
@@ -87,6 +88,16 @@ def test_row_3_without_a_head_and_a_number_it_sweeps(ran):
     """Threat 3: a schedule hands over empty values, which are no arguments."""
     script = step("pr-report.yml", "HEAD_SHA")["run"]
     assert run(ran, script, HEAD_SHA="", PR="") == (0, [RECONCILE])
+
+
+@pytest.mark.parametrize("variable", ["HEAD_SHA", "VERDICT"])
+def test_row_6_a_head_that_moved_is_no_failure_of_ours_and_all_else_is(ran, variable):
+    """Threat 6: exit 4 ends the job in silence, with no verdict and so no job that writes."""
+    found = step("pr-report.yml", variable)
+    ends = {code: run(ran, found["run"], EXIT=str(code))[0] for code in (0, 1, 2, 3, 4, 11)}
+    assert {code for code, end in ends.items() if end == 0} == {0, 4}
+    report = read(FOLDER / "pr-report.yml").jobs["report"]
+    assert (report["needs"], report["if"]) == ("parse", "needs.parse.outputs.verdict != ''")
 
 
 @pytest.mark.parametrize("value", ["", "-x", ".git", "../x", "a/b", "a b", *HOSTILE])

@@ -135,8 +135,8 @@ MUTATIONS: list[tuple[Rule, str, str, str]] = [
     (
         row_03_injection,
         "pr-report.yml",
-        "run: python3 -I -m geneb_ci reconcile",
-        "run: echo ${{ github.event.workflow_run.head_branch }}",
+        "python3 -I -m geneb_ci reconcile",
+        "echo ${{ github.event.workflow_run.head_branch }}",
     ),
     (
         row_03_injection,

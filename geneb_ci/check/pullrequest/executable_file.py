@@ -24,11 +24,11 @@ def check(change: Change) -> Iterator[ChangeFault]:
 RULE = ChangeRule(
     id=ID,
     severity=Severity.ERROR,
-    what="A file of the pull request is marked as executable.",
+    what="A file of the pull request is executable, or has another mode than an ordinary file.",
     why=(
         "Rows, cards and modules are read, never executed: a mark that nothing needs is a "
         "trap or a slip."
     ),
-    fix="Run `git update-index --chmod=-x FILE` and commit.",
+    fix="Run `git update-index --chmod=-x FILE` and commit; for any other mode, add the file anew.",
     check=check,
 )
