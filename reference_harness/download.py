@@ -24,9 +24,10 @@ def pull(
 ) -> Manifest:
     """Download the tasks, or those named, into `folder`, check them, and write `manifest.json`.
 
-    `endpoint` is another Hub than huggingface.co. Files that are already whole are not fetched
-    again, so a stopped download goes on. Raises OptionError for a revision that is no commit, and
-    DataError when the Hub cannot be read or gives other data than the benchmark describes.
+    `endpoint` is another Hub than huggingface.co or that of HF_ENDPOINT. Files that are already
+    whole are not fetched again, so a stopped download goes on. Raises OptionError for a revision
+    that is no commit, and DataError when the Hub cannot be read or gives other data than the
+    benchmark describes.
     """
     commit = revision or benchmark.dataset.revision
     if not COMMIT.fullmatch(commit):
@@ -49,7 +50,7 @@ def _fetch(
     repo_id: str, commit: str, folder: Path, patterns: list[str], endpoint: str | None
 ) -> None:
     # The Hub's client takes a second to import, and only a download needs it.
-    from huggingface_hub import HfApi  # noqa: PLC0415
+    from huggingface_hub import HfApi, constants  # noqa: PLC0415
     from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError  # noqa: PLC0415
 
     try:
@@ -61,7 +62,7 @@ def _fetch(
             allow_patterns=patterns,
         )
     except (HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:
-        where = f"{endpoint or 'https://huggingface.co'}/datasets/{repo_id}"
+        where = f"{endpoint or constants.ENDPOINT}/datasets/{repo_id}"
         first = str(error).strip().partition("\n")[0]
         msg = f"{where} at {commit}: {type(error).__name__}: {first}"
         raise DataError([msg]) from error

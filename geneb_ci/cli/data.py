@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from geneb_ci.benchmark import load_benchmark, shipped_benchmark
+from geneb_ci.cli.harness import HELP as ASKED
 from geneb_ci.cli.harness import handed_over
 from geneb_ci.errors import Exit
 
@@ -27,7 +28,7 @@ class _Data(click.Group):
         if arguments[:1] == ["push"]:
             return super().invoke(ctx)
         result = ctx.invoke(_harness, arguments=tuple(arguments))
-        if arguments[:1] in ([], ["-h"], ["--help"]):
+        if tuple(arguments) in ASKED:
             click.echo("  push      Upload a new revision: geneb-ci data push --help")
         return result
 

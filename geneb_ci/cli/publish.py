@@ -8,7 +8,7 @@ from geneb_ci.errors import Exit
 from geneb_ci.publish.faults import Refused
 from geneb_ci.publish.push import Newest, push
 from geneb_ci.publish.space import Space
-from geneb_ci.publish.token import find_token
+from geneb_ci.publish.token import find_token, token_to_read
 from geneb_ci.report.published import published_line
 
 SPACE = click.option(
@@ -36,8 +36,11 @@ def command(space: str | None, dry_run: bool, verify: bool, expect: str | None) 
             f"this commit gives generation {made.manifest.generation}, expected {expect}",
             "publish with the version and the commit that the expected one was built with",
         )
+    resource = f"spaces/{name}"
     reading = dry_run or verify
-    target = Space(name, token=find_token(f"spaces/{name}", required=not reading))
+    target = Space(
+        name, token=token_to_read(resource) if reading else find_token(resource, say=say)
+    )
     if verify:
         return show_health(target, made, repository)
     if dry_run:

@@ -1,17 +1,23 @@
 """What a publish would change: files of the Space, and rows of the board."""
 
 import enum
-import json
+import math
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+import pydantic_core
+
+from geneb_ci.build.diff import FACTS
 from geneb_ci.publish.generation import Generation
 from geneb_ci.publish.push import dropped
 from geneb_ci.publish.space import State
 
 BOARD = "leaderboard.json"
 SCORE = "macro_MCC"
-"""The score that the board is ordered by."""
+"""The score that ranks a row."""
+
+Board = dict[str, dict[str, dict[str, Any]]]
+"""Model to regime to row."""
 
 
 class Sign(enum.StrEnum):
@@ -31,14 +37,36 @@ class FileChange(NamedTuple):
     bytes: int
 
 
+class Fact(NamedTuple):
+    """What the board says of a model beside its scores, now and then; None where it has no row."""
+
+    name: str
+    was: object
+    will_be: object
+
+
+class Place(NamedTuple):
+    """Where a row stands in one regime."""
+
+    score: float
+    rank: int
+
+
+class Move(NamedTuple):
+    """A row in one regime, as it is and would be; both the same where other scores differ."""
+
+    regime: str
+    was: Place | None
+    will_be: Place | None
+
+
 class RowChange(NamedTuple):
-    """One row of one regime that is added, removed, or shows something else."""
+    """A model whose row is added, removed, or shows something else."""
 
     sign: Sign
-    regime: str
     model: str
-    was: str
-    will_be: str
+    facts: tuple[Fact, ...]
+    moves: tuple[Move, ...]
 
 
 def file_changes(state: State, made: Generation) -> list[FileChange]:
@@ -55,35 +83,62 @@ def file_changes(state: State, made: Generation) -> list[FileChange]:
 
 def row_changes(live: bytes | None, made: bytes) -> list[RowChange]:
     """Compare two leaderboard.json; the live one may be anything, and counts as empty if so."""
-    return list(_row_changes(_rows(live), _rows(made)))
+    old, new = _board(live), _board(made)
+    models = sorted({*old, *new}, key=lambda name: (name.lower(), name))
+    return [change for model in models if (change := _change(model, old, new)) is not None]
 
 
-def _rows(raw: bytes | None) -> dict[tuple[str, str], dict[str, Any]]:
+def models_of(made: bytes) -> int:
+    """Count the models of a leaderboard.json."""
+    return len(_board(made))
+
+
+def _board(raw: bytes | None) -> Board:
+    found: Board = {}
     try:
-        data = json.loads(raw)["data"] if raw is not None else {}
-        return {(regime, row["model"]): row for regime, rows in data.items() for row in rows}
+        # It bounds the depth by itself; json does not once py_ecc has raised Python's limit.
+        data = pydantic_core.from_json(raw)["data"] if raw is not None else {}
+        for regime, rows in data.items():
+            for row in rows:
+                found.setdefault(str(row["model"]), {})[regime] = dict(row)
     except (ValueError, KeyError, TypeError, AttributeError):
         return {}
+    return found
 
 
-def _row_changes(
-    old: dict[tuple[str, str], dict[str, Any]], new: dict[tuple[str, str], dict[str, Any]]
-) -> Iterator[RowChange]:
-    place = {regime: at for at, regime in enumerate(dict.fromkeys(r for r, _ in (*new, *old)))}
-    for key in sorted({*old, *new}, key=lambda key: (key[1].lower(), key[1], place[key[0]])):
-        regime, model = key
-        was, will_be = (_shown(rows.get(key)) for rows in (old, new))
-        if key not in old:
-            yield RowChange(Sign.ADDED, regime, model, "", will_be)
-        elif key not in new:
-            yield RowChange(Sign.REMOVED, regime, model, was, "")
-        elif old[key] != new[key]:
-            yield RowChange(Sign.CHANGED, regime, model, was, will_be)
+def _change(model: str, old: Board, new: Board) -> RowChange | None:
+    was, will_be = old.get(model, {}), new.get(model, {})
+    if was == will_be:
+        return None
+    sign = Sign.CHANGED if was and will_be else Sign.ADDED if will_be else Sign.REMOVED
+    moves = (
+        Move(regime, _place(old, model, regime), _place(new, model, regime))
+        for regime in {**will_be, **was}
+        if _scores(was.get(regime)) != _scores(will_be.get(regime))
+    )
+    return RowChange(sign, model, tuple(_facts(was, will_be)), tuple(moves))
 
 
-def _shown(row: dict[str, Any] | None) -> str:
-    if row is None:
-        return ""
+def _facts(was: dict[str, dict[str, Any]], will_be: dict[str, dict[str, Any]]) -> Iterator[Fact]:
+    """Give what differs of the facts, which are the same in every regime of a model."""
+    old, new = (next(iter(rows.values()), {}) for rows in (was, will_be))
+    for name in FACTS:
+        if old.get(name) != new.get(name):
+            yield Fact(name, old.get(name), new.get(name))
+
+
+def _scores(row: dict[str, Any] | None) -> dict[str, Any] | None:
+    return None if row is None else {k: v for k, v in row.items() if k not in FACTS}
+
+
+def _place(board: Board, model: str, regime: str) -> Place | None:
+    if regime not in board.get(model, {}):
+        return None
+    scores = {name: _score(rows[regime]) for name, rows in board.items() if regime in rows}
+    return Place(scores[model], 1 + sum(score > scores[model] for score in scores.values()))
+
+
+def _score(row: dict[str, Any]) -> float:
+    """Give the score that ranks; what is no number on the Space ranks last."""
     score = row.get(SCORE)
-    shown = f"{score:.4f}" if isinstance(score, float) else "?"
-    return f"{shown} {row.get('submitted', '?')}"
+    return score if isinstance(score, float) and math.isfinite(score) else -math.inf

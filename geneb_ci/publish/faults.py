@@ -7,6 +7,7 @@ PublishFault (exit 1)
 ├── RepoMissing        there is no such Space or data set
 ├── Overtaken          the Space holds a commit that ours does not follow
 ├── BadManifest        manifest.json on the Space is not ours
+├── NewerManifest      manifest.json on the Space was written by a later version
 ├── Refused            the Hub refuses what we sent
 ├── Unverified         what the Space serves after a publish is not what was sent
 └── GaveUp             six tries, none of them settled it
@@ -53,6 +54,10 @@ class BadManifest(PublishFault):
             f"{where}: manifest.json was not written by geneb-ci: {reason}",
             "look at the Space's history; restore the file there, or delete it to publish anew",
         )
+
+
+class NewerManifest(PublishFault):
+    """manifest.json on the Space has a format that this version does not know."""
 
 
 class Refused(PublishFault):

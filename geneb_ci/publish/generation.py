@@ -8,17 +8,27 @@ from pathlib import Path
 
 from geneb_ci.build.board import Watch, board_of, rows_of
 from geneb_ci.build.files import encode
+from geneb_ci.build.page import page_files
 from geneb_ci.build.page_data import HISTORY, history_script
 from geneb_ci.check.runner import Report, files_of
-from geneb_ci.config import find_layout
+from geneb_ci.config import Layout, find_layout
+from geneb_ci.errors import BadConfiguration
 from geneb_ci.publish.git import BadRepository, Repository
-from geneb_ci.publish.inputs import CODE, INPUTS, PAGE, UNPUBLISHED
+from geneb_ci.publish.inputs import (
+    AUDITS,
+    CODE,
+    INPUTS,
+    PAGE,
+    POLICY,
+    SUBMISSIONS,
+    UNPUBLISHED,
+)
 from geneb_ci.publish.ledger import ledger
 from geneb_ci.publish.manifest import NAME, encode_manifest, manifest_of
 from geneb_ci.publish.shape import Manifest, Rollback
 from geneb_ci.publish.tree import lay_out
 
-LEDGER = "ledger.json"
+LEDGER, INDEX = "ledger.json", "index.html"
 
 
 @dataclass(frozen=True)
@@ -43,8 +53,9 @@ class Generation:
 def source_of(repository: Repository, commit: str) -> str:
     """Give the newest commit, up to this one, that the published files depend on.
 
-    Raises BadRepository when there is none.
+    Raises BadRepository when there is none, or the clone is shallow.
     """
+    repository.require_whole()
     found = repository.newest_change(commit, (*INPUTS, CODE))
     if found is None:
         raise BadRepository(
@@ -70,15 +81,30 @@ def generate(
         lay_out(repository, source, folder)
         with contextlib.chdir(folder):  # so that findings name files as the repository does
             layout = find_layout(folder)
+            _require_usual_places(layout)
             report, entries = rows_of(layout, files_of([Path()]), watch)
             if entries is None:
                 return report, None
             board = board_of(entries, layout)
         page = dict(_page(folder / PAGE))
+    if INDEX not in page:  # a repository that brings no page of its own gets that of this version
+        page = page_files() | page
     told = events.model_dump(mode="json")
     files = page | board.files | board.scripts
     files |= {LEDGER: encode(LEDGER, told), HISTORY: history_script(told)}
     return report, Generation(files, manifest_of(files, source), board.models)
+
+
+def _require_usual_places(layout: Layout) -> None:
+    """Refuse settings under which the ledger would read other files than the board."""
+    usual = {"submissions": SUBMISSIONS, "policy": POLICY, "audits": AUDITS}
+    for name, place in usual.items():
+        found: Path | None = getattr(layout, name)
+        if found not in {None, layout.root / place}:
+            raise BadConfiguration(
+                f"pyproject.toml: [tool.geneb-ci] {name} is not {place}, where the ledger reads",
+                f"to publish, keep them in {place}/ and leave the setting out",
+            )
 
 
 def _page(folder: Path) -> Iterator[tuple[str, bytes]]:

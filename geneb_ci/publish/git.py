@@ -85,9 +85,13 @@ class Repository:
             )
         return found
 
-    def is_shallow(self) -> bool:
-        """Whether the clone lacks the older part of its history."""
-        return self.run("rev-parse", "--is-shallow-repository").strip() == b"true"
+    def require_whole(self) -> None:
+        """Raise BadRepository when the clone lacks the older part of its history."""
+        if self.run("rev-parse", "--is-shallow-repository").strip() == b"true":
+            raise BadRepository(
+                f"{self.root}: the clone is shallow, and the ledger is made of the whole history",
+                "git fetch --unshallow (in GitHub Actions: actions/checkout with fetch-depth: 0)",
+            )
 
     def is_ancestor(self, older: str, newer: str) -> bool:
         """Whether a commit is the other or lies in its history; one that is unknown does not."""

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from geneb_ci.publish.git import NO_BLOB, REGULAR, BadRepository, Repository
+from geneb_ci.publish.git import NO_BLOB, REGULAR, Repository
 from geneb_ci.publish.inputs import AUDITS, DECISIVE, SUBMISSIONS
 
 _FORMAT = "%H%x00%ct%x00%an%x00%s%x00%(trailers:only=true,unfold=true)%x00"
@@ -47,11 +47,7 @@ def steps(repository: Repository, commit: str) -> list[Step]:
     A merge counts as one step, by what it brought to the main line.
     Raises BadRepository when the clone lacks the older part of the history.
     """
-    if repository.is_shallow():
-        raise BadRepository(
-            f"{repository.root}: the clone is shallow, and the ledger is made of the whole history",
-            "git fetch --unshallow (in GitHub Actions: actions/checkout with fetch-depth: 0)",
-        )
+    repository.require_whole()
     output = repository.run(
         *("log", "-z", "--first-parent", "--reverse", "--diff-merges=first-parent", "--raw"),
         *("--root", "--no-abbrev", "--no-renames", "--no-ext-diff", "--no-color", "--no-mailmap"),
@@ -99,7 +95,7 @@ def _change(facts: str, path: bytes) -> Change:
 
 
 def _trailers(text: str) -> Iterator[tuple[str, str]]:
-    for line in text.splitlines():
+    for line in text.split("\n"):  # not at U+2028 and the like, which a stranger may have typed
         key, separator, value = line.partition(":")
         if separator and value.strip():
             yield key.strip().lower(), value.strip()

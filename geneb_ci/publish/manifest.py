@@ -2,16 +2,18 @@
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 
+import pydantic_core
 from pydantic import ValidationError
 
 from geneb_ci import __version__
-from geneb_ci.publish.faults import BadManifest
-from geneb_ci.publish.shape import Manifest, PublishedFile, Rollback, Tool
+from geneb_ci.publish.faults import BadManifest, NewerManifest
+from geneb_ci.publish.shape import SCHEMA_VERSION, Manifest, PublishedFile, Rollback, Tool
 
 NAME = "manifest.json"
-# 41 models make 2 kB; a page of a hundred files would make 20.
+# 19 files make 2.6 kB; a page of a hundred files would make 15.
 BYTES_MAX = 1_000_000
 
 
@@ -49,11 +51,12 @@ def encode_manifest(manifest: Manifest) -> bytes:
 def parse_manifest(raw: bytes, where: str) -> Manifest:
     """Read a manifest from a Space; its generation must follow from what it lists.
 
-    Raises BadManifest when it cannot be one of ours.
+    Raises BadManifest when it cannot be one of ours, NewerManifest when it is of a later format.
     """
     try:
         found = Manifest.model_validate_json(raw)
     except ValidationError as error:
+        _refuse_newer(raw, where)
         first = error.errors(include_url=False)[0]
         place = "/".join(str(part) for part in first["loc"]) or "the document"
         raise BadManifest(where, f"{place}: {first['msg']}") from error
@@ -61,3 +64,22 @@ def parse_manifest(raw: bytes, where: str) -> Manifest:
     if generation_digest(said, found.source_commit) != found.generation:
         raise BadManifest(where, "its generation does not follow from its files")
     return found
+
+
+_VERSION = re.compile(r"([0-9]{1,6})\.([0-9]{1,6})")
+
+
+def _refuse_newer(raw: bytes, where: str) -> None:
+    """Raise NewerManifest where a document says that it is of a later format than ours."""
+    try:
+        # It bounds the depth by itself; json does not once py_ecc has raised Python's limit.
+        told = _VERSION.fullmatch(pydantic_core.from_json(raw)["schema_version"])
+    except (ValueError, TypeError, KeyError):
+        return
+    ours = tuple(map(int, SCHEMA_VERSION.split(".")))
+    if told is not None and tuple(map(int, told.groups())) > ours:
+        raise NewerManifest(
+            f"{where}: manifest.json is of format {told[0]}, and geneb-ci {__version__} knows "
+            f"{SCHEMA_VERSION}: a later version published it",
+            "update geneb-ci to that of main",
+        )

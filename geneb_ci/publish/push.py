@@ -115,11 +115,11 @@ def push(
             return Published(outcome, state.head, state.manifest)
         # 2. May it be replaced?
         made = intent.generation(state)
-        files = made.published
+        gone = dropped(state, made)
         # 3. One commit on just this head: what differs, and what we had published and dropped.
         try:
             commit = space.commit(
-                state.head, differing(state, files), dropped(state, made), intent.message(made)
+                state.head, differing(state, made.published), gone, intent.message(made)
             )
         except Unknown:
             perhaps = True
@@ -127,15 +127,23 @@ def push(
         perhaps = True
         # 4. Is it there as sent?
         after = space.state(commit)
-        if not after.holds(files):
-            wrong = ", ".join(sorted(differing(after, files)))
+        if wrong := _wrong(after, made, gone):
             raise Unverified(
-                f"{space.resource} at {commit} differs from what was sent: {wrong}",
-                "look for a .gitignore on the Space that names them, then publish again",
+                f"{space.resource} at {commit} differs from what was sent: {', '.join(wrong)}",
+                "look for a .gitignore on the Space that names them, and at who else writes to it; "
+                "then publish again",
             )
         return Published(Outcome.PUBLISHED, commit, made.manifest)
 
     return attempt(once, clock=clock, say=say)
+
+
+def _wrong(after: State, made: Generation, gone: list[str]) -> list[str]:
+    """Name the files that are not as they were sent, by the Hub's digests and in the manifest."""
+    wrong = {*differing(after, made.published), *after.files.keys() & set(gone)}
+    if after.manifest != made.manifest:
+        wrong.add(NAME)
+    return sorted(wrong)
 
 
 def differing(state: State, files: Mapping[str, bytes]) -> dict[str, bytes]:

@@ -5,11 +5,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from geneb_ci.publish.faults import Refused
+from geneb_ci.publish.faults import Refused, Unknown
+from geneb_ci.publish.session import TIMEOUT_S, session
 from geneb_ci.publish.translate import translated
 
-# The client waits for ever unless told; a commit of a few MB takes the Hub a few seconds.
-TIMEOUT_S = 120.0
 FILE_BYTES_MAX = 100_000_000  # of one file that is read back
 
 Content = bytes | Path
@@ -79,7 +78,7 @@ class Remote:
 
     def listing(self, revision: str | None = None) -> Listing:
         """List the files of the head, or of a commit."""
-        self._patience()
+        session(self._timeout_s)
         with translated(self.resource, writing=False):
             ask = self._api.space_info if self._kind == "space" else self._api.dataset_info
             info = ask(self.name, revision=revision, files_metadata=True)
@@ -87,33 +86,34 @@ class Remote:
                 one.rfilename: Facts(one.blob_id, one.lfs.sha256 if one.lfs else None)
                 for one in info.siblings or []
             }
-            return Listing(str(info.sha), files)
+            if not info.sha:
+                raise Unknown(f"the Hub names no commit of {self.resource}")
+            return Listing(info.sha, files)
 
-    def read(self, path: str, revision: str = "main") -> bytes:
-        """Give the bytes of one file."""
-        from huggingface_hub import get_session, hf_hub_url  # noqa: PLC0415
+    def read(self, path: str, revision: str = "main", bytes_max: int = FILE_BYTES_MAX) -> bytes:
+        """Give the bytes of one file; one that has more than allowed is Refused."""
+        from huggingface_hub import hf_hub_url  # noqa: PLC0415
         from huggingface_hub.utils import (  # type: ignore[attr-defined]  # noqa: PLC0415 (public)
             build_hf_headers,
             hf_raise_for_status,
         )
 
-        self._patience()
         address = hf_hub_url(
             self.name, path, repo_type=self._kind, revision=revision, endpoint=self._api.endpoint
         )
         with translated(self.resource, writing=False):
             headers = build_hf_headers(token=self._api.token)
-            with get_session().stream("GET", address, headers=headers) as response:
+            with session(self._timeout_s).stream("GET", address, headers=headers) as response:
                 hf_raise_for_status(response)
-                content = b""
+                content = bytearray()
                 for piece in response.iter_bytes():
                     content += piece
-                    if len(content) > FILE_BYTES_MAX:
+                    if len(content) > bytes_max:
                         raise Refused(
-                            f"{self.resource}: {path} is larger than {FILE_BYTES_MAX:,} bytes",
+                            f"{self.resource}: {path} is larger than {bytes_max:,} bytes",
                             "no file of ours is: delete it there",
                         )
-        return content
+        return bytes(content)
 
     def commit(
         self, parent: str, files: Mapping[str, Content], gone: Iterable[str], message: str
@@ -122,7 +122,7 @@ class Remote:
         from huggingface_hub import CommitOperationAdd, CommitOperationDelete  # noqa: PLC0415
 
         title, _, text = message.partition("\n")
-        self._patience()
+        session(self._timeout_s)
         with translated(self.resource, writing=True):
             made = self._api.create_commit(
                 self.name,
@@ -139,14 +139,7 @@ class Remote:
 
     def past(self) -> list[Past]:
         """List the commits, newest first."""
-        self._patience()
+        session(self._timeout_s)
         with translated(self.resource, writing=False):
             commits = self._api.list_repo_commits(self.name, repo_type=self._kind)
         return [Past(one.commit_id, f"{one.title}\n{one.message}") for one in commits]
-
-    def _patience(self) -> None:
-        """Limit how long the client waits for one answer; it makes its session anew at times."""
-        from httpx2 import Timeout  # noqa: PLC0415
-        from huggingface_hub import get_session  # noqa: PLC0415
-
-        get_session().timeout = Timeout(self._timeout_s)

@@ -1,9 +1,11 @@
 """ledger.json and manifest.json, as the Space holds them."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+SCHEMA_VERSION: Final = "1.0"
+"""Of ledger.json and manifest.json; a change of shape makes a later one."""
 LINE_MAX = 300  # characters; more of a commit message does not help a reader
 
 Hex40 = Annotated[str, Field(pattern=r"^[0-9a-f]{40}$")]
@@ -50,7 +52,7 @@ class Event(_Shape):
 class Ledger(_Shape):
     """ledger.json: what happened to every row, oldest first. A function of the git history."""
 
-    schema_version: Literal["1.0"] = "1.0"
+    schema_version: Literal["1.0"] = SCHEMA_VERSION
     events: list[Event]
 
 
@@ -80,7 +82,7 @@ class Rollback(_Shape):
 class Manifest(_Shape):
     """manifest.json: which generation of the board the Space holds, and from which commit."""
 
-    schema_version: Literal["1.0"] = "1.0"
+    schema_version: Literal["1.0"] = SCHEMA_VERSION
     generation: Hex64
     """Digest of `source_commit` and of the files: names this state of the board."""
     source_commit: Hex40

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from geneb_ci.publish import manifest
-from geneb_ci.publish.remote import TIMEOUT_S, Content, Facts, Remote
+from geneb_ci.publish.remote import Content, Facts, Remote
+from geneb_ci.publish.session import TIMEOUT_S
 from geneb_ci.publish.shape import Manifest
 
 
@@ -42,6 +43,6 @@ class Space(Remote):
         head, files = self.listing(revision)
         found = None
         if manifest.NAME in files:
-            raw = self.read(manifest.NAME, head)
+            raw = self.read(manifest.NAME, head, manifest.BYTES_MAX)
             found = manifest.parse_manifest(raw, f"{self.resource} at {head}")
         return State(head, files, found)

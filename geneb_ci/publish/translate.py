@@ -1,11 +1,11 @@
 """What the Hub's client raises, as what we know of it: a setback to try again, or a fault."""
 
 import contextlib
-import json
 from collections.abc import Iterator, Mapping
 from http import HTTPStatus
 from typing import Any
 
+from geneb_ci.errors import UsageProblem
 from geneb_ci.publish.faults import (
     Limited,
     Locked,
@@ -27,23 +27,33 @@ TEXT_MAX = 200  # characters of the Hub's own words in a message
 @contextlib.contextmanager
 def translated(resource: str, *, writing: bool) -> Iterator[None]:
     """Turn the client's exceptions into those of `faults`; `resource` is "spaces/OWNER/NAME"."""
-    import httpx2  # noqa: PLC0415 (comes with the Hub's client)
-    from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled  # noqa: PLC0415
+    from huggingface_hub.errors import (  # noqa: PLC0415 (a second to import)
+        BadRequestError,
+        HfHubHTTPError,
+        HFValidationError,
+        OfflineModeIsEnabled,
+    )
+    from huggingface_hub.utils import httpx  # type: ignore[attr-defined]  # noqa: PLC0415 (public)
 
     try:
         yield
     except HfHubHTTPError as error:
         raise _of_status(error, resource, writing=writing) from error
-    except httpx2.HTTPStatusError as error:
+    except httpx.HTTPStatusError as error:
         raise Unknown(f"status {error.response.status_code}") from error
     except OfflineModeIsEnabled as error:
         raise Refused("HF_HUB_OFFLINE is set, so nothing can be sent", "unset it") from error
-    except (httpx2.HTTPError, json.JSONDecodeError, KeyError) as error:
+    except HFValidationError as error:
+        raise UsageProblem(
+            f"{resource!r} cannot be the name of a repository", "name it as OWNER/NAME"
+        ) from error
+    except (httpx.HTTPError, ValueError, KeyError, TypeError, AttributeError) as error:
+        # The client holds the header of a card, README.md, against the Hub before it sends it.
+        if isinstance(error.__cause__, BadRequestError):
+            fix = "mend the header of the card, README.md"
+            raise Refused(f"{resource}: {_line(error)}", fix) from error
+        # It checks no answer: what has another shape than it expects fails anyhow.
         raise Unknown(f"no usable answer from the Hub ({type(error).__name__})") from error
-    except ValueError as error:
-        # The client holds the Space card's header against the Hub before it sends anything.
-        said = " ".join(str(error).split())[:TEXT_MAX]
-        raise Refused(f"{resource}: {said}", "mend the header of the card, README.md") from error
 
 
 def _of_status(error: Any, resource: str, *, writing: bool) -> Exception:  # noqa: ANN401 (the client is imported late)
@@ -58,11 +68,13 @@ def _of_status(error: Any, resource: str, *, writing: bool) -> Exception:  # noq
         )
     if status in _FAULTS:
         kind, what, fix = _FAULTS[status]
-        return kind(f"{what.format(resource)} ({status:d})", fix)
-    return _setback(status, headers) or _refused(error, resource, status)
+        verb = "write to" if writing else "read"
+        return kind(f"{what.format(resource=resource, verb=verb)} ({status:d})", fix)
+    return setback(status, headers) or _refused(error, resource, status)
 
 
-def _setback(status: int, headers: Mapping[str, str]) -> Setback | None:
+def setback(status: int, headers: Mapping[str, str]) -> Setback | None:
+    """Give what another try may mend, by the status of an answer; None for anything else."""
     if status == HTTPStatus.TOO_MANY_REQUESTS:
         return Limited("too many requests (429)", _wait(headers))
     if status == HTTPStatus.PRECONDITION_FAILED:
@@ -75,19 +87,23 @@ def _setback(status: int, headers: Mapping[str, str]) -> Setback | None:
 
 
 def _refused(error: Any, resource: str, status: int) -> Refused:  # noqa: ANN401 (as above)
-    said = " ".join(str(error.server_message or error).split())[:TEXT_MAX]
+    said = _line(error.server_message or error)
     return Refused(f"{resource}: the Hub answers {status:d}: {said}", "see docs/publishing.md")
+
+
+def _line(said: object) -> str:
+    return " ".join(str(said).split())[:TEXT_MAX]
 
 
 _FAULTS: dict[int, tuple[type[PublishFault], str, str]] = {
     HTTPStatus.UNAUTHORIZED: (
         TokenRefused,
-        "the Hub refuses the token for {}",
+        "the Hub refuses the token for {resource}",
         "it may have expired or been revoked: make a new one, or check the trusted publisher",
     ),
     HTTPStatus.FORBIDDEN: (
         NoWriteRight,
-        "the token may not write to {}",
+        "the token may not {verb} {resource}",
         "give it write access to this repository, and to no other",
     ),
 }

@@ -1,5 +1,6 @@
 """The ledger for people: a table of all events, or the whole story of one row."""
 
+import itertools
 import textwrap
 from collections.abc import Iterator
 
@@ -27,25 +28,38 @@ def models_of(ledger: Ledger) -> list[str]:
 
 
 def story(ledger: Ledger, model: str) -> Iterator[str]:
-    """Tell all that happened to one row, oldest first; nothing for a row that never was."""
-    for event in ledger.events:
-        if event.model != model:
-            continue
+    """Tell all that happened to one row, oldest first; nothing for a row that never was.
+
+    What one commit did, such as an audit and the level that it brought, stands together.
+    """
+    own = (event for event in ledger.events if event.model == model)
+    commits = [list(events) for _, events in itertools.groupby(own, lambda event: event.commit)]
+    for events in commits:
         yield ""
-        yield f"{event.when}  {WORDS[event.kind]}{_levels(event)}"
-        for title, text in (("why", event.why), ("who", event.who)):
-            yield textwrap.fill(
-                f"{title}: {escape(text)}", WIDTH, initial_indent="  ", subsequent_indent="       "
-            )
-        yield f"  commit: {event.commit}"
-        digest = f"sha256 {event.evidence.sha256}" if event.evidence.sha256 else "gone"
-        yield f"  evidence: {escape(event.evidence.path)}"
-        yield f"            {digest}"
+        yield from _paragraph(events)
+    if commits:
+        yield ""
+        yield "`git show COMMIT -- FILE` shows what a commit changed in its evidence"
+
+
+def _paragraph(events: list[Event]) -> Iterator[str]:
+    first = events[0]
+    yield f"{first.when}  {'; '.join(WORDS[event.kind] + _levels(event) for event in events)}"
+    for title, text in (("why", first.why), ("who", first.who)):
+        yield textwrap.fill(
+            f"{title}: {escape(text)}", WIDTH, initial_indent="  ", subsequent_indent="       "
+        )
+    yield f"  commit: {first.commit}"
+    for evidence in dict.fromkeys(event.evidence for event in events):
+        yield f"  evidence: {escape(evidence.path)}"
+        yield f"            {f'sha256 {evidence.sha256}' if evidence.sha256 else 'gone'}"
 
 
 def _levels(event: Event) -> str:
     # What costs or brings a level is followed by an event of its own.
-    if event.kind in {"relabel", "dispute"} and event.former_level and event.level:
+    if event.kind == "dispute" and event.former_level:
+        return f", was {escape(event.former_level)}"
+    if event.kind == "relabel" and event.former_level and event.level:
         return f", {escape(event.former_level)} -> {escape(event.level)}"
     return f", {escape(event.level)}" if event.level and event.kind == "include" else ""
 
@@ -55,5 +69,5 @@ def table(ledger: Ledger) -> Iterator[str]:
     for event in ledger.events:
         yield (
             f"{event.when}  {event.commit[:SHORT]}  {event.kind:<10}  {escape(event.model)}"
-            f"{_levels(event)}  {escape(event.why)}"
+            f"{_levels(event)}  {escape(event.why)}  ({escape(event.who)})"
         )

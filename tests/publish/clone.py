@@ -10,6 +10,7 @@ from tests.paths import ROOT
 from tests.small import BENCHMARK_FILE, CARD, small
 
 FIRST = 1_795_000_000  # seconds; an hour passes between two commits
+PAGE = b"<p>small</p>"
 SPACE_CARD = b"---\ntitle: Small board\nsdk: static\n---\n\nA board of tests.\n"
 
 
@@ -40,6 +41,13 @@ class Folder:
         self.git("merge", "--quiet", "--no-ff", "--message", message, branch)
         return self._note()
 
+    def add(self, model: str, **meta: Any) -> Path:
+        """Write a submission with its card; `meta` changes what it says of the model."""
+        document = small(model)
+        document["meta"] |= meta
+        self.write(f"submissions/cards/{model}.md", CARD.encode())
+        return self.write(f"submissions/{model}.json", document)
+
     def _note(self) -> str:
         self.commits.append(self.git("rev-parse", "HEAD"))
         return self.commits[-1]
@@ -54,15 +62,9 @@ class Clone(Folder):
         self.write("leaderboard/policy/official.json", {"files": {}})
         self.write("leaderboard/policy/registry.json", {"models": {}})
         self.write("leaderboard/README.md", SPACE_CARD)
+        self.write("leaderboard/index.html", PAGE)
         self.add("model-a")
         self.commit("Lay the ground")
-
-    def add(self, model: str, **meta: Any) -> Path:
-        """Write a submission with its card; `meta` changes what it says of the model."""
-        document = small(model)
-        document["meta"] |= meta
-        self.write(f"submissions/cards/{model}.md", CARD.encode())
-        return self.write(f"submissions/{model}.json", document)
 
 
 class Public(Folder):

@@ -1,5 +1,8 @@
 """Any earlier board, to the byte, from its commit alone."""
 
+import hashlib
+import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,7 +13,18 @@ from geneb_ci.errors import UsageProblem
 from geneb_ci.publish.git import BadRepository, Repository
 from geneb_ci.publish.push import Newest, push
 from geneb_ci.publish.tree import lay_out
+from tests.audit.recorded import (
+    POLICY,
+    outcome_of,
+    plan_for,
+    put,
+    repository,
+    submission_bytes,
+    withdraw,
+)
+from tests.publish.clone import SPACE_CARD, Folder
 from tests.publish.conftest import SCRIPTS, made
+from tests.small import CARD, small
 
 
 def build(commit: str, out: Path) -> tuple[object, str]:
@@ -28,27 +42,79 @@ def files_of(folder: Path) -> dict[str, bytes]:
     }
 
 
-def test_each_of_the_last_ten_boards_is_what_was_published_then(
-    space, repo, clone, tmp_path, monkeypatch
-):
+RAW, TASK = submission_bytes(), "splice_sites"
+
+
+def grow(folder: Folder) -> Iterator[None]:
+    """Change one kind of thing after another; after each, a commit is made."""
+    record = put(folder.root, outcome_of(plan_for(RAW), RAW))
+    yield
+    folder.add("model-b")
+    yield
+    folder.write("submissions/cards/model-b.md", CARD.encode() + b"\nMore of it.\n")
+    yield
+    folder.add("model-b", display="Another name")
+    yield
+    row = small("model-b")
+    row["results"]["full"][TASK] = small("model-x")["results"]["full"][TASK]
+    folder.write("submissions/model-b.json", row)
+    yield
+    folder.write(
+        "leaderboard/policy/policy.toml", POLICY.replace("drawn = 2", "drawn = 3").encode()
+    )
+    yield
+    digest = hashlib.sha256((folder.root / "submissions/model-b.json").read_bytes()).hexdigest()
+    folder.write("leaderboard/policy/official.json", {"files": {"model-b": digest}})
+    yield
+    folder.write("pyproject.toml", b'[tool.geneb-ci]\nignore = ["size-against-width"]\n')
+    yield
+    folder.write("leaderboard/index.html", b"<p>a page</p>")
+    folder.write("leaderboard/vendor/lib.js", b"'use strict';\n")
+    yield
+    folder.git("checkout", "--quiet", "-b", "theirs")
+    folder.add("model-c")
+    folder.git("add", "--all")
+    folder.git("commit", "--quiet", "--message", "wip")
+    folder.git("checkout", "--quiet", "main")
+    folder.git("merge", "--quiet", "--no-ff", "--no-commit", "theirs")
+    yield
+    withdraw(record)
+    yield
+    for name in ("submissions/model-b.json", "submissions/cards/model-b.md"):
+        (folder.root / name).unlink()
+    folder.write("leaderboard/vendor/lib.js", b"'use strict'; // once more\n")
+    yield
+
+
+def test_each_of_the_last_ten_boards_is_what_was_published_then(space, repo, tmp_path, monkeypatch):
+    folder = Folder(repository(tmp_path / "growing"))
+    folder.write("leaderboard/README.md", SPACE_CARD)
+    folder.commit("Lay the ground")
+    theirs = repo.head.tree.keys()
     published = {}
-    for number in range(10):
-        if number % 3 == 2:
-            clone.write("leaderboard/assets/page.css", f"p {{margin: {number}px}}".encode())
-        else:
-            clone.add(f"model-{number}")
-        clone.commit(f"Step {number}")
-        push(space, Newest(made(clone), Repository(clone.root)))
-        theirs = {".gitattributes", "notes.txt"}
-        published[clone.commits[-1]] = {
-            name: content for name, content in repo.head.tree.items() if name not in theirs
+    for number, _ in enumerate(grow(folder)):
+        commit = folder.commit(f"Step {number}")
+        assert push(space, Newest(made(folder), Repository(folder.root))).outcome == "published"
+        published[commit] = {n: raw for n, raw in repo.head.tree.items() if n not in theirs}
+    assert len(published) == 12
+    folder.write("submissions/draft.json", b"not committed, so it has no part in it")
+    monkeypatch.chdir(folder.root)
+    for number, (commit, files) in enumerate([*published.items()][-10:]):
+        out = tmp_path / str(number)
+        build(commit, out)
+        assert files_of(out) == files
+        assert json.loads(files["manifest.json"])["source_commit"] == commit
+    levels = [
+        {
+            row["model"]: row["submitted"]
+            for row in json.loads(f["leaderboard.json"])["data"]["full"]
         }
-    assert len(published) == 10
-    clone.add("a-draft")  # what is not committed has no part in it
-    monkeypatch.chdir(clone.root)
-    for number, (commit, files) in enumerate(published.items()):
-        build(commit, tmp_path / str(number))
-        assert files_of(tmp_path / str(number)) == files
+        for f in published.values()
+    ]
+    assert [one["model"] for one in levels] == ["verified"] * 5 + ["self-reported"] * 7
+    assert [one.get("model-b") for one in levels] == [
+        *(None, *["self-reported"] * 5, *["official"] * 5, None),
+    ]
 
 
 def test_a_name_of_a_commit_will_do_and_no_other(clone, tmp_path, monkeypatch):
@@ -56,7 +122,7 @@ def test_a_name_of_a_commit_will_do_and_no_other(clone, tmp_path, monkeypatch):
     _, output = build("main", tmp_path / "out")
     found = made(clone)
     assert output == (
-        f"built {5 + len(SCRIPTS)} files in {tmp_path / 'out'}: "
+        f"built {6 + len(SCRIPTS)} files in {tmp_path / 'out'}: "
         f"generation {found.manifest.generation} "
         f"of commit {clone.commits[0]}, 1 model\n"
     )

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from geneb_ci.publish.generation import Generation
 from tests.publish.command import environment, geneb_ci
 from tests.publish.conftest import NAME, RESOURCE, SCRIPTS, made
 from tests.publish.hub import READER, WRITER
@@ -29,6 +30,21 @@ def short(text: str) -> str:
     return text[:12]
 
 
+def named(generation: Generation) -> str:
+    manifest = generation.manifest
+    return f"generation {short(manifest.generation)} of commit {short(manifest.source_commit)}"
+
+
+def places(generation: Generation, model: str) -> dict[str, str]:
+    """Give score and rank of a row by regime, as a reader sees them."""
+    found = {}
+    for regime, rows in json.loads(generation.files["leaderboard.json"])["data"].items():
+        ranked = sorted(rows, key=lambda row: -row["macro_MCC"])
+        rank, row = next((n, row) for n, row in enumerate(ranked, 1) if row["model"] == model)
+        found[regime] = f"{row['macro_MCC']:.4f} (#{rank})"
+    return found
+
+
 def test_publish_says_what_it_did(run, repo, clone):
     made_now = made(clone).manifest
     named = f"generation {short(made_now.generation)} of commit {short(clone.commits[0])}"
@@ -42,35 +58,75 @@ def test_publish_says_what_it_did(run, repo, clone):
     assert_settled(repo, made(clone))
 
 
-def test_dry_run_shows_files_and_rows_and_sends_nothing(run, repo, clone):
-    assert run("publish", "--space", NAME)[0] == 0
-    code, output, _ = run("publish", "--space", NAME, "--dry-run", token=None)
-    live = f"{RESOURCE}: generation {made(clone).manifest.generation} is live already\n"
-    assert (code, output) == (0, live)
-    clone.add("model-b")
-    changed = clone.root / "submissions/model-a.json"
-    changed.write_text(changed.read_text().replace('"MCC": 0.6922', '"MCC": 0.6800'))
-    clone.git("rm", "--quiet", "--cached", "leaderboard/README.md")
-    (clone.root / "leaderboard/README.md").unlink()
-    clone.commit("Add model-b, change model-a, drop the card")
+def test_dry_run_of_a_first_board(run, repo, clone):
     code, output, errors = run("publish", "--space", NAME, "--dry-run", token=None)
     assert (code, errors) == (0, "")
-    sizes = {name: f"{len(content):,}" for name, content in made(clone).published.items()}
+    files = {name: len(content) for name, content in sorted(made(clone).published.items())}
     assert output.splitlines() == [
-        f"{RESOURCE}: generation {made(clone).manifest.generation} would be published",
-        "- README.md",
-        *(f"~ {name}  {sizes[name]} bytes" for name in SCRIPTS),
-        f"~ leaderboard.json  {sizes['leaderboard.json']} bytes",
-        f"~ leaderboard_tasks.json  {sizes['leaderboard_tasks.json']} bytes",
-        f"~ ledger.json  {sizes['ledger.json']} bytes",
-        f"~ manifest.json  {sizes['manifest.json']} bytes",
-        "  2 other files on the Space would be left alone",
+        f"{RESOURCE}: would publish {named(made(clone))}, where no board is yet",
         "",
-        "~ model-a (full)  0.7399 self-reported -> 0.7368 self-reported",
+        f"files: {len(files)} added; {sum(files.values()):,} bytes to send",
+        *(f"  + {name}  {size:,} bytes" for name, size in files.items()),
+        "  2 files of others left alone",
+        "",
+        "board: 1 added; 1 model in all",
+        "  + model-a: level self-reported; full 0.7399 (#1); 10shot 0.8053 (#1); 1shot 0.6888 (#1)",
+        "",
+        "nothing was sent",
+    ]
+    assert len(repo.commits) == 1
+
+
+def test_dry_run_shows_files_and_rows_and_sends_nothing(run, repo, clone):
+    clone.add("model-c")
+    clone.commit("Add model-c")
+    assert run("publish", "--space", NAME)[0] == 0
+    old = made(clone)
+    first = named(old)
+    code, output, _ = run("publish", "--space", NAME, "--dry-run", token=None)
+    assert (code, output) == (0, f"{RESOURCE}: nothing would change; {first} is live\n")
+    clone.add("model-b")
+    changed = clone.root / "submissions/model-a.json"
+    text = changed.read_text().replace("Model model-a", "A::")
+    changed.write_text(text.replace('"MCC": 0.6922', '"MCC": 0.6800'))
+    for name in (
+        "leaderboard/README.md",
+        "submissions/model-c.json",
+        "submissions/cards/model-c.md",
+    ):
+        clone.git("rm", "--quiet", name)
+    clone.commit("Add model-b, change model-a, drop model-c and the card")
+    code, output, errors = run("publish", "--space", NAME, "--dry-run", token=None)
+    assert (code, errors) == (0, "")
+    now = made(clone)
+    sizes = {name: len(content) for name, content in now.published.items()}
+    changing = [name for name in SCRIPTS if name != "board-matrices.js"]
+    names = [
+        *changing,
+        "leaderboard.json",
+        "leaderboard_tasks.json",
+        "ledger.json",
+        "manifest.json",
+    ]
+    assert output.splitlines() == [
+        f"{RESOURCE}: would publish {named(now)}, in place of {first}",
+        "",
+        f"files: {len(names)} changed, 1 deleted; {sum(sizes[n] for n in names):,} bytes to send",
+        "  - README.md",
+        *(f"  ~ {name}  {sizes[name]:,} bytes" for name in names),
+        "  2 files as published already",
+        "  2 files of others left alone",
+        "",
+        "board: 1 added, 1 changed, 1 removed; 2 models in all",
+        f"  ~ model-a: disp Model model-a -> A:\\x3a; full {places(old, 'model-a')['full']} -> "
+        + places(now, "model-a")["full"],
         *(
-            f"+ model-b ({regime})  {rows[1]['macro_MCC']:.4f} self-reported"
-            for regime, rows in json.loads(made(clone).files["leaderboard.json"])["data"].items()
+            f"  {sign} {model}: level self-reported; "
+            + "; ".join(f"{regime} {place}" for regime, place in places(board, model).items())
+            for sign, model, board in (("+", "model-b", now), ("-", "model-c", old))
         ),
+        "",
+        "nothing was sent",
     ]
     assert len(repo.commits) == 2
 
@@ -122,10 +178,11 @@ def test_a_trusted_publisher_needs_no_stored_token(run, hub, repo, clone):
     code, _, errors = run("publish", token=None, **runner)
     assert code == 1
     assert "does not take this job for a publisher" in errors
-    hub.trusted = {f"identity for {hub.endpoint}": RESOURCE}
+    hub.shelf.trusted = {f"identity for {hub.endpoint}": RESOURCE}
     hub.calls.clear()
     assert run("publish", token=None, **runner)[0] == 0
-    assert len(hub.calls) <= 10
+    steps = ("info", "validate-yaml", "preupload", "commit", "info", "resolve")
+    assert hub.calls == ["identity", "exchange", *steps]
     assert_settled(repo, made(clone))
 
 
@@ -159,7 +216,7 @@ def test_verify_tells_which_generation_is_live(run, repo, clone):
         [
             f"{RESOURCE} at {short(repo.head.oid)}: {live} is live",
             "it is that of main",
-            f"{4 + len(SCRIPTS)} files served as published",
+            f"{5 + len(SCRIPTS)} files served as published",
         ],
     )
     clone.add("model-b")
@@ -172,7 +229,7 @@ def test_verify_tells_which_generation_is_live(run, repo, clone):
             f"{RESOURCE} at {short(repo.head.oid)}: {live} is live",
             "main is ahead of it: geneb-ci publish",
             f"main: {main}",
-            f"{4 + len(SCRIPTS)} files served as published",
+            f"{5 + len(SCRIPTS)} files served as published",
         ],
     )
     run("publish", "--space", NAME)

@@ -7,7 +7,7 @@ import pytest
 
 from geneb_ci.publish import faults
 from geneb_ci.publish.git import Repository
-from geneb_ci.publish.push import Newest, Outcome, Published, push
+from geneb_ci.publish.push import Newest, Outcome, push
 from geneb_ci.publish.space import Space
 from tests.publish.clone import Clone
 from tests.publish.conftest import NAME, made
@@ -192,45 +192,72 @@ def test_a_commit_that_this_clone_does_not_know_is_not_overtaken(repo, space, ne
     assert_settled(repo, newest.made)
 
 
-ROUNDS = 100
-
-
-def test_two_publishers_at_once(hub, clone):
-    repository = Repository(clone.root)
-    older = Newest(made(clone), repository)
-    clone.add("model-b")
-    clone.commit("Add model-b")
-    newer = Newest(made(clone), repository)
-    for number in range(ROUNDS):
-        name = f"geneb/round-{number}"
-        repo = hub.create(f"spaces/{name}")
-        pair = (newer, newer) if number % 2 else (older, newer)
-        results: list[object] = [None, None]
-        start = threading.Barrier(2)
-
-        def publish(place, intent, name=name, results=results, start=start):
-            start.wait()
-            try:
-                space = Space(name, token=WRITER, endpoint=hub.endpoint)
-                results[place] = push(space, intent, clock=Patience())
-            except faults.Overtaken as error:
-                results[place] = error
-
-        threads = [threading.Thread(target=publish, args=each) for each in enumerate(pair)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert_settled(repo, newer.made)
-        assert isinstance(results[1], Published)
-        if pair[0] is newer:
-            assert isinstance(results[0], Published)
-            assert len(repo.commits) == 2
-
-
 def test_a_file_that_the_space_ignores_is_noticed(repo, space, newest, clock):
     repo.ignored = {"ledger.json"}
     with pytest.raises(
         faults.Unverified, match=re.escape("differs from what was sent: ledger.json")
     ):
         push(space, newest, clock=clock)
+
+
+def test_a_manifest_that_is_served_otherwise_than_sent_is_noticed(hub, repo, space, newest, clock):
+    """The Hub's digests are right, and the bytes that it serves are of the board before."""
+    before = repo.head.tree["manifest.json"]
+
+    def tamper(step, when):
+        if (step, when) == ("commit", "after"):
+            hub.faults = [Fault("resolve", 200, body=before)]
+
+    hub.watch = tamper
+    with pytest.raises(faults.Unverified, match=r"differs from what was sent: manifest\.json$"):
+        push(space, newest, clock=clock)
+    assert clock.waits == []
+
+
+def test_a_read_back_that_is_no_manifest_is_an_error(hub, space, newest, clock):
+    def tamper(step, when):
+        if (step, when) == ("commit", "after"):
+            hub.faults = [Fault("resolve", 200, body=b"<html>sign in</html>")]
+
+    hub.watch = tamper
+    with pytest.raises(faults.BadManifest, match="Invalid JSON"):
+        push(space, newest, clock=clock)
+
+
+def test_a_file_that_is_not_deleted_is_noticed(hub, repo, space, clone, clock):
+    clone.write("leaderboard/old.css", b"p {}")
+    clone.commit("Style")
+    push(space, Newest(made(clone), Repository(clone.root)))
+    clone.git("rm", "--quiet", "leaderboard/old.css")
+    clone.commit("No style")
+
+    def keep(step, when):
+        if (step, when) == ("commit", "after") and "old.css" not in repo.head.tree:
+            repo.head.tree["old.css"] = b"p {}"
+
+    hub.watch = keep
+    with pytest.raises(faults.Unverified, match=r"differs from what was sent: old\.css$"):
+        push(space, Newest(made(clone), Repository(clone.root)), clock=clock)
+
+
+@pytest.mark.parametrize("body", [b"[]", b"{}", b"<html>", b'{"id": "x", "sha": null}'])
+def test_an_answer_of_another_shape_is_tried_again(hub, repo, space, newest, clock, body):
+    hub.faults = [Fault("info", 200, body=body)]
+    assert push(space, newest, clock=clock).outcome is Outcome.PUBLISHED
+    assert clock.waits == [2]
+    assert_settled(repo, newest.made)
+
+
+def test_a_repository_that_may_not_be_read(hub, space):
+    hub.faults = [Fault("info", 403)]
+    with pytest.raises(faults.NoWriteRight, match="the token may not read spaces/geneb/board"):
+        space.state()
+
+
+def test_a_card_that_the_hub_refuses_names_the_card(repo, space, clone, clock):
+    clone.write("leaderboard/README.md", b"---\ntitle: no sdk\n---\n")
+    clone.commit("A card without its sdk")
+    with pytest.raises(faults.Refused, match='"sdk" is required') as refusal:
+        push(space, Newest(made(clone), Repository(clone.root)), clock=clock)
+    assert refusal.value.fix == "mend the header of the card, README.md"
+    assert len(repo.commits) == 1

@@ -14,10 +14,16 @@ from tests.publish.settled import assert_settled, generation_of
 
 # Every call of a publish, in order; the card has changed, so that it is looked at, too.
 STEPS = ("info", "resolve", "validate-yaml", "preupload", "commit", "info", "resolve")
+COMMIT = STEPS.index("commit")
+# Before each call has its effect; and once the commit is made, before its answer, in the midst of
+# the answer, and at the very end. After any other call nothing has changed against before the next.
+MOMENTS = [
+    *((number, "before") for number in range(len(STEPS))),
+    *((COMMIT, "after"), (COMMIT, "half"), (len(STEPS) - 1, "half")),
+]
 
 
-@pytest.mark.parametrize("when", ["before", "after"])
-@pytest.mark.parametrize("number", range(len(STEPS)))
+@pytest.mark.parametrize(("number", "when"), MOMENTS)
 def test_sigkill_at_each_step(hub, repo, space, clone, tmp_path, number, when):
     push(space, Newest(made(clone), Repository(clone.root)))
     clone.add("model-b")
@@ -47,7 +53,7 @@ def test_sigkill_at_each_step(hub, repo, space, clone, tmp_path, number, when):
     assert killed.wait(30)
     assert served.wait(30)
     assert (process.returncode, calls) == (-signal.SIGKILL, list(STEPS[: number + 1]))
-    committed = number >= STEPS.index("commit")
+    committed = number >= COMMIT
     assert len(repo.commits) == (3 if committed else 2)
     assert generation_of(repo.head), "what is live is whole"
     hub.watch = lambda _step, _when: None

@@ -8,6 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from geneb_ci.cli.main import cli
+from geneb_ci.publish.generation import generate, source_of
 from geneb_ci.publish.git import BadRepository, Repository
 from geneb_ci.publish.ledger import audited, ledger, submission_of
 from geneb_ci.publish.levels import Levels, Standing, level_at
@@ -170,8 +171,10 @@ def test_a_shallow_clone_is_refused(clone, tmp_path):
     shallow = tmp_path / "shallow"
     source = clone.root.as_uri()
     subprocess.run(["git", "clone", "-q", "--depth", "1", source, str(shallow)], check=True)
-    with pytest.raises(BadRepository, match="the clone is shallow"):
-        ledger(Repository(shallow), "HEAD")
+    for ask in (ledger, source_of, generate):
+        with pytest.raises(BadRepository, match="the clone is shallow") as refusal:
+            ask(Repository(shallow), "HEAD")
+        assert refusal.value.fix.startswith("git fetch --unshallow")
 
 
 def test_settings_of_the_machine_change_no_byte(lively, tmp_path, monkeypatch):
@@ -237,7 +240,7 @@ def test_the_story_of_a_row(lively, monkeypatch):
         "  evidence: submissions/model-b.json",
     ]
     assert change[0] == "2026-11-18T13:06:40Z  corrected"
-    assert result.output.endswith("submissions/model-b.json\n            gone\n")
+    assert result.output.split("\n\n")[-2].endswith("submissions/model-b.json\n            gone")
 
 
 def test_explain_still_explains_rules_and_names_what_is_near(geneb_ci):

@@ -1,5 +1,6 @@
 """Levels along the history: from real records, by the policy and the keys that stood there then."""
 
+import hashlib
 import json
 
 import pytest
@@ -96,15 +97,22 @@ def test_a_level_and_its_story_are_told_together(audited, monkeypatch):
     assert first.splitlines()[0].startswith(f"{MODEL}  verified: audit ")
     # Audits of one day stand in the order of their ids.
     assert sum(line.endswith("sandbox level 2, agrees; counts") for line in first.splitlines()) == 1
-    heads = [block.splitlines()[0].partition("  ")[2] for block in blocks]
-    assert heads == [
+    *paragraphs, last = [block.splitlines() for block in blocks]
+    assert [paragraph[0].partition("  ")[2] for paragraph in paragraphs] == [
         "came on the board, self-reported",
-        "audited",
-        "relabelled, self-reported -> verified",
+        "audited; relabelled, self-reported -> verified",
         "relabelled, verified -> self-reported",
         "relabelled, self-reported -> verified",
-        "audited",
-        "disputed, verified -> disputed",
-        "audit withdrawn",
-        "relabelled, disputed -> verified",
+        "audited; disputed, was verified",
+        "audit withdrawn; relabelled, disputed -> verified",
     ]
+    records = sorted((audited.root / "leaderboard/audits").rglob("*.withdrawn.json"))
+    (place,) = (record.relative_to(audited.root) for record in records)
+    assert paragraphs[-1][1:] == [
+        "  why: the wrong weights were fetched",
+        "  who: M. Aintainer",
+        f"  commit: {audited.commits[-1]}",
+        f"  evidence: {place}",
+        f"            sha256 {hashlib.sha256(records[0].read_bytes()).hexdigest()}",
+    ]
+    assert last == ["`git show COMMIT -- FILE` shows what a commit changed in its evidence"]

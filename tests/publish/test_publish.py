@@ -2,19 +2,23 @@
 
 import hashlib
 import json
+import re
+from fnmatch import fnmatch
 
 import pytest
 from jsonschema import Draft202012Validator
 
+from geneb_ci.build.page import page_files
+from geneb_ci.errors import BadConfiguration
 from geneb_ci.publish import manifest
-from geneb_ci.publish.faults import BadManifest
+from geneb_ci.publish.faults import BadManifest, NewerManifest, Refused
 from geneb_ci.publish.git import Repository
 from geneb_ci.publish.push import Newest, Outcome, Published, push
 from geneb_ci.publish.space import Space
 from tests.paths import ROOT
-from tests.publish.clone import Clone
+from tests.publish.clone import PAGE, Clone
 from tests.publish.command import environment, geneb_ci
-from tests.publish.conftest import NAME, SCRIPTS, made
+from tests.publish.conftest import NAME, RESOURCE, SCRIPTS, made
 from tests.publish.hub import READER, WRITER
 from tests.publish.settled import assert_settled
 
@@ -27,8 +31,9 @@ def test_one_commit_has_every_file_and_the_manifest_describes_them(space, repo, 
     publish(space, clone)
     tree = repo.head.tree
     assert sorted(tree) == [
-        *(".gitattributes", "README.md", *SCRIPTS, "leaderboard.json", "leaderboard_tasks.json"),
-        *("ledger.json", "manifest.json", "notes.txt"),
+        *(".gitattributes", "README.md", *SCRIPTS, "index.html"),
+        *("leaderboard.json", "leaderboard_tasks.json", "ledger.json", "manifest.json"),
+        "notes.txt",
     ]
     told = json.loads(tree["manifest.json"])
     for name in ("manifest", "ledger"):
@@ -55,6 +60,16 @@ def test_a_page_is_published_and_a_file_that_we_drop_is_deleted(space, repo, clo
     publish(space, clone)
     assert "assets/old.css" not in repo.head.tree
     assert repo.head.tree["index.html"] == b"<p>board</p>"
+    assert_settled(repo, made(clone))
+
+
+def test_a_repository_without_a_page_gets_the_one_of_this_version(space, repo, clone):
+    clone.git("rm", "--quiet", "leaderboard/index.html")
+    clone.write("leaderboard/board.css", b"p { color: red }")
+    clone.commit("No page, and a style")
+    publish(space, clone)
+    shipped = page_files() | {"board.css": b"p { color: red }"}
+    assert {name: repo.head.tree[name] for name in shipped} == shipped
     assert_settled(repo, made(clone))
 
 
@@ -98,7 +113,7 @@ def test_a_board_that_comes_back_is_a_generation_of_its_own(space, repo, clone):
     publish(space, clone)
     clone.write("leaderboard/index.html", b"B")
     clone.commit("B")
-    clone.git("rm", "--quiet", "leaderboard/index.html")
+    clone.write("leaderboard/index.html", PAGE)
     clone.commit("A again")
     assert publish(space, clone).outcome is Outcome.PUBLISHED
     assert made(clone).files == made(clone, clone.commits[0]).files
@@ -110,14 +125,45 @@ def test_a_board_that_comes_back_is_a_generation_of_its_own(space, repo, clone):
     [
         (b"{}", "generation: Field required"),
         (b"[", "Invalid JSON"),
+        (b"", "Invalid JSON"),
+        (b"[" * 100_000, "Invalid JSON"),
         (b"null", "the document: Input should be an object"),
+        (b'{"schema_version": "2"}', "schema_version: Input should be '1.0'"),
+        (b'{"schema_version": "0.9"}', "schema_version: Input should be '1.0'"),
     ],
 )
 def test_a_foreign_manifest_is_refused(space, repo, clone, raw, reason):
     repo.add(repo.head.tree | {"manifest.json": raw}, "by hand")
-    with pytest.raises(BadManifest, match=reason):
+    with pytest.raises(BadManifest, match=reason) as refusal:
         publish(space, clone)
+    assert refusal.value.fix.startswith("look at the Space's history")
     assert repo.head.title == "by hand"
+
+
+def test_a_manifest_of_a_later_version_asks_for_that_version(space, repo, clone):
+    publish(space, clone)
+    later = json.loads(repo.head.tree["manifest.json"]) | {"schema_version": "1.1", "more": 1}
+    repo.add(repo.head.tree | {"manifest.json": json.dumps(later).encode()}, "a later version")
+    with pytest.raises(
+        NewerManifest, match=r"is of format 1\.1, and geneb-ci .* knows 1\.0"
+    ) as told:
+        publish(space, clone)
+    assert told.value.fix == "update geneb-ci to that of main"
+    assert repo.head.title == "a later version"
+
+
+def test_a_manifest_that_is_too_large_is_refused(space, repo, clone):
+    repo.add(repo.head.tree | {"manifest.json": b" " * 1_000_001}, "by hand")
+    with pytest.raises(Refused, match=r"manifest\.json is larger than 1,000,000 bytes"):
+        publish(space, clone)
+
+
+def test_settings_that_the_ledger_does_not_follow_are_refused(clone):
+    clone.write("pyproject.toml", b'[tool.geneb-ci]\nsubmissions = "leaderboard/rows"\n')
+    clone.write("leaderboard/rows/x.txt", b"")
+    clone.commit("Rows elsewhere")
+    with pytest.raises(BadConfiguration, match="submissions is not submissions, where the ledger"):
+        made(clone)
 
 
 def test_a_manifest_whose_generation_does_not_follow_is_refused(space, repo, clone):
@@ -129,15 +175,63 @@ def test_a_manifest_whose_generation_does_not_follow_is_refused(space, repo, clo
         publish(space, clone)
 
 
-def test_41_models_cost_at_most_ten_calls_and_nothing_new_three(hub, space, repo, public):
-    repository, found = Repository(public.root), made(public)
-    assert found.models >= 41
-    push(space, Newest(found, repository))
-    assert len(hub.calls) <= 10
+# The beginning of what the Hub puts into a new Space.
+NEW_SPACE = b"".join(
+    b"*.%s filter=lfs diff=lfs merge=lfs -text\n" % kind
+    for kind in (b"7z", b"bin", b"gz", b"npy", b"parquet", b"pt", b"safetensors", b"zip", b"zst")
+)
+GENERATED = (
+    *SCRIPTS,
+    *("diagnostics.json", "leaderboard.json", "leaderboard_tasks.json", "ledger.json"),
+    *("manifest.json", "recommendations.json"),
+)
+UPSTREAM = {
+    "leaderboard.json": {"model", "disp", "params", "submitted", "official"}
+    | {f"{of}_{metric}" for of in ("macro", "micro", "cat") for metric in ("MCC", "Acc", "F1")},
+    "leaderboard_tasks.json": {"model", "disp", "params"}
+    | {f"{of}_{metric}" for of in ("macro", "micro", "task") for metric in ("MCC", "Acc", "F1")},
+}
+"""The fields that upstream's page reads of each row."""
+
+
+def test_41_models_and_the_page_cost_six_calls_and_nothing_new_two(hub, public):
+    repo = hub.create(RESOURCE, {".gitattributes": NEW_SPACE})
+    space, found = Space(NAME, token=WRITER, endpoint=hub.endpoint), made(public)
+    assert found.models == len(list((ROOT / "submissions").glob("*.json"))) >= 41
+    push(space, Newest(found, Repository(public.root)))
+    assert hub.calls == ["info", "validate-yaml", "preupload", "commit", "info", "resolve"]
+    assert not repo.large, "no file of ours goes by LFS"
+    page = {*page_files(), "README.md"}
+    assert sorted(repo.head.tree) == sorted({".gitattributes", *GENERATED, *page})
+    shown = {name: (ROOT / "leaderboard" / name).read_bytes() for name in page}
+    assert {name: repo.head.tree[name] for name in page} == shown
+    assert len(repo.commits) == 2
     assert_settled(repo, found)
     hub.calls.clear()
-    push(space, Newest(found, repository))
-    assert len(hub.calls) <= 3
+    push(space, Newest(found, Repository(public.root)))
+    assert hub.calls == ["info", "resolve"]
+    for name, fields in UPSTREAM.items():
+        rows = json.loads(repo.head.tree[name])["data"]
+        assert list(rows) == ["full", "10shot", "1shot"]
+        assert all(fields <= row.keys() for regime in rows.values() for row in regime)
+    card = shown["README.md"].decode()
+    told = re.findall(r"`([^`\s]+)`", card[card.index("| file |") : card.rindex("|\n")])
+    for name in repo.head.tree.keys() - {".gitattributes", "README.md"}:
+        assert any(fnmatch(name, pattern.replace("/", "/*")) for pattern in told), name
+
+
+def test_gitattributes_of_the_space_decide_what_goes_by_lfs(hub, clone, tmp_path):
+    """Somebody wants every script as a large file: it is one, and is found again by its sha256."""
+    rule = b"*.js filter=lfs diff=lfs merge=lfs -text\n"
+    repo = hub.create(RESOURCE, {".gitattributes": rule})
+    env = environment(hub, tmp_path, HF_TOKEN=WRITER, HF_HUB_DISABLE_XET="1")
+    assert geneb_ci("publish", "--space", NAME, cwd=clone.root, env=env)[0] == 0
+    found = made(clone)
+    scripts = {content for name, content in found.files.items() if name.endswith(".js")}
+    assert set(repo.large.values()) == scripts
+    assert_settled(repo, found)
+    code, output, _ = geneb_ci("publish", "--space", NAME, cwd=clone.root, env=env)
+    assert (code, output.partition(";")[0]) == (0, f"{RESOURCE}: nothing changed")
 
 
 def test_the_board_is_built_from_the_commit_and_not_from_the_folder(space, repo, clone):
@@ -145,7 +239,7 @@ def test_the_board_is_built_from_the_commit_and_not_from_the_folder(space, repo,
     clone.write("leaderboard/index.html", b"draft")
     publish(space, clone)
     assert b"not-committed" not in repo.head.tree["leaderboard.json"]
-    assert "index.html" not in repo.head.tree
+    assert repo.head.tree["index.html"] == PAGE
 
 
 def test_a_large_board_goes_by_lfs(hub, repo, clone, tmp_path):

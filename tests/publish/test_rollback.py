@@ -4,17 +4,27 @@ import json
 
 import pytest
 
+from geneb_ci import __version__
 from geneb_ci.errors import UsageProblem
-from geneb_ci.publish.faults import Overtaken, Refused
-from geneb_ci.publish.generation import generate
+from geneb_ci.publish.faults import Overtaken, Refused, Unverified
+from geneb_ci.publish.generation import Generation, generate
 from geneb_ci.publish.git import Repository
 from geneb_ci.publish.health import Standing, look
+from geneb_ci.publish.manifest import manifest_of
 from geneb_ci.publish.push import Newest, Outcome, Published, push
-from geneb_ci.publish.rollback import Earlier, find_generation, hold_against
+from geneb_ci.publish.rollback import (
+    Earlier,
+    as_published,
+    find_generation,
+    hold_against,
+    must_be_of_main,
+)
+from geneb_ci.publish.shape import Tool
 from geneb_ci.publish.space import Space
 from tests.publish.clone import Clone
-from tests.publish.conftest import made
-from tests.publish.hub import Fault
+from tests.publish.command import environment, geneb_ci
+from tests.publish.conftest import NAME, made
+from tests.publish.hub import WRITER, Fault
 from tests.publish.settled import Patience
 
 
@@ -35,7 +45,7 @@ def two(space, clone, repository):
 
 
 def back(space: Space, clone: Clone, repository: Repository, name: str) -> Published:
-    held = find_generation(space, name)
+    held = find_generation(space, name).manifest
     _, again = generate(repository, held.source_commit)
     assert again is not None
     hold_against(held, again)
@@ -71,8 +81,38 @@ def test_a_stale_job_does_not_undo_it_and_the_next_merge_does(space, repo, clone
     assert look(space, second, repository).standing is Standing.ROLLED_BACK
     clone.add("model-c")
     clone.commit("Add model-c")
-    assert push(space, Newest(made(clone), repository)).outcome is Outcome.PUBLISHED
+    third = made(clone)
+    assert look(space, third, repository).standing is Standing.BEHIND
+    assert push(space, Newest(third, repository)).outcome is Outcome.PUBLISHED
     assert json.loads(repo.head.tree["manifest.json"])["rollback"] is None
+    assert look(space, third, repository).standing is Standing.CURRENT
+    # A job that was late from before the rollback, or for what it took back, is stale still.
+    for stale in two:
+        assert look(space, stale, repository).standing is Standing.AHEAD
+        with pytest.raises(Overtaken):
+            push(space, Newest(stale, repository))
+    assert repo.head.tree == {**repo.commits[0].tree, **third.published}
+    assert len(repo.commits) == 5
+
+
+def test_a_stale_job_that_read_before_the_rollback_is_refused(hub, space, clone, repository, two):
+    """Its commit is on the head that it read, which the rollback has replaced meanwhile."""
+    first, _ = two
+    clone.add("model-c")
+    clone.commit("Add model-c")
+    third = made(clone)
+    clone.add("model-d")
+    clone.commit("Add model-d")
+    turns = iter(range(1))
+
+    def overtake(step, when):
+        if (step, when) == ("preupload", "after") and next(turns, None) is not None:
+            back(space, clone, repository, first.manifest.generation)
+
+    hub.watch = overtake
+    with pytest.raises(Overtaken, match="publishing would undo it"):
+        push(space, Newest(third, repository), clock=Patience())
+    assert look(space, made(clone), repository).standing is Standing.ROLLED_BACK
 
 
 def test_a_rollback_can_be_undone(space, repo, clone, repository, two):
@@ -109,7 +149,58 @@ def test_generations_that_are_none(space, two, name, message):
         find_generation(space, name)
 
 
-def test_a_board_that_this_version_builds_otherwise_is_not_passed_off(two):
-    first, second = two
-    with pytest.raises(Refused, match="was built by geneb-ci"):
-        hold_against(first.manifest, second)
+def built_by_another(clone: Clone) -> Generation:
+    """Give the board of HEAD as another version would have built it."""
+    here = made(clone)
+    files = here.files | {"leaderboard.json": here.files["leaderboard.json"] + b"\n"}
+    manifest = manifest_of(files, here.manifest.source_commit)
+    tool = Tool(version="0.0.1")
+    return Generation(files, manifest.model_copy(update={"tool": tool}))
+
+
+def test_a_board_of_another_version_comes_back_as_published(hub, space, repo, clone, tmp_path):
+    repository = Repository(clone.root)
+    other = built_by_another(clone)
+    push(space, Newest(other, repository))
+    assert look(space, made(clone), repository).standing is Standing.OTHER
+    clone.add("model-b")
+    clone.commit("Add model-b")
+    push(space, Newest(made(clone), repository))
+    newer = made(clone).manifest.generation
+    env = environment(hub, tmp_path, HF_TOKEN=WRITER)
+    words = ("rollback", other.manifest.generation[:12], "--space", NAME)
+    code, output, errors = geneb_ci(*words, cwd=clone.root, env=env)
+    assert (code, output, len(repo.commits)) == (1, "", 3)
+    assert errors == (
+        f"geneb-ci: generation {other.manifest.generation[:12]} was built by geneb-ci 0.0.1; this "
+        f"version, {__version__}, builds other bytes from commit {clone.commits[0]}\n"
+        "  fix: add --as-published to take the bytes that the Space held then, by their digests\n"
+    )
+    code, _, errors = geneb_ci(*words, "--as-published", cwd=clone.root, env=env)
+    assert (code, errors, len(repo.commits)) == (0, "", 4)
+    live = {name: raw for name, raw in repo.head.tree.items() if name != "manifest.json"}
+    assert live == {**repo.commits[0].tree, **other.files}
+    told = json.loads(repo.head.tree["manifest.json"])
+    assert (told["generation"], told["tool"]["version"]) == (other.manifest.generation, "0.0.1")
+    assert told["rollback"] == {"former_generation": newer, "covers": clone.commits[1]}
+    with pytest.raises(Overtaken, match="was taken back"):
+        push(space, Newest(made(clone), repository))
+
+
+def test_what_was_altered_in_the_history_of_the_space_is_not_taken(space, repo, two):
+    first, _ = two
+    held = find_generation(space, first.manifest.generation)
+    commit = repo.at(held.commit)
+    assert commit is not None
+    commit.tree["ledger.json"] = b"{}"
+    with pytest.raises(Unverified, match=r"ledger\.json is not what its manifest lists"):
+        as_published(space, held)
+
+
+def test_a_generation_of_another_history_is_refused(clone, repository, two):
+    first, _ = two
+    must_be_of_main(first.manifest, clone.commits[-1], repository)
+    clone.git("checkout", "--quiet", "--orphan", "other")
+    clone.commit("Another history")
+    with pytest.raises(Refused, match="is not an ancestor of ours"):
+        must_be_of_main(first.manifest, clone.commits[-1], repository)

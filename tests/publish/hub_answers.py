@@ -1,0 +1,178 @@
+"""What each address of the Hub of the tests does.
+
+Written from the client's source (huggingface_hub 2.4): which addresses it calls, what it sends,
+and which fields of the answers it reads. What the real Hub does beyond that is not imitated.
+"""
+
+import base64
+import hashlib
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.publish.hub_call import Answer, Call, Refusal, as_json
+from tests.publish.hub_repo import Commit, Repo, git_name
+
+WRITER, READER = "hf_writer_of_tests", "hf_reader_of_tests"
+
+
+@dataclass
+class Shelf:
+    """All repositories, who may do what with them, and the answer to each call."""
+
+    repos: dict[str, Repo] = field(default_factory=dict)
+    tokens: dict[str, str] = field(default_factory=lambda: {WRITER: "write", READER: "read"})
+    trusted: dict[str, str] = field(default_factory=dict)
+    """Id token to the repository that it may publish."""
+    endpoint: str = ""
+
+    def answer(self, step: str, call: Call) -> Answer:
+        answer: Answer = getattr(self, f"_{step.replace('-', '_')}")(call)
+        return answer
+
+    def _repo(self, call: Call, *, write: bool = False) -> Repo:
+        right = self.tokens.get(call.token) if call.token else None
+        if call.token and right is None:
+            raise Refusal(401, X_Error_Message="Invalid credentials in Authorization header")
+        repo = self.repos.get(call.resource)
+        if repo is None:
+            code = {"X_Error_Code": "RepoNotFound"} if right else {}
+            raise Refusal(404 if right else 401, **code)
+        if write and right != "write":
+            raise Refusal(403)
+        return repo
+
+    def _commit_of(self, call: Call) -> Commit:
+        found = self._repo(call).at(call.revision)
+        if found is None:
+            raise Refusal(404, X_Error_Code="RevisionNotFound")
+        return found
+
+    def _whoami(self, call: Call) -> Answer:
+        if self.tokens.get(call.token) is None:
+            raise Refusal(401, X_Error_Message="Invalid credentials in Authorization header")
+        return as_json({"name": "tester", "auth": {"accessToken": {"role": "write"}}})
+
+    def _info(self, call: Call) -> Answer:
+        commit, repo = self._commit_of(call), self._repo(call)
+        siblings = []
+        for name, content in sorted(commit.tree.items()):
+            one: dict[str, Any] = {"rfilename": name}
+            if "blobs" in call.query:
+                one |= {"size": len(content), "blobId": git_name(content)}
+                if hashlib.sha256(content).hexdigest() in repo.large:
+                    digest = hashlib.sha256(content).hexdigest()
+                    one["lfs"] = {"sha256": digest, "size": len(content), "pointerSize": 130}
+            siblings.append(one)
+        return as_json({"id": call.name, "sha": commit.oid, "siblings": siblings})
+
+    def _tree(self, call: Call) -> Answer:
+        tree = self._commit_of(call).tree
+        files = [
+            {"type": "file", "path": name, "size": len(content), "oid": git_name(content)}
+            for name, content in sorted(tree.items())
+        ]
+        return as_json(files)
+
+    def _commits(self, call: Call) -> Answer:
+        self._commit_of(call)
+        listed = [
+            {
+                "id": one.oid,
+                "title": one.title,
+                "message": one.message,
+                "authors": [{"user": "tester"}],
+                "date": "2026-11-20T12:00:00.000Z",
+            }
+            for one in reversed(self._repo(call).commits)
+        ]
+        return as_json(listed)
+
+    def _resolve(self, call: Call) -> Answer:
+        commit = self._commit_of(call)
+        if call.path not in commit.tree:
+            raise Refusal(404, X_Error_Code="EntryNotFound")
+        content = commit.tree[call.path]
+        tags = {"ETag": f'"{git_name(content)}"', "X-Repo-Commit": commit.oid}
+        return 200, tags, content
+
+    def _validate_yaml(self, call: Call) -> Answer:
+        asked = json.loads(call.body)
+        content, space = asked["content"], asked["repoType"] == "space"
+        header = content.partition("\n---\n")[0] if content.startswith("---\n") else ""
+        if space and "\nsdk: " not in header:
+            error = {"errors": [{"message": '"sdk" is required'}], "warnings": []}
+            return 400, {}, json.dumps(error).encode()
+        return as_json({"errors": [], "warnings": []})
+
+    def _preupload(self, call: Call) -> Answer:
+        repo = self._repo(call, write=True)
+        head = repo.head.tree
+        modes = []
+        for file in json.loads(call.body)["files"]:
+            lfs = repo.by_lfs(file["path"], file["size"])
+            there = head.get(file["path"])
+            modes.append(
+                {
+                    "path": file["path"],
+                    "uploadMode": "lfs" if lfs else "regular",
+                    "shouldIgnore": file["path"] in repo.ignored,
+                    "oid": None if there is None or lfs else git_name(there),
+                }
+            )
+        return as_json({"files": modes})
+
+    def _lfs_batch(self, call: Call) -> Answer:
+        repo = self._repo(call, write=True)
+        objects = []
+        for one in json.loads(call.body)["objects"]:
+            actions = {"upload": {"href": f"{self.endpoint}/lfs/{call.resource}/{one['oid']}"}}
+            entry = {"oid": one["oid"], "size": one["size"]}
+            objects.append(entry if one["oid"] in repo.large else entry | {"actions": actions})
+        return as_json({"transfer": "basic", "objects": objects})
+
+    def _lfs_put(self, call: Call) -> Answer:
+        if hashlib.sha256(call.body).hexdigest() != call.path:
+            raise Refusal(422)
+        self.repos[call.resource].large[call.path] = call.body
+        return 200, {}, b""
+
+    def _commit(self, call: Call) -> Answer:
+        repo = self._repo(call, write=True)
+        if not repo.lock.acquire(blocking=False):
+            raise Refusal(409)
+        try:
+            return self._make_commit(repo, [json.loads(line) for line in call.body.splitlines()])
+        finally:
+            repo.lock.release()
+
+    def _make_commit(self, repo: Repo, lines: list[dict[str, Any]]) -> Answer:
+        header = lines[0]["value"]
+        # The real Hub takes a commit without a parent, too; no commit of ours may lack it.
+        if header.get("parentCommit") != repo.head.oid:
+            raise Refusal(412)
+        tree = dict(repo.head.tree)
+        for line in lines[1:]:
+            value = line["value"]
+            if line["key"] == "file":
+                tree[value["path"]] = base64.b64decode(value["content"], validate=True)
+            elif line["key"] == "lfsFile":
+                tree[value["path"]] = repo.large[value["oid"]]
+            elif line["key"] == "deletedFile":
+                if tree.pop(value["path"], None) is None:
+                    raise Refusal(404, X_Error_Code="EntryNotFound")
+            else:
+                raise Refusal(400)
+        made = repo.add(tree, header["summary"], header["description"])
+        return as_json({"success": True, "commitOid": made.oid, "commitUrl": f"x/{made.oid}"})
+
+    def _identity(self, call: Call) -> Answer:
+        if call.token != "runner":  # noqa: S105 (what the runner of the tests is given)
+            raise Refusal(401)
+        return as_json({"value": f"identity for {call.query['audience'][0]}"})
+
+    def _exchange(self, call: Call) -> Answer:
+        asked = json.loads(call.body)
+        if self.trusted.get(asked["subject_token"]) != asked["resource"]:
+            raise Refusal(403)
+        return as_json({"access_token": WRITER, "token_type": "bearer", "expires_in": 3600})

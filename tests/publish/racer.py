@@ -1,0 +1,35 @@
+"""A publisher in a process of its own: one generation after another, each when it is told to.
+
+python -m tests.publish.racer ENDPOINT FILE: FILE is a pickle of the repository's root and of the
+generations by name. Each line of the input names a Space and a generation; the answer is a line
+with what became of it.
+"""
+
+import pickle
+import sys
+from pathlib import Path
+
+from geneb_ci.publish.faults import Overtaken
+from geneb_ci.publish.git import Repository
+from geneb_ci.publish.push import Newest, push
+from geneb_ci.publish.space import Space
+from tests.publish.hub import WRITER
+from tests.publish.settled import Patience
+
+
+def main(endpoint: str, file: str) -> None:
+    root, generations = pickle.loads(Path(file).read_bytes())  # noqa: S301 (the test wrote it)
+    for line in sys.stdin:
+        name, which = line.split()
+        space = Space(name, token=WRITER, endpoint=endpoint)
+        intent = Newest(generations[which], Repository(root))
+        try:
+            said = str(push(space, intent, clock=Patience()).outcome)
+        except Overtaken:
+            said = "overtaken"
+        sys.stdout.write(f"{said}\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

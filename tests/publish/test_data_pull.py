@@ -1,0 +1,141 @@
+"""`data pull`, `verify` and `manifest` as a user runs them, against the Hub of the tests."""
+
+import json
+import re
+import signal
+import threading
+from pathlib import Path
+
+import pytest
+
+from reference_harness import mini
+from tests.harness.support import write_flat, write_remote
+from tests.paths import ROOT
+from tests.publish.command import environment, geneb_ci, start
+from tests.publish.hub import Fault, Hub
+
+NAME = "geneb/task-data"
+IDS = [task.id for task in mini.TASKS]
+KILLED_AT = 5  # files, of which the client fetches several at once
+
+
+@pytest.fixture
+def repo(hub, tmp_path):
+    """Put all tasks of mini on the Hub."""
+    place = tmp_path / "there"
+    for one in IDS:
+        write_remote(mini.load(one), place)
+    tree = {p.relative_to(place).as_posix(): p.read_bytes() for p in place.rglob("*.csv")}
+    return hub.create(f"datasets/{NAME}", tree | {"flat/x.csv": b"not fetched", "README.md": b""})
+
+
+@pytest.fixture
+def pinned(repo, tmp_path):
+    """Write a benchmark that pins the data as they are, and give the options that name it."""
+    text = (ROOT / "schemas/benchmark-mini.json").read_text()
+    text = re.sub(r'("repo_id": )"[^"]*"', rf'\1"{NAME}"', text)
+    path = tmp_path / "pinned.json"
+    path.write_text(re.sub(r'("revision": )"[0-9a-f]{40}"', rf'\1"{repo.head.oid}"', text))
+    return "--benchmark", str(path)
+
+
+@pytest.fixture
+def run(hub, pinned, tmp_path):
+    def run(verb, *arguments, of=hub):
+        env = environment(of, tmp_path / "home", HF_HUB_DISABLE_XET="1")
+        return geneb_ci("data", verb, *map(str, arguments), *pinned, cwd=tmp_path, env=env)
+
+    return run
+
+
+def held(folder: Path) -> dict[str, bytes]:
+    return {p.relative_to(folder).as_posix(): p.read_bytes() for p in folder.rglob("*.csv")}
+
+
+def test_a_download_that_is_killed_goes_on_where_it_was(hub, repo, run, pinned, tmp_path):
+    here = tmp_path / "here"
+    wanted = {name: raw for name, raw in repo.head.tree.items() if name.startswith("tasks/")}
+    halves, guard, killed = iter(range(len(wanted))), threading.Lock(), threading.Event()
+
+    def kill(step, when):
+        if (step, when) == ("resolve", "half"):
+            with guard:
+                number = next(halves)
+            if number == KILLED_AT:
+                process.send_signal(signal.SIGKILL)
+                process.wait(30)
+                killed.set()
+            elif number > KILLED_AT:
+                killed.wait(30)
+
+    hub.watch = kill
+    # Who kills the command kills the download: there is no child that would go on.
+    env = environment(hub, tmp_path / "home", HF_HUB_DISABLE_XET="1")
+    words = ("data", "pull", str(here), *pinned)
+    process = start(*words, cwd=tmp_path, env=env)
+    process.communicate(timeout=60)
+    assert (killed.wait(30), process.returncode) == (True, -signal.SIGKILL)
+    whole = held(here)
+    assert 0 < len(whole) < len(wanted)
+    assert whole.items() <= wanted.items(), "no file is in its place by halves"
+    # The client notes a file after it has put it in its place: one may be there unnoted.
+    notes = here / ".cache/huggingface/download"
+    noted = {name for name in whole if (notes / f"{name}.metadata").is_file()}
+    assert noted
+    code, _, errors = run("verify", here)
+    assert code != 0
+    assert "no manifest.json" in errors
+    again = Hub()
+    again.shelf.repos = hub.shelf.repos
+    code, output, _ = run("pull", here, of=again)
+    again.close()
+    assert code == 0
+    assert output == f"{here}: {len(IDS)} tasks, {2 * len(IDS)} files at {repo.head.oid}\n"
+    assert sorted(again.served) == sorted(wanted.keys() - noted)
+    assert held(here) == wanted
+
+
+def test_what_was_pulled_is_verified_and_its_manifest_says_the_same(repo, run, tmp_path):
+    here = tmp_path / "here"
+    assert run("pull", here)[0] == 0
+    code, output, _ = run("verify", here)
+    assert (code, output) == (0, f"{here}: {len(IDS)} tasks as at {repo.head.oid}\n")
+    code, output, _ = run("manifest", here)
+    assert code == 0
+    assert json.loads(output) == json.loads((here / "manifest.json").read_bytes())
+    file = here / f"tasks/{IDS[0]}/test.csv"
+    file.write_bytes(file.read_bytes().replace(b"A", b"C", 1))
+    code, output, errors = run("verify", here)
+    assert (code, output) == (3, "")
+    assert re.search(r"test\.csv: sha256 [0-9a-f]{64}, manifest\.json says", errors)
+
+
+def test_a_local_layout_is_used_in_place(run, tmp_path):
+    """One file a task, as somebody has them: described where they lie, nothing is copied."""
+    here = tmp_path / "flat"
+    for one in IDS:
+        write_flat(mini.load(one), here)
+    before = {path.name for path in here.iterdir()}
+    code, output, errors = run("manifest", here)
+    assert (code, errors) == (0, "")
+    told = json.loads(output)
+    assert sorted(told["files"]) == sorted(before)
+    assert {name: facts["sha256"] for name, facts in told["tasks"].items()} == {
+        one: mini.load(one).sha256 for one in IDS
+    }
+    assert {path.name for path in here.iterdir()} == before
+
+
+def test_only_a_commit_pins_a_revision(hub, run, tmp_path):
+    code, output, errors = run("pull", tmp_path / "here", "--revision", "main")
+    assert (code != 0, output) == (True, "")
+    assert "revision 'main': expected the 40 hex digits of a commit" in errors
+    assert hub.calls == []
+
+
+def test_a_hub_that_fails_is_a_sentence(hub, run, tmp_path):
+    hub.faults = [Fault("tree", 404)] * 9
+    code, output, errors = run("pull", tmp_path / "here")
+    assert (code != 0, output) == (True, "")
+    assert f"{hub.endpoint}/datasets/{NAME} at " in errors
+    assert "Traceback" not in errors

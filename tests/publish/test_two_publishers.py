@@ -1,0 +1,80 @@
+"""Two publishers at once, each in a process of its own, both at the point of committing."""
+
+import contextlib
+import pickle
+import subprocess
+import sys
+import threading
+from collections import Counter
+
+import pytest
+
+from tests.publish.command import environment
+from tests.publish.conftest import made
+from tests.publish.settled import assert_settled
+
+ROUNDS = 100
+PAIRS = (("newer", "newer"), ("older", "newer"), ("newer", "older"))
+"""What each of the two publishes; the rounds take turns."""
+
+
+@pytest.fixture
+def generations(clone):
+    older = made(clone)
+    clone.add("model-b")
+    clone.commit("Add model-b")
+    return {"older": older, "newer": made(clone)}
+
+
+@pytest.fixture
+def racers(hub, clone, generations, tmp_path):
+    file = tmp_path / "generations"
+    file.write_bytes(pickle.dumps((clone.root, generations)))
+    command = [sys.executable, "-m", "tests.publish.racer", hub.endpoint, str(file)]
+    with contextlib.ExitStack() as stack:
+        yield [
+            stack.enter_context(
+                subprocess.Popen(
+                    command,
+                    env=environment(hub, tmp_path),
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    text=True,
+                )
+            )
+            for _ in range(2)
+        ]
+
+
+def test_two_publishers_at_once(hub, generations, racers):
+    told: Counter[tuple[tuple[str, str], ...]] = Counter()
+    for number in range(ROUNDS):
+        name = f"geneb/round-{number}"
+        repo = hub.create(f"spaces/{name}")
+        # Both have read the Space and are about to commit; then both go on.
+        ready = threading.Barrier(2)
+        waiting = iter(range(2))
+
+        def meet(step, when, ready=ready, waiting=waiting):
+            if (step, when) == ("preupload", "after") and next(waiting, None) is not None:
+                ready.wait(30)
+
+        hub.watch = meet
+        hub.calls.clear()
+        pair = PAIRS[number % len(PAIRS)]
+        for racer, which in zip(racers, pair, strict=True):
+            racer.stdin.write(f"{name} {which}\n")
+            racer.stdin.flush()
+        said = [racer.stdout.readline().strip() for racer in racers]
+        assert_settled(repo, generations["newer"])
+        made_commits = len(repo.commits) - 1
+        assert hub.calls.count("commit") == made_commits + 1, "one of the first two was refused"
+        assert said[pair.index("newer")] in {"published", "unchanged"}
+        told[tuple(sorted(zip(pair, said, strict=True)))] += made_commits
+    same = told.pop((("newer", "published"), ("newer", "unchanged")))
+    assert same == len(range(0, ROUNDS, len(PAIRS))), "one commit a round"
+    # Whichever is first: the older is refused after the newer, or replaced by it.
+    assert set(told) <= {
+        (("newer", "published"), ("older", "overtaken")),
+        (("newer", "published"), ("older", "published")),
+    }
