@@ -9,6 +9,7 @@ from pathlib import Path
 from geneb_ci.build.board import Watch, board_of, rows_of
 from geneb_ci.build.files import encode
 from geneb_ci.build.page_data import HISTORY, history_script
+from geneb_ci.build.page_source import assembled
 from geneb_ci.check.runner import Report, files_of
 from geneb_ci.config import find_layout
 from geneb_ci.publish.git import BadRepository, Repository
@@ -74,7 +75,7 @@ def generate(
             if entries is None:
                 return report, None
             board = board_of(entries, layout)
-        page = dict(_page(folder / PAGE))
+        page = assembled(dict(_page(folder / PAGE)))
     told = events.model_dump(mode="json")
     files = page | board.files | board.scripts
     files |= {LEDGER: encode(LEDGER, told), HISTORY: history_script(told)}

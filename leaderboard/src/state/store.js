@@ -1,0 +1,49 @@
+// The one state of the page. It is what the address says; views are told when it changes.
+
+import { COMPARED_MAX } from "../data/board.js";
+import { written } from "../pure/address.js";
+import { stateIn, usual } from "./choices.js";
+
+let state = null;
+let wasTyping = false;
+let listener = () => {};
+
+/** Give the address of the present state with some changes. */
+export function addressOf(changes = {}) {
+  return written({ ...state, ...changes }, usual());
+}
+
+/** Take the state from the address of the window, and tell the view. */
+export function follow() {
+  state = stateIn(location.hash);
+  listener(state);
+}
+
+/** Change the state: a step back in the browser's history undoes it. Typing on is one step. */
+export function change(changes, { isTyping = false } = {}) {
+  const address = addressOf(changes);
+  if (address !== location.hash) {
+    history[isTyping && wasTyping ? "replaceState" : "pushState"](null, "", address);
+  }
+  wasTyping = isTyping;
+  follow();
+}
+
+/** Start: `draw` is called with every state from now on. */
+export function watch(draw) {
+  listener = draw;
+  addEventListener("hashchange", follow);
+  addEventListener("popstate", () => {
+    wasTyping = false;
+    follow();
+  });
+  follow();
+}
+
+/** Put a model among the compared ones or take it out; false where there is no room. */
+export function pick(id, isWanted) {
+  const others = state.models.filter((other) => other !== id);
+  const isFull = isWanted && others.length === COMPARED_MAX;
+  change(isFull ? {} : { models: isWanted ? [...others, id] : others });
+  return !isFull;
+}
