@@ -1,9 +1,9 @@
 """Join the small files of the page's source: the page loads one script and one stylesheet.
 
-A page opened from disk cannot load modules, and nobody reads two thousand lines. So the source is ES
-modules below `src/`, and what is published has them one after the other, each as a function that is
-called once, after those that it imports. Only `import { a, b } from "./c.js"` and `export` before a
-function or a constant are understood; anything else is refused.
+A page opened from disk cannot load modules, and nobody reads two thousand lines. So the source is
+ES modules below `src/`. What is published has them one after the other, each as a function that is
+called once, after those that it imports. Only `import { a, b } from "./c.js"` and an `export` in
+front of a function or a constant are understood; anything else is refused.
 """
 
 import re
@@ -94,10 +94,8 @@ def _exports(text: str) -> list[str]:
 
 def _style(source: Mapping[str, bytes]) -> str:
     text = _text(MAIN_STYLE, source)
-    parts = [f"/* {_NOTE} */\n"]
-    for path in _STYLE_IMPORT.findall(text):
-        parts.append(_text(_path(MAIN_STYLE, path), source).strip() + "\n")
-    return "\n".join(parts)
+    parts = (_text(_path(MAIN_STYLE, path), source) for path in _STYLE_IMPORT.findall(text))
+    return "\n".join([f"/* {_NOTE} */\n", *(f"{part.strip()}\n" for part in parts)])
 
 
 def _text(name: str, source: Mapping[str, bytes]) -> str:

@@ -8,13 +8,11 @@ same files by the same relative addresses and uses the same fields: `data` by re
 
 import json
 import shutil
-import threading
 
 import pytest
 
-from geneb_ci.cli.preview import server
 from tests.page.boards import values
-from tests.page.tab import opened
+from tests.page.tab import opened, serving
 
 READER = """\
 <!doctype html><meta charset="utf-8"><title>reader</title><link rel="icon" href="data:,">
@@ -65,18 +63,11 @@ def read(browser, board, tmp_path):
         shutil.copy(board / name, tmp_path)
     (tmp_path / "index.html").write_text(READER, encoding="utf-8")
     (tmp_path / "reader.js").write_text(SCRIPT, encoding="utf-8")
-    with server(tmp_path, 0) as running:
-        thread = threading.Thread(target=running.serve_forever)
-        thread.start()
-        # Our own policy lets nothing fetch; upstream's page has none.
-        home = f"http://127.0.0.1:{running.server_address[1]}/"
-        with opened(browser, home, bypass_csp=True) as tab:
-            tab.page.goto(home)
-            tab.page.wait_for_selector("#out:not(:empty)")
-            found = json.loads(tab.page.inner_text("#out"))
-        running.shutdown()
-        thread.join()
-    return found
+    # Our own policy lets nothing fetch; upstream's page has none.
+    with serving(tmp_path) as home, opened(browser, home, bypass_csp=True) as tab:
+        tab.page.goto(home)
+        tab.page.wait_for_selector("#out:not(:empty)")
+        return json.loads(tab.page.inner_text("#out"))
 
 
 def test_upstreams_page_finds_all_that_it_reads(read):

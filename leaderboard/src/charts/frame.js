@@ -1,4 +1,4 @@
-// The frame of every chart: title, drawing, what is pointed at, caption, and the figures as a table.
+// The frame of every chart: title, drawing, what is pointed at, caption, figures as a table.
 
 import { h, scroller, byName } from "../page/dom.js";
 

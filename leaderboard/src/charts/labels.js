@@ -1,16 +1,17 @@
-// Where names stand beside points: as far as they cover neither each other nor, if possible, a point.
+// Where names stand beside points, so that they cover neither each other nor a point.
 
 const LETTER = 6.2; // pixels a letter, on average, at the size of the chart's names
 const LINE = 13; // pixels a line
 const MOST = 14;
 
-/** Give the places of names: `names` is pairs of a text and its point, the most wanted first;
- * `points` are to be left free. Gives triples of x, y and text; a name without room is left out. */
+/** Give the places of names as triples of x, y and text. `names` are texts with their points, the
+ * most wanted first; what is needed may cover one of `points`, another name is left out instead. */
 export function placed(names, points, { left, right, top }) {
   const taken = [];
   const covered = ([a, b, length]) =>
     points.filter(([x, y]) => x > a - 5 && x < a + length + 5 && y > b - 14 && y < b + 5).length;
-  for (const [text, [x, y]] of names.slice(0, MOST)) {
+  for (const { text, at, isNeeded } of names.slice(0, MOST)) {
+    const [x, y] = at;
     const length = text.length * LETTER;
     const [spot] = [
       [x + 9, y + 16],
@@ -23,7 +24,8 @@ export function placed(names, points, { left, right, top }) {
       .filter(([a, b]) => a > left && a + length < right && b > top)
       .filter(([a, b]) => !taken.some(([c, d, l]) => meets(a, length, c, l) && near(b, d)))
       .sort((one, other) => covered([...one, length]) - covered([...other, length]));
-    if (spot) taken.push([...spot, length, text]);
+    if (!spot || (!isNeeded && covered([...spot, length]))) continue;
+    taken.push([...spot, length, text]);
   }
   return taken.map(([x, y, , text]) => [x, y, text]);
 }

@@ -97,13 +97,18 @@ const comparedIn = (state) => state.models.map((id) => byId.get(id));
 function dotText({ regime, metric }, column, scores, index) {
   const found = standingOf(column, regime, metric, index);
   const interval = found ? ` (${intervalText(found)})` : "";
-  return `${models[index].name}: ${scoreText(scores[index])}${interval}, ${sizeText(params[index])}`;
+  const score = `${scoreText(scores[index])}${interval}`;
+  return `${models[index].name}: ${score}, ${sizeText(params[index])}`;
 }
 
 function drawNames(drawn, { state, sized, front }, position) {
   const compared = comparedIn(state).filter((index) => sized.includes(index));
   const wanted = [...new Set([...compared, ...[...front].reverse()])];
-  const names = wanted.map((index) => [shortened(models[index].name), position(index)]);
+  const names = wanted.map((index) => ({
+    text: shortened(models[index].name),
+    at: position(index),
+    isNeeded: compared.includes(index),
+  }));
   const room = { left: LEFT + 4, right: WIDTH, top: 14 };
   for (const [x, y, text] of placed(names, sized.map(position), room)) {
     label(drawn, text, x, y, { kind: "name" });

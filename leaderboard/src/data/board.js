@@ -63,7 +63,8 @@ export function columnsOf(choice) {
   if (choice === "tasks") return [...summaryColumns, ...taskColumns];
   const category = bench.categories.indexOf(choice.slice("tasks:".length));
   const own = taskColumns.filter((column) => column.category === category);
-  return [...summaryColumns, categoryColumns[category], ...own];
+  // What was asked for comes first: on a narrow screen the rest is out of sight.
+  return [categoryColumns[category], ...own, ...summaryColumns];
 }
 
 /** Whether intervals are known for a metric. */

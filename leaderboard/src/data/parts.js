@@ -1,5 +1,5 @@
-// Parts of the data, and the library of the charts, are scripts that are loaded when a view needs them:
-// a page opened from a disk may load scripts, but fetch nothing.
+// Parts of the data, and the library of the charts, are scripts that are loaded when a view needs
+// them: a page opened from a disk may load scripts, but fetch nothing.
 
 import { bench, regimePlace } from "./board.js";
 
@@ -24,7 +24,9 @@ export function missingParts(state) {
 function partsOf({ view, columns, regime }) {
   const tasks = (name) => `board-tasks-${regimePlace(name)}.js`;
   if (view === "table" && columns !== "categories") return [tasks(regime)];
-  if (view === "model") return [...bench.regimes.map(tasks), "board-matrices.js", "board-history.js"];
+  if (view === "model") {
+    return [...bench.regimes.map(tasks), "board-matrices.js", "board-history.js"];
+  }
   if (["plots", "compare"].includes(view)) return ["vendor/d3.min.js"];
   return [];
 }

@@ -5,7 +5,8 @@ import { evidenceText, trustText } from "../pure/words.js";
 import { addressOf, pick } from "../state/store.js";
 import { h, say, svg } from "./dom.js";
 
-export const MARKS = ["●", "■", "▲", "◆"]; // of the compared models; the charts draw the same
+/** Of the compared models; the charts draw the same. */
+export const MARKS = ["●", "■", "▲", "◆"];
 
 export function modelLink(index) {
   const { id, name } = models[index];
@@ -30,14 +31,15 @@ export function pickOrSay(id, isWanted) {
 const BAR = { width: 120, height: 14 };
 
 /** Draw a score with its interval on a scale that the rows of a table share. */
-export function intervalBar(score, standing, [low, high]) {
-  const x = (value) => 4 + ((value - low) / (high - low || 1)) * (BAR.width - 8);
+export function intervalBar(score, standing, [least, most]) {
+  const x = (value) => 4 + ((value - least) / (most - least || 1)) * (BAR.width - 8);
   const middle = BAR.height / 2;
+  const [low, high] = [x(standing.low), x(standing.high)];
   return svg(
     "svg",
     { class: "bar-of", viewBox: `0 0 ${BAR.width} ${BAR.height}`, "aria-hidden": "true" },
     svg("line", { class: "track", x1: 0, x2: BAR.width, y1: middle, y2: middle }),
-    svg("line", { class: "reach", x1: x(standing.low), x2: x(standing.high), y1: middle, y2: middle }),
+    svg("line", { class: "reach", x1: low, x2: high, y1: middle, y2: middle }),
     svg("circle", { cx: x(score), cy: middle, r: 3.5 }),
   );
 }

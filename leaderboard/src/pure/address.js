@@ -1,4 +1,4 @@
-// The state of the page as the part of an address after "#", and back. Functions of their arguments.
+// The state of the page as an address, and back. Functions of their arguments alone.
 
 const LONGEST_SEARCH = 100;
 const OWN_PLACES = ["view", "model", "models"]; // not written as key=value

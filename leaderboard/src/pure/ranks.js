@@ -1,4 +1,4 @@
-// What follows from lists of scores: ranks, colours, the Pareto front. Functions of their arguments.
+// What follows from lists of scores: ranks, colours, the Pareto front. Functions of arguments.
 
 export const HEAT_STEPS = 16; // classes h0 to h15 of the stylesheet
 

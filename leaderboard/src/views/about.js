@@ -35,7 +35,7 @@ export function aboutView() {
     ),
     ...section(
       "Size and memory",
-      "Weights take two bytes a parameter in 16 bits, four in 32. What a run needs on top depends on the length of the sequences and the batch: leave half of an accelerator's memory for it and measure.",
+      "Weights take two bytes a parameter in 16 bits, four in 32. What a run needs on top depends on the length of the sequences and the batch: try it.",
     ),
     h("h3", {}, "Levels of trust"),
     hint("A level is computed from evidence that is published; nobody can type one."),
@@ -55,7 +55,7 @@ function section(title, text) {
 }
 
 function measured() {
-  return `A model turns DNA into embeddings and is not trained further. A logistic-regression probe learns ${bench.tasks.length} classification tasks in ${bench.categories.length} categories from them: with all training data, and with few examples per class, averaged over ${bench.fits} draws. Macro is the mean of the category means, micro the mean of all tasks; more than half of the tasks are in two categories, which therefore decide micro.`;
+  return `A model turns DNA into embeddings and is not trained further. A logistic-regression probe learns ${bench.tasks.length} classification tasks in ${bench.categories.length} categories from them: with all training data, and with few examples per class, averaged over ${bench.fits} draws. Macro is the mean of the category means, micro the mean of all tasks: categories of many tasks decide it.`;
 }
 
 function levelItem([level, text]) {

@@ -41,10 +41,8 @@ function chosen(state, one) {
     h(
       "div",
       { class: "choices" },
-      choice(tied.length > 1 ? "Highest score" : "Surely the best", one.best, seen),
-      one.smallest === one.best
-        ? null
-        : choice("Smallest that ties with it", one.smallest, seen),
+      choice(bestLabel(one, tied.length), one.best, seen),
+      one.smallest === one.best ? null : choice("Smallest that ties with it", one.smallest, seen),
     ),
     h("p", {}, tieSentence(one, tied.length)),
     caution(state, one),
@@ -56,8 +54,14 @@ function chosen(state, one) {
 }
 
 function heading({ need, regime }, count) {
-  const what = need ? `${need}, ${regimeWords(regime)}` : `A bit of everything, ${regimeWords(regime)}`;
+  const what = `${need || "A bit of everything"}, ${regimeWords(regime)}`;
   return `${what}: ${count > 1 ? "take one of these" : "take this one"}`;
+}
+
+function bestLabel(one, count) {
+  if (one.considered === 1) return "The only one";
+  if (count === 1) return "Surely the best";
+  return one.smallest === one.best ? "Highest score, and the smallest that ties" : "Highest score";
 }
 
 function choice(label, index, { column, regime }) {
@@ -73,7 +77,7 @@ function choice(label, index, { column, regime }) {
     h(
       "p",
       { class: "figures" },
-      figure(`${bench.primary} ${scoreText(score)}`, standing ? `95 % ${intervalText(standing)}` : ""),
+      figure(`${bench.primary} ${scoreText(score)}`, `95 % ${intervalText(standing)}`),
       figure(`${sizeText(model.params)} parameters`, `${weightText(model.params)} in 16 bits`),
       trustMark(model),
     ),
@@ -84,7 +88,10 @@ function tieSentence(one, count) {
   const of = `of ${counted(one.considered, "model")} that meet size and trust`;
   if (one.considered === 1) return "It is the only model that meets size and trust.";
   if (count === 1) return `It is the only choice ${of}: every other is surely below it.`;
-  return `${count} ${of} cannot be told apart here: their scores differ by less than their uncertainty. Among them, take what is small, or audited, or fits your machine.`;
+  return (
+    `${count} ${of} cannot be told apart here: their scores differ by less than their uncertainty. ` +
+    "Among them, take what is small, or audited, or fits your machine."
+  );
 }
 
 /** Warn of what nobody else has run, and offer the answer without it. */
@@ -102,7 +109,11 @@ function caution({ trust }, one) {
     { class: "caution" },
     ...names,
     ": no audit of this version backs the scores. ",
-    h("button", { type: "button", "data-focus": "trust", onclick: () => change({ trust: "verified" }) }, "Ask for verified models"),
+    h(
+      "button",
+      { type: "button", id: "verified", onclick: () => change({ trust: "verified" }) },
+      "Ask for verified models",
+    ),
   );
 }
 
@@ -150,7 +161,9 @@ function actions(one, key) {
   return h(
     "p",
     { class: "actions" },
-    ids.length > 1 ? h("a", { href: addressOf({ view: "compare", models: ids }) }, "Compare them") : null,
-    h("a", { href: addressOf({ view: "table", sort: key, order: "down", page: 1 }) }, "See all scores"),
+    ids.length > 1
+      ? h("a", { href: addressOf({ view: "compare", models: ids }) }, "Compare them")
+      : null,
+    h("a", { href: addressOf({ view: "table", sort: key, page: 1 }) }, "See all scores"),
   );
 }

@@ -18,7 +18,9 @@ export function compareNote({ metric }) {
 /** Make the table of some models. */
 export function compareTable(state, places) {
   const heads = [head("Category"), ...places.map((index) => head(modelLink(index)))];
-  const rows = meanColumns.map((column) => row(column.label, ...comparedCells(state, column, places)));
+  const rows = meanColumns.map((column) =>
+    row(column.label, ...comparedCells(state, column, places)),
+  );
   return table({ class: "comparison" }, "Scores of the compared models by category", heads, rows);
 }
 

@@ -55,7 +55,9 @@ function addForm(count) {
     h("label", {}, "Model ", input),
     h("datalist", { id: "names" }, ...names),
     h("button", { type: "submit", disabled: isFull }, "Add"),
-    isFull ? h("span", { class: "hint" }, `${COMPARED_MAX} are the most: remove one to add another.`) : null,
+    isFull
+      ? h("span", { class: "hint" }, `${COMPARED_MAX} are the most: remove one to add another.`)
+      : null,
   );
 }
 
@@ -66,7 +68,12 @@ function comparedItem(index, order) {
     {},
     h("span", { class: `swatch s${order}`, "aria-hidden": "true" }, MARKS[order]),
     modelLink(index),
-    h("span", { class: "figure" }, sizeText(params), h("small", {}, `${weightText(params)} in 16 bits`)),
+    h(
+      "span",
+      { class: "figure" },
+      sizeText(params),
+      h("small", {}, `${weightText(params)} in 16 bits`),
+    ),
     trustMark(models[index]),
     h(
       "button",

@@ -7,6 +7,8 @@ import { change } from "../state/store.js";
 
 const PER_TASK = 3; // numbers: how many matrices, right in the smaller class, right in the larger
 
+const HEADS = ["True class", "said: smaller", "said: larger", "recall"];
+
 /** Draw the matrices of one task, chosen from all that have some. */
 export function matrixSection(state, index) {
   const part = globalThis.geneb.matrices;
@@ -53,11 +55,7 @@ function matrix(regime, [count, small, large], task) {
     "table",
     { class: "matrix" },
     h("caption", {}, `${task.label}, ${name}: ${found}`),
-    h(
-      "thead",
-      {},
-      h("tr", {}, ...["True class", "said: smaller", "said: larger", "recall"].map((text) => head(text))),
-    ),
+    h("thead", {}, h("tr", {}, ...HEADS.map((text) => head(text)))),
     h(
       "tbody",
       {},

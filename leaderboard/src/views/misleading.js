@@ -25,7 +25,9 @@ export function misleading({ regime }) {
       {},
       `First overall, ${regimeWords(regime)}, is `,
       modelLink(overall),
-      macro && macro.rankHigh > 1 ? `, which may be number ${macro.rankHigh} on other test sequences` : "",
+      macro && macro.rankHigh > 1
+        ? `, which may be number ${macro.rankHigh} on other test sequences`
+        : "",
       `. It is first in ${wins} of ${bench.categories.length} categories; `,
       `${new Set(winners).size} models share the first places. `,
       ...changes(),

@@ -40,7 +40,8 @@ function cell(state, category, limit) {
   const column = columnByKey.get(categoryKey(category));
   const best = scoreText(scoresIn(column, regime, bench.primary)[one.best]);
   const { params, level } = models[one.smallest];
-  const text = one.ties.length ? `best ${best}, ${counted(one.ties.length, "tie")}` : `${best}, alone`;
+  const ties = counted(one.ties.length, "tie");
+  const text = one.ties.length ? `best ${best}, ${ties}` : `${best}, alone`;
   const isDoubtful = TRUST.indexOf(level) < TRUST.indexOf("verified");
   return h(
     "td",

@@ -6,7 +6,7 @@ import { h, head } from "../page/dom.js";
 import { modelLink, pickOrSay, trustMark } from "../page/marks.js";
 import { heat } from "../pure/ranks.js";
 import { metricName, rangeText, regimeWords, scoreText } from "../pure/words.js";
-import { shortInterval, sizeText, trustText } from "../pure/words.js";
+import { shortInterval, sizeText } from "../pure/words.js";
 import { change } from "../state/store.js";
 
 const FIXED_COLUMNS = 5; // compare, rank, model, size, trust
@@ -56,7 +56,9 @@ function heads(state, { columns, isGrouped, ranking }) {
 function sortHead({ sort, order }, key, label, title, className = null) {
   const isSorted = sort === key;
   const usualOrder = key === "name" ? "up" : "down";
-  const next = isSorted ? (order === "up" ? "down" : "up") : usualOrder;
+  const isUp = order === "up";
+  const next = isSorted ? (isUp ? "down" : "up") : usualOrder;
+  const arrow = isSorted ? (isUp ? "▲" : "▼") : "";
   const made = head(
     h(
       "button",
@@ -67,11 +69,11 @@ function sortHead({ sort, order }, key, label, title, className = null) {
         onclick: () => change({ sort: key, order: next, page: 1 }),
       },
       label,
-      h("span", { class: "arrow", "aria-hidden": "true" }, isSorted ? (order === "up" ? "▲" : "▼") : ""),
+      h("span", { class: "arrow", "aria-hidden": "true" }, arrow),
     ),
   );
   if (className) made.className = className;
-  if (isSorted) made.setAttribute("aria-sort", order === "up" ? "ascending" : "descending");
+  if (isSorted) made.setAttribute("aria-sort", isUp ? "ascending" : "descending");
   return made;
 }
 
@@ -85,7 +87,12 @@ function scoreRow(state, content, order, before) {
     h("td", { class: "pick" }, pickBox(state, model)),
     rankCell(standings[order], content.ranks[index]),
     isGrouped ? h("td", { class: "group" }, String(standings[order].group)) : null,
-    h("th", { scope: "row", class: "name" }, modelLink(index), narrowFacts(model, standings[order])),
+    h(
+      "th",
+      { scope: "row", class: "name" },
+      modelLink(index),
+      narrowFacts(model, standings[order]),
+    ),
     h("td", { class: "number sized" }, sizeText(model.params)),
     h("td", { class: "trusted" }, trustMark(model)),
     ...columns.map((column, place) =>
@@ -107,8 +114,8 @@ export function rankCell(standing, plain) {
 
 /** Say size, trust and group below the name, where the screen has no room for their columns. */
 function narrowFacts(model, standing) {
-  const group = standing?.group ? `, tie group ${standing.group}` : "";
-  const text = `${sizeText(model.params)}, ${trustText(model)}${group}`;
+  const group = standing?.group ? ` · tie group ${standing.group}` : "";
+  const text = `${sizeText(model.params)} · ${model.level}${group}`;
   return h("small", { class: "narrow", "aria-hidden": "true" }, text);
 }
 

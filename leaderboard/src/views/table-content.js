@@ -1,6 +1,6 @@
 // All that the table shows of a state, before any element: rows in order, scores by column, ranks.
 
-import { columnsOf, hasGroups, meanColumns, models } from "../data/board.js";
+import { MACRO, columnByKey, columnsOf, hasGroups, models } from "../data/board.js";
 import { filtered, scoresIn, standingOf } from "../data/scores.js";
 import { groupStarts, plainRanks, rangesOf } from "../pure/ranks.js";
 import { paged, sorted } from "../pure/rows.js";
@@ -15,7 +15,7 @@ export function contentOf(state) {
   const { regime, metric } = state;
   const columns = columnsOf(state.columns);
   // The sorted column ranks, or macro where names, sizes or levels are sorted.
-  const ranking = columns.find((column) => column.key === state.sort) ?? meanColumns[0];
+  const ranking = columns.find(({ key }) => key === state.sort) ?? columnByKey.get(MACRO);
   const scores = columns.map((column) => scoresIn(column, regime, metric));
   const own = scores[columns.indexOf(ranking)];
   const places = sorted(filtered(state), models, own, state);

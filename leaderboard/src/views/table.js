@@ -1,6 +1,6 @@
 // The scores of all models as a heat map of categories or tasks.
 
-import { hasGroups, hasIntervals, models } from "../data/board.js";
+import { bench, hasGroups, hasIntervals, models } from "../data/board.js";
 import { h, hint, say, scroller } from "../page/dom.js";
 import { HEAT_STEPS } from "../pure/ranks.js";
 import { counted, metricName, regimeWords, scoreText } from "../pure/words.js";
@@ -28,7 +28,9 @@ export function tableView(state) {
       "p",
       { class: "actions" },
       ...downloadButtons(state, content),
-      columns.length > MANY_COLUMNS ? h("span", { class: "hint" }, "All tasks: scroll sideways.") : null,
+      columns.length > MANY_COLUMNS
+        ? h("span", { class: "hint" }, "All tasks: scroll sideways.")
+        : null,
     ),
   ];
 }
@@ -50,7 +52,9 @@ function note({ metric }, ranking) {
       "from the best of the group, whatever the order of the rows.",
     );
   }
-  if (metric !== "MCC") return hint("Intervals and tie groups are known for MCC only.");
+  if (metric !== bench.primary) {
+    return hint(`Intervals and tie groups are known for ${metricName(bench.primary)} only.`);
+  }
   if (hasIntervals(metric)) return hint("Tasks have intervals, but no tie groups.");
   return hint("This board was built without intervals and tie groups.");
 }
@@ -60,14 +64,13 @@ function legend({ scale, metric }, { ranges }) {
   const [low, high] = ranges[0];
   const ends =
     scale === "column" ? ["lowest of a column", "highest"] : [scoreText(low), scoreText(high)];
-  const meaning = { MCC: "MCC: 0 is chance, 1 is perfect.", Acc: "1 is perfect.", F1: "1 is perfect." };
   return h(
     "p",
     { class: "legend" },
     h("span", {}, ends[0]),
     h("span", { class: "ramp", "aria-hidden": "true" }, ...steps),
     h("span", {}, ends[1]),
-    h("span", {}, Object.hasOwn(meaning, metric) ? meaning[metric] : ""),
+    h("span", {}, metric === "MCC" ? "MCC: 0 is chance, 1 is perfect." : "1 is perfect."),
   );
 }
 
