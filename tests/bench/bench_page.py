@@ -29,6 +29,13 @@ def chosen(name: str, value: str) -> str:
     )
 
 
+ADDED = """
+[document.querySelector('#add').value = 'GROVER-1', document.querySelector('.add button').click()]
+"""
+TYPED = """
+((box) => { box.value = 'n'; box.dispatchEvent(new Event('input')) })(
+  document.querySelector('#search'))
+"""
 STEPS = {
     "another regime": ("#/table", "document.querySelector('input[value=\"10shot\"]').click()"),
     "another metric": ("#/table", "document.querySelector('input[value=Acc]').click()"),
@@ -38,8 +45,7 @@ STEPS = {
     ),
     "a letter in the search": (
         "#/table",
-        "(({ n }) => { n.value = 'n'; n.dispatchEvent(new Event('input')) })"
-        "({ n: document.querySelector('#search') })",
+        TYPED,
     ),
     "next page": ("#/table", "document.querySelector('[data-focus=\"page next\"]').click()"),
     "all intervals": ("#/table", chosen("intervals", "all")),
@@ -54,11 +60,7 @@ STEPS = {
         "#/table?columns=tasks",
         "document.querySelector('[data-focus^=\"sort task:\"]').click()",
     ),
-    "compare one more": (
-        "#/compare?m=space-1",
-        "document.querySelector('#add').value = 'GROVER-1',"
-        " document.querySelector('.add button').click()",
-    ),
+    "compare one more": ("#/compare?m=space-1", ADDED),
     "another score in the plots": ("#/plots", chosen("y", "category:lncRNA")),
 }
 MEASURED = """

@@ -26,6 +26,7 @@ OPENED_AND_CUT = """
 document.querySelectorAll('details').forEach((one) => { one.open = true });
 document.querySelectorAll('tbody tr:nth-child(n + 11)').forEach((row) => row.remove());
 """
+A4_WIDE = int((297 - 2 * 10) / 25.4 * 96)  # pixels between the margins of print.css
 TEXT_CONTRAST = 4.5  # WCAG 2.2, 1.4.3
 
 
@@ -135,6 +136,16 @@ def test_print_has_the_whole_table_and_no_controls(tab):
     box = page.locator(".scroller.tall")
     assert box.evaluate("(box) => box.scrollHeight <= box.clientHeight + 1")
     assert page.pdf().startswith(b"%PDF")
+
+
+def test_a_sheet_of_paper_is_wide_enough(browser, board):
+    sheet = {"width": A4_WIDE, "height": 700}
+    with opened(browser, f"{board.as_uri()}/index.html", viewport=sheet) as tab:
+        for place in ("#/table", "#/overview", "#/model/space", "#/plots"):
+            page = tab.go(place)
+            page.emulate_media(media="print")
+            assert page.evaluate("document.documentElement.scrollWidth") <= A4_WIDE, place
+            page.emulate_media(media="screen")
 
 
 def test_evidence_stands_beside_every_level(tab):
