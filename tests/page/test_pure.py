@@ -2,8 +2,11 @@
 
 import csv
 import io
+import itertools
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from tests.page.boards import values
 from tests.page.rows import DASH, FULL, MINUS, display, shown
@@ -25,6 +28,9 @@ BY_COLUMN = [[0.1, 0.4], [0.2, 0.3]]
         ("words.sizeText", [1_200_000_000], "1.2B"),
         ("words.weightText", [3_000_000_000], "6 GB"),
         ("words.weightText", [19_700_000], "39 MB"),
+        ("words.memoryText", [0], "no weights"),
+        ("words.memoryText", [87_100_000], "170 MB in 16 bits"),
+        ("words.parametersText", [0], "no parameters"),
         ("words.limitText", [None], "any size"),
         ("words.regimeName", ["full"], "All data"),
         ("words.regimeName", ["10shot"], "10 per class"),
@@ -124,3 +130,30 @@ def test_an_address_gives_the_state_back(call, state, address):
 )
 def test_an_address_that_makes_no_sense_is_what_is_usual(call, address):
     assert call("address.read", address, USUAL, KNOWN) == USUAL
+
+
+points = st.tuples(st.integers(60, 860), st.integers(30, 370))
+
+
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.tuples(points, st.integers(1, 26), st.booleans()), max_size=20))
+def test_names_in_a_chart_cover_neither_each_other_nor_a_point(call, given_names):
+    room = {"left": 60, "right": 860, "top": 14}
+    dots = [point for point, _, _ in given_names]
+    names = [
+        {"text": "x" * length, "at": point, "isNeeded": is_needed}
+        for point, length, is_needed in given_names
+    ]
+    found = call("labels.placed", names, dots, room)
+    assert len(found) <= len(names)
+    boxes = [(x, y, x + 6.2 * len(text), text) for x, y, text in found]
+    for left, y, right, _ in boxes:
+        assert room["left"] < left
+        assert right < room["right"]
+        assert y > room["top"]
+    for (left, y, right, _), (other, high, end, _) in itertools.combinations(boxes, 2):
+        assert right <= other or end <= left or abs(y - high) >= 13
+    lengths = {length for _, length, is_needed in given_names if is_needed}
+    for left, y, right, text in boxes:
+        if len(text) not in lengths:
+            assert not any(left < dot < right and y - 10 < high < y for dot, high in dots)

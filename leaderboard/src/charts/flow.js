@@ -28,7 +28,7 @@ export function flowChart(state, places, column, coloured) {
       `neighbours often tie.${left} Coloured: ${coloured.text}.`,
     invitation: "Point at a line for its ranks; click it for the model's page.",
     draw: (box, title) => drawFlow(box, title, flow, coloured.places),
-    figures: flowTable(flow),
+    figures: () => flowTable(flow),
   });
 }
 

@@ -15,15 +15,16 @@ export function framed({ name, title, caption, invitation = " ", draw, figures =
     scroller(title, box),
     h("p", { class: "pointed", id: `pointed-${name}` }, invitation),
     h("figcaption", {}, caption),
-    figures
-      ? h(
-          "details",
-          {},
-          h("summary", {}, "The figures of this plot"),
-          scroller(`Figures: ${title}`, figures),
-        )
-      : null,
+    figures ? figuresOf(title, figures) : null,
   );
+}
+
+/** Give the figures as a table; with up to a thousand rows, it is made when it is first opened. */
+function figuresOf(title, figures) {
+  const fill = ({ target }) => {
+    if (target.children.length === 1) target.append(scroller(`Figures: ${title}`, figures()));
+  };
+  return h("details", { ontoggle: fill }, h("summary", {}, "The figures of this plot"));
 }
 
 /** Say below a chart what the pointer is on. */

@@ -4,12 +4,12 @@ import { byId, models, params } from "../data/board.js";
 import { scoresIn, standingOf } from "../data/scores.js";
 import { h, head, number, row, table } from "../page/dom.js";
 import { modelLink } from "../page/marks.js";
+import { placed } from "../pure/labels.js";
 import { frontOf } from "../pure/ranks.js";
 import { intervalText, metricName, regimeWords, scoreText } from "../pure/words.js";
 import { shortened, sizeText } from "../pure/words.js";
 import { change } from "../state/store.js";
 import { WIDTH, axis, drawing, framed, label, point } from "./frame.js";
-import { placed } from "./labels.js";
 
 const [HEIGHT, LEFT, BOTTOM] = [420, 56, 46];
 const WHISKERS_MAX = 120; // more intervals hide each other
@@ -29,7 +29,7 @@ export function sizeChart(state, places, column) {
       `(logarithmic). The dashed line is the Pareto front: no smaller model scores as high.${bars}`,
     invitation: "Point at a dot for its figures; click it for the model's page.",
     draw: (box, title) => drawSizes(box, title, plot),
-    figures: sizeTable(plot, places),
+    figures: () => sizeTable(plot, places),
   });
 }
 

@@ -31,6 +31,11 @@ export function sizeText(params) {
   return `${Number((params / unit).toPrecision(3))}${letter}`;
 }
 
+/** Say how many parameters a model has; one without is no network. */
+export function parametersText(params) {
+  return params ? `${sizeText(params)} parameters` : "no parameters";
+}
+
 export function limitText(limit) {
   return limit === null ? "any size" : `at most ${sizeText(limit)}`;
 }
@@ -42,6 +47,11 @@ export function weightText(params) {
   const bytes = params * BYTES_A_PARAMETER;
   const [unit, name] = bytes >= 1e9 ? [1e9, "GB"] : [1e6, "MB"];
   return `${Number((bytes / unit).toPrecision(2))} ${name}`;
+}
+
+/** Say what the weights of a model take. */
+export function memoryText(params) {
+  return params ? `${weightText(params)} in 16 bits` : "no weights";
 }
 
 const REGIMES = { full: "All data" };

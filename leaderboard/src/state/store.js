@@ -5,6 +5,7 @@ import { written } from "../pure/address.js";
 import { stateIn, usual } from "./choices.js";
 
 let state = null;
+let shown = null; // the address of it
 let wasTyping = false;
 let listener = () => {};
 
@@ -14,8 +15,9 @@ export function addressOf(changes = {}) {
 }
 
 /** Take the state from the address of the window, and tell the view. */
-export function follow() {
-  state = stateIn(location.hash);
+function follow() {
+  shown = location.hash;
+  state = stateIn(shown);
   listener(state);
 }
 
@@ -32,11 +34,14 @@ export function change(changes, { isTyping = false } = {}) {
 /** Start: `draw` is called with every state from now on. */
 export function watch(draw) {
   listener = draw;
-  addEventListener("hashchange", follow);
-  addEventListener("popstate", () => {
+  // Going back is told twice, as a new state and as a new address, and drawn once.
+  const again = () => {
+    if (location.hash === shown) return;
     wasTyping = false;
     follow();
-  });
+  };
+  addEventListener("hashchange", again);
+  addEventListener("popstate", again);
   follow();
 }
 

@@ -5,8 +5,8 @@ import { adviceFor } from "../data/advice.js";
 import { scoresIn, standingOf } from "../data/scores.js";
 import { h, head, hint, number, scroller, table } from "../page/dom.js";
 import { intervalBar, modelLink, trustMark } from "../page/marks.js";
-import { counted, intervalText, regimeWords, scoreText } from "../pure/words.js";
-import { shortInterval, sizeText, weightText } from "../pure/words.js";
+import { counted, intervalText, memoryText, parametersText } from "../pure/words.js";
+import { regimeWords, scoreText, shortInterval, sizeText } from "../pure/words.js";
 import { TRUST } from "../pure/rows.js";
 import { addressOf, change } from "../state/store.js";
 
@@ -78,7 +78,7 @@ function choice(label, index, { column, regime }) {
       "p",
       { class: "figures" },
       figure(`${bench.primary} ${scoreText(score)}`, `95 % ${intervalText(standing)}`),
-      figure(`${sizeText(model.params)} parameters`, `${weightText(model.params)} in 16 bits`),
+      figure(parametersText(model.params), memoryText(model.params)),
       trustMark(model),
     ),
   );
@@ -144,13 +144,13 @@ function tieTable(tied, { column, regime }, title) {
       h("td", { class: "bars" }, intervalBar(scores[index], standings[order], range)),
       number(shortInterval(standings[order])),
       number(sizeText(models[index].params)),
-      number(weightText(models[index].params)),
+      number(memoryText(models[index].params)),
       h("td", {}, trustMark(models[index])),
     ),
   );
   const heads = [
     ...[head("Model"), head(bench.primary), h("td", {}), head("95 % interval"), head("Size")],
-    ...[head("Weights, 16 bits"), head("Trust")],
+    ...[head("Weights"), head("Trust")],
   ];
   return table({}, title, heads, rows);
 }

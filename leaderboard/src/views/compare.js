@@ -5,7 +5,7 @@ import { isRanked } from "../data/scores.js";
 import { profileChart } from "../charts/profile.js";
 import { h, hint, say, scroller } from "../page/dom.js";
 import { MARKS, modelLink, pickOrSay, trustMark } from "../page/marks.js";
-import { metricName, regimeWords, sizeText, weightText } from "../pure/words.js";
+import { memoryText, metricName, regimeWords, sizeText } from "../pure/words.js";
 import { compareNote, compareTable } from "./compare-table.js";
 
 /** Draw the comparison. */
@@ -72,7 +72,7 @@ function comparedItem(index, order) {
       "span",
       { class: "figure" },
       sizeText(params),
-      h("small", {}, `${weightText(params)} in 16 bits`),
+      h("small", {}, memoryText(params)),
     ),
     trustMark(models[index]),
     h(

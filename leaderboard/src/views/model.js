@@ -3,7 +3,7 @@
 import { byId, models } from "../data/board.js";
 import { h, scroller } from "../page/dom.js";
 import { pickOrSay } from "../page/marks.js";
-import { metricName, safeAddress, sizeText, trustText, weightText } from "../pure/words.js";
+import { memoryText, metricName, safeAddress, sizeText, trustText } from "../pure/words.js";
 import { addressOf } from "../state/store.js";
 import { historySection } from "./history.js";
 import { matrixSection } from "./matrices.js";
@@ -61,8 +61,7 @@ function facts(model) {
 
 function parameters(params) {
   if (!params) return "none";
-  const weights = `${weightText(params)} of weights in 16 bits`;
-  return `${sizeText(params)} (${params.toLocaleString("en")}); ${weights}`;
+  return `${sizeText(params)} (${params.toLocaleString("en")}); weights ${memoryText(params)}`;
 }
 
 function address(text) {

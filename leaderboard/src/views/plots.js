@@ -28,7 +28,7 @@ export function plotsView(state) {
     flowChart(state, places, column, coloured),
     profileChart(state, coloured.places, {
       shown: ` Shown: ${coloured.text}.`,
-      figures: compareTable(state, coloured.places),
+      figures: () => compareTable(state, coloured.places),
     }),
   ];
 }
