@@ -10,7 +10,7 @@ import pytest
 
 from geneb_ci.audit.record import record_files
 from tests.audit.sandbox.conftest import sandbox_of
-from tools.demo_audit import COMMITTED_AT, HONEST, Place
+from tools.demo_audit import COMMITTED_AT, HONEST, HONEST_K, Place
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +22,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
     policy = made.root / "leaderboard/policy/policy.toml"
     text = policy.read_text(encoding="utf-8")
     policy.write_text(text.replace('["full", "10shot", "1shot"]', '["10shot"]'), encoding="utf-8")
-    made.harness(HONEST, 4)
+    made.harness(HONEST, HONEST_K)
     made.run("geneb_ci", "audit", "commit", f"submissions/{HONEST}.json", "--output", "c.json")
     beacon = ("--committed-at", COMMITTED_AT, "--beacon-file", "round.json")
     made.run("geneb_ci", "audit", "plan", "c.json", *beacon, "--output", "plan.json")

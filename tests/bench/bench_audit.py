@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.paths import ROOT
-from tools.demo_audit import COMMITTED_AT, HONEST, Place
+from tools.demo_audit import COMMITTED_AT, HONEST, HONEST_K, Place
 
 RUNS = 3
 PAGE = ROOT / "docs/audits.md"
@@ -29,7 +29,7 @@ def seconds(action: Callable[[], object], runs: int) -> float:
 
 def table(place: Place, runs: int) -> list[str]:
     """Time each step of an audit of five tasks with 4-mers."""
-    place.harness(HONEST, 4)
+    place.harness(HONEST, HONEST_K)
 
     def geneb_ci(*arguments: str) -> Callable[[], object]:
         return lambda: place.run("geneb_ci", *arguments)
