@@ -3,8 +3,9 @@
 usage: python3 -I tools/open_audit.py COMMITMENT.json, as `geneb-ci audit commit` prints it
 
 Reads GITHUB_API_URL, GITHUB_REPOSITORY, GITHUB_SHA and GITHUB_STEP_SUMMARY, which the runner sets,
-and GH_TOKEN, which may write statuses. A time-out leaves open whether the status was set: then
-nothing is retried, and a person looks.
+and GH_TOKEN, which may write statuses. The time of a commitment never moves: one that stands on the
+commit already is not published again, however often this runs. A time-out leaves open whether the
+status was set; to run it again is safe.
 """
 
 import json
@@ -20,22 +21,41 @@ from geneb_ci.errors import GenebError
 
 CONTEXT = "geneb/audit-commit"
 SECONDS_MAX = 30
+PER_PAGE = 100  # GitHub's largest page
 
 
 def published(commitment: str) -> str:
-    """Set the status and give its time, as GitHub writes it. Raises OSError when it was not set."""
-    api, token = os.environ["GITHUB_API_URL"], os.environ["GH_TOKEN"]
-    place = f"/repos/{os.environ['GITHUB_REPOSITORY']}/statuses/{os.environ['GITHUB_SHA']}"
+    """Give the time of the status, as GitHub writes it, and set it where it does not stand yet.
+
+    Raises OSError where GitHub could not be asked, ValueError where it cannot be told what stands.
+    """
+    sha = os.environ["GITHUB_SHA"]
+    standing: list[dict[str, Any]] = _ask(f"/commits/{sha}/statuses?per_page={PER_PAGE}")
+    if len(standing) == PER_PAGE:
+        raise ValueError(f"the commit has {PER_PAGE} statuses or more: wait for the next commit")
+    times = [
+        str(status["created_at"])
+        for status in standing
+        if (status["context"], status["description"]) == (CONTEXT, commitment)
+    ]
+    if times:
+        return min(times)  # the first counts: ISO 8601 in UTC sorts as it is
     body = {"state": "success", "context": CONTEXT, "description": commitment}
+    return str(_ask(f"/statuses/{sha}", body)["created_at"])
+
+
+def _ask(path: str, body: dict[str, str] | None = None) -> Any:  # noqa: ANN401 (JSON)
+    """Ask once: a GET, or with a body a POST."""
     request = urllib.request.Request(  # noqa: S310 (the runner's own address)
-        api + place,
-        data=json.dumps(body).encode(),
-        headers={"Authorization": f"Bearer {token}", "Accept": "application/vnd.github+json"},
-        method="POST",
+        f"{os.environ['GITHUB_API_URL']}/repos/{os.environ['GITHUB_REPOSITORY']}{path}",
+        data=None if body is None else json.dumps(body).encode(),
+        headers={
+            "Authorization": f"Bearer {os.environ['GH_TOKEN']}",
+            "Accept": "application/vnd.github+json",
+        },
     )
     with urllib.request.urlopen(request, timeout=SECONDS_MAX) as response:  # noqa: S310
-        answer: dict[str, Any] = json.load(response)
-    return str(answer["created_at"])
+        return json.load(response)
 
 
 def main() -> int:
@@ -47,12 +67,9 @@ def main() -> int:
         return error.exit_code
     try:
         opened = published(commitment.sha256)
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, KeyError, TypeError) as error:
         print(f"the commitment was not published: {error}", file=sys.stderr)
-        print(
-            "  fix: look at the statuses of the commit; if it is not there, run this again",
-            file=sys.stderr,
-        )
+        print("  fix: run this again: what stands is not published twice", file=sys.stderr)
         return 1
     # Escaped: what a contributor wrote shall not steer who reads the summary.
     text = json.dumps(json.loads(committed_text(commitment)), indent=2) + "\n"

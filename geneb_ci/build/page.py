@@ -4,19 +4,15 @@ from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 
 from geneb_ci.build.files import write_files
+from geneb_ci.build.page_source import MAIN_SCRIPT, SCRIPT, SOURCE, STYLE, assembled
 from geneb_ci.shipped import shipped
 
-NAMES = (
-    "index.html",
-    "board.css",
-    "board.js",
-    "vendor/d3.min.js",
-    "vendor/d3.LICENSE.txt",
-    "vendor/README.md",
-)
+FIXED = ("index.html", "vendor/d3.min.js", "vendor/d3.LICENSE.txt", "vendor/README.md")
+NAMES = tuple(sorted((*FIXED, SCRIPT, STYLE)))
+"""What every page has, by path below its folder."""
 
 POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; "
     "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types geneb"
 )
 """What the page may load, also in its own head: its files, and nothing that is not a file."""
@@ -27,7 +23,11 @@ def page_files() -> dict[str, bytes]:
 
     Raises BrokenInstallation when one is missing.
     """
-    return {name: shipped("page", name).read_bytes() for name in NAMES}
+    files = {name: shipped("page", name).read_bytes() for name in FIXED}
+    folder = shipped("page", MAIN_SCRIPT).parent
+    for path in folder.rglob("*.*"):
+        files[SOURCE + path.relative_to(folder).as_posix()] = path.read_bytes()
+    return assembled(files)
 
 
 def write_page(folder: Path, files: Mapping[str, bytes]) -> None:

@@ -47,9 +47,19 @@ def extractor_module(value: object) -> str:
 
     Only the last part counts: a path of the contributor's never leads out of the folder.
     """
+    path = _extractor_path(value)
+    return path.rsplit("/", 1)[-1] if path.endswith(".py") else ""
+
+
+def is_built_in(value: object) -> bool:
+    """Whether a document's run names an extractor that ships with the harness."""
+    return _extractor_path(value).startswith("builtin:")
+
+
+def _extractor_path(value: object) -> str:
     for key in ("run", "extractor", "path"):
         value = value.get(key) if isinstance(value, dict) else None
-    return value.rsplit("/", 1)[-1] if isinstance(value, str) and value.endswith(".py") else ""
+    return value if isinstance(value, str) else ""
 
 
 def extractor_digest(document: Document, layout: Layout, proposed: Proposed) -> str | None:

@@ -68,8 +68,10 @@ class Change:
     places: Places = field(default_factory=Places)
     module: str = ""
     """File name of the extractor that the changed row names, or ""."""
-    is_built_in: bool = False
-    """Whether the changed row names an extractor that ships with the harness."""
+    is_there: bool = False
+    """Whether the extractor that the row names ships with the harness, or lies there unchanged."""
+    published_module: str = ""
+    """File name of the extractor that the published row names, and no other row; or ""."""
     correction: str = ""
     """What the card says under "Correction", or ""."""
 
@@ -104,9 +106,18 @@ class Change:
 
     @functools.cached_property
     def extractor(self) -> FileChange | None:
-        """The change of the model's extractor: the one its row names, or the only one added."""
+        """The change of the model's extractor: the one its row names, or the only one added.
+
+        One that was there before is the model's own only where its published row, and no other,
+        named it: else any row could name another's extractor and rewrite it.
+        """
         found = [f for f in self.files if self._is_module(f.path)]
-        named = [f for f in found if f.path.rsplit("/", 1)[-1] == self.module]
+        named = [
+            f
+            for f in found
+            if (name := f.path.rsplit("/", 1)[-1]) == self.module
+            and (f.before is None or name == self.published_module)
+        ]
         added = [f for f in found if f.before is None]
         chosen = named or (added if len(added) == 1 and not self.module else [])
         return chosen[0] if chosen and self.row is not None else None

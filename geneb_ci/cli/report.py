@@ -32,9 +32,13 @@ def command(repo: str | None, author_id: int) -> int:
         problems = [error for pull in verdict.pulls if (error := _written(github, pull))]
     if not verdict.pulls:
         click.echo("the verdict names no pull request: nothing to write", err=True)
-    if problems and problems[-1].fix:
-        click.echo(f"  fix: {problems[-1].fix}", err=True)
-    return problems[-1].exit_code if problems else Exit.CLEAN
+    if not problems:
+        return Exit.CLEAN
+    # A head that moved is nobody's fault: any other problem says more.
+    worst = next((error for error in problems if error.exit_code is not Exit.MOVED), problems[0])
+    if worst.fix:
+        click.echo(f"  fix: {worst.fix}", err=True)
+    return worst.exit_code
 
 
 def _written(github: GitHub, pull: PullVerdict) -> GenebError | None:

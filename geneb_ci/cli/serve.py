@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 
 from geneb_ci.cli import build
+from geneb_ci.cli.folder import layout_of
 from geneb_ci.cli.preview import ADDRESS, server
 from geneb_ci.errors import Exit
 
@@ -32,6 +33,7 @@ def command(folder: Path | None, port: int, *, more: bool) -> int:
 
     Only this machine can reach it. Where a submission has an error, nothing is shown.
     """
+    layout_of(folder, "serve FOLDER")
     # The port first: a build that ends in "the port is taken" was for nothing.
     with (
         tempfile.TemporaryDirectory(prefix="geneb-ci-serve-") as temporary,

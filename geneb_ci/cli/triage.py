@@ -39,8 +39,10 @@ def command(repo: str | None, limit: int, style: str | None, author_id: int, cac
     """
     etags = Etags(_cache() if cache else None)
     with connect(repo, author=author_id, etags=etags) as github:
-        queue = read_queue(github)
-    etags.save()
+        try:
+            queue = read_queue(github)
+        finally:
+            etags.save()  # after a limit, the next run goes on from here
     if style == "json":
         text = as_json(queue, limit)
     elif style == "markdown":

@@ -13,7 +13,7 @@ from geneb_ci.errors import NothingChecked
 from geneb_ci.label.evidence import gather
 from geneb_ci.label.policy import Level
 from geneb_ci.read.paths import files_in
-from geneb_ci.read.submission import Submission
+from geneb_ci.read.submission import Submission, SubmissionV11
 
 Ties = Callable[[str, str], list[str] | None]
 """Regime and model to the models it cannot be told from."""
@@ -28,6 +28,12 @@ class Base:
         self.benchmark = benchmark_of(layout)
         self.policy = audit_policy(layout)
         self.rows = _rows(layout)
+        self.modules = {
+            row.model_id: row.run.extractor.path.rsplit("/", 1)[-1]
+            for row in self.rows
+            if isinstance(row, SubmissionV11)
+        }
+        """Model id to the file name of the extractor that the row names."""
         self._layout = layout
         self._estimates = Estimates()
 

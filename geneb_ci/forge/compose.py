@@ -7,10 +7,10 @@ from geneb_ci.check.registry import BY_ID
 from geneb_ci.finding import Finding, Severity, shown
 from geneb_ci.forge.base import Base
 from geneb_ci.forge.judge import Judged
-from geneb_ci.forge.outcome import CRASHED, by_weight, outcome_of, tally
+from geneb_ci.forge.outcome import CRASHED, chosen, counts_of, outcome_of, places_of
 from geneb_ci.forge.replies import Pull
 from geneb_ci.forge.standing import audit_estimate, comparison, neighbour, standings
-from geneb_ci.forge.verdict import FINDINGS_MAX, PullVerdict, VerdictFinding
+from geneb_ci.forge.verdict import PullVerdict, VerdictFinding
 from geneb_ci.report.plain import visible
 
 SHORT, LONG = 255, 600  # characters of a field of the verdict
@@ -19,8 +19,9 @@ SHORT, LONG = 255, 600  # characters of a field of the verdict
 def pull_verdict(pull: Pull, judged: Judged, base: Base) -> PullVerdict:
     """Say what became of a pull request."""
     result, context = judged.result, judged.context
-    counts = tally(judged.findings)
-    own = result.submission if result is not None and not counts.error else None
+    places = places_of(judged.findings)
+    is_sound = result is not None and not counts_of(places).error
+    own = result.submission if result is not None and is_sound else None
     digest = result.document.sha256 if result is not None else ""
     board, benchmark = base.rows, base.benchmark
     model = judged.change.model or None
@@ -28,14 +29,12 @@ def pull_verdict(pull: Pull, judged: Judged, base: Base) -> PullVerdict:
         number=pull.number,
         head_sha=pull.head.sha,
         base_sha=judged.merge_base,
-        outcome=outcome_of(
-            (finding.rule for finding in judged.findings), counts, is_checked=result is not None
-        ),
+        outcome=outcome_of(places, is_checked=result is not None),
         model=model,
         level=base.level(own, digest).value if own is not None else None,
         is_edit=any(row.model_id == model for row in board),
         files=list(judged.files),
-        counts=counts,
+        places=places,
         weight=_weight(judged.findings),
         findings=_findings(judged.findings),
         comparison=comparison(own, board, benchmark) if own is not None else None,
@@ -50,17 +49,17 @@ def crash_verdict(pull: Pull, merge_base: str, error: Exception) -> PullVerdict:
     rule = BY_ID[CRASHED]
     what = f"reading the pull request failed: {type(error).__name__}: {shown(str(error))}"
     finding = Finding(rule.id, rule.severity, what, "", "", 1, 1, "", "", rule.fix)
-    counts = tally([finding])
+    places = places_of([finding])
     return PullVerdict(
         number=pull.number,
         head_sha=pull.head.sha,
         base_sha=merge_base,
-        outcome=outcome_of([finding.rule], counts, is_checked=False),
+        outcome=outcome_of(places, is_checked=False),
         model=None,
         level=None,
         is_edit=False,
         files=[],
-        counts=counts,
+        places=places,
         weight=0.0,
         findings=_findings([finding]),
         comparison=None,
@@ -91,5 +90,5 @@ def _findings(findings: Sequence[Finding]) -> list[VerdictFinding]:
             fix="" if finding.fix == BY_ID[finding.rule].fix else visible(finding.fix, LONG),
             score=finding.score,
         )
-        for finding in by_weight(findings)[:FINDINGS_MAX]
+        for finding in chosen(findings)
     ]

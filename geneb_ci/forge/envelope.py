@@ -1,6 +1,7 @@
 """The verdict as one line of JSON, and back: the reader believes none of it unchecked."""
 
 import json
+from collections import Counter
 
 from pydantic import ValidationError
 
@@ -18,19 +19,17 @@ _AGAIN = "run `geneb-ci reconcile` again, and give its output unchanged"
 def encode(verdict: Verdict) -> str:
     """Write a verdict on one line of ASCII, at most `BYTES_MAX` bytes: findings are cut to fit.
 
-    The counts still tell of those that were cut. No "##[" is left for a runner to take for a
+    The places still tell of those that were cut. No "##[" is left for a runner to take for a
     command.
     """
     limit = max((len(pull.findings) for pull in verdict.pulls), default=0)
-    while True:
-        text = _line(verdict)
-        if len(text) <= BYTES_MAX:
-            return text
-        if limit <= 1:
-            raise AssertionError(len(text))
+    while len(text := _line(verdict)) > BYTES_MAX:
+        if limit == 0:
+            raise AssertionError(len(text))  # all else is bounded by the schema
         limit = limit * 3 // 4
         pulls = [p.model_copy(update={"findings": p.findings[:limit]}) for p in verdict.pulls]
         verdict = verdict.model_copy(update={"pulls": pulls})
+    return text
 
 
 def _line(verdict: Verdict) -> str:
@@ -72,18 +71,19 @@ def decode(text: str, repository: str) -> Verdict:
 
 
 def _hold_together(pull: PullVerdict) -> None:
+    unknown = next((rule for rule in pull.places if rule not in BY_ID), None)
+    if unknown is not None:
+        raise Tampered(f"the verdict on {pull.number} holds no rule of ours: {unknown}", _AGAIN)
     for finding in pull.findings:
-        rule = BY_ID.get(finding.rule)
-        if rule is None or rule.severity != finding.severity:
+        if finding.rule not in pull.places or BY_ID[finding.rule].severity != finding.severity:
             raise Tampered(
-                f"the verdict on {pull.number} holds no rule of ours: "
-                f"{finding.rule} as {finding.severity}",
-                _AGAIN,
+                f"the verdict on {pull.number} counts no {finding.severity} {finding.rule}", _AGAIN
             )
-    listed = [f for f in pull.findings if f.severity == "error" and f.rule != "check-crashed"]
-    rules = [finding.rule for finding in pull.findings]
-    expected = outcome_of(rules, pull.counts, is_checked=bool(pull.files and pull.model))
-    if pull.outcome is not expected or len(listed) > pull.counts.error:
+    told = Counter(finding.rule for finding in pull.findings)
+    if any(number > pull.places[rule] for rule, number in told.items()):
+        raise Tampered(f"the verdict on {pull.number} tells of more than it counts", _AGAIN)
+    expected = outcome_of(pull.places, is_checked=bool(pull.files and pull.model))
+    if pull.outcome is not expected:
         raise Tampered(
             f"the verdict on {pull.number} says {pull.outcome.value}, its findings say "
             f"{expected.value}",

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Self
 
 from geneb_ci.errors import UsageProblem
-from geneb_ci.forge import wire
-from geneb_ci.forge.errors import NoToken, Unavailable
+from geneb_ci.forge import patience as waiting
+from geneb_ci.forge.errors import NotFound, NoToken
 from geneb_ci.forge.etags import Etags
 from geneb_ci.forge.replies import (
     BlobReply,
@@ -19,7 +19,7 @@ from geneb_ci.forge.replies import (
     parsed,
 )
 from geneb_ci.forge.verdict import REPOSITORY
-from geneb_ci.forge.wire import Patience, Wire
+from geneb_ci.forge.wire import Wire
 
 API = "https://api.github.com"
 STATUS_CONTEXT = "geneb/verdict"
@@ -46,17 +46,34 @@ class GitHub:
     def __exit__(self, *_error: object) -> None:
         self.wire.close()
 
-    def open_pulls(self, base: str = "") -> Iterator[Pull]:
-        """Give the open pull requests, the one that changed last first: a request for 100."""
+    def open_pulls(self) -> Iterator[Pull]:
+        """Give the open pull requests to the default branch, the one that changed last first.
+
+        A request for 100. A commit may be the head of several; a verdict is on what it would do to
+        main, so those to another branch are not ours to judge. One that moves from page to page
+        while we read comes once.
+        """
+        met: set[int] = set()
         parameters = {"state": "open", "sort": "updated", "direction": "desc"}
-        for page in self.wire.pages(
-            "/pulls", PULLS_PAGES_MAX, **parameters, **({"base": base} if base else {})
-        ):
-            yield from parsed(list[Pull], page, "the list of pull requests")
+        for page in self.wire.pages("/pulls", PULLS_PAGES_MAX, **parameters):
+            for pull in parsed(list[Pull], page, "the list of pull requests"):
+                if self._known(pull).is_to_main and pull.number not in met:
+                    met.add(pull.number)
+                    yield pull
 
     def pull(self, number: int) -> Pull:
         """Give one pull request: a request."""
-        return parsed(Pull, self.wire.get(f"/pulls/{number}").body, f"pull request {number}")
+        body = self.wire.get(f"/pulls/{number}").body
+        return self._known(parsed(Pull, body, f"pull request {number}"))
+
+    def _known(self, pull: Pull) -> Pull:
+        """Raise NotFound where a redirection led to another repository: it drops our parameters."""
+        name = pull.base.repo.full_name
+        if name.casefold() != self.wire.repository.casefold():
+            raise NotFound(
+                f"{self.wire.repository} is now {name!a}", "name it so: --repo OWNER/NAME"
+            )
+        return pull
 
     def comparison(self, base: str, head: str) -> Comparison:
         """Find where two commits part: a request. One file and one commit are all we ask for."""
@@ -87,8 +104,13 @@ class GitHub:
         body = {"state": state, "description": description, "context": STATUS_CONTEXT}
         self.wire.send("POST", f"/statuses/{sha}", body)
 
+    def add_label(self, number: int, name: str) -> None:
+        """Add a label to a pull request: a write that touches no other label."""
+        reply = self.wire.send("POST", f"/issues/{number}/labels", {"labels": [name]})
+        parsed(list[Label], reply, "the labels")
+
     def set_labels(self, number: int, names: list[str]) -> None:
-        """Replace the labels of a pull request: a write."""
+        """Replace the labels of a pull request: a write. One that was just set is lost."""
         reply = self.wire.send("PUT", f"/issues/{number}/labels", {"labels": names})
         parsed(list[Label], reply, "the labels")
 
@@ -98,22 +120,8 @@ class GitHub:
         parsed(Comment, reply, "the comment")
 
     def add_comment(self, number: int, text: str) -> None:
-        """Comment on a pull request, once: a write.
-
-        Where GitHub fails, nobody knows whether it took the comment: it is looked for before it is
-        sent again. Raises Unavailable where that fails, too.
-        """
-        body = {"body": text}
-        path = f"/issues/{number}/comments"
-        try:
-            reply = self.wire.send("POST", path, body)
-        except Unavailable:
-            if any(
-                c.user and c.user.id == self.author and c.body == text
-                for c in self.comments(number)
-            ):
-                return
-            reply = self.wire.send("POST", path, body)
+        """Comment on a pull request: a write. After Unavailable, nobody knows whether it stands."""
+        reply = self.wire.send("POST", f"/issues/{number}/comments", {"body": text})
         parsed(Comment, reply, "the comment")
 
 
@@ -122,7 +130,6 @@ def connect(
     environment: Mapping[str, str] = os.environ,
     author: int | None = None,
     etags: Etags | None = None,
-    patience: Patience | None = None,
 ) -> GitHub:
     """Connect with what GitHub Actions sets: GH_TOKEN, GITHUB_REPOSITORY, GITHUB_API_URL.
 
@@ -141,5 +148,5 @@ def connect(
             "name it: --repo OWNER/NAME",
         )
     api = environment.get("GITHUB_API_URL") or API
-    connection = Wire(token, name, api.rstrip("/"), patience or wire.PATIENCE, etags)
+    connection = Wire(token, name, api.rstrip("/"), waiting.PATIENCE, etags)
     return GitHub(connection, ACTIONS_BOT if author is None else author)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from geneb_ci.check.beside import Proposed, extractor_module
+from geneb_ci.check.beside import Proposed, extractor_module, is_built_in
 from geneb_ci.check.change import REGULAR, Blob, Change, Places
 from geneb_ci.check.change_runner import change_findings
 from geneb_ci.check.context import Context
@@ -17,7 +17,7 @@ from geneb_ci.errors import UsageProblem
 from geneb_ci.finding import Finding
 from geneb_ci.forge.github import GitHub
 from geneb_ci.forge.replies import Pull
-from geneb_ci.forge.tree import git_sha, read_blob, read_sides
+from geneb_ci.forge.tree import Sides, git_sha, read_blob, read_sides
 from geneb_ci.forge.verdict import FileDigest
 from geneb_ci.read.card import Card, parse_card
 from geneb_ci.read.document import parse_document
@@ -64,9 +64,11 @@ def places_of(layout: Layout) -> Places:
 class Judge:
     """Judges pull requests of one repository against the checkout of its base branch."""
 
-    def __init__(self, github: GitHub, layout: Layout) -> None:
+    def __init__(self, github: GitHub, layout: Layout, modules: Mapping[str, str]) -> None:
+        """Take `modules`: each published row's model id to the file name of its extractor."""
         self.github = github
         self.layout = layout
+        self.modules = modules
         self.places = places_of(layout)
         self.checker = Checker(RULES)
 
@@ -77,7 +79,7 @@ class Judge:
         if {finding.rule for finding in first} & UNREAD or not sides.change.model:
             return Judged(sides.merge_base, sides.change, tuple(first), (), None, None)
         raws = self._read(sides.change, sides.head)
-        change = _told(sides.change, raws)
+        change = self._told(sides, raws)
         if change.extractor is not None and change.extractor.path not in raws:
             raws |= self._read(change, sides.head)  # only now is it known to be the row's own
         findings = change_findings(change)
@@ -109,6 +111,26 @@ class Judge:
             if head[path].mode == REGULAR
         }
 
+    def _told(self, sides: Sides, raws: Mapping[str, bytes | Fault]) -> Change:
+        """Add to a change what its own files say, the extractor and the correction."""
+        change = sides.change
+        row = raws.get(f"{self.places.submissions}/{change.model}.json")
+        value = parse_document(row, Path(), "").value if row is not None else None
+        module = extractor_module(value)
+        card = _card(raws, f"{self.places.cards}/{change.model}.md")
+        note = card.find(_CORRECTION) if card is not None else None
+        published = self.modules.get(change.model, "")
+        is_shared = any(
+            name == published for model, name in self.modules.items() if model != change.model
+        )
+        return dataclasses.replace(
+            change,
+            module=module,
+            is_there=is_built_in(value) or f"{self.places.extractors}/{module}" in sides.head,
+            published_module="" if is_shared else published,
+            correction=note.value if note is not None else "",
+        )
+
     def _context(self, change: Change, raws: Mapping[str, bytes | Fault], row: str) -> Context:
         card_path = f"{self.places.cards}/{change.model}.md"
         extractor = change.extractor.path if change.extractor is not None else ""
@@ -120,23 +142,6 @@ class Judge:
         )
         place = Path(str(self.layout.submissions)) / f"{change.model}.json"
         return self.checker.proposed(place, row, proposed)
-
-
-def _told(change: Change, raws: Mapping[str, bytes | Fault]) -> Change:
-    """Add to a change what its own files say: the extractor, the correction."""
-    row = raws.get(f"{change.places.submissions}/{change.model}.json")
-    value = parse_document(row, Path(), "").value if row is not None else None
-    named = value
-    for key in ("run", "extractor", "path"):
-        named = named.get(key) if isinstance(named, dict) else None
-    card = _card(raws, f"{change.places.cards}/{change.model}.md")
-    note = card.find(_CORRECTION) if card is not None else None
-    return dataclasses.replace(
-        change,
-        module=extractor_module(value),
-        is_built_in=isinstance(named, str) and named.startswith("builtin:"),
-        correction=note.value if note is not None else "",
-    )
 
 
 def _card(raws: Mapping[str, bytes | Fault], path: str) -> Card | None:

@@ -1,11 +1,13 @@
 """A verdict onto its pull request: a status, labels, one comment; three writes, or none."""
 
+import time
 from typing import NamedTuple
 
 from geneb_ci.forge.comment import comment, found_line
-from geneb_ci.forge.errors import HeadMoved
+from geneb_ci.forge.errors import HeadMoved, Unavailable
 from geneb_ci.forge.github import GitHub
 from geneb_ci.forge.receipt import own_comment
+from geneb_ci.forge.replies import Pull
 from geneb_ci.forge.verdict import Outcome, PullVerdict
 
 LABELS = {
@@ -48,22 +50,48 @@ def publish(github: GitHub, verdict: PullVerdict) -> Written:
         what = "is closed" if pull.state != "open" else f"has moved on to {pull.head.sha}"
         raise HeadMoved(f"pull request {verdict.number} {what}", _QUEUED)
     is_said = sticky is not None and _same(sticky.body, text)
-    # 2. The status, on the very commit that was checked. It is written before the comment, so that
-    #    a comment that stands says that the status does, too.
+    # 2. The label, while what was read of the others still holds.
+    is_labelled = _label(github, pull, LABELS[verdict.outcome])
+    # 3. The status, on the very commit that was checked. The comment comes last, so that one that
+    #    stands says that the status does, too.
     if not is_said:
         github.set_status(verdict.head_sha, STATES[verdict.outcome], _description(verdict))
-    # 3. Labels: all at once, since a request for each would be one too many. Others' are kept.
-    names = [label.name for label in pull.labels]
-    wanted = [name for name in names if name not in LABELS.values()] + [LABELS[verdict.outcome]]
-    is_labelled = sorted(names) == sorted(wanted)
-    if not is_labelled:
-        github.set_labels(verdict.number, wanted)
     # 4. The comment: the one that is there, or a first.
     if sticky is None:
-        github.add_comment(verdict.number, text)
+        _comment_once(github, verdict.number, text)
     elif not is_said:
         github.edit_comment(sticky.id, text)
-    return Written(status=not is_said, labels=not is_labelled, comment=not is_said)
+    return Written(status=not is_said, labels=is_labelled, comment=not is_said)
+
+
+def _label(github: GitHub, pull: Pull, wanted: str) -> bool:
+    """Leave one label of ours on a pull request, in one write at most; gives whether it took one.
+
+    A first label is added: what others set meanwhile stays. Another verdict takes a label away and
+    sets one, which is one write only where all labels are written anew.
+    """
+    names = [label.name for label in pull.labels]
+    ours = set(LABELS.values())
+    if ours & set(names) == {wanted}:
+        return False
+    if ours & set(names):
+        github.set_labels(pull.number, [*(name for name in names if name not in ours), wanted])
+    else:
+        github.add_label(pull.number, wanted)
+    return True
+
+
+def _comment_once(github: GitHub, number: int, text: str) -> None:
+    """Comment. Where GitHub fails, look whether the comment stands before it is sent again.
+
+    Raises Unavailable where that fails, too.
+    """
+    try:
+        github.add_comment(number, text)
+    except Unavailable:
+        time.sleep(github.wire.patience.between_writes)  # GitHub reads from copies that lag
+        if own_comment(github.comments(number), github.author) is None:
+            github.add_comment(number, text)
 
 
 def _description(verdict: PullVerdict) -> str:

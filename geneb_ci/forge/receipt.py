@@ -7,15 +7,19 @@ hold no "-->". Whoever copies it into a comment of their own writes as another a
 import base64
 import binascii
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Annotated
 
 from pydantic import Field, ValidationError
 
+from geneb_ci.forge.errors import ForgeProblem, RateLimited, Unavailable
 from geneb_ci.forge.github import GitHub
+from geneb_ci.forge.outcome import counts_of
 from geneb_ci.forge.replies import Comment, Pull
 from geneb_ci.forge.verdict import Count, Hex40, Model, Outcome, Part, PullVerdict
 
+# So many that cannot be read: it is not they, it is GitHub.
+FAILED_MAX = 10
 MARKER = "<!-- geneb-ci:verdict:1 "
 _LINE = re.compile(re.escape(MARKER) + r"([A-Za-z0-9+/=]{1,4000}) -->")
 
@@ -38,6 +42,7 @@ class Receipt(Part):
 
 def receipt_of(pull: PullVerdict) -> Receipt:
     """Give the receipt of a verdict."""
+    counts = counts_of(pull.places)
     return Receipt(
         number=pull.number,
         head_sha=pull.head_sha,
@@ -45,8 +50,8 @@ def receipt_of(pull: PullVerdict) -> Receipt:
         model=pull.model,
         level=pull.level,
         is_edit=pull.is_edit,
-        error=pull.counts.error,
-        warning=pull.counts.warning,
+        error=counts.error,
+        warning=counts.warning,
         weight=pull.weight,
         drawn=pull.audit.drawn if pull.audit is not None else 0,
         sequences=pull.audit.sequences if pull.audit is not None else 0,
@@ -78,6 +83,28 @@ def receipt_on(github: GitHub, pull: Pull) -> Receipt | None:
     comment = own_comment(github.comments(pull.number), github.author)
     receipt = read_receipt(comment.body) if comment is not None else None
     return receipt if receipt is not None and receipt.number == pull.number else None
+
+
+def receipts_on(
+    github: GitHub, pulls: Iterable[Pull]
+) -> Iterator[tuple[Pull, Receipt | ForgeProblem | None]]:
+    """Read what we said of each; one that cannot be read hides no other.
+
+    Raises RateLimited, and Unavailable where GitHub itself is out of order.
+    """
+    failed = 0
+    for pull in pulls:
+        said: Receipt | ForgeProblem | None
+        try:
+            said = receipt_on(github, pull)
+        except RateLimited:
+            raise
+        except ForgeProblem as problem:  # a flood of comments, or a fault with these
+            failed += isinstance(problem, Unavailable)
+            if failed == FAILED_MAX:
+                raise
+            said = problem
+        yield pull, said
 
 
 def own_comment(comments: Iterable[Comment], author: int) -> Comment | None:

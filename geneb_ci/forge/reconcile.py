@@ -4,7 +4,7 @@ What is wanted is found by looking, not by the event that woke us: one that was 
 the next sweep.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from geneb_ci import __version__
@@ -12,10 +12,10 @@ from geneb_ci.config import Layout
 from geneb_ci.errors import GenebError
 from geneb_ci.forge.base import Base
 from geneb_ci.forge.compose import crash_verdict, pull_verdict
-from geneb_ci.forge.errors import ForgeProblem, HeadMoved, NotFound, RateLimited, Unavailable
+from geneb_ci.forge.errors import ForgeProblem, HeadMoved, NotFound, RateLimited
 from geneb_ci.forge.github import GitHub
 from geneb_ci.forge.judge import Judge
-from geneb_ci.forge.receipt import receipt_on
+from geneb_ci.forge.receipt import FAILED_MAX, receipts_on
 from geneb_ci.forge.replies import Pull
 from geneb_ci.forge.verdict import PULLS_MAX, PullVerdict, Verdict
 
@@ -33,12 +33,18 @@ class Found:
 
 
 def one_pull(github: GitHub, number: int, head_sha: str | None) -> Pull:
-    """Find the pull request to judge. Raises HeadMoved, or NotFound where it is closed."""
+    """Find the pull request to judge. Raises HeadMoved, or NotFound where it is not for us."""
     pull = github.pull(number)
     if head_sha is not None and pull.head.sha != head_sha:
         raise HeadMoved(f"pull request {number} has moved on from {head_sha}", _QUEUED)
     if pull.state != "open":
         raise NotFound(f"pull request {number} is {pull.state!r}", "name an open one")
+    if not pull.is_to_main:
+        main = pull.base.repo.default_branch
+        raise NotFound(
+            f"pull request {number} would change {pull.base.ref!a}, not {main!a}",
+            f"verdicts are on what becomes of {main!a}: name a pull request to it",
+        )
     return pull
 
 
@@ -53,21 +59,25 @@ def pull_of(github: GitHub, head_sha: str) -> Pull:
     raise HeadMoved(f"no open pull request has the head {head_sha}", _QUEUED)
 
 
-def verdicts(github: GitHub, layout: Layout, pulls: list[Pull], waiting: int = 0) -> Found:
-    """Judge pull requests. One that cannot be read is a problem, and hides no other."""
-    judge, base = Judge(github, layout), Base(layout)
+def verdicts(github: GitHub, layout: Layout, pulls: Sequence[Pull]) -> Found:
+    """Judge pull requests until `PULLS_MAX` have their verdict; the others wait for the next run.
+
+    One that cannot be read is a problem, takes no place and hides no other.
+    """
+    base = Base(layout)
+    judge = Judge(github, layout, base.modules)
     done: list[PullVerdict] = []
     problems: list[GenebError] = []
-    for number, pull in enumerate(pulls):
+    for pull in pulls:
+        if len(done) == PULLS_MAX or len(problems) == FAILED_MAX:
+            break
         try:
             done.append(pull_verdict(pull, judge.judge(pull), base))
-        except (RateLimited, Unavailable) as error:  # the next one would fare no better
+        except RateLimited as error:  # the next one would fare no better
             problems.append(error)
-            waiting += len(pulls) - number
             break
         except GenebError as error:
             problems.append(error)
-            waiting += 1
         except Exception as error:  # noqa: BLE001 (whatever it is, it must not stop the queue)
             done.append(crash_verdict(pull, pull.base.sha, error))
     verdict = Verdict(
@@ -75,7 +85,7 @@ def verdicts(github: GitHub, layout: Layout, pulls: list[Pull], waiting: int = 0
         repository=github.wire.repository,
         tool_version=__version__,
         pulls=done,
-        waiting=waiting,
+        waiting=len(pulls) - len(done),
     )
     return Found(verdict, problems)
 
@@ -86,26 +96,24 @@ def sweep(github: GitHub, layout: Layout, say: Callable[[str], None]) -> Found:
     As many as fit a verdict and the hour's limit. A status, a label, and a check that calls itself
     ours count for nothing.
     """
-    chosen: list[Pull] = []
+    wanted: list[Pull] = []
     problems: list[GenebError] = []
-    waiting = 0
-    for pull in sorted(github.open_pulls(), key=lambda pull: (pull.updated_at, pull.number)):
+    queue = sorted(github.open_pulls(), key=lambda pull: (pull.updated_at, pull.number))
+    for pull, said in receipts_on(github, _within_reserve(github, queue, say)):
+        if isinstance(said, ForgeProblem):
+            problems.append(said)  # its verdict goes through --pr
+        elif said is None or said.head_sha != pull.head.sha:
+            wanted.append(pull)
+    found = verdicts(github, layout, wanted)
+    return Found(found.verdict, [*problems, *found.problems])
+
+
+def _within_reserve(
+    github: GitHub, pulls: Iterable[Pull], say: Callable[[str], None]
+) -> Iterator[Pull]:
+    for pull in pulls:
         if github.wire.remaining < RESERVE:
             left = f"{github.wire.remaining:.0f}"
             say(f"GitHub leaves {left} requests in this hour: the sweep ends before {pull.number}")
-            break
-        try:
-            receipt = receipt_on(github, pull)
-        except ForgeProblem as error:
-            if isinstance(error, RateLimited | Unavailable):
-                raise
-            problems.append(error)  # a flood of comments: its verdict goes through --pr
-            continue
-        if receipt is not None and receipt.head_sha == pull.head.sha:
-            continue
-        if len(chosen) < PULLS_MAX:
-            chosen.append(pull)
-        else:
-            waiting += 1
-    found = verdicts(github, layout, chosen, waiting)
-    return Found(found.verdict, [*problems, *found.problems])
+            return
+        yield pull

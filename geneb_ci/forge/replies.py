@@ -24,10 +24,25 @@ class User(Part):
     login: str = ""
 
 
-class Branch(Part):
-    """One end of a pull request."""
+class Repository(Part):
+    """Where a pull request leads."""
+
+    full_name: str
+    default_branch: str
+
+
+class Head(Part):
+    """What a pull request proposes."""
 
     sha: Sha
+
+
+class Target(Part):
+    """The branch that a pull request would change."""
+
+    sha: Sha
+    ref: str
+    repo: Repository
 
 
 class Label(Part):
@@ -48,8 +63,13 @@ class Pull(Part):
     user: User | None
     """None for an account that is gone."""
     labels: list[Label] = []
-    head: Branch
-    base: Branch
+    head: Head
+    base: Target
+
+    @property
+    def is_to_main(self) -> bool:
+        """Whether it would change the branch that rows are published from."""
+        return self.base.ref == self.base.repo.default_branch
 
 
 class Tree(Part):

@@ -13,6 +13,7 @@ from geneb_ci.build.rows import category_means, mean, ranked_regimes
 from geneb_ci.check.context import Context
 from geneb_ci.forge.base import Ties
 from geneb_ci.forge.verdict import (
+    TIES_MAX,
     AuditEstimate,
     CategoryScores,
     Comparison,
@@ -67,6 +68,7 @@ def standings(
         rank = rank_of(after, own.model_id)
         if rank is None:
             continue
+        tied = ties(regime, own.model_id) if ties is not None else None
         found.append(
             Standing(
                 regime=regime,
@@ -74,7 +76,8 @@ def standings(
                 rank=rank,
                 rows=len(after),
                 before=rank_of(ranked(board, regime, benchmark), own.model_id),
-                tied_with=ties(regime, own.model_id) if ties is not None else None,
+                ties=None if tied is None else len(tied),
+                tied_with=(tied or [])[:TIES_MAX],
             )
         )
     return found
@@ -98,16 +101,14 @@ def comparison(
     )[:NEAREST]
     best = rows[0]
     chosen = [this, *beside]
-    roles = ["this", *("nearest" for _ in beside)]
     if best not in chosen:
         chosen.append(best)
-        roles.append("best")
     return Comparison.model_validate(
         {
             "regime": regime,
             "metric": benchmark.primary_metric,
             "models": [row.model for row in chosen],
-            "roles": roles,
+            "best": best.model,
             "categories": [
                 CategoryScores(category=name, scores=[row.categories[name] for row in chosen])
                 for name in benchmark.categories

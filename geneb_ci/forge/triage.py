@@ -1,12 +1,14 @@
 """The queue of open submissions: what was found, how long each waits, and the one next action."""
 
+import dataclasses
 import datetime as dt
 import enum
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from geneb_ci.forge.errors import ForgeProblem
 from geneb_ci.forge.github import GitHub
-from geneb_ci.forge.receipt import Receipt, receipt_on
+from geneb_ci.forge.receipt import Receipt, receipts_on
 from geneb_ci.forge.replies import Pull
 from geneb_ci.forge.verdict import Outcome
 from geneb_ci.report.plain import visible
@@ -57,8 +59,8 @@ class Queue:
     """All open pull requests that are submissions, and how many are not."""
 
     rows: tuple[Row, ...]
-    others: int
-    """Open pull requests that change no submission."""
+    others: tuple[int, ...] = ()
+    """Ages in seconds of the open pull requests that change no submission."""
 
     @property
     def clock(self) -> str:
@@ -84,27 +86,39 @@ def read_queue(github: GitHub) -> Queue:
 
     What a verdict said is read from our own comment; nothing of a pull request is fetched.
     """
-    pairs = [(pull, receipt_on(github, pull)) for pull in list(github.open_pulls())]
+    pairs = list(receipts_on(github, list(github.open_pulls())))
     return queue(pairs, github.wire.now)
 
 
-def queue(pairs: Iterable[tuple[Pull, Receipt | None]], now: dt.datetime) -> Queue:
+def queue(pairs: Iterable[tuple[Pull, Receipt | ForgeProblem | None]], now: dt.datetime) -> Queue:
     """Order the queue: whose turn it is, then the oldest first."""
-    rows, others = [], 0
-    for pull, receipt in pairs:
+    rows, others = [], []
+    for pull, said in pairs:
+        if isinstance(said, ForgeProblem):
+            rows.append(_unreadable(pull, now))
+            continue
+        receipt = said
         is_current = receipt is not None and receipt.head_sha == pull.head.sha
         if receipt is not None and is_current and receipt.model is None:
-            others += 1
+            others.append(max(0, _seconds(now - pull.created_at)))
         else:
             rows.append(_row(pull, receipt, now, is_current=is_current))
     turns = list(Turn)
     rows.sort(key=lambda row: (turns.index(row.turn), -row.age_seconds, row.number))
-    return Queue(tuple(rows), others)
+    return Queue(tuple(rows), tuple(sorted(others)))
+
+
+def _unreadable(pull: Pull, now: dt.datetime) -> Row:
+    """Show one whose comments cannot be read: else a flood of them would hide it."""
+    row = _row(pull, None, now, is_current=False)
+    action = "look at it by hand: its comments cannot be read"
+    is_overdue = now - pull.created_at > OVERDUE_AFTER
+    return dataclasses.replace(row, turn=Turn.MAINTAINER, action=action, is_overdue=is_overdue)
 
 
 def _row(pull: Pull, receipt: Receipt | None, now: dt.datetime, *, is_current: bool) -> Row:
     age, idle = now - pull.created_at, now - pull.updated_at
-    turn, action = _next(pull.number, receipt if is_current else None, idle)
+    turn, action = _next(pull, receipt if is_current else None, idle)
     known = receipt if receipt is not None and is_current else None
     return Row(
         number=pull.number,
@@ -123,21 +137,26 @@ def _row(pull: Pull, receipt: Receipt | None, now: dt.datetime, *, is_current: b
     )
 
 
-def _next(number: int, receipt: Receipt | None, idle: dt.timedelta) -> tuple[Turn, str]:
+def _next(pull: Pull, receipt: Receipt | None, idle: dt.timedelta) -> tuple[Turn, str]:
     """Give whose turn it is, and the one thing to do."""
+    if pull.draft and idle <= ABANDONED_AFTER:
+        return Turn.CONTRIBUTOR, "wait: it is a draft"
     if receipt is None:
         if idle < SWEPT_AFTER:
             return Turn.PROGRAM, "wait for the next sweep"
-        return Turn.MAINTAINER, f"geneb-ci reconcile --pr {number}"
+        return Turn.MAINTAINER, f"gh workflow run pr-report.yml -f pr={pull.number}"
     if receipt.outcome is Outcome.CHANGES_NEEDED and idle <= ABANDONED_AFTER:
         return Turn.CONTRIBUTOR, "wait for new commits"
-    return Turn.MAINTAINER, _decision(receipt)
+    return Turn.MAINTAINER, _decision(receipt, is_draft=pull.draft)
 
 
-def _decision(receipt: Receipt) -> str:
+def _decision(receipt: Receipt, *, is_draft: bool) -> str:
     """Give what a maintainer does next: the first line that fits."""
     table = (
-        (receipt.outcome is Outcome.CHANGES_NEEDED, "ask whether it goes on, or close it"),
+        (
+            is_draft or receipt.outcome is Outcome.CHANGES_NEEDED,
+            "ask whether it goes on, or close it",
+        ),
         (receipt.outcome is Outcome.NOT_CHECKED, "mend geneb-ci: a rule of it failed"),
         (receipt.outcome is Outcome.NEEDS_MAINTAINER, "look at the other files it changes"),
         (receipt.level == "disputed", "close it: an audit of these bytes failed"),

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from geneb_ci.finding import counted
 from geneb_ci.forge.triage import Queue, Row, Turn, duration
-from geneb_ci.report.markdown import code
+from geneb_ci.report.markdown import cell
 from geneb_ci.report.text import escape
 
 COLUMNS: tuple[str, ...] = ("PR", "model", "age", "verdict", "warnings", "level", "audit", "next")
@@ -79,7 +79,7 @@ def markdown(queue: Queue, limit: int) -> str:
         lines.append("| " + " | ".join(COLUMNS) + " |")
         lines.append("|" + "".join("---:|" if name in _RIGHT else "---|" for name in COLUMNS))
         for row in queue.rows[:limit]:
-            cells = [code(cell).replace("|", "\\|") if cell else "" for cell in _cells(row)]
+            cells = [cell(text) if text else "" for text in _cells(row)]
             lines.append("| " + " | ".join(cells) + " |")
         lines.append("")
     return "\n".join([*lines, *_lines(queue, limit)]) + "\n"
@@ -92,7 +92,7 @@ def as_json(queue: Queue, limit: int) -> str:
         "format_version": "1.0",
         "pulls": rows,
         "left_out": len(queue.rows) - len(rows),
-        "others": queue.others,
+        "others": len(queue.others),
         "clock": queue.clock,
     }
     return json.dumps(value, indent=2).replace("##[", "\\u0023#[") + "\n"
@@ -106,7 +106,8 @@ def _lines(queue: Queue, limit: int) -> list[str]:
         lines.append(f"not shown: {len(left)}, the longest waits {longest}")
     lines.append(queue.clock)
     if queue.others:
-        lines.append(f"{counted(queue.others, 'other pull request')}: no submission in it")
+        what = counted(len(queue.others), "other pull request")
+        lines.append(f"{what} without a submission, the oldest {duration(max(queue.others))}")
     return lines
 
 

@@ -16,6 +16,10 @@ BYTES_MAX = 64 * 1024
 # One sweep: with 200 open pull requests, four sweeps an hour stay below 1,000 requests.
 PULLS_MAX = 4
 FINDINGS_MAX = 60
+# Of one rule: who mends five places knows how to mend fifty, and `geneb-ci check` lists them all.
+PLACES_MAX = 5
+RULES_MAX = 200
+TIES_MAX = 3  # names of a tie group; the rest is a number
 REPOSITORY = r"^[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9._-]{1,100}$"
 _VISIBLE = r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]*$"
 
@@ -24,6 +28,7 @@ Hex64 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Count = Annotated[int, Field(ge=0, le=10**12)]
 Short = Annotated[str, Field(max_length=255, pattern=_VISIBLE)]
 Text = Annotated[str, Field(max_length=600, pattern=_VISIBLE)]
+RuleId = Annotated[str, Field(max_length=60, pattern=r"^[a-z0-9-]+$")]
 Score = Annotated[float, Field(ge=-1, le=1)]
 Model = Annotated[str, Field(max_length=MODEL_ID_MAX, pattern=MODEL_ID_PATTERN)]
 
@@ -52,7 +57,7 @@ class Part(BaseModel):
 class VerdictFinding(Part):
     """One finding, as `geneb-ci check` gives it."""
 
-    rule: Annotated[str, Field(max_length=60, pattern=r"^[a-z0-9-]+$")]
+    rule: RuleId
     severity: Literal["error", "warning", "note"]
     message: Text
     file: Short
@@ -64,16 +69,6 @@ class VerdictFinding(Part):
     fix: Text
     """Empty where the rule's own text says it."""
     score: Annotated[float, Field(ge=0, le=10)]
-
-
-class Counts(Part):
-    """All findings by severity, those that were cut included."""
-
-    error: Count
-    warning: Count
-    note: Count
-    crashed: Count
-    """Rules of ours that failed; none of them is among the errors."""
 
 
 class FileDigest(Part):
@@ -98,8 +93,8 @@ class Comparison(Part):
     regime: Short
     metric: Short
     models: Annotated[list[Model], Field(min_length=1, max_length=4)]
-    """The row itself, the two that are nearest by category, the best; without repetition."""
-    roles: Annotated[list[Literal["this", "nearest", "best"]], Field(min_length=1, max_length=4)]
+    """The row itself, the two that are nearest by category, the best where it is none of them."""
+    best: Model
     categories: Annotated[list[CategoryScores], Field(max_length=50)]
 
 
@@ -112,8 +107,10 @@ class Standing(Part):
     rows: Annotated[int, Field(ge=1)]
     before: Annotated[int, Field(ge=1)] | None
     """Rank of the row that it replaces; null for a new one."""
-    tied_with: Annotated[list[Model], Field(max_length=200)] | None
-    """Models that its confidence interval cannot be told from; null where that is not known."""
+    ties: Count | None
+    """Rows that its confidence interval cannot be told from; null where that is not known."""
+    tied_with: Annotated[list[Model], Field(max_length=TIES_MAX)]
+    """The first of them by name: on a board of hundreds, all would fill the verdict."""
 
 
 class Neighbour(Part):
@@ -135,7 +132,7 @@ class AuditEstimate(Part):
     sequences: Count
     """Test sequences to embed, on average over the draws; training sequences come on top."""
     fabricated: Annotated[int, Field(ge=1)]
-    """An example: so many tasks with made-up scores."""
+    """An example: so many of the tasks with made-up scores."""
     detection: Annotated[float, Field(ge=0, le=1)]
     """Probability that the draw holds at least one of them."""
 
@@ -154,11 +151,12 @@ class PullVerdict(Part):
     is_edit: bool
     """Whether the row is on the board already."""
     files: Annotated[list[FileDigest], Field(max_length=8)]
-    counts: Counts
+    places: Annotated[dict[RuleId, Annotated[int, Field(ge=1)]], Field(max_length=RULES_MAX)]
+    """Each rule that found something, and in how many places: complete, whatever else is cut."""
     weight: Annotated[float, Field(ge=0, le=10**6)]
     """Sum of the scores of all warnings, each at least 1: how strange it is."""
     findings: Annotated[list[VerdictFinding], Field(max_length=FINDINGS_MAX)]
-    """The heaviest first, then by rule and place."""
+    """At most `PLACES_MAX` of one rule: the first of each, the heaviest above, then the second."""
     comparison: Comparison | None
     standings: Annotated[list[Standing], Field(max_length=10)]
     neighbour: Neighbour | None

@@ -10,6 +10,7 @@ from geneb_ci.build.board import Watch, board_of, rows_of
 from geneb_ci.build.files import encode
 from geneb_ci.build.page import page_files
 from geneb_ci.build.page_data import HISTORY, history_script
+from geneb_ci.build.page_source import assembled
 from geneb_ci.check.runner import Report, files_of
 from geneb_ci.config import Layout, find_layout
 from geneb_ci.errors import BadConfiguration
@@ -86,7 +87,7 @@ def generate(
             if entries is None:
                 return report, None
             board = board_of(entries, layout)
-        page = dict(_page(folder / PAGE))
+        page = assembled(dict(_page(folder / PAGE)))
     if INDEX not in page:  # a repository that brings no page of its own gets that of this version
         page = page_files() | page
     told = events.model_dump(mode="json")

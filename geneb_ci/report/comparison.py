@@ -8,7 +8,7 @@ from geneb_ci.build.standing import Place
 from geneb_ci.finding import counted, listed, shown
 from geneb_ci.publish.comparison import Comparison
 from geneb_ci.report.json_text import dumps
-from geneb_ci.report.markdown import code, prose
+from geneb_ci.report.markdown import cell, code, prose
 from geneb_ci.report.text import escape
 
 FORMAT_VERSION = "1.0"
@@ -189,8 +189,7 @@ def _line(cells: Iterable[str]) -> str:
 
 
 def _cell(text: str) -> str:
-    """Put a contributor's text into a code span; a table ends its cells at a bar even there."""
-    return "-" if text == "-" else code(text.replace("|", r"\x7c"))
+    return "-" if text == "-" else cell(text)
 
 
 def _place(place: Place | None) -> dict[str, Any] | None:

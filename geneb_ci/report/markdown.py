@@ -6,7 +6,7 @@ link or embed if it ever left its span.
 
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from geneb_ci.check.runner import Report
 from geneb_ci.finding import Finding
@@ -53,6 +53,11 @@ def code(text: str) -> str:
     # A span may not touch its own backticks, and one of spaces only keeps them all.
     pad = " " if not text.strip(" ") or text[0] in "` " or text[-1] in "` " else ""
     return f"{fence}{pad}{text}{pad}{fence}"
+
+
+def cell(text: str) -> str:
+    """Put contributor text into a cell of a table: a bar would end it, even in a code span."""
+    return code(text.replace("|", r"\x7c"))
 
 
 def prose(text: str) -> str:
@@ -109,12 +114,19 @@ def _blocks(report: Report, groups: list[list[Finding]]) -> Iterator[tuple[str, 
     yield from finding_blocks(groups)
 
 
-def finding_blocks(groups: list[list[Finding]]) -> Iterator[tuple[str, str]]:
-    """Give each finding of groups of one rule each, with the heading that it needs or ""."""
+def finding_blocks(
+    groups: list[list[Finding]], places: Mapping[str, int] | None = None
+) -> Iterator[tuple[str, str]]:
+    """Give each finding of groups of one rule each, with the heading that it needs or "".
+
+    `places` counts the findings of a rule where a group is not all of them.
+    """
     for group in groups:
         first = group[0]
+        total = (places or {}).get(first.rule, len(group))
         heading = f"\n### {first.severity.capitalize()}: {code(first.rule)}"
-        heading += f", {counted(len(group), 'place')}\n" if len(group) > 1 else "\n"
+        heading += f", {counted(total, 'place')}" if total > 1 else ""
+        heading += f", the first {len(group)}\n" if total > len(group) else "\n"
         for fix, run in itertools.groupby(group, lambda finding: finding.fix):
             heading += f"\n**Fix:** {prose(fix)}\n\n" if fix else "\n"
             for finding in run:

@@ -8,17 +8,34 @@ which is when what it changed has been painted.
 import os
 import statistics
 import tempfile
-import threading
 from pathlib import Path
 
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from geneb_ci.cli.preview import server
 from tests.page.boards import crowd
 from tests.page.conftest import CHROMIUM
+from tests.page.tab import serving
 
 RUNS = 9
 DRAWN = "main:not([aria-busy]) > h2"
+
+
+def chosen(name: str, value: str) -> str:
+    """Give the code that chooses a value of a list."""
+    return (
+        f"(({{ list }}) => {{ list.value = '{value}';"
+        " list.dispatchEvent(new Event('change', { bubbles: true })) })"
+        f"({{ list: document.querySelector('#{name}') }})"
+    )
+
+
+ADDED = """
+[document.querySelector('#add').value = 'GROVER-1', document.querySelector('.add button').click()]
+"""
+TYPED = """
+((box) => { box.value = 'n'; box.dispatchEvent(new Event('input')) })(
+  document.querySelector('#search'))
+"""
 STEPS = {
     "another regime": ("#/table", "document.querySelector('input[value=\"10shot\"]').click()"),
     "another metric": ("#/table", "document.querySelector('input[value=Acc]').click()"),
@@ -28,17 +45,23 @@ STEPS = {
     ),
     "a letter in the search": (
         "#/table",
-        "byName('search').value = 'n', byName('search').dispatchEvent(new Event('input'))",
+        TYPED,
     ),
     "next page": ("#/table", "document.querySelector('[data-focus=\"page next\"]').click()"),
-    "all intervals": ("#/table", "change({ intervals: 'all' })"),
-    "size of the needed model": ("#/overview", "change({ size: '100000000' })"),
+    "all intervals": ("#/table", chosen("intervals", "all")),
+    "another need": ("#/overview", chosen("need", "Splice Sites")),
+    "only verified models": ("#/overview", chosen("trust", "verified")),
+    "colours by column": ("#/table", chosen("scale", "column")),
+    "filter by size": ("#/table", chosen("size", "100000000")),
+    "filter by level": ("#/table", chosen("level", "verified+")),
+    "tick a model": ("#/table", "document.querySelector('.pick input').click()"),
+    "size of the needed model": ("#/overview", chosen("size", "100000000")),
     "sort 100 tasks": (
         "#/table?columns=tasks",
         "document.querySelector('[data-focus^=\"sort task:\"]').click()",
     ),
-    "compare one more": ("#/compare?m=space-1", "pick('GROVER-1', true)"),
-    "another score in the plots": ("#/plots", "change({ y: 'category:lncRNA' })"),
+    "compare one more": ("#/compare?m=space-1", ADDED),
+    "another score in the plots": ("#/plots", chosen("y", "category:lncRNA")),
 }
 MEASURED = """
 (step) => new Promise((resolve) => {
@@ -79,10 +102,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary, sync_playwright() as playwright:
         models = crowd(Path(temporary))
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=arguments)
-        with server(Path(temporary), 0) as running:
-            thread = threading.Thread(target=running.serve_forever)
-            thread.start()
-            home = f"http://127.0.0.1:{running.server_address[1]}/"
+        with serving(Path(temporary)) as home:
             print("| first view | first paint | drawn |\n|---|---:|---:|")
             for place in ("#/overview", "#/table", "#/plots"):
                 times = [paint(browser, home, place) for _ in range(RUNS)]
@@ -94,8 +114,6 @@ def main() -> None:
                 times = [interaction(page, home, place, step) for _ in range(RUNS)]
                 work, painted = (statistics.median(column) for column in zip(*times, strict=True))
                 print(f"| {name} | {work:.0f} ms | {painted:.0f} ms |")
-            running.shutdown()
-            thread.join()
         version = browser.version
         browser.close()
     load = os.getloadavg()[0]

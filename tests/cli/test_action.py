@@ -3,10 +3,12 @@
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
 import sysconfig
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ import pytest
 import yaml
 
 from geneb_ci.cli.main import COMMANDS
-from tests.house.workflow_file import ACTIONS, read, steps
+from tests.house.workflow_file import ACTIONS, FOLDER, read, steps
 from tests.paths import ROOT, SUBMISSIONS
 
 ACTION = ACTIONS / "check"
@@ -79,6 +81,86 @@ def run(root: Path, runner: Path, **given: str) -> tuple[int, str, str, dict[str
         summary.read_text(encoding="utf-8"),
         dict(line.split("=", 1) for line in lines),
     )
+
+
+PIP = """\
+#!/bin/sh
+# A Python whose pip installs nothing and says how it was called.
+if [ "$1 $2 $3" = "-I -m pip" ]; then
+  printf '%s\\n' "$@" >> {calls}
+else
+  exec {python} "$@"
+fi
+"""
+PYTHON = """\
+#!/bin/sh
+# The job's Python: all that is asked of it is an environment.
+test "$1 $2 $3" = "-I -m venv" || exit 9
+{python} -m venv --without-pip "$4"
+mv "$4/bin/python" "$4/bin/real"
+cp {pip} "$4/bin/python"
+"""
+
+
+def script(path: Path, text: str, **values: Path | str) -> Path:
+    path.write_text(text.format(**values), encoding="utf-8")
+    path.chmod(0o755)
+    return path
+
+
+def test_the_action_installs_itself_from_where_the_runner_put_it(upstream, tmp_path):
+    """GITHUB_ACTION_PATH is far from the workspace, in a copy of our repository at one commit."""
+    ours = tmp_path / "_actions/owner/geneb-ci" / ("a" * 40)
+    for name in (".github/actions/check", "geneb_ci", "tools/install-locked", "requirements"):
+        source, target = ROOT / name, ours / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copytree(source, target) if source.is_dir() else shutil.copy(source, target)
+    runner, calls = tmp_path / "temp", tmp_path / "calls"
+    runner.mkdir()
+    pip = script(tmp_path / "pip", PIP, calls=calls, python=runner / "geneb-ci/bin/real")
+    python = script(tmp_path / "python", PYTHON, python=sys.executable, pip=pip)
+    (install,) = (
+        found
+        for found in steps(read(ACTION / "action.yml").jobs["action"])
+        if "PYTHON" in found.get("env", {})
+    )
+    environment = {
+        "PATH": os.environ["PATH"],
+        "PYTHON": str(python),
+        "RUNNER_TEMP": str(runner),
+        "GITHUB_ACTION_PATH": str(ours / ".github/actions/check"),
+    }
+    command = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", install["run"]]
+    done = subprocess.run(
+        command, cwd=upstream, env=environment, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert calls.read_text(encoding="utf-8").splitlines() == [
+        *("-I", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"),
+        *("--require-hashes", "--only-binary", ":all:"),
+        *("--requirement", str(ours / "requirements/check.txt")),
+    ]
+    # What the next step runs is the copy's code, with nothing of the workspace beside it.
+    where = "import geneb_ci; print(geneb_ci.__file__)"
+    found = subprocess.run(
+        [runner / "geneb-ci/bin/python", "-I", "-c", where],
+        cwd=upstream,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert Path(found.stdout.strip()) == ours / "geneb_ci/__init__.py"
+
+
+def test_four_lines_of_the_documentation_are_a_workflow_of_another_repository():
+    text = (ROOT / "docs/github.md").read_text(encoding="utf-8")
+    lines = text.split("```yaml\n", 2)[1].split("```")[0].splitlines()
+    used = yaml.safe_load("\n".join(lines))["steps"]
+    assert len(lines) == 4
+    (checkout,) = steps(read(FOLDER / "pr-validate.yml").jobs["check"], "actions/checkout")
+    assert used[0] == {"uses": checkout["uses"], "with": {"persist-credentials": False}}
+    assert used[1] == {"uses": "OWNER/geneb-ci/.github/actions/check@COMMIT"}
+    assert (ACTION / "action.yml").is_file()
 
 
 def test_all_submissions_of_a_repository(upstream, interpreter):
@@ -160,6 +242,35 @@ def test_row_01_code_of_the_checked_repository_is_not_imported(upstream, interpr
         (upstream / name / "__init__.py").write_text("open('ran', 'w')\n", encoding="utf-8")
     assert run(upstream, interpreter)[0] == 0
     assert not (upstream / "ran").exists()
+
+
+def test_the_pre_commit_hook_refuses_a_commit_with_a_fault(upstream):
+    """As pre-commit calls it: the entry, then the files of the commit that fit, in their repo."""
+    (hook,) = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))
+    program, *arguments = shlex.split(hook["entry"])
+    scripts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    module, function = scripts["scripts"][program].split(":")
+    installed = f"import sys; from {module} import {function}; sys.exit({function}())"
+    entry = [sys.executable, "-c", installed, *arguments]
+    name = "submissions/splicebert-1024nt.json"
+
+    def commit() -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [*entry, name],
+            cwd=upstream,
+            env=os.environ | {"PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    assert commit().returncode == 0
+    text = (upstream / name).read_text(encoding="utf-8").replace('"Acc":0.', '"Acc":7.', 1)
+    (upstream / name).write_text(text, encoding="utf-8")
+    done = commit()
+    assert done.returncode == 11
+    assert "score-out-of-range" in done.stdout
+    assert name in done.stdout
 
 
 def test_the_pre_commit_hook():

@@ -18,12 +18,27 @@ from tests.paths import ROOT
 class _GitHub(http.server.BaseHTTPRequestHandler):
     status = 201
     taken: ClassVar[list[tuple[str, str | None, dict[str, Any]]]]
+    standing: ClassVar[list[dict[str, Any]]]
+
+    def do_GET(self) -> None:
+        assert self.path == f"/repos/org/board/commits/{'a' * 40}/statuses?per_page=100"
+        self.give(200, self.standing)
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         self.taken.append((self.path, self.headers["Authorization"], body))
-        answer = json.dumps({"created_at": "2026-11-20T08:30:00Z"}).encode()
-        self.send_response(self.status)
+        if self.status == 201:
+            self.standing.insert(0, body | {"created_at": self.time})
+        self.give(self.status, {"created_at": self.time})
+
+    @property
+    def time(self) -> str:
+        """An hour later with each status."""
+        return f"2026-11-20T{8 + len(self.taken) - 1:02}:30:00Z"
+
+    def give(self, status: int, value: Any) -> None:
+        answer = json.dumps(value).encode()
+        self.send_response(status)
         self.send_header("Content-Length", str(len(answer)))
         self.end_headers()
         self.wfile.write(answer)
@@ -36,6 +51,9 @@ class _GitHub(http.server.BaseHTTPRequestHandler):
 def github():
     class Handler(_GitHub):
         taken: ClassVar[list[tuple[str, str | None, dict[str, Any]]]] = []
+        standing: ClassVar[list[dict[str, Any]]] = [
+            {"context": "geneb/verdict", "description": "x", "created_at": "2026-11-19T08:30:00Z"}
+        ]
 
     with loopback(Handler) as address:
         yield address, Handler
@@ -85,6 +103,26 @@ def test_the_digest_is_published_before_a_seed_exists(github, tmp_path):
     summary = (tmp_path / "summary.md").read_text(encoding="utf-8")
     assert summary.startswith(f"Commitment `{commitment}`, published at `2026-11-20T08:30:00Z`.\n")
     assert json.loads(summary.split("```json\n")[1].split("```")[0]) == written
+
+
+def test_row_17_to_open_an_audit_twice_moves_no_time(github, tmp_path):
+    """Threat 17: a second run would give another round of the beacon to choose from."""
+    address, handler = github
+    first, second = run(address, tmp_path), run(address, tmp_path)
+    assert (second.returncode, second.stdout) == (0, first.stdout)
+    assert second.stdout.endswith(" 2026-11-20T08:30:00Z\n")
+    assert len(handler.taken) == 1
+    # One that was set by hand later does not count, either.
+    handler.standing.insert(0, handler.standing[0] | {"created_at": "2026-11-21T08:30:00Z"})
+    assert run(address, tmp_path).stdout == first.stdout
+
+
+def test_a_commit_with_more_statuses_than_one_page_opens_nothing(github, tmp_path):
+    address, handler = github
+    handler.standing[:] = handler.standing * 100
+    done = run(address, tmp_path)
+    assert (done.returncode, done.stdout, handler.taken) == (1, "", [])
+    assert "the commit has 100 statuses or more: wait for the next commit" in done.stderr
 
 
 def test_a_digest_that_is_not_the_commitments_is_not_published(github, tmp_path):

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from geneb_ci.cli.main import main
-from geneb_ci.forge import wire
-from geneb_ci.forge.wire import Patience
-from tests.forge.server import BOT, REPOSITORY, TOKEN, Files, GitHubServer, serving
+from geneb_ci.forge import patience
+from geneb_ci.forge.patience import Patience
+from tests.forge.server import BOT, REPOSITORY, TOKEN, Files, GitHubServer
+from tests.forge.serving import serving
 from tests.small import BENCHMARK_FILE, CARD, small
 
 GOLDEN = Path(__file__).with_name("golden")
@@ -55,7 +56,7 @@ class Place:
     files: Files
     capsys: pytest.CaptureFixture[str]
 
-    def pull(self, changes: dict[str, tuple[str, bytes] | None], **said: Any) -> int:
+    def pull(self, changes: Mapping[str, tuple[str, bytes] | None], **said: Any) -> int:
         """Open a pull request that changes these paths; None deletes one."""
         files = dict(self.files)
         for path, entry in changes.items():
@@ -120,7 +121,7 @@ def place(
     for path, (_, raw) in files.items():
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         (root / path).write_bytes(raw)
-    monkeypatch.setattr(wire, "PATIENCE", IMPATIENT)
+    monkeypatch.setattr(patience, "PATIENCE", IMPATIENT)
     monkeypatch.chdir(root)
     for name in ("GITHUB_OUTPUT", "GITHUB_TOKEN", "VERDICT"):
         monkeypatch.setenv(name, "")  # so that what a test sets is taken back after it

@@ -11,15 +11,10 @@ import json
 import re
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
-from email.utils import formatdate
-from http.server import BaseHTTPRequestHandler
 from time import time
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
-
-from tests.loopback import loopback
 
 REPOSITORY = "org/board"
 BOT = {"id": 41898282, "login": "github-actions[bot]"}
@@ -37,7 +32,7 @@ def git_sha(kind: str, raw: bytes) -> str:
 
 @dataclass
 class Fault:
-    """What happens instead of an answer, or after the work was done."""
+    """What happens instead of an answer, or after the work was done; 0 hangs up without one."""
 
     verb: str
     path: str
@@ -76,6 +71,8 @@ class GitHubServer:
         self.skew = 0.0
         self.before: Callable[[str, str], None] = lambda _verb, _path: None
         self.address = ""
+        self.name = REPOSITORY
+        """As GitHub knows it now; the old name still leads there."""
         self.lock = threading.RLock()
 
     # What a test sets up.
@@ -106,7 +103,12 @@ class GitHubServer:
             "user": STRANGER,
             "labels": [],
             "head": {"sha": head, "ref": "patch-1", "label": "stranger:patch-1"},
-            "base": {"sha": base, "ref": "main", "label": "org:main"},
+            "base": {
+                "sha": base,
+                "ref": "main",
+                "label": "org:main",
+                "repo": {"full_name": self.name, "default_branch": "main"},
+            },
         } | said
         self.comments[number] = []
         return number
@@ -242,6 +244,12 @@ class GitHubServer:
                     return Answer(200, one)
         return Answer(404, {"message": "Not Found"})
 
+    def post_labels(self, _query: dict[str, str], body: Any, number: str) -> Answer:
+        labels = self.pulls[int(number)]["labels"]
+        known = self.labels(int(number))
+        labels += [{"name": name} for name in body["labels"] if name not in known]
+        return Answer(200, labels)
+
     def put_labels(self, _query: dict[str, str], body: Any, number: str) -> Answer:
         labels = [{"name": name} for name in body["labels"]]
         self.pulls[int(number)]["labels"] = labels
@@ -282,49 +290,8 @@ ROUTES: list[tuple[str, str, str, Callable[..., Answer]]] = [
     (r"/issues/(\d+)/comments", "GET", "pull_requests:read", GitHubServer.list_comments),
     (r"/issues/(\d+)/comments", "POST", "pull_requests:write", GitHubServer.post_comment),
     (r"/issues/comments/(\d+)", "PATCH", "pull_requests:write", GitHubServer.patch_comment),
+    (r"/issues/(\d+)/labels", "POST", "pull_requests:write", GitHubServer.post_labels),
     (r"/issues/(\d+)/labels", "PUT", "pull_requests:write", GitHubServer.put_labels),
     (f"/commits/{SHA}/statuses", "GET", "contents:read", GitHubServer.list_statuses),
     (f"/statuses/{SHA}", "POST", "statuses:write", GitHubServer.post_status),
 ]
-
-
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    wbufsize = -1  # head and body in one packet, or each answer waits 40 ms for the client
-    github: GitHubServer
-
-    def handle_any(self) -> None:
-        size = int(self.headers.get("Content-Length") or 0)
-        raw = self.rfile.read(size) if size else b""
-        token = self.headers.get("Authorization", "").removeprefix("token ").removeprefix("Bearer ")
-        with self.github.lock:
-            condition = self.headers.get("If-None-Match", "")
-            answer = self.github.answer(self.command, self.path, token, condition, raw)
-            left = max(0, self.github.limit - self.github.charged)
-            now = formatdate(time() + self.github.skew, usegmt=True)
-        body = b"" if answer.status == 304 else json.dumps(answer.body).encode()
-        self.send_response_only(answer.status)
-        self.send_header("Date", now)
-        self.send_header("Content-Type", "application/json; charset=utf-8")
-        self.send_header("Content-Length", str(len(body)))
-        self.send_header("X-RateLimit-Limit", str(self.github.limit))
-        self.send_header("X-RateLimit-Remaining", str(left))
-        for name, value in answer.headers.items():
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(body)
-        self.wfile.flush()
-
-    do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = handle_any  # noqa: N815 (http.server's names)
-
-    def log_message(self, *_arguments: Any) -> None:
-        """Stay silent: the state keeps its own list."""
-
-
-@contextmanager
-def serving() -> Iterator[GitHubServer]:
-    """Serve a repository on a free port of loopback."""
-    state = GitHubServer()
-    handler = type("Handler", (_Handler,), {"github": state})
-    with loopback(handler) as state.address:
-        yield state

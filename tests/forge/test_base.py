@@ -9,6 +9,7 @@ from geneb_ci.build.uncertainty import intervals, surely_differ
 from geneb_ci.config import Kind, Layout, find_layout
 from geneb_ci.forge.base import Base
 from geneb_ci.forge.standing import standings
+from geneb_ci.forge.verdict import TIES_MAX
 from geneb_ci.label.policy import Level
 from tests.audit.recorded import MODEL, outcome_of, plan_for, put, repository, submission_bytes
 from tests.paths import ROOT, SUBMISSIONS
@@ -39,9 +40,8 @@ def test_ties_are_those_of_the_intervals(board):
             if name != own.model_id and not surely_differ(estimates[own.model_id], one, len(ROWS))
         )
     told = standings(own, board.rows, board.benchmark, ties)
-    assert [one.tied_with for one in told] == [
-        ties(r, own.model_id) for r in board.benchmark.regimes
-    ]
+    tied = [ties(r, own.model_id) for r in board.benchmark.regimes]
+    assert [(one.ties, one.tied_with) for one in told] == [(len(t), t[:TIES_MAX]) for t in tied]
 
 
 def test_no_ties_without_sizes_of_tasks(tmp_path):

@@ -8,7 +8,7 @@ import pytest
 from geneb_ci.forge.github import connect
 from geneb_ci.forge.receipt import Receipt, marker_line
 from geneb_ci.forge.verdict import BYTES_MAX, PULLS_MAX, Outcome
-from tests.forge.conftest import sound
+from tests.forge.conftest import CARD_PATH, REGULAR, sound
 from tests.forge.server import BOT
 
 HOUR = 1000
@@ -41,6 +41,22 @@ def test_one_pull_request_takes_twelve_requests(place, arguments):
     # Again, with nothing new: two requests, no write.
     assert place.report(line)[0] == 0
     assert len(place.server.requests) == 14
+    assert len(place.server.writes()) == 3
+
+
+@pytest.mark.parametrize("before", [["help wanted"], ["geneb: passed", "dataset"]])
+def test_a_second_verdict_takes_no_more(place, before):
+    """New commits and another outcome: a label goes, one comes, in the same twelve requests."""
+    number = place.pull(sound())
+    place.both(number)
+    broken = place.files | sound() | {CARD_PATH: (REGULAR, b"")}
+    pull = place.server.pulls[number]
+    pull["head"]["sha"] = place.server.commit(broken, place.base)
+    pull["labels"] = [{"name": name} for name in before]
+    place.server.requests.clear()
+    place.both(number)
+    assert (len(place.server.requests), len(place.server.writes())) == (12, 3)
+    place.both(number)
     assert len(place.server.writes()) == 3
 
 
@@ -109,10 +125,9 @@ def test_a_cache_that_is_damaged_is_none(place, tmp_path, monkeypatch, content):
     assert "answers" in (tmp_path / "geneb-ci/github.json").read_text(encoding="utf-8")
 
 
-def test_the_wire_counts_what_is_charged(place):
+def test_an_answer_that_still_holds_is_free(place):
     place.pull(sound())
     with connect(None) as github:
         assert [pull.number for pull in github.open_pulls()] == [1]
         assert [pull.number for pull in github.open_pulls()] == [1]
-        assert (github.wire.reads, github.wire.writes) == (1, 0)
-        assert github.wire.remaining == 5000 - 1
+        assert github.wire.remaining == 5000 - 1 == 5000 - place.server.charged

@@ -8,13 +8,16 @@ import pytest
 from geneb_ci.audit.policy import audit_policy
 from geneb_ci.benchmark import shipped_benchmark
 from geneb_ci.config import Kind, Layout
+from geneb_ci.forge.comment import comment
 from geneb_ci.forge.judge import Judge
 from geneb_ci.forge.standing import audit_estimate, standings
 from geneb_ci.read.submission import SubmissionV10
+from tests.cli.repository import real_repository
 from tests.forge.conftest import REGULAR, ROW, encoded, golden, sound
 from tests.forge.server import Files
+from tests.forge.test_envelope import pull_of
 from tests.forge.text import calm
-from tests.paths import ROOT
+from tests.paths import ROOT, SUBMISSIONS
 from tests.small import BENCHMARK, CARD, small, small_v11
 
 
@@ -26,10 +29,16 @@ def broken() -> Files:
     return sound() | {ROW: (REGULAR, encoded(document))}
 
 
+def copied() -> Files:
+    """Give alpha's scores under another name."""
+    return sound() | {ROW: (REGULAR, encoded(small("alpha") | {"model_id": "model"}))}
+
+
 @pytest.mark.parametrize(
     ("name", "changes", "state", "label"),
     [
         ("clean", sound(), ("success", "1 note"), "geneb: passed"),
+        ("suspicious", copied(), ("success", "1 warning, 1 note"), "geneb: warnings"),
         ("broken", broken(), ("failure", "3 errors, 1 note"), "geneb: changes needed"),
         (
             "foreign",
@@ -50,6 +59,35 @@ def test_a_pull_request_gets_its_comment_its_status_and_its_label(
     assert len(place.server.writes()) == 3
     place.both(number)
     assert len(place.server.writes()) == 3
+
+
+PUBLIC = (
+    *("GENERator-eukaryote-1.2b-base", "GENERator-eukaryote-3b-base", "GenomeOcean-4B"),
+    *("MutBERT", "Omni-DNA-1B"),
+)
+
+
+def test_a_public_row_beside_others_with_their_ties(place, update_golden, monkeypatch, tmp_path):
+    """What a contributor reads: 13 categories, intervals, and an audit of 13 tasks of 100."""
+    (root := tmp_path / "public").mkdir()
+    real_repository(root, *PUBLIC)
+    monkeypatch.chdir(root)
+    # The server has rows only: what else changes in the repository moves no SHA below.
+    place.files = {
+        f"submissions/{name}.json": (REGULAR, (SUBMISSIONS / f"{name}.json").read_bytes())
+        for name in PUBLIC
+    }
+    place.base = place.server.commit(place.files)
+    name = "splicebert-1024nt"
+    row, card = (SUBMISSIONS / f"{name}.json", SUBMISSIONS / f"cards/{name}.md")
+    changes = {
+        f"submissions/{name}.json": (REGULAR, row.read_bytes()),
+        f"submissions/cards/{name}.md": (REGULAR, card.read_bytes()),
+        "submissions/extractors/splicebert.py": (REGULAR, b"class SpliceBERT: ...\n"),
+    }
+    comment = place.both(place.pull(changes))
+    golden("public.md", comment, update=update_golden)
+    assert calm(comment)
 
 
 def test_a_correction_of_a_published_row(place, update_golden):
@@ -168,7 +206,8 @@ def test_a_tie_group_comes_through_its_parameter():
     board = [SubmissionV10.model_validate(small(name)) for name in ("alpha", "beta", "gamma")]
     ties = {"full": ["beta", "gamma"], "10shot": [], "1shot": None}
     found = standings(board[0], board, BENCHMARK, lambda regime, _model: ties[regime])
-    assert [standing.tied_with for standing in found] == [["beta", "gamma"], [], None]
+    told = [(standing.ties, standing.tied_with) for standing in found]
+    assert told == [(2, ["beta", "gamma"]), (0, []), (None, [])]
     assert [standing.before == standing.rank for standing in found] == [True] * 3
 
 
@@ -176,3 +215,19 @@ def test_what_an_audit_finds_is_the_hypergeometric_formula():
     estimate = audit_estimate(shipped_benchmark(), audit_policy(Layout(Kind.ALONE, ROOT)))
     assert (estimate.drawn, estimate.tasks, estimate.fabricated) == (13, 100, 20)
     assert round(estimate.detection, 3) == 0.956
+
+
+def test_a_board_of_hundreds_that_tie_fits_a_verdict():
+    """Their names alone, three times over for four pull requests, would be larger than one."""
+    names = [f"a-model-with-a-long-name-{n:04}" for n in range(400)]
+    board = [SubmissionV10.model_validate(small("alpha"))]
+    (full, *_) = standings(board[0], board, BENCHMARK, lambda _regime, _model: names)
+    assert (full.ties, full.tied_with) == (400, names[:3])
+    verdict = pull_of([]).model_copy(update={"standings": [full]})
+    assert "`a-model-with-a-long-name-0002` and 397 more |" in comment(verdict)
+
+
+def test_a_change_that_holds_no_submission_is_told_so(place, update_golden):
+    changes = {"geneb_ci/check/runner.py": (REGULAR, b"x"), "README.md": (REGULAR, b"x")}
+    number = place.pull(changes)
+    golden("no-submission.md", place.both(number), update=update_golden)

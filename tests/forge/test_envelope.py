@@ -1,7 +1,6 @@
 """The verdict between the two jobs: its writer fits it, its reader believes nothing."""
 
 import copy
-import dataclasses
 import json
 from collections.abc import Callable
 from typing import Any
@@ -18,10 +17,13 @@ from geneb_ci.forge.comment import comment
 from geneb_ci.forge.compose import _findings
 from geneb_ci.forge.envelope import decode, encode
 from geneb_ci.forge.errors import Tampered
-from geneb_ci.forge.outcome import by_weight, outcome_of, tally
-from geneb_ci.forge.receipt import read_receipt, receipt_of
-from geneb_ci.forge.verdict import BYTES_MAX, CategoryScores, Comparison, PullVerdict, Verdict
-from geneb_ci.report.markdown import CHARACTERS_MAX
+from geneb_ci.forge.outcome import chosen, outcome_of, places_of
+from geneb_ci.forge.verdict import (
+    BYTES_MAX,
+    PLACES_MAX,
+    PullVerdict,
+    Verdict,
+)
 from tests.forge.text import calm
 from tests.paths import ROOT
 from tests.report.hostile import texts
@@ -52,29 +54,37 @@ def pull_of(
     findings: list[Finding], number: int = 1, model: str = "model", **said: Any
 ) -> PullVerdict:
     """Give a verdict on a pull request with these findings."""
-    counts = tally(findings)
+    places = places_of(findings)
     digest = {"path": "submissions/model.json", "blob": "1" * 40, "sha256": "2" * 64}
     value = {
         "number": number,
         "head_sha": "a" * 40,
         "base_sha": "b" * 40,
-        "outcome": outcome_of([f.rule for f in findings], counts, is_checked=True).value,
+        "outcome": outcome_of(places, is_checked=True).value,
         "model": model,
         "level": "self-reported",
         "is_edit": False,
         "files": [digest],
-        "counts": counts.model_dump(),
+        "places": places,
         "weight": 0.0,
         "findings": [f.model_dump() for f in _findings(findings)],
         "comparison": {
             "regime": "full",
             "metric": "MCC",
             "models": ["model", "other"],
-            "roles": ["this", "best"],
+            "best": "other",
             "categories": [{"category": "Promoters", "scores": [0.5, 0.25]}],
         },
         "standings": [
-            {"regime": "full", "score": 0.5, "rank": 2, "rows": 3, "before": 3, "tied_with": ["x"]}
+            {
+                "regime": "full",
+                "score": 0.5,
+                "rank": 2,
+                "rows": 3,
+                "before": 3,
+                "ties": 1,
+                "tied_with": ["x"],
+            }
         ],
         "neighbour": {"model": "other", "near": 1, "cells": 9, "limit": 8},
         "audit": {
@@ -109,23 +119,6 @@ def test_hostile_text_comes_through_as_it_was_and_commands_nothing(findings):
     assert decode(line, REPOSITORY) == verdict
 
 
-@given(findings=st.lists(found(), max_size=5), named=texts)
-def test_no_comment_commands_moves_or_pings(findings, named):
-    pull = pull_of(findings)
-    # Past the schema: a category's name is ours, but the comment does not rely on it.
-    table = Comparison.model_construct(
-        regime=named,
-        metric=named,
-        models=["model", named],
-        roles=["this", "best"],
-        categories=[CategoryScores.model_construct(category=named, scores=[0.1, 0.2])],
-    )
-    text = comment(pull.model_copy(update={"comparison": table}))
-    assert calm(text)
-    assert len(text) <= CHARACTERS_MAX
-    assert text.endswith("\n")
-
-
 def many(count: int, text: str = "x") -> list[Finding]:
     return [
         Finding("missing-task", Severity.ERROR, text, "f.json", f"/{n}", 1, 1, text, text, text)
@@ -139,26 +132,45 @@ def test_a_flood_of_findings_is_cut_and_counted(text):
     line = encode(verdict_of(*pulls))
     assert len(line) <= BYTES_MAX
     for pull in decode(line, REPOSITORY).pulls:
-        assert pull.counts.error == 300
-        assert 0 < len(pull.findings) < 60
-        assert f"**{300 - len(pull.findings)} more** are not listed here" in comment(pull)
+        assert pull.places == {"missing-task": 300}
+        listed = len(pull.findings)
+        assert 0 < listed <= PLACES_MAX
+        told = comment(pull)
+        assert f"### Error: `missing-task`, 300 places, the first {listed}\n" in told
+        assert (
+            f"**{300 - listed} more** are not listed here; `geneb-ci check` lists them all." in told
+        )
 
 
-def test_a_comment_of_sixty_long_findings_is_cut_at_its_limit():
-    long = "\u2603@x " * 150
-    findings = [dataclasses.replace(f, file=long, pointer=long) for f in many(60, long)]
-    text = comment(pull_of(findings))
-    assert CHARACTERS_MAX - 3000 < len(text) <= CHARACTERS_MAX
-    assert " more** are not listed here" in text
+def test_every_rule_at_once_in_the_longest_words_fits_a_verdict():
+    """However few findings are left, every rule is counted."""
+    long = "\u2603" * 600
+    flood = [
+        Finding(rule.id, rule.severity, long, long, long, 1, 1, long, long, long) for rule in ALL
+    ] * 7
+    places = {rule.id: 7 for rule in ALL}
+    line = encode(verdict_of(*(pull_of(flood, number) for number in range(1, 5))))
+    assert len(line) <= BYTES_MAX
+    for pull in decode(line, REPOSITORY).pulls:
+        assert pull.places == places
+        assert len({finding.rule for finding in pull.findings}) == len(pull.findings)
 
 
-def test_what_decides_is_never_cut():
+def test_no_rule_hides_another_and_what_decides_stands_first():
     scope = Finding("foreign-file", Severity.ERROR, "m", "z", "", 1, 1, "", "", "")
     crash = Finding("check-crashed", Severity.ERROR, "m", "a", "", 1, 1, "", "", "")
-    findings = [crash, *many(100), scope]
-    assert by_weight(findings)[0] == scope
-    assert by_weight(findings)[-1] == crash
-    assert pull_of(findings).outcome.value == "needs-maintainer"
+    note = Finding("no-run-details", Severity.NOTE, "m", "a", "", 1, 1, "", "", "")
+    flood = many(100)
+    findings = [note, crash, *flood, scope]
+    assert chosen(findings) == [scope, flood[0], crash, note, *flood[1:PLACES_MAX]]
+    pull = pull_of(findings)
+    assert pull.outcome.value == "needs-maintainer"
+    assert pull.places == {
+        "check-crashed": 1,
+        "foreign-file": 1,
+        "missing-task": 100,
+        "no-run-details": 1,
+    }
 
 
 def change(path: tuple[str | int, ...], value: Any) -> Callable[[Any], None]:
@@ -179,13 +191,19 @@ FINDING = (*FIRST, "findings", 0)
     ("apply", "message"),
     [
         (change((*FIRST, "outcome"), "passed"), "the verdict on 1 says passed, its findings say "),
-        (change((*FIRST, "counts", "error"), 0), "the verdict on 1 says changes-needed"),
+        (change((*FIRST, "places"), {}), "the verdict on 1 counts no error missing-task"),
+        (change((*FIRST, "places", "missing-task"), 0), "at pulls/0/places/missing-task"),
+        (change((*FIRST, "places", "no-such-rule"), 1), "holds no rule of ours: no-such-rule"),
+        (
+            change((*FIRST, "places"), {"missing-task": 1, "foreign-file": 1}),
+            "the verdict on 1 says changes-needed, its findings say needs-maintainer",
+        ),
         (change((*FIRST, "outcome"), "approved"), "does not fit its schema at pulls/0/outcome"),
         (
             change((*FINDING, "rule"), "no-such-rule"),
-            "no rule of ours: no-such-rule as error",
+            "the verdict on 1 counts no error no-such-rule",
         ),
-        (change((*FINDING, "severity"), "note"), "holds no rule of ours: missing-task as note"),
+        (change((*FINDING, "severity"), "note"), "the verdict on 1 counts no note missing-task"),
         (change((*FINDING, "message"), "a\nb"), "at pulls/0/findings/0/message"),
         (change((*FINDING, "message"), "x" * 601), "at pulls/0/findings/0/message"),
         (change((*FIRST, "head_sha"), "main"), "at pulls/0/head_sha"),
@@ -209,6 +227,13 @@ def test_a_verdict_that_was_tampered_with_is_refused(apply, message):
     with pytest.raises(Tampered) as caught:
         decode(json.dumps(document), REPOSITORY)
     assert message in caught.value.message
+
+
+def test_more_findings_than_are_counted_are_refused():
+    document = json.loads(encode(verdict_of(pull_of(many(1)))))
+    document["pulls"][0]["findings"] *= 2
+    with pytest.raises(Tampered, match="the verdict on 1 tells of more than it counts"):
+        decode(json.dumps(document), REPOSITORY)
 
 
 def test_one_pull_request_twice_is_refused():
@@ -258,17 +283,3 @@ def test_the_schema_says_what_the_models_say():
     wrong = copy.deepcopy(document)
     wrong["pulls"][0]["head_sha"] = "main"
     assert [error.json_path for error in validator.iter_errors(wrong)] == ["$.pulls[0].head_sha"]
-
-
-@given(body=texts)
-def test_a_receipt_is_read_from_our_own_line_alone(body):
-    pull = pull_of([])
-    assert read_receipt(comment(pull)) == receipt_of(pull)
-    assert read_receipt(body) is None
-    assert read_receipt(body + comment(pull)) is None or body == ""
-
-
-def test_a_broken_receipt_is_none():
-    assert read_receipt("<!-- geneb-ci:verdict:1 !!! -->\n") is None
-    assert read_receipt("<!-- geneb-ci:verdict:1 e30= -->\n") is None
-    assert read_receipt("<!-- geneb-ci:verdict:1 A -->\n") is None

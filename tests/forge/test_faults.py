@@ -86,7 +86,7 @@ def test_62_the_limit_of_the_hour_is_told_by_githubs_clock(place, skew):
     assert abs(told - right) < dt.timedelta(minutes=10)
 
 
-@pytest.mark.parametrize("status", [500, 502, 504])
+@pytest.mark.parametrize("status", [500, 502, 504, 0], ids=["500", "502", "504", "hung-up"])
 @pytest.mark.parametrize("done", [True, False], ids=["though-done", "not-done"])
 def test_62_a_comment_is_never_posted_twice(place, status, done):
     number = place.pull(sound())
@@ -98,14 +98,62 @@ def test_62_a_comment_is_never_posted_twice(place, status, done):
     assert len(posts) == (1 if done else 2)
 
 
+def test_62_a_comment_that_github_gave_back_changed_is_still_ours(place):
+    """GitHub may cut blanks and change line ends; a stranger's copy of it is not taken for it."""
+    number = place.pull(sound())
+    line = line_of(place, number)
+    place.server.faults.append(Fault("POST", "/comments", 502, done=True))
+
+    def changed(verb: str, _path: str) -> None:
+        for comment in place.server.comments[number] if verb == "GET" else ():
+            comment["body"] = "\r\n".join(comment["body"].strip().splitlines())
+
+    place.server.before = changed
+    assert place.report(line)[0] == 0
+    assert place.report(line)[0] == 0
+    assert len(place.server.comments[number]) == 1
+    assert len(place.server.writes()) == 3
+
+
+@pytest.mark.parametrize("path", ["/labels", "/statuses/"])
+def test_62_a_write_of_unknown_outcome_is_not_repeated_in_the_same_run(place, path):
+    number = place.pull(sound())
+    line = line_of(place, number)
+    place.server.faults.append(Fault("POST", path, 502, done=True))
+    code, _, err = place.report(line)
+    assert code == 3
+    assert err.startswith("geneb-ci: 1: GitHub answered 502\n")
+    assert sum(path in asked for _, asked in place.server.writes()) == 1
+    assert place.report(line)[0] == 0
+    assert place.server.labels(number) == ["geneb: passed"]
+    place.comment(number)
+
+
+@pytest.mark.parametrize("skew", [-7200.0, 0.0, 7200.0], ids=["behind", "right", "ahead"])
+def test_62_a_limit_that_passes_soon_is_never_waited_for_by_our_own_clock(place, skew):
+    """GitHub's clock is two hours from ours: the wait is of seconds, or the run ends at once."""
+    number = place.pull(sound())
+    place.server.skew = skew
+    headers = {
+        "X-RateLimit-Remaining": "0",
+        "X-RateLimit-Reset": str(int(time.time() + skew) + 1),
+    }
+    place.server.faults.append(Fault("GET", "/compare/", 403, headers, "API rate limit exceeded"))
+    began = time.monotonic()
+    code, _, err = place.run("reconcile", "--pr", str(number))
+    assert time.monotonic() - began < 10
+    assert code == 0 or "until " in err
+
+
 def test_62_a_comment_that_github_keeps_failing_on_is_made_good_later(place):
     number = place.pull(sound())
     line = line_of(place, number)
     place.server.faults.append(Fault("POST", "/comments", 502, times=2))
     code, _, err = place.report(line)
-    assert (code, err) == (
-        3,
-        "geneb-ci: 1: GitHub answered 502\n  fix: run it again; nothing was half-written\n",
+    assert code == 3
+    assert err == (
+        "geneb-ci: 1: GitHub answered 502\n"
+        "  fix: run it again: what is done already is not done twice\n"
     )
     assert place.report(line)[0] == 0
     place.comment(number)
@@ -175,8 +223,8 @@ def test_a_token_that_github_does_not_know(place, monkeypatch):
 @pytest.mark.parametrize(
     ("granted", "scope"),
     [
-        (READ, "statuses=write"),
-        (READ | {"statuses:write"}, "pull_requests=write"),
+        (READ, "pull_requests=write"),
+        (READ | {"pull_requests:write"}, "statuses=write"),
     ],
 )
 def test_a_token_without_a_scope_names_it(place, granted, scope):
@@ -187,6 +235,24 @@ def test_a_token_without_a_scope_names_it(place, granted, scope):
     assert code == 2
     assert "the token may not do this: Resource not accessible by integration" in err
     assert f"  fix: give it {scope}\n" in err
+
+
+@pytest.mark.parametrize(
+    ("granted", "scope"),
+    [
+        (READ - {"contents:read"}, "contents=read"),
+        (READ - {"pull_requests:read"}, "pull_requests=read"),
+    ],
+)
+def test_a_token_that_may_not_read_says_what_it_lacks(place, granted, scope):
+    number = place.pull(sound())
+    place.server.permissions = granted
+    code, out, err = place.run("reconcile", "--pr", str(number))
+    assert (code, out) == (2, "")
+    assert err == (
+        "geneb-ci: the token may not do this: Resource not accessible by integration\n"
+        f"  fix: give it {scope}\n"
+    )
 
 
 def test_a_repository_that_is_not_there(place):

@@ -3,7 +3,9 @@
 import json
 from typing import Any
 
+from geneb_ci.cli.main import main
 from geneb_ci.forge.publish import LABELS
+from tests.cli import repository
 from tests.forge.conftest import CARD_PATH, MODULE, REGULAR, ROW, encoded, sound
 from tests.forge.server import BOT, READ, STRANGER, Files
 from tests.small import CARD, small
@@ -63,6 +65,22 @@ def test_row_4_a_forged_green_check_does_not_pass(place):
     assert place.report(line)[0] == code == 0
     assert place.status(number)[0] == "failure"
     assert place.server.labels(number) == ["help wanted", "geneb: changes needed"]
+
+
+def test_row_4_a_bad_file_that_was_merged_all_the_same_is_never_built(
+    tmp_path, monkeypatch, capsys
+):
+    """Threat 4: every light was green, and somebody merged: the job *build* checks from zero."""
+    (root := tmp_path / "main").mkdir()
+    document = json.loads(fabricated()[ROW][1])
+    repository.put(repository.small_repository(root, "alpha", "beta"), "model", document)
+    merged = repository.commit(root)
+    monkeypatch.chdir(root)
+    assert main(["build", "--at", merged, "--out", str(tmp_path / "board")]) == 11
+    said = capsys.readouterr()
+    assert "nothing was built: a board is made of submissions that pass every check" in said.err
+    assert "score-out-of-range" in said.out
+    assert not (tmp_path / "board").exists()
 
 
 def test_row_5_a_verdict_is_about_bytes(place):
@@ -194,8 +212,8 @@ def test_row_26_the_writing_job_reads_no_byte_of_the_pull_request(place):
     ] == [
         ("GET", "/issues/1/comments"),
         ("GET", "/pulls/1"),
+        ("POST", "/issues/1/labels"),
         ("POST", f"/statuses/{json.loads(line)['pulls'][0]['head_sha']}"),
-        ("PUT", "/issues/1/labels"),
         ("POST", "/issues/1/comments"),
     ]
     assert place.server.comments[number][0]["user"] == BOT

@@ -26,7 +26,8 @@ def pull(number: int, days: float, title: str = "Add a model") -> Pull:
         "created_at": NOW - dt.timedelta(days=days),
         "updated_at": NOW - dt.timedelta(days=days),
     }
-    ends = {"head": {"sha": HEAD}, "base": {"sha": "b" * 40}}
+    repo = {"full_name": "org/board", "default_branch": "main"}
+    ends = {"head": {"sha": HEAD}, "base": {"sha": "b" * 40, "ref": "main", "repo": repo}}
     value = {"number": number, "state": "open", "title": title, "user": None} | stamps | ends
     return parsed(Pull, value, "a pull request")
 
@@ -80,9 +81,9 @@ def test_the_order_is_whose_turn_it_is_then_age():
         (9, "program"),
         (5, "contributor"),
     ]
-    assert QUEUE.others == 1
+    assert QUEUE.others == (86_400,)
     assert [row.action for row in QUEUE.rows][5:] == [
-        "geneb-ci reconcile --pr 8",
+        "gh workflow run pr-report.yml -f pr=8",
         "look at the other files it changes",
         "mend geneb-ci: a rule of it failed",
         "merge",
@@ -170,3 +171,45 @@ def test_triage_over_http_from_receipts(place):
     assert code == 0
     assert f"| `{clean}` | `model` | " in out
     assert "`waiting`" in out
+
+
+def test_a_flood_of_comments_hides_neither_itself_nor_another(place):
+    flooded, clean = place.pull(sound("flooded"), title="a flood"), place.pull(sound())
+    place.both(clean)
+    place.server.comments[flooded] = [{"id": n, "user": None, "body": "x"} for n in range(3001)]
+    code, out, err = place.run("triage", "--json", "--no-cache")
+    assert (code, err) == (0, "")
+    rows = {row["number"]: row for row in json.loads(out)["pulls"]}
+    assert rows[clean]["verdict"] == "passed"
+    assert {key: rows[flooded][key] for key in ("name", "verdict", "turn", "action")} == {
+        "name": "a flood",
+        "verdict": "waiting",
+        "turn": "maintainer",
+        "action": "look at it by hand: its comments cannot be read",
+    }
+
+
+def test_after_a_limit_the_next_run_goes_on_where_this_one_ended(place, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    for n in range(10):
+        place.pull(sound(f"model-{n}"))
+    place.server.limit = 6
+    code, out, err = place.run("triage", "--json")
+    assert (code, out) == (3, "")
+    assert err.startswith("geneb-ci: GitHub's rate limit is reached until ")
+    place.server.charged, place.server.limit = 0, 7
+    assert place.run("triage", "--json")[0] == 0
+    assert place.server.charged == 5  # 11 in all, six of them known
+
+
+def test_a_draft_is_its_authors():
+    draft = pull(1, 8).model_copy(update={"draft": True})
+    (row,) = queue([(draft, receipt(1, Outcome.PASSED))], NOW).rows
+    assert (row.turn, row.action, row.is_overdue) == (
+        Turn.CONTRIBUTOR,
+        "wait: it is a draft",
+        False,
+    )
+    old = pull(1, 31).model_copy(update={"draft": True})
+    (row,) = queue([(old, receipt(1, Outcome.PASSED))], NOW).rows
+    assert (row.turn, row.action) == (Turn.MAINTAINER, "ask whether it goes on, or close it")

@@ -1,11 +1,6 @@
 """Every workflow against every rule, and every rule against a workflow that breaks it."""
 
-import os
 import re
-import shutil
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
@@ -140,8 +135,8 @@ MUTATIONS: list[tuple[Rule, str, str, str]] = [
     (
         row_03_injection,
         "pr-report.yml",
-        'run: python3 -I -m geneb_ci reconcile ${HEAD_SHA:+--head-sha "$HEAD_SHA"}',
-        "run: echo ${{ github.event.workflow_run.head_branch }}",
+        "python3 -I -m geneb_ci reconcile",
+        "echo ${{ github.event.workflow_run.head_branch }}",
     ),
     (
         row_03_injection,
@@ -259,48 +254,3 @@ def test_publish_starts_on_all_that_a_generation_depends_on():
     watched = {path.removesuffix("/**") for path in paths}
     due = {path for path in (*INPUTS, CODE) if (ROOT / path).exists()}
     assert watched == due
-
-
-def zizmor() -> str:
-    beside = Path(sys.executable).with_name("zizmor")
-    found = str(beside) if beside.exists() else shutil.which("zizmor")
-    if found is None:
-        if os.environ.get("CI"):
-            pytest.fail("zizmor is missing: make installs it")
-        pytest.skip("zizmor is not installed")
-    return found
-
-
-@pytest.mark.parametrize("persona", ["regular", "auditor"])
-def test_zizmor_finds_nothing(persona: str):
-    command = [
-        zizmor(),
-        "--offline",
-        "--no-progress",
-        "--color=never",
-        "--persona",
-        persona,
-        ".github",
-    ]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (
-        0,
-        "No findings to report. Good job! (1 ignored)\n",
-    ), done.stderr
-
-
-def test_zizmor_sees_what_it_should(tmp_path: Path):
-    folder = tmp_path / ".github/workflows"
-    folder.mkdir(parents=True)
-    text = read(WORKFLOWS / "pr-report.yml").text.replace(" zizmor: ignore[dangerous-triggers]", "")
-    (folder / "pr-report.yml").write_text(text, encoding="utf-8")
-    command = [
-        zizmor(),
-        "--offline",
-        "--no-progress",
-        "--color=never",
-        str(folder / "pr-report.yml"),
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 14
-    assert "dangerous-triggers" in done.stdout

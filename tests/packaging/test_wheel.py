@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from geneb_ci.build.page import NAMES
+from geneb_ci.build.page import FIXED
 from tests.paths import ROOT, SUBMISSIONS
 
 
@@ -33,7 +33,13 @@ def test_it_carries_schemas_policy_and_page(wheel):
         for folder, place in (("schemas", "schemas"), ("policy", "leaderboard/policy"))
         for path in (ROOT / place).glob("*.json")
     }
-    shipped |= {f"geneb_ci/_shipped/page/{name}" for name in NAMES}
+    shipped |= {
+        f"geneb_ci/_shipped/page/{path.relative_to(ROOT / 'leaderboard').as_posix()}"
+        for path in (
+            *(ROOT / "leaderboard/src").rglob("*.*"),
+            *(ROOT / "leaderboard" / name for name in FIXED),
+        )
+    }
     assert shipped <= names
     assert not {name for name in names if name.startswith(("tests/", "submissions/", "tools/"))}
 

@@ -1,18 +1,20 @@
 """One browser, one board and one server for all tests of the page."""
 
 import os
-import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Error, sync_playwright
 
-from geneb_ci.cli.preview import server
 from tests.page.boards import crowd, public
-from tests.page.tab import Tab, opened
+from tests.page.tab import Tab, opened, serving
+from tests.paths import ROOT
 
 CHROMIUM = Path("/usr/bin/chromium")
+CALL = """
+async ([part, name, given]) => (await import(`/src/pure/${part}.js`))[name](...given)
+"""
 
 
 @pytest.fixture(scope="session")
@@ -51,12 +53,8 @@ def crowded(tmp_path_factory) -> Path:
 @pytest.fixture(scope="session")
 def served(board) -> Iterator[str]:
     """Serve the board as `geneb-ci serve` does, and give its address."""
-    with server(board, 0) as running:
-        thread = threading.Thread(target=running.serve_forever)
-        thread.start()
-        yield f"http://127.0.0.1:{running.server_address[1]}/"
-        running.shutdown()
-        thread.join()
+    with serving(board) as home:
+        yield home
 
 
 @pytest.fixture(params=["disk", "server"])
@@ -72,3 +70,17 @@ def tab(browser, board) -> Iterator[Tab]:
     """Open a tab on the board from disk."""
     with opened(browser, f"{board.as_uri()}/index.html") as tab:
         yield tab
+
+
+@pytest.fixture(scope="session")
+def call(browser) -> Iterator[Callable[..., object]]:
+    """Call a function of a module below src/pure in the browser."""
+    with serving(ROOT / "leaderboard") as home, browser.new_context() as context:
+        page = context.new_page()
+        page.goto(f"{home}src/main.css")
+
+        def called(place: str, *arguments: object) -> object:
+            part, name = place.split(".")
+            return page.evaluate(CALL, [part, name, list(arguments)])
+
+        yield called

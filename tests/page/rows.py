@@ -28,4 +28,5 @@ def display(model: str) -> str:
 
 def shown(score: float) -> str:
     """Write a score as the page does."""
-    return f"{score:.3f}".replace("-", MINUS)
+    text = f"{score:.3f}"
+    return "0.000" if text == "-0.000" else text.replace("-", MINUS)

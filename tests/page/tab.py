@@ -1,13 +1,17 @@
 """A tab of a browser that remembers every complaint and every address it asked for."""
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from playwright.sync_api import Browser, Dialog, Page
 
-# Addresses that ask nobody: the page's own downloads and its icon.
+from geneb_ci.cli.preview import server
+
 PATIENCE_MS = 10_000  # a view takes a tenth of a second
+# Addresses that ask nobody: the page's own downloads and its icon.
 INWARD = ("data:", "blob:", "about:")
 
 
@@ -70,3 +74,16 @@ def opened(browser: Browser, home: str, **options: Any) -> Iterator[Tab]:
         tab = Tab(context.new_page(), home)
         yield tab
         tab.sound()
+
+
+@contextmanager
+def serving(folder: Path) -> Iterator[str]:
+    """Serve a folder as `geneb-ci serve` does, and give its address."""
+    with server(folder, 0) as running:
+        thread = threading.Thread(target=running.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{running.server_address[1]}/"
+        finally:
+            running.shutdown()
+            thread.join()

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from geneb_ci.benchmark import shipped_benchmark
-from geneb_ci.build.page import NAMES, POLICY, page_files
+from geneb_ci.build.page import FIXED, NAMES, POLICY, page_files
 from geneb_ci.build.page_data import millionths, page_scripts, script
 from tests.build.board import entries
 from tests.page.boards import value_in, values
@@ -102,7 +102,7 @@ def test_the_same_board_is_the_same_bytes(scripts):
 
 
 def test_the_page_has_no_way_to_run_a_text():
-    source = "".join((PAGE / name).read_text("utf-8") for name in ("index.html", "board.js"))
+    source = "".join(page_files()[name].decode() for name in ("index.html", "board.js"))
     ways = r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|new Function"
     ways += r"|\.html\(|setHTML|createContextualFragment|DOMParser|srcdoc|javascript:|\bfetch\("
     assert re.findall(ways, source) == []
@@ -119,16 +119,16 @@ def test_what_is_loaded_lies_beside_the_page():
     head = (PAGE / "index.html").read_text("utf-8")
     loaded = re.findall(r'(?:src|href)="((?!#|data:)[^"]+)"', head)
     assert loaded == ["board.css", "board-data.js", "board.js"]
-    assert re.findall(r"url\(|@import|https?://", (PAGE / "board.css").read_text("utf-8")) == []
+    assert re.findall(rb"url\(|@import|https?://", page_files()["board.css"]) == []
 
 
 def test_every_file_of_the_page_is_built_and_shipped():
-    there = [path for path in PAGE.rglob("*") if path.suffix in {".js", ".css", ".html"}]
-    there += [path for path in (PAGE / "vendor").iterdir() if path not in there]
-    assert sorted(path.relative_to(PAGE).as_posix() for path in there) == sorted(NAMES)
+    there = {path.relative_to(PAGE).as_posix() for path in PAGE.rglob("*") if path.is_file()}
+    own = {name for name in there if not name.startswith(("src/", "policy/", "audits/"))}
+    assert own == {*FIXED, "README.md"}
+    assert set(NAMES) - own == {"board.js", "board.css"}
     shipped = (ROOT / "pyproject.toml").read_text("utf-8")
-    tops = {name.partition("/")[0] for name in NAMES}
-    for top in tops:
+    for top in {name.partition("/")[0] for name in FIXED} | {"src"}:
         assert f'"leaderboard/{top}" = "geneb_ci/_shipped/page/{top}"' in shipped
 
 

@@ -5,6 +5,8 @@ import json
 import re
 import shutil
 import signal
+import socket
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -25,6 +27,16 @@ TYPES = {
     "vendor/d3.min.js": "text/javascript; charset=utf-8",
     "leaderboard.json": "application/json",
 }
+
+
+TRAVERSALS = [
+    "/../../etc/passwd",
+    "/%2e%2e/%2e%2e/etc/passwd",
+    "/..%2f..%2fetc/passwd",
+    "//etc/passwd",
+    "/vendor/../../../etc/passwd",
+    "/etc/passwd%00.js",
+]
 
 
 @pytest.fixture
@@ -90,14 +102,24 @@ def answers(port: int) -> None:
     for name, kind in TYPES.items():
         answer = ask("GET", f"/{name}")
         assert (answer.status, answer.headers["Content-Type"]) == (200, kind)
-        assert answer.headers["Content-Security-Policy"] == POLICY
+        assert answer.headers["Content-Security-Policy"] == f"{POLICY}; frame-ancestors 'none'"
+        assert answer.headers["Cross-Origin-Resource-Policy"] == "same-origin"
+        assert answer.headers["Referrer-Policy"] == "no-referrer"
+        assert answer.headers["Server"].strip() == "geneb-ci"
         assert answer.headers["X-Content-Type-Options"] == "nosniff"
     assert ask("GET", "/", "localhost").status == 200
     assert ask("GET", "/", "board.example.org").status == 403
     assert ask("HEAD", "/", "board.example.org").status == 403
     assert ask("GET", "/vendor/").status == 404
-    assert ask("GET", "/../../etc/passwd").status == 404
+    for path in TRAVERSALS:
+        assert ask("GET", path).status == 404
     assert ask("POST", "/").status == 501
+    # Whoever goes away in the middle leaves no traceback on the terminal.
+    with socket.create_connection(("127.0.0.1", port)) as connection:
+        connection.sendall(b"GET /board-data.js HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        linger = struct.pack("ii", 1, 0)  # closes with a reset, unread
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+    assert ask("GET", "/").status == 200
 
 
 def test_a_port_that_is_taken_is_said_before_anything_is_built(repository):
@@ -115,6 +137,13 @@ def test_a_port_that_is_taken_is_said_before_anything_is_built(repository):
     assert (second.returncode, out) == (2, "")
     assert err.startswith(f"geneb-ci: port {port[1]} cannot be used: ")
     assert "choose another with --port, or 0 for a free one" in err
+
+
+def test_without_a_folder_it_says_how_to_name_one(tmp_path):
+    out, err = started("--port", "0", cwd=tmp_path).communicate(timeout=20)
+    assert out == ""
+    assert err.startswith("geneb-ci: no folder of submissions is named\n")
+    assert err.endswith("name it: geneb-ci serve FOLDER\n")
 
 
 def test_a_faulty_submission_is_not_shown(repository):

@@ -1,20 +1,21 @@
 """A reader of our JSON that knows only what upstream's own page knows.
 
 Upstream's index.html is not ours to copy. The reader below is written from scratch; it takes the
-same files by the same relative addresses and uses the same fields: `data` by regime, `model`,
-`disp`, `params`, `submitted` (or `official`), `macro_`, `micro_` and `cat_` of a metric; then
-`tasks` with `id`, `label` and `cat`, and `task_` of a metric.
+same files by the same relative addresses and uses the same fields in the same way: `data` by regime
+(or the whole), `model`, `disp`, `params`, `macro_`, `micro_` and `cat_` of a metric; the level of a
+model from its first row in any regime, `submitted` or else `official`, of which it has words for
+three; then `tasks` with `id`, `label` and `cat`, and `task_` of a metric. It calls `toFixed` on
+every score, sorts by it, and sorts models into three bins by `params`.
 """
 
 import json
 import shutil
-import threading
+from decimal import ROUND_HALF_UP, Decimal
 
 import pytest
 
-from geneb_ci.cli.preview import server
 from tests.page.boards import values
-from tests.page.tab import opened
+from tests.page.tab import opened, serving
 
 READER = """\
 <!doctype html><meta charset="utf-8"><title>reader</title><link rel="icon" href="data:,">
@@ -29,12 +30,14 @@ const read = async (name) => {
   return answer.json();
 };
 const level = (row) => row.submitted || (row.official ? "official" : "self-reported");
+const shown = (score) => (score == null || Number.isNaN(score) ? "none" : score.toFixed(3));
+const bin = (params) => (params < 1e8 ? "s" : params < 1e9 ? "m" : "l");
 const line = (row, metric, kind, keys) => ({
   name: row.disp || row.model,
   params: row.params ?? 0,
-  macro: row[`macro_${metric}`],
-  micro: row[`micro_${metric}`],
-  cells: keys.map((key) => row[`${kind}_${metric}`][key]),
+  bin: bin(row.params ?? 0),
+  texts: ["macro", "micro"].map((mean) => shown(row[`${mean}_${metric}`])).concat(
+    keys.map((key) => shown((row[`${kind}_${metric}`] || {})[key]))),
 });
 (async () => {
   const board = await read("leaderboard.json");
@@ -65,18 +68,16 @@ def read(browser, board, tmp_path):
         shutil.copy(board / name, tmp_path)
     (tmp_path / "index.html").write_text(READER, encoding="utf-8")
     (tmp_path / "reader.js").write_text(SCRIPT, encoding="utf-8")
-    with server(tmp_path, 0) as running:
-        thread = threading.Thread(target=running.serve_forever)
-        thread.start()
-        # Our own policy lets nothing fetch; upstream's page has none.
-        home = f"http://127.0.0.1:{running.server_address[1]}/"
-        with opened(browser, home, bypass_csp=True) as tab:
-            tab.page.goto(home)
-            tab.page.wait_for_selector("#out:not(:empty)")
-            found = json.loads(tab.page.inner_text("#out"))
-        running.shutdown()
-        thread.join()
-    return found
+    # Our own policy lets nothing fetch; upstream's page has none.
+    with serving(tmp_path) as home, opened(browser, home, bypass_csp=True) as tab:
+        tab.page.goto(home)
+        tab.page.wait_for_selector("#out:not(:empty)")
+        return json.loads(tab.page.inner_text("#out"))
+
+
+def fixed(score: float) -> str:
+    """Write a score as JavaScript's toFixed(3), which rounds an exact half away from zero."""
+    return str(Decimal(score).quantize(Decimal("0.001"), ROUND_HALF_UP))
 
 
 def test_upstreams_page_finds_all_that_it_reads(read):
@@ -93,9 +94,20 @@ def test_upstreams_page_finds_all_that_it_reads(read):
             {
                 "name": row["disp"],
                 "params": row["params"],
-                "macro": row[f"macro_{metric}"],
-                "micro": row[f"micro_{metric}"],
-                "cells": list(row[cells].values()),
+                "bin": "s" if row["params"] < 1e8 else "m" if row["params"] < 1e9 else "l",
+                "texts": [
+                    fixed(row[f"macro_{metric}"]),
+                    fixed(row[f"micro_{metric}"]),
+                    *map(fixed, row[cells].values()),
+                ],
             }
             for row in rows
         ]
+
+
+def test_levels_that_upstream_has_no_word_for_are_the_least_to_it(read):
+    # Its page knows official, verified and self-reported, and shows anything else as the last.
+    known = {"official", "verified", "self-reported"}
+    assert set(read["levels"].values()) <= known
+    rows = values()["leaderboard.json"]["data"]["full"]
+    assert all(row["official"] == (row["submitted"] == "official") for row in rows)

@@ -1,9 +1,21 @@
 """Every view, from disk and from a server; the overview; addresses."""
 
+import shutil
+from urllib.parse import parse_qsl
+
 import pytest
 
-from tests.page.rows import ALL, FULL, PROMOTER, advice, display
+from tests.page.boards import values
+from tests.page.rows import ALL, BY_MACRO, DASH, FULL, PROMOTER, advice, display
+from tests.page.tab import opened
 
+CONTROLS = {
+    **{name: f"#{name}" for name in ("size", "trust", "level", "columns", "intervals", "scale")},
+    "need": "#need",
+    "q": "#search",
+    "y": "#y",
+    "task": "#matrix",
+}
 VIEWS = {
     "#/overview": "Which model to take",
     "#/table": "MCC, all data",
@@ -50,8 +62,7 @@ def test_the_overview_answers_as_recommend_does(tab):
     if found["smallest"]["model"] != found["best"]["model"]:
         chosen.append(display(found["smallest"]["model"]))
     assert tab.texts(".choices .model") == chosen
-    page.get_by_text("Why", exact=True).click()
-    assert tab.texts(".answer details[open] li") == found["why"]
+    assert tab.texts(".answer .why li") == found["why"]
     assert tab.address() == "/overview?regime=10shot&size=500000000&need=Splice+Sites"
     page.select_option("#trust", "verified")
     assert "trust=verified" in tab.address()
@@ -77,7 +88,8 @@ def test_all_that_tie_are_named(tab):
     found = advice("full", "Chromatin Acc.")
     tied = [display(model) for model in (found["best"]["model"], *found["ties"])]
     page.locator(".ties summary").click()
-    assert tab.texts(".ties li a") == tied
+    assert tab.texts(".ties tbody a") == tied
+    assert page.locator(".ties .bar-of circle").count() == len(tied)
     assert f"{len(tied)} of {ALL} models" in page.inner_text(".answer")
 
 
@@ -94,14 +106,21 @@ def test_all_that_tie_are_named(tab):
 )
 def test_an_address_brings_back_what_it_shows(anywhere, place):
     page = anywhere.go(f"#{place}")
-    # A filter that is set again leaves the address as it is: the page read all of it.
+    path, _, query = place.partition("?")
+    for name, value in parse_qsl(query):
+        if name in {"regime", "metric"}:
+            assert page.locator(f"input[name={name}]:checked").input_value() == value
+        elif control := CONTROLS.get(name):
+            assert page.locator(control).input_value() == value
+    # A link of another view takes along what was set, so the page has read all of it.
+    link = page.locator("#views [data-view=table]").get_attribute("href")
+    kept = [(name, value) for name, value in parse_qsl(query) if name != "page"]
+    assert sorted(parse_qsl(link.partition("?")[2])) == sorted(kept)
     before = page.inner_text("main")
-    page.evaluate("change({})")
-    anywhere.drawn()
-    assert anywhere.address() == place
     page.reload()
     anywhere.drawn()
     assert page.inner_text("main") == before
+    assert anywhere.address() == f"{path}?{query}"
 
 
 @pytest.mark.parametrize(
@@ -128,3 +147,85 @@ def test_a_model_that_is_not_there(tab):
     page.get_by_role("link", name="See all models").click()
     tab.drawn()
     assert len(tab.names()) == ALL
+
+
+def test_back_and_forward_undo_and_redo_every_control(tab):
+    page = tab.go("#/table")
+    addresses = [tab.address()]
+    tab.choose("regime", "10shot")
+    addresses.append(tab.address())
+    tab.choose("metric", "F1")
+    addresses.append(tab.address())
+    page.select_option("#size", "100000000")
+    addresses.append(tab.address())
+    page.get_by_role("button", name="lncRNA").click()
+    addresses.append(tab.address())
+    page.locator("#search").press_sequentially("nt")  # typing is one step, however many letters
+    addresses.append(tab.address())
+    assert len(set(addresses)) == len(addresses)
+    names = tab.names()
+    for address in reversed(addresses[:-1]):
+        page.go_back()
+        assert tab.address() == address
+    assert page.locator("input[name=regime]:checked").input_value() == "full"
+    assert page.input_value("#search") == ""
+    assert tab.names() == BY_MACRO
+    for address in addresses[1:]:
+        page.go_forward()
+        assert tab.address() == address
+    assert page.input_value("#search") == "nt"
+    assert tab.names() == names
+
+
+def test_what_nobody_else_has_run_is_said_and_can_be_left_out(tab):
+    page = tab.go("#/overview?need=Promoters&size=25000000")
+    found = advice("full", "Promoters", 25_000_000)
+    assert found["best"]["level"] == "self-reported"
+    name = display(found["best"]["model"])
+    assert page.inner_text(".caution").startswith(f"{name} is self-reported: no audit")
+    assert page.inner_text(".needs .asked .doubt") == "self-reported"
+    page.click("#verified")
+    assert "trust=verified" in tab.address()
+    assert page.locator(".caution, .doubt").count() == 0
+    again = advice("full", "Promoters", 25_000_000, "verified")
+    assert tab.texts(".choices .model")[0] == display(again["best"]["model"])
+
+
+@pytest.mark.parametrize("regime", ["full", "10shot"])
+def test_the_overview_shows_how_little_one_rank_says(tab, regime):
+    tab.go(f"#/overview?regime={regime}")
+    ranks = values()["diagnostics.json"]["ranks"][regime]
+    first = min(ranks["macro"], key=lambda model: ranks["macro"][model]["rank"])
+    wanted = {}
+    for category, rows in ranks["categories"].items():
+        low, high = rows[first]["rank_low"], rows[first]["rank_high"]
+        could = str(low) if low == high else f"{low}{DASH}{high}"
+        wanted[f"#{rows[first]['rank']} {category}"] = f"could be {could}"
+    assert dict(text.split("\n") for text in tab.texts(".ranks li")) == wanted
+    assert display(first) in tab.texts("main > p > .model")
+
+
+def test_a_part_that_cannot_be_had_is_said_and_asked_for_again(browser, served):
+    with opened(browser, served) as tab:
+        page = tab.go("#/table")
+        page.route("**/board-tasks-0.js", lambda route: route.abort())
+        page.select_option("#columns", "tasks")
+        page.wait_for_selector(".fault")
+        assert "board-tasks-0.js could not be loaded" in page.inner_text(".fault")
+        page.unroute("**/board-tasks-0.js")
+        page.select_option("#columns", "categories")
+        page.select_option("#columns", "tasks")
+        page.wait_for_selector(".scores .above")
+        assert all("board-tasks-0.js" in fault or "ERR_FAILED" in fault for fault in tab.faults)
+        assert len(tab.faults) == 2
+        tab.faults.clear()
+
+
+def test_a_page_without_its_data_says_so(browser, board, tmp_path):
+    for name in ("index.html", "board.js", "board.css"):
+        shutil.copy(board / name, tmp_path)
+    with opened(browser, f"{tmp_path.as_uri()}/index.html") as tab:
+        tab.page.goto(tab.home)
+        assert "board-data.js, could not be loaded" in tab.page.inner_text("main .fault")
+        assert not tab.page.locator("#controls").is_visible()
+        tab.faults.clear()

@@ -66,6 +66,6 @@ PULLREQUEST: dict[str, tuple[Files, Files]] = {
     ),
     "row-without-extractor": (
         change({ROW: ADDED, CARD: ADDED}, module="model.py"),
-        change({ROW: ADDED, CARD: ADDED}, is_built_in=True),
+        change({ROW: ADDED, CARD: ADDED}, is_there=True),
     ),
 }

@@ -10,11 +10,11 @@ ID = "row-without-extractor"
 
 
 def check(change: Change) -> Iterator[ChangeFault]:
-    """Report a row that is added while the extractor it needs is neither added nor built in."""
+    """Report a row that is added while the extractor it needs is neither added nor there."""
     row = change.row
     if row is None or row.before is not None or row.after is None or change.extractor is not None:
         return
-    if not change.is_built_in:
+    if not change.is_there:
         module = change.module or "<module>.py"
         message = f"there is no extractor for {shown(change.model)} in this pull request"
         expected = shown(f"{change.places.extractors}/{module}")

@@ -1,0 +1,95 @@
+// How ranks change from regime to regime.
+
+import { bench, models } from "../data/board.js";
+import { scoresIn } from "../data/scores.js";
+import { head, number, row, table } from "../page/dom.js";
+import { modelLink } from "../page/marks.js";
+import { plainRanks } from "../pure/ranks.js";
+import { metricName, regimeName, shortened } from "../pure/words.js";
+import { change } from "../state/store.js";
+import { WIDTH, drawing, framed, label, point } from "./frame.js";
+
+const LINES_MAX = 45; // more cannot be told apart
+const [SIDE, TOP, STEP] = [220, 34, 17];
+const NAME_MAX = 26; // letters, what fits beside the outer ranks
+
+/** Draw the chart of one column; the models of `coloured` stand out. */
+export function flowChart(state, places, column, coloured) {
+  const flow = flowRows(state, places, column);
+  const left =
+    places.length > flow.length
+      ? ` The first ${flow.length} of ${places.length.toLocaleString("en")} are drawn.`
+      : "";
+  return framed({
+    name: "flow",
+    title: "Rank flow between regimes",
+    caption:
+      `Ranks by ${column.label} among the models drawn, ${metricName(state.metric)}, by score alone: ` +
+      `neighbours often tie.${left} Coloured: ${coloured.text}.`,
+    invitation: "Point at a line for its ranks; click it for the model's page.",
+    draw: (box, title) => drawFlow(box, title, flow, coloured.places),
+    figures: () => flowTable(flow),
+  });
+}
+
+/** Give the best models that all regimes rank, and their ranks among each other in every regime. */
+function flowRows({ regime, metric }, places, column) {
+  const scores = bench.regimes.map((name) => scoresIn(column, name, metric));
+  const now = scores[bench.regimes.indexOf(regime)];
+  const drawn = places
+    .filter((index) => scores.every((own) => own[index] !== undefined))
+    .sort((a, b) => now[b] - now[a])
+    .slice(0, LINES_MAX);
+  const ranks = scores.map((own) => plainRanks(drawn.map((index) => own[index])));
+  return drawn.map((index, order) => ({ index, ranks: ranks.map((own) => own[order]) }));
+}
+
+function flowTable(flow) {
+  const rows = flow.map(({ index, ranks }) =>
+    row(modelLink(index), ...ranks.map((rank) => number(String(rank)))),
+  );
+  const heads = [head("Model"), ...bench.regimes.map((regime) => head(regimeName(regime)))];
+  return table({ id: "flows" }, "Ranks by regime", heads, rows);
+}
+
+function drawFlow(box, title, flow, coloured) {
+  const depth = Math.max(1, ...flow.flatMap(({ ranks }) => ranks));
+  const height = TOP + depth * STEP + 12;
+  const drawn = drawing(box, title, height);
+  const x = d3.scalePoint(bench.regimes, [SIDE, WIDTH - SIDE]);
+  const y = (rank) => TOP + (rank - 0.5) * STEP;
+  for (const regime of bench.regimes) {
+    label(drawn, regimeName(regime), x(regime), 16, { anchor: "middle" });
+    drawn
+      .append("line")
+      .attr("class", "rule")
+      .attr("x1", x(regime))
+      .attr("x2", x(regime))
+      .attr("y1", TOP - 8)
+      .attr("y2", height - 6);
+  }
+  const scale = { x: (order) => x(bench.regimes[order]), y };
+  const isOver = ({ index }) => coloured.includes(index);
+  const order = [...flow].sort((a, b) => isOver(a) - isOver(b));
+  for (const one of order) drawLine(drawn, one, scale, coloured.indexOf(one.index));
+}
+
+function drawLine(drawn, { index, ranks }, { x, y }, place) {
+  const { id, name } = models[index];
+  const told = bench.regimes.map((regime, order) => `${regimeName(regime)} ${ranks[order]}`);
+  const group = drawn
+    .append("g")
+    .attr("class", place >= 0 ? `flow s${place}` : "flow")
+    .on("pointerenter", () => point("flow", `${name}: ${told.join(", ")}`))
+    .on("click", () => change({ view: "model", model: id }));
+  const path = d3.line((_, order) => x(order), y).curve(d3.curveBumpX)(ranks);
+  group.append("path").attr("class", "reach").attr("d", path);
+  group.append("path").attr("class", "line").attr("d", path);
+  ranks.forEach((rank, order) =>
+    group.append("circle").attr("r", 3.5).attr("cx", x(order)).attr("cy", y(rank)),
+  );
+  const end = ranks.length - 1;
+  const text = shortened(name, NAME_MAX);
+  label(group, `${text}  ${ranks[0]}`, x(0) - 10, y(ranks[0]) + 4, { anchor: "end", kind: "name" });
+  label(group, `${ranks[end]}  ${text}`, x(end) + 10, y(ranks[end]) + 4, { kind: "name" });
+}

@@ -1,0 +1,78 @@
+// The board that `geneb-ci build` wrote into board-data.js: models, categories, tasks, columns.
+
+import { counted } from "../pure/words.js";
+
+const STANDARD_SIZES = [null, 1e9, 5e8, 1e8, 2.5e7];
+export const COMPARED_MAX = 4;
+export const MACRO = "macro";
+const MICRO = "micro";
+
+export const base = globalThis.geneb?.base;
+export const bench = base?.benchmark;
+export const models = base?.models ?? [];
+export const params = models.map((model) => model.params);
+export const byId = new Map(models.map((model, index) => [model.id, index]));
+
+// Scores of a row stand in the order macro, micro, categories; columns are found by their key.
+const summaryColumns = bench
+  ? [
+      { key: MACRO, label: "Macro", place: 0, title: "Mean of the category means" },
+      { key: MICRO, label: "Micro", place: 1, title: "Mean over all tasks" },
+    ]
+  : [];
+export const categoryColumns = (bench?.categories ?? []).map((name, index) => ({
+  key: categoryKey(name),
+  label: name,
+  place: index + 2,
+  title: `Mean of ${counted(bench.tasks.filter((task) => task.category === index).length, "task")}`,
+}));
+export const taskColumns = (bench?.tasks ?? []).map((task, index) => ({
+  key: `task:${task.id}`,
+  label: task.label,
+  task: index,
+  category: task.category,
+  title: `${task.id}, ${bench.categories[task.category]}`,
+}));
+/** The columns that every model has without the scores of tasks. */
+export const meanColumns = [...summaryColumns, ...categoryColumns];
+export const columnByKey = new Map(
+  [...meanColumns, ...taskColumns].map((column) => [column.key, column]),
+);
+
+/** Name the column of a category, or of all where it is null or empty. */
+export function categoryKey(name) {
+  return name ? `category:${name}` : MACRO;
+}
+
+/** Give the place of a regime, by which data are kept. */
+export function regimePlace(regime) {
+  return bench.regimes.indexOf(regime);
+}
+
+/** Give the limits of size that the board has advice for; null is none. */
+export function sizes() {
+  const known = base.advice
+    ? [...new Set(base.advice.map((one) => one.max_params))]
+    : STANDARD_SIZES;
+  return known.includes(null) ? known : [null, ...known];
+}
+
+/** Give the columns that one choice of `columns` shows. */
+export function columnsOf(choice) {
+  if (choice === "categories") return meanColumns;
+  if (choice === "tasks") return [...summaryColumns, ...taskColumns];
+  const category = bench.categories.indexOf(choice.slice("tasks:".length));
+  const own = taskColumns.filter((column) => column.category === category);
+  // What was asked for comes first: on a narrow screen the rest is out of sight.
+  return [categoryColumns[category], ...own, ...summaryColumns];
+}
+
+/** Whether intervals are known for a metric. */
+export function hasIntervals(metric) {
+  return metric === bench.primary && Boolean(base.standings);
+}
+
+/** Whether tie groups are known for a metric in a column. */
+export function hasGroups(metric, column) {
+  return hasIntervals(metric) && column.task === undefined;
+}

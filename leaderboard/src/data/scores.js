@@ -1,0 +1,46 @@
+// Scores, intervals, ranks and tie groups of models, by column, regime and metric.
+
+import { base, hasIntervals, models, regimePlace } from "./board.js";
+import { passes } from "../pure/rows.js";
+
+const SCORE_UNIT = 1e6; // a score is a whole number of these
+const INTERVAL_UNIT = 1e4; // and an end of an interval of these
+
+const tasksOf = (regime) => globalThis.geneb[`tasks${regimePlace(regime)}`];
+
+/** Give the scores of all models in one column, as numbers; undefined where a model has gaps. */
+export function scoresIn(column, regime, metric) {
+  const rows =
+    column.task === undefined
+      ? base.scores[regimePlace(regime)][metric]
+      : tasksOf(regime).scores[metric];
+  const place = column.task ?? column.place;
+  return rows.map((row) => (row ? row[place] / SCORE_UNIT : undefined));
+}
+
+/** Give interval, ranks and tie group of a model in a column, as far as they are known. */
+export function standingOf(column, regime, metric, model) {
+  if (!hasIntervals(metric)) return null;
+  if (column.task !== undefined) {
+    const ends = tasksOf(regime).intervals?.[model];
+    if (!ends) return null;
+    const [low, high] = ends.slice(2 * column.task, 2 * column.task + 2);
+    return { low: low / INTERVAL_UNIT, high: high / INTERVAL_UNIT };
+  }
+  const row = base.standings[regimePlace(regime)][column.place][model];
+  if (!row) return null;
+  const [low, high, rank, rankLow, rankHigh, group] = row;
+  return { low: low / INTERVAL_UNIT, high: high / INTERVAL_UNIT, rank, rankLow, rankHigh, group };
+}
+
+/** Whether a model has every score of a regime; one with gaps is not ranked. */
+export function isRanked(index, regime, metric) {
+  return base.scores[regimePlace(regime)][metric][index] !== null;
+}
+
+/** Give the places of the models that are ranked and pass the filters of a state. */
+export function filtered(state) {
+  return models
+    .map((_, index) => index)
+    .filter((index) => isRanked(index, state.regime, state.metric) && passes(models[index], state));
+}

@@ -1,0 +1,80 @@
+// The form above every view: it shows the state, and changes it.
+
+import { bench, sizes } from "../data/board.js";
+import { limitText, metricName, regimeName, weightText } from "../pure/words.js";
+import { columnChoices, levelChoices, needChoices } from "../state/choices.js";
+import { addressOf, change } from "../state/store.js";
+import { byName, h, options } from "./dom.js";
+
+const LISTS = ["need", "size", "trust", "level", "columns", "intervals", "scale"];
+
+/** Fill the form with what this board has, and listen to it. */
+export function buildControls() {
+  segments("regime", bench.regimes.map((regime) => [regime, regimeName(regime)]));
+  segments("metric", bench.metrics.map((metric) => [metric, metricName(metric)]));
+  options(byName("need"), needChoices());
+  options(byName("size"), sizes().map(sizeChoice));
+  options(byName("level"), levelChoices());
+  options(byName("columns"), columnChoices());
+  for (const name of LISTS) {
+    byName(name).addEventListener("change", (event) => choose(name, event.target.value));
+  }
+  byName("search").addEventListener("input", (event) =>
+    change({ q: event.target.value, page: 1 }, { isTyping: true }),
+  );
+  byName("reset").addEventListener("click", () =>
+    change({ size: "any", level: "any", q: "", page: 1 }),
+  );
+  byName("controls").addEventListener("submit", (event) => event.preventDefault());
+  byName("skip").addEventListener("click", (event) => {
+    event.preventDefault(); // the address holds the state, not a place on the page
+    byName("main").focus();
+  });
+}
+
+function sizeChoice(limit) {
+  if (limit === null) return ["any", limitText(limit)];
+  return [String(limit), `${limitText(limit)} (${weightText(limit)})`];
+}
+
+function segments(name, choices) {
+  const make = ([value, text]) => {
+    const input = h("input", {
+      type: "radio",
+      name,
+      value,
+      onchange: () => change({ [name]: value, page: 1 }),
+    });
+    return h("label", { title: value }, input, h("span", {}, text));
+  };
+  byName(`${name}s`).replaceChildren(...choices.map(make));
+}
+
+function choose(name, value) {
+  if (name !== "columns") return change({ [name]: value, page: 1 });
+  // Tasks of one category are sorted by that category, not by the mean of all.
+  const sort = value.startsWith("tasks:") ? `category:${value.slice("tasks:".length)}` : "macro";
+  return change({ columns: value, sort, order: "down", page: 1 });
+}
+
+/** Show a state: only what its view uses, each control with its value. */
+export function syncControls(state) {
+  const controls = byName("controls");
+  for (const element of controls.querySelectorAll("[data-for]")) {
+    element.hidden = !element.dataset.for.split(" ").includes(state.view);
+  }
+  controls.hidden = state.view === "about";
+  for (const name of ["regime", "metric"]) {
+    for (const input of controls.querySelectorAll(`input[name=${name}]`)) {
+      input.checked = input.value === state[name];
+    }
+  }
+  for (const name of LISTS) byName(name).value = state[name];
+  if (byName("search").value !== state.q) byName("search").value = state.q;
+  for (const link of byName("views").children) {
+    link.href = addressOf({ view: link.dataset.view, model: "", page: 1 });
+    if (link.dataset.view === state.view) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
+  byName("chosen").textContent = state.models.length ? `(${state.models.length})` : "";
+}

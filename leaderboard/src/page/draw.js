@@ -1,0 +1,82 @@
+// Draw the view that a state names, once the parts of the data that it shows are there.
+
+import { byId, models } from "../data/board.js";
+import { load, missingParts } from "../data/parts.js";
+import { aboutView } from "../views/about.js";
+import { compareView } from "../views/compare.js";
+import { modelView } from "../views/model.js";
+import { overview } from "../views/overview.js";
+import { plotsView } from "../views/plots.js";
+import { tableView } from "../views/table.js";
+import { syncControls } from "./controls.js";
+import { byName, h, say } from "./dom.js";
+
+const VIEWS = {
+  overview: { title: "Which model", draw: overview },
+  table: { title: "Scores", draw: tableView },
+  plots: { title: "Plots", draw: plotsView },
+  compare: { title: "Compare", draw: compareView },
+  model: { draw: modelView },
+  about: { title: "Method and data", draw: aboutView },
+};
+
+let asked = 0; // so that a part that comes late does not draw over a newer state
+let drawn = null;
+
+/** Show a state; where a part of the data cannot be had, say so. */
+export function show(state) {
+  syncControls(state);
+  asked += 1;
+  const mine = asked;
+  const missing = missingParts(state);
+  if (!missing.length) {
+    draw(state);
+    return;
+  }
+  byName("main").setAttribute("aria-busy", "true");
+  Promise.all(missing.map(load)).then(
+    () => mine === asked && draw(state),
+    (error) => mine === asked && fail(error.message),
+  );
+}
+
+function draw(state) {
+  const main = byName("main");
+  const focused = document.activeElement?.dataset?.focus ?? document.activeElement?.id;
+  const scrolled = main.querySelector(".scroller")?.scrollLeft ?? 0;
+  const place = `${state.view}/${state.model}`;
+  const isNew = drawn !== null && drawn !== place;
+  drawn = place;
+  const { title, draw: view } = VIEWS[state.view];
+  const content = document.createDocumentFragment();
+  say("");
+  content.append(...view(state).filter(Boolean));
+  main.replaceChildren(content);
+  main.removeAttribute("aria-busy");
+  const name = title ?? models[byId.get(state.model)]?.name ?? "No such model";
+  document.title = `${name} · GENEB leaderboard`;
+  if (isNew) {
+    scrollTo(0, 0);
+    main.focus({ preventScroll: true });
+    return;
+  }
+  if (scrolled) main.querySelector(".scroller")?.scrollTo({ left: scrolled });
+  refocus(main, focused);
+}
+
+/** What had the focus was drawn anew: give the focus to its successor. */
+function refocus(main, focused) {
+  if (!focused || document.activeElement !== document.body) return;
+  const successor = [...main.querySelectorAll("[data-focus], [id]")].find(
+    (element) => (element.dataset.focus ?? element.id) === focused,
+  );
+  successor?.focus({ preventScroll: true });
+}
+
+/** Say in place of a view what is missing. */
+export function fail(text) {
+  const main = byName("main");
+  const advice = "The page needs all files that geneb-ci build wrote, side by side.";
+  main.replaceChildren(h("p", { class: "fault", role: "alert" }, `${text}. ${advice}`));
+  main.removeAttribute("aria-busy");
+}

@@ -1,0 +1,45 @@
+// Small things that several views show: a link to a model, its trust, an interval as a bar.
+
+import { COMPARED_MAX, models } from "../data/board.js";
+import { evidenceText, trustText } from "../pure/words.js";
+import { addressOf, pick } from "../state/store.js";
+import { h, say, svg } from "./dom.js";
+
+/** Of the compared models; the charts draw the same. */
+export const MARKS = ["●", "■", "▲", "◆"];
+
+export function modelLink(index) {
+  const { id, name } = models[index];
+  const href = addressOf({ view: "model", model: id, task: "" });
+  return h("a", { href, title: id, class: "model", dir: "auto" }, name);
+}
+
+export function trustMark(model) {
+  return h(
+    "span",
+    { class: `trust ${model.level}`, title: trustText(model) },
+    model.level,
+    h("small", {}, evidenceText(model)),
+  );
+}
+
+/** Put a model among the compared ones or take it out, and say so where there is no room. */
+export function pickOrSay(id, isWanted) {
+  if (!pick(id, isWanted)) say(`${COMPARED_MAX} models are compared already: take one out first.`);
+}
+
+const BAR = { width: 120, height: 14 };
+
+/** Draw a score with its interval on a scale that the rows of a table share. */
+export function intervalBar(score, standing, [least, most]) {
+  const x = (value) => 4 + ((value - least) / (most - least || 1)) * (BAR.width - 8);
+  const middle = BAR.height / 2;
+  const [low, high] = [x(standing.low), x(standing.high)];
+  return svg(
+    "svg",
+    { class: "bar-of", viewBox: `0 0 ${BAR.width} ${BAR.height}`, "aria-hidden": "true" },
+    svg("line", { class: "track", x1: 0, x2: BAR.width, y1: middle, y2: middle }),
+    svg("line", { class: "reach", x1: low, x2: high, y1: middle, y2: middle }),
+    svg("circle", { cx: x(score), cy: middle, r: 3.5 }),
+  );
+}

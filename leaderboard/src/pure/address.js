@@ -1,0 +1,53 @@
+// The state of the page as an address, and back. Functions of their arguments alone.
+
+const LONGEST_SEARCH = 100;
+const OWN_PLACES = ["view", "model", "models"]; // not written as key=value
+
+/** Write a state as an address that says only what is not usual. */
+export function written(state, usual) {
+  const query = new URLSearchParams();
+  for (const [key, value] of Object.entries(state)) {
+    if (OWN_PLACES.includes(key) || value === usual[key]) continue;
+    query.set(key, String(value));
+  }
+  for (const id of state.models) query.append("m", id);
+  const path = state.view === "model" ? `model/${encoded(state.model)}` : state.view;
+  const text = query.toString();
+  return `#/${path}${text ? `?${text}` : ""}`;
+}
+
+/** Read an address; whatever does not exist falls back to what is usual.
+ *
+ * `known` has the values that every key may have (`choices`), the ids of the models and how many
+ * of them may be compared.
+ */
+export function read(address, usual, known) {
+  const state = { ...usual };
+  const [path, query = ""] = address.replace(/^#\/?/, "").split("?", 2);
+  const [view, ...rest] = path.split("/");
+  const given = new URLSearchParams(query);
+  if (known.choices.view.includes(view)) state.view = view;
+  for (const [key, choices] of Object.entries(known.choices)) {
+    if (key !== "view" && choices.includes(given.get(key))) state[key] = given.get(key);
+  }
+  state.q = (given.get("q") ?? "").slice(0, LONGEST_SEARCH);
+  state.page = Math.max(1, Number.parseInt(given.get("page") ?? "1", 10) || 1);
+  state.models = [...new Set(given.getAll("m"))]
+    .filter((id) => known.ids.has(id))
+    .slice(0, known.compared);
+  if (state.view === "model") state.model = decoded(rest.join("/"));
+  return state;
+}
+
+/** Write a text for an address, which cannot hold half of a surrogate pair. */
+function encoded(text) {
+  return encodeURIComponent(text.replace(/\p{Surrogate}/gu, "\u{fffd}"));
+}
+
+function decoded(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}

@@ -1,0 +1,20 @@
+// Rows as CSV (RFC 4180) that no spreadsheet runs.
+
+// A cell that begins so would be a formula, also in the wide forms of East Asian keyboards.
+const FORMULA = /^[=+\-@\t\r\n＝＋－＠]/;
+
+function field(value) {
+  if (typeof value === "number") return String(value);
+  const text = FORMULA.test(value) ? `'${value}` : value;
+  return `"${text.replaceAll('"', '""')}"`;
+}
+
+/** Write rows, objects with the same keys, below a line of these keys. */
+export function csvText(rows) {
+  const keys = Object.keys(rows[0] ?? { model: "" });
+  const lines = [
+    keys.map(field),
+    ...rows.map((row) => keys.map((key) => field(row[key] ?? ""))),
+  ];
+  return `${lines.map((line) => line.join(",")).join("\r\n")}\r\n`;
+}

@@ -1,0 +1,34 @@
+// Where names stand beside points, so that they cover neither each other nor a point.
+
+const LETTER = 6.2; // pixels a letter, on average, at the size of the chart's names
+const LINE = 13; // pixels a line
+const MOST = 14;
+
+/** Give the places of names as triples of x, y and text. `names` are texts with their points, the
+ * most wanted first; what is needed may cover one of `points`, another name is left out instead. */
+export function placed(names, points, { left, right, top }) {
+  const taken = [];
+  const covered = ([a, b, length]) =>
+    points.filter(([x, y]) => x > a - 5 && x < a + length + 5 && y > b - 14 && y < b + 5).length;
+  for (const { text, at, isNeeded } of names.slice(0, MOST)) {
+    const [x, y] = at;
+    const length = text.length * LETTER;
+    const [spot] = [
+      [x + 9, y + 16],
+      [x - 9 - length, y - 8],
+      [x + 9, y - 8],
+      [x - 9 - length, y + 16],
+      [x - length / 2, y - 16],
+      [x - length / 2, y + 24],
+    ]
+      .filter(([a, b]) => a > left && a + length < right && b > top)
+      .filter(([a, b]) => !taken.some(([c, d, l]) => meets(a, length, c, l) && near(b, d)))
+      .sort((one, other) => covered([...one, length]) - covered([...other, length]));
+    if (!spot || (!isNeeded && covered([...spot, length]))) continue;
+    taken.push([...spot, length, text]);
+  }
+  return taken.map(([x, y, , text]) => [x, y, text]);
+}
+
+const meets = (a, length, b, other) => a < b + other && b < a + length;
+const near = (a, b) => Math.abs(a - b) < LINE;

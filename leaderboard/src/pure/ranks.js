@@ -1,0 +1,55 @@
+// What follows from lists of scores: ranks, colours, the Pareto front. Functions of arguments.
+
+export const HEAT_STEPS = 16; // classes h0 to h15 of the stylesheet
+
+/** Give the rank of every model by score alone; equal scores share the better rank. */
+export function plainRanks(scores) {
+  const order = scores.filter((score) => score !== undefined).sort((a, b) => b - a);
+  const first = new Map();
+  order.forEach((score, index) => first.has(score) || first.set(score, index + 1));
+  return scores.map((score) => first.get(score));
+}
+
+/** Give the rank of one model by score alone. */
+export function rankOf(scores, index) {
+  return 1 + scores.filter((score) => score > scores[index]).length;
+}
+
+/** Give the lowest and the highest score of each column among the places, or one pair for all. */
+export function rangesOf(columns, places, isByColumn) {
+  const own = columns.map((scores) => {
+    const values = places.map((index) => scores[index]);
+    return [
+      values.reduce((a, b) => Math.min(a, b), Infinity),
+      values.reduce((a, b) => Math.max(a, b), -Infinity),
+    ];
+  });
+  if (isByColumn) return own;
+  const whole = [Math.min(...own.map(([low]) => low)), Math.max(...own.map(([, high]) => high))];
+  return own.map(() => whole);
+}
+
+/** Name the class of a score's colour. */
+export function heat(score, [low, high]) {
+  const share = high > low ? (score - low) / (high - low) : 0.5;
+  return `h${Math.max(0, Math.min(HEAT_STEPS - 1, Math.floor(share * HEAT_STEPS)))}`;
+}
+
+/** Give the models better than all that are no larger, smallest first; none without parameters. */
+export function frontOf(places, params, scores) {
+  const order = places
+    .filter((index) => params[index] > 0)
+    .sort((a, b) => params[a] - params[b] || scores[b] - scores[a]);
+  let best = -Infinity;
+  return order.filter((index) => {
+    if (scores[index] <= best) return false;
+    best = scores[index];
+    return true;
+  });
+}
+
+/** Say which rows begin a tie group; none where the rows do not stand in order of the groups. */
+export function groupStarts(groups) {
+  const isOrdered = groups.every((group, row) => row === 0 || group >= groups[row - 1]);
+  return groups.map((group, row) => isOrdered && row > 0 && group !== groups[row - 1]);
+}

@@ -1,0 +1,44 @@
+// Which models the filters leave, and in which order. Functions of their arguments alone.
+
+export const TRUST = ["self-reported", "verified", "reproduced", "official"];
+
+/** Whether a level is the wanted one, or in the order of trust at least the one before the "+". */
+export function hasLevel(level, wanted) {
+  if (wanted === "any") return true;
+  if (!wanted.endsWith("+")) return level === wanted;
+  return TRUST.indexOf(level) >= TRUST.indexOf(wanted.slice(0, -1));
+}
+
+/** Whether a model passes the filters for size, level and name. */
+export function passes(model, { size, level, q }) {
+  if (size !== "any" && model.params > Number(size)) return false;
+  if (!hasLevel(model.level, level)) return false;
+  const wanted = q.trim().toLowerCase();
+  return !wanted || `${model.name} ${model.id}`.toLowerCase().includes(wanted);
+}
+
+const compare = (a, b) => (a < b ? -1 : a > b ? 1 : 0);
+
+/** Sort places by name, size, level or score; equals by score, then by name. */
+export function sorted(places, models, scores, { sort, order }) {
+  const sign = order === "up" ? 1 : -1;
+  const name = (index) => models[index].name.toLowerCase();
+  const keys = {
+    name,
+    params: (index) => models[index].params,
+    level: (index) => TRUST.indexOf(models[index].level),
+  };
+  const key = Object.hasOwn(keys, sort) ? keys[sort] : (index) => scores[index];
+  return [...places].sort(
+    (a, b) =>
+      sign * compare(key(a), key(b)) || compare(scores[b], scores[a]) || compare(name(a), name(b)),
+  );
+}
+
+/** Cut rows into pages and give one of them; a page past the end is the last. */
+export function paged(places, perPage, wanted) {
+  const pages = Math.max(1, Math.ceil(places.length / perPage));
+  const page = Math.min(wanted, pages);
+  const first = (page - 1) * perPage;
+  return { pages, page, first, shown: places.slice(first, first + perPage) };
+}

@@ -1,0 +1,101 @@
+// How the page writes names, numbers and addresses. Functions of their arguments alone.
+
+export function counted(count, noun) {
+  return `${count.toLocaleString("en")} ${noun}${count === 1 ? "" : "s"}`;
+}
+
+/** Write a score with three decimals; what rounds to zero has no sign. */
+export function scoreText(score) {
+  if (score === undefined) return "none";
+  const text = score.toFixed(3);
+  return text === "-0.000" ? "0.000" : text.replace("-", "−");
+}
+
+export function intervalText({ low, high }) {
+  return `${scoreText(low)} to ${scoreText(high)}`;
+}
+
+/** Write an interval for a narrow cell. */
+export function shortInterval({ low, high }) {
+  return `${scoreText(low)}–${scoreText(high)}`;
+}
+
+export function rangeText(low, high) {
+  return low === high ? String(low) : `${low}–${high}`;
+}
+
+export function sizeText(params) {
+  if (!params) return "none";
+  if (params < 1e3) return String(params);
+  const [unit, letter] = params >= 1e9 ? [1e9, "B"] : params >= 1e6 ? [1e6, "M"] : [1e3, "K"];
+  return `${Number((params / unit).toPrecision(3))}${letter}`;
+}
+
+/** Say how many parameters a model has; one without is no network. */
+export function parametersText(params) {
+  return params ? `${sizeText(params)} parameters` : "no parameters";
+}
+
+export function limitText(limit) {
+  return limit === null ? "any size" : `at most ${sizeText(limit)}`;
+}
+
+const BYTES_A_PARAMETER = 2; // half precision, in which most models are run on an accelerator
+
+/** Say how much memory the weights take; what a run needs on top depends on sequences and batch. */
+export function weightText(params) {
+  const bytes = params * BYTES_A_PARAMETER;
+  const [unit, name] = bytes >= 1e9 ? [1e9, "GB"] : [1e6, "MB"];
+  return `${Number((bytes / unit).toPrecision(2))} ${name}`;
+}
+
+/** Say what the weights of a model take. */
+export function memoryText(params) {
+  return params ? `${weightText(params)} in 16 bits` : "no weights";
+}
+
+const REGIMES = { full: "All data" };
+const METRICS = { MCC: "MCC", Acc: "Accuracy", F1: "Macro-F1" };
+
+/** Name a regime by the training examples it gives. */
+export function regimeName(regime) {
+  const [, shots] = /^(\d+)shot$/.exec(regime) ?? [];
+  if (shots) return `${shots} per class`;
+  return Object.hasOwn(REGIMES, regime) ? REGIMES[regime] : regime;
+}
+
+/** Name a regime inside a sentence. */
+export function regimeWords(regime) {
+  return regimeName(regime).toLowerCase();
+}
+
+export function metricName(metric) {
+  return Object.hasOwn(METRICS, metric) ? METRICS[metric] : metric;
+}
+
+/** Say a level with its evidence, never as a bare mark. */
+export function trustText({ audit, level }) {
+  if (!audit) {
+    return level === "official" ? "official: the authors' own file" : `${level}: not audited`;
+  }
+  const verb = audit.agrees ? "audited" : "audit failed,";
+  return `${level}: ${verb} ${audit.tasks}/${audit.of}, sandbox level ${audit.sandbox}, ${audit.date}`;
+}
+
+/** Say the evidence alone, where the level stands above it. */
+export function evidenceText({ audit, level }) {
+  if (audit) return `${audit.tasks}/${audit.of}, sandbox ${audit.sandbox}, ${audit.date}`;
+  return level === "official" ? "authors' file" : "not audited";
+}
+
+/** Give an address that may be linked to; contributors write what they like. */
+export function safeAddress(text) {
+  if (!URL.canParse(text)) return null;
+  const address = new URL(text);
+  return address.protocol === "https:" && !address.username && !address.password ? address : null;
+}
+
+export function shortened(name, most = 26) {
+  const letters = [...name];
+  return letters.length > most ? `${letters.slice(0, most - 1).join("")}…` : name;
+}

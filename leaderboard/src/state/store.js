@@ -1,0 +1,54 @@
+// The one state of the page. It is what the address says; views are told when it changes.
+
+import { COMPARED_MAX } from "../data/board.js";
+import { written } from "../pure/address.js";
+import { stateIn, usual } from "./choices.js";
+
+let state = null;
+let shown = null; // the address of it
+let wasTyping = false;
+let listener = () => {};
+
+/** Give the address of the present state with some changes. */
+export function addressOf(changes = {}) {
+  return written({ ...state, ...changes }, usual());
+}
+
+/** Take the state from the address of the window, and tell the view. */
+function follow() {
+  shown = location.hash;
+  state = stateIn(shown);
+  listener(state);
+}
+
+/** Change the state: a step back in the browser's history undoes it. Typing on is one step. */
+export function change(changes, { isTyping = false } = {}) {
+  const address = addressOf(changes);
+  if (address !== location.hash) {
+    history[isTyping && wasTyping ? "replaceState" : "pushState"](null, "", address);
+  }
+  wasTyping = isTyping;
+  follow();
+}
+
+/** Start: `draw` is called with every state from now on. */
+export function watch(draw) {
+  listener = draw;
+  // Going back is told twice, as a new state and as a new address, and drawn once.
+  const again = () => {
+    if (location.hash === shown) return;
+    wasTyping = false;
+    follow();
+  };
+  addEventListener("hashchange", again);
+  addEventListener("popstate", again);
+  follow();
+}
+
+/** Put a model among the compared ones or take it out; false where there is no room. */
+export function pick(id, isWanted) {
+  const others = state.models.filter((other) => other !== id);
+  const isFull = isWanted && others.length === COMPARED_MAX;
+  change(isFull ? {} : { models: isWanted ? [...others, id] : others });
+  return !isFull;
+}

@@ -1,0 +1,89 @@
+// Up to four models beside each other.
+
+import { COMPARED_MAX, byId, models } from "../data/board.js";
+import { isRanked } from "../data/scores.js";
+import { profileChart } from "../charts/profile.js";
+import { h, hint, say, scroller } from "../page/dom.js";
+import { MARKS, modelLink, pickOrSay, trustMark } from "../page/marks.js";
+import { memoryText, metricName, regimeWords, sizeText } from "../pure/words.js";
+import { compareNote, compareTable } from "./compare-table.js";
+
+/** Draw the comparison. */
+export function compareView(state) {
+  const places = state.models.map((id) => byId.get(id));
+  const ranked = places.filter((index) => isRanked(index, state.regime, state.metric));
+  const parts = [
+    h("h2", {}, "Comparison"),
+    addForm(places.length),
+    places.length
+      ? h("ul", { class: "compared" }, ...places.map(comparedItem))
+      : hint(`Add up to ${COMPARED_MAX} models here, or tick them in the table.`),
+  ];
+  if (ranked.length < places.length) {
+    parts.push(hint("A model with gaps in this regime is left out of it."));
+  }
+  if (!ranked.length) return parts;
+  return [
+    ...parts,
+    profileChart(state, ranked),
+    h("h3", {}, `${metricName(state.metric)}, ${regimeWords(state.regime)}`),
+    compareNote(state),
+    scroller("Comparison", compareTable(state, ranked)),
+  ];
+}
+
+function addForm(count) {
+  const isFull = count >= COMPARED_MAX;
+  const input = h("input", {
+    id: "add",
+    list: "names",
+    autocomplete: "off",
+    "data-focus": "add",
+    disabled: isFull,
+  });
+  const names = models.map(({ id, name }) => h("option", { value: id }, name));
+  const add = (event) => {
+    event.preventDefault();
+    const wanted = input.value.trim();
+    const found = byId.get(wanted) ?? models.findIndex(({ name }) => name === wanted);
+    if (found >= 0) pickOrSay(models[found].id, true);
+    else say("No model has this name: choose one from the list.");
+  };
+  return h(
+    "form",
+    { class: "add", onsubmit: add },
+    h("label", {}, "Model ", input),
+    h("datalist", { id: "names" }, ...names),
+    h("button", { type: "submit", disabled: isFull }, "Add"),
+    isFull
+      ? h("span", { class: "hint" }, `${COMPARED_MAX} are the most: remove one to add another.`)
+      : null,
+  );
+}
+
+function comparedItem(index, order) {
+  const { id, name, params } = models[index];
+  return h(
+    "li",
+    {},
+    h("span", { class: `swatch s${order}`, "aria-hidden": "true" }, MARKS[order]),
+    modelLink(index),
+    h(
+      "span",
+      { class: "figure" },
+      sizeText(params),
+      h("small", {}, memoryText(params)),
+    ),
+    trustMark(models[index]),
+    h(
+      "button",
+      {
+        type: "button",
+        "aria-label": `Remove ${name}`,
+        "data-focus": `remove ${order}`,
+        onclick: () => pickOrSay(id, false),
+      },
+      "Remove",
+    ),
+  );
+}

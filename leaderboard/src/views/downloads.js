@@ -1,0 +1,61 @@
+// The rows of the table as files: what is filtered and sorted on the page is so in the file.
+
+import { bench, models } from "../data/board.js";
+import { standingOf } from "../data/scores.js";
+import { h } from "../page/dom.js";
+import { csvText } from "../pure/csv.js";
+import { trustText } from "../pure/words.js";
+
+const KEPT_MS = 10_000; // a browser has begun to save by then
+
+export function downloadButtons(state, content) {
+  const button = (kind, write) =>
+    h(
+      "button",
+      { type: "button", id: kind, onclick: () => write(state, rowsOf(state, content)) },
+      `Download these rows as ${kind.toUpperCase()}`,
+    );
+  return [button("csv", saveCsv), button("json", saveJson)];
+}
+
+function rowsOf({ regime, metric }, { columns, places, scores, ranks, ranking }) {
+  return places.map((index) => {
+    const { id, name, params, level } = models[index];
+    const standing = standingOf(ranking, regime, metric, index);
+    const made = { model: id, display: name, params, level, trust: trustText(models[index]) };
+    made[`rank by ${ranking.label}`] = standing?.rank ?? ranks[index];
+    if (standing?.rank) {
+      Object.assign(made, {
+        "rank from": standing.rankLow,
+        "rank to": standing.rankHigh,
+        "tie group": standing.group,
+      });
+    }
+    columns.forEach((column, place) => {
+      const key = column.task === undefined ? column.label : bench.tasks[column.task].id;
+      made[key] = scores[place][index];
+      const ends = standingOf(column, regime, metric, index);
+      if (ends) Object.assign(made, { [`${key} low`]: ends.low, [`${key} high`]: ends.high });
+    });
+    return made;
+  });
+}
+
+function saveCsv({ regime, metric }, rows) {
+  save(`geneb-${regime}-${metric}.csv`, "text/csv", csvText(rows));
+}
+
+function saveJson({ regime, metric }, rows) {
+  const benchmark = { name: bench.name, sha256: bench.sha256 };
+  const text = JSON.stringify({ benchmark, regime, metric, rows }, null, 1);
+  save(`geneb-${regime}-${metric}.json`, "application/json", text);
+}
+
+function save(name, type, text) {
+  const address = URL.createObjectURL(new Blob([text], { type: `${type};charset=utf-8` }));
+  const link = h("a", { href: address, download: name, hidden: true });
+  document.body.append(link);
+  link.click();
+  link.remove();
+  setTimeout(() => URL.revokeObjectURL(address), KEPT_MS);
+}

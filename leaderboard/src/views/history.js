@@ -1,0 +1,24 @@
+// What happened to a row: when, what, why, who, by which commit.
+
+import { h } from "../page/dom.js";
+
+const COMMIT_SHOWN = 10;
+
+export function historySection(id) {
+  const events = globalThis.geneb.history?.filter((event) => event.model === id);
+  if (!events) return [];
+  const items = events.map(historyItem);
+  return [h("h3", {}, "History"), h("ol", { class: "history" }, ...items)];
+}
+
+function historyItem({ when, kind, level, former_level: former, why, who, commit }) {
+  const levels = former && former !== level ? `${former} to ${level}` : level;
+  return h(
+    "li",
+    {},
+    h("time", { datetime: when }, when.slice(0, "2026-11-21".length)),
+    ` ${kind}${level ? `, ${levels}` : ""}: `,
+    h("span", { dir: "auto" }, why),
+    h("small", {}, `by ${who}, commit ${commit.slice(0, COMMIT_SHOWN)}`),
+  );
+}

@@ -1,0 +1,66 @@
+// Confusion matrices follow from the scores where a task has two classes of known sizes.
+
+import { bench } from "../data/board.js";
+import { h, head, hint, number, options, row } from "../page/dom.js";
+import { counted, regimeName, scoreText } from "../pure/words.js";
+import { change } from "../state/store.js";
+
+const PER_TASK = 3; // numbers: how many matrices, right in the smaller class, right in the larger
+
+const HEADS = ["True class", "said: smaller", "said: larger", "recall"];
+
+/** Draw the matrices of one task, chosen from all that have some. */
+export function matrixSection(state, index) {
+  const part = globalThis.geneb.matrices;
+  const regimes = Object.keys(part.regimes);
+  if (!regimes.length || !part.tasks.length) return [];
+  const wanted = bench.tasks.findIndex((task) => task.id === state.task);
+  const at = Math.max(0, part.tasks.indexOf(wanted));
+  const task = bench.tasks[part.tasks[at]];
+  const cells = (regime) =>
+    part.regimes[regime][index].slice(PER_TASK * at, PER_TASK * (at + 1));
+  return [
+    h("h3", {}, "Confusion matrices"),
+    hint(
+      `Recovered from the printed scores of ${counted(part.tasks.length, "task")} with two classes, one fit each. `,
+      "The benchmark says how large the classes are, not which is which.",
+    ),
+    h("p", {}, h("label", {}, "Task ", taskSelect(part.tasks, task))),
+    ...regimes.map((regime) => matrix(regime, cells(regime), task)),
+  ];
+}
+
+function taskSelect(places, task) {
+  const select = h("select", {
+    id: "matrix",
+    onchange: (event) => change({ task: event.target.value }),
+  });
+  const choices = places.map((place) => {
+    const { id, label, category } = bench.tasks[place];
+    return [id, `${label} (${bench.categories[category]})`];
+  });
+  return options(select, choices, task.id);
+}
+
+function matrix(regime, [count, small, large], task) {
+  const name = regimeName(regime);
+  if (!count) return h("p", {}, `${name}: no matrix gives these scores.`);
+  const [n, m] = task.counts;
+  const found =
+    count === 1
+      ? "the only matrix with these scores"
+      : `the nearest of ${count.toLocaleString("en")} matrices with these scores`;
+  const cells = (...counts) => counts.map((one) => number(one.toLocaleString("en")));
+  return h(
+    "table",
+    { class: "matrix" },
+    h("caption", {}, `${task.label}, ${name}: ${found}`),
+    h("thead", {}, h("tr", {}, ...HEADS.map((text) => head(text)))),
+    h(
+      "tbody",
+      {},
+      row("smaller", ...cells(small, n - small), number(scoreText(small / n))),
+      row("larger", ...cells(m - large, large), number(scoreText(large / m))),
+    ),
+  );
+}

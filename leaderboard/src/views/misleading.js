@@ -1,0 +1,58 @@
+// Why one rank misleads, said with the board's own figures.
+
+import { base, bench, categoryColumns, columnByKey, MACRO } from "../data/board.js";
+import { adviceFor } from "../data/advice.js";
+import { standingOf } from "../data/scores.js";
+import { h } from "../page/dom.js";
+import { modelLink } from "../page/marks.js";
+import { rangeText, regimeName, regimeWords } from "../pure/words.js";
+
+/** Say how little the first overall is first elsewhere. */
+export function misleading({ regime }) {
+  const overall = adviceFor({ category: null, regime })?.best;
+  if (!Number.isInteger(overall)) return [];
+  const winners = bench.categories.map((category) => adviceFor({ category, regime })?.best);
+  const wins = winners.filter((index) => index === overall).length;
+  const standings = categoryColumns
+    .map((column) => ({ column, standing: standingOf(column, regime, bench.primary, overall) }))
+    .filter(({ standing }) => standing)
+    .sort((a, b) => a.standing.rank - b.standing.rank);
+  const macro = standingOf(columnByKey.get(MACRO), regime, bench.primary, overall);
+  return [
+    h("h3", {}, "Why not simply the first overall?"),
+    h(
+      "p",
+      {},
+      `First overall, ${regimeWords(regime)}, is `,
+      modelLink(overall),
+      macro && macro.rankHigh > 1
+        ? `, which may be number ${macro.rankHigh} on other test sequences`
+        : "",
+      `. It is first in ${wins} of ${bench.categories.length} categories; `,
+      `${new Set(winners).size} models share the first places. `,
+      ...changes(),
+    ),
+    h("ul", { class: "ranks", "aria-label": "Its rank by category" }, ...standings.map(rankItem)),
+  ];
+}
+
+function changes() {
+  const pair = base.facts?.pairs.find((one) => one.regimes.includes(bench.regimes[0]));
+  if (!pair) return [];
+  const [one, other] = pair.regimes.map(regimeName);
+  return [
+    `Between “${one}” and “${other}”, ${pair.changed} of ${pair.categories} `,
+    `first places change hands, ${pair.surely} of them surely.`,
+  ];
+}
+
+function rankItem({ column, standing }) {
+  const { rank, rankLow, rankHigh } = standing;
+  return h(
+    "li",
+    { class: rank === 1 ? "first" : rankLow === 1 ? "near" : null },
+    h("b", {}, `#${rank}`),
+    ` ${column.label}`,
+    h("small", {}, `could be ${rangeText(rankLow, rankHigh)}`),
+  );
+}

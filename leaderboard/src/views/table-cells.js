@@ -1,0 +1,145 @@
+// The elements of the table of scores.
+
+import { bench, models } from "../data/board.js";
+import { standingOf } from "../data/scores.js";
+import { h, head } from "../page/dom.js";
+import { modelLink, pickOrSay, trustMark } from "../page/marks.js";
+import { heat } from "../pure/ranks.js";
+import { metricName, rangeText, regimeWords, scoreText } from "../pure/words.js";
+import { shortInterval, sizeText } from "../pure/words.js";
+import { change } from "../state/store.js";
+
+const FIXED_COLUMNS = 5; // compare, rank, model, size, trust
+
+/** Make the table of the rows that a page shows. */
+export function scoreTable(state, content) {
+  const { columns, places, first, shown } = content;
+  const above = state.columns === "tasks" ? [categoryHeads(columns, content.isGrouped)] : [];
+  const before = first + 2 + above.length;
+  return h(
+    "table",
+    { class: "scores", "aria-rowcount": places.length + 1 + above.length },
+    h(
+      "caption",
+      { class: "unseen" },
+      `${metricName(state.metric)} by model, ${regimeWords(state.regime)}`,
+    ),
+    h("thead", {}, ...above, h("tr", {}, ...heads(state, content))),
+    h("tbody", {}, ...shown.map((_, order) => scoreRow(state, content, order, before))),
+  );
+}
+
+/** Name the category above its tasks. */
+function categoryHeads(columns, isGrouped) {
+  const own = columns.filter((column) => column.task === undefined).length;
+  const spans = [h("td", { colspan: FIXED_COLUMNS + (isGrouped ? 1 : 0) + own })];
+  bench.categories.forEach((name, index) => {
+    const count = columns.filter((column) => column.category === index).length;
+    if (count) spans.push(h("th", { scope: "colgroup", colspan: count }, name));
+  });
+  return h("tr", { class: "above" }, ...spans);
+}
+
+function heads(state, { columns, isGrouped, ranking }) {
+  const by = h("small", {}, `by ${ranking.label}`);
+  return [
+    h("th", { scope: "col", class: "pick" }, h("span", { class: "unseen" }, "Compare")),
+    h("th", { scope: "col", class: "rank" }, "Rank", by),
+    isGrouped ? h("th", { scope: "col", class: "group" }, "Tie group") : null,
+    sortHead(state, "name", "Model", "name", "name"),
+    sortHead(state, "params", "Size", "parameters", "sized"),
+    sortHead(state, "level", "Trust", "trust level and its evidence", "trusted"),
+    ...columns.map((column) => sortHead(state, column.key, column.label, column.title)),
+  ];
+}
+
+function sortHead({ sort, order }, key, label, title, className = null) {
+  const isSorted = sort === key;
+  const usualOrder = key === "name" ? "up" : "down";
+  const isUp = order === "up";
+  const next = isSorted ? (isUp ? "down" : "up") : usualOrder;
+  const arrow = isSorted ? (isUp ? "▲" : "▼") : "";
+  const made = head(
+    h(
+      "button",
+      {
+        type: "button",
+        title,
+        "data-focus": `sort ${key}`,
+        onclick: () => change({ sort: key, order: next, page: 1 }),
+      },
+      label,
+      h("span", { class: "arrow", "aria-hidden": "true" }, arrow),
+    ),
+  );
+  if (className) made.className = className;
+  if (isSorted) made.setAttribute("aria-sort", isUp ? "ascending" : "descending");
+  return made;
+}
+
+function scoreRow(state, content, order, before) {
+  const { columns, shown, scores, ranges, standings, isGrouped, starts } = content;
+  const index = shown[order];
+  const model = models[index];
+  return h(
+    "tr",
+    { "aria-rowindex": before + order, class: starts[order] ? "starts" : null },
+    h("td", { class: "pick" }, pickBox(state, model)),
+    rankCell(standings[order], content.ranks[index]),
+    isGrouped ? h("td", { class: "group" }, String(standings[order].group)) : null,
+    h(
+      "th",
+      { scope: "row", class: "name" },
+      modelLink(index),
+      narrowFacts(model, standings[order]),
+    ),
+    h("td", { class: "number sized" }, sizeText(model.params)),
+    h("td", { class: "trusted" }, trustMark(model)),
+    ...columns.map((column, place) =>
+      scoreCell(state, column, index, scores[place][index], ranges[place]),
+    ),
+  );
+}
+
+/** Show a rank as the range it could be, and its place by score alone below. */
+export function rankCell(standing, plain) {
+  if (!standing?.rank) return h("td", { class: "rank" }, String(plain));
+  return h(
+    "td",
+    { class: "rank" },
+    rangeText(standing.rankLow, standing.rankHigh),
+    h("small", {}, h("span", { class: "unseen" }, "by score "), `#${standing.rank}`),
+  );
+}
+
+/** Say size, trust and group below the name, where the screen has no room for their columns. */
+function narrowFacts(model, standing) {
+  const group = standing?.group ? ` · tie group ${standing.group}` : "";
+  const text = `${sizeText(model.params)} · ${model.level}${group}`;
+  return h("small", { class: "narrow", "aria-hidden": "true" }, text);
+}
+
+function scoreCell({ intervals, sort, regime, metric }, column, index, score, range) {
+  const isWanted = intervals === "all" || (intervals === "sorted" && column.key === sort);
+  return heatCell(score, range, isWanted ? standingOf(column, regime, metric, index) : null);
+}
+
+/** Show a score on its colour, and its interval where there is one. */
+export function heatCell(score, range, standing) {
+  return h(
+    "td",
+    { class: `heat ${heat(score, range)}` },
+    scoreText(score),
+    standing ? h("small", {}, shortInterval(standing)) : null,
+  );
+}
+
+function pickBox(state, { id, name }) {
+  return h("input", {
+    type: "checkbox",
+    "aria-label": `Compare ${name}`,
+    "data-focus": `pick ${id}`,
+    checked: state.models.includes(id),
+    onchange: (event) => pickOrSay(id, event.target.checked),
+  });
+}

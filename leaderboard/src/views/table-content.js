@@ -1,0 +1,39 @@
+// All that the table shows of a state, before any element: rows in order, scores by column, ranks.
+
+import { MACRO, columnByKey, columnsOf, hasGroups, models } from "../data/board.js";
+import { filtered, scoresIn, standingOf } from "../data/scores.js";
+import { groupStarts, plainRanks, rangesOf } from "../pure/ranks.js";
+import { paged, sorted } from "../pure/rows.js";
+
+// With more cells a redraw takes longer than a tenth of a second; what fits one page stays whole.
+const ROWS_PER_PAGE = 50;
+const ROWS_OF_TASKS = 20;
+const WIDE = 50; // columns
+
+/** Gather the content of the table. */
+export function contentOf(state) {
+  const { regime, metric } = state;
+  const columns = columnsOf(state.columns);
+  // The sorted column ranks, or macro where names, sizes or levels are sorted.
+  const ranking = columns.find(({ key }) => key === state.sort) ?? columnByKey.get(MACRO);
+  const scores = columns.map((column) => scoresIn(column, regime, metric));
+  const own = scores[columns.indexOf(ranking)];
+  const places = sorted(filtered(state), models, own, state);
+  const isLarge = columns.length > WIDE && places.length > ROWS_PER_PAGE;
+  const page = paged(places, isLarge ? ROWS_OF_TASKS : ROWS_PER_PAGE, state.page);
+  const standings = page.shown.map((index) => standingOf(ranking, regime, metric, index));
+  const isGrouped = hasGroups(metric, ranking);
+  const groups = isGrouped ? standings.map((standing) => standing.group) : [];
+  return {
+    columns,
+    ranking,
+    places,
+    scores,
+    standings,
+    isGrouped,
+    starts: groupStarts(groups),
+    ranges: rangesOf(scores, places, state.scale === "column"),
+    ranks: plainRanks(own),
+    ...page,
+  };
+}

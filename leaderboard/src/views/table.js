@@ -1,0 +1,99 @@
+// The scores of all models as a heat map of categories or tasks.
+
+import { bench, hasGroups, hasIntervals, models } from "../data/board.js";
+import { h, hint, say, scroller } from "../page/dom.js";
+import { HEAT_STEPS } from "../pure/ranks.js";
+import { counted, metricName, regimeWords, scoreText } from "../pure/words.js";
+import { change } from "../state/store.js";
+import { contentOf } from "./table-content.js";
+import { scoreTable } from "./table-cells.js";
+import { downloadButtons } from "./downloads.js";
+
+const MANY_COLUMNS = 20;
+
+/** Draw the table. */
+export function tableView(state) {
+  const content = contentOf(state);
+  const { columns, places, ranking, pages } = content;
+  tell(state, content);
+  return [
+    h("h2", {}, `${metricName(state.metric)}, ${regimeWords(state.regime)}`),
+    places.length ? note(state, ranking) : null,
+    places.length ? legend(state, content) : null,
+    places.length
+      ? scroller("Scores", scoreTable(state, content), { isTall: true })
+      : h("p", { class: "waiting" }, "No model passes these filters."),
+    pages > 1 ? pager(content) : null,
+    h(
+      "p",
+      { class: "actions" },
+      ...downloadButtons(state, content),
+      columns.length > MANY_COLUMNS
+        ? h("span", { class: "hint" }, "All tasks: scroll sideways.")
+        : null,
+    ),
+  ];
+}
+
+const PLAIN = { name: "name", params: "size", level: "trust" };
+
+function tell({ regime, metric, sort, order }, { places, ranking }) {
+  const of = `${places.length.toLocaleString("en")} of ${counted(models.length, "model")}`;
+  const by = Object.hasOwn(PLAIN, sort) ? PLAIN[sort] : ranking.label;
+  const direction = order === "up" ? "lowest first" : "highest first";
+  say(`${of}, ${regimeWords(regime)}, ${metricName(metric)}, by ${by}, ${direction}`);
+}
+
+function note({ metric }, ranking) {
+  if (hasGroups(metric, ranking)) {
+    return hint(
+      `A rank is a range: where the model could stand by ${ranking.label} on other test sequences, `,
+      "among all models of the board. A line divides tie groups: within one, no model can be told ",
+      "from the best of the group, whatever the order of the rows.",
+    );
+  }
+  if (metric !== bench.primary) {
+    return hint(`Intervals and tie groups are known for ${metricName(bench.primary)} only.`);
+  }
+  if (hasIntervals(metric)) return hint("Tasks have intervals, but no tie groups.");
+  return hint("This board was built without intervals and tie groups.");
+}
+
+function legend({ scale, metric }, { ranges }) {
+  const steps = Array.from({ length: HEAT_STEPS }, (_, step) => h("i", { class: `h${step}` }));
+  const [low, high] = ranges[0];
+  const ends =
+    scale === "column" ? ["lowest of a column", "highest"] : [scoreText(low), scoreText(high)];
+  return h(
+    "p",
+    { class: "legend" },
+    h("span", {}, ends[0]),
+    h("span", { class: "ramp", "aria-hidden": "true" }, ...steps),
+    h("span", {}, ends[1]),
+    h("span", {}, metric === "MCC" ? "MCC: 0 is chance, 1 is perfect." : "1 is perfect."),
+  );
+}
+
+function pager({ pages, page, first, shown, places }) {
+  const button = (text, to, name) =>
+    h(
+      "button",
+      {
+        type: "button",
+        "data-focus": name,
+        disabled: to < 1 || to > pages,
+        onclick: () => change({ page: to }),
+      },
+      text,
+    );
+  const range = `${first + 1} to ${first + shown.length} of ${places.length.toLocaleString("en")}`;
+  return h(
+    "nav",
+    { class: "pager", "aria-label": "Pages of the table" },
+    button("First", page > 1 ? 1 : 0, "page first"),
+    button("Previous", page - 1, "page previous"),
+    h("span", {}, range),
+    button("Next", page + 1, "page next"),
+    button("Last", page < pages ? pages : pages + 1, "page last"),
+  );
+}

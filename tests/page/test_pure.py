@@ -1,0 +1,159 @@
+"""The functions that compute, called as the modules they are, without the page."""
+
+import csv
+import io
+import itertools
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.page.boards import values
+from tests.page.rows import DASH, FULL, MINUS, display, shown
+
+BY_COLUMN = [[0.1, 0.4], [0.2, 0.3]]
+
+
+@pytest.mark.parametrize(
+    ("place", "arguments", "wanted"),
+    [
+        ("words.scoreText", [-0.0004], "0.000"),
+        ("words.scoreText", [-0.0126], f"{MINUS}0.013"),
+        ("words.scoreText", [0.9995], "1.000"),
+        ("words.rangeText", [3, 3], "3"),
+        ("words.rangeText", [3, 9], f"3{DASH}9"),
+        ("words.sizeText", [0], "none"),
+        ("words.sizeText", [999], "999"),
+        ("words.sizeText", [19_700_000], "19.7M"),
+        ("words.sizeText", [1_200_000_000], "1.2B"),
+        ("words.weightText", [3_000_000_000], "6 GB"),
+        ("words.weightText", [19_700_000], "39 MB"),
+        ("words.memoryText", [0], "no weights"),
+        ("words.memoryText", [87_100_000], "170 MB in 16 bits"),
+        ("words.parametersText", [0], "no parameters"),
+        ("words.limitText", [None], "any size"),
+        ("words.regimeName", ["full"], "All data"),
+        ("words.regimeName", ["10shot"], "10 per class"),
+        ("words.regimeName", ["constructor"], "constructor"),
+        ("words.metricName", ["toString"], "toString"),
+        ("words.counted", [1, "model"], "1 model"),
+        ("words.counted", [1025, "model"], "1,025 models"),
+        ("words.shortened", ["\U0001d544" * 30, 5], "\U0001d544" * 4 + "\u2026"),
+        ("ranks.plainRanks", [[0.5, 0.7, 0.5, 0.1]], [2, 1, 2, 4]),
+        ("ranks.rankOf", [[0.5, 0.7, 0.5, 0.1], 2], 2),
+        ("ranks.heat", [0.5, [0, 1]], "h8"),
+        ("ranks.heat", [1, [0, 1]], "h15"),
+        ("ranks.heat", [-0.2, [0, 1]], "h0"),
+        ("ranks.heat", [0.3, [0.3, 0.3]], "h8"),
+        ("ranks.frontOf", [[0, 1, 2, 3], [5, 1, 3, 0], [0.9, 0.2, 0.1, 1]], [1, 0]),
+        ("ranks.groupStarts", [[1, 1, 2, 4]], [False, False, True, True]),
+        # Rows that are not in order of the groups have no lines between them.
+        ("ranks.groupStarts", [[2, 1, 2]], [False, False, False]),
+        ("ranks.groupStarts", [[]], []),
+        ("ranks.rangesOf", [[[0.1, 0.4, 0.9], [0.2, 0.3, 0]], [0, 1], True], BY_COLUMN),
+        ("ranks.rangesOf", [[[0.1, 0.4], [0.2, 0.3]], [0, 1], False], [[0.1, 0.4], [0.1, 0.4]]),
+        ("rows.hasLevel", ["disputed", "any"], True),
+        ("rows.hasLevel", ["disputed", "verified+"], False),
+        ("rows.hasLevel", ["reproduced", "verified+"], True),
+        ("rows.hasLevel", ["official", "verified"], False),
+        ("rows.paged", [[4, 5, 6], 2, 9], {"pages": 2, "page": 2, "first": 2, "shown": [6]}),
+        ("rows.paged", [[], 2, 1], {"pages": 1, "page": 1, "first": 0, "shown": []}),
+    ],
+)
+def test_a_function_gives_what_it_says(call, place, arguments, wanted):
+    assert call(place, *arguments) == wanted
+
+
+def test_the_front_is_that_of_diagnostics(call):
+    places = list(range(len(FULL)))
+    scores = [row["macro_MCC"] for row in FULL]
+    found = call("ranks.frontOf", places, [row["params"] for row in FULL], scores)
+    front = values()["diagnostics.json"]["size"]["full"]["pareto"]
+    assert [FULL[place]["disp"] for place in found] == [display(one["model"]) for one in front]
+
+
+def test_scores_are_written_as_python_writes_them(call):
+    for row in FULL[:5]:
+        for score in row["cat_MCC"].values():
+            assert call("words.scoreText", score) == shown(score)
+
+
+AUDIT = {"tasks": 13, "of": 100, "sandbox": 2, "date": "2026-11-20", "agrees": True}
+
+
+def test_a_level_is_said_with_its_evidence(call):
+    verified = {"level": "verified", "audit": AUDIT}
+    said = "verified: audited 13/100, sandbox level 2, 2026-11-20"
+    assert call("words.trustText", verified) == said
+    assert call("words.evidenceText", verified) == "13/100, sandbox 2, 2026-11-20"
+    disputed = {"level": "disputed", "audit": AUDIT | {"agrees": False}}
+    said = "disputed: audit failed, 13/100, sandbox level 2, 2026-11-20"
+    assert call("words.trustText", disputed) == said
+    stale = {"level": "stale", "audit": None}
+    assert call("words.trustText", stale) == "stale: not audited"
+
+
+FORMULAS = ["=1", "+1", "-1", "@SUM(1)", "\t=1", "\r=1", "\n=1", "\uff1d1", "\uff0b1", "\uff20a"]
+PLAIN = ["a", 'a"b', "a,b", "a\r\nb", "", "'=1", "1-2", "\u202egnp"]
+
+
+def test_a_csv_gives_texts_back_and_runs_none(call):
+    rows = [{"model": text, "score": -0.25} for text in (*FORMULAS, *PLAIN)]
+    text = str(call("csv.csvText", rows))
+    head, *lines = list(csv.reader(io.StringIO(text, newline="")))
+    assert head == ["model", "score"]
+    wanted = [f"'{text}" for text in FORMULAS] + PLAIN
+    assert lines == [[text, "-0.25"] for text in wanted]
+    assert call("csv.csvText", []) == '"model"\r\n'
+
+
+USUAL = {"view": "table", "model": "", "models": [], "q": "", "page": 1, "size": "any"}
+KNOWN = {"choices": {"view": ["table", "model"], "size": ["any", "5"]}, "ids": [], "compared": 4}
+
+
+@pytest.mark.parametrize(
+    ("state", "address"),
+    [
+        ({}, "#/table"),
+        ({"q": "a b&c=d#e", "page": 3}, "#/table?q=a+b%26c%3Dd%23e&page=3"),
+        ({"view": "model", "model": "a/b?c#d%"}, "#/model/a%2Fb%3Fc%23d%25"),
+        ({"size": "5"}, "#/table?size=5"),
+    ],
+)
+def test_an_address_gives_the_state_back(call, state, address):
+    assert call("address.written", USUAL | state, USUAL) == address
+    assert call("address.read", address, USUAL, KNOWN) == USUAL | state
+
+
+@pytest.mark.parametrize(
+    "address", ["", "#", "#/x?size=6", "#/table?page=-1&size=__proto__", "#?view=model"]
+)
+def test_an_address_that_makes_no_sense_is_what_is_usual(call, address):
+    assert call("address.read", address, USUAL, KNOWN) == USUAL
+
+
+points = st.tuples(st.integers(60, 860), st.integers(30, 370))
+
+
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.tuples(points, st.integers(1, 26), st.booleans()), max_size=20))
+def test_names_in_a_chart_cover_neither_each_other_nor_a_point(call, given_names):
+    room = {"left": 60, "right": 860, "top": 14}
+    dots = [point for point, _, _ in given_names]
+    names = [
+        {"text": "x" * length, "at": point, "isNeeded": is_needed}
+        for point, length, is_needed in given_names
+    ]
+    found = call("labels.placed", names, dots, room)
+    assert len(found) <= len(names)
+    boxes = [(x, y, x + 6.2 * len(text), text) for x, y, text in found]
+    for left, y, right, _ in boxes:
+        assert room["left"] < left
+        assert right < room["right"]
+        assert y > room["top"]
+    for (left, y, right, _), (other, high, end, _) in itertools.combinations(boxes, 2):
+        assert right <= other or end <= left or abs(y - high) >= 13
+    lengths = {length for _, length, is_needed in given_names if is_needed}
+    for left, y, right, text in boxes:
+        if len(text) not in lengths:
+            assert not any(left < dot < right and y - 10 < high < y for dot, high in dots)
