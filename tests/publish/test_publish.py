@@ -201,10 +201,9 @@ def test_41_models_and_the_page_cost_six_calls_and_nothing_new_two(hub, public):
     push(space, Newest(found, Repository(public.root)))
     assert hub.calls == ["info", "validate-yaml", "preupload", "commit", "info", "resolve"]
     assert not repo.large, "no file of ours goes by LFS"
-    page = {*page_files(), "README.md"}
-    assert sorted(repo.head.tree) == sorted({".gitattributes", *GENERATED, *page})
-    shown = {name: (ROOT / "leaderboard" / name).read_bytes() for name in page}
-    assert {name: repo.head.tree[name] for name in page} == shown
+    shown = page_files() | {"README.md": (ROOT / "leaderboard/README.md").read_bytes()}
+    assert sorted(repo.head.tree) == sorted({".gitattributes", *GENERATED, *shown})
+    assert {name: repo.head.tree[name] for name in shown} == shown
     assert len(repo.commits) == 2
     assert_settled(repo, found)
     hub.calls.clear()
