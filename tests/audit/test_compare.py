@@ -98,8 +98,8 @@ def test_what_is_too_high_or_too_low_differs_in_its_cell_alone(audits: Audits, b
     assert all(count >= 2 for count in narrow.values())
     assert told[1] == (
         "cells with force, whose tolerance of MCC is at most 0.1: "
-        f"full {narrow['full']} of 3, 10shot {narrow['10shot']} of 3, 1shot {narrow['1shot']} of 3; "
-        "the others are no evidence"
+        + ", ".join(f"{regime} {count} of 3" for regime, count in narrow.items())
+        + "; the others are no evidence"
     )
     assert told[2].startswith("the probe on all training rows stops before its optimum")
     assert "moved MCC by up to 0.015" in told[2]
