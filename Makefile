@@ -11,9 +11,9 @@ SYSTEM := bwrap=bubblewrap chromium=chromium
 
 # An environment that is there goes on being used, unless its interpreter is gone or PYTHON is named
 # and is another than the one that made it.
-MINOR := -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null
-MADE_BY := $(if $(wildcard $(VENV)),$(shell $(BIN)/python $(MINOR)))
-WANTED := $(if $(filter file,$(origin PYTHON)),$(MADE_BY),$(shell $(PYTHON) $(MINOR)))
+MINOR := import sys; print("%d.%d" % sys.version_info[:2])
+MADE_BY := $(if $(wildcard $(VENV)),$(shell $(BIN)/python -c 'import pip; $(MINOR)' 2>/dev/null))
+WANTED := $(if $(filter file,$(origin PYTHON)),$(MADE_BY),$(shell $(PYTHON) -c '$(MINOR)' 2>/dev/null))
 KEPT := $(if $(MADE_BY),$(filter $(MADE_BY),$(WANTED)))
 
 .PHONY: new-venv

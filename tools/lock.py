@@ -72,11 +72,13 @@ def compile_locks(*, upgrade: bool) -> dict[Path, str]:
         resolve(folder / "check.txt", "--constraints", dev)
         extras = [word for extra in HOSTED_EXTRAS for word in ("--extra", extra)]
         resolve(folder / "action.txt", "--constraints", dev, *extras)
-        return {FOLDER / p.name: p.read_text(encoding="utf-8") for p in sorted(folder.glob("*.txt"))}
+        return {
+            FOLDER / p.name: p.read_text(encoding="utf-8") for p in sorted(folder.glob("*.txt"))
+        }
 
 
 def resolve(output: Path, *arguments: str | Path, project: Path = ROOT / "pyproject.toml") -> None:
-    """Run the resolver on the project; a file that is there already tells which versions to keep."""
+    """Run the resolver on the project; an output that is there tells which versions to keep."""
     cache = output.parent / "cache"  # not the machine's own, whose lists may be older
     subprocess.run(
         [

@@ -62,12 +62,12 @@ class Target:
         if self.system == "darwin":
             yield from mac_platforms(self.libc, self.machine)
             return
+        yield f"linux_{self.machine}"
         major, newest = self.libc
         for minor in range(newest, GLIBC_OLDEST_TAG - 1, -1):
             yield f"manylinux_{major}_{minor}_{self.machine}"
             if minor in LEGACY and (minor == max(LEGACY) or self.machine == "x86_64"):
                 yield f"{LEGACY[minor]}_{self.machine}"
-        yield f"linux_{self.machine}"
 
 
 LINUX = [Target(p, "linux", m, g) for p in PYTHONS for m in ("x86_64", "aarch64") for g in GLIBC]
