@@ -83,7 +83,7 @@ def _files(session: requests.Session, index: str, name: str, versions: set[str])
         answer.raise_for_status()
         return [file for one in answer.json()["files"] if (file := _file(one, versions))]
     except (requests.RequestException, KeyError, TypeError) as error:
-        message = f"the package index gave no list of {name}'s files: {error}"
+        message = f"the package index gave no list of {name}'s files, try again later: {error}"
         raise IndexUnreachableError(message) from error
 
 
