@@ -144,8 +144,20 @@ _MACHINE_FIXES = {
     errno.ENAMETOOLONG: _PLACE,
 }
 """What a user can do, by the number of an error that no code of ours can be at fault for."""
+_DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EMFILE, errno.ENFILE})
 _NETWORK_FIX = "look at the network, then run the command again"
 _NO_TEMPORARY_FOLDER = "No usable temporary directory"
+
+
+def unwritable(place: str, error: OSError, fix: str) -> GenebError:
+    """Say that a file or folder that the user named cannot be written: by the place, or the disk.
+
+    `fix` says what to do where another place helps.
+    """
+    fault = machine_fault(error)
+    if error.errno in _DISK and fault is not None:
+        return MachineFault(f"{place}: cannot be written: {error.strerror}", fault.fix)
+    return UsageProblem(f"{place}: cannot be written: {error.strerror}", fix)
 
 
 def machine_fault(error: OSError) -> MachineFault | None:

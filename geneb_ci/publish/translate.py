@@ -90,7 +90,13 @@ def _beyond_the_hub(error: Exception, resource: str, large: list[str]) -> Except
     fault = machine_fault(known) if isinstance(known, OSError) else None
     if fault is None:
         return error
-    return Local(f"{resource}: {fault.message}", fault.fix)
+    from huggingface_hub.constants import HF_XET_CACHE  # noqa: PLC0415 (a second to import)
+
+    return Local(
+        f"{resource}: this machine failed, not the Hub: {fault.message}; the Hub's client works "
+        f"in {HF_XET_CACHE}",
+        f"{fault.fix}; HF_HOME moves the folder of the client",
+    )
 
 
 def _of_storage(told: Told, large: list[str]) -> Exception:

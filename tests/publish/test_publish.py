@@ -250,7 +250,7 @@ def test_a_large_board_goes_by_lfs(hub, repo, clone, tmp_path):
     assert hub.calls == [
         *("info", "validate-yaml", "preupload", "lfs-batch"),
         *("lfs-put",) * len(repo.large),
-        *("commit", "info", "resolve"),
+        *("commit", "info", "resolve", "cas-bridge"),
     ]
     assert_settled(repo, made(clone))
     code, output, _ = geneb_ci("publish", "--space", NAME, cwd=clone.root, env=env)
