@@ -99,7 +99,7 @@ class Limited(Setback):
 
 
 class Unstored(Setback):
-    """Large files could not be put into the Hub's storage, which comes before the commit."""
+    """The Hub's storage fails; it gets the large files before the commit, so that none was made."""
 
 
 class Unknown(Setback):

@@ -4,6 +4,7 @@ import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from http import HTTPStatus
 from typing import Any
+from urllib.parse import urlsplit
 
 from geneb_ci.audit.storage import Told, told_by
 from geneb_ci.errors import UsageProblem, machine_fault
@@ -120,6 +121,13 @@ _STORAGE_FIX = (
 def _of_status(error: Any, resource: str, *, writing: bool) -> Exception:  # noqa: ANN401 (the client is imported late)
     status: int = error.response.status_code
     headers: Mapping[str, str] = error.response.headers
+    asked = [urlsplit(str(one.url)).netloc for one in (*error.response.history, error.response)]
+    if asked[0] != asked[-1]:  # the Hub said where the bytes lie, and that place answered
+        host = asked[-1]
+        what = f"the Hub's storage ({host}) answers {status} when asked for the bytes"
+        if status == HTTPStatus.FORBIDDEN:
+            return Unstored(what)  # such an address is good for a while; the Hub gives a new one
+        return _of_storage(Told(what, status, by_hub=False), [])
     hidden = status == HTTPStatus.UNAUTHORIZED and not (
         writing or headers.get("X-Error-Message") == _BAD_CREDENTIALS
     )
