@@ -123,7 +123,9 @@ class ResultRefused(ExtractorRefused):
 
 
 _SPACE = "free some space, or write to another disk; temporary files go where TMPDIR says"
-_RIGHTS = "write to a folder that you may write to, or change who may; TMPDIR is for temporary files"
+_RIGHTS = (
+    "write to a folder that you may write to, or change who may; TMPDIR is for temporary files"
+)
 _PLACE = "name another file or folder"
 _FILES = "raise the limit (ulimit -n), or end other programs"
 _MACHINE_FIXES = {

@@ -84,9 +84,7 @@ class Remote:
         with translated(self.resource, writing=False):
             ask = self._api.space_info if self._kind == "space" else self._api.dataset_info
             # Without a limit of its own this call has none, whatever the session's is.
-            info = ask(
-                self.name, revision=revision, files_metadata=True, timeout=self._timeout_s
-            )
+            info = ask(self.name, revision=revision, files_metadata=True, timeout=self._timeout_s)
             files = {
                 one.rfilename: Facts(one.blob_id, one.lfs.sha256 if one.lfs else None)
                 for one in info.siblings or []

@@ -32,7 +32,7 @@ def small_files() -> None:
 def run(*words: str, cwd: Path, limited: bool = False, out: str | None = None, **more: str):
     """Run a command, whose output goes to a file if named; gives its code, output and errors."""
     with Path(out or os.devnull).open("w") as place:
-        done = subprocess.run(  # noqa: PLW1509 (no threads here)
+        done = subprocess.run(
             [sys.executable, "-m", "geneb_ci", *words],
             cwd=cwd,
             env=os.environ | {"PYTHONPATH": str(ROOT)} | more,

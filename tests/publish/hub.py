@@ -6,7 +6,7 @@ Large files lie in a storage of their own, which is a second server, as they do 
 import socket
 import struct
 import threading
-from collections.abc import Callable  # noqa: TC003 (one name costs nothing)
+from collections.abc import Callable
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import NamedTuple

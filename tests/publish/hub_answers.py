@@ -11,8 +11,8 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.publish.hub_cas import CAS_TOKEN, Storage
 from tests.publish.hub_call import Answer, Call, Refusal, as_json
+from tests.publish.hub_cas import CAS_TOKEN, Storage
 from tests.publish.hub_repo import Commit, Repo, git_name
 
 WRITER, READER = "hf_writer_of_tests", "hf_reader_of_tests"

@@ -5,7 +5,6 @@ of xorbs and files are the client's own and are taken as they come; bytes are he
 """
 
 import hashlib
-import json
 from dataclasses import dataclass, field
 
 from tests.publish.hub_call import Answer, Call, Refusal, as_json
@@ -24,8 +23,6 @@ class Storage:
     xorbs: dict[str, bytes] = field(default_factory=dict)
     files: dict[str, File] = field(default_factory=dict)
     by_sha256: dict[str, str] = field(default_factory=dict)
-    grants: bool = False
-    """Whether xorbs may be uploaded by a signed address, which the client asks for first."""
 
     def answer(self, step: str, call: Call) -> Answer:
         if step not in {"cas-fetch", "cas-bridge"} and call.token != CAS_TOKEN:
@@ -58,11 +55,11 @@ class Storage:
     def _chunks(self, xorb: str) -> list[Chunk]:
         return chunks_of(self.xorbs[xorb])
 
-    def _dedup(self, call: Call) -> Answer:
+    def _dedup(self, _: Call) -> Answer:
         raise Refusal(404)  # nothing is known of anybody's chunks
 
-    def _grant(self, call: Call) -> Answer:
-        raise Refusal(404)
+    def _grant(self, _: Call) -> Answer:
+        raise Refusal(404)  # a signed address to upload to; without one the client sends it here
 
     def _xorb(self, call: Call) -> Answer:
         chunks_of(call.body)

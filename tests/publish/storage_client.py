@@ -16,7 +16,7 @@ QUICK = {
 @pytest.fixture
 def quick_storage(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     """Begin a session in this process, since a session reads its settings once; then drop it."""
-    from huggingface_hub.utils._xet import abort_xet_session  # noqa: PLC0415 (a second to import)
+    from huggingface_hub.utils._xet import abort_xet_session
 
     for name, value in (QUICK | {"HF_XET_CACHE": str(tmp_path / "xet")}).items():
         monkeypatch.setenv(name, value)

@@ -95,9 +95,7 @@ def test_a_fault_that_lasts_ends_after_six_tries(hub, repo, space, newest, clock
     with pytest.raises(faults.GaveUp) as end:
         push(space, newest, clock=clock, say=told.append)
     assert without_ports(end.value.message) == f"6 tries failed; the last: {what}{CONCERNS}"
-    assert end.value.fix == (
-        "run the command again later: it reads what became of them first"
-    )
+    assert end.value.fix == ("run the command again later: it reads what became of them first")
     assert [without_ports(line) for line in told] == [
         f"try {number} of 6: {what}{CONCERNS}; again after {wait} s"
         for number, wait in enumerate(WAITS, 1)
@@ -209,7 +207,9 @@ def test_a_download_outlives_a_fault_that_passes(hub, pull, step, kind):
     assert step in hub.calls
 
 
-AGAIN = "; run the command again: files that are whole are not fetched anew (2 of 2 files are missing)"
+AGAIN = (
+    "; run the command again: files that are whole are not fetched anew (2 of 2 files are missing)"
+)
 MADE = "when asked what the file is made of"
 GIVEN = "when asked for the bytes"
 DAMAGED = "the Hub's storage gave no usable answer"

@@ -14,7 +14,7 @@ _END = b"\xff" * 32
 _VERIFIED, _DESCRIBED = 1 << 31, 1 << 30
 """Flags of a file: as many more records, with a digest of each term; one more, with the sha256."""
 _STORED, _LZ4, _LZ4_GROUPED = 0, 1, 2
-"""How a chunk is packed: not at all, as an LZ4 frame, or so after its bytes were grouped by four."""
+"""How a chunk is packed: not at all; as an LZ4 frame; so after its bytes were grouped by four."""
 _CHUNK_HEADER = 8
 
 
@@ -128,11 +128,10 @@ def _lz4_block(block: bytes, found: bytearray) -> None:
 
     def length(four: int) -> int:
         nonlocal at
-        total = four
-        while four == 15 and (more := block[at]) is not None:
+        total, more = four, 255 if four == 15 else 0
+        while more == 255:  # a full byte says that another follows
+            more = block[at]
             total, at = total + more, at + 1
-            if more != 255:  # noqa: PLR2004 (a full byte says that another follows)
-                break
         return total
 
     while at < len(block):
