@@ -73,17 +73,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:
         if os.environ.get(DEBUG):
             raise
-        fault = machine_fault(error) if isinstance(error, OSError) else None
-        if fault is not None:
-            _say(fault.message, fault.fix)
-            _drop_output()
-            return fault.exit_code
-        _say(
-            f"geneb-ci failed, and the fault is its own: {type(error).__name__}: {error}",
-            f"set {DEBUG}=1 to see where, and report it to the maintainers",
-        )
-        return Exit.OWN_FAULT
+        return _unforeseen(error)
     return int(result) if isinstance(result, int) else Exit.CLEAN
+
+
+def _unforeseen(error: Exception) -> Exit:
+    """Say whether this machine failed, such as by a full disk, or geneb-ci did."""
+    fault = machine_fault(error) if isinstance(error, OSError) else None
+    if fault is not None:
+        _say(fault.message, fault.fix)
+        _drop_output()
+        return fault.exit_code
+    _say(
+        f"geneb-ci failed, and the fault is its own: {type(error).__name__}: {error}",
+        f"set {DEBUG}=1 to see where, and report it to the maintainers",
+    )
+    return Exit.OWN_FAULT
 
 
 def _drop_output() -> None:

@@ -51,11 +51,14 @@ class Hub:
         self.answer: Callable[[str, Call], Answer] = self.shelf.answer
         self.over = threading.Event()
         self._guard = threading.Lock()
-        self.server = _serving(_handler(self, route, lambda *call: self.answer(*call)))
+        self.server = _serving(_handler(self, route, self._answered))
         self.endpoint = self.shelf.endpoint = _endpoint(self.server)
         self.storage = self.shelf.storage
         self._storing = _serving(_handler(self, hub_cas.route, self.storage.answer))
         self.storage.endpoint = _endpoint(self._storing)
+
+    def _answered(self, step: str, call: Call) -> Answer:
+        return self.answer(step, call)  # tests put another in its place
 
     def close(self) -> None:
         self.over.set()
