@@ -83,7 +83,9 @@ class Storage:
         if file is None:
             raise Refusal(404)
         first, last = _range(call.range, sum(term.size for term in file.terms))
-        terms, fetches, at, skipped = [], {}, 0, 0
+        terms: list[dict[str, object]] = []
+        fetches: dict[str, list[object]] = {}
+        at = skipped = 0
         for term in file.terms:
             begin, at = at, at + term.size
             if at <= first or begin > last:
