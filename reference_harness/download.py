@@ -2,13 +2,19 @@
 
 import re
 from collections.abc import Sequence
+from fnmatch import fnmatch
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from . import storage
 from .benchmark import Benchmark
 from .data import Folder
 from .errors import DataError, OptionError
-from .files import sha256
+from .files import git_blob, sha256
 from .manifest import NAME, FileFacts, Manifest, TaskFacts
+
+if TYPE_CHECKING:
+    from huggingface_hub import RepoFile
 
 COMMIT = re.compile(r"[0-9a-f]{40}")
 """A branch or tag can move; a commit cannot."""
@@ -50,22 +56,55 @@ def _fetch(
     repo_id: str, commit: str, folder: Path, patterns: list[str], endpoint: str | None
 ) -> None:
     # The Hub's client takes a second to import, and only a download needs it.
-    from huggingface_hub import HfApi, constants  # noqa: PLC0415
-    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError  # noqa: PLC0415
+    from huggingface_hub import HfApi, RepoFile, constants  # noqa: PLC0415
+    from huggingface_hub.utils import httpx  # type: ignore[attr-defined]  # noqa: PLC0415 (public)
 
+    storage.limit()
+    where = f"{endpoint or constants.ENDPOINT}/datasets/{repo_id} at {commit}"
+    api = HfApi(endpoint=endpoint)
+    wanted: list[RepoFile] = []
     try:
-        HfApi(endpoint=endpoint).snapshot_download(
+        listed = api.list_repo_tree(repo_id, repo_type="dataset", revision=commit, recursive=True)
+        wanted = [
+            one
+            for one in listed
+            if isinstance(one, RepoFile) and any(fnmatch(one.path, each) for each in patterns)
+        ]
+        # One large file alone comes first: eight at once would wait for a token that is not to be
+        # had one after the other, each for half a minute.
+        for one in [one for one in wanted if one.xet_hash is not None][:1]:
+            api.hf_hub_download(
+                repo_id, one.path, repo_type="dataset", revision=commit, local_dir=folder
+            )
+        api.snapshot_download(
             repo_id,
             repo_type="dataset",
             revision=commit,
             local_dir=folder,
             allow_patterns=patterns,
         )
-    except (HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:
-        where = f"{endpoint or constants.ENDPOINT}/datasets/{repo_id}"
-        first = str(error).strip().partition("\n")[0]
-        msg = f"{where} at {commit}: {type(error).__name__}: {first}"
-        raise DataError([msg]) from error
+    except (OSError, RuntimeError, ValueError, httpx.HTTPError) as error:
+        missing = [one.path for one in wanted if not (folder / one.path).is_file()]
+        more = f" ({len(missing)} of {len(wanted)} files are missing)" if missing else ""
+        raise DataError([f"{where}: {storage.reason(error)}{more}"]) from error
+    altered = [one.path for one in wanted if not _is_as_listed(folder / one.path, one)]
+    for name in altered:
+        (folder / name).unlink()  # else the client takes it for whole the next time
+    if altered:
+        raise DataError(
+            [
+                f"{where}: {name} came with other bytes than the Hub lists: it was deleted; run "
+                "the command again to fetch it anew"
+                for name in altered
+            ]
+        )
+
+
+def _is_as_listed(path: Path, listed: "RepoFile") -> bool:
+    """Whether a file has the digest that the Hub lists; the client looks at its size alone."""
+    if listed.lfs is not None:
+        return sha256(path) == listed.lfs.sha256
+    return git_blob(path) == listed.blob_id
 
 
 def describe(benchmark: Benchmark, folder: Path, commit: str) -> Manifest:

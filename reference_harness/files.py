@@ -46,3 +46,12 @@ def sha256(path: Path) -> str:
     """Return the sha256 of a file, read piece by piece."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def git_blob(path: Path) -> str:
+    """Return git's name of a file's bytes, read piece by piece."""
+    named = hashlib.sha1(b"blob %d\0" % path.stat().st_size, usedforsecurity=False)
+    with path.open("rb") as stream:
+        while piece := stream.read(1 << 20):
+            named.update(piece)
+    return named.hexdigest()

@@ -11,6 +11,7 @@ from typing import Any
 
 import pydantic_core
 
+from geneb_ci.audit import storage
 from geneb_ci.audit.commitment import Weights
 from geneb_ci.errors import UsageProblem, WeightsRefused
 
@@ -44,6 +45,7 @@ def fetch(weights: Weights, folder: Path, *, endpoint: str | None = None) -> Pat
     from huggingface_hub import HfApi  # noqa: PLC0415 (a second to import)
     from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError  # noqa: PLC0415
 
+    storage.limit(storage.DOWNLOAD_LIMITS)
     try:
         HfApi(endpoint=endpoint, token=False).snapshot_download(
             weights.location,
@@ -56,6 +58,14 @@ def fetch(weights: Weights, folder: Path, *, endpoint: str | None = None) -> Pat
             f"{weights.location} at {weights.revision} cannot be fetched: {error}",
             "see that the repository is public and still has that commit",
         ) from error
+    except (OSError, RuntimeError) as error:
+        told = storage.told_by(error)
+        if isinstance(told, storage.Told):
+            raise WeightsRefused(
+                f"{weights.location} at {weights.revision} cannot be fetched: {told.what}",
+                "run the command again later",
+            ) from error
+        raise (told or error) from error
     return folder
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from jsonschema import Draft202012Validator
 
-from geneb_ci.errors import GenebError
+from geneb_ci.errors import GenebError, unwritable
 from geneb_ci.shipped import shipped
 
 SCHEMAS = {
@@ -47,11 +47,11 @@ def _validator(schema: str) -> Draft202012Validator:
 def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
     """Write files, each whole or not at all: under a temporary name, then renamed.
 
-    Raises OSError when the folder cannot be written.
+    Raises UsageProblem where another folder helps, MachineFault where the disk is full or fails.
     """
-    folder.mkdir(parents=True, exist_ok=True)
     staged: list[tuple[Path, Path]] = []
     try:
+        folder.mkdir(parents=True, exist_ok=True)
         for name, content in files.items():
             handle, temporary = tempfile.mkstemp(dir=folder, prefix=f".{name}.")
             staged.append((Path(temporary), folder / name))
@@ -62,6 +62,8 @@ def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
             Path(temporary).chmod(0o644)
         for temporary_path, path in staged:
             temporary_path.replace(path)
+    except OSError as error:
+        raise unwritable(str(folder), error, "name a folder that you may write to") from error
     finally:
         for temporary_path, _ in staged:
             temporary_path.unlink(missing_ok=True)

@@ -33,7 +33,7 @@ def page_files() -> dict[str, bytes]:
 def write_page(folder: Path, files: Mapping[str, bytes]) -> None:
     """Write files of the page, some of them below folders of their own.
 
-    Raises OSError when a folder cannot be written.
+    Raises what `write_files` raises.
     """
     parents = sorted({PurePosixPath(name).parent for name in files})
     for parent in parents:

@@ -9,7 +9,7 @@ import click
 
 from geneb_ci import __version__
 from geneb_ci.cli.group import LazyGroup
-from geneb_ci.errors import Exit, GenebError
+from geneb_ci.errors import Exit, GenebError, machine_fault
 from geneb_ci.report.plain import visible
 
 # Plugins of other packages have no part in a verdict, and looking for them costs 15 ms.
@@ -56,6 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and give its exit code; the README has the table of codes."""
     try:
         result: Any = cli.main(arguments, prog_name="geneb-ci", standalone_mode=False)
+        sys.stdout.flush()  # what cannot be written is said here, not by Python at its end
     except GenebError as error:
         _say(error.message, error.fix)
         return error.exit_code
@@ -67,17 +68,33 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
     except BrokenPipeError:
         # The reader went away, as `head` does; Python must not complain of it at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         return Exit.CLEAN
     except Exception as error:
         if os.environ.get(DEBUG):
             raise
-        _say(
-            f"geneb-ci failed, and the fault is its own: {type(error).__name__}: {error}",
-            f"set {DEBUG}=1 to see where, and report it to the maintainers",
-        )
-        return Exit.OWN_FAULT
+        return _unforeseen(error)
     return int(result) if isinstance(result, int) else Exit.CLEAN
+
+
+def _unforeseen(error: Exception) -> Exit:
+    """Say whether this machine failed, such as by a full disk, or geneb-ci did."""
+    fault = machine_fault(error) if isinstance(error, OSError) else None
+    if fault is not None:
+        _say(fault.message, fault.fix)
+        _drop_output()
+        return fault.exit_code
+    _say(
+        f"geneb-ci failed, and the fault is its own: {type(error).__name__}: {error}",
+        f"set {DEBUG}=1 to see where, and report it to the maintainers",
+    )
+    return Exit.OWN_FAULT
+
+
+def _drop_output() -> None:
+    """Let go of what is still to be written, so that Python does not try it again at its end."""
+    if sys.stdout is sys.__stdout__:  # else somebody else collects it
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _say(message: str, fix: str) -> None:

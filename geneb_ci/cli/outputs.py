@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import click
 
-from geneb_ci.errors import UsageProblem
+from geneb_ci.errors import UsageProblem, unwritable
 from geneb_ci.report.formats import FORMATS
 
 STDOUT = "-"
@@ -72,7 +72,7 @@ def paired(formats: tuple[str, ...], outputs: tuple[str, ...]) -> list[Output]:
 
 
 def write(output: Output, text: str) -> None:
-    """Write one report. Raises UsageProblem when its file cannot be written."""
+    """Write one report. Raises UsageProblem or MachineFault when its file cannot be written."""
     if output.path == STDOUT:
         sys.stdout.write(text)
         sys.stdout.flush()
@@ -80,6 +80,4 @@ def write(output: Output, text: str) -> None:
     try:
         Path(output.path).write_text(text, encoding="utf-8")
     except OSError as error:
-        raise UsageProblem(
-            f"{output.path}: cannot be written: {error.strerror}", "name another file"
-        ) from error
+        raise unwritable(output.path, error, "name another file") from error

@@ -9,6 +9,7 @@ PublishFault (exit 1)
 ├── BadManifest        manifest.json on the Space is not ours
 ├── NewerManifest      manifest.json on the Space was written by a later version
 ├── Refused            the Hub refuses what we sent
+├── Local              this machine fails: a full disk, no permission
 ├── Unverified         what the Space serves after a publish is not what was sent
 └── GaveUp             six tries, none of them settled it
 
@@ -16,6 +17,7 @@ Setback, never shown: a try failed and another may succeed
 ├── Moved      412: another commit came first
 ├── Locked     409: a commit is under way
 ├── Limited    429: too many requests; says how long to wait
+├── Unstored   the Hub's storage fails, so that no commit was tried
 └── Unknown    5xx, time-out, broken connection: the commit may have been made
 """
 
@@ -64,6 +66,10 @@ class Refused(PublishFault):
     """The Hub does not take what was sent, and would not take it again."""
 
 
+class Local(PublishFault):
+    """This machine does not do what the Hub's client asks of it; the Hub has no part in it."""
+
+
 class Unverified(PublishFault):
     """The Space serves something else than was published."""
 
@@ -90,6 +96,10 @@ class Limited(Setback):
     def __init__(self, message: str, wait_s: float | None) -> None:
         super().__init__(message)
         self.wait_s = wait_s
+
+
+class Unstored(Setback):
+    """The Hub's storage fails; it gets the large files before the commit, so that none was made."""
 
 
 class Unknown(Setback):

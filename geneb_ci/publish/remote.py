@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+from geneb_ci.audit import storage
 from geneb_ci.publish.faults import Refused, Unknown
 from geneb_ci.publish.session import TIMEOUT_S, session
 from geneb_ci.publish.translate import translated
@@ -69,6 +70,7 @@ class Remote:
         )
 
         disable_progress_bars()
+        storage.limit()
         self.name = name
         self.resource = f"{kind}s/{name}"
         self._kind = kind
@@ -81,7 +83,8 @@ class Remote:
         session(self._timeout_s)
         with translated(self.resource, writing=False):
             ask = self._api.space_info if self._kind == "space" else self._api.dataset_info
-            info = ask(self.name, revision=revision, files_metadata=True)
+            # Without a limit of its own this call has none, whatever the session's is.
+            info = ask(self.name, revision=revision, files_metadata=True, timeout=self._timeout_s)
             files = {
                 one.rfilename: Facts(one.blob_id, one.lfs.sha256 if one.lfs else None)
                 for one in info.siblings or []
@@ -122,14 +125,17 @@ class Remote:
         from huggingface_hub import CommitOperationAdd, CommitOperationDelete  # noqa: PLC0415
 
         title, _, text = message.partition("\n")
+        added = [CommitOperationAdd(name, content) for name, content in files.items()]
+
+        def large() -> list[str]:
+            # The client notes there what the Hub asked for.
+            return [one.path_in_repo for one in added if one._upload_mode == "lfs"]  # noqa: SLF001
+
         session(self._timeout_s)
-        with translated(self.resource, writing=True):
+        with translated(self.resource, writing=True, large=large):
             made = self._api.create_commit(
                 self.name,
-                [
-                    *(CommitOperationAdd(name, content) for name, content in files.items()),
-                    *(CommitOperationDelete(name, is_folder=False) for name in gone),
-                ],
+                [*added, *(CommitOperationDelete(name, is_folder=False) for name in gone)],
                 repo_type=self._kind,
                 commit_message=title,
                 commit_description=text.strip(),

@@ -1,13 +1,16 @@
 """What the Hub's client raises, as what we know of it: a setback to try again, or a fault."""
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from http import HTTPStatus
 from typing import Any
+from urllib.parse import urlsplit
 
-from geneb_ci.errors import UsageProblem
+from geneb_ci.audit.storage import Told, told_by
+from geneb_ci.errors import UsageProblem, machine_fault
 from geneb_ci.publish.faults import (
     Limited,
+    Local,
     Locked,
     Moved,
     NoWriteRight,
@@ -17,6 +20,7 @@ from geneb_ci.publish.faults import (
     Setback,
     TokenRefused,
     Unknown,
+    Unstored,
 )
 
 # What the Hub says where the token itself is wrong; every other 401 hides a missing repository.
@@ -25,8 +29,13 @@ TEXT_MAX = 200  # characters of the Hub's own words in a message
 
 
 @contextlib.contextmanager
-def translated(resource: str, *, writing: bool) -> Iterator[None]:
-    """Turn the client's exceptions into those of `faults`; `resource` is "spaces/OWNER/NAME"."""
+def translated(
+    resource: str, *, writing: bool, large: Callable[[], list[str]] = list
+) -> Iterator[None]:
+    """Turn the client's exceptions into those of `faults`; `resource` is "spaces/OWNER/NAME".
+
+    `large` names the files that were to go to the Hub's storage.
+    """
     from huggingface_hub.errors import (  # noqa: PLC0415 (a second to import)
         BadRequestError,
         HfHubHTTPError,
@@ -47,7 +56,11 @@ def translated(resource: str, *, writing: bool) -> Iterator[None]:
         raise UsageProblem(
             f"{resource!r} cannot be the name of a repository", "name it as OWNER/NAME"
         ) from error
-    except (httpx.HTTPError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except httpx.HTTPError as error:
+        raise Unknown(f"no usable answer from the Hub ({type(error).__name__})") from error
+    except (OSError, RuntimeError) as error:
+        raise _beyond_the_hub(error, resource, large()) from error
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         # The client holds the header of a card, README.md, against the Hub before it sends it.
         if isinstance(error.__cause__, BadRequestError):
             fix = "mend the header of the card, README.md"
@@ -56,9 +69,65 @@ def translated(resource: str, *, writing: bool) -> Iterator[None]:
         raise Unknown(f"no usable answer from the Hub ({type(error).__name__})") from error
 
 
+def _beyond_the_hub(error: Exception, resource: str, large: list[str]) -> Exception:
+    """Translate what neither the Hub nor its own client said: of its storage, or of this machine.
+
+    Anything else comes back as it is.
+    """
+    cause = error.__cause__
+    told = told_by(error)
+    if isinstance(error, RuntimeError) and cause is not None:
+        # How the Hub's own client says that one file could not be stored, where Xet is off.
+        status = getattr(getattr(cause, "response", None), "status_code", None)
+        answer = f"answers {status}" if status else f"does not answer ({type(cause).__name__})"
+        told = Told(f"the Hub's storage {answer}", status, by_hub=False)
+        if isinstance(cause, OSError) and cause.errno is not None:
+            told = cause
+    if isinstance(told, Told):
+        return _of_storage(told, large)
+    known = told or error
+    if isinstance(known, ConnectionError | TimeoutError):
+        return Unknown(f"the connection to the Hub failed ({type(error).__name__})")
+    fault = machine_fault(known) if isinstance(known, OSError) else None
+    if fault is None:
+        return error
+    from huggingface_hub.constants import HF_XET_CACHE  # noqa: PLC0415 (a second to import)
+
+    return Local(
+        f"{resource}: this machine failed, not the Hub: {fault.message}; the Hub's client works "
+        f"in {HF_XET_CACHE}",
+        f"{fault.fix}; HF_HOME moves the folder of the client",
+    )
+
+
+def _of_storage(told: Told, large: list[str]) -> Exception:
+    others = f" and {len(large) - 1} more" if len(large) > 1 else ""
+    what = f"{told.what}; this concerns {large[0]}{others}" if large else told.what
+    status = told.status
+    if told.by_hub and status in _FAULTS:
+        kind, _, fix = _FAULTS[status]
+        return kind(what, fix)
+    if status is None or status == HTTPStatus.UNAUTHORIZED or setback(status, {}):
+        return Unstored(what)  # a later try begins with a new token
+    return Refused(what, _STORAGE_FIX)
+
+
+_STORAGE_FIX = (
+    "another try would end the same: look whether a proxy or firewall of your network stands "
+    "between, and at https://status.huggingface.co; see docs/publishing.md"
+)
+
+
 def _of_status(error: Any, resource: str, *, writing: bool) -> Exception:  # noqa: ANN401 (the client is imported late)
     status: int = error.response.status_code
     headers: Mapping[str, str] = error.response.headers
+    asked = [urlsplit(str(one.url)).netloc for one in (*error.response.history, error.response)]
+    if asked[0] != asked[-1]:  # the Hub said where the bytes lie, and that place answered
+        host = asked[-1]
+        what = f"the Hub's storage ({host}) answers {status} when asked for the bytes"
+        if status == HTTPStatus.FORBIDDEN:
+            return Unstored(what)  # such an address is good for a while; the Hub gives a new one
+        return _of_storage(Told(what, status, by_hub=False), [])
     hidden = status == HTTPStatus.UNAUTHORIZED and not (
         writing or headers.get("X-Error-Message") == _BAD_CREDENTIALS
     )

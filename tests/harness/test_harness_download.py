@@ -14,6 +14,7 @@ from reference_harness import benchmark, data, download, mini
 from reference_harness.errors import DataError, OptionError
 from reference_harness.manifest import NAME, Manifest
 from tests.harness.support import write_remote
+from tests.publish.hub_repo import git_name
 
 MINI = benchmark.mini()
 # The generated dataset has no name a Hub would take.
@@ -66,7 +67,7 @@ class Hub:
             return 200, {"Content-Type": "application/json"}, json.dumps(told).encode()
         if path.startswith(f"/api/{repo}/tree/"):
             tree = [
-                {"type": "file", "path": n, "size": len(c), "oid": hashlib.sha1(c).hexdigest()}  # noqa: S324 - as git names a blob
+                {"type": "file", "path": n, "size": len(c), "oid": git_name(c)}
                 for n, c in self.files.items()
             ]
             return 200, {"Content-Type": "application/json"}, json.dumps(tree).encode()

@@ -7,10 +7,12 @@ and which fields of the answers it reads. What the real Hub does beyond that is 
 import base64
 import hashlib
 import json
+import time
 from dataclasses import dataclass, field
 from typing import Any
 
 from tests.publish.hub_call import Answer, Call, Refusal, as_json
+from tests.publish.hub_cas import CAS_TOKEN, Storage
 from tests.publish.hub_repo import Commit, Repo, git_name
 
 WRITER, READER = "hf_writer_of_tests", "hf_reader_of_tests"
@@ -25,6 +27,10 @@ class Shelf:
     trusted: dict[str, str] = field(default_factory=dict)
     """Id token to the repository that it may publish."""
     endpoint: str = ""
+    storage: Storage = field(default_factory=Storage)
+    """Where large files lie."""
+    lives_s: int = 3600
+    """Seconds for which a token for the storage is good."""
 
     def answer(self, step: str, call: Call) -> Answer:
         answer: Answer = getattr(self, f"_{step.replace('-', '_')}")(call)
@@ -60,18 +66,21 @@ class Shelf:
             one: dict[str, Any] = {"rfilename": name}
             if "blobs" in call.query:
                 one |= {"size": len(content), "blobId": git_name(content)}
-                if hashlib.sha256(content).hexdigest() in repo.large:
-                    digest = hashlib.sha256(content).hexdigest()
-                    one["lfs"] = {"sha256": digest, "size": len(content), "pointerSize": 130}
+                if repo.is_large(name, content):
+                    one["lfs"] = _pointer(content) | {"sha256": _sha256(content)}
             siblings.append(one)
         return as_json({"id": call.name, "sha": commit.oid, "siblings": siblings})
 
     def _tree(self, call: Call) -> Answer:
-        tree = self._commit_of(call).tree
-        files = [
-            {"type": "file", "path": name, "size": len(content), "oid": git_name(content)}
-            for name, content in sorted(tree.items())
-        ]
+        repo, tree = self._repo(call), self._commit_of(call).tree
+        files = []
+        for name, content in sorted(tree.items()):
+            one = {"type": "file", "path": name, "size": len(content), "oid": git_name(content)}
+            if repo.is_large(name, content):
+                one["lfs"] = _pointer(content) | {"oid": _sha256(content)}
+                if repo.xet:
+                    one["xetHash"] = self._stored(content)
+            files.append(one)
         return as_json(files)
 
     def _commits(self, call: Call) -> Answer:
@@ -94,7 +103,34 @@ class Shelf:
             raise Refusal(404, X_Error_Code="EntryNotFound")
         content = commit.tree[call.path]
         tags = {"ETag": f'"{git_name(content)}"', "X-Repo-Commit": commit.oid}
-        return 200, tags, content
+        repo = self._repo(call)
+        if not repo.is_large(call.path, content):
+            return 200, tags, content
+        name, sha256 = self._stored(content), _sha256(content)
+        tags |= {"X-Linked-ETag": f'"{sha256}"', "X-Linked-Size": str(len(content))}
+        if repo.xet:
+            token = f"{self.endpoint}/api/{call.resource}/xet-read-token/{commit.oid}"
+            tags |= {"X-Xet-Hash": name, "Link": f'<{token}>; rel="xet-auth"'}
+        return 302, tags | {"Location": f"{self.storage.endpoint}/bridge/{sha256}"}, b""
+
+    def _stored(self, content: bytes) -> str:
+        """Return the name of a large file in the storage, where it is put unless it was sent."""
+        sha256 = _sha256(content)
+        return self.storage.by_sha256.get(sha256) or self.storage.add(content)
+
+    def _xet_read_token(self, call: Call) -> Answer:
+        self._commit_of(call)
+        return self._storage_token()
+
+    def _xet_write_token(self, call: Call) -> Answer:
+        self._repo(call, write=True)
+        return self._storage_token()
+
+    def _storage_token(self) -> Answer:
+        place, until = self.storage.endpoint, int(time.time()) + self.lives_s
+        status, headers, body = as_json({"casUrl": place, "exp": until, "accessToken": CAS_TOKEN})
+        headers |= {"X-Xet-Cas-Url": place, "X-Xet-Access-Token": CAS_TOKEN}
+        return status, headers | {"X-Xet-Token-Expiration": str(until)}, body
 
     def _validate_yaml(self, call: Call) -> Answer:
         asked = json.loads(call.body)
@@ -157,7 +193,7 @@ class Shelf:
             if line["key"] == "file":
                 tree[value["path"]] = base64.b64decode(value["content"], validate=True)
             elif line["key"] == "lfsFile":
-                tree[value["path"]] = repo.large[value["oid"]]
+                tree[value["path"]] = self._uploaded(repo, value["oid"])
             elif line["key"] == "deletedFile":
                 if tree.pop(value["path"], None) is None:
                     raise Refusal(404, X_Error_Code="EntryNotFound")
@@ -165,6 +201,15 @@ class Shelf:
                 raise Refusal(400)
         made = repo.add(tree, header["summary"], header["description"])
         return as_json({"success": True, "commitOid": made.oid, "commitUrl": f"x/{made.oid}"})
+
+    def _uploaded(self, repo: Repo, sha256: str) -> bytes:
+        """Return the bytes of a large file, which must have been uploaded before the commit."""
+        if sha256 not in repo.large:
+            content = self.storage.content(sha256)
+            if content is None:
+                raise Refusal(400)
+            repo.large[sha256] = content
+        return repo.large[sha256]
 
     def _identity(self, call: Call) -> Answer:
         if call.token != "runner":  # noqa: S105 (what the runner of the tests is given)
@@ -176,3 +221,11 @@ class Shelf:
         if self.trusted.get(asked["subject_token"]) != asked["resource"]:
             raise Refusal(403)
         return as_json({"access_token": WRITER, "token_type": "bearer", "expires_in": 3600})
+
+
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _pointer(content: bytes) -> dict[str, Any]:
+    return {"size": len(content), "pointerSize": 130}

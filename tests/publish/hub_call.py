@@ -29,6 +29,8 @@ class Call:
     path: str
     query: dict[str, list[str]]
     body: bytes
+    range: str = ""
+    """The Range header."""
 
 
 class Refusal(Exception):  # noqa: N818 (an answer like any other)

@@ -29,6 +29,8 @@ class Repo:
     """sha256 to bytes of what was uploaded by LFS."""
     lfs_over: int = 10_000_000
     """Files with more bytes go by LFS, and so do those that .gitattributes names."""
+    xet: bool = True
+    """Whether large files lie in Xet storage, so that the Hub names their place there."""
     ignored: set[str] = field(default_factory=set)
     """What a .gitignore on the Hub names."""
 
@@ -54,6 +56,11 @@ class Repo:
         named = (line.split()[0] for line in lines if "filter=lfs" in line)
         name = path.rpartition("/")[2]
         return size > self.lfs_over or any(fnmatch.fnmatch(name, pattern) for pattern in named)
+
+    def is_large(self, path: str, content: bytes) -> bool:
+        """Whether a file lies elsewhere, and the repository has but its sha256."""
+        by_lfs = self.by_lfs(path, len(content))
+        return by_lfs or hashlib.sha256(content).hexdigest() in self.large
 
 
 def git_name(content: bytes) -> str:

@@ -42,7 +42,7 @@ def pinned(repo, tmp_path):
 @pytest.fixture
 def run(hub, pinned, tmp_path):
     def run(verb, *arguments, of=hub):
-        env = environment(of, tmp_path / "home", HF_HUB_DISABLE_XET="1")
+        env = environment(of, tmp_path / "home")
         return geneb_ci("data", verb, *map(str, arguments), *pinned, cwd=tmp_path, env=env)
 
     return run
@@ -70,7 +70,7 @@ def test_a_download_that_is_killed_goes_on_where_it_was(hub, repo, run, pinned, 
 
     hub.watch = kill
     # Who kills the command kills the download: there is no child that would go on.
-    env = environment(hub, tmp_path / "home", HF_HUB_DISABLE_XET="1")
+    env = environment(hub, tmp_path / "home")
     words = ("data", "pull", str(here), *pinned)
     process = start(*words, cwd=tmp_path, env=env)
     process.communicate(timeout=60)

@@ -34,18 +34,24 @@ def folder(tmp_path):
 
 @pytest.fixture
 def run(hub, tmp_path):
-    def run(*arguments, token=WRITER):
-        # Xet has a server of its own, which is not imitated: files go by LFS.
-        env = environment(hub, tmp_path, HF_TOKEN=token, HF_HUB_DISABLE_XET="1")
+    def run(*arguments, token=WRITER, **more):
+        env = environment(hub, tmp_path, HF_TOKEN=token, **more)
         return geneb_ci("data", *arguments, cwd=tmp_path, env=env)
 
     return run
 
 
-def test_push_then_pull_gives_the_same_tasks(hub, run, folder, tmp_path):
+@pytest.mark.parametrize(
+    ("way", "steps"),
+    [
+        ({}, {"xet-write-token", "cas-xorb", "cas-shard", "cas-reconstruction", "cas-fetch"}),
+        ({"HF_HUB_DISABLE_XET": "1"}, {"lfs-batch", "lfs-put", "cas-bridge"}),
+    ],
+)
+def test_push_then_pull_gives_the_same_tasks(hub, run, folder, tmp_path, way, steps):
     repo = hub.create(RESOURCE, {"LICENSE": b"theirs", "tasks/old/train.csv": b"text,label\n"})
     repo.lfs_over = 20_000
-    code, output, errors = run("push", str(folder), "--repo", NAME, *DEFINITION)
+    code, output, errors = run("push", str(folder), "--repo", NAME, *DEFINITION, **way)
     assert (code, errors) == (0, "")
     assert output.splitlines()[1:] == [
         f"{RESOURCE}: pushed",
@@ -66,7 +72,10 @@ def test_push_then_pull_gives_the_same_tasks(hub, run, folder, tmp_path):
     text = re.sub(r'("repo_id": )"[^"]*"', rf'\1"{NAME}"', text)
     definition.write_text(re.sub(r'("revision": )"[0-9a-f]{40}"', rf'\1"{repo.head.oid}"', text))
     pinned = benchmark.load(definition)
-    code, output, _ = run("pull", str(tmp_path / "back"), "--benchmark", str(definition))
+    pulled = ("pull", str(tmp_path / "back"), "--benchmark", str(definition))
+    code, output, _ = run(*pulled, **way)
+    asked = {step for step in hub.calls if step.startswith(("xet", "cas", "lfs"))}
+    assert asked >= steps
     assert (code, output) == (
         0,
         f"{tmp_path / 'back'}: {len(ids)} tasks, {2 * len(ids)} files at {repo.head.oid}\n",

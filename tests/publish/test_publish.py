@@ -219,18 +219,50 @@ def test_41_models_and_the_page_cost_six_calls_and_nothing_new_two(hub, public):
         assert any(fnmatch(name, pattern.replace("/", "/*")) for pattern in told), name
 
 
-def test_gitattributes_of_the_space_decide_what_goes_by_lfs(hub, clone, tmp_path):
+LFS = ("lfs-batch", *("lfs-put",) * 6)
+XET = ("xet-write-token", "cas-grant", "cas-xorb", "cas-shard")
+"""What the Hub and its storage are asked for six large files; one xorb holds them all."""
+
+
+@pytest.mark.parametrize(
+    ("way", "calls"), [({}, XET), ({"HF_HUB_DISABLE_XET": "1"}, LFS)], ids=["xet", "lfs"]
+)
+def test_large_files_go_to_the_storage_and_are_served_again(hub, clone, tmp_path, way, calls):
     """Somebody wants every script as a large file: it is one, and is found again by its sha256."""
     rule = b"*.js filter=lfs diff=lfs merge=lfs -text\n"
     repo = hub.create(RESOURCE, {".gitattributes": rule})
-    env = environment(hub, tmp_path, HF_TOKEN=WRITER, HF_HUB_DISABLE_XET="1")
-    assert geneb_ci("publish", "--space", NAME, cwd=clone.root, env=env)[0] == 0
+    env = environment(hub, tmp_path, HF_TOKEN=WRITER, **way)
+    code, _, errors = geneb_ci("publish", "--space", NAME, cwd=clone.root, env=env)
+    assert (code, errors) == (0, "")
+    asked = [step for step in hub.calls if step in LFS or step in XET]
+    assert tuple(asked) == calls
     found = made(clone)
     scripts = {content for name, content in found.files.items() if name.endswith(".js")}
     assert set(repo.large.values()) == scripts
     assert_settled(repo, found)
     code, output, _ = geneb_ci("publish", "--space", NAME, cwd=clone.root, env=env)
     assert (code, output.partition(";")[0]) == (0, f"{RESOURCE}: nothing changed")
+    hub.calls.clear()
+    code, output, _ = geneb_ci("publish", "--verify", "--space", NAME, cwd=clone.root, env=env)
+    assert (code, output.splitlines()[-1]) == (0, "11 files served as published")
+    assert hub.calls.count("cas-bridge") == len(scripts)
+
+
+def test_a_board_in_the_storage_is_rolled_back_to(hub, clone, tmp_path):
+    repo = hub.create(RESOURCE)
+    repo.lfs_over = 1
+    env = environment(hub, tmp_path, HF_TOKEN=WRITER)
+    words = ("--space", NAME)
+    assert geneb_ci("publish", *words, cwd=clone.root, env=env)[0] == 0
+    first = made(clone)
+    clone.add("model-b")
+    clone.commit("Add model-b")
+    assert geneb_ci("publish", *words, cwd=clone.root, env=env)[0] == 0
+    back = ("rollback", first.manifest.generation[:12], "--as-published", *words)
+    code, output, errors = geneb_ci(*back, cwd=clone.root, env=env)
+    assert (code, errors) == (0, "")
+    assert "read back and verified" in output
+    assert {name: repo.head.tree[name] for name in first.files} == first.files
 
 
 def test_the_board_is_built_from_the_commit_and_not_from_the_folder(space, repo, clone):
@@ -250,7 +282,7 @@ def test_a_large_board_goes_by_lfs(hub, repo, clone, tmp_path):
     assert hub.calls == [
         *("info", "validate-yaml", "preupload", "lfs-batch"),
         *("lfs-put",) * len(repo.large),
-        *("commit", "info", "resolve"),
+        *("commit", "info", "resolve", "cas-bridge"),
     ]
     assert_settled(repo, made(clone))
     code, output, _ = geneb_ci("publish", "--space", NAME, cwd=clone.root, env=env)
