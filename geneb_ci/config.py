@@ -249,7 +249,9 @@ def policy_file(layout: Layout, name: str, member: str) -> dict[str, Any]:
         except NotReadable as error:
             raise BadConfiguration(f"{path}: {error.reason}", _RESTORE) from error
         except (ValueError, KeyError, TypeError) as error:
-            raise BadConfiguration(f"{path}: {member!r} cannot be read: {error}", _RESTORE) from error
+            raise BadConfiguration(
+                f"{path}: {member!r} cannot be read: {error}", _RESTORE
+            ) from error
         if not isinstance(value, dict):
             raise BadConfiguration(f"{path}: {member!r} is not an object", _RESTORE)
         kind, expected = _POLICY_VALUES[member]

@@ -261,8 +261,8 @@ SETTINGS = (
 @pytest.mark.parametrize(
     ("table", "message", "fix"),
     [
-        ("submission = 'x'", "[tool.geneb-ci] submission = \"x\" is not a setting", SETTINGS),
-        ("ignore = 'card'", "[tool.geneb-ci] ignore = \"card\" is not a setting", SETTINGS),
+        ("submission = 'x'", '[tool.geneb-ci] submission = "x" is not a setting', SETTINGS),
+        ("ignore = 'card'", '[tool.geneb-ci] ignore = "card" is not a setting', SETTINGS),
         ("ignore = [1]", "[tool.geneb-ci] ignore = [1] is not a setting", SETTINGS),
         ("cards = 1", "[tool.geneb-ci] cards = 1 is not a setting", SETTINGS),
         ("x = ", "[tool.geneb-ci]: Invalid value (at line 2, column 5)", "repair the TOML"),
