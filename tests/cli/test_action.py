@@ -64,9 +64,9 @@ def run(
     assert found["shell"] == "bash"
     base_ref = "${{ github.base_ref || github.event.merge_group.base_ref }}"
     variables = {name: name.upper().replace("-", "_") for name in defaults}
-    assert found["env"] == {
-        variables[name]: f"${{{{ inputs.{name} }}}}" for name in defaults
-    } | {"BASE_REF": base_ref}
+    assert found["env"] == {variables[name]: f"${{{{ inputs.{name} }}}}" for name in defaults} | {
+        "BASE_REF": base_ref
+    }
     values = {
         variable: given.get(variable.lower(), defaults[name]["default"])
         for name, variable in variables.items()
