@@ -1,4 +1,4 @@
-"""Writes every generated file: JSON Schemas, RULES.md, shipped rows. With --check it only compares."""
+"""Writes each generated file: schemas, RULES.md, shipped rows. With --check it only compares."""
 
 import ast
 import inspect

@@ -166,11 +166,9 @@ def test_settings_of_another_place_count_alone(tmp_path):
 def test_settings_of_no_place(tmp_path, place):
     root = repository(tmp_path)
     done = checked(root, "--config-from", place)
-    assert (done.returncode, done.stderr) == (
-        1,
-        f"geneb-ci: {place}: there is neither a folder nor a pyproject.toml\n"
-        "  fix: name the folder of a trusted checkout, or its pyproject.toml: --config-from PATH\n",
-    )
+    message = f"geneb-ci: {place}: there is neither a folder nor a pyproject.toml"
+    fix = "  fix: name the folder of a trusted checkout, or its pyproject.toml: --config-from PATH"
+    assert (done.returncode, done.stderr) == (1, f"{message}\n{fix}\n")
 
 
 def test_the_two_ways_exclude_each_other(tmp_path):
