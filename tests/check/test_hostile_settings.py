@@ -159,7 +159,7 @@ def test_settings_of_another_place_count_alone(tmp_path):
     for place in (base, base / "pyproject.toml"):
         done = checked(tree, "--config-from", str(place))
         assert (done.returncode, "no-run-details" in done.stdout) == (0, False), done.stderr
-        assert done.stdout.startswith("1 submission, ")
+        assert "\n1 submission, " in done.stdout
 
 
 @pytest.mark.parametrize("place", ["nowhere", "nowhere/pyproject.toml", "submissions/model.json"])
