@@ -1,5 +1,6 @@
 """The composite action on a pull request: no byte of it changes what it is held against."""
 
+import hashlib
 import json
 import os
 import re
@@ -83,7 +84,7 @@ def upstreams_layout(root: Path) -> None:
 
 
 def policy_of_its_own(root: Path) -> None:
-    digest = __import__("hashlib").sha256((root / ROW).read_bytes()).hexdigest()
+    digest = hashlib.sha256((root / ROW).read_bytes()).hexdigest()
     files = {"files": {"splicebert-1024nt": digest}}
     write(root / "leaderboard/policy/official.json", json.dumps(files))
 
@@ -127,6 +128,10 @@ def git_folder(root: Path) -> None:
     write(root / "name/.git/config", "[core]\n fsmonitor = touch ran\n")
 
 
+def not_utf8(root: Path) -> None:
+    (root / "pyproject.toml").write_bytes(b"\xff\xfe[tool.geneb-ci]\n")
+
+
 HOSTILE: dict[str, Callable[[Path], None]] = {
     "rules left out": settings(f'{TABLE}ignore = ["ranges", "arithmetic", "structure"]\n'),
     "one rule chosen": settings(f'{TABLE}select = ["no-run-details"]\n'),
@@ -140,9 +145,7 @@ HOSTILE: dict[str, Callable[[Path], None]] = {
     "broken TOML": settings(f"{TABLE}[[["),
     "deep TOML": settings(f"{TABLE}ignore = {'[' * 50_000}"),
     "a key of many parts": settings(f"{TABLE}{'a.' * 40_000}b = 1"),
-    "bytes that are no UTF-8": lambda root: (root / "pyproject.toml").write_bytes(
-        b"\xff\xfe[tool.geneb-ci]\n"
-    ),
+    "bytes that are no UTF-8": not_utf8,
     "a pipe as settings": pipe("pyproject.toml"),
     "a socket as settings": listening,
     "a device as settings": link("pyproject.toml", "/dev/zero"),
