@@ -18,11 +18,14 @@ HANG = 60
 
 
 def text(content: str) -> Callable[[Path], None]:
-    return lambda path: path.write_text(content, encoding="utf-8") and None
+    return raw(content.encode())
 
 
 def raw(content: bytes) -> Callable[[Path], None]:
-    return lambda path: path.write_bytes(content) and None
+    def make(path: Path) -> None:
+        path.write_bytes(content)
+
+    return make
 
 
 def link(target: str) -> Callable[[Path], None]:

@@ -241,6 +241,10 @@ def test_row_03_and_20_a_path_is_only_ever_a_path(upstream, interpreter, path):
     assert (code, outputs) == (3, {})
     assert summary.startswith("## geneb-ci: not checked\n")
     assert not (upstream / "ran").exists()
+    # The only command is our own, once.
+    own = "::error title=not checked::"
+    assert log.count(own) == 1
+    log = log.replace(own, "own: ")
     assert not re.search(r"^\s*::|##\[|[\x00-\x09\x0b-\x1f\x7f-\x9f]", log, re.MULTILINE)
 
 
