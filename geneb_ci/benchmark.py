@@ -10,9 +10,15 @@ import pydantic_core
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from geneb_ci.errors import BadConfiguration
+from geneb_ci.regular import NotReadable, read_regular
 from geneb_ci.shipped import shipped
 
 BENCHMARK_BYTES_MAX = 1_000_000  # the real one has 21 kB
+# Every rule walks regimes times tasks times metrics, of which the real one has 900. These limits
+# leave room for ten times as many, and for none that would take minutes.
+REGIMES_MAX, TASKS_MAX, METRICS_MAX, SEEDS_MAX = 10, 1_000, 10, 100
+# A test split of a thousand million sequences is none; beyond, grids of scores are no numbers.
+SIZE_MAX = 1_000_000_000
 
 
 class _Part(BaseModel):
@@ -25,9 +31,9 @@ class Task(_Part):
     id: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
     label: Annotated[str, Field(min_length=1)]
     category: Annotated[str, Field(min_length=1)]
-    n_test: Annotated[int, Field(ge=1)] | None = None
+    n_test: Annotated[int, Field(ge=1, le=SIZE_MAX)] | None = None
     """Sequences in the test split, where known."""
-    test_class_counts: list[Annotated[int, Field(ge=0)]] | None = None
+    test_class_counts: list[Annotated[int, Field(ge=0, le=SIZE_MAX)]] | None = None
     """Test sequences of each class, ascending, unlabelled, where known."""
 
     @model_validator(mode="after")
@@ -56,8 +62,8 @@ class Protocol(_Part):
     probe: str
     logreg: dict[str, Any]
     feature_scaling: str | None = None
-    seeds: Annotated[list[int], Field(min_length=1)]
-    few_shot_k: dict[str, Annotated[int, Field(ge=1)]]
+    seeds: Annotated[list[int], Field(min_length=1, max_length=SEEDS_MAX)]
+    few_shot_k: dict[str, Annotated[int, Field(ge=1, le=SIZE_MAX)]]
     pooling: str = ""
 
 
@@ -68,14 +74,14 @@ class Benchmark(_Part):
     schema_version: str
     name: Annotated[str, Field(min_length=1)]
     harness_version: str
-    regimes: Annotated[list[str], Field(min_length=1)]
-    metrics: Annotated[list[str], Field(min_length=1)]
+    regimes: Annotated[list[str], Field(min_length=1, max_length=REGIMES_MAX)]
+    metrics: Annotated[list[str], Field(min_length=1, max_length=METRICS_MAX)]
     primary_metric: str
     protocol: Protocol
     dataset: Dataset
-    category_order: Annotated[list[str], Field(min_length=1)]
+    category_order: Annotated[list[str], Field(min_length=1, max_length=TASKS_MAX)]
     sources: dict[str, str] = {}
-    tasks: Annotated[list[Task], Field(min_length=1)]
+    tasks: Annotated[list[Task], Field(min_length=1, max_length=TASKS_MAX)]
     sha256: Annotated[str, Field(exclude=True, pattern=r"^[0-9a-f]{64}$")] = "0" * 64
     """Digest of the bytes it was read from; not part of the file."""
 
@@ -135,12 +141,11 @@ def load_benchmark(path: Path) -> Benchmark:
 
 def _read(path: Path) -> bytes:
     try:
-        raw = path.read_bytes()
-    except OSError as error:
-        raise BadConfiguration(f"{path}: cannot be read: {error.strerror}") from error
-    if len(raw) > BENCHMARK_BYTES_MAX:
-        raise BadConfiguration(f"{path}: {len(raw)} bytes, more than {BENCHMARK_BYTES_MAX}")
-    return raw
+        return read_regular(path, BENCHMARK_BYTES_MAX)
+    except NotReadable as error:
+        raise BadConfiguration(
+            f"{path}: {error.reason}", "name a benchmark definition, such as schemas/benchmark.json"
+        ) from error
 
 
 _RESTORE = "restore the file from upstream's main branch"

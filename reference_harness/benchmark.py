@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from .errors import OptionError
+from .files import read_bounded
 from .shipped import schema
 
 FULL = "full"
@@ -69,6 +70,8 @@ class Benchmark(_Part):
 # What the probe does is code, not configuration: a definition that asks for anything else is
 # refused, rather than run as something it does not say.
 _LOGREG = {"C": 1.0, "max_iter": 1000, "solver": "lbfgs"}
+# The real definition has 21 kB.
+BYTES_MAX = 1_000_000
 
 
 def load(path: Path) -> Benchmark:
@@ -77,7 +80,7 @@ def load(path: Path) -> Benchmark:
     Raises OptionError, which names the file and the key, when it cannot be used.
     """
     try:
-        raw = path.read_bytes()
+        raw = read_bounded(path, BYTES_MAX)
         found = Benchmark.model_validate_json(raw)
     except OSError as error:
         msg = f"{path}: cannot be read: {error.strerror}"

@@ -1,8 +1,10 @@
 """Files that are either the old ones or the new ones, never half of each."""
 
+import errno
 import hashlib
 import json
 import os
+import stat
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -30,6 +32,24 @@ def write_bytes(path: Path, *pieces: bytes | memoryview) -> None:
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
+
+
+def read_bounded(path: Path, limit: int) -> bytes:
+    """Read a regular file of at most `limit` bytes: a pipe or a device never holds the run up.
+
+    Raises OSError for anything else.
+    """
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    try:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise OSError(errno.EINVAL, "it is not a regular file")
+        with os.fdopen(handle, "rb", closefd=False) as stream:
+            raw = stream.read(limit + 1)
+    finally:
+        os.close(handle)
+    if len(raw) > limit:
+        raise OSError(errno.EFBIG, f"it has more than {limit:,} bytes")
+    return raw
 
 
 def dumps(value: Any) -> bytes:  # noqa: ANN401 - JSON is any

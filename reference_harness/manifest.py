@@ -8,9 +8,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from .benchmark import Dataset
 from .errors import DataError
-from .files import sha256, write_json
+from .files import read_bounded, sha256, write_json
 
 NAME = "manifest.json"
+BYTES_MAX = 10_000_000  # 100 tasks take 40 kB
 
 
 class _Part(BaseModel):
@@ -51,7 +52,7 @@ class Manifest(_Part):
         if not path.exists():
             return None
         try:
-            return cls.model_validate_json(path.read_bytes())
+            return cls.model_validate_json(read_bounded(path, BYTES_MAX))
         except (OSError, ValidationError, json.JSONDecodeError) as error:
             raise DataError([f"{path}: not a manifest: {error}"]) from error
 

@@ -1,4 +1,4 @@
-"""Writes every generated file: JSON Schemas and RULES.md. With --check it only compares."""
+"""Writes each generated file: schemas, RULES.md, shipped rows. With --check it only compares."""
 
 import ast
 import inspect
@@ -17,7 +17,7 @@ from geneb_ci.build import recommend_shape, shape
 from geneb_ci.build.diagnostics import shape as diagnostics_shape
 from geneb_ci.forge import verdict
 from geneb_ci.publish import shape as published
-from geneb_ci.read import submission
+from geneb_ci.read import population, submission
 from geneb_ci.report.json_schema import findings_schema
 from geneb_ci.report.rules_md import rules_markdown
 
@@ -180,7 +180,11 @@ def generated() -> dict[str, str]:
         f"schemas/{name}.schema.json": json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
         for name, schema in schemas.items()
     }
-    return files | {"RULES.md": rules_markdown()}
+    rows = f"schemas/{population.FILE}"
+    numbers = population.population_text(
+        (ROOT / rows).read_text(encoding="utf-8"), ROOT / "submissions", benchmark
+    )
+    return files | {"RULES.md": rules_markdown(), rows: numbers}
 
 
 def main() -> int:

@@ -19,9 +19,9 @@ from geneb_ci.audit.envelope import (
 )
 from geneb_ci.audit.moments import seconds_of
 from geneb_ci.audit.steps import StepMismatch
-from geneb_ci.config import Layout
+from geneb_ci.config import Layout, naming
 from geneb_ci.errors import BadConfiguration, UsageProblem
-from geneb_ci.read.bytes import read_bytes
+from geneb_ci.regular import NotReadable, lies_there, read_regular
 from geneb_ci.shipped import shipped
 
 if TYPE_CHECKING:
@@ -31,6 +31,10 @@ KEYS_FILE = "keys.json"
 KEY_VARIABLE = "GENEB_AUDIT_KEY_FILE"
 """Environment variable that names the file of the private key."""
 
+# An entry has 300 bytes: room for 3,000 keys.
+KEYS_BYTES_MAX = 1_000_000
+# A private Ed25519 key in PEM has 119 bytes; some tools write text around it.
+KEY_BYTES_MAX = 20_000
 _RAW_BYTES = 32  # of an Ed25519 public key, RFC 8032
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
@@ -101,12 +105,18 @@ def trusted_keys(layout: Layout) -> Keys:
     A policy without the file trusts nobody. Raises BadConfiguration when it cannot be used.
     """
     path = shipped("policy", KEYS_FILE) if layout.policy is None else layout.policy / KEYS_FILE
-    if not path.exists():
+    if not lies_there(path):
         return {}
-    raw = read_bytes(path)
+    with naming(layout, "policy"):
+        return _keys_in(path)
+
+
+def _keys_in(path: Path) -> Keys:
     fix = "restore the file from the main branch"
-    if not isinstance(raw, bytes):
-        raise BadConfiguration(f"{path}: {raw.message}", fix)
+    try:
+        raw = read_regular(path, KEYS_BYTES_MAX, links=False)
+    except NotReadable as error:
+        raise BadConfiguration(f"{path}: {error.reason}", fix) from error
     try:
         found = KeyFile.model_validate(strict_json(raw, KEYS_FILE))
     except StepMismatch as error:
@@ -203,10 +213,10 @@ def private_key(path: Path | None) -> "Ed25519PrivateKey":
             f"name its file: --key FILE, or {KEY_VARIABLE}=FILE; `geneb-ci audit keygen` makes one",
         )
     try:
+        raw = read_regular(Path(name), KEY_BYTES_MAX)
         mode = Path(name).stat().st_mode
-        raw = Path(name).read_bytes()
-    except OSError as error:
-        raise UsageProblem(f"{name}: cannot be read: {error.strerror}", "check the path") from error
+    except NotReadable as error:
+        raise UsageProblem(f"{name}: {error.reason}", "check the path") from error
     if mode & _OTHERS:
         raise UsageProblem(
             f"{name}: others may read this key: its mode is {stat.S_IMODE(mode):04o}",

@@ -7,11 +7,14 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, ValidationError, model_validator
 
 from geneb_ci.audit.commitment import Hex64, Name, Part, Positive
-from geneb_ci.config import Layout
+from geneb_ci.config import Layout, naming
 from geneb_ci.errors import BadConfiguration
+from geneb_ci.regular import NotReadable, lies_there, read_regular
 from geneb_ci.shipped import shipped
 
 FILE = "policy.toml"
+# The shipped one has 700 bytes. Parsing is never slow at this size, whatever it holds.
+BYTES_MAX = 20_000
 _RESTORE = "restore the file from the main branch, or mend it: the shipped one has every setting"
 
 
@@ -49,17 +52,20 @@ def audit_policy(layout: Layout) -> AuditPolicy:
     Raises BadConfiguration, which names the file and the setting, when it cannot be used.
     """
     own = layout.policy / FILE if layout.policy is not None else None
-    return load_policy(own if own is not None and own.is_file() else shipped("policy", FILE))
+    with naming(layout, "policy"):
+        return load_policy(own if own is not None and lies_there(own) else shipped("policy", FILE))
 
 
 def load_policy(path: Path) -> AuditPolicy:
     """Read the policy from a file. Raises BadConfiguration when it cannot be used."""
     try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))["audit"]
+        table = tomllib.loads(read_regular(path, BYTES_MAX).decode("utf-8"))["audit"]
         return AuditPolicy.model_validate(table)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         key = ".".join(str(part) for part in first["loc"]) or "the table"
         raise BadConfiguration(f"{path}: [audit] {key}: {first['msg']}", _RESTORE) from error
-    except (OSError, ValueError, KeyError) as error:
+    except NotReadable as error:
+        raise BadConfiguration(f"{path}: [audit]: {error.reason}", _RESTORE) from error
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise BadConfiguration(f"{path}: [audit] cannot be read: {error}", _RESTORE) from error

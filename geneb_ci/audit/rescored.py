@@ -7,6 +7,7 @@ from pydantic import Field, ValidationError
 
 from geneb_ci.audit.commitment import Hex40, Hex64, Part
 from geneb_ci.errors import NothingChecked
+from geneb_ci.regular import NotReadable, read_regular
 
 BYTES_MAX = 1 << 28  # 100 tasks have about 15 MB; confusion matrices of many classes more
 
@@ -165,11 +166,9 @@ def read_rescored(path: Path) -> Rescored:
     """
     fix = "run `geneb-harness rescore` of the same version again"
     try:
-        if path.stat().st_size > BYTES_MAX:
-            raise NothingChecked(f"{path}: more than {BYTES_MAX >> 20} MiB", fix)
-        return Rescored.model_validate_json(path.read_bytes())
-    except OSError as error:
-        raise NothingChecked(f"{path}: cannot be read: {error.strerror}", fix) from error
+        return Rescored.model_validate_json(read_regular(path, BYTES_MAX))
+    except NotReadable as error:
+        raise NothingChecked(f"{path}: {error.reason}", fix) from error
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         key = "/".join(str(part) for part in first["loc"]) or "the document"

@@ -56,6 +56,11 @@ def is_built_in(value: object) -> bool:
     return _extractor_path(value).startswith("builtin:")
 
 
+def names_module(document: Document) -> bool:
+    """Whether a document's run names an extractor that should lie among the extractors."""
+    return bool(extractor_module(document.value)) and not is_built_in(document.value)
+
+
 def _extractor_path(value: object) -> str:
     for key in ("run", "extractor", "path"):
         value = value.get(key) if isinstance(value, dict) else None

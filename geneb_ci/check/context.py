@@ -1,12 +1,14 @@
 """All that a rule may know of a submission: read once, frozen, without I/O of its own."""
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from geneb_ci.benchmark import Benchmark
 from geneb_ci.check.claims import Claim, SeedClaims, claims_of, seed_claims_of
+from geneb_ci.check.need import Need
+from geneb_ci.plausibility.reference import ROWS_MIN
 from geneb_ci.plausibility.view import View, view_of
 from geneb_ci.read.card import Card
 from geneb_ci.read.document import Document
@@ -56,6 +58,8 @@ class Context:
     """Whether the file was held against the synthetic practice benchmark."""
     extractor_sha256: str | None
     """Digest of the extractor file that `run` names, where that file is at hand."""
+    extractor_needed: bool = False
+    """Whether `run` names an extractor that must lie in the repository."""
 
     @functools.cached_property
     def root(self) -> dict[str, Any]:
@@ -129,3 +133,32 @@ class Context:
         """The row among the rows beside it, for the family plausibility."""
         results = self.table("results")
         return view_of(results, self.document.path, self.peers, self.benchmark)
+
+    def lacks(self, needs: tuple[Need, ...]) -> Need | None:
+        """Return the first of some needs that is not at hand, or None."""
+        return next((need for need in needs if not self._has(need)), None)
+
+    def _has(self, need: Need) -> bool:
+        if need not in self._at_hand:
+            self._at_hand[need] = _PRESENT[need](self)
+        return self._at_hand[need]
+
+    @functools.cached_property
+    def _at_hand(self) -> dict[Need, bool]:
+        return {}
+
+
+_PRESENT: dict[Need, Callable[[Context], bool]] = {
+    Need.OTHER_ROWS: lambda context: context.peers.others(context.document.path) > 0,
+    Need.MANY_ROWS: lambda context: context.view.others_count >= ROWS_MIN,
+    Need.COMPLETE_ROWS: lambda context: context.view.reference is not None,
+    Need.FOLDER: lambda context: context.in_repository,
+    Need.CARD: lambda context: context.in_repository,
+    Need.EXTRACTOR: lambda context: (
+        context.extractor_sha256 is not None or not context.extractor_needed
+    ),
+    Need.TEST_SIZES: lambda context: any(task.n_test for task in context.benchmark.tasks),
+    Need.CLASS_SIZES: lambda context: any(
+        task.test_class_counts for task in context.benchmark.tasks
+    ),
+}

@@ -6,6 +6,7 @@ from typing import Any
 
 from geneb_ci.check.change import Change, ChangeFault
 from geneb_ci.check.context import Context
+from geneb_ci.check.need import Need
 from geneb_ci.finding import Severity
 from geneb_ci.read.fault import Fault
 
@@ -27,6 +28,8 @@ class AnyRule:
     why: str
     fix: str
     check: Callable[[Any], Iterator[Any]]
+    needs: tuple[Need, ...] = ()
+    """What must be at hand for it to be run, the plainest first."""
 
     @property
     def family(self) -> str:

@@ -1,25 +1,26 @@
 """Runs rules over files: reads each once, gathers every finding, and never stops at the first."""
 
 import dataclasses
-import functools
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from geneb_ci.benchmark import Benchmark, shipped_benchmark
-from geneb_ci.check.beside import NOTHING, Proposed, card_of, extractor_digest
-from geneb_ci.check.context import Context, Policy
+from geneb_ci.check.beside import NOTHING, Proposed, card_of, extractor_digest, names_module
+from geneb_ci.check.context import Context
+from geneb_ci.check.need import Need
+from geneb_ci.check.place import Against, Place, place_of, practice_benchmark
 from geneb_ci.check.registry import BY_ID
 from geneb_ci.check.rule import AnyRule, Rule
-from geneb_ci.config import PRACTICE_BENCHMARK, Kind, Layout, benchmark_of, find_layout, policy_file
-from geneb_ci.errors import NothingChecked
+from geneb_ci.config import Finder, Kind, find_layout
+from geneb_ci.errors import BadConfiguration, NothingChecked
 from geneb_ci.finding import Finding, Position, shown
 from geneb_ci.read.card import Card
 from geneb_ci.read.document import Document, parse_document, read_document
 from geneb_ci.read.fault import Fault, pointer
-from geneb_ci.read.paths import files_in, is_folder, located, submission_files
-from geneb_ci.read.peers import Peers, peers_of
+from geneb_ci.read.paths import is_folder, located, submission_files
+from geneb_ci.read.peers import peers_of
 from geneb_ci.read.scanner import UNUSABLE
 from geneb_ci.read.structure import Engine, check_structure
 from geneb_ci.read.submission import Submission
@@ -38,6 +39,8 @@ class FileResult:
     official: bool
     card: Card | None
     findings: tuple[Finding, ...]
+    skipped: tuple[tuple[str, Need], ...] = ()
+    """Rules that were not run, each with what it lacked."""
 
 
 @dataclass
@@ -46,10 +49,13 @@ class Report:
 
     files: list[str] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
-    unreadable: list[NothingChecked] = field(default_factory=list)
+    unreadable: list[NothingChecked | BadConfiguration] = field(default_factory=list)
     frames: dict[Finding, tuple[str, int]] = field(default_factory=dict)
     """Text around the place of a finding, and the column of the place in it, from 0."""
     rules: int = 0
+    """How many rules were chosen."""
+    skipped: dict[Need, Counter[str]] = field(default_factory=dict)
+    """What was lacking, to the rules that need it and the number of files they were not run on."""
     benchmarks: dict[str, str] = field(default_factory=dict)
     """Name to sha256 of each benchmark definition that was held against."""
 
@@ -57,41 +63,49 @@ class Report:
         """Take in one file, keeping only its findings and the text around them."""
         self.files.append(result.document.name)
         self.findings.extend(result.findings)
+        for rule, need in result.skipped:
+            self.skipped.setdefault(need, Counter())[rule] += 1
         for finding in result.findings:
             frame = _frame(result, finding)
             if frame is not None:
                 self.frames[finding] = frame
 
 
-@dataclass(frozen=True)
-class _Place:
-    """What all files of one folder share."""
-
-    layout: Layout
-    benchmark: Benchmark
-    policy: Policy
-    peers: Peers
-
-
 class Checker:
     """Checks files with one choice of rules, sharing what files of one folder have in common."""
 
-    def __init__(self, rules: tuple[Rule, ...], engine: Engine = check_structure) -> None:
+    def __init__(
+        self,
+        rules: tuple[Rule, ...],
+        engine: Engine = check_structure,
+        find: Finder = find_layout,
+        against: Against | None = None,
+    ) -> None:
         self.rules = rules
         self.engine = engine
+        self.find = find
+        self.against = against
         self._given: tuple[Path, ...] = ()
-        self._places: dict[Path, _Place] = {}
+        self._places: dict[Path, Place] = {}
         self.benchmarks: dict[str, str] = {}
         """Name to sha256 of each benchmark definition that files were held against."""
 
     def run(self, files: list[Path]) -> Iterator[FileResult | NothingChecked]:
-        """Check each file; one that cannot be read becomes a value, so that it hides no other."""
+        """Check each file; one that cannot be read is given as the reason, and hides no other.
+
+        Raises BadConfiguration at the end, when what some files are held against cannot be used.
+        """
         self._given, self._places = tuple(map(located, files)), {}
+        broken: dict[str, str] = {}
         for path in files:
             try:
                 yield self.check(path)
             except NothingChecked as error:
                 yield error
+            except BadConfiguration as error:
+                broken.setdefault(error.message, error.fix)
+        if broken:
+            raise BadConfiguration("; ".join(broken), next(iter(broken.values())))
 
     def check(self, path: Path) -> FileResult:
         """Check one file.
@@ -111,7 +125,14 @@ class Checker:
 
     def result(self, context: Context) -> FileResult:
         """Run every rule over one context."""
-        findings = sorted(self._findings(context), key=Finding.sort_key)
+        runnable, skipped = [], []
+        for rule in self.rules:
+            need = _lacking(rule, context)
+            if need is None:
+                runnable.append(rule)
+            else:
+                skipped.append((rule.id, need))
+        findings = sorted(_findings(runnable, context), key=Finding.sort_key)
         return FileResult(
             context.document,
             context.model_id,
@@ -119,33 +140,25 @@ class Checker:
             context.is_official,
             context.card,
             tuple(findings),
+            tuple(skipped),
         )
 
     def context(self, path: Path) -> Context:
         """Read one file and what it is held against. Raises what `check` does."""
         return self._context(read_document(path), self._place(located(path).parent))
 
-    def _place(self, folder: Path) -> _Place:
+    def _place(self, folder: Path) -> Place:
         if folder not in self._places:
-            layout = find_layout(folder)
-            policy = Policy(
-                official=policy_file(layout, "official.json", "files"),
-                registry=policy_file(layout, "registry.json", "models"),
-            )
-            peers = list(self._given)
-            if layout.submissions == folder:
-                outside = (path for path in self._given if path.parent != folder)
-                peers = [*files_in(folder), *outside]
-            self._places[folder] = _Place(layout, benchmark_of(layout), policy, peers_of(peers))
+            self._places[folder] = place_of(folder, self.find, self._given, self.against)
         return self._places[folder]
 
-    def _context(self, document: Document, place: _Place, proposed: Proposed = NOTHING) -> Context:
+    def _context(self, document: Document, place: Place, proposed: Proposed = NOTHING) -> Context:
         submission, faults = self.engine(document.value)
         benchmark, practice = place.benchmark, False
         layout = place.layout
         if layout.kind is Kind.ALONE:
-            practice = _benchmark_name(document) == _practice_benchmark().name
-            benchmark = _practice_benchmark() if practice else benchmark
+            practice = _benchmark_name(document) == practice_benchmark().name
+            benchmark = practice_benchmark() if practice else benchmark
         self.benchmarks[benchmark.name] = benchmark.sha256
         in_repository = layout.holds(document.path)
         card = card_of(document, layout, proposed) if in_repository else None
@@ -160,26 +173,36 @@ class Checker:
             reported={rule: tuple(found) for rule, found in reported.items()},
             benchmark=benchmark,
             policy=place.policy,
-            peers=place.peers,
+            # Rows of another benchmark say nothing of a practice run.
+            peers=peers_of(place.peers.paths) if practice else place.peers,
             card=card,
             in_repository=in_repository,
             practice=practice,
             extractor_sha256=extractor_digest(document, layout, proposed)
             if in_repository
             else None,
+            extractor_needed=names_module(document),
         )
 
-    def _findings(self, context: Context) -> Iterator[Finding]:
-        for rule in self.rules:
-            try:
-                faults = list(rule.check(context))
-            except Exception as error:  # noqa: BLE001 (whatever a rule raises is our fault, and shown)
-                message = crash_message(rule, error)
-                crash = Fault("check-crashed", (), message, rule.id, "a verdict", at=0)
-                yield _finding(BY_ID["check-crashed"], crash, context)
-                continue
-            for fault in _first(rule, faults):
-                yield _finding(rule, fault, context)
+
+def _lacking(rule: Rule, context: Context) -> Need | None:
+    try:
+        return context.lacks(rule.needs)
+    except Exception:  # noqa: BLE001 (the rule runs, meets the same fault, and says so)
+        return None
+
+
+def _findings(rules: Iterable[Rule], context: Context) -> Iterator[Finding]:
+    for rule in rules:
+        try:
+            faults = list(rule.check(context))
+        except Exception as error:  # noqa: BLE001 (whatever a rule raises is our fault, and shown)
+            message = crash_message(rule, error)
+            crash = Fault("check-crashed", (), message, rule.id, "a verdict", at=0)
+            yield _finding(BY_ID["check-crashed"], crash, context)
+            continue
+        for fault in _first(rule, faults):
+            yield _finding(rule, fault, context)
 
 
 def crash_message(rule: AnyRule, error: Exception) -> str:
@@ -198,21 +221,26 @@ def _first(rule: Rule, faults: list[Fault]) -> list[Fault]:
     return [*kept, dataclasses.replace(cut, message=message, found=found, expected=expected)]
 
 
-def files_of(arguments: Iterable[Path]) -> list[Path]:
-    """List the submissions that the arguments name. Raises NothingChecked when one names none."""
+def named_files(
+    arguments: Iterable[Path], find: Finder = find_layout
+) -> tuple[list[Path], list[NothingChecked]]:
+    """List the submissions that the arguments name, and say which arguments name none."""
     arguments = list(arguments)
     roots: dict[Path, Path] = {}
     for argument in arguments:
         if is_folder(argument):
-            layout = find_layout(argument.resolve())
+            layout = find(argument.resolve())
             if layout.submissions is not None and layout.root == argument.resolve():
                 roots[argument] = argument / os.path.relpath(layout.submissions, layout.root)
     return submission_files(arguments, roots)
 
 
-@functools.cache
-def _practice_benchmark() -> Benchmark:
-    return shipped_benchmark(PRACTICE_BENCHMARK)
+def files_of(arguments: Iterable[Path]) -> list[Path]:
+    """List the submissions that the arguments name. Raises NothingChecked when one names none."""
+    files, lost = named_files(arguments)
+    if lost:
+        raise NothingChecked("; ".join(one.message for one in lost), lost[0].fix)
+    return files
 
 
 def _benchmark_name(document: Document) -> object:

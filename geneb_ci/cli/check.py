@@ -3,16 +3,19 @@
 import os
 import shutil
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import click
 
+from geneb_ci.check.place import Against
 from geneb_ci.check.registry import select
-from geneb_ci.check.runner import Checker, FileResult, Report, files_of
+from geneb_ci.check.runner import Checker, FileResult, Report, named_files
 from geneb_ci.cli.outputs import STDOUT, PairedCommand, format_options, paired, write
 from geneb_ci.cli.progress import watched
-from geneb_ci.config import find_layout
-from geneb_ci.errors import Exit, UsageProblem
+from geneb_ci.config import Finder, finder
+from geneb_ci.errors import BadConfiguration, Exit, UsageProblem
+from geneb_ci.read.paths import is_folder
 from geneb_ci.read.structure import Engine, check_structure
 from geneb_ci.report.formats import render
 from geneb_ci.report.summary import Verdict, verdict
@@ -29,6 +32,20 @@ NARROWEST, WIDEST = 60, 120  # columns between which a report is pleasant to rea
     "--ignore", "ignored", multiple=True, metavar="RULE-OR-FAMILY", help="Leave these rules out."
 )
 @click.option("--strict", is_flag=True, help="Exit 10 when there are warnings.")
+@click.option(
+    "--against",
+    metavar="DIR|shipped|none",
+    help="Rows to hold a file against that lies in no folder of submissions; the shipped ones, "
+    "or those of the repository around it, unless said.",
+)
+@click.option("--isolated", is_flag=True, help="Use no settings of any pyproject.toml.")
+@click.option(
+    "--config-from",
+    type=click.Path(path_type=Path),
+    metavar="PATH",
+    help="Take settings, benchmark, policy and audits from this folder, or that of this "
+    "pyproject.toml, and none from the current folder, of which only the rows count.",
+)
 @format_options
 @click.option(
     "--engine", type=click.Choice(["models", "jsonschema"]), default="models", show_default=True
@@ -38,29 +55,69 @@ def command(
     selected: tuple[str, ...],
     ignored: tuple[str, ...],
     strict: bool,
+    against: str | None,
+    isolated: bool,
+    config_from: Path | None,
     formats: tuple[str, ...],
     outputs: tuple[str, ...],
     engine: str,
 ) -> int:
     """Check submissions: files, or folders that hold some; in a repository, all of them."""
-    layout = find_layout(Path.cwd())
+    if isolated and config_from is not None:
+        raise UsageProblem(
+            "--isolated and --config-from exclude each other", "leave one of them out"
+        )
+    find = finder(isolated=isolated, config_from=config_from)
+    layout = find(Path.cwd())
     reports = paired(formats, outputs)
     rules = select((*layout.select, *selected), (*layout.ignore, *ignored))
     if not paths and layout.submissions is None:
         raise UsageProblem("no submission is named", "name one: geneb-ci check submission.json")
-    files = files_of(paths or [Path(os.path.relpath(str(layout.submissions)))])
-    checker = Checker(rules, _engine(engine))
-    report = Report(rules=len(rules))
-    for result in watched(checker.run(files), len(files), "checking"):
-        if isinstance(result, FileResult):
-            report.add(result)
-        else:
-            report.unreadable.append(result)
-    report.benchmarks = checker.benchmarks
-    report.findings.sort(key=lambda finding: finding.sort_key())
+    arguments = paths or [Path(os.path.relpath(str(layout.submissions)))]
+    checker = Checker(rules, _engine(engine), find, _against(against, find))
+    report, fault = _checked(checker, arguments)
+    if fault is not None and not report.files:
+        raise fault
     for output in reports:
         write(output, render(output.format, report, color=_color(output.path), width=_width()))
+    if fault is not None:
+        raise fault
     return exit_code(report, strict=strict)
+
+
+def _checked(checker: Checker, arguments: Iterable[Path]) -> tuple[Report, BadConfiguration | None]:
+    """Check all that can be checked; gives the fault of settings that kept files from it, too."""
+    files, lost = named_files(arguments, checker.find)
+    report = Report(rules=len(checker.rules), unreadable=[*lost])
+    fault = None
+    try:
+        for result in watched(checker.run(files), len(files), "checking"):
+            if isinstance(result, FileResult):
+                report.add(result)
+            else:
+                report.unreadable.append(result)
+    except BadConfiguration as error:
+        report.unreadable.append(error)
+        fault = error
+    report.benchmarks = checker.benchmarks
+    report.findings.sort(key=lambda finding: finding.sort_key())
+    return report, fault
+
+
+def _against(value: str | None, find: Finder) -> Against | None:
+    """Read --against. Raises UsageProblem for what is no folder."""
+    if value == "none":
+        return None
+    if value in {None, "shipped"}:
+        return Against(shipped=True, only_shipped=value is not None)
+    folder = Path(str(value))
+    if not is_folder(folder):
+        raise UsageProblem(
+            f"--against {value}: there is no such folder", 'name a folder, "shipped" or "none"'
+        )
+    layout = find(folder.resolve())
+    is_root = layout.root == folder.resolve() and layout.submissions is not None
+    return Against(folder=layout.submissions if is_root else folder)
 
 
 _EXITS = {

@@ -28,3 +28,6 @@ def _explain(rule: AnyRule) -> None:
     click.echo(f"{click.style(rule.id, bold=True)}  {rule.severity} · {rule.family}\n")
     for title, text in (("", rule.what), ("Why: ", rule.why), ("Fix: ", rule.fix)):
         click.echo(textwrap.fill(title + text, WIDTH) + "\n")
+    if rule.needs:
+        need = rule.needs[-1]
+        click.echo(textwrap.fill(f"Needs {need.text}; else {need.fix}.", WIDTH) + "\n")

@@ -20,6 +20,7 @@ def command(as_json: bool) -> None:
                 "what": r.what,
                 "why": r.why,
                 "fix": r.fix,
+                "needs": list(r.needs),
             }
             for r in ALL
         ]

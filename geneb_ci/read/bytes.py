@@ -1,12 +1,10 @@
 """Bytes of a file, or the reason why they cannot be a JSON text."""
 
-import errno
-import os
-import stat
 from pathlib import Path
 
 from geneb_ci.errors import NothingChecked
 from geneb_ci.read.fault import Fault
+from geneb_ci.regular import LINK, Irregular, NotReadable, TooLarge, read_regular
 
 # 300 cells with five seeds, digests and canonical scores take about 250 kB in format 1.1.
 BYTES_MAX = 1_000_000
@@ -28,28 +26,17 @@ def read_bytes(path: Path) -> bytes | Fault:
     Gives a Fault where the file itself is unfit; raises NothingChecked where it cannot be opened.
     """
     try:
-        # O_NOFOLLOW refuses a link as the last part of the path; O_NONBLOCK keeps a FIFO from
-        # holding us up.
-        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError as error:
-        if error.errno == errno.ELOOP:
-            return _irregular("the file is a symbolic link", "a link")
-        raise _unreadable(path, error) from error
-    try:
-        status = os.fstat(handle)
-        if not stat.S_ISREG(status.st_mode):
-            kind = stat.filemode(status.st_mode)[0]
-            return _irregular("this is not a regular file", f"type {kind!r}")
-        # The descriptor stays ours: opening a folder raises without closing it.
-        with os.fdopen(handle, "rb", closefd=False) as stream:
-            raw = stream.read(BYTES_MAX + 1)
-    except OSError as error:
-        raise _unreadable(path, error) from error
-    finally:
-        os.close(handle)
-    if len(raw) > BYTES_MAX:
-        return too_large(max(status.st_size, len(raw)))
-    return raw
+        return read_regular(path, BYTES_MAX, links=False)
+    except Irregular as error:
+        is_link = error.kind == LINK
+        message = f"the file is {LINK}" if is_link else "this is not a regular file"
+        return Fault("irregular-file", (), message, error.kind, "a regular file", at=0)
+    except TooLarge as error:
+        return too_large(error.size)
+    except NotReadable as error:
+        raise NothingChecked(
+            f"{path}: {error.reason}", "check the path and its permissions"
+        ) from error
 
 
 def too_large(size: int) -> Fault:
@@ -57,16 +44,6 @@ def too_large(size: int) -> Fault:
     message = f"the file has {size:,} bytes; the limit is {BYTES_MAX:,}"
     expected = f"at most {BYTES_MAX} bytes"
     return Fault("file-too-large", (), message, f"{size} bytes", expected, at=0)
-
-
-def _irregular(message: str, found: str) -> Fault:
-    return Fault("irregular-file", (), message, found, "a regular file", at=0)
-
-
-def _unreadable(path: Path, error: OSError) -> NothingChecked:
-    return NothingChecked(
-        f"{path}: cannot be read: {error.strerror}", "check the path and its permissions"
-    )
 
 
 def decode(raw: bytes) -> tuple[str, bool, tuple[Fault, ...]]:

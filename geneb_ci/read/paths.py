@@ -8,28 +8,31 @@ from pathlib import Path
 
 from geneb_ci.errors import NothingChecked
 
+_NAME_ONE = "name a submission, or a folder that holds some as *.json"
 _GLOB_CHARACTERS = frozenset("*?[")
 
 
-def submission_files(arguments: Iterable[Path], submissions_of: dict[Path, Path]) -> list[Path]:
+def submission_files(
+    arguments: Iterable[Path], submissions_of: dict[Path, Path]
+) -> tuple[list[Path], list[NothingChecked]]:
     """List the submissions that the arguments name, each once, in the order of their names.
 
     A file stands for itself; a folder for every `*.json` directly in it, or, where `submissions_of`
-    knows it as the root of a repository, in its folder of submissions.
-    Raises NothingChecked, with one line for each argument that names no file.
+    knows it as the root of a repository, in its folder of submissions. Beside them stands the
+    reason for each argument that names no file.
     """
     found: dict[Path, None] = {}
-    lost: list[str] = []
+    lost: list[NothingChecked] = []
     for argument in arguments:
-        files = sorted(_files(submissions_of.get(argument, argument)))
+        try:
+            files = sorted(_files(submissions_of.get(argument, argument)))
+        except NothingChecked as error:
+            lost.append(error)
+            continue
         if not files:
-            lost.append(_reason(argument))
+            lost.append(NothingChecked(_reason(argument), _NAME_ONE))
         found.update(dict.fromkeys(files))
-    if lost:
-        raise NothingChecked(
-            "; ".join(lost), "name a submission, or a folder that holds some as *.json"
-        )
-    return list(found)
+    return list(found), lost
 
 
 def located(path: Path) -> Path:
@@ -77,6 +80,8 @@ def files_in(folder: Path) -> Iterator[Path]:
         raise NothingChecked(
             f"{folder}: cannot be listed: {error.strerror}", "check its permissions"
         ) from error
+    except ValueError as error:  # a NUL in it
+        raise NothingChecked(f"{folder}: no folder can have this name", "name another") from error
 
 
 def _reason(path: Path) -> str:

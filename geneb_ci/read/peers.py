@@ -89,16 +89,43 @@ class Row(NamedTuple):
     values: "array.array[float]"
 
 
+class Known(NamedTuple):
+    """A row that no file here holds: it is known from elsewhere."""
+
+    model_id: str
+    digest: str
+    """That of all its scores, as `results_digest` computes it."""
+    names: tuple[str, ...]
+    values: "array.array[float]"
+
+    @property
+    def path(self) -> Path:
+        """The name of the file that the row would have."""
+        return Path(f"{self.model_id}.json")
+
+
+class _Scores(NamedTuple):
+    """What was read of one row; its numbers only where they are kept for comparison."""
+
+    path: Path
+    model_id: str
+    digest: str
+    row: Row | None
+
+
 class _Read(NamedTuple):
+    paths: tuple[Path, ...]
     digests: dict[str, list[Path]]
     rows: tuple[Row, ...]
 
 
 @dataclass(frozen=True)
 class Peers:
-    """Files beside the one under check."""
+    """Rows beside the one under check."""
 
     paths: tuple[Path, ...] = ()
+    population: tuple[Path | Known, ...] = ()
+    """Rows to hold lone files against; a file of `paths` takes the place of that of its model."""
     derived: dict[Hashable, Any] = field(default_factory=dict, compare=False, repr=False)
     """What later stages computed from these rows, once for all files of a folder."""
 
@@ -106,9 +133,15 @@ class Peers:
     def ids(self) -> dict[str, list[Path]]:
         """Normal form of each file's name to the files that have it."""
         found: dict[str, list[Path]] = {}
-        for path in self.paths:
+        # Names are enough where nothing takes the place of anything.
+        for path in self._read.paths if self.population else self.paths:
             found.setdefault(normal_form(path.stem), []).append(path)
         return found
+
+    def others(self, own: Path) -> int:
+        """Count the rows, without that of one file."""
+        paths = self._read.paths if self.population else self.paths
+        return len(paths) - (own in self.paths)
 
     @property
     def by_digest(self) -> dict[str, list[Path]]:
@@ -126,22 +159,35 @@ class Peers:
     @functools.cached_property
     def _read(self) -> _Read:
         """Read each peer once."""
-        kept = set(self.paths)
+        kept = set(self._candidates)
         if len(kept) > ROWS_MAX:
-            kept = set(sorted(self.paths, key=_lot)[:ROWS_MAX])
-        digests: dict[str, list[Path]] = {}
-        rows: list[Row] = []
+            kept = set(sorted(self._candidates, key=_lot)[:ROWS_MAX])
         shapes: dict[str, tuple[str, ...]] = {}
-        for path in self.paths:
-            names, values = flat(_results_of(path))
-            if not values:
+        found = [_scores_of(path, shapes, keep=path in kept) for path in self.paths]
+        replaced = {scores.model_id for scores in found if scores.model_id}
+        for one in self.population:
+            if isinstance(one, Known):
+                row = Row(one.path, one.names, one.values) if one.path in kept else None
+                scores = _Scores(one.path, one.model_id, one.digest, row)
+            elif one not in self.paths:
+                scores = _scores_of(one, shapes, keep=one in kept)
+            else:
                 continue
-            digests.setdefault(_digest(names, values), []).append(path)
-            if path in kept:
-                # Nearly all rows name the same cells: one tuple of names serves them all.
-                shape = shapes.setdefault("\0".join(names), tuple(names))
-                rows.append(Row(path, shape, values))
-        return _Read(digests, tuple(rows))
+            if scores.model_id not in replaced:
+                found.append(scores)
+        if self.population:
+            found.sort(key=lambda scores: (scores.path.name, str(scores.path)))
+        digests: dict[str, list[Path]] = {}
+        for scores in found:
+            if scores.digest:
+                digests.setdefault(scores.digest, []).append(scores.path)
+        rows = tuple(scores.row for scores in found if scores.row is not None)
+        return _Read(tuple(scores.path for scores in found), digests, rows)
+
+    @property
+    def _candidates(self) -> list[Path]:
+        others = (one.path if isinstance(one, Known) else one for one in self.population)
+        return [*self.paths, *others]
 
 
 def _lot(path: Path) -> bytes:
@@ -149,15 +195,30 @@ def _lot(path: Path) -> bytes:
     return hashlib.sha256(path.name.encode("utf-8", "surrogateescape")).digest()
 
 
-def _results_of(path: Path) -> Any:  # noqa: ANN401 (JSON has no narrower type)
+def _scores_of(path: Path, shapes: dict[str, tuple[str, ...]], *, keep: bool) -> _Scores:
+    """Read the scores of a file; one that cannot be read has none.
+
+    Nearly all rows name the same cells: one tuple of names in `shapes` serves them all.
+    """
     try:
         raw = read_bytes(path)
         value = pydantic_core.from_json(raw) if isinstance(raw, bytes) else None
     except (NothingChecked, ValueError):
-        return None
-    return value.get("results") if isinstance(value, dict) else None
+        value = None
+    value = value if isinstance(value, dict) else {}
+    names, values = flat(value.get("results"))
+    model_id = value.get("model_id")
+    row = None
+    if values and keep:
+        row = Row(path, shapes.setdefault("\0".join(names), tuple(names)), values)
+    return _Scores(
+        path,
+        model_id if isinstance(model_id, str) else "",
+        _digest(names, values) if values else "",
+        row,
+    )
 
 
-def peers_of(paths: Iterable[Path]) -> Peers:
-    """Give the peers, each file once, in the order of their names."""
-    return Peers(tuple(sorted(set(paths))))
+def peers_of(paths: Iterable[Path], population: Iterable[Path | Known] = ()) -> Peers:
+    """Return the peers, each file once, in the order of their names."""
+    return Peers(tuple(sorted(set(paths))), tuple(population))

@@ -6,7 +6,7 @@ from geneb_ci.check.runner import Report
 from geneb_ci.finding import Finding, Severity
 from geneb_ci.report.formats import WIDTH
 from geneb_ci.report.plain import visible
-from geneb_ci.report.summary import ordered, sentence, summary_line, why_nothing
+from geneb_ci.report.summary import ordered, sentence, skipped, summary_line, why_nothing
 
 # What the runner shows of each severity in one step; the rest stays in the log.
 SHOWN_MAX = 10
@@ -41,6 +41,8 @@ def _lines(report: Report) -> Iterator[str]:
             col=str(finding.column),
             title=finding.rule,
         )
+    for one in skipped(report):
+        yield one.message
     nothing = why_nothing(report)
     if nothing:
         yield _command("error", [nothing], title="not checked")

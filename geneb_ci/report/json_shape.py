@@ -1,14 +1,17 @@
 """The shape of findings, format 1.0: frozen, so that an internal change breaks no reader.
 
-A change that a reader of 1.0 could notice makes a new version beside this one. The JSON Schema is
+Members may be added, and none is required that was not there from the beginning: a reader takes
+what it knows. Any other change makes a new version beside this one. The JSON Schema is
 made from these classes; nothing is validated while rendering, since a report must always come out.
 """
 
+import dataclasses
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import ConfigDict, Field
 
+from geneb_ci.check.need import Need
 from geneb_ci.finding import Severity
 from geneb_ci.report.summary import Verdict
 
@@ -79,19 +82,37 @@ class UnreadableV1(Closed):
 
 
 @dataclass(frozen=True)
+class SkippedV1(Closed):
+    """Rules that were not run on some files, for want of one thing."""
+
+    need: Need
+    """What was lacking."""
+    rules: list[str]
+    files: Count
+    """Number of files that they were not run on."""
+    message: str
+    fix: str
+
+
+@dataclass(frozen=True)
 class ReportV1(Closed):
     """Findings of `geneb-ci check`, format 1.0."""
 
     format_version: Literal["1.0"]
     tool: ToolV1
     verdict: Verdict
-    """Also the exit code: clean 0, warnings 0 or under --strict 10, errors 11, not-checked 3."""
+    """Also the exit code: clean 0, warnings 0 or under --strict 10, errors 11, not-checked 3.
+
+    Where settings or the benchmark cannot be used, the exit code is 1 whatever else was found.
+    """
     files: Count
     """Number of submissions checked."""
     rules: Count
-    """Number of rules run."""
+    """Number of rules that were run on one file at least."""
     counts: CountsV1
     benchmarks: list[BenchmarkV1]
     findings: list[FindingV1]
     """In the order of file, line, column, pointer, rule, message."""
     unreadable: list[UnreadableV1]
+    skipped: list[SkippedV1] = dataclasses.field(default_factory=list)
+    """Rules that were not run, and why; reports of older versions have no such member."""

@@ -11,11 +11,12 @@ from geneb_ci.report.json_shape import (
     CountsV1,
     FindingV1,
     ReportV1,
+    SkippedV1,
     ToolV1,
     UnreadableV1,
 )
 from geneb_ci.report.json_text import dumps
-from geneb_ci.report.summary import counts, ordered, verdict
+from geneb_ci.report.summary import counts, ordered, rules_run, skipped, verdict
 
 
 def render(report: Report, *, color: bool = False, width: int = WIDTH) -> str:  # noqa: ARG001 (one signature)
@@ -31,11 +32,15 @@ def to_v1(report: Report) -> ReportV1:
         tool=ToolV1(name="geneb-ci", version=__version__),
         verdict=verdict(report),
         files=len(report.files),
-        rules=report.rules,
+        rules=rules_run(report),
         counts=CountsV1(**tally),
         benchmarks=[BenchmarkV1(name, sha) for name, sha in sorted(report.benchmarks.items())],
         findings=[_finding(finding) for finding in ordered(report)],
         unreadable=[UnreadableV1(error.message, error.fix) for error in report.unreadable],
+        skipped=[
+            SkippedV1(one.need, one.rules, one.files, one.message, one.need.fix)
+            for one in skipped(report)
+        ],
     )
 
 

@@ -11,7 +11,7 @@ from geneb_ci.check.runner import Report
 from geneb_ci.finding import Finding, Severity
 from geneb_ci.report.formats import WIDTH
 from geneb_ci.report.plain import visible
-from geneb_ci.report.summary import ordered, sentence, why_nothing
+from geneb_ci.report.summary import ordered, sentence, skipped, why_nothing
 
 _KINDS = {Severity.ERROR: "failure", Severity.WARNING: "skipped", Severity.NOTE: "skipped"}
 
@@ -33,6 +33,12 @@ def render(report: Report, *, color: bool = False, width: int = WIDTH) -> str:  
         unchecked.append(_unchecked(nothing, ""))
     if unchecked:
         suites.append(_suite("not checked", unchecked))
+    left_out = [
+        _element("not run", one.need.text, "skipped", "not-run", [one.message])
+        for one in skipped(report)
+    ]
+    if left_out:
+        suites.append(_suite("not run", left_out))
     body = "".join(suites)
     return (
         '<?xml version="1.0" encoding="utf-8"?>\n'

@@ -18,6 +18,7 @@ from geneb_ci.report.summary import (
     counted,
     ordered,
     sentence,
+    skipped,
     summary_line,
     verdict,
 )
@@ -84,6 +85,7 @@ def render(report: Report, *, color: bool = False, width: int = WIDTH) -> str:  
         head += (
             "\n" + " · ".join(f"{code(group[0].rule)} {len(group):,}" for group in groups) + "\n"
         )
+    head += "".join(f"\n{prose(one.message)}.\n" for one in skipped(report))
     foot = _FOOTER if report.findings else ""
     room = CHARACTERS_MAX - len(head) - len(foot) - _CUT_MAX
     body, left = fill(_blocks(report, groups), room)

@@ -9,7 +9,8 @@ What `geneb-ci check` looks for in a submission, and `geneb-ci reconcile` in a p
 family `pullrequest`). Generated from the rules themselves by `make generate`.
 
 An error fails a submission, a warning asks for a human look, a note informs. A rule is chosen with
-`--select` and left out with `--ignore`, by its name or its family's.
+`--select` and left out with `--ignore`, by its name or its family's. Where a rule needs what is not
+at hand, it is not run, and the report says so.
 """
 
 
@@ -29,9 +30,15 @@ def _row(rule: AnyRule) -> str:
 
 def _section(rule: AnyRule) -> str:
     return (
-        f"## {rule.id}\n\n{rule.severity} · {rule.family}\n\n{_escaped(rule.what)}\n\n"
+        f"## {rule.id}\n\n{rule.severity} · {rule.family}{_needs(rule)}\n\n"
+        f"{_escaped(rule.what)}\n\n"
         f"**Why.** {_escaped(rule.why)}\n\n**Fix.** {_escaped(rule.fix)}\n"
     )
+
+
+def _needs(rule: AnyRule) -> str:
+    """Name what must be at hand; of several things, the last one implies those before it."""
+    return f" · needs {rule.needs[-1].text}" if rule.needs else ""
 
 
 def _escaped(text: str) -> str:

@@ -15,7 +15,7 @@ from geneb_ci.report.formats import WIDTH
 from geneb_ci.report.json_text import dumps
 from geneb_ci.report.markdown import prose
 from geneb_ci.report.plain import visible, well_formed
-from geneb_ci.report.summary import is_complete, ordered, sentence, why_nothing
+from geneb_ci.report.summary import is_complete, ordered, sentence, skipped, why_nothing
 
 _BRACES = str.maketrans({"{": "{{", "}": "}}"})
 _BRACKETS = str.maketrans({"\\": r"\\", "[": r"\[", "]": r"\]"})
@@ -75,11 +75,16 @@ def _invocation(report: Report) -> dict[str, Any]:
     messages = [f"{error.message}. {error.fix}".rstrip() for error in report.unreadable]
     if why_nothing(report):
         messages.append(why_nothing(report))
-    notices = [{"level": "error", "message": {"text": escape(text)}} for text in messages]
+    notices = [_notice("error", text) for text in messages]
+    notices += [_notice("note", one.message) for one in skipped(report)]
     return {
         "executionSuccessful": is_complete(report),
         **({"toolExecutionNotifications": notices} if notices else {}),
     }
+
+
+def _notice(level: str, text: str) -> dict[str, Any]:
+    return {"level": level, "message": {"text": escape(text)}}
 
 
 def _results(findings: list[Finding], rules: list[str]) -> Iterator[dict[str, Any]]:

@@ -1,7 +1,10 @@
 """What all formats say of a whole report: its verdict, its counts, its one line."""
 
 import enum
+from collections import Counter
+from typing import NamedTuple
 
+from geneb_ci.check.need import Need
 from geneb_ci.check.runner import Report
 from geneb_ci.finding import Finding, Severity
 
@@ -78,6 +81,37 @@ def found_line(report: Report) -> str:
     return ", ".join(parts) or "nothing to fix"
 
 
+def rules_run(report: Report) -> int:
+    """Count the rules that were run on one file at least."""
+    nowhere: Counter[str] = Counter()
+    for rules in report.skipped.values():
+        nowhere.update(rules)
+    files = len(report.files)
+    return report.rules - sum(number == files for number in nowhere.values())
+
+
+class Skipped(NamedTuple):
+    """Rules that were not run, for want of one thing."""
+
+    need: Need
+    rules: list[str]
+    files: int
+    message: str
+
+
+def skipped(report: Report) -> list[Skipped]:
+    """Say which rules were not run and why, one thing that was lacking after the other."""
+    found = []
+    for need in sorted(report.skipped, key=list(Need).index):
+        rules = report.skipped[need]
+        files = max(rules.values())
+        verb = "needs" if len(rules) == 1 else "need"
+        where = f" in {files:,} of {len(report.files):,} files" if files < len(report.files) else ""
+        message = f"{counted(len(rules), 'rule')} {verb} {need.text}{where}: {need.fix}"
+        found.append(Skipped(need, sorted(rules), files, message))
+    return found
+
+
 def why_nothing(report: Report) -> str:
     """Say why nothing was checked, or "" if something was."""
     if not report.files and not report.unreadable:
@@ -87,5 +121,5 @@ def why_nothing(report: Report) -> str:
 
 def summary_line(report: Report) -> str:
     """Say it all in one line: "41 submissions, 61 rules: 2 errors, 1 warning, 1 note"."""
-    held = f"{counted(len(report.files), 'submission')}, {counted(report.rules, 'rule')}"
+    held = f"{counted(len(report.files), 'submission')}, {counted(rules_run(report), 'rule')}"
     return why_nothing(report) or f"{held}: {found_line(report)}"

@@ -12,7 +12,14 @@ from geneb_ci.finding import Finding, Severity
 from geneb_ci.report.formats import WIDTH
 from geneb_ci.report.frame import frame
 from geneb_ci.report.plain import visible
-from geneb_ci.report.summary import by_rule, ordered, sentence, summary_line, why_nothing
+from geneb_ci.report.summary import (
+    by_rule,
+    ordered,
+    sentence,
+    skipped,
+    summary_line,
+    why_nothing,
+)
 
 SAME_RULE_MAX = 10  # places of one rule in one file: ten show the pattern, 300 bury the rest
 WIDTH_MIN = 40  # narrower, nothing can be aligned
@@ -72,6 +79,8 @@ def _lines(report: Report, console: Console) -> Iterator[Text]:
     if report.findings:
         hint = Text("`geneb-ci explain RULE` says why a rule is there.", "dim")
         yield from _wrapped("", hint, console)
+    for one in skipped(report):
+        yield from _wrapped("", Text(one.message, "dim"), console)
     yield from _wrapped("", Text(summary_line(report), _summary_style(report)), console)
 
 

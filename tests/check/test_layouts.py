@@ -261,11 +261,11 @@ SETTINGS = (
 @pytest.mark.parametrize(
     ("table", "message", "fix"),
     [
-        ("submission = 'x'", "[tool.geneb-ci] submission = 'x' is not a setting", SETTINGS),
-        ("ignore = 'card'", "[tool.geneb-ci] ignore = 'card' is not a setting", SETTINGS),
+        ("submission = 'x'", '[tool.geneb-ci] submission = "x" is not a setting', SETTINGS),
+        ("ignore = 'card'", '[tool.geneb-ci] ignore = "card" is not a setting', SETTINGS),
         ("ignore = [1]", "[tool.geneb-ci] ignore = [1] is not a setting", SETTINGS),
         ("cards = 1", "[tool.geneb-ci] cards = 1 is not a setting", SETTINGS),
-        ("x = ", "Invalid value (at line 2, column 5)", "repair the TOML"),
+        ("x = ", "[tool.geneb-ci]: Invalid value (at line 2, column 5)", "repair the TOML"),
     ],
 )
 def test_a_bad_setting_is_named(tmp_path, table, message, fix):
@@ -287,13 +287,16 @@ def test_a_file_that_a_setting_names_must_be_there(tmp_path):
     root = repository(tmp_path, 'benchmark = "no.json"')
     with pytest.raises(BadConfiguration) as caught:
         said(root)
-    assert caught.value.message == f"{root}/no.json: cannot be read: No such file or directory"
+    assert caught.value.message == (
+        f"{root}/no.json: cannot be read: No such file or directory; "
+        f"[tool.geneb-ci] benchmark of {root}/pyproject.toml names it"
+    )
 
 
 @pytest.mark.parametrize(
     ("official", "message"),
     [
-        ("{", "'files' cannot be read: Expecting property name"),
+        ("{", "'files' cannot be read: EOF while parsing an object"),
         ("{}", "'files' cannot be read: 'files'"),
         ('{"files": []}', "'files' is not an object"),
     ],
@@ -367,4 +370,4 @@ def test_one_unreadable_benchmark_is_too_large(tmp_path):
     path = write(tmp_path / "large.json", " " * 1_000_001)
     with pytest.raises(BadConfiguration) as caught:
         load_benchmark(path)
-    assert caught.value.message == f"{path}: 1000001 bytes, more than 1000000"
+    assert caught.value.message == f"{path}: has 1,000,001 bytes; the limit is 1,000,000"

@@ -52,13 +52,25 @@ def upstream(tmp_path: Path) -> Path:
     return root
 
 
-def run(root: Path, runner: Path, **given: str) -> tuple[int, str, str, dict[str, str]]:
-    """Run the check step; gives its exit code, its log, the step summary and the outputs."""
+def run(
+    root: Path, runner: Path, base: Path | None = None, **given: str
+) -> tuple[int, str, str, dict[str, str]]:
+    """Run the check step; gives its exit code, its log, the step summary and the outputs.
+
+    `base` is the repository that a pull request is for, called owner/name in a folder of its own.
+    """
     found = step("check")
     defaults = yaml.safe_load((ACTION / "action.yml").read_text(encoding="utf-8"))["inputs"]
     assert found["shell"] == "bash"
-    assert found["env"] == {name.upper(): f"${{{{ inputs.{name} }}}}" for name in defaults}
-    values = {name.upper(): given.get(name, entry["default"]) for name, entry in defaults.items()}
+    base_ref = "${{ github.base_ref || github.event.merge_group.base_ref }}"
+    variables = {name: name.upper().replace("-", "_") for name in defaults}
+    assert found["env"] == {variables[name]: f"${{{{ inputs.{name} }}}}" for name in defaults} | {
+        "BASE_REF": base_ref
+    }
+    values = {
+        variable: given.get(variable.lower(), defaults[name]["default"])
+        for name, variable in variables.items()
+    }
     summary, outputs = root.parent / "summary.md", root.parent / "outputs"
     summary.touch()
     outputs.write_text("", encoding="utf-8")
@@ -68,6 +80,9 @@ def run(root: Path, runner: Path, **given: str) -> tuple[int, str, str, dict[str
         "GITHUB_STEP_SUMMARY": str(summary),
         "GITHUB_OUTPUT": str(outputs),
         "RUNNER_TEMP": str(runner),
+        "BASE_REF": "main" if base is not None else "",
+        "GITHUB_SERVER_URL": base.parent.parent.as_uri() if base is not None else "",
+        "GITHUB_REPOSITORY": "owner/name",
     }
     # As the runner starts a step whose shell is bash.
     command = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", found["run"]]
@@ -223,8 +238,13 @@ HOSTILE = [
 @pytest.mark.parametrize("path", HOSTILE)
 def test_row_03_and_20_a_path_is_only_ever_a_path(upstream, interpreter, path):
     code, log, summary, outputs = run(upstream, interpreter, paths=path)
-    assert (code, summary, outputs) == (3, "", {})
+    assert (code, outputs) == (3, {})
+    assert summary.startswith("## geneb-ci: not checked\n")
     assert not (upstream / "ran").exists()
+    # The only command is our own, once.
+    own = "::error title=not checked::"
+    assert log.count(own) == 1
+    log = log.replace(own, "own: ")
     assert not re.search(r"^\s*::|##\[|[\x00-\x09\x0b-\x1f\x7f-\x9f]", log, re.MULTILINE)
 
 

@@ -9,7 +9,16 @@ import pytest
 from tests.house.tracked import python_files
 from tests.paths import ROOT
 
-LEAVES = ("finding", "errors", "benchmark", "config", "shipped", "arithmetic")
+LEAVES = (
+    "finding",
+    "errors",
+    "benchmark",
+    "config",
+    "shipped",
+    "regular",
+    "settings",
+    "arithmetic",
+)
 STAGES = ("read", "plausibility", "check", "audit", "label", "build", "publish")
 OUTSIDE = ("report", "forge", "cli")
 DOORS = ("__init__", "__main__")

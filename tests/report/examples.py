@@ -1,7 +1,9 @@
 """Reports as a run would leave them, and what an attacker would put into one."""
 
+from collections import Counter
 from typing import Any
 
+from geneb_ci.check.need import Need
 from geneb_ci.check.registry import BY_ID
 from geneb_ci.check.runner import Report
 from geneb_ci.errors import NothingChecked
@@ -114,6 +116,17 @@ def mixed() -> Report:
         ),
         NothingChecked(f"{HOSTILE_FILE}: cannot be read: {HOSTILE_TEXT}", HOSTILE_TEXT),
     ]
+    return report
+
+
+def alone() -> Report:
+    """One file of two without the rows that some rules need, none with its card."""
+    report = Report(["a.json", "b.json"], rules=61)
+    report.unreadable = [NothingChecked("nul.json: no such file", "name a submission")]
+    report.skipped = {
+        Need.CARD: Counter({"missing-card": 2, "incomplete-card": 2}),
+        Need.OTHER_ROWS: Counter({"near-copy": 1}),
+    }
     return report
 
 

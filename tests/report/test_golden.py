@@ -17,7 +17,12 @@ FILES = {
     "markdown": "markdown.md",
     "junit": "junit.xml",
 }
-REPORTS = {"mixed": examples.mixed, "clean": examples.clean, "empty": examples.empty}
+REPORTS = {
+    "mixed": examples.mixed,
+    "clean": examples.clean,
+    "empty": examples.empty,
+    "alone": examples.alone,
+}
 
 
 def agree(path: Path, output: str, *, update: bool) -> None:

@@ -15,6 +15,7 @@ from geneb_ci.report.json_schema import findings_schema
 from geneb_ci.report.json_shape import FindingV1
 from geneb_ci.report.plain import well_formed
 from geneb_ci.report.summary import counts, ordered, verdict
+from tests.report import examples
 from tests.report.hostile import reports
 
 SCHEMA_FILE = Path(__file__).parents[2] / "schemas" / "findings-1.0.schema.json"
@@ -66,7 +67,15 @@ def test_it_reads_back_and_validates(report):
             "unreadable": [
                 {"message": error.message, "fix": error.fix} for error in report.unreadable
             ],
+            "skipped": [],
         }
     )
     assert list(VALIDATOR.iter_errors(value)) == []
     assert output.isascii()
+
+
+def test_what_was_skipped_is_an_addition_that_older_reports_lack():
+    value = json.loads(render("json", examples.alone()))
+    assert list(VALIDATOR.iter_errors(value)) == []
+    del value["skipped"]
+    assert list(VALIDATOR.iter_errors(value)) == []

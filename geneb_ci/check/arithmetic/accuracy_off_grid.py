@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from geneb_ci.arithmetic.binary import acc_limits
 from geneb_ci.check.claims import Claim
 from geneb_ci.check.context import Context
+from geneb_ci.check.need import Need
 from geneb_ci.check.rule import Rule
 from geneb_ci.finding import Severity, shown
 from geneb_ci.read.fault import Fault
@@ -54,4 +55,5 @@ RULE = Rule(
         "with all its digits."
     ),
     check=check,
+    needs=(Need.TEST_SIZES,),
 )

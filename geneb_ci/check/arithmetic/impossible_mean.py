@@ -8,6 +8,7 @@ from geneb_ci.arithmetic.hull import hull_of
 from geneb_ci.check.arithmetic.accuracy_off_grid import is_off_grid
 from geneb_ci.check.claims import Claim
 from geneb_ci.check.context import Context
+from geneb_ci.check.need import Need
 from geneb_ci.check.rule import Rule
 from geneb_ci.finding import Severity, shown
 from geneb_ci.read.fault import Fault
@@ -57,4 +58,5 @@ RULE = Rule(
         "seeds, and do not compute a metric from the means of others."
     ),
     check=check,
+    needs=(Need.CLASS_SIZES,),
 )

@@ -7,6 +7,7 @@ from geneb_ci.arithmetic.nearest import nearest
 from geneb_ci.arithmetic.triple import Reading, Triple, distinct_text
 from geneb_ci.check.arithmetic.accuracy_off_grid import is_off_grid
 from geneb_ci.check.context import Context
+from geneb_ci.check.need import Need
 from geneb_ci.check.rule import Rule
 from geneb_ci.finding import Severity, shown
 from geneb_ci.read.fault import Fault
@@ -67,4 +68,5 @@ RULE = Rule(
         "split, by scikit-learn's definitions, and give all their digits."
     ),
     check=check,
+    needs=(Need.CLASS_SIZES,),
 )

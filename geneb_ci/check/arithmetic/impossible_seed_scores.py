@@ -9,6 +9,7 @@ from geneb_ci.check.arithmetic.impossible_scores import told
 from geneb_ci.check.arithmetic.inconsistent_metrics import broken
 from geneb_ci.check.claims import two_classes
 from geneb_ci.check.context import Context
+from geneb_ci.check.need import Need
 from geneb_ci.check.rule import Rule
 from geneb_ci.finding import Severity, shown
 from geneb_ci.read.fault import Fault
@@ -67,4 +68,5 @@ RULE = Rule(
     ),
     fix="Write the values of each seed with `geneb-harness run --submission FILE`, unrounded.",
     check=check,
+    needs=(Need.TEST_SIZES,),
 )

@@ -7,6 +7,7 @@ from geneb_ci.arithmetic.binary import acc_limits
 from geneb_ci.arithmetic.triple import Reading
 from geneb_ci.check.arithmetic.accuracy_off_grid import is_off_grid
 from geneb_ci.check.context import Context
+from geneb_ci.check.need import Need
 from geneb_ci.check.rule import Rule
 from geneb_ci.finding import Severity, shown
 from geneb_ci.read.fault import Fault
@@ -60,4 +61,5 @@ RULE = Rule(
         "definitions."
     ),
     check=check,
+    needs=(Need.TEST_SIZES,),
 )

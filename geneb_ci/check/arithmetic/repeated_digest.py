@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from geneb_ci.check.context import Context
+from geneb_ci.check.need import Need
 from geneb_ci.check.rule import Rule
 from geneb_ci.finding import Severity, shown
 from geneb_ci.read.fault import Fault
@@ -50,4 +51,5 @@ RULE = Rule(
     why="An audit finds the predictions again by their digest; one that was copied proves nothing.",
     fix="Write the evidence with `geneb-harness run --submission FILE`; do not fill it in by hand.",
     check=check,
+    needs=(Need.TEST_SIZES,),
 )

@@ -6,6 +6,7 @@ from geneb_ci.arithmetic.binary import count
 from geneb_ci.arithmetic.precision import SINGLE
 from geneb_ci.check.claims import Claim
 from geneb_ci.check.context import Context
+from geneb_ci.check.need import Need
 from geneb_ci.check.rule import Rule
 from geneb_ci.finding import Severity, shown
 from geneb_ci.read.fault import Fault
@@ -52,4 +53,5 @@ RULE = Rule(
     ),
     fix="Give the scores as they were computed, with all digits.",
     check=check,
+    needs=(Need.CLASS_SIZES,),
 )

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from geneb_ci.check.context import Context
+from geneb_ci.check.need import Need
 from geneb_ci.check.rule import Rule
 from geneb_ci.finding import Severity, shown
 from geneb_ci.read.fault import Fault
@@ -36,4 +37,5 @@ RULE = Rule(
     why="Scores on a part of the test split, or on other data, are not comparable with the others.",
     fix="Pull the pinned data, `geneb-ci data verify` it, and score the whole test split.",
     check=check,
+    needs=(Need.TEST_SIZES,),
 )

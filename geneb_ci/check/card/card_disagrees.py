@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 
 from geneb_ci.check.context import Context
+from geneb_ci.check.need import Need
 from geneb_ci.check.rule import Rule
 from geneb_ci.finding import Severity, shown
 from geneb_ci.read.card import Card, Entry
@@ -79,4 +80,5 @@ RULE = Rule(
     why="One of the two is wrong, and a reader cannot tell which.",
     fix="Correct whichever is wrong; both come from the same run.",
     check=check,
+    needs=(Need.CARD,),
 )

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from geneb_ci.check.context import Context
+from geneb_ci.check.need import Need
 from geneb_ci.check.rule import Rule
 from geneb_ci.finding import Severity
 from geneb_ci.read.card import Card
@@ -61,4 +62,5 @@ RULE = Rule(
         '`## Training data`; write "unknown" where it is.'
     ),
     check=check,
+    needs=(Need.CARD,),
 )

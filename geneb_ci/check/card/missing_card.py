@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from geneb_ci.check.context import Context
+from geneb_ci.check.need import Need
 from geneb_ci.check.rule import Rule
 from geneb_ci.finding import Severity, shown
 from geneb_ci.read.fault import Fault
@@ -40,4 +41,5 @@ RULE = Rule(
         "cards/<model_id>.md."
     ),
     check=check,
+    needs=(Need.CARD,),
 )

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from geneb_ci.check.context import Context
+from geneb_ci.check.need import Need
 from geneb_ci.check.rule import Rule
 from geneb_ci.finding import Severity, shown
 from geneb_ci.read.fault import Fault
@@ -35,4 +36,5 @@ RULE = Rule(
     why="A model that saw the test sequences in training is not zero-shot on them.",
     fix='Set "zero_shot" to false, or say in the card why the overlap does not count.',
     check=check,
+    needs=(Need.CARD,),
 )

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 
 from geneb_ci.check.context import Context
+from geneb_ci.check.need import Need
 from geneb_ci.check.rule import Rule
 from geneb_ci.finding import Severity, shown
 from geneb_ci.read.fault import Fault
@@ -36,4 +37,5 @@ RULE = Rule(
     why="A placeholder looks like an answer to a program and tells a reader nothing.",
     fix='Replace it by what is true of this model, or by "unknown".',
     check=check,
+    needs=(Need.CARD,),
 )

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from geneb_ci.check.context import Context
+from geneb_ci.check.need import Need
 from geneb_ci.check.rule import Rule
 from geneb_ci.finding import Severity, shown
 from geneb_ci.read.fault import Fault
@@ -35,4 +36,5 @@ RULE = Rule(
     ),
     fix="Rename the file to <model_id>.json, or correct the model_id.",
     check=check,
+    needs=(Need.FOLDER,),
 )

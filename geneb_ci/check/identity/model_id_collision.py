@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from geneb_ci.check.context import Context
+from geneb_ci.check.need import Need
 from geneb_ci.check.rule import Rule
 from geneb_ci.finding import Severity, shown
 from geneb_ci.read.fault import Fault
@@ -36,4 +37,5 @@ RULE = Rule(
         "correct your own row, change its file."
     ),
     check=check,
+    needs=(Need.OTHER_ROWS,),
 )

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from geneb_ci.check.context import Context
+from geneb_ci.check.need import Need
 from geneb_ci.check.rule import Rule
 from geneb_ci.finding import Severity, listed, shown
 from geneb_ci.plausibility.neighbours import is_near_copy
@@ -48,4 +49,5 @@ RULE = Rule(
     why="A run on sequences has noise of its own; a mean of published numbers has none.",
     fix="Submit the scores of one run of one model.",
     check=check,
+    needs=(Need.OTHER_ROWS, Need.COMPLETE_ROWS),
 )

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from geneb_ci.check.context import Context
+from geneb_ci.check.need import Need
 from geneb_ci.check.rule import Rule
 from geneb_ci.finding import Severity
 from geneb_ci.plausibility.reference import ROWS_MIN
@@ -51,4 +52,5 @@ RULE = Rule(
     why="Unscaled or constant embeddings do this: the score says nothing of the model.",
     fix="Look at the embeddings of this task: they must be finite, different, of a common scale.",
     check=check,
+    needs=(Need.OTHER_ROWS, Need.MANY_ROWS),
 )

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from geneb_ci.check.context import Context
+from geneb_ci.check.need import Need
 from geneb_ci.check.rule import Rule
 from geneb_ci.finding import Severity
 from geneb_ci.plausibility.view import score_of
@@ -55,4 +56,5 @@ RULE = Rule(
     why="A probe that loses by seeing more was not trained, or two cells were swapped.",
     fix="Look at the full run of this task: whether its probe converged, on the same test split.",
     check=check,
+    needs=(Need.OTHER_ROWS, Need.COMPLETE_ROWS),
 )

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from geneb_ci.check.context import Context
+from geneb_ci.check.need import Need
 from geneb_ci.check.rule import Rule
 from geneb_ci.finding import Severity
 from geneb_ci.plausibility.view import score_of
@@ -55,4 +56,5 @@ RULE = Rule(
     why="Models agree on which tasks are hard: a cell that stands out alone was often mistyped.",
     fix="Run this task again; if the number stands, keep it and say why in the model card.",
     check=check,
+    needs=(Need.OTHER_ROWS, Need.COMPLETE_ROWS),
 )

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from geneb_ci.check.context import Context
+from geneb_ci.check.need import Need
 from geneb_ci.check.rule import Rule
 from geneb_ci.finding import Severity, shown
 from geneb_ci.plausibility.neighbours import NEAR, SHARE, is_coarse, needed, resemblances
@@ -49,4 +50,5 @@ RULE = Rule(
     why="Relatives of a family differ by more: a row was copied, or both have the same weights.",
     fix="Check which weights the extractor loads; if the model is the same, replace its row.",
     check=check,
+    needs=(Need.OTHER_ROWS,),
 )

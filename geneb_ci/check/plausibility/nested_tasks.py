@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from geneb_ci.check.context import Context
+from geneb_ci.check.need import Need
 from geneb_ci.check.rule import Rule
 from geneb_ci.finding import Severity
 from geneb_ci.plausibility.reference import ROWS_MIN
@@ -52,4 +53,5 @@ RULE = Rule(
     why="One is the union of two others, or the same assay split anew: one number is wrong.",
     fix="Run these tasks again, and compare the data files with the pinned revision.",
     check=check,
+    needs=(Need.OTHER_ROWS, Need.MANY_ROWS),
 )

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from geneb_ci.check.context import Context
+from geneb_ci.check.need import Need
 from geneb_ci.check.rule import Rule
 from geneb_ci.finding import Severity, shown
 from geneb_ci.plausibility.neighbours import NEAR, Affine, affine_copy, lead
@@ -66,4 +67,5 @@ RULE = Rule(
     why="Real models gain on some tasks and lose on others; a constant gain is made, not measured.",
     fix="Say where the numbers come from; a model this much better will be audited first.",
     check=check,
+    needs=(Need.OTHER_ROWS,),
 )

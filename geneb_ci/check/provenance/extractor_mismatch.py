@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from geneb_ci.check.context import Context
+from geneb_ci.check.need import Need
 from geneb_ci.check.rule import Rule
 from geneb_ci.finding import Severity, shown
 from geneb_ci.read.fault import Fault
@@ -31,4 +32,5 @@ RULE = Rule(
     why="An audit reruns the file in the repository: other code gives other numbers.",
     fix="Submit the extractor exactly as it ran, or run again with the one you submit.",
     check=check,
+    needs=(Need.EXTRACTOR,),
 )

@@ -1,0 +1,168 @@
+"""A lone file is held against other rows, and what needs them is skipped and counted otherwise."""
+
+import hashlib
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from geneb_ci.benchmark import shipped_benchmark
+from geneb_ci.check.need import Need
+from geneb_ci.check.place import Against
+from geneb_ci.check.registry import RULES
+from geneb_ci.check.runner import Checker, FileResult, Report
+from geneb_ci.config import find_layout
+from geneb_ci.read import population
+from geneb_ci.read.paths import files_in
+from geneb_ci.read.population import FILE, row_of, shipped_rows
+from geneb_ci.report.summary import rules_run, skipped
+from tests.paths import ROOT, SUBMISSIONS
+
+PEER_RULES = tuple(rule for rule in RULES if Need.OTHER_ROWS in rule.needs)
+SHIPPED = Against(shipped=True)
+STORED = json.loads((ROOT / "schemas" / FILE).read_bytes())["rows"]
+
+
+def unchanged() -> list[str]:
+    """Name the shipped rows whose submission is still the one that they were made of."""
+    return [
+        model
+        for model, row in STORED.items()
+        if (path := SUBMISSIONS / f"{model}.json").is_file()
+        and hashlib.sha256(path.read_bytes()).hexdigest() == row["file_sha256"]
+    ]
+
+
+def check(path: Path, against: Against | None, rules=RULES) -> FileResult:
+    (result,) = Checker(rules, against=against).run([path])
+    assert isinstance(result, FileResult)
+    return result
+
+
+def said(result: FileResult) -> list[tuple[str, str, str, float]]:
+    return [(f.rule, f.pointer, f.message, f.score) for f in result.findings]
+
+
+def report(*results: FileResult) -> Report:
+    found = Report(rules=len(RULES))
+    for result in results:
+        found.add(result)
+    return found
+
+
+def test_the_shipped_rows_are_the_numbers_of_their_submissions():
+    for model in unchanged():
+        raw = (SUBMISSIONS / f"{model}.json").read_bytes()
+        assert STORED[model] == row_of(raw, shipped_benchmark())._asdict()
+    assert len(STORED) == 41
+    assert (ROOT / "schemas" / FILE).stat().st_size < population.BYTES_MAX
+
+
+def test_each_shipped_row_alone_has_the_findings_that_it_has_in_the_repository(
+    tmp_path, monkeypatch
+):
+    models = unchanged()
+    root = tmp_path / "repository"
+    for folder in ("submissions", "schemas"):
+        (root / folder).mkdir(parents=True)
+    shutil.copy(ROOT / "schemas/benchmark.json", root / "schemas")
+    for model in models:
+        shutil.copy(SUBMISSIONS / f"{model}.json", root / "submissions")
+    kept = tuple(row for row in shipped_rows() if row.model_id in models)
+    monkeypatch.setattr(population, "shipped_rows", lambda: kept)
+    inside = {
+        Path(result.document.name).stem: said(result)
+        for result in Checker(PEER_RULES).run(sorted(files_in(root / "submissions")))
+        if isinstance(result, FileResult)
+    }
+    assert len(inside) == len(models)
+    (tmp_path / "alone").mkdir()
+    for model in models:
+        path = Path(shutil.copy(SUBMISSIONS / f"{model}.json", tmp_path / "alone/any-name.json"))
+        assert said(check(path, SHIPPED, PEER_RULES)) == inside[model], model
+
+
+def copied(tmp_path: Path, **changes: str) -> Path:
+    document = json.loads((SUBMISSIONS / "splicebert-1024nt.json").read_bytes())
+    path = tmp_path / "mine.json"
+    path.write_text(json.dumps(document | changes), encoding="utf-8")
+    return path
+
+
+def test_a_copy_of_a_shipped_row_under_another_name_is_found(tmp_path):
+    path = copied(tmp_path, model_id="mine")
+    rules = {f.rule for f in check(path, SHIPPED).findings}
+    assert "identical-results" in rules
+    assert "identical-results" not in {f.rule for f in check(path, None).findings}
+
+
+def test_an_id_that_collides_with_a_shipped_row_is_found(tmp_path):
+    path = copied(tmp_path, model_id="SpliceBERT_1024nt")
+    assert "model-id-collision" in {f.rule for f in check(path, SHIPPED).findings}
+
+
+def test_a_folder_takes_the_place_of_the_shipped_rows(tmp_path):
+    (tmp_path / "rows").mkdir()
+    shutil.copy(SUBMISSIONS / "space.json", tmp_path / "rows")
+    path = copied(tmp_path, model_id="mine")
+    result = check(path, Against(folder=tmp_path / "rows"))
+    assert "identical-results" not in {f.rule for f in result.findings}
+    assert Need.MANY_ROWS in {need for _, need in result.skipped}
+
+
+def test_a_file_of_a_repository_outside_its_submissions_is_held_against_them(tmp_path):
+    root = tmp_path / "repository"
+    (root / "submissions").mkdir(parents=True)
+    (root / "schemas").mkdir()
+    shutil.copy(ROOT / "schemas/benchmark.json", root / "schemas")
+    shutil.copy(SUBMISSIONS / "splicebert-1024nt.json", root / "submissions")
+    path = copied(root, model_id="mine")
+    assert find_layout(root).root == root
+    assert "identical-results" in {f.rule for f in check(path, SHIPPED).findings}
+
+
+@pytest.mark.parametrize(
+    ("against", "run", "messages"),
+    [
+        (
+            None,
+            len(RULES) - 16,
+            ["9 rules need the other rows: run inside the repository or pass --against DIR"],
+        ),
+        (SHIPPED, len(RULES) - 7, []),
+    ],
+)
+def test_a_lone_file_says_which_rules_were_not_run_and_why(tmp_path, against, run, messages):
+    found = report(check(copied(tmp_path), against))
+    assert rules_run(found) == run
+    assert [one.message for one in skipped(found)] == [
+        *messages,
+        "1 rule needs the folder of submissions: check it among the submissions of a repository",
+        (
+            "6 rules need the model card: check it among the submissions of a repository, where "
+            "cards are known"
+        ),
+    ]
+
+
+def test_a_rule_that_ran_on_one_file_was_run(tmp_path):
+    inside = check(SUBMISSIONS / "splicebert-1024nt.json", None)
+    found = report(inside, check(copied(tmp_path), None))
+    assert inside.skipped == ()
+    assert rules_run(found) == len(RULES)
+    assert {one.files for one in skipped(found)} == {1}
+    assert skipped(found)[0].message == (
+        "9 rules need the other rows in 1 of 2 files: run inside the repository or pass "
+        "--against DIR"
+    )
+
+
+def test_a_shipped_row_whose_submission_changed_stays_as_it_is(tmp_path):
+    text = (ROOT / "schemas" / FILE).read_text(encoding="utf-8")
+    for model in STORED:
+        if model in unchanged():
+            shutil.copy(SUBMISSIONS / f"{model}.json", tmp_path)
+    copied(tmp_path).rename(tmp_path / "splicebert-1024nt.json")  # other bytes
+    shutil.copy(SUBMISSIONS / "space.json", tmp_path / "a-42nd.json")
+    assert population.population_text(text, tmp_path, shipped_benchmark()) == text

@@ -1,0 +1,179 @@
+"""Settings, and files that they name, may be anything: it ends at once, and says file and key."""
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.check.test_layouts import repository
+from tests.paths import ROOT
+
+TABLE = "[tool.geneb-ci]\n"
+# None takes more than a tenth of a second; this is what it takes to say that one hangs.
+HANG = 60
+
+
+def text(content: str) -> Callable[[Path], None]:
+    return raw(content.encode())
+
+
+def raw(content: bytes) -> Callable[[Path], None]:
+    def make(path: Path) -> None:
+        path.write_bytes(content)
+
+    return make
+
+
+def link(target: str) -> Callable[[Path], None]:
+    return lambda path: path.symlink_to(target)
+
+
+def bind(path: Path) -> None:
+    here = Path.cwd()
+    os.chdir(path.parent)
+    try:
+        with socket.socket(socket.AF_UNIX) as server:
+            server.bind(path.name)
+    finally:
+        os.chdir(here)
+
+
+SETTINGS: dict[str, Callable[[Path], None]] = {
+    "a pipe": os.mkfifo,
+    "a socket": bind,
+    "a folder": Path.mkdir,
+    "an endless device": link("/dev/zero"),
+    "an empty device": link("/dev/null"),
+    "a dangling link": link("nowhere"),
+    "a loop": link("pyproject.toml"),
+    "too large": text(TABLE + "# x\n" * 100_000),
+    "deep lists": text(f"{TABLE}x = {'[' * 40_000}"),
+    "deep tables": text(f"{TABLE}x = {'{a=' * 20_000}"),
+    "a dotted key": text(f"{TABLE}{'a.' * 40_000}b = 1"),
+    "a quoted dotted key": text(TABLE + '"\\"".' * 15_000 + "b = 1"),
+    "a deep header": text(f"{TABLE}[{'a.' * 40_000}b]"),
+    "a long number": text(f"{TABLE}x = {'9' * 90_000}"),
+    "a long hexadecimal number": text(f"{TABLE}x = 0x{'f' * 90_000}"),
+    "other bytes": raw(TABLE.encode() + b"x = '\xff'\n"),
+    "a byte order mark": raw(b"\xef\xbb\xbf" + TABLE.encode()),
+    "not TOML": text(f"{TABLE}x = = ="),
+    "tool is no table": text('tool = "geneb-ci"\n'),
+    "a list of tables": text("[[tool.geneb-ci]]\n"),
+    "an unknown key": text(f'{TABLE}ignored = ["card"]\n'),
+    "a place that is a number": text(f"{TABLE}benchmark = 1\n"),
+    "a NUL in a path": text(f'{TABLE}benchmark = "a\\u0000b"\n'),
+    "a name that hides": text(f'{TABLE}"\\u001b[2J::error::x" = 1\n'),
+}
+
+NAMED: dict[str, str | Callable[[Path], None]] = {
+    "/dev/zero": "/dev/zero",
+    "/dev/stdin": "/dev/stdin",
+    "a pipe": os.mkfifo,
+    "a socket": bind,
+    "a file": text("[" * 50_000),
+    "other bytes": raw(b"\xff\xfe{}"),
+    "a dangling link": link("nowhere"),
+    "a loop": link("named"),
+    "too large": text(" " * 3_000_000),
+    "huge numbers": text('{"files": {"x": ' + "9" * 10_000 + "}}"),
+    "too long a name": "x" * 5_000,
+    "a file below a file": "pyproject.toml/x",
+}
+
+
+def checked(root: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "geneb_ci", "check", *options],
+        cwd=root,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        stdin=subprocess.PIPE,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=HANG,
+    )
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_settings_that_are_none(tmp_path, name):
+    root = repository(tmp_path)
+    SETTINGS[name](root / "pyproject.toml")
+    done = checked(root)
+    first, second = done.stderr.splitlines()
+    assert (done.returncode, done.stdout) == (1, "")
+    assert first.startswith(f"geneb-ci: {root}/pyproject.toml: ")
+    assert "geneb-ci]" in first or "tool" in first
+    assert second.startswith("  fix: ")
+    assert len(first) < 1_000
+    assert "\x1b" not in first
+
+
+@pytest.mark.parametrize("key", ["benchmark", "policy", "submissions", "cards", "audits"])
+@pytest.mark.parametrize("name", NAMED)
+def test_what_a_setting_names(tmp_path, name, key):
+    root = repository(tmp_path)
+    made = NAMED[name]
+    if callable(made):
+        made(root / "named")
+    value = "named" if callable(made) else made
+    (root / "pyproject.toml").write_text(f'{TABLE}{key} = "{value}"\n', encoding="utf-8")
+    done = checked(root)
+    first, second = done.stderr.splitlines()
+    assert (done.returncode, done.stdout) == (1, "")
+    assert f"[tool.geneb-ci] {key} of {root}/pyproject.toml names it" in first
+    assert second.startswith("  fix: ")
+
+
+@pytest.mark.parametrize("file", ["official.json", "registry.json"])
+@pytest.mark.parametrize("name", [name for name in NAMED if callable(NAMED[name])])
+def test_a_policy_file_that_is_none(tmp_path, name, file):
+    root = repository(tmp_path)
+    folder = root / "leaderboard/policy"
+    folder.mkdir(parents=True)
+    (folder / "official.json").write_text('{"files": {}}', encoding="utf-8")
+    (folder / "registry.json").write_text('{"models": {}}', encoding="utf-8")
+    (folder / file).unlink()
+    NAMED[name](folder / file)  # type: ignore[operator]  # only those that are made are asked for
+    done = checked(root)
+    first, _ = done.stderr.splitlines()
+    assert (done.returncode, done.stdout) == (1, "")
+    assert first.startswith(f"geneb-ci: {folder / file}: ")
+
+
+def test_isolated_uses_no_settings(tmp_path):
+    root = repository(tmp_path, 'ignore = ["no-run-details"]')
+    assert "no-run-details" not in checked(root).stdout
+    (root / "pyproject.toml").unlink()
+    os.mkfifo(root / "pyproject.toml")
+    done = checked(root, "--isolated")
+    assert (done.returncode, "no-run-details" in done.stdout) == (0, True)
+
+
+def test_settings_of_another_place_count_alone(tmp_path):
+    (tmp_path / "base").mkdir()
+    (tmp_path / "tree").mkdir()
+    base = repository(tmp_path / "base", 'ignore = ["no-run-details"]')
+    tree = repository(tmp_path / "tree", 'ignore = ["nothing-known"]')
+    (tree / "schemas/benchmark.json").unlink()
+    for place in (base, base / "pyproject.toml"):
+        done = checked(tree, "--config-from", str(place))
+        assert (done.returncode, "no-run-details" in done.stdout) == (0, False), done.stderr
+        assert "\n1 submission, " in done.stdout
+
+
+@pytest.mark.parametrize("place", ["nowhere", "nowhere/pyproject.toml", "submissions/model.json"])
+def test_settings_of_no_place(tmp_path, place):
+    root = repository(tmp_path)
+    done = checked(root, "--config-from", place)
+    message = f"geneb-ci: {place}: there is neither a folder nor a pyproject.toml"
+    fix = "  fix: name the folder of a trusted checkout, or its pyproject.toml: --config-from PATH"
+    assert (done.returncode, done.stderr) == (1, f"{message}\n{fix}\n")
+
+
+def test_the_two_ways_exclude_each_other(tmp_path):
+    done = checked(repository(tmp_path), "--isolated", "--config-from", ".")
+    assert done.returncode == 2
