@@ -119,15 +119,23 @@ def test_cases_that_differ_the_same_way_are_shown_together(folder, capsys):
 
 
 @pytest.mark.parametrize(
-    ("name", "hint"),
+    ("name", "message"),
     [
-        ("a-rulee", "did you mean a-rule?"),
-        ("zzz", "add them to tests/rules/fixtures/<family>.py"),
+        ("a-rulee", "a-rulee is not a rule; did you mean a-rule?"),
+        ("zzz", "zzz is not a rule"),
+        (
+            "missing-task",
+            (
+                'missing-task has no fixtures: add "missing-task": (failing, passing) to FIXTURES'
+                " in tests/rules/fixtures/coverage.py, then run python -m tests.rules.update"
+                " missing-task"
+            ),
+        ),
     ],
 )
-def test_a_rule_without_fixtures_is_refused(folder, capsys, name, hint):
+def test_a_rule_without_fixtures_is_refused(folder, capsys, name, message):
     with pytest.raises(SystemExit) as caught:
-        update.main([name, "a-rule"], NEW, folder)
+        update.main(["a-rule", name], NEW, folder)
     assert caught.value.code == 2
-    assert capsys.readouterr().err.endswith(f"error: no fixtures of {name}: {hint}\n")
+    assert capsys.readouterr().err.endswith(f"error: {message}\n")
     assert read(folder) == OLD

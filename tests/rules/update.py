@@ -15,7 +15,9 @@ import sys
 from collections.abc import Collection
 from pathlib import Path
 
+from geneb_ci.check.registry import BY_ID
 from tests.rules.expectations import FOLDER, NOTHING, Expectation, Table, computed, read, write
+from tests.rules.fixtures import lacking
 
 
 def rule_of(case: str) -> str:
@@ -82,12 +84,9 @@ def main(arguments: list[str], new: Table | None = None, folder: Path = FOLDER) 
     new = computed() if new is None else new
     old = read(folder)
     known = {rule_of(case) for table in (old, new) for cases in table.values() for case in cases}
-    if unknown := sorted(set(options.rules) - known):
-        near = difflib.get_close_matches(unknown[0], known, 1)
-        hint = (
-            f"did you mean {near[0]}?" if near else "add them to tests/rules/fixtures/<family>.py"
-        )
-        parser.error(f"no fixtures of {', '.join(unknown)}: {hint}")
+    for name in options.rules:
+        if name not in known:
+            parser.error(_unknown(name, known))
     rules = known if options.all else set(options.rules)
     every = differences(old, new)
     chosen = {key: lines for key, lines in every.items() if rule_of(key[1]) in rules}
@@ -105,6 +104,13 @@ def main(arguments: list[str], new: Table | None = None, folder: Path = FOLDER) 
     if not every:
         sys.stdout.write("every expectation agrees with what is found\n")
     return 1 if others else 0
+
+
+def _unknown(name: str, known: Collection[str]) -> str:
+    if name in BY_ID:
+        return lacking(BY_ID[name])
+    near = difflib.get_close_matches(name, {*known, *BY_ID}, 1)
+    return f"{name} is not a rule" + (f"; did you mean {near[0]}?" if near else "")
 
 
 def _count(found: dict[tuple[str, str], list[str]]) -> str:
