@@ -43,8 +43,8 @@ def _lines(before: Expectation | None, after: Expectation | None) -> list[str]:
     old, new = before or NOTHING, after or NOTHING
     if not what and old.input != new.input:
         what = "input changed"
-    rows = [[json.dumps(row) for row in side.findings] for side in (old, new)]
-    diff = list(difflib.unified_diff(*rows, n=0, lineterm=""))[2:]
+    was, now = ([json.dumps(row) for row in side.findings] for side in (old, new))
+    diff = list(difflib.unified_diff(was, now, n=0, lineterm=""))[2:]
     lines = [line for line in diff if not line.startswith("@@")]
     return [f"  {what}"] * bool(what) + [f"  {line}" for line in lines]
 
