@@ -12,7 +12,7 @@ from geneb_ci.benchmark import shipped_benchmark
 from geneb_ci.cli.main import main
 from geneb_ci.report.matrices import COLUMNS, neutral
 from tests.paths import SUBMISSIONS
-from tests.rules.place import HERE as RULES_FIXTURES
+from tests.rules.fixtures import fixture
 from tests.rules.place import built
 
 SPACE = str(SUBMISSIONS / "space.json")
@@ -20,7 +20,9 @@ TWO_CLASSES = [t for t in shipped_benchmark().tasks if t.test_class_counts]
 
 
 def seeds_fixture(tmp_path: Path, rule: str = "wrong-seed-mean", verdict: str = "pass") -> str:
-    return str(built(RULES_FIXTURES / rule / verdict, tmp_path) / "submissions/model.json")
+    files = fixture(f"{rule}/{verdict}")
+    assert isinstance(files, dict)
+    return str(built(files, tmp_path) / "submissions/model.json")
 
 
 def test_csv_has_a_line_for_each_two_class_cell_whose_counts_add_up(capsys):

@@ -35,20 +35,20 @@ class Case:
     """Where the finding stands, for bytes that carry no mark."""
 
     def text(self, newline: str = "\n") -> str:
-        """Give the text with its marks, over many lines or on one."""
+        """Return the text with its marks, over many lines or on one."""
         if isinstance(self.content, str) and not isinstance(self.content, Raw):
             return self.content if newline else self.content.replace("\n", " ")
         return written(self.content, newline=newline) + newline
 
     def data(self, newline: str = "\n") -> bytes:
-        """Give the bytes of the file."""
+        """Return the bytes of the file."""
         if isinstance(self.content, bytes):
             return self.content
         # Surrogates stand for bytes that are not UTF-8.
         return unmarked(self.text(newline))[0].encode("utf-8", "surrogateescape")
 
     def places(self, newline: str = "\n") -> list[Place]:
-        """Give the place of each finding in `says`."""
+        """Return the place of each finding in `says`."""
         if isinstance(self.content, bytes):
             return [self.place or Place(1, 1)] * len(self.says)
         return unmarked(self.text(newline))[1]
@@ -65,7 +65,7 @@ def sound(name: str) -> str:
 
 
 def edited(name: str, path: str, value: Any) -> dict[str, Any]:
-    """Give a sound document with one member replaced, which may hold marks."""
+    """Return a sound document with one member replaced, which may hold marks."""
     document = small(name)
     *parents, last = path.split("/")
     holder: Any = document
@@ -76,7 +76,7 @@ def edited(name: str, path: str, value: Any) -> dict[str, Any]:
 
 
 def added(name: str, path: str, *members: tuple[str, Any]) -> dict[str, Any]:
-    """Give a sound document with members added to an object, which may have them already."""
+    """Return a sound document with members added to an object, which may have them already."""
     document = small(name)
     *parents, last = path.split("/")
     holder: Any = document
@@ -87,7 +87,7 @@ def added(name: str, path: str, *members: tuple[str, Any]) -> dict[str, Any]:
 
 
 def token(number: int, name: str, value: str, rule: str, message: str) -> Case:
-    """Give a case that has a token in place of a score."""
+    """Return a case that has a token in place of a score."""
     grammar = rule == "invalid-json"
     says = Says(rule, "" if grammar else f"/{CELL}/MCC", message)
     also = () if grammar else (NOTE,)
@@ -102,14 +102,14 @@ def field(
     *says: tuple[str, str],
     also: tuple[str, ...] = (NOTE,),
 ) -> Case:
-    """Give a case that has a text in place of a member; `value` is the inside of the quotes."""
+    """Return a case that has a text in place of a member; `value` is the inside of the quotes."""
     marked = Raw(f'{MARK * len(says)}"{value}"')
     found = tuple(Says(rule, f"/{path}", message) for rule, message in says)
     return Case(number, name, edited(name, path, marked), found, also)
 
 
 def model_id(number: int, name: str, value: str, *rules: str) -> Case:
-    """Give a case that has another model_id, which every rule shows the same way."""
+    """Return a case that has another model_id, which every rule shows the same way."""
     seen = re.sub(r"[^\x20-\x7e]", lambda m: f"\\u{ord(m.group()):04x}", value)
     shown = f'"{seen}"' if len(seen) <= 78 else f'"{seen[:76]}...'
     messages = {

@@ -265,7 +265,7 @@ def test_names_of_files_may_be_bytes_of_any_kind(tmp_path):
 
 
 def peak() -> str:
-    """Give code that reads the peak of a process, in kilobytes, which no parent has a part in."""
+    """Return code that reads the peak of a process, in kilobytes, which no parent has a part in."""
     if sys.platform == "linux":
         return "int(re.search(r'VmHWM:\\s*([0-9]+)', open('/proc/self/status').read())[1])"
     return "resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024"

@@ -1,4 +1,4 @@
-"""One name in five places: a rule's slug is its file, its id, its fixture folder, its heading."""
+"""One name in five places: a rule's slug is its file, its id, its fixtures, its heading."""
 
 import importlib
 import re
@@ -9,8 +9,10 @@ from geneb_ci.check import registry
 from geneb_ci.check.registry import ALL, FAMILIES, RULES, select
 from geneb_ci.errors import UsageProblem
 from geneb_ci.finding import Severity
-from tests.house.tracked import python_files, tracked
+from tests.house.tracked import python_files
 from tests.paths import ROOT
+from tests.rules.fixtures import FAMILIES as FIXTURES
+from tests.rules.fixtures import lacking
 
 IDS = [rule.id for rule in ALL]
 SENTENCE_MAX, TEXT_MAX = 120, 300
@@ -55,11 +57,17 @@ def test_a_rule_has_its_texts(rule):
     assert len({rule.what, rule.why, rule.fix}) == 3
 
 
-def test_each_rule_has_its_fixtures_and_no_other_folder_stands_there():
-    folders = {
-        p.parts[2:4] for p in tracked() if p.parts[:2] == ("tests", "rules") and len(p.parts) > 4
-    }
-    assert folders == {(name, verdict) for name in IDS for verdict in ("fail", "pass")}
+@pytest.mark.parametrize("rule", ALL, ids=IDS)
+def test_a_rule_has_its_fixtures_in_the_table_of_its_family(rule):
+    pair = FIXTURES.get(rule.family, {}).get(rule.id)
+    assert pair, lacking(rule)
+    assert pair[0] != pair[1] or rule.family == "internal", f"{rule.id}: both fixtures are the same"
+
+
+@pytest.mark.parametrize("family", FIXTURES)
+def test_no_fixture_is_left_of_a_rule_that_is_gone(family):
+    left = sorted(set(FIXTURES[family]) - {rule.id for rule in ALL if rule.family == family})
+    assert left == [], f"remove these from tests/rules/fixtures/{family}.py"
 
 
 def test_each_rule_has_its_heading_in_rules_md():
@@ -73,9 +81,10 @@ def test_select_by_id_and_family():
     assert select((), ()) == RULES
     assert [r.id for r in select(["missing-task"], [])] == ["missing-task", "check-crashed"]
     assert {r.family for r in select(["card", "ranges"], [])} == {"card", "ranges", "internal"}
+    ranges = [rule.id for rule in RULES if rule.family == "ranges"]
+    assert "percent-scores" in ranges
     assert [r.id for r in select(["ranges"], ["percent-scores"])] == [
-        "score-out-of-range",
-        "all-scores-equal",
+        *(name for name in ranges if name != "percent-scores"),
         "check-crashed",
     ]
     assert [r.id for r in select([], ["internal", "structure"])] == [

@@ -13,11 +13,10 @@ from geneb_ci.build.page_data import page_scripts
 from geneb_ci.build.rows import Entry, leaderboards
 from geneb_ci.label.policy import Level
 from geneb_ci.read.submission import Meta, SubmissionV10
+from tests.hostile.corpus import inputs
 from tests.page.tab import Tab, opened
-from tests.paths import ROOT
 from tests.small import BENCHMARK, small
 
-CORPUS = ROOT / "tests/hostile"
 MARKUP = [
     "<script>document.title='taken'</script>",
     "<img src=x onerror=\"document.title='taken'\">",
@@ -62,9 +61,9 @@ def texts_of(value: object) -> Iterator[str]:
 def corpus() -> list[str]:
     """Give every text of the hostile inputs that are JSON at all, shortened to what is allowed."""
     found: set[str] = set()
-    for path in sorted(CORPUS.glob("*/*.json")):
+    for data in inputs().values():
         try:
-            found.update(texts_of(json.loads(path.read_bytes())))
+            found.update(texts_of(json.loads(data)))
         except (ValueError, RecursionError):
             continue
     return sorted(text[:128] for text in found if text)

@@ -15,6 +15,7 @@ from geneb_ci.read.engine import check_by_schema
 from geneb_ci.read.scanner import UNUSABLE
 from geneb_ci.read.structure import check_structure
 from tests.conftest import document_v11
+from tests.hostile import corpus
 from tests.paths import ROOT, SUBMISSIONS
 
 SCHEMAS = {
@@ -140,9 +141,15 @@ def test_the_published_schema_knows_the_names_of_regimes_and_tasks(version):
     assert "Additional properties are not allowed ('2shot' was unexpected)" in messages
 
 
-@pytest.mark.parametrize(
-    "path", sorted((ROOT / "tests/hostile/reject").glob("*.json")), ids=lambda path: path.stem
-)
-def test_both_engines_give_the_same_findings_on_the_hostile_corpus(path):
+@pytest.fixture(scope="module")
+def hostile_folder(tmp_path_factory):
+    root = tmp_path_factory.mktemp("hostile")
+    corpus.write(root)
+    return root
+
+
+@pytest.mark.parametrize("name", sorted(corpus.REJECT))
+def test_both_engines_give_the_same_findings_on_the_hostile_corpus(hostile_folder, name):
+    path = hostile_folder / "lf" / name
     first, second = Checker(RULES).check(path), Checker(RULES, check_by_schema).check(path)
     assert first.findings == second.findings

@@ -3,15 +3,15 @@
 A fixture that has the file `board` is put among the other twelve rows, and is checked alone.
 """
 
+import functools
 import hashlib
 import json
-from pathlib import Path
 from typing import Any
 
 from geneb_ci.benchmark import Benchmark, parse_benchmark
 from tests.small import BENCHMARK_FILE, small
 
-MARK = "board"
+ON_BOARD = "board"
 ROWS = 12
 TASKS = 30
 # Twice a prime, or nearly: shares of them have as many decimals as those of real tasks.
@@ -27,7 +27,7 @@ def _number(*names: object) -> float:
 
 
 def definition() -> bytes:
-    """Give the benchmark: its first three tasks are a union and its two parts."""
+    """Return the benchmark: its first three tasks are a union and its two parts."""
     document = json.loads(BENCHMARK_FILE.read_bytes())
     names = ["site_all", "site_near", "site_far", *(f"task_{i}" for i in range(3, TASKS))]
     sizes = [*SITES, *[SIZE] * (TASKS - 3)]
@@ -49,14 +49,14 @@ BENCHMARK: Benchmark = parse_benchmark(definition(), "the board of the fixtures"
 
 
 def cell(task: str, mcc: float) -> dict[str, float]:
-    """Give the scores of the nearest matrix with as many errors in one class as in the other."""
+    """Return the scores of the nearest matrix with as many errors in one class as in the other."""
     size = BENCHMARK.by_id[task].n_test or 0
     right = round(size / 2 * (1 + mcc) / 2) / (size / 2)
     return {"MCC": 2 * right - 1, "Acc": right, "F1": right}
 
 
 def scores(name: str) -> dict[str, dict[str, dict[str, float]]]:
-    """Give the scores of a row: how hard a task is, how good the model, and how well they fit."""
+    """Return the scores of a row: how hard a task is, how good the model, and how well they fit."""
     able, taste = 0.2 * _number(name), _number(name, "taste")
     results: dict[str, dict[str, dict[str, float]]] = {}
     for regime, level in LEVELS.items():
@@ -69,15 +69,13 @@ def scores(name: str) -> dict[str, dict[str, dict[str, float]]]:
 
 
 def board_row(name: str) -> dict[str, Any]:
-    """Give a sound row of the board."""
+    """Return a sound row of the board."""
     return small(name, BENCHMARK) | {"results": scores(name)}
 
 
-def write_board(root: Path) -> None:
-    """Write the benchmark, and the rows but for the one under check."""
-    (root / "schemas").mkdir()
-    (root / "schemas/benchmark.json").write_bytes(definition())
-    for number in range(ROWS):
-        document = board_row(f"row-{number:02}")
-        path = root / "submissions" / f"{document['model_id']}.json"
-        path.write_text(json.dumps(document), encoding="utf-8")
+@functools.cache
+def board_files() -> dict[str, bytes]:
+    """Return the benchmark and the rows but for the one under check."""
+    rows = [board_row(f"row-{number:02}") for number in range(ROWS)]
+    files = {f"submissions/{row['model_id']}.json": json.dumps(row).encode() for row in rows}
+    return files | {"schemas/benchmark.json": definition()}

@@ -1,68 +1,97 @@
-"""Builds the place that a fixture describes, and says what is found there.
+"""Writes a fixture to a folder, checks it, and returns all findings.
 
-A fixture with `submissions/` is a repository for the benchmark of three tasks, unless it brings
-its own; one with `alone/` is files in an empty folder, held against the shipped benchmark; one with
-the file `board` is a row among the twelve others of `board.py`; one with `change.json` is what a
-pull request changes. A name that ends in `.padded-N` is
-filled up with blanks to N bytes, so that a large file need not be kept; code is kept as `.py.txt`,
-so that no tool takes it for ours.
+A fixture with files under `submissions/` is a repository for the benchmark of three tasks, unless
+it brings its own; with the file `board` it is a row among the twelve others of `board.py`; with
+files under `alone/` it is a folder without a repository, checked against the shipped benchmark. A
+`Change` is what a pull request changes.
 """
 
+import dataclasses
+import functools
+import hashlib
 import json
-import re
-import shutil
+import tempfile
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from geneb_ci.check.change import Blob, Change, FileChange
+from geneb_ci.check.change import Change
 from geneb_ci.check.change_runner import change_findings
 from geneb_ci.check.registry import RULES
 from geneb_ci.check.rule import Rule
 from geneb_ci.check.runner import Checker, FileResult, files_of
 from geneb_ci.finding import Finding
-from tests.rules.board import MARK, write_board
+from tests.rules.board import ON_BOARD, board_files
+from tests.rules.deltas import Files, Fixture
 from tests.small import BENCHMARK_FILE
 
-HERE = Path(__file__).resolve().parent
-EXPECTED = "expected.json"
-CHANGE = "change.json"
-_PADDED = re.compile(r"(?P<name>.+)\.padded-(?P<size>[0-9]+)")
+DIGITS = 16
+"""Of a digest, for people to compare: it guards against accidents, not against forgery."""
+Row = dict[str, Any]
 
 
-def built(fixture: Path, root: Path) -> Path:
-    """Copy a fixture to an empty folder, and give the folder to check."""
-    shutil.copytree(fixture, root, dirs_exist_ok=True, ignore=shutil.ignore_patterns(EXPECTED))
-    for path in list(root.rglob("*.padded-*")):
-        match = _PADDED.fullmatch(path.name)
-        assert match is not None, path
-        path.with_name(match["name"]).write_bytes(path.read_bytes().ljust(int(match["size"])))
-        path.unlink()
-    for path in list(root.rglob("*.py.txt")):
-        path.rename(path.with_suffix(""))
-    if not (root / "submissions").is_dir():
-        return root / "alone"
-    if (root / MARK).exists():
-        write_board(root)
-        return root / "submissions/model.json"
-    if not (root / "schemas").is_dir():
-        (root / "schemas").mkdir()
-        shutil.copy(BENCHMARK_FILE, root / "schemas/benchmark.json")
-    return root
+class Tree(NamedTuple):
+    """All files of a fixture by path, and the path that is checked."""
+
+    files: tuple[tuple[str, bytes], ...]
+    checked: str = ""
 
 
-def found(fixture: Path, root: Path, rules: tuple[Rule, ...] = RULES) -> list[dict[str, Any]]:
-    """Give all findings of a fixture that is built in `root`."""
-    if (fixture / CHANGE).is_file():
-        return [shown_row(finding, "") for finding in change_findings(change_of(fixture))]
-    rows: list[dict[str, Any]] = []
-    for result in Checker(rules).run(files_of([built(fixture, root)])):
-        assert isinstance(result, FileResult)
-        rows.extend(shown_row(finding, f"{root}/") for finding in result.findings)
+def tree(fixture: Files) -> Tree:
+    """Return the files of a fixture and those that all of its kind share."""
+    if not any(name.startswith("submissions/") for name in fixture):
+        return Tree(tuple(sorted(fixture.items())), "alone")
+    if ON_BOARD in fixture:
+        files = board_files() | fixture
+        del files[ON_BOARD]
+        return Tree(tuple(sorted(files.items())), "submissions/model.json")
+    benchmark = {"schemas/benchmark.json": BENCHMARK_FILE.read_bytes()}
+    return Tree(tuple(sorted((benchmark | fixture).items())))
+
+
+def digest(fixture: Fixture) -> str:
+    """Return the first digits of the SHA-256 of all that is checked, names and bytes."""
+    if isinstance(fixture, Change):
+        raw = json.dumps(dataclasses.asdict(fixture), sort_keys=True)
+    else:
+        files, checked = tree(fixture)
+        raw = json.dumps([checked, [(name, data.hex()) for name, data in files]])
+    return hashlib.sha256(raw.encode()).hexdigest()[:DIGITS]
+
+
+def built(fixture: Files, root: Path) -> Path:
+    """Write a fixture to an empty folder, and return the path to check."""
+    return _write(tree(fixture), root)
+
+
+def _write(files: Tree, root: Path) -> Path:
+    for name, data in files.files:
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+    return root / files.checked
+
+
+def found(fixture: Fixture, rules: tuple[Rule, ...] = RULES) -> list[Row]:
+    """Return all findings of a fixture."""
+    if isinstance(fixture, Change):
+        return [shown(finding, "") for finding in change_findings(fixture)]
+    return [row.copy() for row in _found(tree(fixture), rules)]
+
+
+# Many rules share one passing fixture, which is checked once.
+@functools.cache
+def _found(files: Tree, rules: tuple[Rule, ...]) -> list[Row]:
+    rows: list[Row] = []
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder).resolve()
+        for result in Checker(rules).run(files_of([_write(files, root)])):
+            assert isinstance(result, FileResult)
+            rows.extend(shown(finding, f"{root}/") for finding in result.findings)
     return rows
 
 
-def shown_row(finding: Finding, root: str) -> dict[str, Any]:
-    """Give what a fixture says of a finding."""
+def shown(finding: Finding, root: str) -> Row:
+    """Return what an expectation holds of a finding."""
     return {
         "rule": finding.rule,
         "file": finding.file.removeprefix(root),
@@ -71,13 +100,3 @@ def shown_row(finding: Finding, root: str) -> dict[str, Any]:
         "column": finding.column,
         "message": finding.message,
     }
-
-
-def change_of(fixture: Path) -> Change:
-    """Read a change: path to the modes before and after, and what else it says."""
-    said = json.loads((fixture / CHANGE).read_bytes())
-    files = tuple(
-        FileChange(path, *(None if mode is None else Blob(mode, "0" * 40, 1) for mode in modes))
-        for path, modes in sorted(said.pop("files").items())
-    )
-    return Change(files, **said)

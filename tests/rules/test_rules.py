@@ -1,8 +1,6 @@
 """Each rule is raised by its failing fixture, and not by its passing one; no other rule changes."""
 
 import dataclasses
-import json
-import sys
 from collections.abc import Iterator
 
 import pytest
@@ -10,29 +8,46 @@ import pytest
 from geneb_ci.check.context import Context
 from geneb_ci.check.registry import BY_ID, RULES, select
 from geneb_ci.read.fault import Fault
-from tests.rules import make
-from tests.rules.place import EXPECTED, HERE, found
+from tests.rules.deltas import SOUND
+from tests.rules.expectations import FOLDER as EXPECTED
+from tests.rules.expectations import NOTHING, VERDICTS, read, text_of
+from tests.rules.fixtures import FAMILIES, fixture
+from tests.rules.place import digest, found
 
-FIXTURES = sorted(path.parent for path in HERE.glob(f"*/*/{EXPECTED}"))
+TABLE = read()
+EXPECTATIONS = {
+    case: expectation for cases in TABLE.values() for case, expectation in cases.items()
+}
+CASES = [f"{rule}/{v}" for pairs in FAMILIES.values() for rule in pairs for v in VERDICTS]
+CRASHED = "check-crashed"
+UPDATE = "if this is what you meant, run python -m tests.rules.update"
 
 
-def test_the_committed_fixtures_are_those_that_the_script_makes(monkeypatch):
-    monkeypatch.setattr(sys, "argv", ["make", "--check"])
-    assert make.main() == 0
+def test_every_rule_has_fixtures_and_every_fixture_expectations():
+    assert sorted(rule for pairs in FAMILIES.values() for rule in pairs) == sorted(BY_ID)
+    written = {family: [case.split("/")[0] for case in cases] for family, cases in TABLE.items()}
+    assert written == {
+        family: [rule for rule in pairs for _ in VERDICTS] for family, pairs in FAMILIES.items()
+    }, UPDATE
+    assert sorted(EXPECTATIONS) == sorted(CASES), UPDATE
 
 
-def test_every_rule_has_a_failing_and_a_passing_fixture():
-    names = [f"{path.parent.name}/{path.name}" for path in FIXTURES]
-    assert names == sorted(f"{rule}/{verdict}" for rule in BY_ID for verdict in ("fail", "pass"))
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_files_of_expectations_are_those_that_the_command_writes(family):
+    text = (EXPECTED / f"{family}.json").read_text(encoding="utf-8")
+    assert text == text_of(TABLE[family])
 
 
-@pytest.mark.parametrize("fixture", FIXTURES, ids=lambda path: f"{path.parent.name}/{path.name}")
-def test_a_fixture_says_exactly_what_is_expected(tmp_path, fixture):
-    rows = found(fixture, tmp_path)
-    assert rows == json.loads((fixture / EXPECTED).read_text(encoding="utf-8"))
-    rule = fixture.parent.name
-    crashed = rule == "check-crashed"  # sound: the next test puts a rule in that fails
-    assert (rule in {row["rule"] for row in rows}) == (fixture.name == "fail" and not crashed)
+@pytest.mark.parametrize("case", CASES)
+def test_a_fixture_has_exactly_the_findings_expected(case):
+    rule, verdict = case.split("/")
+    expected, rows = EXPECTATIONS.get(case, NOTHING), found(fixture(case))
+    assert rows == expected.findings, f"{UPDATE} {rule}"
+    assert digest(fixture(case)) == expected.input, f"the input changed: {UPDATE} {rule}"
+    wanted = verdict == "fail" and rule != CRASHED  # sound: the next test puts a failing rule in
+    assert (rule in {row["rule"] for row in rows}) == wanted, (
+        f"the {verdict}ing fixture must {'' if wanted else 'not '}have the finding {rule}"
+    )
 
 
 def raising(context: Context) -> Iterator[Fault]:
@@ -58,11 +73,9 @@ def late(context: Context) -> Iterator[Fault]:
         ),
     ],
 )
-def test_a_rule_that_raises_is_an_error_and_the_others_still_run(tmp_path, check, message):
+def test_a_rule_that_raises_is_an_error_and_the_others_still_run(check, message):
     broken = dataclasses.replace(select(["missing-task"], [])[0], check=check)
     rules = tuple(broken if rule.id == broken.id else rule for rule in RULES)
-    fixture = HERE / "check-crashed/fail"
-    sound = json.loads((fixture / EXPECTED).read_text(encoding="utf-8"))
     crash = {
         "rule": "check-crashed",
         "file": "submissions/model.json",
@@ -71,4 +84,4 @@ def test_a_rule_that_raises_is_an_error_and_the_others_still_run(tmp_path, check
         "column": 1,
         "message": message,
     }
-    assert found(fixture, tmp_path, rules) == [crash, *sound]
+    assert found(SOUND, rules) == [crash, *EXPECTATIONS[f"{CRASHED}/fail"].findings]
