@@ -30,7 +30,7 @@ lint: $(READY)  ## ruff, mypy, zizmor, generated files, import directions
 	$(BIN)/mypy
 	$(BIN)/zizmor --offline --no-progress --quiet --persona auditor .github
 	$(BIN)/python tools/generate.py --check
-	$(BIN)/python -m pytest -q tests/house
+	$(BIN)/python -m pytest -q tests/house tests/house/test_collection.py tests/house/test_live_rows.py
 
 bench: $(READY)  ## speed of check and build, as a table for the README
 	$(BIN)/python tests/bench/bench.py
