@@ -13,7 +13,7 @@ PUBLIC = ROOT / "tests" / "public"
 """A repository of exactly the 41 public rows."""
 SUBMISSIONS = PUBLIC / "submissions"
 LIVE = ROOT / "submissions"
-SHARED = ROOT.parent / "shared" / "geneb"
-"""Public material that is not part of the repository: real task files, published figures."""
-REAL_TASKS = Path(os.environ.get("GENEB_REAL_TASKS") or SHARED / "tasks")
+# Task data of others stay out of the repository: `make real-tasks` fetches them.
+_PULLED, _BESIDE = ROOT / "build" / "real-tasks", ROOT.parent / "shared" / "geneb" / "tasks"
+REAL_TASKS = Path(os.environ.get("GENEB_REAL_TASKS") or (_PULLED if _PULLED.is_dir() else _BESIDE))
 """The six real tasks of tests/real_tasks.json, where they are at hand."""

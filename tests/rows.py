@@ -89,4 +89,4 @@ def measured(
 
 
 if __name__ == "__main__":
-    print(*grow(Path(sys.argv[1]), int(sys.argv[2])), sep="\n")
+    sys.stdout.writelines(f"{name}\n" for name in grow(Path(sys.argv[1]), int(sys.argv[2])))

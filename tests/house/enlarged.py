@@ -1,6 +1,6 @@
 """The suite in a copy of this checkout whose `submissions/` has more rows.
 
-    python -m tests.house.enlarged 100 [what pytest takes]
+python -m tests.house.enlarged 100 [what pytest takes]
 """
 
 import os

@@ -1,7 +1,7 @@
 """Which files could read the live `submissions/`, found in their source.
 
-What a file can reach through `ROOT / "a constant"` is known; what it does with the bare root is not,
-so it counts as a reader of the live folder.
+What a file reaches through `ROOT / "a constant"` is known. What it does with the bare root is not, so
+it counts as a reader of the live folder.
 """
 
 import ast
@@ -50,9 +50,7 @@ def _first_text(node: ast.expr) -> str | None:
     return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None
 
 
-def _uses(
-    tree: ast.AST, names: set[str], fine: set[int], depth: int
-) -> Iterator[tuple[int, str]]:
+def _uses(tree: ast.AST, names: set[str], fine: set[int], depth: int) -> Iterator[tuple[int, str]]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and node.id in names and id(node) not in fine:
             yield node.lineno, f"{node.id} itself"
@@ -63,7 +61,7 @@ def _uses(
 
 
 def _climbs(node: ast.AST) -> int:
-    """Count the folders that an expression goes up from `__file__`; 0 where it does not begin there."""
+    """Count the folders that an expression goes up from `__file__`; 0 where it begins elsewhere."""
     up = 0
     while not isinstance(node, ast.Name):
         if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):

@@ -98,7 +98,10 @@ HIDDEN: dict[str, tuple[Callable[[Path], None], list[str]]] = {
         replaced("Makefile", "-n auto", "-n auto --ignore tests/page"),
         [PAGE],
     ),
-    "another-file-of-settings": (added("pytest.ini", "[pytest]\ntestpaths = tests/page\n"), IN_BUILD),
+    "another-file-of-settings": (
+        added("pytest.ini", "[pytest]\ntestpaths = tests/page\n"),
+        IN_BUILD,
+    ),
     "collect_ignore": (added("tests/conftest.py", 'collect_ignore = ["build"]\n'), IN_BUILD),
     "collect_ignore_glob": (
         added("tests/build/conftest.py", 'collect_ignore_glob = ["test_*"]\n'),

@@ -1,4 +1,4 @@
-"""The guards of this folder cannot be removed in silence: each is named by the commands that gate."""
+"""The guards of this folder cannot be removed in silence: the commands that gate name each."""
 
 from tests.house.tracked import tracked
 from tests.paths import ROOT
