@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 SYSTEM := bwrap=bubblewrap chromium=chromium
 
-.PHONY: demo test lint bench bench-harness bench-forgery bench-sampling bench-audit bench-sandbox \
+.PHONY: demo test real-tasks test-rows flakes lint bench bench-harness bench-forgery bench-sampling bench-audit bench-sandbox \
   bench-tolerance bench-uncertainty bench-page page-shots generate lock clean
 
 $(READY): requirements/dev.txt requirements/torch.txt pyproject.toml tools/system-packages
@@ -23,6 +23,19 @@ demo: $(READY)  ## check the public submissions, rebuild the board, audit an hon
 
 test: $(READY)  ## every test
 	$(BIN)/python -m pytest -n auto --dist worksteal
+
+real-tasks: $(READY)  ## fetch the six real tasks that some tests need, by digest
+	$(BIN)/python -m tools.real_tasks build/real-tasks
+
+ROWS ?= 100
+
+test-rows: $(READY)  ## every test, in a copy whose submissions/ has ROWS rows
+	$(BIN)/python -m tests.house.enlarged $(ROWS) -n auto --dist worksteal
+
+SEEDS ?= 50
+
+flakes: $(READY)  ## the property tests with SEEDS seeds: what fails with one is fixed and pinned
+	$(BIN)/python -m tests.flakes $(SEEDS)
 
 lint: $(READY)  ## ruff, mypy, zizmor, generated files, import directions
 	$(BIN)/ruff check .

@@ -1,7 +1,7 @@
 """Which files could read the live `submissions/`, found in their source.
 
-What a file reaches through `ROOT / "a constant"` is known. What it does with the bare root is not, so
-it counts as a reader of the live folder.
+What a file reaches through `ROOT / "a constant"` is known. What it does with the bare root is not,
+so it counts as a reader of the live folder.
 """
 
 import ast

@@ -35,4 +35,4 @@ def test_what_gates_a_change_runs_all_tests_and_all_linters():
 
 def test_the_checkouts_own_workflow_runs_the_gate():
     text = (ROOT / ".github/workflows/ci.yml").read_text(encoding="utf-8")
-    assert "- run: .ci/run\n" in text
+    assert "        run: .ci/run\n" in text
