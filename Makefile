@@ -46,7 +46,7 @@ lint: $(READY)  ## ruff, mypy, zizmor, generated files, import directions
 	$(BIN)/python -m pytest -q tests/house tests/house/test_collection.py tests/house/test_live_rows.py
 
 bench: $(READY)  ## speed of check and build, as a table for the README
-	$(BIN)/python tests/bench/bench.py
+	$(BIN)/python -m tests.bench.bench
 
 bench-harness: $(READY)  ## speed of the reference harness beside the stock loop, as a table
 	$(BIN)/python tests/bench/bench_harness.py

@@ -10,8 +10,20 @@ import re
 import subprocess
 import sys
 
+from tests.house.tracked import python_files
+from tests.paths import ROOT
+
 FAILED = re.compile(r"^(?:FAILED|ERROR) (.*)$", re.MULTILINE)
 NOTHING_COLLECTED = 5
+
+
+def property_files() -> list[str]:
+    """Return the test files that name hypothesis: collecting all others takes a minute a seed."""
+    return [
+        path.as_posix()
+        for path in python_files("tests")
+        if path.name.startswith("test_") and b"hypothesis" in (ROOT / path).read_bytes()
+    ]
 
 
 def failures(seed: int, arguments: list[str]) -> list[str]:
@@ -21,9 +33,9 @@ def failures(seed: int, arguments: list[str]) -> list[str]:
     """
     # With CI set, the examples would be the same each time (tests/conftest.py).
     environment = {name: value for name, value in os.environ.items() if name != "CI"}
+    options = ("-q", "-m", "hypothesis", "-p", "no:cacheprovider", f"--hypothesis-seed={seed}")
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-m", "hypothesis", "-p", "no:cacheprovider"]
-        + [f"--hypothesis-seed={seed}", *arguments],
+        [sys.executable, "-m", "pytest", *options, *(arguments or property_files())],
         env=environment,
         capture_output=True,
         text=True,

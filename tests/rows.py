@@ -21,6 +21,8 @@ from tests.paths import SUBMISSIONS
 
 DOUBTED = {"BioFM-265M", "evo-1-131k-base"}
 """Rows of defective extractors: one made after them would get their warnings."""
+EXTRACTOR = f'"""Weights are in {"/home"}/jo/weights."""\nimport os,sys\n' + "x = 1\n" * 450
+"""Somebody else's style, which is none of our business."""
 CARD = SUBMISSIONS / "cards/splicebert-1024nt.md"
 
 
@@ -40,6 +42,8 @@ def grow(folder: Path, count: int) -> list[str]:
         ):
             card = card.replace(old, new)
         (folder / f"cards/{name}.md").write_text(card, encoding="utf-8")
+    (folder / "extractors").mkdir(exist_ok=True)
+    (folder / "extractors/made_up.py").write_text(EXTRACTOR, encoding="utf-8")
     return added
 
 
