@@ -55,7 +55,8 @@ def show_board(path: Path) -> None:
 def main() -> None:
     """Run the demonstration in a temporary folder; the checkout stays as it is."""
     with tempfile.TemporaryDirectory(prefix="geneb-ci-demo-") as folder:
-        print("1. The 41 public submissions pass every check.")
+        count = len(list((ROOT / "submissions").glob("*.json")))
+        print(f"1. The {count} public submissions pass every check.")
         geneb_ci("check", "submissions")
         print("\n2. A copy with three slips does not: each is named with its place and its cure.")
         broken = Path(folder) / "my-model.json"
