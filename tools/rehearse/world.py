@@ -4,6 +4,7 @@ import json
 import os
 import re
 import secrets
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -22,6 +23,7 @@ from tools.rehearse.expressions import ExpressionError, Known, condition, substi
 from tools.rehearse.forge import GitForge, git, git_raw, identity
 from tools.rehearse.job import Job, Outcome, Step
 from tools.rehearse.triggers import Event, starts
+from tools.rehearse.workflow import Unsound
 
 SPACE = "geneb/board"
 RESOURCE = f"spaces/{SPACE}"
@@ -33,6 +35,8 @@ TRUSTED = {
 }
 """The trusted publisher that docs/github.md has a maintainer set up on the Hub."""
 OWN = "ci"
+WITHOUT_TORCH = ("tests/read", "tests/check", "tests/house/test_workflows.py")
+"""The tests that the stand-in for .ci/run runs on each Python: quick, and without torch."""
 _LABELS = re.compile(r"^ *\$ (.*gh label create .*)$", re.MULTILINE)
 
 
@@ -193,8 +197,18 @@ def _given(hub: Hub) -> dict[str, str]:
         "PIP_CACHE_DIR": os.environ.get("PIP_CACHE_DIR") or f"{cache}/pip",
         "UV_CACHE_DIR": os.environ.get("UV_CACHE_DIR") or f"{cache}/uv",
         "PIP_DISABLE_PIP_VERSION_CHECK": "1",
-        "REHEARSAL_PYTHON": sys.executable,
+        "REHEARSAL_UV": _uv(),
+        "REHEARSAL_TESTS": " ".join(WITHOUT_TORCH),
     } | _index()
+
+
+def _uv() -> str:
+    """Find uv, which installs a lock from its cache in seconds; the jobs themselves take pip."""
+    beside = Path(sys.executable).with_name("uv")
+    found = str(beside) if beside.exists() else shutil.which("uv")
+    if found is None:
+        raise Unsound("uv is missing, which installs requirements/dev.txt: run `make rehearse`")
+    return found
 
 
 def _index() -> dict[str, str]:
