@@ -9,10 +9,19 @@ SYSTEM := bwrap=bubblewrap chromium=chromium
 .PHONY: demo test lint bench bench-harness bench-forgery bench-sampling bench-audit bench-sandbox \
   bench-tolerance bench-uncertainty bench-page page-shots generate lock clean
 
-$(READY): requirements/dev.txt requirements/torch.txt pyproject.toml tools/system-packages
-	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(0 if (3, 11) <= v <= (3, 13) else "geneb-ci needs Python 3.11, 3.12 or 3.13, but $(PYTHON) is %d.%d: run `make PYTHON=python3.12`" % v)'
+# An environment that is there goes on being used, unless its interpreter is gone or PYTHON is named
+# and is another than the one that made it.
+MINOR := import sys; print("%d.%d" % sys.version_info[:2])
+MADE_BY := $(if $(wildcard $(VENV)),$(shell $(BIN)/python -c 'import pip; $(MINOR)' 2>/dev/null))
+WANTED := $(if $(filter file,$(origin PYTHON)),$(MADE_BY),$(shell $(PYTHON) -c '$(MINOR)' 2>/dev/null))
+KEPT := $(if $(MADE_BY),$(filter $(MADE_BY),$(WANTED)))
+
+.PHONY: new-venv
+new-venv:
+	@tools/new-venv $(PYTHON) $(VENV)
+
+$(READY): requirements/dev.txt requirements/torch.txt pyproject.toml tools/system-packages $(if $(KEPT),,new-venv)
 	@tools/system-packages $(SYSTEM)
-	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install -q --require-hashes -r requirements/dev.txt
 	$(BIN)/python -m pip install -q -r requirements/torch.txt
 	$(BIN)/python -m pip install -q --no-deps --no-build-isolation --editable .
@@ -66,16 +75,8 @@ page-shots: $(READY)  ## pictures of every view in build/page-shots: look at the
 generate: $(READY)  ## schemas, RULES.md, help texts
 	$(BIN)/python tools/generate.py
 
-COMPILE := $(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-annotate \
-  --no-header --no-emit-index-url --no-emit-find-links
-
-lock: $(READY)  ## resolve the hashed requirements anew: dev, and from it what hosted jobs install
-	$(BIN)/python -m pip install -q uv
-	$(COMPILE) --overrides requirements/overrides.txt pyproject.toml --extra dev \
-	  requirements/torch-needs.in requirements/build.in -o requirements/dev.txt
-	$(COMPILE) --constraints requirements/dev.txt pyproject.toml -o requirements/check.txt
-	$(COMPILE) --constraints requirements/dev.txt pyproject.toml \
-	  --extra build --extra github --extra hub --extra records -o requirements/action.txt
+lock: $(READY)  ## resolve the hashed requirements anew; UPGRADE=1 takes the newest versions
+	@$(BIN)/python -m tools.lock $(if $(UPGRADE),--upgrade)
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
