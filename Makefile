@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 SYSTEM := bwrap=bubblewrap chromium=chromium
 
-.PHONY: demo test lint bench bench-harness bench-forgery bench-sampling bench-audit bench-sandbox \
+.PHONY: demo test real-tasks test-rows flakes lint bench bench-harness bench-forgery bench-sampling bench-audit bench-sandbox \
   bench-tolerance bench-uncertainty bench-page page-shots generate lock clean
 
 # An environment that is there goes on being used, unless its interpreter is gone or PYTHON is named
@@ -33,13 +33,26 @@ demo: $(READY)  ## check the public submissions, rebuild the board, audit an hon
 test: $(READY)  ## every test
 	$(BIN)/python -m pytest -n auto --dist worksteal
 
+real-tasks: $(READY)  ## fetch the six real tasks that some tests need, by digest
+	$(BIN)/python -m tools.real_tasks build/real-tasks
+
+ROWS ?= 100
+
+test-rows: $(READY)  ## every test, in a copy whose submissions/ has ROWS rows
+	$(BIN)/python -m tests.house.enlarged $(ROWS) -n auto --dist worksteal
+
+SEEDS ?= 50
+
+flakes: $(READY)  ## the property tests with SEEDS seeds: what fails with one is fixed and pinned
+	$(BIN)/python -m tests.flakes $(SEEDS)
+
 lint: $(READY)  ## ruff, mypy, zizmor, generated files, import directions
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/zizmor --offline --no-progress --quiet --persona auditor .github
 	$(BIN)/python tools/generate.py --check
-	$(BIN)/python -m pytest -q tests/house
+	$(BIN)/python -m pytest -q tests/house tests/house/test_collection.py tests/house/test_live_rows.py
 
 bench: $(READY)  ## speed of check and build, as a table for the README
 	$(BIN)/python tests/bench/bench.py

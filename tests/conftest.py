@@ -34,6 +34,25 @@ def update_golden(request: pytest.FixtureRequest) -> bool:
     return bool(request.config.getoption("--update-golden"))
 
 
+NO_REAL_TASKS = "real tasks"
+"""What the reason of a test begins with that did not run for want of them."""
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Count the tests that need the real tasks and had none: nobody reads each reason."""
+    skipped = [
+        report
+        for report in terminalreporter.stats.get("skipped", [])
+        if isinstance(report.longrepr, tuple)
+        and report.longrepr[2].removeprefix("Skipped: ").startswith(f"{NO_REAL_TASKS}: ")
+    ]
+    if skipped:
+        terminalreporter.write_sep("=", "not run", yellow=True)
+        terminalreporter.write_line(
+            f"not run: {len(skipped)} tests need the six real tasks (`make real-tasks`)"
+        )
+
+
 def document_v11() -> dict[str, Any]:
     """Give a format 1.1 document: the scores of a real row, the rest made up."""
     document: dict[str, Any] = json.loads((SUBMISSIONS / "splicebert-1024nt.json").read_bytes())

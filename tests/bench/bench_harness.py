@@ -31,8 +31,8 @@ from reference_harness.tasks import TaskData, sequence_digests  # noqa: E402
 from tests.bench.bench_canonical import canonical_table  # noqa: E402
 from tests.bench.bench_embedding import batching_table  # noqa: E402
 from tests.harness.oracle import kmers  # noqa: E402
+from tests.paths import REAL_TASKS as TASKS  # noqa: E402
 
-TASKS = ROOT.parent / "shared" / "geneb" / "tasks"
 Sets = dict[str, tuple[np.ndarray, ...]]
 REPEATS = 5
 REGIMES = ("full", "10shot", "1shot")

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from geneb_ci.build.noise import mcc_of
 from reference_harness.extractors.kmer import KmerExtractor
 from reference_harness.probe import few_shot_rows, fit
-from tests.paths import SHARED
+from tests.paths import REAL_TASKS
 
 SEEDS = (13, 17, 42, 123, 997)
 SHOTS = {"10shot": 10, "1shot": 1}
@@ -56,9 +56,9 @@ def overlap(said: Ints, truth: Ints, rng: np.random.Generator) -> tuple[float, f
 
 def main() -> int:
     """Measure and print."""
-    paths = sorted((SHARED / "tasks").glob("*.csv.gz"))
+    paths = sorted(REAL_TASKS.glob("*.csv.gz"))
     if not paths:
-        print(f"no task files in {SHARED / 'tasks'}", file=sys.stderr)
+        print(f"no task files in {REAL_TASKS}", file=sys.stderr)
         return 1
     warnings.simplefilter("ignore")
     rng = np.random.Generator(np.random.PCG64(1))

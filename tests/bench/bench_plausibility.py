@@ -18,8 +18,8 @@ from geneb_ci.plausibility import neighbours, reference, relations
 from geneb_ci.plausibility.table import Table, Vector, table_of
 from geneb_ci.plausibility.view import View
 from geneb_ci.read.peers import peers_of
+from tests.paths import SUBMISSIONS
 
-SUBMISSIONS = Path(__file__).resolve().parents[2] / "submissions"
 DEFECTIVE = {"BioFM-265M", "evo-1-131k-base"}
 RAISES = (0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5)
 SEED = 20261120

@@ -19,7 +19,7 @@ from reference_harness.rescore import load as load_task
 from reference_harness.rescore_input import given_by, part_of
 from reference_harness.rescore_job import Based, BaseJob
 from tests.harness.extractors.models import save
-from tests.paths import SHARED
+from tests.paths import REAL_TASKS
 
 MINI = tuple(task.id for task in benchmark.mini().tasks)
 FEW_MINI = MINI[::3]
@@ -70,7 +70,7 @@ class Group:
         if self.mini:
             return benchmark.mini(), data.MiniSource()
         bench = benchmark.geneb()
-        return bench, data.Folder(SHARED / "tasks", bench)
+        return bench, data.Folder(REAL_TASKS, bench)
 
 
 GROUPS = (

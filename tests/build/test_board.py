@@ -17,7 +17,7 @@ from geneb_ci.build.rows import Entry, leaderboards, mean
 from geneb_ci.label.policy import Level
 from geneb_ci.read.submission import SubmissionV10
 from tests.build.board import entries
-from tests.paths import ROOT, SUBMISSIONS
+from tests.paths import PUBLIC, ROOT, SUBMISSIONS
 
 # macro and micro MCC in the full regime, as the benchmark's authors publish them.
 PUBLISHED = {
@@ -154,7 +154,7 @@ def test_writing_leaves_the_old_board_or_the_new_one(tmp_path: Path, monkeypatch
     }
 
 
-def geneb_ci(*arguments: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
+def geneb_ci(*arguments: str, cwd: Path = PUBLIC) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "geneb_ci", *arguments],
         cwd=cwd,
@@ -190,14 +190,14 @@ def test_build_needs_no_extra_without_diagnostics(tmp_path: Path):
     blocked = "import sys; sys.modules |= dict.fromkeys(('numpy', 'pandas', 'scipy'));"
     call = "from geneb_ci.cli.main import main; sys.exit(main(sys.argv[1:]))"
     command = [sys.executable, "-c", blocked + call, "build", "--out", str(tmp_path)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, cwd=PUBLIC, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert done.stderr == (
         "geneb-ci: pandas is not installed, and intervals need it\n"
         '  fix: pip install "geneb-ci[build]"; only `build --no-diagnostics` does without\n'
     )
     done = subprocess.run(
-        [*command, "--no-diagnostics"], cwd=ROOT, capture_output=True, text=True, check=False
+        [*command, "--no-diagnostics"], cwd=PUBLIC, capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stderr) == (0, "")
 

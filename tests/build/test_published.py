@@ -1,6 +1,5 @@
 """Every figure that the benchmark's authors print, from these files, to the printed digits."""
 
-import json
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
@@ -11,7 +10,6 @@ from geneb_ci.benchmark import shipped_benchmark
 from geneb_ci.build.diagnostics.frame import frames_of
 from geneb_ci.build.rows import leaderboards, mean
 from tests.build.board import attributes, entries, found_diagnostics, found_intervals
-from tests.paths import SHARED
 
 SPEARMAN = 0.565
 BY_CATEGORY = {
@@ -120,18 +118,3 @@ def test_a_published_difference_is_a_controlled_pair():
 def test_micro_and_macro_of_official_rows(model):
     row = official_rows("full")[model]
     assert [row["micro_MCC"], row["macro_MCC"]] == pytest.approx(MICRO_MACRO[model], abs=1e-12)
-
-
-def test_the_figures_above_are_those_of_the_public_file():
-    path = SHARED / "published.json"
-    if not path.is_file():
-        pytest.skip("../shared/geneb/published.json is not at hand; its figures are above")
-    told = json.loads(path.read_bytes())
-    told.pop("note")
-    assert told == {
-        "spearman_params_vs_macro_MCC_full": SPEARMAN,
-        "spearman_per_category": BY_CATEGORY,
-        "mean_macro_MCC": MEAN_MACRO,
-        "macro_MCC_difference": {f"{a} minus {b}": x for (a, b), x in DIFFERENCES.items()},
-        "official_micro_macro_MCC_full": MICRO_MACRO,
-    }

@@ -13,7 +13,7 @@ from geneb_ci.build.rows import Entry
 from geneb_ci.cli.main import main
 from geneb_ci.errors import UsageProblem
 from tests.build.board import entries, found_intervals
-from tests.paths import ROOT
+from tests.paths import PUBLIC
 
 BENCHMARK = shipped_benchmark()
 TIE = "cannot be told from it: the scores differ by less than their uncertainty."
@@ -165,7 +165,7 @@ def test_recommendations_hold_an_answer_to_every_common_need():
 
 
 def recommend(*options: str) -> int:
-    return main(["recommend", str(ROOT), *options])
+    return main(["recommend", str(PUBLIC), *options])
 
 
 def test_the_command(capsys):

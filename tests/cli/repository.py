@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.git import git
-from tests.paths import ROOT
+from tests.paths import ROOT, SUBMISSIONS
 from tests.small import BENCHMARK_FILE, CARD, small
 
 
@@ -43,8 +43,8 @@ def real_repository(root: Path, *names: str, code: bool = False) -> Path:
     """Make a repository of public rows, all unless some are named, committed."""
     shutil.copytree(ROOT / "leaderboard", root / "leaderboard")
     shutil.copytree(ROOT / "schemas", root / "schemas")
-    shutil.copytree(ROOT / "submissions/cards", root / "submissions/cards")
-    for path in (ROOT / "submissions").glob("*.json"):
+    shutil.copytree(SUBMISSIONS / "cards", root / "submissions/cards")
+    for path in SUBMISSIONS.glob("*.json"):
         if not names or path.stem in names:
             shutil.copy(path, root / "submissions")
     if code:

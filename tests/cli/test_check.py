@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from geneb_ci.cli import progress
-from tests.paths import ROOT, SUBMISSIONS
+from tests.paths import PUBLIC, ROOT, SUBMISSIONS
 
 SPLICEBERT = SUBMISSIONS / "splicebert-1024nt.json"
 
 
 def geneb_ci(
-    *arguments: str, cwd: Path = ROOT, **environment: str
+    *arguments: str, cwd: Path = PUBLIC, **environment: str
 ) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "geneb_ci", *arguments],
@@ -209,7 +209,7 @@ def test_check_imports_nothing_heavy():
         "print(sorted({name.split('.')[0] for name in sys.modules} & set(sys.argv[1:])), code)"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code, *HEAVY], cwd=ROOT, capture_output=True, text=True, check=True
+        [sys.executable, "-c", code, *HEAVY], cwd=PUBLIC, capture_output=True, text=True, check=True
     )
     assert done.stdout.splitlines()[-1] == "[] 0"
 
@@ -220,7 +220,7 @@ def on_terminal(*arguments: str, **environment: str) -> str:
     process = subprocess.Popen(
         [sys.executable, "-m", "geneb_ci", *arguments],
         stdout=theirs,
-        cwd=ROOT,
+        cwd=PUBLIC,
         env=os.environ | environment,
     )
     os.close(theirs)
@@ -248,7 +248,7 @@ def test_colour_is_for_terminals_that_want_it(tmp_path):
 def test_a_reader_that_goes_away_is_no_fault():
     command = f"{sys.executable} -m geneb_ci rules | head -n 1"
     done = subprocess.run(
-        ["bash", "-c", command], cwd=ROOT, capture_output=True, text=True, check=True
+        ["bash", "-c", command], cwd=PUBLIC, capture_output=True, text=True, check=True
     )
     assert (done.stdout, done.stderr) == ("structure\n", "")
 

@@ -5,13 +5,13 @@ import sys
 
 import pytest
 
-from tests.paths import ROOT
+from tests.paths import PUBLIC
 
 
 def run(module: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", module, *arguments],
-        cwd=ROOT,
+        cwd=PUBLIC,
         capture_output=True,
         text=True,
         check=False,

@@ -23,11 +23,20 @@ def kmers(sequence: str) -> np.ndarray:
     return row / row.sum() if row.sum() else row
 
 
-def read(path: Path) -> Iterator[np.ndarray]:
-    with gzip.open(path, "rt") as stream:
-        rows = list(csv.DictReader(stream))
-    for split in ("train", "test"):
-        mine = [row for row in rows if row["split"] == split]
+def read(folder: Path, task: str) -> Iterator[np.ndarray]:
+    """Read a task: one file with a column of splits, or a file a split as on the Hub."""
+    flat = folder / f"{task}.csv.gz"
+    if flat.is_file():
+        with gzip.open(flat, "rt") as stream:
+            rows = list(csv.DictReader(stream))
+        splits = [[row for row in rows if row["split"] == name] for name in ("train", "test")]
+    else:
+        place = folder / "tasks" / task
+        splits = [
+            list(csv.DictReader((place / f"{name}.csv").read_text("utf-8").splitlines()))
+            for name in ("train", "test")
+        ]
+    for mine in splits:
         yield np.stack([kmers(row["text"]) for row in mine])
         yield np.array([int(row["label"]) for row in mine])
 

@@ -6,8 +6,9 @@ import sys
 from pathlib import Path
 
 from reference_harness.tasks import Split, TaskData
+from tests.paths import ROOT
 
-REPOSITORY = Path(__file__).resolve().parents[2]
+REPOSITORY = ROOT
 TEN_LINES = '''
 """The smallest extractor a new user writes: nothing is declared."""
 import numpy as np

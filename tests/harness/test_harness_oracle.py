@@ -33,7 +33,7 @@ def record(real_tasks: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[s
 )
 def test_equals_the_stock_script(record: dict[str, Any], real_tasks: Path, task: str) -> None:
     task_id = f"leannmlindsey_GUE_{task}"
-    x, y, x_test, y_test = read(real_tasks / f"{task_id}.csv.gz")
+    x, y, x_test, y_test = read(real_tasks, task_id)
     for regime, k in REGIMES.items():
         found = record["tasks"][task_id]["regimes"][regime]
         predictions, triples = zip(*probe(x, y, x_test, y_test, k), strict=True)

@@ -26,7 +26,7 @@ from tools.locks.entries import read_lock
 READ = {"contents": "read"}
 PERMISSIONS = {
     "audit-open.yml": {"commit": READ | {"statuses": "write"}},
-    "ci.yml": {"test": READ},
+    "ci.yml": {"changes": READ, "test": READ, "ci": {}},
     "health.yml": {"verify": READ},
     "pr-report.yml": {
         "parse": READ | {"pull-requests": "read"},
@@ -130,8 +130,8 @@ MUTATIONS: list[tuple[Rule, str, str, str]] = [
     (
         row_02_artifact_or_cache,
         "ci.yml",
-        "      - run: .ci/run",
-        f"      - uses: actions/cache@{'0' * 40} # v5.0.0",
+        "      - id: real-tasks",
+        f"      - uses: actions/cache@{'0' * 40} # v5.0.0\n      - id: real-tasks",
     ),
     (
         row_03_injection,
@@ -190,7 +190,7 @@ MUTATIONS: list[tuple[Rule, str, str, str]] = [
     (row_25_lost_update, "publish.yml", "in-progress: false", "in-progress: true"),
     (row_25_lost_update, "pr-report.yml", "group: pr-report", "group: ${{ github.run_id }}"),
     (row_26_token, "publish.yml", "permissions: {}\n", "permissions: write-all\n"),
-    (row_26_token, "ci.yml", "permissions: {}\n", ""),
+    (row_26_token, "ci.yml", "\npermissions: {}\n", "\n"),
     (row_26_token, "ci.yml", "    permissions:\n      contents: read # to check out\n", ""),
     (row_26_token, "ci.yml", "    timeout-minutes: 45\n", ""),
     (row_26_token, "publish.yml", "    environment: hf-publish\n", ""),

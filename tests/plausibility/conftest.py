@@ -37,8 +37,9 @@ def table(benchmark: Benchmark) -> Table:
 def board(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Give a repository with the public rows, alone in its folder."""
     root = tmp_path_factory.mktemp("board")
-    for part in ("schemas", "leaderboard/policy", "submissions"):
-        shutil.copytree(ROOT / part, root / part)
+    shutil.copytree(SUBMISSIONS, root / "submissions")
+    shutil.copytree(ROOT / "schemas", root / "schemas")
+    shutil.copytree(ROOT / "leaderboard/policy", root / "leaderboard/policy")
     return root
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.git import git
-from tests.paths import ROOT
+from tests.paths import ROOT, SUBMISSIONS
 from tests.small import BENCHMARK_FILE, CARD, small
 
 FIRST = 1_795_000_000  # seconds; an hour passes between two commits
@@ -72,6 +72,7 @@ class Public(Folder):
 
     def __init__(self, root: Path) -> None:
         super().__init__(root)
-        for name in ("submissions", "leaderboard", "schemas"):
-            shutil.copytree(ROOT / name, root / name)
+        shutil.copytree(SUBMISSIONS, root / "submissions")
+        shutil.copytree(ROOT / "leaderboard", root / "leaderboard")
+        shutil.copytree(ROOT / "schemas", root / "schemas")
         self.commit("Lay the ground")

@@ -13,7 +13,7 @@ from geneb_ci.publish.git import BadRepository, Repository
 from geneb_ci.publish.ledger import audited, ledger, submission_of
 from geneb_ci.publish.levels import Levels, Standing, level_at
 from geneb_ci.publish.shape import Event
-from tests.paths import ROOT
+from tests.paths import SUBMISSIONS
 from tests.publish.clone import FIRST, Clone
 from tests.publish.command import environment
 from tests.publish.command import geneb_ci as run_command
@@ -263,7 +263,7 @@ def test_the_ledger_of_the_public_rows_has_every_row(geneb_ci):
     code, output, _ = geneb_ci("ledger", "--format", "json")
     assert code == 0
     events = json.loads(output)["events"]
-    models = {path.stem for path in (ROOT / "submissions").glob("*.json")}
+    models = {path.stem for path in SUBMISSIONS.glob("*.json")}
     assert {event["model"] for event in events} >= models
     code, output, _ = geneb_ci("ledger")
     assert (code, len(output.splitlines())) == (0, len(events))

@@ -11,7 +11,7 @@ import pytest
 
 from geneb_ci.benchmark import shipped_benchmark
 from geneb_ci.read.legacy import identify
-from tests.paths import ROOT, SUBMISSIONS
+from tests.paths import PUBLIC, ROOT, SUBMISSIONS
 
 SUFFIXES = {"full": "", "10shot": "_k-10", "1shot": "_k-1"}
 NAMES = [
@@ -65,7 +65,7 @@ def test_a_whole_run_gives_its_numbers_back_and_passes_the_check(tmp_path):
     assert list(packed["results"]["1shot"]) == list(shipped_benchmark().task_ids)
     check = subprocess.run(
         [sys.executable, "-m", "geneb_ci", "check", str(tmp_path / "dnabert.json")],
-        cwd=ROOT,
+        cwd=PUBLIC,
         check=False,
     )
     assert check.returncode == 0

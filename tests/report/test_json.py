@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-from pathlib import Path
 from typing import Any
 
 from hypothesis import given
@@ -15,9 +14,10 @@ from geneb_ci.report.json_schema import findings_schema
 from geneb_ci.report.json_shape import FindingV1
 from geneb_ci.report.plain import well_formed
 from geneb_ci.report.summary import counts, ordered, verdict
+from tests.paths import ROOT
 from tests.report.hostile import reports
 
-SCHEMA_FILE = Path(__file__).parents[2] / "schemas" / "findings-1.0.schema.json"
+SCHEMA_FILE = ROOT / "schemas" / "findings-1.0.schema.json"
 VALIDATOR = Draft202012Validator(findings_schema())
 
 

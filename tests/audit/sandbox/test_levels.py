@@ -26,7 +26,7 @@ from geneb_ci.audit.sandbox.leftovers import remember
 from geneb_ci.audit.sandbox.processes import descendants
 from geneb_ci.errors import Exit, LeftOver, SandboxUnavailable, UsageProblem
 from tests.audit.sandbox.conftest import HOSTILE, SEQUENCES, SMALL
-from tests.paths import ROOT
+from tests.paths import PUBLIC, ROOT
 
 KMER = ExtractorSpec("builtin:kmer", options={"k": "1"})
 ROWS = [[0.3, 0.3, 0.2, 0.2], [0, 0, 0, 1], [2 / 7, 2 / 7, 2 / 7, 1 / 7]]
@@ -230,6 +230,6 @@ def test_the_bundle_for_gvisor(tmp_path):
 @pytest.mark.usefixtures("bubblewrap_sandbox")
 def test_the_doctor_says_what_there_is():
     command = [sys.executable, "-m", "geneb_ci", "doctor"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    done = subprocess.run(command, cwd=PUBLIC, capture_output=True, text=True, check=True)
     assert "  2  bubblewrap: yes\n" in done.stdout
     assert "public beacon: not asked for; --network asks\n" in done.stdout

@@ -1,0 +1,52 @@
+"""Which tests a checkout has, and which of them pytest collects as `make test` calls it."""
+
+import ast
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+LIST_ONLY = ("-n", "0", "--collect-only", "-q", "-p", "no:cacheprovider")
+RECIPE = re.compile(r"^test:.*\n\t.*-m pytest\b(.*)$", re.MULTILINE)
+
+
+def written(root: Path, files: Iterable[Path]) -> set[str]:
+    """Return `file::name` of each test that stands in the source, and `file` where none does."""
+    found: set[str] = set()
+    for path in files:
+        names = {
+            f"{path.as_posix()}::{node.name}"
+            for node in ast.walk(ast.parse((root / path).read_text(encoding="utf-8")))
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+            and node.name.startswith("test_")
+        }
+        found |= names or {path.as_posix()}
+    return found
+
+
+def collected(root: Path) -> list[str]:
+    """Return the id of each test that `make test` would run in a checkout.
+
+    Raises AssertionError when the Makefile has no such recipe, or pytest cannot collect.
+    """
+    recipe = RECIPE.search((root / "Makefile").read_text(encoding="utf-8"))
+    assert recipe is not None, "the Makefile's `test` does not call `-m pytest`"
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *recipe[1].split(), *LIST_ONLY],
+        cwd=root,
+        env=clean | {"PYTHONPATH": str(root)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode in {0, 5}, done.stdout + done.stderr
+    return [line for line in done.stdout.splitlines() if "::" in line]
+
+
+def missing(root: Path, files: Iterable[Path], ids: Iterable[str]) -> list[str]:
+    """Return the tests that stand in test files of a checkout and are not among collected ids."""
+    bare = (name.partition("[")[0].split("::") for name in ids)  # file, perhaps classes, function
+    return sorted(written(root, files) - {f"{file}::{path[-1]}" for file, *path in bare})

@@ -1,0 +1,103 @@
+"""No test expects a number of rows in `submissions/`: each merged row would break it."""
+
+import hashlib
+from pathlib import Path
+
+import pytest
+
+from tests.house.enlarged import enlarged, run
+from tests.house.live_rows import reaches
+from tests.house.tracked import python_files
+from tests.paths import LIVE, ROOT, SUBMISSIONS
+
+PUBLIC_ROWS = "e6132857d90d683f03123716454ccc51807652fdc1b6b8cac8eeefc2f2679808"
+"""Of the names and bytes of the 41 rows in tests/public."""
+# The modules that say where the root is, and benches, which no gate runs.
+KNOWN = (
+    *("tests/paths.py", "tests/harness/support.py", "tests/house/tracked.py"),
+    *("tests/house/enlarged.py", "tests/bench/"),
+)
+# They read the harness, which knows nothing of submissions, from the folder that holds it.
+HARNESS = "tests/harness/"
+OWN = ("tests/house/test_live_rows.py", "tests/house/test_collection.py")
+"""Not run again with more rows: this file, and one that only counts tests."""
+
+
+def readers() -> dict[str, list[str]]:
+    """Name the files of tests that may reach the live folder, with the places where they do."""
+    found = {}
+    for path in python_files("tests"):
+        places = reaches(path, (ROOT / path).read_text(encoding="utf-8"))
+        if places and not path.as_posix().startswith((*KNOWN, HARNESS)):
+            found[path.as_posix()] = places
+    return found
+
+
+def test_the_fixed_population_is_the_41_public_rows():
+    files = sorted(path for path in SUBMISSIONS.rglob("*") if path.is_file())
+    told = b"".join(
+        path.relative_to(SUBMISSIONS).as_posix().encode() + b"\0" + path.read_bytes()
+        for path in files
+    )
+    assert len(list(SUBMISSIONS.glob("*.json"))) == 41
+    assert hashlib.sha256(told).hexdigest() == PUBLIC_ROWS
+
+
+def test_the_live_folder_has_rows():
+    assert list(LIVE.glob("*.json")) != []
+
+
+def test_only_test_modules_reach_the_live_folder():
+    """What a helper hands on, no scan could follow: helpers take tests.paths.SUBMISSIONS."""
+    helpers = {name: at for name, at in readers().items() if "/test_" not in name}
+    assert helpers == {}
+
+
+@pytest.mark.parametrize("count", [42, 100])
+def test_what_may_reach_the_live_folder_passes_with_more_rows(count: int, tmp_path: Path):
+    modules = sorted(set(readers()) - set(OWN))
+    assert len(modules) > 10
+    rows = max(count, len(list(LIVE.glob("*.json"))) + count - 41)
+    code, output = run(enlarged(tmp_path / "copy", rows), "-q", *modules)
+    assert code == 0, output[-8000:]
+
+
+FIXED = "from tests.paths import ROOT, SUBMISSIONS, LIVE\n"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'x = ROOT / "submissions"',
+        'x = (ROOT / "submissions/cards").iterdir()',
+        'x = ROOT / "leaderboard/../submissions"',
+        'x = [ROOT / name for name in ("schemas", "submissions")]',
+        'x = ROOT / f"{name}"',
+        "run(command, cwd=ROOT)",
+        'main(["build", str(ROOT)])',
+        "x = len(list(LIVE.iterdir()))",
+        "def run(cwd=ROOT): ...",
+        "home = ROOT",
+        "import tests.paths as p\nx = p.LIVE",
+        'x = Path(__file__).resolve().parents[2] / "submissions"',
+        "x = Path(__file__).parent.parent.parent",
+        "from tests.paths import ROOT as R\nx = R",
+    ],
+)
+def test_a_way_to_the_live_folder_is_seen(line: str):
+    assert reaches(Path("tests/check/test_x.py"), FIXED + line) != []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'x = SUBMISSIONS / "space.json"',
+        'x = ROOT / "schemas/benchmark.json"',
+        'x = ROOT / f"schemas/{name}.schema.json"',
+        'run(env={"PYTHONPATH": str(ROOT)})',
+        'x = Path(__file__).with_name("golden")',
+        'x = Path(__file__).parents[1] / "faulty"',
+    ],
+)
+def test_what_cannot_reach_it_is_not_accused(line: str):
+    assert reaches(Path("tests/check/test_x.py"), FIXED + line) == []

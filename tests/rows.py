@@ -1,0 +1,92 @@
+"""Honest rows of models that nobody has made, to see what a growing `submissions/` breaks.
+
+    python -m tests.rows FOLDER COUNT       adds rows and their cards until FOLDER has COUNT rows
+
+Each is measured anew at the rates of right predictions of a public row: from confusion matrices, so
+that every score is possible, and unlike any other row.
+"""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from geneb_ci.benchmark import Task, shipped_benchmark
+from geneb_ci.build.noise import near_mean
+from geneb_ci.check.claims import triple_of, two_classes
+from tests.bench import simulate
+from tests.paths import SUBMISSIONS
+
+DOUBTED = {"BioFM-265M", "evo-1-131k-base"}
+"""Rows of defective extractors: one made after them would get their warnings."""
+CARD = SUBMISSIONS / "cards/splicebert-1024nt.md"
+
+
+def grow(folder: Path, count: int) -> list[str]:
+    """Write rows into a folder of submissions until it has `count`; return their ids."""
+    bases = [path for path in sorted(SUBMISSIONS.glob("*.json")) if path.stem not in DOUBTED]
+    added = [f"made-up-{number}" for number in range(len(list(folder.glob("*.json"))), count)]
+    for name in added:
+        seed = int(name.rpartition("-")[2])
+        document = row(name, json.loads(bases[seed % len(bases)].read_bytes()), seed)
+        (folder / f"{name}.json").write_text(json.dumps(document), encoding="utf-8")
+        card = CARD.read_text(encoding="utf-8")
+        for old, new in (
+            ("splicebert-1024nt", name),
+            ("SpliceBERT 1024nt", document["meta"]["display"]),
+            ("19,710,474", f"{document['meta']['params']:,}"),
+        ):
+            card = card.replace(old, new)
+        (folder / f"cards/{name}.md").write_text(card, encoding="utf-8")
+    return added
+
+
+def row(name: str, base: dict[str, Any], seed: int) -> dict[str, Any]:
+    """Return a submission whose every score was measured on test sets drawn anew."""
+    benchmark, rng = shipped_benchmark(), np.random.default_rng(seed)
+    document = json.loads((SUBMISSIONS / "splicebert-1024nt.json").read_bytes())
+    document["model_id"] = name
+    document["meta"] |= {
+        "display": f"Made up {seed}",
+        "params": 1_000_000 * (seed + 1),
+        "url": f"https://example.org/{name}",
+    }
+    for regime, cells in base["results"].items():
+        seeds = 1 if regime == "full" else len(benchmark.protocol.seeds)
+        document["results"][regime] = {
+            task.id: measured(task, cells[task.id], seeds, rng) for task in benchmark.tasks
+        }
+    return document  # type: ignore[no-any-return]
+
+
+def measured(
+    task: Task, real: dict[str, float], seeds: int, rng: np.random.Generator
+) -> dict[str, float]:
+    """Return the mean metrics of test sets drawn at the rates of a real cell."""
+    triple, classes = triple_of(real), two_classes(task)
+    assert triple is not None
+    if classes is None:
+        sizes, matrix = simulate.made_up(task, triple.acc, rng)
+        sizes[0] += (task.n_test or 0) - sizes.sum()  # each was rounded
+        found = [
+            simulate.of_matrix(
+                np.array([rng.multinomial(n, p) for n, p in zip(sizes, matrix, strict=True)])
+            )
+            for _ in range(seeds)
+        ]
+    else:
+        right = near_mean(classes, triple)
+        rates = [min(1.0, max(0.0, k / n)) for k, n in zip(right, classes, strict=True)]
+        found = [
+            simulate.cell(
+                classes, *(int(rng.binomial(n, p)) for n, p in zip(classes, rates, strict=True))
+            )
+            for _ in range(seeds)
+        ]
+    return {metric: float(np.mean([one[metric] for one in found])) for metric in found[0]}
+
+
+if __name__ == "__main__":
+    sys.stdout.writelines(f"{name}\n" for name in grow(Path(sys.argv[1]), int(sys.argv[2])))
