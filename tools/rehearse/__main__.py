@@ -23,12 +23,16 @@ def main(arguments: list[str] | None = None) -> int:
     """Rehearse; returns 0 where all is green, 1 where something would fail."""
     parser = argparse.ArgumentParser(prog="make rehearse", description=__doc__.splitlines()[0])
     parser.add_argument(
-        "--job", action="append", default=[], metavar="WORKFLOW[.JOB]",
+        "--job",
+        action="append",
+        default=[],
+        metavar="WORKFLOW[.JOB]",
         help="only this job, such as publish.push, with what it needs; repeatable",
     )
     parser.add_argument("--root", type=Path, default=ROOT, help="rehearse another checkout")
     parser.add_argument(
-        "--borrow", action="store_true",
+        "--borrow",
+        action="store_true",
         help="install nothing: all jobs run on the Python of this program, for a quick look",
     )
     given = parser.parse_args(arguments)
@@ -90,7 +94,9 @@ def _ended(
         for failure in failures or [f"{one.job} failed" for one in failed]:
             print(f"  {failure}")
         return 1
-    print(f"\ngreen after {taken}" + (": of the chosen jobs alone" if partly else ": every job ran"))
+    print(
+        f"\ngreen after {taken}" + (": of the chosen jobs alone" if partly else ": every job ran")
+    )
     return 0
 
 

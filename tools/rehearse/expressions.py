@@ -103,7 +103,9 @@ def _format(pattern: Any, *values: Any) -> str:  # noqa: ANN401 (JSON)
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "contains": _contains,
-    "startsWith": lambda text, start: as_text(text).casefold().startswith(as_text(start).casefold()),
+    "startsWith": lambda text, start: (
+        as_text(text).casefold().startswith(as_text(start).casefold())
+    ),
     "endsWith": lambda text, end: as_text(text).casefold().endswith(as_text(end).casefold()),
     "format": _format,
     "join": lambda items, by=",": as_text(by).join(map(as_text, items)),

@@ -102,37 +102,41 @@ class Job:
 
     def _github(self) -> Known:
         event, server = self.event, self.world.forge.address
-        return Known({
-            "token": self.token,
-            "event": event.payload,
-            "event_name": event.name,
-            "sha": event.sha,
-            "ref": event.ref,
-            "ref_name": event.ref.removeprefix("refs/heads/").removeprefix("refs/pull/"),
-            "head_ref": event.head,
-            "base_ref": event.branch if event.name == "pull_request" else "",
-            "repository": REPOSITORY,
-            "repository_owner": REPOSITORY.partition("/")[0],
-            "actor": "stranger" if event.fork else "maintainer",
-            "workflow": self.workflow.tree.get("name", self.workflow.name),
-            "workflow_sha": event.sha,
-            "job": self.name,
-            "run_id": "1",
-            "run_number": "1",
-            "run_attempt": "1",
-            "api_url": server,
-            "server_url": server,
-            "workspace": str(self.workspace),
-        })
+        return Known(
+            {
+                "token": self.token,
+                "event": event.payload,
+                "event_name": event.name,
+                "sha": event.sha,
+                "ref": event.ref,
+                "ref_name": event.ref.removeprefix("refs/heads/").removeprefix("refs/pull/"),
+                "head_ref": event.head,
+                "base_ref": event.branch if event.name == "pull_request" else "",
+                "repository": REPOSITORY,
+                "repository_owner": REPOSITORY.partition("/")[0],
+                "actor": "stranger" if event.fork else "maintainer",
+                "workflow": self.workflow.tree.get("name", self.workflow.name),
+                "workflow_sha": event.sha,
+                "job": self.name,
+                "run_id": "1",
+                "run_number": "1",
+                "run_attempt": "1",
+                "api_url": server,
+                "server_url": server,
+                "workspace": str(self.workspace),
+            }
+        )
 
     def _runner(self) -> Known:
-        return Known({
-            "os": "Linux",
-            "arch": "X64",
-            "temp": str(self.temp),
-            "tool_cache": str(self.tools),
-            "debug": "",
-        })
+        return Known(
+            {
+                "os": "Linux",
+                "arch": "X64",
+                "temp": str(self.temp),
+                "tool_cache": str(self.tools),
+                "debug": "",
+            }
+        )
 
     def _variables(self) -> dict[str, str]:
         """Give the variables that the runner sets, on nothing of this machine's own."""
@@ -281,8 +285,10 @@ class Job:
         if unknown := sorted(set(given) - set(known)):
             raise Unsound(f"{uses}: there is no input {unknown[0]!r}")
         inputs = Known(
-            {k: given.get(k, substitute(v.get("default", ""), self.context))
-             for k, v in known.items()}
+            {
+                k: given.get(k, substitute(v.get("default", ""), self.context))
+                for k, v in known.items()
+            }
         )
         steps = Known()
         contexts = self.context | {"inputs": inputs, "steps": steps}
@@ -290,7 +296,9 @@ class Job:
         good = self._steps(
             action["runs"]["steps"], contexts, env | {"GITHUB_ACTION_PATH": str(folder)}
         )
-        outputs = {k: substitute(v["value"], contexts) for k, v in action.get("outputs", {}).items()}
+        outputs = {
+            k: substitute(v["value"], contexts) for k, v in action.get("outputs", {}).items()
+        }
         return good, outputs
 
     def _script(
@@ -321,8 +329,11 @@ class Job:
         for file in (output, exported):
             file.touch()
         variables = self._variables() | env
-        variables |= {"GITHUB_OUTPUT": str(output), "GITHUB_ENV": str(exported),
-                      "GITHUB_PATH": str(self.files / "path")}
+        variables |= {
+            "GITHUB_OUTPUT": str(output),
+            "GITHUB_ENV": str(exported),
+            "GITHUB_PATH": str(self.files / "path"),
+        }
         cwd = self.workspace / step.get("working-directory", "")
         limit = min(_HANG_S, 60 * float(as_text(self.tree.get("timeout-minutes", "360"))))
         file = self.files / f"step-{self.count}.sh"
@@ -335,8 +346,13 @@ class Job:
             self.pristine = False
         fine = ended.code == 0
         self.outcome.steps.append(
-            Step(title, "success" if fine else "failure", seconds,
-                 "" if fine else f"exit code {ended.code}", ended.output)
+            Step(
+                title,
+                "success" if fine else "failure",
+                seconds,
+                "" if fine else f"exit code {ended.code}",
+                ended.output,
+            )
         )
         self.exported |= shell.values(exported)
         return fine, shell.values(output)

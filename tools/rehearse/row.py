@@ -19,7 +19,9 @@ _SEEDS = 5
 _FULL = "full"
 _SIZE = 1000  # of a test set whose size the benchmark does not know
 _SPREAD = 0.004  # of the right predictions, from seed to seed
-_EXTRACTOR = '"""The extractor of the rehearsal: no job imports it."""\n\n\nclass Model:\n    pass\n'
+_EXTRACTOR = (
+    '"""The extractor of the rehearsal: no job imports it."""\n\n\nclass Model:\n    pass\n'
+)
 
 Files = dict[str, bytes]
 """Path in the repository to bytes."""
@@ -32,8 +34,11 @@ def sound(root: Path, model: str = MODEL) -> Files:
     rows = [json.loads(path.read_bytes()) for path in sorted((root / "submissions").glob("*.json"))]
     for regime in benchmark.regimes:
         for task in benchmark.tasks:
-            known = [row["results"][regime][task.id]["Acc"] for row in rows
-                     if task.id in row["results"].get(regime, {})]
+            known = [
+                row["results"][regime][task.id]["Acc"]
+                for row in rows
+                if task.id in row["results"].get(regime, {})
+            ]
             _measure(document, benchmark, regime, task.id, statistics.median(known or [0.7]))
     code = _EXTRACTOR.encode()
     path = f"submissions/extractors/{model.replace('-', '_')}.py"
@@ -75,7 +80,9 @@ def _measure(
         moved = accuracy + apart
         seeds.append(_scores(counts, min(max(moved, 0.05), 0.97)))
     means = {
-        metric: seeds[0][metric] if regime == _FULL else statistics.fmean(one[metric] for one in seeds)
+        metric: seeds[0][metric]
+        if regime == _FULL
+        else statistics.fmean(one[metric] for one in seeds)
         for metric in seeds[0]
     }
     document["results"][regime][task] = means

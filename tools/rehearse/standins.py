@@ -28,7 +28,9 @@ TABLE = (
     StandIn("GitHub", "tests/forge on loopback: events, tokens with a job's permissions, API"),
     StandIn("identity of a job", "an unsigned text of the same claims, from the same server"),
     StandIn("the Hub", "tests/publish on loopback, named to each job by HF_ENDPOINT"),
-    StandIn("sudo, apt-get", "nothing is installed on this machine"),
+    StandIn(
+        "sudo, apt-get, make", "nothing is installed on this machine, and no task data fetched"
+    ),
     StandIn(".ci/run", "requirements/dev.txt for real, then the tests that need no torch"),
     StandIn("a repeated install", "hard links to the files of the first, of the same lock"),
 )
@@ -57,12 +59,18 @@ def checkout(job: "Job", given: dict[str, str]) -> dict[str, str]:
     _inputs("actions/checkout", given, _CHECKOUT)
     _require(job, "actions/checkout", "contents:read")
     if given.get("repository") not in {None, "", job.context["github"]["repository"]}:
-        raise Unsound(f"actions/checkout: {given['repository']!r} is no repository of the rehearsal")
+        raise Unsound(
+            f"actions/checkout: {given['repository']!r} is no repository of the rehearsal"
+        )
     place = job.workspace / given.get("path", "")
     if not place.resolve().is_relative_to(job.workspace.resolve()):
         raise Unsound(f"actions/checkout: the path {given['path']!r} leads out of the workspace")
-    clone(job.world.forge.repository, place, given.get("ref") or job.event.sha,
-          depth=int(given.get("fetch-depth", "1")))
+    clone(
+        job.world.forge.repository,
+        place,
+        given.get("ref") or job.event.sha,
+        depth=int(given.get("fetch-depth", "1")),
+    )
     if given.get("persist-credentials") != "false":
         header = f"http.{job.world.forge.address}/.extraheader"
         git(place, "config", header, f"AUTHORIZATION: bearer {job.token}")
@@ -119,7 +127,7 @@ ACTIONS: dict[str, Any] = {
     "actions/setup-python": setup_python,
     "actions/attest": attest,
 }
-_HOST = ("sudo", "apt-get", "sysctl")
+_HOST = ("sudo", "apt-get", "sysctl", "make")
 _SILENT = '#!/bin/sh\necho "stand-in: ${0##*/} $*"\n'
 
 

@@ -7,7 +7,7 @@ events start. Each chapter says what must stand afterwards.
 import json
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -43,14 +43,15 @@ class Story:
 
     world: World
     merged: str = ""
-    started: set[str] = field(default_factory=set)
+    before: str = ""
+    """The head of main before the merge."""
 
     def chapters(self) -> Iterator[tuple[str, Callable[[], None]]]:
         """Give the chapters that the chosen jobs take, in order."""
         chosen = self.world.chosen
         reports = chosen("pr-report.parse") or chosen("pr-report.report")
         publishes = any(map(chosen, ("publish.build", "publish.push", "health.verify")))
-        if chosen("ci.test"):
+        if any(map(chosen, ("ci.changes", "ci.test", "ci.ci"))):
             yield "a push to main is tested", self.tested
         if chosen("pr-validate.check") or reports:
             yield "a pull request with an impossible score is refused", self.refused
@@ -67,10 +68,7 @@ class Story:
             yield "an audit of the row is opened", self.opened
 
     def _run(self, event: Event, *due: str, only: str = "", good: bool = True) -> Found:
-        """Dispatch an event; hold that these workflows start, and that their jobs go as they must.
-
-        The project's own tests are rehearsed in a chapter of their own.
-        """
+        """Dispatch an event; hold that these workflows start, and that their jobs go as they must."""
         found = self.world.dispatch(event, only=only)
         for name in due:
             if name not in found:
@@ -82,10 +80,18 @@ class Story:
         return found
 
     def tested(self) -> None:
-        """A push that touches no submission runs the project's own tests."""
-        main = self.world.forge.main
-        event = Event("push", "refs/heads/main", main, _repository(), paths=("README.md",))
-        self._run(event, "ci", only="ci")
+        """A push that touches code runs the project's own tests, on each Python."""
+        forge = self.world.forge
+        before = forge.main
+        pushed = forge.push("README.md", b"A push that touches no submission.\n")
+        event = Event(
+            "push",
+            "refs/heads/main",
+            pushed,
+            _repository() | {"before": before},
+            paths=("README.md",),
+        )
+        self._run(event, "ci")
 
     def proposed(self) -> None:
         """A contributor forks, adds a row and opens a pull request; the verdict comes back."""
@@ -134,7 +140,10 @@ class Story:
         forge = self.world.forge
         pull = forge.pulls[number]
         names = git(
-            forge.repository, "diff", "--name-only", f"{pull['base']['sha']}...{pull['head']['sha']}"
+            forge.repository,
+            "diff",
+            "--name-only",
+            f"{pull['base']['sha']}...{pull['head']['sha']}",
         )
         payload = _repository() | {
             "action": "opened",
@@ -146,21 +155,35 @@ class Story:
             },
         }
         event = Event(
-            "pull_request", f"refs/pull/{number}/merge", pull["merge_commit_sha"], payload,
-            paths=tuple(names.splitlines()), fork=True, head=pull["head"]["ref"],
+            "pull_request",
+            f"refs/pull/{number}/merge",
+            pull["merge_commit_sha"],
+            payload,
+            paths=tuple(names.splitlines()),
+            fork=True,
+            head=pull["head"]["ref"],
         )
         found = self._run(event, "pr-validate", good=good)
-        self.started = set(found)
+        if "test" in found.get("ci", {}):
+            hold("the suite, on submissions alone", found["ci"]["test"].conclusion, "skipped")
         for outcome in found["pr-validate"].values():
             if not good:
                 outcome.intended = True
                 hold("pr-validate on an impossible score", outcome.conclusion, "failure")
                 hold("its annotations name the file", f"{BAD}.json" in outcome.log, True)
                 hold("its summary names the rule", "score-out-of-range" in outcome.summary, True)
-        run = {"name": "pr-validate", "event": "pull_request", "head_sha": pull["head"]["sha"],
-               "conclusion": "success" if good else "failure"}
-        ring = Event("workflow_run", "refs/heads/main", forge.main,
-                     _repository() | {"action": "completed", "workflow_run": run})
+        run = {
+            "name": "pr-validate",
+            "event": "pull_request",
+            "head_sha": pull["head"]["sha"],
+            "conclusion": "success" if good else "failure",
+        }
+        ring = Event(
+            "workflow_run",
+            "refs/heads/main",
+            forge.main,
+            _repository() | {"action": "completed", "workflow_run": run},
+        )
         self._run(ring, "pr-report")
 
     def _hold_verdict(self, number: int, label: str, state: str) -> None:
@@ -192,6 +215,7 @@ class Story:
             # Only some jobs are rehearsed: what the others would have said is taken for granted.
             head = forge.pulls[number]["head"]["sha"]
             forge.statuses[head] = [{"context": REQUIRED, "state": "success"}]
+        self.before = forge.main
         self.merged = self._merge(number)
 
     def _merge(self, number: int) -> str:
@@ -207,10 +231,15 @@ class Story:
         )
 
     def published(self) -> None:
-        """The push to main publishes one generation, which has every row and the new one."""
+        """Publish by the push to main: one generation, with every row and the new one."""
         names = git(self.world.forge.repository, "diff", "--name-only", f"{self.merged}^!")
-        event = Event("push", "refs/heads/main", self.merged, _repository(),
-                      paths=tuple(names.splitlines()))
+        event = Event(
+            "push",
+            "refs/heads/main",
+            self.merged,
+            _repository() | {"before": self.before},
+            paths=tuple(names.splitlines()),
+        )
         found = self._run(event, "publish")
         if "push" not in found["publish"]:
             return
@@ -219,37 +248,45 @@ class Story:
         tree = commits[-1].tree
         manifest = json.loads(tree["manifest.json"])
         hold("the commit that the Space names", manifest["source_commit"], self.merged)
-        hold("the generation that was built and published", manifest["generation"],
-             found["publish"]["build"].outputs["generation"])
+        hold(
+            "the generation that was built and published",
+            manifest["generation"],
+            found["publish"]["build"].outputs["generation"],
+        )
         hold("rows on the Space", len(_rows(tree)), len(self._submissions()))
         hold("the new row is on the Space", _display() in _rows(tree), True)
         hold("what was attested", set(self.world.attested), {"manifest.json"})
 
     def _submissions(self) -> list[str]:
         """List the submissions of main: those of this repository and the merged one."""
-        listed = git(self.world.forge.repository, "ls-tree", "--name-only", self.merged,
-                     "submissions/")
+        listed = git(
+            self.world.forge.repository, "ls-tree", "--name-only", self.merged, "submissions/"
+        )
         return [name for name in listed.splitlines() if Path(name).suffix == ".json"]
 
     def healthy(self) -> None:
-        """The daily check finds the Space as main says."""
+        """Hold that the daily check finds the Space as main says."""
         event = Event("schedule", "refs/heads/main", self.merged, _repository())
         self._run(event, "health", only="health")
 
     def opened(self) -> None:
-        """The digest of what is to be audited stands on the commit as a status."""
-        event = Event("workflow_dispatch", "refs/heads/main", self.merged, _repository(),
-                      inputs={"model_id": row.MODEL})
+        """Hold that the digest of what is to be audited stands on the commit as a status."""
+        event = Event(
+            "workflow_dispatch",
+            "refs/heads/main",
+            self.merged,
+            _repository(),
+            inputs={"model_id": row.MODEL},
+        )
         found = self._run(event, "audit-open", only="audit-open")
         statuses = self.world.forge.statuses.get(self.merged, [])
         hold("statuses", [(s["context"], s["state"]) for s in statuses], [(AUDIT, "success")])
         digest = statuses[0]["description"]
-        hold("the digest is in the summary",
-             digest in found["audit-open"]["commit"].summary, True)
+        hold("the digest is in the summary", digest in found["audit-open"]["commit"].summary, True)
 
 
 def _repository() -> dict[str, Any]:
-    return {"repository": {"full_name": REPOSITORY, "default_branch": "main"}}
+    return {"repository": {"full_name": REPOSITORY, "default_branch": "main", "fork": False}}
 
 
 def _rows(tree: dict[str, bytes]) -> list[str]:

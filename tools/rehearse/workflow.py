@@ -84,9 +84,7 @@ def matrix(job: dict[str, Any]) -> list[dict[str, str]]:
     axes = job.get("strategy", {}).get("matrix", {})
     if not isinstance(axes, dict) or {"include", "exclude"} & set(axes):
         raise Unsound("a matrix by expression, include or exclude is not known to the rehearsal")
-    return [
-        dict(zip(axes, values, strict=True)) for values in itertools.product(*axes.values())
-    ]
+    return [dict(zip(axes, values, strict=True)) for values in itertools.product(*axes.values())]
 
 
 def granted(workflow: Workflow, job: dict[str, Any], *, fork: bool) -> frozenset[str]:
@@ -130,9 +128,8 @@ def versions(root: Path, found: dict[str, Workflow]) -> Iterator[str]:
                 tested |= {str(v) for k, v in combination.items() if k.startswith("python")}
     for version in sorted({*places, *tested} - set(promised)):
         where = ", ".join(sorted({*places.get(version, ["a matrix"])}))
-        yield (
-            f"{where}: Python {version} is none that pyproject.toml promises ({', '.join(promised)})"
-        )
+        known = ", ".join(promised)
+        yield f"{where}: Python {version} is none that pyproject.toml promises ({known})"
     if missing := sorted(set(promised) - tested):
         yield f"no matrix tests Python {', '.join(missing)}, which pyproject.toml promises"
     if len(places) > 1:

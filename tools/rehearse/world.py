@@ -34,7 +34,6 @@ TRUSTED = {
     "environment": "hf-publish",
 }
 """The trusted publisher that docs/github.md has a maintainer set up on the Hub."""
-OWN = "ci"
 WITHOUT_TORCH = ("tests/read", "tests/check", "tests/house/test_workflows.py")
 """The tests that the stand-in for .ci/run runs on each Python: quick, and without torch."""
 _LABELS = re.compile(r"^ *\$ (.*gh label create .*)$", re.MULTILINE)
@@ -82,15 +81,11 @@ class World:
         return token
 
     def dispatch(self, event: Event, only: str = "") -> dict[str, dict[str, Outcome]]:
-        """Start each workflow that an event starts, or one of them; give the jobs that ran.
-
-        The project's own tests start by name only: they take longer than all else.
-        """
+        """Start each workflow that an event starts, or one of them; give the jobs that ran."""
         found = {}
         for name, workflow in reading.workflows(self._tree_of(event)).items():
             if starts(workflow, event) and only in {"", name}:
-                runs = only or name != OWN
-                found[name] = self._workflow(name, workflow, event) if runs else {}
+                found[name] = self._workflow(name, workflow, event)
         return found
 
     def _tree_of(self, event: Event) -> Path:
@@ -115,7 +110,12 @@ class World:
         return done
 
     def _job(
-        self, name: str, workflow: Workflow, job: str, tree: dict[str, Any], event: Event,
+        self,
+        name: str,
+        workflow: Workflow,
+        job: str,
+        tree: dict[str, Any],
+        event: Event,
         done: dict[str, Outcome],
     ) -> Outcome:
         granted = reading.granted(workflow, tree, fork=event.fork)
@@ -126,47 +126,59 @@ class World:
         contexts = {
             "inputs": Known(dict.fromkeys(declared) | event.inputs),
             "vars": Known({"HF_OIDC_RESOURCE": RESOURCE}),
-            "needs": Known({
-                one: {"outputs": found.outputs, "result": found.conclusion}
-                for one, found in needed.items()
-            }),
+            "needs": Known(
+                {
+                    one: {"outputs": found.outputs, "result": found.conclusion}
+                    for one, found in needed.items()
+                }
+            ),
             "()": {},
         }
         good = all(one.conclusion == "success" for one in needed.values())
-        last = Outcome(f"{name}.{job}", "skipped")
+        whole = Outcome(f"{name}.{job}", "skipped")
         for combination in reading.matrix(tree):
             contexts["matrix"] = Known(combination)
             run = Job(self, workflow, job, tree, event, contexts, granted)
             suffix = f" ({', '.join(combination.values())})" if combination else ""
             run.outcome.job += suffix
             run.context["()"] = {
-                "success": lambda: good, "failure": lambda: not good,
-                "always": lambda: True, "cancelled": lambda: False,
+                "success": lambda: good,
+                "failure": lambda: not good,
+                "always": lambda: True,
+                "cancelled": lambda: False,
             }
             try:
                 started = condition(tree.get("if"), run.context, success=good)
-                for text in (tree.get("name", ""), tree["runs-on"],
-                             *dict(workflow.tree.get("concurrency", {})).values()):
+                for text in (
+                    tree.get("name", ""),
+                    tree["runs-on"],
+                    *dict(workflow.tree.get("concurrency", {})).values(),
+                ):
                     substitute(text, run.context)
             except ExpressionError as error:
                 run.outcome.conclusion = "failure"
                 run.outcome.steps.append(Step("if", "failure", log=str(error)))
-                last = run.outcome
+                started = False
             else:
-                if started:
-                    last = run.run()
-                else:
-                    last = run.outcome
-                    last.conclusion = "skipped"
+                run.outcome.conclusion = "success" if started else "skipped"
+            last = run.run() if started else run.outcome
             self.outcomes.append(last)
             self.say(last)
-        return last
+            # A job with a matrix fails where one of its combinations does.
+            if whole.conclusion != "failure":
+                last.outputs, last.intended = last.outputs or whole.outputs, last.intended
+                whole = last
+        return whole
 
 
 @contextmanager
 def world(
-    root: Path, folder: Path, chosen: Callable[[str], bool], say: Callable[[Outcome], None],
-    *, borrow: bool,
+    root: Path,
+    folder: Path,
+    chosen: Callable[[str], bool],
+    say: Callable[[Outcome], None],
+    *,
+    borrow: bool,
 ) -> Iterator[World]:
     """Set up GitHub with the files of `root` as main, and a Hub with an empty Space."""
     repository = _repository(root, folder)
@@ -179,7 +191,13 @@ def world(
             forge.learn(git(repository, "rev-parse", "refs/heads/main"))
             forge.known_labels = _labels(root, folder)
             found = World(
-                root, folder, forge, hub, Environments(folder / "environments"), chosen, say,
+                root,
+                folder,
+                forge,
+                hub,
+                Environments(folder / "environments"),
+                chosen,
+                say,
                 borrow,
             )
             found.given = _given(hub)
@@ -215,7 +233,9 @@ def _index() -> dict[str, str]:
     """Give the package index that this machine's settings name, if they do."""
     done = subprocess.run(
         [sys.executable, "-m", "pip", "config", "get", "global.index-url"],
-        capture_output=True, text=True, check=False,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     return {"PIP_INDEX_URL": done.stdout.strip()} if done.returncode == 0 else {}
 
