@@ -17,7 +17,7 @@ import sysconfig
 from dataclasses import dataclass, field
 from pathlib import Path
 
-OWN = Path(sys.executable).resolve()
+OWN = Path(sys.executable)
 """The interpreter that runs the rehearsal itself."""
 _INSTALLS = re.compile(r"tools/install-locked\b")
 
@@ -43,7 +43,9 @@ class Environments:
         """Make an empty environment at a place; a second one of the same is a copy."""
         key = hashlib.sha256(f"{interpreter} {place}".encode()).hexdigest()
         if key not in self.bases:
-            subprocess.run([interpreter, "-I", "-m", "venv", place], check=True)
+            # What is borrowed is installed by nobody: pip would cost seconds.
+            options = ["--without-pip"] if interpreter == OWN else []
+            subprocess.run([interpreter, "-I", "-m", "venv", *options, place], check=True)
             self.bases[key] = self.folder / "bare" / key
             shutil.copytree(place, self.bases[key], symlinks=True)
         else:

@@ -119,7 +119,7 @@ class Story:
         """Fork, where there is none yet, push a branch, open a pull request; gives its number."""
         forge = self.world.forge
         forge.grants["stranger"] = CONTRIBUTOR
-        upstream = self._client("stranger").get_repo(REPOSITORY, lazy=True)
+        upstream = self._client("stranger").get_repo(REPOSITORY)
         if not forge.fork.exists():
             upstream.create_fork()
         work = self.world.folder / f"contributor-{model}"
@@ -221,13 +221,13 @@ class Story:
     def _merge(self, number: int) -> str:
         forge = self.world.forge
         forge.grants["maintainer"] = MAINTAINER | {"pull_requests:read"}
-        repository = self._client("maintainer").get_repo(REPOSITORY, lazy=True)
+        repository = self._client("maintainer").get_repo(REPOSITORY)
         pull = repository.get_pull(number)
         return str(pull.merge(sha=pull.head.sha, merge_method="squash").sha)
 
     def _client(self, token: str) -> github.Github:
         return github.Github(
-            auth=github.Auth.Token(token), base_url=self.world.forge.address, retry=None
+            auth=github.Auth.Token(token), base_url=self.world.forge.address, retry=None, lazy=True
         )
 
     def published(self) -> None:

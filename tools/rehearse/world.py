@@ -34,7 +34,7 @@ TRUSTED = {
     "environment": "hf-publish",
 }
 """The trusted publisher that docs/github.md has a maintainer set up on the Hub."""
-WITHOUT_TORCH = ("tests/read", "tests/check", "tests/house/test_workflows.py")
+WITHOUT_TORCH = ("tests/read", "tests/check/test_edges.py", "tests/check/test_layouts.py")
 """The tests that the stand-in for .ci/run runs on each Python: quick, and without torch."""
 _LABELS = re.compile(r"^ *\$ (.*gh label create .*)$", re.MULTILINE)
 
