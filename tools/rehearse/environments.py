@@ -39,12 +39,11 @@ class Environments:
     kept: dict[str, Kept] = field(default_factory=dict)
     bases: dict[str, Path] = field(default_factory=dict)
 
-    def bare(self, interpreter: Path, place: Path) -> None:
+    def bare(self, interpreter: Path, place: Path, *, pip: bool = True) -> None:
         """Make an empty environment at a place; a second one of the same is a copy."""
         key = hashlib.sha256(f"{interpreter} {place}".encode()).hexdigest()
         if key not in self.bases:
-            # What is borrowed is installed by nobody: pip would cost seconds.
-            options = ["--without-pip"] if interpreter == OWN else []
+            options = [] if pip else ["--without-pip"]
             subprocess.run([interpreter, "-I", "-m", "venv", *options, place], check=True)
             self.bases[key] = self.folder / "bare" / key
             shutil.copytree(place, self.bases[key], symlinks=True)
@@ -54,7 +53,7 @@ class Environments:
     def borrow(self, place: Path, root: Path) -> None:
         """Make the packages of this program, and the code of a checkout, those of an environment."""
         if not place.exists():
-            self.bare(OWN, place)
+            self.bare(OWN, place, pip=False)
         (packages,) = place.glob("lib/python*/site-packages")
         paths = f"{root}\n{sysconfig.get_path('purelib')}\n"
         (packages / "geneb-ci.pth").write_text(paths, encoding="utf-8")

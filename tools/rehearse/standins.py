@@ -103,7 +103,8 @@ def setup_python(job: "Job", given: dict[str, str]) -> dict[str, str]:
         interpreter = OWN if job.world.borrow else find(version)
     except NoInterpreter as error:
         raise Unsound(f"actions/setup-python: {error}") from error
-    job.world.environments.bare(interpreter, place)
+    # What is borrowed is installed by nobody, and pip itself would cost seconds.
+    job.world.environments.bare(interpreter, place, pip=not job.world.borrow)
     python = place / "bin/python"
     if given.get("update-environment") != "false":
         job.path.insert(0, str(python.parent))

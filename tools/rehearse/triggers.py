@@ -39,7 +39,7 @@ def starts(workflow: Workflow, event: Event) -> bool:
         return False
     wanted = events[event.name]
     if not isinstance(wanted, dict):  # schedules are a list; nothing at all is no filter
-        return True
+        wanted = {}
     if unknown := sorted(set(wanted) - _FILTERS):
         raise Unsound(f"{workflow.name}: on.{event.name}: unknown filter {unknown[0]!r}")
     kind = event.payload.get("action")
