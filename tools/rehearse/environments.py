@@ -51,7 +51,7 @@ class Environments:
             shutil.copytree(self.bases[key], place, symlinks=True)
 
     def borrow(self, place: Path, root: Path) -> None:
-        """Make the packages of this program, and the code of a checkout, those of an environment."""
+        """Lend an environment the packages of this program, with the code of a checkout."""
         if not place.exists():
             self.bare(OWN, place, pip=False)
         (packages,) = place.glob("lib/python*/site-packages")

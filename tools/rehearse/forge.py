@@ -7,7 +7,7 @@ workflow gives it and no other.
 import base64
 import json
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,18 +25,20 @@ def git(folder: Path, *arguments: str, given: bytes = b"") -> str:
     return git_raw(folder, *arguments, given=given).decode().strip()
 
 
-def git_raw(folder: Path, *arguments: str, given: bytes = b"", **more: str) -> bytes:
+def git_raw(
+    folder: Path, *arguments: str, given: bytes = b"", env: Mapping[str, str] | None = None
+) -> bytes:
     """Run git; returns its output. Raises RuntimeError with what it said when it fails."""
-    env = {
+    whole = {
         "PATH": "/usr/local/bin:/usr/bin:/bin",
         "GIT_CONFIG_GLOBAL": "/dev/null",
         "GIT_CONFIG_SYSTEM": "/dev/null",
         **{f"GIT_{role}_NAME": "Rehearsal" for role in ("AUTHOR", "COMMITTER")},
         **{f"GIT_{role}_EMAIL": "rehearsal@example.org" for role in ("AUTHOR", "COMMITTER")},
-        **more,
+        **(env or {}),
     }
     command = ["git", "-C", str(folder), *arguments]
-    done = subprocess.run(command, input=given, env=env, capture_output=True, check=False)
+    done = subprocess.run(command, input=given, env=whole, capture_output=True, check=False)
     if done.returncode:
         raise RuntimeError(f"git {' '.join(arguments)}: {done.stderr.decode(errors='replace')}")
     return done.stdout
@@ -97,10 +99,10 @@ class GitForge(GitHubServer):
         """Change a file of main, as a maintainer may; gives the new head."""
         blob = git(self.repository, "hash-object", "-w", "--stdin", given=raw)
         index = {"GIT_INDEX_FILE": str(self.repository / "push.index")}
-        git_raw(self.repository, "read-tree", self.main, **index)
+        git_raw(self.repository, "read-tree", self.main, env=index)
         entry = f"100644,{blob},{path}"
-        git_raw(self.repository, "update-index", "--add", "--cacheinfo", entry, **index)
-        tree = git_raw(self.repository, "write-tree", **index).decode().strip()
+        git_raw(self.repository, "update-index", "--add", "--cacheinfo", entry, env=index)
+        tree = git_raw(self.repository, "write-tree", env=index).decode().strip()
         sha = git(self.repository, "commit-tree", tree, "-p", self.main, "-m", f"Change {path}")
         git(self.repository, "update-ref", "refs/heads/main", sha)
         self.learn(sha)

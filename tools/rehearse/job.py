@@ -8,10 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import yaml
-
 from tests.forge.server import REPOSITORY
-from tests.house.workflow_file import Workflow
+from tests.house.workflow_file import Workflow, read
 from tools.rehearse import shell, standins
 from tools.rehearse.expressions import ExpressionError, Known, as_text, condition, substitute
 from tools.rehearse.triggers import Event
@@ -276,9 +274,7 @@ class Job:
             if not root.exists():
                 standins.clone(self.world.forge.repository, root, self.event.sha, depth=1)
         folder = root / uses[2:]
-        action = yaml.load(  # noqa: S506 (texts only)
-            (folder / "action.yml").read_text(encoding="utf-8"), Loader=yaml.BaseLoader
-        )
+        action = read(folder / "action.yml").tree
         if action["runs"]["using"] != "composite":
             raise Unsound(f"{uses}: only composite actions are known to the rehearsal")
         known = action.get("inputs", {})

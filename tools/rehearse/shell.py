@@ -30,7 +30,7 @@ class Ended:
 def run(
     script: str, shell: str, file: Path, env: dict[str, str], cwd: Path, limit_s: float
 ) -> Ended:
-    """Run a script in a process group of its own, which ends with it; 124 where it took too long."""
+    """Run a script in a process group, which ends with it; code 124 where it took too long."""
     if shell not in SHELLS:
         raise Unsound(f"the shell {shell!r} is not known to the rehearsal")
     file.write_text(script + "\n", encoding="utf-8")

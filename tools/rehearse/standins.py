@@ -1,4 +1,4 @@
-"""What GitHub or the Hub alone can do, and what stands in its place here: all of it, in one table."""
+"""What GitHub or the Hub alone can do, and what stands in its place: all of it, in one table."""
 
 import shutil
 import subprocess

@@ -37,6 +37,12 @@ def hold(what: str, found: object, expected: object) -> None:
         raise Mismatch(f"{what}: found {found!r}, expected {expected!r}")
 
 
+def hold_in(what: str, due: str, found: str | list[str]) -> None:
+    """Raise Mismatch where something is not in a text or a list."""
+    if due not in found:
+        raise Mismatch(f"{what}: {due!r} is missing")
+
+
 @dataclass
 class Story:
     """What has happened so far."""
@@ -68,7 +74,7 @@ class Story:
             yield "an audit of the row is opened", self.opened
 
     def _run(self, event: Event, *due: str, only: str = "", good: bool = True) -> Found:
-        """Dispatch an event; hold that these workflows start, and that their jobs go as they must."""
+        """Dispatch an event; hold that these workflows start, and that no job of them fails."""
         found = self.world.dispatch(event, only=only)
         for name in due:
             if name not in found:
@@ -94,7 +100,7 @@ class Story:
         self._run(event, "ci")
 
     def proposed(self) -> None:
-        """A contributor forks, adds a row and opens a pull request; the verdict comes back."""
+        """Fork, add a row and open a pull request, as a contributor does; the verdict comes."""
         files = row.sound(self.world.root)
         number = self._propose(row.MODEL, files)
         self._judged(number, good=True)
@@ -102,7 +108,7 @@ class Story:
             self._hold_verdict(number, "geneb: warnings", "success")
 
     def refused(self) -> None:
-        """A score above 1: the check is red, the verdict says so, and the merge is refused."""
+        """Offer a score above 1: the check is red, the verdict too, and the merge is refused."""
         number = self._propose(BAD, row.impossible(self.world.root, BAD))
         self._judged(number, good=False)
         if self.world.chosen("pr-report.report"):
@@ -170,8 +176,8 @@ class Story:
             if not good:
                 outcome.intended = True
                 hold("pr-validate on an impossible score", outcome.conclusion, "failure")
-                hold("its annotations name the file", f"{BAD}.json" in outcome.log, True)
-                hold("its summary names the rule", "score-out-of-range" in outcome.summary, True)
+                hold_in("the annotations", f"submissions/{BAD}.json", outcome.log)
+                hold_in("the summary", "score-out-of-range", outcome.summary)
         run = {
             "name": "pr-validate",
             "event": "pull_request",
@@ -196,7 +202,7 @@ class Story:
         hold("statuses", [(s["context"], s["state"]) for s in statuses], [(REQUIRED, state)])
 
     def swept(self) -> None:
-        """The schedule looks for what has no verdict: nothing, so that nothing is reported."""
+        """Look on schedule for what has no verdict: nothing, so that nothing is reported."""
         before = len(self.world.forge.writes())
         event = Event("schedule", "refs/heads/main", self.world.forge.main, _repository())
         found = self._run(event, "pr-report", only="pr-report")
@@ -206,7 +212,7 @@ class Story:
         hold("writes of a sweep with nothing to do", len(self.world.forge.writes()), before)
 
     def merge(self) -> None:
-        """A maintainer merges the pull request with the head that was judged."""
+        """Merge the pull request, as a maintainer does, with the head that was judged."""
         forge = self.world.forge
         if not any(pull["title"] == f"Add {row.MODEL}" for pull in forge.pulls.values()):
             self._propose(row.MODEL, row.sound(self.world.root))
@@ -254,7 +260,7 @@ class Story:
             found["publish"]["build"].outputs["generation"],
         )
         hold("rows on the Space", len(_rows(tree)), len(self._submissions()))
-        hold("the new row is on the Space", _display() in _rows(tree), True)
+        hold_in("the rows on the Space", _display(), _rows(tree))
         hold("what was attested", set(self.world.attested), {"manifest.json"})
 
     def _submissions(self) -> list[str]:
@@ -282,7 +288,7 @@ class Story:
         statuses = self.world.forge.statuses.get(self.merged, [])
         hold("statuses", [(s["context"], s["state"]) for s in statuses], [(AUDIT, "success")])
         digest = statuses[0]["description"]
-        hold("the digest is in the summary", digest in found["audit-open"]["commit"].summary, True)
+        hold_in("the summary", digest, found["audit-open"]["commit"].summary)
 
 
 def _repository() -> dict[str, Any]:

@@ -246,8 +246,8 @@ def _repository(root: Path, folder: Path) -> Path:
     git(folder, "init", "--quiet", "--bare", "--initial-branch=main", str(repository))
     git(repository, "config", "uploadpack.allowAnySHA1InWant", "true")
     where = {"GIT_DIR": str(repository), "GIT_WORK_TREE": str(root)}
-    git_raw(root, "add", "--all", **where)
-    tree = git_raw(root, "write-tree", **where).decode().strip()
+    git_raw(root, "add", "--all", env=where)
+    tree = git_raw(root, "write-tree", env=where).decode().strip()
     sha = git(repository, "commit-tree", tree, "-m", "Lay the ground")
     git(repository, "update-ref", "refs/heads/main", sha)
     return repository
