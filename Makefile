@@ -54,6 +54,12 @@ lint: $(READY)  ## ruff, mypy, zizmor, generated files, import directions
 	$(BIN)/python tools/generate.py --check
 	$(BIN)/python -m pytest -q tests/house tests/house/test_collection.py tests/house/test_live_rows.py
 
+rehearse: $(READY)  ## every job of every workflow, on loopback; JOB=publish.push for one
+	@$(BIN)/python -m tools.rehearse $(JOB:%=--job %)
+
+rehearse-proof: $(READY)  ## that the rehearsal is red where a job would fail: minutes
+	@$(BIN)/python -m tools.rehearse.proof
+
 bench: $(READY)  ## speed of check and build, as a table for the README
 	$(BIN)/python -m tests.bench.bench
 

@@ -60,7 +60,8 @@ def command(
         click.echo(f"geneb-ci: {visible(problem.message)}", err=True)
     line = encode(found.verdict)
     write(Output("json", output), f"{line}\n")
-    if os.environ.get("GITHUB_OUTPUT"):
+    # Without a pull request in it there is nothing to report: the job that may write is not started.
+    if os.environ.get("GITHUB_OUTPUT") and found.verdict.pulls:
         with Path(os.environ["GITHUB_OUTPUT"]).open("a", encoding="utf-8") as outputs:
             outputs.write(f"verdict={line}\n")  # one line of ASCII: no delimiter to guess
     done = ", ".join(f"{pull.number}: {pull.outcome.value}" for pull in found.verdict.pulls)

@@ -12,7 +12,7 @@ import re
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from time import time
+from time import gmtime, strftime, time
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -64,7 +64,13 @@ class GitHubServer:
         self.charged = 0
         self.limit = 5000
         self.permissions = WRITE
+        self.granted: frozenset[str] = WRITE
+        """What the token of the request at hand may do."""
         self.tokens = {TOKEN}
+        self.grants: dict[str, frozenset[str]] = {}
+        """Tokens with rights of their own, as those of jobs; others have `permissions`."""
+        self.known_labels: set[str] | None = None
+        """Labels of the repository; None: a label need not be there before it is set."""
         self.faults: list[Fault] = []
         self.truncated: set[str] = set()
         self.lies: dict[str, bytes] = {}
@@ -131,7 +137,7 @@ class GitHubServer:
         url = urlsplit(target)
         self.requests.append((verb, target))
         self.before(verb, url.path)
-        if token not in self.tokens:
+        if token not in self.tokens and token not in self.grants:
             return Answer(401, {"message": "Bad credentials"})
         fault = next((f for f in self.faults if self._hits(f, verb, target)), None)
         if fault is not None:
@@ -143,6 +149,7 @@ class GitHubServer:
             headers = {"X-RateLimit-Reset": str(int(time() + self.skew) + 1800)}
             return Answer(403, {"message": "API rate limit exceeded for installation."}, headers)
         query = {name: values[-1] for name, values in parse_qs(url.query).items()}
+        self.granted = self.grants.get(token, frozenset(self.permissions))
         found = self._route(verb, url.path, query, json.loads(raw) if raw else None)
         if fault is not None:
             return Answer(fault.status, {"message": fault.message}, fault.headers)
@@ -163,16 +170,20 @@ class GitHubServer:
         return fault.times > 0 and fault.verb == verb and bool(re.search(fault.path, target))
 
     def _route(self, verb: str, path: str, query: dict[str, str], body: Any) -> Answer:
-        for route, method, needs, handler in ROUTES:
+        for route, method, needs, handler in self.routes():
             match = re.fullmatch(f"/repos/{REPOSITORY}{route}", path)
             if match and method == verb:
-                if needs not in self.permissions:
+                if needs not in self.granted:
                     scope, access = needs.split(":")
                     headers = {"X-Accepted-GitHub-Permissions": f"{scope}={access}"}
                     message = "Resource not accessible by integration"
                     return Answer(403, {"message": message}, headers)
                 return handler(self, query, body, *match.groups())
         return Answer(404, {"message": "Not Found"})
+
+    def routes(self) -> "list[tuple[str, str, str, Callable[..., Answer]]]":
+        """List what it answers: path, method, the right it takes, and who answers."""
+        return ROUTES
 
     def list_pulls(self, query: dict[str, str], _body: Any) -> Answer:
         found = [p for p in self.pulls.values() if p["state"] == query["state"]]
@@ -245,15 +256,27 @@ class GitHubServer:
         return Answer(404, {"message": "Not Found"})
 
     def post_labels(self, _query: dict[str, str], body: Any, number: str) -> Answer:
+        if refusal := self._unknown_labels(body["labels"]):
+            return refusal
         labels = self.pulls[int(number)]["labels"]
         known = self.labels(int(number))
         labels += [{"name": name} for name in body["labels"] if name not in known]
         return Answer(200, labels)
 
     def put_labels(self, _query: dict[str, str], body: Any, number: str) -> Answer:
+        if refusal := self._unknown_labels(body["labels"]):
+            return refusal
         labels = [{"name": name} for name in body["labels"]]
         self.pulls[int(number)]["labels"] = labels
         return Answer(200, labels)
+
+    def _unknown_labels(self, names: list[str]) -> Answer | None:
+        """Refuse a label that would have to be created: pull-requests: write is not enough."""
+        if self.known_labels is None or set(names) <= self.known_labels:
+            return None
+        message = "You do not have permission to create labels on this repository."
+        error = {"resource": "Repository", "field": "label", "code": "unauthorized"}
+        return Answer(403, {"message": message, "errors": [error]})
 
     def list_statuses(self, query: dict[str, str], _body: Any, sha: str) -> Answer:
         path = f"/repos/{REPOSITORY}/commits/{sha}/statuses"
@@ -262,7 +285,9 @@ class GitHubServer:
     def post_status(self, _query: dict[str, str], body: Any, sha: str) -> Answer:
         assert body["state"] in {"error", "failure", "pending", "success"}
         assert len(body["description"]) <= 140
-        self.statuses.setdefault(sha, []).insert(0, body | {"creator": BOT})
+        moment = strftime("%Y-%m-%dT%H:%M:%SZ", gmtime(time() + self.skew))
+        status = body | {"creator": BOT, "created_at": moment}
+        self.statuses.setdefault(sha, []).insert(0, status)
         return Answer(201, self.statuses[sha][0])
 
     def _page(self, items: list[Any], path: str, query: dict[str, str]) -> Answer:

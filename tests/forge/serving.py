@@ -49,9 +49,9 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def serving() -> Iterator[GitHubServer]:
-    """Serve a repository on a free port of loopback."""
-    state = GitHubServer()
+def serving(given: GitHubServer | None = None) -> Iterator[GitHubServer]:
+    """Serve a repository, by default an empty one, on a free port of loopback."""
+    state = given or GitHubServer()
     handler = type("Handler", (_Handler,), {"github": state})
     with loopback(handler) as state.address:
         yield state

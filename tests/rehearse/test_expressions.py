@@ -1,0 +1,101 @@
+"""Expressions of workflows: what GitHub documents, and an error for all that is not known here."""
+
+import pytest
+
+from tools.rehearse.expressions import ExpressionError, Known, condition, evaluate, substitute
+
+CONTEXTS = {
+    "github": Known({"ref": "refs/heads/main", "event": {"pull": {"number": 12}}}),
+    "inputs": Known({"pr": None}),
+    "matrix": Known({"python": "3.13"}),
+    "steps": Known({"build": {"outputs": {"generation": "ab"}}}),
+    "list": ["a", "B"],
+    "()": {
+        "success": lambda: True,
+        "failure": lambda: False,
+        "always": lambda: True,
+        "cancelled": lambda: False,
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("github.ref == 'refs/heads/main'", True),
+        ("github.ref == 'REFS/HEADS/MAIN'", True),
+        ("github.ref != 'refs/heads/main'", False),
+        ("github['ref']", "refs/heads/main"),
+        ("github.event.pull.number", 12),
+        ("github.event.other.number", None),
+        ("github.event.workflow_run.event == 'pull_request'", False),
+        ("steps.build.outputs.other != ''", False),
+        ("inputs.pr == ''", True),
+        ("null == 0", True),
+        ("'a' == 0", False),
+        ("'' || 'other'", "other"),
+        ("inputs.pr || github.event.pull.number", 12),
+        ("true && 'yes' || 'no'", "yes"),
+        ("!(1 < 2) || 3 >= 3", True),
+        ("contains(github.ref, 'HEADS')", True),
+        ("contains(list, 'b')", True),
+        ("startsWith(matrix.python, '3.') && endsWith(matrix.python, '13')", True),
+        ("format('{0}-{1}', matrix.python, 'it''s')", "3.13-it's"),
+        ("join(list, '+')", "a+B"),
+        ("fromJSON('[1, 2]')[1]", 2),
+        ("success() && !failure() && always() && !cancelled()", True),
+    ],
+)
+def test_value(text, value):
+    assert evaluate(text, CONTEXTS) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("github.reff", "'reff' does not exist"),
+        ("steps.bild.outputs.generation", "'bild' does not exist"),
+        ("secrets.HF_TOKEN", "the context 'secrets' does not exist here"),
+        ("hashFiles('**')", "does not know the function hashFiles()"),
+        ("github.event.*", "'*'"),
+        ("github.ref ==", "'the end' is not expected"),
+        ("(github.ref", "')' is missing"),
+        ("github.ref github.ref", "'github' is not expected"),
+        ('"double"', "unknown sign '\"'"),
+    ],
+)
+def test_what_is_not_known_is_an_error(text, said):
+    with pytest.raises(ExpressionError) as caught:
+        evaluate(text, CONTEXTS)
+    assert said in str(caught.value)
+
+
+def test_text():
+    text = "v${{ matrix.python }} of ${{ github.event.pull.number }}${{ inputs.pr }}"
+    assert substitute(text, CONTEXTS) == "v3.13 of 12"
+    assert substitute("${{ 1 == 1 }} ${{ 3 }}", CONTEXTS) == "true 3"
+    with pytest.raises(ExpressionError):
+        substitute("${{ github.event }}", CONTEXTS)
+    with pytest.raises(ExpressionError):
+        substitute("${{ github.ref", CONTEXTS)
+
+
+@pytest.mark.parametrize(
+    ("text", "success", "value"),
+    [
+        (None, True, True),
+        (None, False, False),
+        ("github.ref == 'refs/heads/main'", False, False),
+        ("${{ github.ref == 'refs/heads/main' }}", True, True),
+        ("always()", False, True),
+        ("always() && github.ref == 'x'", False, False),
+    ],
+)
+def test_condition(text, success, value):
+    assert condition(text, CONTEXTS, success=success) is value
+
+
+def test_a_condition_that_is_half_an_expression_is_refused():
+    """GitHub would take the text for true."""
+    with pytest.raises(ExpressionError):
+        condition("${{ false }} == true", CONTEXTS, success=True)

@@ -1,0 +1,95 @@
+"""The rehearsal is red where a hosted job would fail: the cases that take seconds.
+
+Those that install packages are in `make rehearse-proof`.
+"""
+
+import pytest
+
+from tools.rehearse.__main__ import main
+from tools.rehearse.copy import copied
+
+FLOWS = ".github/workflows"
+
+
+@pytest.fixture
+def rehearsed(tmp_path, capsys):
+    """Alter one file of a copy of the repository, and rehearse some of its jobs."""
+
+    def run(file: str, old: str, new: str, *jobs: str) -> tuple[int, str]:
+        root = copied(tmp_path / "copy")
+        text = (root / file).read_text(encoding="utf-8")
+        assert old in text
+        (root / file).write_text(text.replace(old, new, 1), encoding="utf-8")
+        arguments = [word for job in jobs for word in ("--job", job)]
+        code = main(["--root", str(root), "--borrow", *arguments])
+        return code, capsys.readouterr().out
+
+    return run
+
+
+def test_a_removed_permission(rehearsed):
+    line = "      statuses: write # geneb/audit-commit\n"
+    code, out = rehearsed(f"{FLOWS}/audit-open.yml", line, "", "audit-open")
+    assert code == 1
+    assert "the commitment was not published: HTTP Error 403" in out
+    assert "an audit of the row is opened: audit-open.commit failed" in out
+
+
+def test_a_checkout_without_its_permission(rehearsed):
+    line = "      contents: read # our own code and the merged submissions\n"
+    code, out = rehearsed(f"{FLOWS}/audit-open.yml", line, "", "audit-open")
+    assert code == 1
+    assert "actions/checkout: 403 Resource not accessible by integration" in out
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new"),
+    [
+        ("docs/github.md", '"changes needed"', '"needs changes"'),
+        ("geneb_ci/forge/publish.py", "geneb: changes needed", "geneb: needs changes"),
+    ],
+    ids=["on-github", "in-the-code"],
+)
+def test_a_renamed_label(rehearsed, file, old, new):
+    code, out = rehearsed(file, old, new, "pr-report")
+    assert code == 1
+    assert "You do not have permission to create labels" in out
+
+
+def test_a_lost_doorbell(rehearsed):
+    code, out = rehearsed(f"{FLOWS}/pr-report.yml", "[pr-validate]", "[validate]", "pr-report")
+    assert code == 1
+    assert "the event workflow_run does not start pr-report: see its `on:`" in out
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "said"),
+    [
+        (
+            f"{FLOWS}/health.yml",
+            '"3.13"',
+            '"3.12"',
+            "hosted jobs disagree about the version of Python: 3.12 in health.yml; 3.13 in",
+        ),
+        (
+            f"{FLOWS}/health.yml",
+            '"3.13"',
+            '"3.14"',
+            "health.yml: Python 3.14 is none that pyproject.toml promises (3.11, 3.12, 3.13)",
+        ),
+        (f"{FLOWS}/health.yml", '"3.13"', "3.13", "health.yml: python-version 3.13 has no quotes"),
+        (f"{FLOWS}/ci.yml", ', "3.13"]', "]", "no matrix tests Python 3.13"),
+        (
+            f"{FLOWS}/health.yml",
+            "    timeout-minutes: 15\n",
+            "    container: python\n",
+            "health.yml, job verify: the rehearsal does not know the key 'container'",
+        ),
+    ],
+    ids=["disagrees", "not-promised", "no-quotes", "not-tested", "unknown-key"],
+)
+def test_what_is_wrong_before_any_job_runs(rehearsed, file, old, new, said):
+    code, out = rehearsed(file, old, new, "health")
+    assert code == 1
+    assert said in out
+    assert "verify: success" not in out

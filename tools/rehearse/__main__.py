@@ -1,0 +1,104 @@
+"""`make rehearse`: runs every job of every workflow on loopback, and says which would fail.
+
+usage: python -m tools.rehearse [--job WORKFLOW[.JOB]]... [--root DIR] [--borrow]
+"""
+
+import argparse
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from tools.rehearse import workflow as reading
+from tools.rehearse.job import Outcome
+from tools.rehearse.standins import TABLE
+from tools.rehearse.story import Story, timed
+from tools.rehearse.world import world
+
+ROOT = Path(__file__).resolve().parents[2]
+TAIL = 30  # lines of a log that failed
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Rehearse; returns 0 where all is green, 1 where something would fail."""
+    parser = argparse.ArgumentParser(prog="make rehearse", description=__doc__.splitlines()[0])
+    parser.add_argument(
+        "--job",
+        action="append",
+        default=[],
+        metavar="WORKFLOW[.JOB]",
+        help="only this job, such as publish.push, with what it needs; repeatable",
+    )
+    parser.add_argument("--root", type=Path, default=ROOT, help="rehearse another checkout")
+    parser.add_argument(
+        "--borrow",
+        action="store_true",
+        help="install nothing: all jobs run on the Python of this program, for a quick look",
+    )
+    given = parser.parse_args(arguments)
+    begun = time.monotonic()
+    root = given.root.resolve()
+    failures: list[str] = []
+    try:
+        found = reading.workflows(root)
+        failures += reading.versions(root, found)
+    except reading.Unsound as error:
+        return _ended([str(error)], [], begun)
+    jobs = [f"{name}.{job}" for name, workflow in found.items() for job in workflow.jobs]
+    chosen = [job for job in jobs if not given.job or {job, job.split(".")[0]} & set(given.job)]
+    if unknown := [one for one in given.job if not any({j, j.split(".")[0]} & {one} for j in jobs)]:
+        parser.error(f"there is no job {unknown[0]!r}; there are: {', '.join(jobs)}")
+    if failures:
+        return _ended(failures, [], begun)
+    with (
+        tempfile.TemporaryDirectory(prefix="geneb-ci-rehearsal-", ignore_cleanup_errors=True) as at,
+        world(root, Path(at).resolve(), set(chosen).__contains__, _say, borrow=given.borrow) as one,
+    ):
+        story = Story(one)
+        for title, chapter in story.chapters():
+            print(f"{title}:", flush=True)
+            _, wrong = timed(chapter)
+            if wrong:
+                failures.append(f"{title}: {wrong}")
+                break
+        else:
+            ran = {o.job.split(" ")[0] for o in one.outcomes if o.conclusion != "skipped"}
+            failures += [f"{job} was never run by the story" for job in chosen if job not in ran]
+        failed = [o for o in one.outcomes if o.conclusion == "failure" and not o.intended]
+    return _ended(failures, failed, begun, partly=len(chosen) < len(jobs) or given.borrow)
+
+
+def _say(outcome: Outcome) -> None:
+    """Print a line a step, as soon as a job has ended."""
+    print(f"  {outcome.job}: {outcome.conclusion}, {outcome.seconds:.1f} s", flush=True)
+    for step in outcome.steps:
+        note = f" ({step.note})" if step.note else ""
+        print(f"    {step.seconds:6.1f} s  {step.conclusion:8} {step.name}{note}", flush=True)
+
+
+def _ended(
+    failures: list[str], failed: list[Outcome], begun: float, *, partly: bool = False
+) -> int:
+    """Print the summary; gives the exit code."""
+    print("\nstood in for:")
+    for stand_in in TABLE:
+        print(f"  {stand_in.name}: {stand_in.instead}")
+    for outcome in failed:
+        for step in outcome.steps:
+            if step.conclusion == "failure":
+                print(f"\n{outcome.job}, {step.name}: {step.note or 'failed'}; its log ends:")
+                print("\n".join(f"  | {line}" for line in step.log.splitlines()[-TAIL:]))
+    taken = f"{time.monotonic() - begun:.0f} s"
+    if failures or failed:
+        print(f"\nred after {taken}:")
+        for failure in failures or [f"{one.job} failed" for one in failed]:
+            print(f"  {failure}")
+        return 1
+    print(
+        f"\ngreen after {taken}" + (": of the chosen jobs alone" if partly else ": every job ran")
+    )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

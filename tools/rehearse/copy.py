@@ -1,0 +1,15 @@
+"""A copy of the repository, to alter."""
+
+import shutil
+from pathlib import Path
+
+from tests.house.tracked import tracked
+from tests.paths import ROOT
+
+
+def copied(place: Path) -> Path:
+    """Copy every file that belongs to the repository; gives the place."""
+    for name in tracked():
+        (place / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(ROOT / name, place / name)
+    return place

@@ -1,0 +1,109 @@
+"""Environments of jobs: the first install of a lock is real, repeats are links to its files.
+
+An install step of a job depends on nothing but the interpreter, the locks, the installer, the
+script of the step and the place. Each job of a rehearsal runs at the same place, as on a hosted
+runner; so where all of these are the same bytes, so is the result, and it is not made twice. A
+file of the first that a job has written into since would no longer be clean: then the rehearsal
+ends.
+"""
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+from dataclasses import dataclass, field
+from pathlib import Path
+
+OWN = Path(sys.executable)
+"""The interpreter that runs the rehearsal itself."""
+_INSTALLS = re.compile(r"tools/install-locked\b")
+
+
+@dataclass
+class Kept:
+    """What an install step left, and when it was first made."""
+
+    place: Path
+    job: str
+    facts: dict[str, tuple[int, int]]
+
+
+@dataclass
+class Environments:
+    """The environments of one rehearsal."""
+
+    folder: Path
+    kept: dict[str, Kept] = field(default_factory=dict)
+    bases: dict[str, Path] = field(default_factory=dict)
+
+    def bare(self, interpreter: Path, place: Path, *, pip: bool = True) -> None:
+        """Make an empty environment at a place; a second one of the same is a copy."""
+        key = hashlib.sha256(f"{interpreter} {place}".encode()).hexdigest()
+        if key not in self.bases:
+            options = [] if pip else ["--without-pip"]
+            subprocess.run([interpreter, "-I", "-m", "venv", *options, place], check=True)
+            self.bases[key] = self.folder / "bare" / key
+            shutil.copytree(place, self.bases[key], symlinks=True)
+        else:
+            shutil.copytree(self.bases[key], place, symlinks=True)
+
+    def borrow(self, place: Path, root: Path) -> None:
+        """Lend an environment the packages of this program, with the code of a checkout."""
+        if not place.exists():
+            self.bare(OWN, place, pip=False)
+        (packages,) = place.glob("lib/python*/site-packages")
+        paths = f"{root}\n{sysconfig.get_path('purelib')}\n"
+        (packages / "geneb-ci.pth").write_text(paths, encoding="utf-8")
+
+    @staticmethod
+    def key(script: str, root: Path, told: list[str]) -> str | None:
+        """Name an install step by all that it depends on; None for any other step."""
+        if not _INSTALLS.search(script):
+            return None
+        digest = hashlib.sha256("\0".join([script, *told]).encode())
+        for path in [root / "tools/install-locked", *sorted((root / "requirements").glob("*.txt"))]:
+            digest.update(path.name.encode() + hashlib.sha256(path.read_bytes()).digest())
+        return digest.hexdigest()
+
+    def keep(self, key: str, job: str, places: list[Path]) -> None:
+        """Remember what an install step left in these folders."""
+        kept = self.folder / "kept" / key
+        kept.mkdir(parents=True)
+        for number, place in enumerate(places):
+            if place.exists():
+                _link(place, kept / str(number))
+        self.kept[key] = Kept(kept, job, _facts(kept))
+
+    def restore(self, key: str, places: list[Path]) -> str:
+        """Put back what the first install left; return the name of its job.
+
+        Raises RuntimeError where a job has written into a file of it since.
+        """
+        kept = self.kept[key]
+        now = _facts(kept.place)
+        if now != kept.facts:
+            changed = sorted(name for name in kept.facts if now.get(name) != kept.facts[name])
+            raise RuntimeError(f"a job wrote into its environment: {', '.join(changed[:3])}")
+        for number, place in enumerate(places):
+            if (kept.place / str(number)).exists():
+                shutil.rmtree(place, ignore_errors=True)
+                _link(kept.place / str(number), place)
+        return kept.job
+
+
+def _link(source: Path, target: Path) -> None:
+    """Copy a tree by hard links."""
+    shutil.copytree(source, target, symlinks=True, copy_function=os.link)
+
+
+def _facts(folder: Path) -> dict[str, tuple[int, int]]:
+    """Give size and time of each file; what Python compiles on its own account does not count."""
+    found = {}
+    for path in folder.rglob("*"):
+        if path.suffix != ".pyc" and path.is_file() and not path.is_symlink():
+            facts = path.stat()
+            found[str(path.relative_to(folder))] = (facts.st_size, facts.st_mtime_ns)
+    return found

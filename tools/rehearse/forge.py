@@ -1,0 +1,186 @@
+"""GitHub on loopback for the rehearsal: the server of the tests, over git repositories on disk.
+
+It adds what people do: fork, open a pull request, merge. A job's token has the rights that the
+workflow gives it and no other.
+"""
+
+import base64
+import json
+import subprocess
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from tests.forge.server import REPOSITORY, ROUTES, STRANGER, Answer, GitHubServer
+
+REQUIRED = "geneb/verdict"
+"""The status that the ruleset of docs/github.md requires before a merge."""
+CONTRIBUTOR = frozenset({"fork:write", "pulls:open"})
+MAINTAINER = frozenset({"pulls:merge"})
+_PULL = r"/pulls/(\d+)/merge"
+
+
+def git(folder: Path, *arguments: str, given: bytes = b"") -> str:
+    """Run git in a folder with nobody's settings; returns what it prints, stripped."""
+    return git_raw(folder, *arguments, given=given).decode().strip()
+
+
+def git_raw(
+    folder: Path, *arguments: str, given: bytes = b"", env: Mapping[str, str] | None = None
+) -> bytes:
+    """Run git; returns its output. Raises RuntimeError with what it said when it fails."""
+    whole = {
+        "PATH": "/usr/local/bin:/usr/bin:/bin",
+        "GIT_CONFIG_GLOBAL": "/dev/null",
+        "GIT_CONFIG_SYSTEM": "/dev/null",
+        **{f"GIT_{role}_NAME": "Rehearsal" for role in ("AUTHOR", "COMMITTER")},
+        **{f"GIT_{role}_EMAIL": "rehearsal@example.org" for role in ("AUTHOR", "COMMITTER")},
+        **(env or {}),
+    }
+    command = ["git", "-C", str(folder), *arguments]
+    done = subprocess.run(command, input=given, env=whole, capture_output=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"git {' '.join(arguments)}: {done.stderr.decode(errors='replace')}")
+    return done.stdout
+
+
+class GitForge(GitHubServer):
+    """The loopback GitHub of one repository on disk, `repository`."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self.repository = folder / "board.git"
+        self.fork = folder / "fork.git"
+        self.tokens = set()
+        self.known_labels = set()
+        self.identities: dict[str, dict[str, str]] = {}
+        """What a token that asks for an identity is granted, to the claims of its job."""
+
+    def routes(self) -> list[tuple[str, str, str, Callable[..., Answer]]]:
+        """Add what people do to what the product asks."""
+        return [
+            *ROUTES,
+            ("/forks", "POST", "fork:write", GitForge.make_fork),
+            ("/pulls", "POST", "pulls:open", GitForge.make_pull),
+            (_PULL, "PUT", "pulls:merge", GitForge.merge),
+        ]
+
+    @property
+    def main(self) -> str:
+        """The head of main."""
+        return git(self.repository, "rev-parse", "refs/heads/main")
+
+    def learn(self, sha: str) -> None:
+        """Read the commits, trees and files up to a commit that are not known yet."""
+        listed = git(self.repository, "log", "--format=%H %T %P", sha).splitlines()
+        for commit, tree, *parents in (line.split() for line in listed):
+            if commit not in self.commits:
+                self.commits[commit] = (tree, parents[0] if parents else None)
+                self._learn_tree(tree)
+
+    def _learn_tree(self, tree: str) -> None:
+        listing = git_raw(self.repository, "ls-tree", "-r", "-z", "--full-tree", tree).decode()
+        entries: dict[str, tuple[str, str]] = {}
+        for line in listing.split("\0")[:-1]:
+            facts, path = line.split("\t", 1)
+            mode, _, sha = facts.split()
+            entries[path] = (mode, sha)
+        self.trees[tree] = entries
+        missing = sorted({sha for _, sha in entries.values()} - set(self.blobs))
+        found = git_raw(
+            self.repository, "cat-file", "--batch", given="\n".join([*missing, ""]).encode()
+        )
+        for sha in missing:
+            head, _, found = found.partition(b"\n")
+            size = int(head.split()[2])
+            self.blobs[sha], found = found[:size], found[size + 1 :]
+
+    def push(self, path: str, raw: bytes) -> str:
+        """Change a file of main, as a maintainer may; gives the new head."""
+        blob = git(self.repository, "hash-object", "-w", "--stdin", given=raw)
+        index = {"GIT_INDEX_FILE": str(self.repository / "push.index")}
+        git_raw(self.repository, "read-tree", self.main, env=index)
+        entry = f"100644,{blob},{path}"
+        git_raw(self.repository, "update-index", "--add", "--cacheinfo", entry, env=index)
+        tree = git_raw(self.repository, "write-tree", env=index).decode().strip()
+        sha = git(self.repository, "commit-tree", tree, "-p", self.main, "-m", f"Change {path}")
+        git(self.repository, "update-ref", "refs/heads/main", sha)
+        self.learn(sha)
+        return sha
+
+    def make_fork(self, _query: dict[str, str], _body: Any) -> Answer:  # noqa: ANN401 (JSON)
+        """Copy the repository for the stranger."""
+        git(
+            self.repository.parent,
+            "clone",
+            "--quiet",
+            "--bare",
+            str(self.repository),
+            str(self.fork),
+        )
+        return Answer(202, self._described("stranger/board"))
+
+    def make_pull(self, _query: dict[str, str], body: Any) -> Answer:  # noqa: ANN401 (JSON)
+        """Open a pull request from a branch of the fork, with the refs that GitHub keeps of it."""
+        branch = body["head"].partition(":")[2]
+        number = len(self.pulls) + 1
+        head_ref = f"refs/pull/{number}/head"
+        git(self.repository, "fetch", "--quiet", str(self.fork), f"+refs/heads/{branch}:{head_ref}")
+        head, base = git(self.repository, "rev-parse", head_ref), self.main
+        tree = git(self.repository, "merge-tree", "--write-tree", base, head)
+        merged = git(
+            self.repository, "commit-tree", tree, "-p", base, "-p", head, "-m", f"Merge {head}"
+        )
+        git(self.repository, "update-ref", f"refs/pull/{number}/merge", merged)
+        self.learn(head)
+        said = {"title": body["title"], "body": body.get("body", ""), "user": STRANGER}
+        self.open_pull(head, base, **said)
+        pull = self.pulls[number]
+        pull["head"] |= {"ref": branch, "label": body["head"]}
+        pull |= {"url": self._url(f"/pulls/{number}"), "merge_commit_sha": merged}
+        return Answer(201, pull)
+
+    def merge(self, _query: dict[str, str], body: Any, number: str) -> Answer:  # noqa: ANN401
+        """Squash a pull request into main, where its verdict allows it."""
+        pull = self.pulls[int(number)]
+        head = pull["head"]["sha"]
+        if body.get("sha") != head:
+            return Answer(409, {"message": "Head branch was modified. Review and try again."})
+        last = {one["context"]: one["state"] for one in reversed(self.statuses.get(head, []))}
+        if last.get(REQUIRED) != "success":
+            return Answer(405, {"message": f'Required status check "{REQUIRED}" is expected.'})
+        tree = git(self.repository, "merge-tree", "--write-tree", self.main, head)
+        sha = git(
+            self.repository,
+            "commit-tree",
+            tree,
+            "-p",
+            self.main,
+            "-m",
+            f"{pull['title']} (#{number})",
+        )
+        git(self.repository, "update-ref", "refs/heads/main", sha)
+        self.learn(sha)
+        pull["state"] = "closed"
+        return Answer(200, {"sha": sha, "merged": True, "message": "Pull Request merged"})
+
+    def _url(self, path: str) -> str:
+        return f"{self.address}/repos/{REPOSITORY}{path}"
+
+    def _described(self, name: str) -> dict[str, Any]:
+        return {"full_name": name, "url": f"{self.address}/repos/{name}", "default_branch": "main"}
+
+    def _route(self, verb: str, path: str, query: dict[str, str], body: Any) -> Answer:  # noqa: ANN401
+        """Answer what stands outside of a repository's API, too: the identity of a job."""
+        if (verb, path) == ("GET", "/identity"):
+            asking = next((self.identities[one] for one in self.granted & set(self.identities)), {})
+            if not asking:
+                return Answer(403, {"message": "this job may not ask for an identity"})
+            return Answer(200, {"value": identity(asking, query["audience"])})
+        return super()._route(verb, path, query, body)
+
+
+def identity(claims: dict[str, str], audience: str) -> str:
+    """Write what the runner's identity says of a job, unsigned: nobody here would verify it."""
+    told = json.dumps(claims | {"aud": audience}, sort_keys=True)
+    return "identity." + base64.urlsafe_b64encode(told.encode()).decode().rstrip("=")

@@ -1,0 +1,63 @@
+"""Where this machine has a Python of some version."""
+
+import os
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+VERSION = re.compile(r"3\.\d+")
+_LIMIT_S = 30  # for an interpreter to say its version, on a busy machine
+
+
+class NoInterpreter(Exception):  # noqa: N818 (named after what is wrong)
+    """This machine has no Python of the version that a workflow names."""
+
+
+def find(version: str) -> Path:
+    """Return the interpreter of a version such as "3.13".
+
+    Raises NoInterpreter, whose message says how to get one.
+    """
+    if not VERSION.fullmatch(version):
+        raise NoInterpreter(f"python-version {version!r}: write major and minor, such as '3.13'")
+    for candidate in _candidates(version):
+        if candidate.is_file() and _is(candidate, version):
+            return candidate
+    raise NoInterpreter(
+        f"Python {version} is not installed, so that its jobs cannot be rehearsed: "
+        f"`pyenv install {version}`, `uv python install {version}` or "
+        f"`apt-get install python{version} python{version}-venv`"
+    )
+
+
+def _candidates(version: str) -> Iterator[Path]:
+    """List where one may be: what has its own folder first, since it has venv and pip for sure."""
+    home = Path.home()
+    folders = [
+        Path(os.environ.get("PYENV_ROOT") or home / ".pyenv") / "versions",
+        Path(os.environ.get("RUNNER_TOOL_CACHE") or "/opt/hostedtoolcache") / "Python",
+        home / ".local/share/uv/python",
+    ]
+    for folder in folders:
+        for found in sorted(folder.glob(f"*{version}.*"), reverse=True):
+            yield from (found / "bin" / f"python{version}", found / "x64/bin" / f"python{version}")
+    places = [Path(place) for place in os.environ.get("PATH", "").split(os.pathsep) if place]
+    for place in [*places, Path("/usr/bin"), Path("/usr/local/bin")]:
+        yield place / f"python{version}"
+
+
+def _is(candidate: Path, version: str) -> bool:
+    """Tell whether it runs, is that version, and can make environments."""
+    code = "import sys, venv, ensurepip; print('%d.%d' % sys.version_info[:2])"
+    try:
+        done = subprocess.run(
+            [candidate, "-I", "-c", code],
+            capture_output=True,
+            text=True,
+            timeout=_LIMIT_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return done.returncode == 0 and done.stdout.strip() == version

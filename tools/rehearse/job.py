@@ -1,0 +1,354 @@
+"""One job: a clean place, its contexts, and its steps in order."""
+
+import os
+import secrets
+import shutil
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tests.forge.server import REPOSITORY
+from tests.house.workflow_file import Workflow, read
+from tools.rehearse import shell, standins
+from tools.rehearse.expressions import ExpressionError, Known, as_text, condition, substitute
+from tools.rehearse.triggers import Event
+from tools.rehearse.workflow import Unsound
+
+if TYPE_CHECKING:
+    from tools.rehearse.world import World
+
+# What a job sees of the machine it runs on: the way to a package index, and no other setting.
+# Folders of wheels and extra indexes are left out: GitHub's runners do not have them.
+PASSED = (
+    *("PIP_INDEX_URL", "PIP_CERT", "PIP_PROXY", "PIP_TRUSTED_HOST", "PIP_DEFAULT_TIMEOUT"),
+    *("PIP_RETRIES", "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"),
+    *("HTTPS_PROXY", "HTTP_PROXY", "https_proxy", "http_proxy", "UV_INDEX_URL", "UV_DEFAULT_INDEX"),
+)
+_PATH = ["/usr/local/bin", "/usr/bin", "/bin"]
+_HANG_S = 900  # a step that takes longer hangs, whatever its job allows
+
+
+@dataclass
+class Step:
+    """What became of a step."""
+
+    name: str
+    conclusion: str
+    seconds: float = 0.0
+    note: str = ""
+    log: str = ""
+
+
+@dataclass
+class Outcome:
+    """What became of a job."""
+
+    job: str
+    conclusion: str = "success"
+    outputs: dict[str, str] = field(default_factory=dict)
+    steps: list[Step] = field(default_factory=list)
+    summary: str = ""
+    intended: bool = False
+    """Whether the story wants it to fail."""
+
+    @property
+    def seconds(self) -> float:
+        """How long its steps took."""
+        return sum(step.seconds for step in self.steps)
+
+    @property
+    def log(self) -> str:
+        """All that its steps printed."""
+        return "\n".join(step.log for step in self.steps if step.log)
+
+
+class Job:
+    """A job that runs."""
+
+    def __init__(
+        self,
+        world: "World",
+        workflow: Workflow,
+        name: str,
+        tree: dict[str, Any],
+        event: Event,
+        contexts: dict[str, Any],
+        granted: frozenset[str],
+    ) -> None:
+        self.world, self.workflow, self.name, self.tree = world, workflow, name, tree
+        self.event, self.granted = event, granted
+        self.outcome = Outcome(f"{workflow.name.removesuffix('.yml')}.{name}")
+        self.token = f"ghs_{secrets.token_hex(18)}"
+        root = world.runner
+        shutil.rmtree(root, ignore_errors=True)
+        self.home, self.temp, self.tools = root / "home", root / "temp", root / "tools"
+        self.files, self.host = root / "files", root / "host"
+        self.workspace = root / "work/board/board"
+        for folder in (self.home, self.temp, self.tools, self.files, self.workspace):
+            folder.mkdir(parents=True)
+        standins.host_programs(self.host)
+        self.path: list[str] = []
+        self.exported: dict[str, str] = {}
+        self.installed: list[str] = []
+        """Keys of the install steps so far, while nothing else was run."""
+        self.pristine = True
+        self.count = 0
+        self.context = contexts | {"github": self._github(), "runner": self._runner()}
+        self.summary = self.files / "summary"
+        self.summary.touch()
+
+    def _github(self) -> Known:
+        event, server = self.event, self.world.forge.address
+        return Known(
+            {
+                "token": self.token,
+                "event": event.payload,
+                "event_name": event.name,
+                "sha": event.sha,
+                "ref": event.ref,
+                "ref_name": event.ref.removeprefix("refs/heads/").removeprefix("refs/pull/"),
+                "head_ref": event.head,
+                "base_ref": event.branch if event.name == "pull_request" else "",
+                "repository": REPOSITORY,
+                "repository_owner": REPOSITORY.partition("/")[0],
+                "actor": "stranger" if event.fork else "maintainer",
+                "workflow": self.workflow.tree.get("name", self.workflow.name),
+                "workflow_sha": event.sha,
+                "job": self.name,
+                "run_id": "1",
+                "run_number": "1",
+                "run_attempt": "1",
+                "api_url": server,
+                "server_url": server,
+                "workspace": str(self.workspace),
+            }
+        )
+
+    def _runner(self) -> Known:
+        return Known(
+            {
+                "os": "Linux",
+                "arch": "X64",
+                "temp": str(self.temp),
+                "tool_cache": str(self.tools),
+                "debug": "",
+            }
+        )
+
+    def _variables(self) -> dict[str, str]:
+        """Give the variables that the runner sets, on nothing of this machine's own."""
+        passed = {name: os.environ[name] for name in PASSED if name in os.environ}
+        github = self.context["github"]
+        told = {
+            f"GITHUB_{name.upper()}": github[name]
+            for name in github
+            if name not in {"token", "event"}
+        }
+        event_file = self.files / "event.json"
+        event_file.write_text(self.world.encoded(self.event), encoding="utf-8")
+        identity = {}
+        if "id_token:write" in self.granted:
+            identity = {
+                "ACTIONS_ID_TOKEN_REQUEST_URL": f"{self.world.forge.address}/identity",
+                "ACTIONS_ID_TOKEN_REQUEST_TOKEN": self.world.ask_identity(self),
+            }
+        return {
+            **passed,
+            **self.world.given,
+            **told,
+            **identity,
+            "CI": "true",
+            "GITHUB_ACTIONS": "true",
+            "GITHUB_EVENT_PATH": str(event_file),
+            "GITHUB_STEP_SUMMARY": str(self.summary),
+            "RUNNER_OS": "Linux",
+            "RUNNER_ARCH": "X64",
+            "RUNNER_TEMP": str(self.temp),
+            "RUNNER_TOOL_CACHE": str(self.tools),
+            "HOME": str(self.home),
+            "LANG": "C.UTF-8",
+            "PATH": os.pathsep.join([*self.path, str(self.host), *_PATH]),
+        } | self.exported
+
+    def run(self) -> Outcome:
+        """Run the steps; the first that fails ends the job, but for what asks to run then."""
+        self.world.forge.grants[self.token] = self.granted
+        try:
+            steps: dict[str, Any] = Known()
+            self._steps(self.tree["steps"], self.context | {"steps": steps}, {})
+            outputs = self.tree.get("outputs", {})
+            filled = self.context | {"steps": steps}
+            self.outcome.outputs = {k: substitute(v, filled) for k, v in outputs.items()}
+        except (ExpressionError, Unsound, RuntimeError) as error:
+            self._failed("outputs", str(error))
+        finally:
+            del self.world.forge.grants[self.token]
+            self.world.forge.identities.clear()
+        self.outcome.summary = self.summary.read_text(encoding="utf-8")
+        return self.outcome
+
+    def _failed(self, name: str, why: str, seconds: float = 0.0) -> None:
+        self.outcome.conclusion = "failure"
+        self.outcome.steps.append(Step(name, "failure", seconds, log=why))
+
+    def _steps(
+        self, steps: list[dict[str, Any]], contexts: dict[str, Any], more: dict[str, str]
+    ) -> bool:
+        """Run a list of steps, of a job or of a composite action; tells whether all went well."""
+        good = True
+        for step in steps:
+            self.count += 1
+            name = step.get("name") or step.get("uses") or step.get("run", "").strip()
+            title = name.splitlines()[0].split(" #")[0][:70]
+            begun = time.monotonic()
+            contexts["()"] = {
+                "success": lambda good=good: good,
+                "failure": lambda good=good: not good,
+                "always": lambda: True,
+                "cancelled": lambda: False,
+            }
+            try:
+                if not condition(step.get("if"), self._seen(contexts, more), success=good):
+                    self._note(step, contexts, {}, "skipped")
+                    self.outcome.steps.append(Step(title, "skipped"))
+                    continue
+                fine, outputs = self._one(step, title, contexts, more)
+            except (ExpressionError, Unsound, RuntimeError) as error:
+                self.outcome.steps.append(
+                    Step(title, "failure", time.monotonic() - begun, log=str(error))
+                )
+                fine, outputs = False, {}
+            tolerated = substitute(step.get("continue-on-error", "false"), contexts) == "true"
+            self._note(step, contexts, outputs, "success" if fine else "failure")
+            if not fine and tolerated:
+                # GitHub goes on; a rehearsal shows it, or it would hide what never works.
+                self.outcome.steps[-1].note = "continue-on-error hides this on GitHub"
+            self.outcome.conclusion = self.outcome.conclusion if fine else "failure"
+            good = good and (fine or tolerated)
+        return good
+
+    @staticmethod
+    def _note(
+        step: dict[str, Any], contexts: dict[str, Any], outputs: dict[str, str], how: str
+    ) -> None:
+        if "id" in step:
+            contexts["steps"][step["id"]] = {"outputs": outputs, "outcome": how, "conclusion": how}
+
+    def _seen(self, contexts: dict[str, Any], env: dict[str, str]) -> dict[str, Any]:
+        return contexts | {"env": {**self.exported, **env}}
+
+    def _one(
+        self, step: dict[str, Any], title: str, contexts: dict[str, Any], more: dict[str, str]
+    ) -> tuple[bool, dict[str, str]]:
+        """Run one step; tells whether it went well, and gives its outputs."""
+        env = dict(more)
+        for tree in (self.workflow.tree, self.tree, step):
+            for key, value in tree.get("env", {}).items():
+                env[key] = substitute(value, self._seen(contexts, env))
+        seen = self._seen(contexts, env)
+        begun = time.monotonic()
+        if "uses" in step:
+            given = {key: substitute(v, seen) for key, v in step.get("with", {}).items()}
+            if step["uses"].startswith(("./", "$/")):
+                return self._composite(step["uses"], given, env)
+            action = step["uses"].partition("@")[0]
+            if action not in standins.ACTIONS:
+                raise Unsound(f"{action}: the rehearsal has no stand-in for this action")
+            outputs = standins.ACTIONS[action](self, given)
+            if action == "actions/checkout":
+                standins.ci_run(self)
+            self.outcome.steps.append(Step(title, "success", time.monotonic() - begun, "stand-in"))
+            return True, outputs
+        if "run" not in step:
+            raise Unsound("a step has neither `run` nor `uses`")
+        return self._script(step, title, substitute(step["run"], seen), env)
+
+    def _composite(
+        self, uses: str, given: dict[str, str], env: dict[str, str]
+    ) -> tuple[bool, dict[str, str]]:
+        """Run a composite action: `$/` from the commit of the workflow, `./` from the workspace."""
+        root = self.workspace
+        if uses.startswith("$/"):
+            root = self.world.runner / "actions"
+            if not root.exists():
+                standins.clone(self.world.forge.repository, root, self.event.sha, depth=1)
+        folder = root / uses[2:]
+        action = read(folder / "action.yml").tree
+        if action["runs"]["using"] != "composite":
+            raise Unsound(f"{uses}: only composite actions are known to the rehearsal")
+        known = action.get("inputs", {})
+        if unknown := sorted(set(given) - set(known)):
+            raise Unsound(f"{uses}: there is no input {unknown[0]!r}")
+        inputs = Known(
+            {
+                k: given.get(k, substitute(v.get("default", ""), self.context))
+                for k, v in known.items()
+            }
+        )
+        steps = Known()
+        contexts = self.context | {"inputs": inputs, "steps": steps}
+        contexts["github"] = Known(self.context["github"] | {"action_path": str(folder)})
+        good = self._steps(
+            action["runs"]["steps"], contexts, env | {"GITHUB_ACTION_PATH": str(folder)}
+        )
+        outputs = {
+            k: substitute(v["value"], contexts) for k, v in action.get("outputs", {}).items()
+        }
+        return good, outputs
+
+    def _script(
+        self, step: dict[str, Any], title: str, script: str, env: dict[str, str]
+    ) -> tuple[bool, dict[str, str]]:
+        """Run a script, or put back what the same install left before."""
+        begun = time.monotonic()
+        installs = self.world.environments
+        places = [self.tools, self.temp]
+        root = Path(env.get("GITHUB_ACTION_PATH", self.workspace))
+        while not (root / "requirements").is_dir() and root != root.parent:
+            root = root.parent
+        told = [*self.installed, *self.path, str(root), *map(str, sorted(self.tools.iterdir()))]
+        key = installs.key(script, root, told) if self.pristine else None
+        if key and self.world.borrow:
+            action = "GITHUB_ACTION_PATH" in env
+            place = self.temp / "geneb-ci" if action else next(self.tools.iterdir())
+            installs.borrow(place, root)
+            self.outcome.steps.append(Step(title, "success", 0.0, "left out: --borrow"))
+            return True, {}
+        if key and key in installs.kept:
+            job = installs.restore(key, places)
+            self.installed.append(key)
+            note = f"the environment of {job}"
+            self.outcome.steps.append(Step(title, "success", time.monotonic() - begun, note))
+            return True, {}
+        output, exported = self.files / f"output-{self.count}", self.files / f"env-{self.count}"
+        for file in (output, exported):
+            file.touch()
+        variables = self._variables() | env
+        variables |= {
+            "GITHUB_OUTPUT": str(output),
+            "GITHUB_ENV": str(exported),
+            "GITHUB_PATH": str(self.files / "path"),
+        }
+        cwd = self.workspace / step.get("working-directory", "")
+        limit = min(_HANG_S, 60 * float(as_text(self.tree.get("timeout-minutes", "360"))))
+        file = self.files / f"step-{self.count}.sh"
+        ended = shell.run(script, step.get("shell", ""), file, variables, cwd, limit)
+        seconds = time.monotonic() - begun
+        if key and not ended.code:
+            installs.keep(key, self.outcome.job, places)
+            self.installed.append(key)
+        elif not key:
+            self.pristine = False
+        fine = ended.code == 0
+        self.outcome.steps.append(
+            Step(
+                title,
+                "success" if fine else "failure",
+                seconds,
+                "" if fine else f"exit code {ended.code}",
+                ended.output,
+            )
+        )
+        self.exported |= shell.values(exported)
+        return fine, shell.values(output)

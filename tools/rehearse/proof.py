@@ -1,0 +1,151 @@
+"""`make rehearse-proof`: that the rehearsal is red where a hosted job would fail.
+
+Each case alters one thing in a copy of the repository and rehearses the jobs that it concerns. What
+takes seconds is proved by `make test` (tests/rehearse/test_red.py); these install for real.
+"""
+
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from tools.rehearse.copy import copied
+
+Alteration = Callable[[str], str]
+
+
+class Case(NamedTuple):
+    """One alteration, the jobs that meet it, and what the rehearsal must say."""
+
+    title: str
+    file: str
+    alter: Alteration
+    arguments: tuple[str, ...]
+    said: str
+
+
+def without(text: str) -> Alteration:
+    """Take a text away, wherever it stands."""
+    return lambda content: content.replace(text, "")
+
+
+def other_hashes(package: str) -> Alteration:
+    """Alter each hash of a package by one digit."""
+
+    def alter(content: str) -> str:
+        return _block(package).sub(
+            lambda entry: re.sub(
+                r"sha256:(.)", lambda hit: f"sha256:{'0' if hit[1] != '0' else '1'}", entry[0]
+            ),
+            content,
+        )
+
+    return alter
+
+
+def without_package(package: str) -> Alteration:
+    """Take the entry of a package out of a lock."""
+    return lambda content: _block(package).sub("", content)
+
+
+def _block(package: str) -> re.Pattern[str]:
+    return re.compile(rf"^{re.escape(package)}==.*\n(?:    --hash.*\n)+", re.MULTILINE)
+
+
+ACTION, CHECK, DEV = (f"requirements/{name}.txt" for name in ("action", "check", "dev"))
+FLOWS = ".github/workflows"
+AUDIT = ("--job", "audit-open")
+CASES = (
+    Case("an altered hash", ACTION, other_hashes("requests"), AUDIT, "DO NOT MATCH THE HASHES"),
+    Case("a removed package", ACTION, without_package("urllib3"), AUDIT, "urllib3"),
+    Case(
+        "a removed package that nothing else needs",
+        ACTION,
+        without_package("cryptography"),
+        AUDIT,
+        "cryptography",
+    ),
+    Case(
+        "an altered hash in the lock of the action",
+        CHECK,
+        other_hashes("click"),
+        ("--job", "pr-validate"),
+        "DO NOT MATCH THE HASHES",
+    ),
+    Case(
+        "a hash altered in the lock of developers",
+        DEV,
+        other_hashes("iniconfig"),
+        ("--job", "ci"),
+        "ash mismatch",
+    ),
+    Case(
+        "no identity",
+        f"{FLOWS}/publish.yml",
+        without("      id-token: write # a token of the Hub for an hour, and the attestation\n"),
+        ("--job", "publish", "--borrow"),
+        "id-token: write",
+    ),
+    Case(
+        "no attestation",
+        f"{FLOWS}/publish.yml",
+        without("      attestations: write # who built the board\n"),
+        ("--job", "publish", "--borrow"),
+        "lacks the permission `attestations: write`",
+    ),
+    Case(
+        "another environment than the Hub trusts",
+        f"{FLOWS}/publish.yml",
+        lambda text: text.replace("environment: hf-publish", "environment: production"),
+        ("--job", "publish", "--borrow"),
+        "does not take this job for a publisher",
+    ),
+    Case(
+        "no right to comment",
+        f"{FLOWS}/pr-report.yml",
+        lambda text: text.replace("pull-requests: write", "pull-requests: read"),
+        ("--job", "pr-report", "--borrow"),
+        "pull_requests=write",
+    ),
+)
+
+
+def prove(case: Case) -> str:
+    """Run one case; returns what is wrong with it, or ""."""
+    with tempfile.TemporaryDirectory(prefix="geneb-ci-proof-") as folder:
+        root = copied(Path(folder) / "copy")
+        file = root / case.file
+        before = file.read_text(encoding="utf-8")
+        after = case.alter(before)
+        if after == before:
+            return f"{case.file} has nothing to alter"
+        file.write_text(after, encoding="utf-8")
+        command = [sys.executable, "-m", "tools.rehearse", "--root", str(root), *case.arguments]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 1:
+        return f"the rehearsal ended with {done.returncode}:\n{done.stdout}{done.stderr}"
+    if case.said not in done.stdout:
+        return f"the rehearsal does not say {case.said!r}:\n{done.stdout}"
+    return ""
+
+
+def main() -> int:
+    """Prove each case; returns 1 where the rehearsal stays green or says something else."""
+    wrong = 0
+    for case in CASES:
+        begun = time.monotonic()
+        found = prove(case)
+        wrong += bool(found)
+        taken = time.monotonic() - begun
+        print(f"{taken:6.1f} s  {'MISSED' if found else 'red'}  {case.title}", flush=True)
+        if found:
+            print(found)
+    return int(wrong > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

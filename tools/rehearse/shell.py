@@ -1,0 +1,85 @@
+"""One script of a step, in the shell that the runner would take, and the files it answers with."""
+
+import contextlib
+import os
+import re
+import signal
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from tools.rehearse.workflow import Unsound
+
+# What the runner calls for each value of `shell:`; without one, bash without pipefail.
+SHELLS = {
+    "": ["bash", "-e"],
+    "bash": ["bash", "--noprofile", "--norc", "-eo", "pipefail"],
+    "sh": ["sh", "-e"],
+}
+_HEREDOC = re.compile(r"([A-Za-z_][\w-]*)<<(\S+)")
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a script ended."""
+
+    code: int
+    output: str
+
+
+def run(
+    script: str, shell: str, file: Path, env: dict[str, str], cwd: Path, limit_s: float
+) -> Ended:
+    """Run a script in a process group, which ends with it; code 124 where it took too long."""
+    if shell not in SHELLS:
+        raise Unsound(f"the shell {shell!r} is not known to the rehearsal")
+    file.write_text(script + "\n", encoding="utf-8")
+    log = file.with_suffix(".log")
+    with log.open("wb") as sink:
+        process = subprocess.Popen(
+            [*SHELLS[shell], str(file)],
+            cwd=cwd,
+            env=env,
+            stdin=subprocess.DEVNULL,
+            stdout=sink,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        try:
+            code = process.wait(limit_s)
+        except subprocess.TimeoutExpired:
+            code = 124
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+    output = log.read_text(encoding="utf-8", errors="replace")
+    return Ended(code, output + ("\nit took longer than it may" if code == 124 else ""))  # noqa: PLR2004
+
+
+def values(file: Path) -> dict[str, str]:
+    """Read what a step wrote to GITHUB_OUTPUT or GITHUB_ENV: `name=value`, or a here-document.
+
+    Raises Unsound where the runner would not take it.
+    """
+    found: dict[str, str] = {}
+    lines = iter(file.read_text(encoding="utf-8").splitlines())
+    for line in lines:
+        if not line:
+            continue
+        if document := _HEREDOC.fullmatch(line):
+            name, end = document.groups()
+            taken = []
+            for inner in lines:
+                if inner == end:
+                    break
+                taken.append(inner)
+            else:
+                raise Unsound(f"{name}: the value has no end {end!r}")
+            found[name] = "\n".join(taken)
+        elif "=" in line:
+            name, _, found_value = line.partition("=")
+            found[name] = found_value
+        else:
+            raise Unsound(f"not `name=value`: {line[:80]!r}")
+    return found

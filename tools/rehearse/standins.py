@@ -1,0 +1,152 @@
+"""What GitHub or the Hub alone can do, and what stands in its place: all of it, in one table."""
+
+import shutil
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tools.rehearse.environments import OWN
+from tools.rehearse.forge import git
+from tools.rehearse.interpreters import NoInterpreter, find
+from tools.rehearse.workflow import Unsound
+
+if TYPE_CHECKING:
+    from tools.rehearse.job import Job
+
+
+class StandIn(NamedTuple):
+    """One thing that is not the real one."""
+
+    name: str
+    instead: str
+
+
+TABLE = (
+    StandIn("actions/checkout", "a clone of the loopback repository, at the commit of the run"),
+    StandIn("actions/setup-python", "a new virtual environment of this machine's interpreter"),
+    StandIn("actions/attest", "its inputs and permissions are held; nothing is signed"),
+    StandIn("GitHub", "tests/forge on loopback: events, tokens with a job's permissions, API"),
+    StandIn("identity of a job", "an unsigned text of the same claims, from the same server"),
+    StandIn("the Hub", "tests/publish on loopback, named to each job by HF_ENDPOINT"),
+    StandIn(
+        "sudo, apt-get, make", "nothing is installed on this machine, and no task data fetched"
+    ),
+    StandIn(".ci/run", "requirements/dev.txt for real, then the tests that need no torch"),
+    StandIn("a repeated install", "hard links to the files of the first, of the same lock"),
+)
+_CHECKOUT = {"persist-credentials", "fetch-depth", "ref", "path", "repository", "token"}
+_SETUP = {"python-version", "update-environment"}
+_ATTEST = {"subject-name", "subject-digest"}
+
+
+def _inputs(action: str, given: dict[str, str], known: set[str]) -> None:
+    if unknown := sorted(set(given) - known):
+        raise Unsound(f"{action}: the stand-in does not know the input {unknown[0]!r}")
+
+
+def _require(job: "Job", action: str, *scopes: str) -> None:
+    for scope in scopes:
+        if scope not in job.granted:
+            wanted = scope.replace("_", "-").replace(":", ": ")
+            raise Unsound(
+                f"{action}: 403 Resource not accessible by integration: "
+                f"the job lacks the permission `{wanted}`"
+            )
+
+
+def checkout(job: "Job", given: dict[str, str]) -> dict[str, str]:
+    """Clone as actions/checkout does, with its depth, and with credentials only where asked for."""
+    _inputs("actions/checkout", given, _CHECKOUT)
+    _require(job, "actions/checkout", "contents:read")
+    if given.get("repository") not in {None, "", job.context["github"]["repository"]}:
+        raise Unsound(
+            f"actions/checkout: {given['repository']!r} is no repository of the rehearsal"
+        )
+    place = job.workspace / given.get("path", "")
+    if not place.resolve().is_relative_to(job.workspace.resolve()):
+        raise Unsound(f"actions/checkout: the path {given['path']!r} leads out of the workspace")
+    clone(
+        job.world.forge.repository,
+        place,
+        given.get("ref") or job.event.sha,
+        depth=int(given.get("fetch-depth", "1")),
+    )
+    if given.get("persist-credentials") != "false":
+        header = f"http.{job.world.forge.address}/.extraheader"
+        git(place, "config", header, f"AUTHORIZATION: bearer {job.token}")
+    return {"ref": given.get("ref") or job.event.ref, "commit": git(place, "rev-parse", "HEAD")}
+
+
+def clone(repository: Path, place: Path, ref: str, *, depth: int) -> None:
+    """Fetch a commit, or with depth 0 every branch, and check it out."""
+    place.mkdir(parents=True, exist_ok=True)
+    origin = f"file://{repository}"
+    git(place, "init", "--quiet", "--initial-branch=main")
+    git(place, "remote", "add", "origin", origin)
+    if depth:
+        git(place, "fetch", "--quiet", "--no-tags", f"--depth={depth}", "origin", ref)
+    else:
+        git(place, "fetch", "--quiet", "origin", "+refs/heads/*:refs/remotes/origin/*", ref)
+    git(place, "checkout", "--quiet", "--force", "--detach", "FETCH_HEAD" if depth else _named(ref))
+
+
+def _named(ref: str) -> str:
+    return ref.replace("refs/heads/", "refs/remotes/origin/")
+
+
+def setup_python(job: "Job", given: dict[str, str]) -> dict[str, str]:
+    """Make an environment of that version, and put it first on PATH unless told not to."""
+    _inputs("actions/setup-python", given, _SETUP)
+    version = given.get("python-version", "")
+    place = job.tools / f"python-{version}"
+    try:
+        interpreter = OWN if job.world.borrow else find(version)
+    except NoInterpreter as error:
+        raise Unsound(f"actions/setup-python: {error}") from error
+    # What is borrowed is installed by nobody, and pip itself would cost seconds.
+    job.world.environments.bare(interpreter, place, pip=not job.world.borrow)
+    python = place / "bin/python"
+    if given.get("update-environment") != "false":
+        job.path.insert(0, str(python.parent))
+        job.exported["pythonLocation"] = str(place)
+    return {"python-version": version, "python-path": str(python)}
+
+
+def attest(job: "Job", given: dict[str, str]) -> dict[str, str]:
+    """Hold what would be attested; a name without a digest is none."""
+    _inputs("actions/attest", given, _ATTEST)
+    _require(job, "actions/attest", "id_token:write", "attestations:write")
+    kind, _, digest = given.get("subject-digest", "").partition(":")
+    if kind != "sha256" or len(digest) != 64 or set(digest) - set("0123456789abcdef"):  # noqa: PLR2004
+        raise Unsound(f"actions/attest: {given.get('subject-digest')!r} is no digest")
+    job.world.attested[given["subject-name"]] = digest
+    return {}
+
+
+ACTIONS: dict[str, Any] = {
+    "actions/checkout": checkout,
+    "actions/setup-python": setup_python,
+    "actions/attest": attest,
+}
+_HOST = ("sudo", "apt-get", "sysctl", "make")
+_SILENT = '#!/bin/sh\necho "stand-in: ${0##*/} $*"\n'
+
+
+def host_programs(folder: Path) -> None:
+    """Write the programs of the host that a job must not call on this machine."""
+    folder.mkdir(parents=True)
+    for name in _HOST:
+        (folder / name).write_text(_SILENT, encoding="utf-8")
+        (folder / name).chmod(0o755)
+
+
+def ci_run(job: "Job") -> None:
+    """Put the stand-in for `.ci/run`, which would rehearse the rehearsal, into a checkout."""
+    target = job.workspace / ".ci/run"
+    if job.workflow.name != "ci.yml" or not target.exists():
+        return
+    shutil.copyfile(Path(__file__).with_name("ci-run"), target)
+    target.chmod(0o755)
+    subprocess.run(
+        ["git", "-C", job.workspace, "update-index", "--assume-unchanged", ".ci/run"], check=False
+    )

@@ -1,0 +1,316 @@
+"""The story: a fork, a row, a pull request, its verdict, the merge, what is published, an audit.
+
+A contributor and a maintainer act over the API; everything else is done by the workflows that the
+events start. Each chapter says what must stand afterwards.
+"""
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import github
+from github.GithubException import GithubException
+
+from tests.forge.server import BOT, REPOSITORY
+from tools.rehearse import row
+from tools.rehearse.forge import CONTRIBUTOR, MAINTAINER, REQUIRED, git
+from tools.rehearse.job import Outcome
+from tools.rehearse.standins import clone
+from tools.rehearse.triggers import Event
+from tools.rehearse.world import World
+
+AUDIT = "geneb/audit-commit"
+BAD = "rehearsed-fault"
+Found = dict[str, dict[str, Outcome]]
+
+
+class Mismatch(Exception):  # noqa: N818 (named after what is wrong)
+    """What stands after a chapter is not what must stand there."""
+
+
+def hold(what: str, found: object, expected: object) -> None:
+    """Raise Mismatch where something is not as expected."""
+    if found != expected:
+        raise Mismatch(f"{what}: found {found!r}, expected {expected!r}")
+
+
+def hold_in(what: str, due: str, found: str | list[str]) -> None:
+    """Raise Mismatch where something is not in a text or a list."""
+    if due not in found:
+        raise Mismatch(f"{what}: {due!r} is missing")
+
+
+@dataclass
+class Story:
+    """What has happened so far."""
+
+    world: World
+    merged: str = ""
+    before: str = ""
+    """The head of main before the merge."""
+
+    def chapters(self) -> Iterator[tuple[str, Callable[[], None]]]:
+        """Give the chapters that the chosen jobs take, in order."""
+        chosen = self.world.chosen
+        reports = chosen("pr-report.parse") or chosen("pr-report.report")
+        publishes = any(map(chosen, ("publish.build", "publish.push", "health.verify")))
+        if any(map(chosen, ("ci.changes", "ci.test", "ci.ci"))):
+            yield "a push to main is tested", self.tested
+        if chosen("pr-validate.check") or reports:
+            yield "a pull request with an impossible score is refused", self.refused
+            yield "a fork adds a row, which is judged", self.proposed
+        if reports:
+            yield "the sweep finds nothing left to judge", self.swept
+        if publishes or chosen("audit-open.commit"):
+            yield "the row is merged", self.merge
+        if publishes:
+            yield "the board is published", self.published
+        if chosen("health.verify"):
+            yield "the Space is what main says", self.healthy
+        if chosen("audit-open.commit"):
+            yield "an audit of the row is opened", self.opened
+
+    def _run(self, event: Event, *due: str, only: str = "", good: bool = True) -> Found:
+        """Dispatch an event; hold that these workflows start, and that no job of them fails."""
+        found = self.world.dispatch(event, only=only)
+        for name in due:
+            if name not in found:
+                raise Mismatch(f"the event {event.name} does not start {name}: see its `on:`")
+        for name in found:
+            for job, outcome in found[name].items():
+                if outcome.conclusion == "failure" and good:
+                    raise Mismatch(f"{name}.{job} failed")
+        return found
+
+    def tested(self) -> None:
+        """A push that touches code runs the project's own tests, on each Python."""
+        forge = self.world.forge
+        before = forge.main
+        pushed = forge.push("README.md", b"A push that touches no submission.\n")
+        event = Event(
+            "push",
+            "refs/heads/main",
+            pushed,
+            _repository() | {"before": before},
+            paths=("README.md",),
+        )
+        self._run(event, "ci")
+
+    def proposed(self) -> None:
+        """Fork, add a row and open a pull request, as a contributor does; the verdict comes."""
+        files = row.sound(self.world.root)
+        number = self._propose(row.MODEL, files)
+        self._judged(number, good=True)
+        if self.world.chosen("pr-report.report"):
+            self._hold_verdict(number, "geneb: warnings", "success")
+
+    def refused(self) -> None:
+        """Offer a score above 1: the check is red, the verdict too, and the merge is refused."""
+        number = self._propose(BAD, row.impossible(self.world.root, BAD))
+        self._judged(number, good=False)
+        if self.world.chosen("pr-report.report"):
+            self._hold_verdict(number, "geneb: changes needed", "failure")
+        try:
+            self._merge(number)
+        except GithubException as error:
+            hold("the answer to a merge without a good verdict", error.status, 405)
+        else:
+            raise Mismatch("a pull request with an impossible score could be merged")
+        self.world.forge.pulls[number]["state"] = "closed"
+
+    def _propose(self, model: str, files: row.Files) -> int:
+        """Fork, where there is none yet, push a branch, open a pull request; gives its number."""
+        forge = self.world.forge
+        forge.grants["stranger"] = CONTRIBUTOR
+        upstream = self._client("stranger").get_repo(REPOSITORY)
+        if not forge.fork.exists():
+            upstream.create_fork()
+        work = self.world.folder / f"contributor-{model}"
+        clone(forge.fork, work, "refs/heads/main", depth=1)
+        for path, raw in files.items():
+            (work / path).parent.mkdir(parents=True, exist_ok=True)
+            (work / path).write_bytes(raw)
+        git(work, "add", "--all")
+        git(work, "commit", "--quiet", "-m", f"Add {model}")
+        git(work, "push", "--quiet", "origin", f"HEAD:refs/heads/{model}")
+        pull = upstream.create_pull(
+            base="main", head=f"stranger:{model}", title=f"Add {model}", body="A new row."
+        )
+        return int(pull.number)
+
+    def _judged(self, number: int, *, good: bool) -> None:
+        """Run what a pull request starts: the check, and then the verdict on it."""
+        forge = self.world.forge
+        pull = forge.pulls[number]
+        names = git(
+            forge.repository,
+            "diff",
+            "--name-only",
+            f"{pull['base']['sha']}...{pull['head']['sha']}",
+        )
+        payload = _repository() | {
+            "action": "opened",
+            "number": number,
+            "pull_request": {
+                "number": number,
+                "head": pull["head"] | {"repo": {"full_name": "stranger/board", "fork": True}},
+                "base": pull["base"],
+            },
+        }
+        event = Event(
+            "pull_request",
+            f"refs/pull/{number}/merge",
+            pull["merge_commit_sha"],
+            payload,
+            paths=tuple(names.splitlines()),
+            fork=True,
+            head=pull["head"]["ref"],
+        )
+        found = self._run(event, "pr-validate", good=good)
+        if "test" in found.get("ci", {}):
+            hold("the suite, on submissions alone", found["ci"]["test"].conclusion, "skipped")
+        for outcome in found["pr-validate"].values():
+            if not good:
+                outcome.intended = True
+                hold("pr-validate on an impossible score", outcome.conclusion, "failure")
+                hold_in("the annotations", f"submissions/{BAD}.json", outcome.log)
+                hold_in("the summary", "score-out-of-range", outcome.summary)
+        run = {
+            "name": "pr-validate",
+            "event": "pull_request",
+            "head_sha": pull["head"]["sha"],
+            "conclusion": "success" if good else "failure",
+        }
+        ring = Event(
+            "workflow_run",
+            "refs/heads/main",
+            forge.main,
+            _repository() | {"action": "completed", "workflow_run": run},
+        )
+        self._run(ring, "pr-report")
+
+    def _hold_verdict(self, number: int, label: str, state: str) -> None:
+        """Hold that there is one comment of ours, this label alone, and this status."""
+        forge = self.world.forge
+        ours = [one["body"] for one in forge.comments[number] if one["user"] == BOT]
+        hold("comments of ours", len(ours), 1)
+        hold("labels", forge.labels(number), [label])
+        statuses = forge.statuses.get(forge.pulls[number]["head"]["sha"], [])
+        hold("statuses", [(s["context"], s["state"]) for s in statuses], [(REQUIRED, state)])
+
+    def swept(self) -> None:
+        """Look on schedule for what has no verdict: nothing, so that nothing is reported."""
+        before = len(self.world.forge.writes())
+        event = Event("schedule", "refs/heads/main", self.world.forge.main, _repository())
+        found = self._run(event, "pr-report", only="pr-report")
+        conclusions = {job: one.conclusion for job, one in found["pr-report"].items()}
+        hold("parse", conclusions["parse"], "success")
+        hold("report, with no verdict to report", conclusions.get("report", "skipped"), "skipped")
+        hold("writes of a sweep with nothing to do", len(self.world.forge.writes()), before)
+
+    def merge(self) -> None:
+        """Merge the pull request, as a maintainer does, with the head that was judged."""
+        forge = self.world.forge
+        if not any(pull["title"] == f"Add {row.MODEL}" for pull in forge.pulls.values()):
+            self._propose(row.MODEL, row.sound(self.world.root))
+        number = next(n for n, p in forge.pulls.items() if p["title"] == f"Add {row.MODEL}")
+        if not self.world.chosen("pr-report.report"):
+            # Only some jobs are rehearsed: what the others would have said is taken for granted.
+            head = forge.pulls[number]["head"]["sha"]
+            forge.statuses[head] = [{"context": REQUIRED, "state": "success"}]
+        self.before = forge.main
+        self.merged = self._merge(number)
+
+    def _merge(self, number: int) -> str:
+        forge = self.world.forge
+        forge.grants["maintainer"] = MAINTAINER | {"pull_requests:read"}
+        repository = self._client("maintainer").get_repo(REPOSITORY)
+        pull = repository.get_pull(number)
+        return str(pull.merge(sha=pull.head.sha, merge_method="squash").sha)
+
+    def _client(self, token: str) -> github.Github:
+        return github.Github(
+            auth=github.Auth.Token(token), base_url=self.world.forge.address, retry=None, lazy=True
+        )
+
+    def published(self) -> None:
+        """Publish by the push to main: one generation, with every row and the new one."""
+        names = git(self.world.forge.repository, "diff", "--name-only", f"{self.merged}^!")
+        event = Event(
+            "push",
+            "refs/heads/main",
+            self.merged,
+            _repository() | {"before": self.before},
+            paths=tuple(names.splitlines()),
+        )
+        found = self._run(event, "publish")
+        if "push" not in found["publish"]:
+            return
+        commits = self.world.hub.shelf.repos["spaces/geneb/board"].commits
+        hold("commits of the Space, its first included", len(commits), 2)
+        tree = commits[-1].tree
+        manifest = json.loads(tree["manifest.json"])
+        hold("the commit that the Space names", manifest["source_commit"], self.merged)
+        hold(
+            "the generation that was built and published",
+            manifest["generation"],
+            found["publish"]["build"].outputs["generation"],
+        )
+        hold("rows on the Space", len(_rows(tree)), len(self._submissions()))
+        hold_in("the rows on the Space", _display(), _rows(tree))
+        hold("what was attested", set(self.world.attested), {"manifest.json"})
+
+    def _submissions(self) -> list[str]:
+        """List the submissions of main: those of this repository and the merged one."""
+        listed = git(
+            self.world.forge.repository, "ls-tree", "--name-only", self.merged, "submissions/"
+        )
+        return [name for name in listed.splitlines() if Path(name).suffix == ".json"]
+
+    def healthy(self) -> None:
+        """Hold that the daily check finds the Space as main says."""
+        event = Event("schedule", "refs/heads/main", self.merged, _repository())
+        self._run(event, "health", only="health")
+
+    def opened(self) -> None:
+        """Hold that the digest of what is to be audited stands on the commit as a status."""
+        event = Event(
+            "workflow_dispatch",
+            "refs/heads/main",
+            self.merged,
+            _repository(),
+            inputs={"model_id": row.MODEL},
+        )
+        found = self._run(event, "audit-open", only="audit-open")
+        statuses = self.world.forge.statuses.get(self.merged, [])
+        hold("statuses", [(s["context"], s["state"]) for s in statuses], [(AUDIT, "success")])
+        digest = statuses[0]["description"]
+        hold_in("the summary", digest, found["audit-open"]["commit"].summary)
+
+
+def _repository() -> dict[str, Any]:
+    return {"repository": {"full_name": REPOSITORY, "default_branch": "main", "fork": False}}
+
+
+def _rows(tree: dict[str, bytes]) -> list[str]:
+    """Name the rows of a published board."""
+    data = json.loads(tree["leaderboard.json"])["data"]
+    return [str(one["disp"]) for one in data["full"]]
+
+
+def _display() -> str:
+    return f"Model {row.MODEL}"
+
+
+def timed(chapter: Callable[[], None]) -> tuple[float, str]:
+    """Run a chapter; gives its seconds, and what went wrong in it, if anything did."""
+    begun = time.monotonic()
+    try:
+        chapter()
+    except Exception as error:  # noqa: BLE001 (whatever it is, the rehearsal is red)
+        said = str(error) if isinstance(error, Mismatch) else f"{type(error).__name__}: {error}"
+        return time.monotonic() - begun, said
+    return time.monotonic() - begun, ""

@@ -1,0 +1,87 @@
+"""Which workflows an event starts: its name, branches, paths and types, as GitHub filters them."""
+
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.house.workflow_file import Workflow
+from tools.rehearse.workflow import Unsound
+
+_DEFAULT_TYPES = {"pull_request": {"opened", "synchronize", "reopened"}}
+_FILTERS = {"types", "branches", "branches-ignore", "paths", "paths-ignore", "workflows", "inputs"}
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that happened on GitHub."""
+
+    name: str
+    ref: str
+    sha: str
+    payload: dict[str, Any] = field(default_factory=dict)
+    inputs: dict[str, str] = field(default_factory=dict)
+    branch: str = "main"
+    """The branch that filters are held against: of a pull request, its base."""
+    paths: tuple[str, ...] | None = None
+    """What changed; None where the event has no paths."""
+    fork: bool = False
+    """Whether a stranger's commit is at work, so that no token writes."""
+    head: str = ""
+    """The branch that a pull request comes from."""
+
+
+def starts(workflow: Workflow, event: Event) -> bool:
+    """Tell whether a workflow starts on an event."""
+    events = workflow.tree["on"]
+    if isinstance(events, str | list):
+        return event.name == events or event.name in events
+    if event.name not in events:
+        return False
+    wanted = events[event.name]
+    if not isinstance(wanted, dict):  # schedules are a list; nothing at all is no filter
+        wanted = {}
+    if unknown := sorted(set(wanted) - _FILTERS):
+        raise Unsound(f"{workflow.name}: on.{event.name}: unknown filter {unknown[0]!r}")
+    kind = event.payload.get("action")
+    types = set(wanted.get("types", ())) or _DEFAULT_TYPES.get(event.name)
+    if kind is not None and types is not None and kind not in types:
+        return False
+    if "workflows" in wanted:
+        return event.payload["workflow_run"]["name"] in wanted["workflows"]
+    return _on_branch(wanted, event.branch) and _on_paths(wanted, event.paths)
+
+
+def _on_branch(wanted: dict[str, Any], branch: str) -> bool:
+    if "branches" in wanted and not chosen(wanted["branches"], branch):
+        return False
+    return not ("branches-ignore" in wanted and chosen(wanted["branches-ignore"], branch))
+
+
+def _on_paths(wanted: dict[str, Any], paths: tuple[str, ...] | None) -> bool:
+    if paths is None:
+        return True
+    if "paths" in wanted:
+        return any(chosen(wanted["paths"], path) for path in paths)
+    if "paths-ignore" in wanted:
+        return not all(chosen(wanted["paths-ignore"], path) for path in paths)
+    return True
+
+
+def chosen(patterns: list[str], name: str) -> bool:
+    """Tell whether a list of patterns chooses a name: the last that fits decides, `!` excludes."""
+    found = False
+    for pattern in patterns:
+        if _regex(pattern.removeprefix("!")).fullmatch(name):
+            found = not pattern.startswith("!")
+    return found
+
+
+def _regex(pattern: str) -> re.Pattern[str]:
+    """Translate a filter pattern: `**` any path, `*` within a folder; others mean themselves."""
+    if set(pattern) & set("?+[]"):
+        raise Unsound(f"the filter {pattern!r} has signs that the rehearsal does not know")
+    text = "".join(
+        {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*"}.get(part, re.escape(part))
+        for part in re.split(r"(\*\*/|\*\*|\*)", pattern)
+    )
+    return re.compile(text)

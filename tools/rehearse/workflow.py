@@ -1,0 +1,158 @@
+"""Workflows as the rehearsal takes them apart; a key that it does not know is refused."""
+
+import itertools
+import re
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.house.workflow_file import Workflow, read, rights
+
+WORKFLOWS = ".github/workflows"
+_TOP = {"name", "run-name", "on", "permissions", "concurrency", "env", "defaults", "jobs"}
+_JOB = {
+    *("name", "if", "runs-on", "timeout-minutes", "permissions", "outputs", "steps", "needs"),
+    *("environment", "strategy", "env", "continue-on-error", "defaults", "concurrency"),
+}
+_STEP = {
+    *("id", "name", "if", "env", "run", "shell", "working-directory", "uses", "with"),
+    *("continue-on-error", "timeout-minutes"),
+}
+_STRATEGY = {"matrix", "fail-fast", "max-parallel"}
+_VERSION = re.compile(r"3\.(\d+)")
+
+
+class Unsound(Exception):  # noqa: N818 (named after what is wrong)
+    """A workflow that the rehearsal cannot run as it stands."""
+
+
+def workflows(root: Path) -> dict[str, Workflow]:
+    """Read every workflow of a repository, by the stem of its file; refuse unknown keys."""
+    found = {}
+    for path in sorted((root / WORKFLOWS).iterdir()):
+        if path.suffix in {".yml", ".yaml"}:
+            found[path.stem] = read(path)
+            _hold(found[path.stem])
+    if not found:
+        raise Unsound(f"there is no workflow in {WORKFLOWS}")
+    return found
+
+
+def _hold(workflow: Workflow) -> None:
+    tree = workflow.tree
+    _known(tree, _TOP, workflow.name)
+    for name, job in tree["jobs"].items():
+        place = f"{workflow.name}, job {name}"
+        _known(job, _JOB, place)
+        _known(job.get("strategy", {}), _STRATEGY, f"{place}, strategy")
+        for step in job["steps"]:
+            _known(step, _STEP, f"{place}, a step")
+
+
+def _known(tree: dict[str, Any], keys: set[str], place: str) -> None:
+    if unknown := sorted(set(tree) - keys):
+        raise Unsound(
+            f"{place}: the rehearsal does not know the key {unknown[0]!r}: "
+            "teach it in tools/rehearse, or do without"
+        )
+
+
+def needs(job: dict[str, Any]) -> list[str]:
+    """List the jobs that one waits for."""
+    given = job.get("needs", [])
+    return [given] if isinstance(given, str) else list(given)
+
+
+def in_order(workflow: Workflow) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Give the jobs, each after those that it needs."""
+    left = dict(workflow.jobs)
+    done: set[str] = set()
+    while left:
+        ready = [name for name, job in left.items() if set(needs(job)) <= done]
+        if not ready:
+            raise Unsound(f"{workflow.name}: {', '.join(left)} wait for what never ends")
+        for name in ready:
+            done.add(name)
+            yield name, left.pop(name)
+
+
+def matrix(job: dict[str, Any]) -> list[dict[str, str]]:
+    """List the combinations of a matrix; one empty one where there is none."""
+    axes = job.get("strategy", {}).get("matrix", {})
+    if not isinstance(axes, dict) or {"include", "exclude"} & set(axes):
+        raise Unsound("a matrix by expression, include or exclude is not known to the rehearsal")
+    return [dict(zip(axes, values, strict=True)) for values in itertools.product(*axes.values())]
+
+
+def granted(workflow: Workflow, job: dict[str, Any], *, fork: bool) -> frozenset[str]:
+    """Give the rights of a job's token, as `scope:access`; a fork's job gets none that writes."""
+    given = rights(job) if "permissions" in job else rights(workflow.tree)
+    if set(given) == {"*"}:
+        raise Unsound(f"{workflow.name}: permissions {given['*']!r}: name each scope")
+    found = {"metadata:read"}
+    for scope, access in given.items():
+        name = scope.replace("-", "_")
+        if access in {"read", "write"}:
+            found.add(f"{name}:read")
+        if access == "write" and not fork:
+            found.add(f"{name}:write")
+    return frozenset(found)
+
+
+def versions(root: Path, found: dict[str, Workflow]) -> Iterator[str]:
+    """Say what is wrong with the versions of Python that workflows and actions name.
+
+    The rule: a version is a text in quotes, within `requires-python`; a matrix has each version
+    that the package's classifiers promise; and all jobs without a matrix name the same one, which
+    is in the matrix, so that what is hosted is what was tested.
+    """
+    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    promised = [
+        line.rpartition(" ")[2]
+        for line in project["classifiers"]
+        if _VERSION.fullmatch(line.rpartition(" ")[2])
+    ]
+    places: dict[str, list[str]] = {}
+    tested: set[str] = set()
+    for name, tree in _trees(root, found):
+        for version in _named(tree):
+            if not isinstance(version, str):
+                yield f"{name}: python-version {version!r} has no quotes, so that 3.10 means 3.1"
+            elif "${{" not in version:
+                places.setdefault(version, []).append(name)
+        for job in (tree.get("jobs") or {}).values():
+            for combination in matrix(job):
+                tested |= {str(v) for k, v in combination.items() if k.startswith("python")}
+    for version in sorted({*places, *tested} - set(promised)):
+        where = ", ".join(sorted({*places.get(version, ["a matrix"])}))
+        known = ", ".join(promised)
+        yield f"{where}: Python {version} is none that pyproject.toml promises ({known})"
+    if missing := sorted(set(promised) - tested):
+        yield f"no matrix tests Python {', '.join(missing)}, which pyproject.toml promises"
+    if len(places) > 1:
+        told = "; ".join(f"{v} in {', '.join(sorted(set(at)))}" for v, at in sorted(places.items()))
+        yield f"hosted jobs disagree about the version of Python: {told}: name one"
+
+
+def _trees(root: Path, found: dict[str, Workflow]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Give each file with its values as YAML types them."""
+    for workflow in found.values():
+        yield workflow.name, yaml.safe_load(workflow.text)
+    for path in sorted((root / ".github/actions").glob("*/action.yml")):
+        yield f"{path.parent.name}/{path.name}", yaml.safe_load(path.read_text(encoding="utf-8"))
+
+
+def _named(tree: Any) -> Iterator[Any]:  # noqa: ANN401 (JSON)
+    """Give every `python-version` in a tree."""
+    if isinstance(tree, dict):
+        for key, value in tree.items():
+            if key == "python-version":
+                yield value
+            else:
+                yield from _named(value)
+    elif isinstance(tree, list):
+        for value in tree:
+            yield from _named(value)

@@ -1,0 +1,268 @@
+"""What all jobs of a rehearsal share: the repository, GitHub and the Hub on loopback, a runner."""
+
+import json
+import os
+import re
+import secrets
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.forge.server import REPOSITORY
+from tests.forge.serving import serving
+from tests.house.workflow_file import Workflow
+from tests.publish.hub import Hub
+from tools.rehearse import workflow as reading
+from tools.rehearse.environments import Environments
+from tools.rehearse.expressions import ExpressionError, Known, condition, substitute
+from tools.rehearse.forge import GitForge, git, git_raw, identity
+from tools.rehearse.job import Job, Outcome, Step
+from tools.rehearse.triggers import Event, starts
+from tools.rehearse.workflow import Unsound
+
+SPACE = "geneb/board"
+RESOURCE = f"spaces/{SPACE}"
+TRUSTED = {
+    "repository": REPOSITORY,
+    "ref": "refs/heads/main",
+    "workflow": "publish.yml",
+    "environment": "hf-publish",
+}
+"""The trusted publisher that docs/github.md has a maintainer set up on the Hub."""
+WITHOUT_TORCH = ("tests/read", "tests/check/test_edges.py", "tests/check/test_layouts.py")
+"""The tests that the stand-in for .ci/run runs on each Python: quick, and without torch."""
+_LABELS = re.compile(r"^ *\$ (.*gh label create .*)$", re.MULTILINE)
+
+
+@dataclass
+class World:
+    """The state of a rehearsal."""
+
+    root: Path
+    folder: Path
+    forge: GitForge
+    hub: Hub
+    environments: Environments
+    chosen: Callable[[str], bool]
+    """Whether a job, by a name such as publish.push, is to be run."""
+    say: Callable[[Outcome], None]
+    borrow: bool = False
+    """Whether all jobs take the packages of this program instead of an install of their own."""
+    given: dict[str, str] = field(default_factory=dict)
+    outcomes: list[Outcome] = field(default_factory=list)
+    attested: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def runner(self) -> Path:
+        """The place where every job runs, as on a hosted machine."""
+        return self.folder / "runner"
+
+    @staticmethod
+    def encoded(event: Event) -> str:
+        """Write the payload of an event, with its inputs."""
+        return json.dumps(event.payload | ({"inputs": event.inputs} if event.inputs else {}))
+
+    def ask_identity(self, job: Job) -> str:
+        """Give a job the token by which it may ask who it is, and remember its claims."""
+        token = f"identity_{secrets.token_hex(18)}"
+        environment = job.tree.get("environment", "")
+        self.forge.identities[token] = {
+            "repository": REPOSITORY,
+            "ref": job.event.ref,
+            "workflow": job.workflow.name,
+            "environment": environment if isinstance(environment, str) else environment["name"],
+        }
+        self.forge.grants[token] = frozenset({token})
+        return token
+
+    def dispatch(self, event: Event, only: str = "") -> dict[str, dict[str, Outcome]]:
+        """Start each workflow that an event starts, or one of them; give the jobs that ran."""
+        found = {}
+        for name, workflow in reading.workflows(self._tree_of(event)).items():
+            if starts(workflow, event) and only in {"", name}:
+                found[name] = self._workflow(name, workflow, event)
+        return found
+
+    def _tree_of(self, event: Event) -> Path:
+        """Check out the workflows that GitHub would run: those of the event's commit."""
+        place = self.folder / "workflows" / event.sha
+        if not place.exists():
+            place.mkdir(parents=True)
+            raw = git_raw(self.forge.repository, "archive", event.sha, ".github")
+            subprocess.run(["tar", "-x", "-C", place], input=raw, check=True)
+        return place
+
+    def _workflow(self, name: str, workflow: Workflow, event: Event) -> dict[str, Outcome]:
+        """Run the jobs of a workflow in order, with what they hand to each other."""
+        wanted = {job for job in workflow.jobs if self.chosen(f"{name}.{job}")}
+        for job in reversed([job for job, _ in reading.in_order(workflow)]):
+            if job in wanted:
+                wanted |= set(reading.needs(workflow.jobs[job]))
+        done: dict[str, Outcome] = {}
+        for job, tree in reading.in_order(workflow):
+            if job in wanted:
+                done[job] = self._job(name, workflow, job, tree, event, done)
+        return done
+
+    def _job(
+        self,
+        name: str,
+        workflow: Workflow,
+        job: str,
+        tree: dict[str, Any],
+        event: Event,
+        done: dict[str, Outcome],
+    ) -> Outcome:
+        granted = reading.granted(workflow, tree, fork=event.fork)
+        needed = {one: done[one] for one in reading.needs(tree)}
+        asked = workflow.tree["on"]
+        asked = asked.get("workflow_dispatch") if isinstance(asked, dict) else None
+        declared = (asked or {}).get("inputs", {}) if isinstance(asked, dict) else {}
+        contexts = {
+            "inputs": Known(dict.fromkeys(declared) | event.inputs),
+            "vars": Known({"HF_OIDC_RESOURCE": RESOURCE}),
+            "needs": Known(
+                {
+                    one: {"outputs": found.outputs, "result": found.conclusion}
+                    for one, found in needed.items()
+                }
+            ),
+            "()": {},
+        }
+        good = all(one.conclusion == "success" for one in needed.values())
+        whole = Outcome(f"{name}.{job}", "skipped")
+        for combination in reading.matrix(tree):
+            contexts["matrix"] = Known(combination)
+            run = Job(self, workflow, job, tree, event, contexts, granted)
+            suffix = f" ({', '.join(combination.values())})" if combination else ""
+            run.outcome.job += suffix
+            run.context["()"] = {
+                "success": lambda: good,
+                "failure": lambda: not good,
+                "always": lambda: True,
+                "cancelled": lambda: False,
+            }
+            try:
+                started = condition(tree.get("if"), run.context, success=good)
+                for text in (
+                    tree.get("name", ""),
+                    tree["runs-on"],
+                    *dict(workflow.tree.get("concurrency", {})).values(),
+                ):
+                    substitute(text, run.context)
+            except ExpressionError as error:
+                run.outcome.conclusion = "failure"
+                run.outcome.steps.append(Step("if", "failure", log=str(error)))
+                started = False
+            else:
+                run.outcome.conclusion = "success" if started else "skipped"
+            last = run.run() if started else run.outcome
+            self.outcomes.append(last)
+            self.say(last)
+            # A job with a matrix fails where one of its combinations does.
+            if whole.conclusion != "failure":
+                last.outputs, last.intended = last.outputs or whole.outputs, last.intended
+                whole = last
+        return whole
+
+
+@contextmanager
+def world(
+    root: Path,
+    folder: Path,
+    chosen: Callable[[str], bool],
+    say: Callable[[Outcome], None],
+    *,
+    borrow: bool,
+) -> Iterator[World]:
+    """Set up GitHub with the files of `root` as main, and a Hub with an empty Space."""
+    repository = _repository(root, folder)
+    forge = GitForge(folder)
+    hub = Hub()
+    try:
+        hub.create(RESOURCE)
+        hub.shelf.trusted = {identity(TRUSTED, hub.endpoint): RESOURCE}
+        with serving(forge):
+            forge.learn(git(repository, "rev-parse", "refs/heads/main"))
+            forge.known_labels = _labels(root, folder)
+            found = World(
+                root,
+                folder,
+                forge,
+                hub,
+                Environments(folder / "environments"),
+                chosen,
+                say,
+                borrow,
+            )
+            found.given = _given(hub)
+            yield found
+    finally:
+        hub.close()
+
+
+def _given(hub: Hub) -> dict[str, str]:
+    """Give what the machine tells each job: the Hub's address, and where packages are kept."""
+    home = Path.home()
+    cache = os.environ.get("XDG_CACHE_HOME") or str(home / ".cache")
+    return {
+        "HF_ENDPOINT": hub.endpoint,
+        "PIP_CACHE_DIR": os.environ.get("PIP_CACHE_DIR") or f"{cache}/pip",
+        "UV_CACHE_DIR": os.environ.get("UV_CACHE_DIR") or f"{cache}/uv",
+        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+        "REHEARSAL_UV": _uv(),
+        "REHEARSAL_TESTS": " ".join(WITHOUT_TORCH),
+    } | _index()
+
+
+def _uv() -> str:
+    """Find uv, which installs a lock from its cache in seconds; the jobs themselves take pip."""
+    beside = Path(sys.executable).with_name("uv")
+    found = str(beside) if beside.exists() else shutil.which("uv")
+    if found is None:
+        raise Unsound("uv is missing, which installs requirements/dev.txt: run `make rehearse`")
+    return found
+
+
+def _index() -> dict[str, str]:
+    """Give the package index that this machine's settings name, if they do."""
+    done = subprocess.run(
+        [sys.executable, "-m", "pip", "config", "get", "global.index-url"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return {"PIP_INDEX_URL": done.stdout.strip()} if done.returncode == 0 else {}
+
+
+def _repository(root: Path, folder: Path) -> Path:
+    """Make a bare repository whose main is one commit: the files of `root`, as they lie there."""
+    repository = folder / "board.git"
+    git(folder, "init", "--quiet", "--bare", "--initial-branch=main", str(repository))
+    git(repository, "config", "uploadpack.allowAnySHA1InWant", "true")
+    where = {"GIT_DIR": str(repository), "GIT_WORK_TREE": str(root)}
+    git_raw(root, "add", "--all", env=where)
+    tree = git_raw(root, "write-tree", env=where).decode().strip()
+    sha = git(repository, "commit-tree", tree, "-m", "Lay the ground")
+    git(repository, "update-ref", "refs/heads/main", sha)
+    return repository
+
+
+def _labels(root: Path, folder: Path) -> set[str]:
+    """Create labels by the commands of docs/github.md, with a `gh` that writes them down."""
+    commands = _LABELS.findall((root / "docs/github.md").read_text(encoding="utf-8"))
+    made = folder / "labels"
+    program = folder / "programs/gh"
+    program.parent.mkdir()
+    program.write_text('#!/bin/sh\nprintf \'%s\\n\' "$3" >> "$LABELS"\n', encoding="utf-8")
+    program.chmod(0o755)
+    made.touch()
+    for command in commands:
+        env = {"PATH": f"{program.parent}:/usr/bin:/bin", "LABELS": str(made)}
+        subprocess.run(["bash", "-ec", command], env=env, check=True)
+    return set(made.read_text(encoding="utf-8").splitlines())
