@@ -93,8 +93,9 @@ def _unforeseen(error: Exception) -> Exit:
 
 def _drop_output() -> None:
     """Let go of what is still to be written, so that Python does not try it again at its end."""
-    if sys.stdout is sys.__stdout__:  # else somebody else collects it
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    output = sys.__stdout__
+    if output is not None and sys.stdout is output:  # else somebody else collects it
+        os.dup2(os.open(os.devnull, os.O_WRONLY), output.fileno())
 
 
 def _say(message: str, fix: str) -> None:

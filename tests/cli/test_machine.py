@@ -29,13 +29,20 @@ def small_files() -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (LIMIT, LIMIT))
 
 
-def run(*words: str, cwd: Path, limited: bool = False, out: str | None = None, **more: str):
+def run(
+    *words: str,
+    cwd: Path,
+    limited: bool = False,
+    out: str | None = None,
+    env: dict[str, str] | None = None,
+    **more: str,
+):
     """Run a command, whose output goes to a file if named; gives its code, output and errors."""
     with Path(out or os.devnull).open("w") as place:
         done = subprocess.run(
             [sys.executable, "-m", "geneb_ci", *words],
             cwd=cwd,
-            env=os.environ | {"PYTHONPATH": str(ROOT)} | more,
+            env=os.environ | {"PYTHONPATH": str(ROOT)} | (env or {}) | more,
             stdout=place if out else subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -112,7 +119,7 @@ def test_a_folder_that_the_hubs_client_cannot_use_is_named(tmp_path):
     home.mkdir()
     (home / "xet").write_bytes(b"a file, where the client wants a folder")
     env = environment(hub, home, HF_TOKEN=WRITER, **QUICK)
-    code, output, errors = run("publish", "--space", NAME, cwd=clone.root, **env)
+    code, output, errors = run("publish", "--space", NAME, cwd=clone.root, env=env)
     hub.close()
     assert code == 1
     assert "geneb-ci: spaces/geneb/board: this machine failed, not the Hub: " in errors

@@ -20,9 +20,9 @@ def quick_storage(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[N
 
     for name, value in (QUICK | {"HF_XET_CACHE": str(tmp_path / "xet")}).items():
         monkeypatch.setenv(name, value)
-    abort_xet_session()
+    abort_xet_session()  # type: ignore[no-untyped-call]
     yield
-    abort_xet_session()
+    abort_xet_session()  # type: ignore[no-untyped-call]
 
 
 def without_ports(text: str) -> str:

@@ -91,7 +91,7 @@ TIRED = [
 @pytest.mark.parametrize(("step", "kind", "what"), TIRED)
 def test_a_fault_that_lasts_ends_after_six_tries(hub, repo, space, newest, clock, step, kind, what):
     hub.faults = [Fault(step, kind)] * LASTING
-    told = []
+    told: list[str] = []
     with pytest.raises(faults.GaveUp) as end:
         push(space, newest, clock=clock, say=told.append)
     assert without_ports(end.value.message) == f"6 tries failed; the last: {what}{CONCERNS}"
