@@ -77,7 +77,7 @@ class Talking:
 
 @contextmanager
 def listener(tasks: int, *, quiet: bool) -> Iterator[Listener]:
-    """Give what suits the error stream: bars are shown on a terminal alone."""
+    """Return what suits the error stream: bars are shown on a terminal alone."""
     if quiet:
         yield Silent()
         return

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from geneb_ci.benchmark import shipped_benchmark
-from geneb_ci.read.submission import SubmissionV11
+from geneb_ci.common.benchmark import shipped_benchmark
+from geneb_ci.submission.models import SubmissionV11
 from tests.paths import SUBMISSIONS
 
 # A busy machine is no fault of the code: what is slow, tests/bench says. What gates a change tries

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from geneb_ci.benchmark import Task, shipped_benchmark
-from geneb_ci.build.noise import near_mean
+from geneb_ci.board.noise import near_mean
 from geneb_ci.check.claims import triple_of, two_classes
+from geneb_ci.common.benchmark import Task, shipped_benchmark
 from tests.bench import simulate
 from tests.paths import SUBMISSIONS
 

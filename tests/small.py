@@ -6,7 +6,7 @@ import operator
 from pathlib import Path
 from typing import Any
 
-from geneb_ci.benchmark import Benchmark, Task, load_benchmark
+from geneb_ci.common.benchmark import Benchmark, Task, load_benchmark
 
 BENCHMARK_FILE = Path(__file__).with_name("benchmark-small.json")
 BENCHMARK = load_benchmark(BENCHMARK_FILE)

@@ -10,16 +10,16 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from geneb_ci import benchmark as benchmark_models
 from geneb_ci.audit import commitment, envelope, keys, outcome, plan, withdrawal
-from geneb_ci.benchmark import Benchmark, shipped_benchmark
-from geneb_ci.build import recommend_shape, shape
-from geneb_ci.build.diagnostics import shape as diagnostics_shape
-from geneb_ci.forge import verdict
-from geneb_ci.publish import shape as published
-from geneb_ci.read import population, submission
-from geneb_ci.report.json_schema import findings_schema
-from geneb_ci.report.rules_md import rules_markdown
+from geneb_ci.board import recommend, shape
+from geneb_ci.board.diagnostics import shape as diagnostics_shape
+from geneb_ci.common import benchmark as benchmark_models
+from geneb_ci.common.benchmark import Benchmark, shipped_benchmark
+from geneb_ci.github import verdict
+from geneb_ci.publish import manifest as published
+from geneb_ci.render.findings_json import findings_schema
+from geneb_ci.render.rules_md import rules_markdown
+from geneb_ci.submission import models, population
 
 ROOT = Path(__file__).resolve().parent.parent
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -78,8 +78,8 @@ def submission_schema(version: str, benchmark: Benchmark) -> dict[str, Any]:
     """Give the schema of a submission, with names of regimes and tasks for editors to offer."""
     name = f"submission-{version}.schema.json"
     schema = model_schema(
-        submission.MODELS[version],
-        submission,
+        models.MODELS[version],
+        models,
         name,
         f"{benchmark.name} submission, format {version}",
     )
@@ -140,7 +140,7 @@ def generated() -> dict[str, str]:
             keys.KeyFile, keys, "keys.schema.json", "Keys that may sign audits: keys.json"
         ),
         "verdict-1.0": model_schema(
-            verdict.Verdict,
+            verdict.Verdicts,
             verdict,
             "verdict-1.0.schema.json",
             "Verdicts on pull requests, format 1.0",
@@ -161,8 +161,8 @@ def generated() -> dict[str, str]:
             "diagnostics.json: what the board says beyond one rank",
         ),
         "recommendations-1.0": model_schema(
-            recommend_shape.Recommendations,
-            recommend_shape,
+            recommend.Recommendations,
+            recommend,
             "recommendations-1.0.schema.json",
             "recommendations.json: which model to take",
         ),

@@ -16,8 +16,8 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
-from geneb_ci.audit.files import committed_text, read_commitment
-from geneb_ci.errors import GenebError
+from geneb_ci.audit.plan import committed_text, read_commitment
+from geneb_ci.common.errors import GenebError
 
 CONTEXT = "geneb/audit-commit"
 SECONDS_MAX = 30

@@ -1,1 +1,1 @@
-"""Audits: an unforeseeable sample of tasks, rerun in a sandbox, compared, signed."""
+"""Audits: an unforeseeable sample, rerun and signed; and the trust levels that follow."""

@@ -1,17 +1,17 @@
-"""The public beacon of a draw: which round is due, and whether a round is genuine.
-
-drand quicknet publishes one value each three seconds, signed by a threshold of independent
-operators: too few of them can halt it, but nobody can foresee or choose a value.
-"""
+"""The public beacon of a draw and its recorded substitute: is a value due and genuine?"""
 
 import functools
 import hashlib
+import hmac
 import importlib
+import re
+from collections.abc import Collection
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
-from geneb_ci.audit.steps import ROUND, SIGNATURE, StepMismatch
-from geneb_ci.errors import BrokenInstallation, UsageProblem
+from geneb_ci.audit.plan import FallbackBeacon
+from geneb_ci.audit.steps import ROUND, SIGNATURE, AuditRefused, StepMismatch
+from geneb_ci.common.errors import BrokenInstallation, UsageProblem
 
 # Between the commitment and the earliest round that may decide: longer than clocks differ, so that
 # the round is not yet out for whoever commits.
@@ -50,7 +50,7 @@ QUICKNET = Chain(
 
 
 def round_at(committed_at: int, chain: Chain = QUICKNET) -> int:
-    """Give the round that decides: the first one at least `DELAY` seconds after the commitment.
+    """Return the round that decides: the first one at least `DELAY` seconds after the commitment.
 
     `committed_at` is in seconds since 1970. Raises UsageProblem before the chain began.
     """
@@ -63,12 +63,12 @@ def round_at(committed_at: int, chain: Chain = QUICKNET) -> int:
 
 
 def time_of(number: int, chain: Chain = QUICKNET) -> int:
-    """Give the moment at which a round is due, in seconds since 1970."""
+    """Return the moment at which a round is due, in seconds since 1970."""
     return chain.genesis + (number - 1) * chain.period
 
 
 def value_of(signature: str) -> bytes:
-    """Give the 32 bytes of randomness of a round, from the hex digits of its signature."""
+    """Return the 32 bytes of randomness of a round, from the hex digits of its signature."""
     return hashlib.sha256(bytes.fromhex(signature)).digest()
 
 
@@ -127,3 +127,65 @@ _MODULES = (
     "py_ecc.bls.g2_primitives",
     "py_ecc.bls.hash_to_curve",
 )
+
+
+# How long the beacon has to be out of reach, counted from the moment at which its round is due.
+OUTAGE = 3600  # seconds
+KEY = re.compile(r"[0-9a-f]{64}")
+
+
+def fallback(
+    commitment: str, key: str, published: Collection[str], why: str, *, reveal: bool = False
+) -> FallbackBeacon:
+    """Return the substitute for one commitment.
+
+    `key` has 64 hex digits; `published` holds the SHA-256 of the raw bytes of each key of the
+    policy. Raises AuditRefused when the key is none of them, or when no reason is given.
+    """
+    if not KEY.fullmatch(key):
+        raise AuditRefused(
+            "the fallback key is not 64 hex digits", "make one: openssl rand -hex 32 > key"
+        )
+    if not why.strip():
+        raise AuditRefused(
+            "no reason is given for going without the beacon",
+            "say what was unreachable and since when: --why TEXT; it becomes part of the record",
+        )
+    key_sha256 = hashlib.sha256(bytes.fromhex(key)).hexdigest()
+    if key_sha256 not in published:
+        raise AuditRefused(
+            f"the fallback key was not published: {key_sha256} is not among fallback_keys of the "
+            "policy",
+            "take the key of this epoch; a new one counts for commitments after its digest stands "
+            "in leaderboard/policy/policy.toml on the main branch",
+        )
+    value = _value(commitment, key)
+    return FallbackBeacon(
+        kind="hmac",
+        key_sha256=key_sha256,
+        key=key if reveal else None,
+        value=value,
+        why=why.strip(),
+    )
+
+
+def is_open(beacon: FallbackBeacon) -> bool:
+    """Whether nobody but the key's owner can verify it yet."""
+    return beacon.key is None
+
+
+def verify_fallback(beacon: FallbackBeacon, commitment: str) -> None:
+    """Verify a revealed key against its digest and the value; one not revealed is left open.
+
+    Raises StepMismatch of the step "signature".
+    """
+    if beacon.key is None:
+        return
+    if hashlib.sha256(bytes.fromhex(beacon.key)).hexdigest() != beacon.key_sha256:
+        raise StepMismatch(SIGNATURE, "the revealed key is not the one whose digest was published")
+    if not hmac.compare_digest(_value(commitment, beacon.key), beacon.value):
+        raise StepMismatch(SIGNATURE, "the value is not the HMAC of the commitment under the key")
+
+
+def _value(commitment: str, key: str) -> str:
+    return hmac.digest(bytes.fromhex(key), bytes.fromhex(commitment), "sha256").hex()

@@ -1,12 +1,15 @@
-"""One sequence of bytes for one value: what is hashed has to be written in one way only."""
+"""Canonical JSON, its digest, and moments: one way to write each value that is hashed or signed."""
 
 import hashlib
 import json
+from datetime import UTC, datetime
 from typing import Any
+
+from geneb_ci.common.errors import UsageProblem
 
 
 def canonical(value: Any) -> bytes:  # noqa: ANN401 (JSON has no narrower type)
-    """Give the canonical JSON of a value (RFC 8785), as UTF-8.
+    """Return the canonical JSON of a value (RFC 8785), as UTF-8.
 
     Texts, whole numbers, booleans, null, lists and objects with ASCII keys only: for these the RFC
     asks for what Python's encoder gives with sorted keys and no spaces. Raises TypeError for
@@ -19,7 +22,7 @@ def canonical(value: Any) -> bytes:  # noqa: ANN401 (JSON has no narrower type)
 
 
 def digest(value: Any) -> str:  # noqa: ANN401
-    """Give the SHA-256 of the canonical JSON, as 64 hex digits."""
+    """Return the SHA-256 of the canonical JSON, as 64 hex digits."""
     return hashlib.sha256(canonical(value)).hexdigest()
 
 
@@ -36,3 +39,25 @@ def _refuse(value: Any) -> None:  # noqa: ANN401
     elif isinstance(value, float):
         msg = f"canonical JSON here has no floats, found {value!r}"
         raise TypeError(msg)
+
+
+FORMAT = "%Y-%m-%dT%H:%M:%SZ"
+
+
+def seconds_of(moment: str) -> int:
+    """Return the seconds since 1970 of a moment. Raises UsageProblem when it is none."""
+    try:
+        found = datetime.strptime(moment, FORMAT).replace(tzinfo=UTC)
+    except ValueError:
+        found = None
+    # strptime takes the digits of every script and leaves out zeros; there is one way to write it.
+    if found is None or not moment.isascii() or found.strftime(FORMAT) != moment:
+        raise UsageProblem(
+            f"{moment!r} is not a moment", "write it in UTC, to the second: 2026-11-20T08:30:00Z"
+        )
+    return int(found.timestamp())
+
+
+def moment_of(seconds: int) -> str:
+    """Write seconds since 1970 as a moment."""
+    return datetime.fromtimestamp(seconds, UTC).strftime(FORMAT)

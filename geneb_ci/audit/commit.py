@@ -13,17 +13,16 @@ from geneb_ci.audit.commitment import (
     ExtractorCode,
     Weights,
 )
-from geneb_ci.audit.drawable import drawable
-from geneb_ci.audit.extractor_tree import extractor_code
 from geneb_ci.audit.policy import audit_policy
+from geneb_ci.audit.sampling import drawable, strata_of
 from geneb_ci.audit.steps import AuditRefused
-from geneb_ci.audit.strata import strata_of
+from geneb_ci.audit.subject import extractor_code
 from geneb_ci.check.registry import RULES
 from geneb_ci.check.runner import Checker
-from geneb_ci.config import Layout, find_layout
-from geneb_ci.errors import NothingChecked, UsageProblem
-from geneb_ci.finding import Severity, counted, listed
-from geneb_ci.read.submission import Run, Submission, SubmissionV11
+from geneb_ci.common.config import Layout, find_layout
+from geneb_ci.common.errors import NothingChecked, UsageProblem
+from geneb_ci.common.finding import Severity, first_and_more, plural
+from geneb_ci.submission.models import Run, Submission, SubmissionV11
 
 
 @dataclass(frozen=True)
@@ -42,7 +41,7 @@ class Given:
 
 
 def commit(file: Path, tolerance: str, given: Given | None = None) -> Commitment:
-    """Give the commitment of a submission, held against the place it lies in.
+    """Return the commitment of a submission, held against the place it lies in.
 
     `tolerance` is the digest of the constants of the tolerance.
     Raises AuditRefused when the file has errors or its run cannot be repeated, UsageProblem when
@@ -55,7 +54,7 @@ def commit(file: Path, tolerance: str, given: Given | None = None) -> Commitment
     errors = [one.rule for one in result.findings if one.severity is Severity.ERROR]
     if errors or result.submission is None:
         raise AuditRefused(
-            f"{file}: {counted(len(errors), 'error')}: {listed(sorted(set(errors)))}",
+            f"{file}: {plural(len(errors), 'error')}: {first_and_more(sorted(set(errors)))}",
             f"an audit begins with a file that passes every check: geneb-ci check {file}",
         )
     layout = find_layout(result.document.path.parent)
@@ -101,7 +100,7 @@ def commit(file: Path, tolerance: str, given: Given | None = None) -> Commitment
 def _sources(
     submission: Submission, given: Given | None, layout: Layout
 ) -> tuple[ExtractorCode, Weights]:
-    """Give code and weights: from the run, or from the maintainer where there is none."""
+    """Return code and weights: from the run, or from the maintainer where there is none."""
     if isinstance(submission, SubmissionV11):
         if given is not None:
             raise UsageProblem(
@@ -163,7 +162,7 @@ def _given_weights(given: Given) -> Weights:
 
 
 def _weights(run: Run) -> Weights:
-    """Give the weights of a run. Raises AuditRefused when another machine cannot load the same."""
+    """Return the weights of a run. Raises AuditRefused when another machine cannot load the same."""
     model = run.model
     pinned = model.revision is not None if model.kind == "huggingface" else bool(model.weights)
     if model.kind != "none" and not pinned:

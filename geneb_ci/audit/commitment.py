@@ -17,7 +17,7 @@ Name = Annotated[str, Field(min_length=1, max_length=200)]
 Positive = Annotated[int, Field(ge=1)]
 
 
-class Part(BaseModel):
+class AuditModel(BaseModel):
     """What every part of the audit's files shares: nothing unknown, nothing coerced, no NaN."""
 
     model_config = ConfigDict(
@@ -25,7 +25,7 @@ class Part(BaseModel):
     )
 
 
-class Weights(Part):
+class Weights(AuditModel):
     """Which weights the rerun is to use."""
 
     kind: Literal["huggingface", "url", "local", "none"]
@@ -35,7 +35,7 @@ class Weights(Part):
     """File name to sha256 of each weight file; empty for a method without weights."""
 
 
-class ExtractorCode(Part):
+class ExtractorCode(AuditModel):
     """Which code is to turn sequences into embeddings."""
 
     path: Name
@@ -50,7 +50,7 @@ class ExtractorCode(Part):
     name: a module may import its neighbours. That of no line for a built-in."""
 
 
-class BenchmarkPin(Part):
+class BenchmarkPin(AuditModel):
     """Which benchmark definition and which data."""
 
     name: Name
@@ -59,7 +59,7 @@ class BenchmarkPin(Part):
     revision: Hex40
 
 
-class DrawPolicy(Part):
+class DrawPolicy(AuditModel):
     """How many tasks are drawn, and what counts as agreement, by the policy then in force."""
 
     drawn: Positive
@@ -72,7 +72,7 @@ class DrawPolicy(Part):
     """Digest of the constants of the tolerance."""
 
 
-class Commitment(Part):
+class Commitment(AuditModel):
     """All that decides the sample and its outcome, but the seed."""
 
     protocol: Literal["geneb-audit-v1"]

@@ -3,25 +3,28 @@
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from geneb_ci.arithmetic.triple import Reading
-from geneb_ci.arithmetic.triple import Triple as Values
 from geneb_ci.audit import tolerance as rule
-from geneb_ci.audit.outcome import AuditedTask, CanonicalCompared, Compared, Triple
-from geneb_ci.audit.plan import Chosen
-from geneb_ci.audit.rescored import Rescored, RescoredRegime, Scores
-from geneb_ci.audit.verdict import (
+from geneb_ci.audit.outcome import (
     AGREES,
-    FORCE,
+    INFORMATIVE_TOLERANCE,
     METRICS,
-    force_of,
-    force_text,
-    slants,
+    AuditedScores,
+    AuditedTask,
+    CanonicalCompared,
+    Compared,
+    informative_cells,
+    informative_text,
+    mean_biases,
     task_verdict,
     verdict_of,
 )
-from geneb_ci.benchmark import Benchmark
+from geneb_ci.audit.plan import Chosen
+from geneb_ci.audit.scoring import Rescored, RescoredRegime, RescoredScores
 from geneb_ci.check.claims import claims_of
-from geneb_ci.errors import NothingChecked
+from geneb_ci.common.benchmark import Benchmark
+from geneb_ci.common.errors import NothingChecked
+from geneb_ci.statistics.printed import Reading
+from geneb_ci.statistics.printed import Triple as Values
 
 Cell = tuple[str, str]
 """Regime and task."""
@@ -95,13 +98,13 @@ def notes(tasks: Sequence[AuditedTask], rescored: Rescored) -> list[str]:
         ),
     ]
     said.append(
-        f"cells with force, whose tolerance of MCC is at most {FORCE:g}: "
-        f"{force_text(force_of(tasks))}; the others are no evidence"
+        f"cells with force, whose tolerance of MCC is at most {INFORMATIVE_TOLERANCE:g}: "
+        f"{informative_text(informative_cells(tasks))}; the others are no evidence"
     )
     said += [
         f"{regime}: the claims lie {one.raised:+.4f} beside the rerun in the mean, {one.share:+.2f}"
         f" of their tolerances, and chance explains {one.most:.2f}"
-        for regime, one in slants(tasks).items()
+        for regime, one in mean_biases(tasks).items()
         if one.tells
     ]
     full = [
@@ -143,7 +146,7 @@ def _fits(rescored: Rescored, benchmark: Benchmark) -> None:
 
 
 def _cells(task: str, claimed: Claims, rescored: Rescored, benchmark: Benchmark) -> Iterator[str]:
-    """Give the regimes in which a task has a claim, all of which the rescoring must have."""
+    """Return the regimes in which a task has a claim, all of which the rescoring must have."""
     for name in benchmark.regimes:
         if (name, task) in claimed.record:
             if task not in rescored.tasks or name not in rescored.tasks[task].regimes:
@@ -204,9 +207,9 @@ def _canonical(
     return compared.model_copy(update={"verdict": verdict_of(compared)})
 
 
-def _values(scores: Scores) -> Values:
+def _values(scores: RescoredScores) -> Values:
     return Values(scores.MCC, scores.Acc, scores.F1)
 
 
-def _triple(values: Values) -> Triple:
-    return Triple(MCC=float(values.mcc), Acc=float(values.acc), F1=float(values.f1))
+def _triple(values: Values) -> AuditedScores:
+    return AuditedScores(MCC=float(values.mcc), Acc=float(values.acc), F1=float(values.f1))

@@ -124,7 +124,7 @@ def with_decoys(sequences: Sequence[str], seed: bytes) -> Decoyed:
 
 
 def real_rows(decoyed: Decoyed, values: "np.ndarray") -> "np.ndarray":
-    """Give the (n, d) rows of the real sequences, in the caller's order."""
+    """Return the (n, d) rows of the real sequences, in the caller's order."""
     return values[decoyed.real]
 
 
@@ -171,7 +171,7 @@ def _jump(values: "np.ndarray", triangle: tuple[int, int, int], noise: float) ->
 
 
 def _answers(decoyed: Decoyed, values: "np.ndarray") -> int:
-    """Give the number of distinct real embeddings when there are suspiciously few, else 0."""
+    """Return the number of distinct real embeddings when there are suspiciously few, else 0."""
     texts = {decoyed.sequences[place] for place in decoyed.real}
     if len(texts) < APART_MIN or _alike(texts):
         return 0
@@ -196,7 +196,7 @@ def _alike(texts: set[str]) -> bool:
 
 
 def _mutants(sequence: str, known: set[str], draw: random.Random) -> list[str]:
-    """Give two mutants at one inner place, neither of them known; none where that cannot be."""
+    """Return two mutants at one inner place, neither of them known; none where that cannot be."""
     upper = sequence.upper()
     places = [i for i in range(len(upper) // 4, 3 * len(upper) // 4) if upper[i] in _LETTERS]
     if not places:
@@ -212,12 +212,12 @@ def _mutants(sequence: str, known: set[str], draw: random.Random) -> list[str]:
 
 
 def _fresh(sequence: str, draw: random.Random) -> str:
-    """Give a sequence of the same letters in another order."""
+    """Return a sequence of the same letters in another order."""
     return "".join(draw.sample(sequence, len(sequence)))
 
 
 def _drift(one: "np.ndarray", other: "np.ndarray") -> float:
-    """Give the length of the difference of two rows, relative to the first.
+    """Return the length of the difference of two rows, relative to the first.
 
     Rows of another width have nothing in common, and neither have rows too long to measure.
     """

@@ -1,12 +1,65 @@
-"""From a commitment and a beacon to the plan of an audit."""
+"""From a commitment and a beacon to a plan, and whether a plan follows from public data."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from statistics import median
+from typing import NoReturn
 
+from geneb_ci.audit import beacon
 from geneb_ci.audit.beacon import value_of
+from geneb_ci.audit.canonical import seconds_of
 from geneb_ci.audit.commitment import Commitment
 from geneb_ci.audit.plan import Beacon, Chosen, DrandBeacon, EarlierDraw, Plan, Reason
 from geneb_ci.audit.sampling import sample, seed_of, tickets_of
-from geneb_ci.errors import UsageProblem
+from geneb_ci.audit.steps import (
+    COMMITMENT,
+    ROUND,
+    SAMPLE,
+    SEED,
+    TICKETS,
+    AuditRefused,
+    StepMismatch,
+)
+from geneb_ci.check.context import Context
+from geneb_ci.check.registry import BY_ID, RULES
+from geneb_ci.check.runner import Checker
+from geneb_ci.common.config import Layout
+from geneb_ci.common.errors import UsageProblem
+from geneb_ci.common.finding import Finding
+from geneb_ci.statistics.view import RowView
+
+
+def earlier_draws(
+    plans: Iterable[Plan], commitment: Commitment, committed_at: str
+) -> list[EarlierDraw]:
+    """Return the draw of each earlier plan for this model, and those which that plan lists.
+
+    Each commitment counts once, with all that was ever drawn for it, in order of time. Plans for
+    other models are left out. Raises AuditRefused when this very commitment was drawn for at
+    another time: its draw stands.
+    """
+    found: dict[str, dict[str, None]] = {}
+    mine = commitment.sha256
+    for plan in sorted(plans, key=lambda one: (one.committed_at, one.commitment_sha256)):
+        if plan.commitment.model_id != commitment.model_id:
+            continue
+        if plan.commitment_sha256 == mine and plan.committed_at != committed_at:
+            raise AuditRefused(
+                f"this commitment was drawn for already, as of {plan.committed_at}",
+                "its draw stands: there is one draw for one commitment. Run that plan",
+            )
+        draws = [(one.commitment, one.drawn) for one in plan.earlier]
+        for name, drawn in (*draws, (plan.commitment_sha256, plan.drawn)):
+            if name != mine:
+                found.setdefault(name, {}).update(dict.fromkeys(drawn))
+    return [EarlierDraw(commitment=name, drawn=list(drawn)) for name, drawn in found.items()]
+
+
+def drawn_before(plans: Iterable[Plan], commitment: Commitment) -> int:
+    """Return the largest sample drawn for this very commitment; 0 when there was none."""
+    mine = commitment.sha256
+    return max((len(plan.drawn) for plan in plans if plan.commitment_sha256 == mine), default=0)
 
 
 def draw(
@@ -18,7 +71,7 @@ def draw(
     earlier: Sequence[EarlierDraw] = (),
     targeted: Sequence[str] = (),
 ) -> Plan:
-    """Give the plan: the drawn tasks, those of earlier draws, then the targeted ones.
+    """Return the plan: the drawn tasks, those of earlier draws, then the targeted ones.
 
     `drawn` is k where it is raised above the committed one. Whether the beacon is genuine is for
     `recompute`. Raises UsageProblem when k is lowered, or larger than the number of tasks.
@@ -51,7 +104,7 @@ def draw(
 
 
 def beacon_value(beacon: Beacon) -> bytes:
-    """Give the 32 bytes of randomness of a beacon."""
+    """Return the 32 bytes of randomness of a beacon."""
     if isinstance(beacon, DrandBeacon):
         return value_of(beacon.signature)
     return bytes.fromhex(beacon.value)
@@ -60,7 +113,7 @@ def beacon_value(beacon: Beacon) -> bytes:
 def earlier_tasks(
     ranked: Sequence[str], drawn: Sequence[str], earlier: Sequence[EarlierDraw]
 ) -> list[str]:
-    """Give the tasks of earlier draws that this one did not draw, in order of their tickets.
+    """Return the tasks of earlier draws that this one did not draw, in order of their tickets.
 
     A task that the benchmark no longer has cannot be rerun, and is left out.
     """
@@ -70,3 +123,169 @@ def earlier_tasks(
 
 def _marked(tasks: Sequence[str], reason: Reason) -> list[Chosen]:
     return [Chosen(task=task, reason=reason) for task in tasks]
+
+
+def recompute(plan: Plan) -> None:
+    """Compute every step of a draw again, without network.
+
+    What it cannot know: whether `committed_at` is when the commitment became public, whether all
+    earlier draws are listed, and a fallback key that is not revealed yet (`fallback.is_open`).
+    Raises StepMismatch, whose `step` is one of `steps.STEPS`.
+    """
+    # 1. Commitment: its digest, and that it can be drawn from.
+    _commitment(plan.commitment, plan.commitment_sha256)
+    # 2. Round: the one that the time of the commitment fixes, of the chain we know.
+    # 3. Signature: the beacon's own, or the committed key's.
+    if isinstance(plan.beacon, DrandBeacon):
+        _round(plan.beacon, plan.committed_at)
+        beacon.verify(plan.beacon.round, plan.beacon.signature)
+    else:
+        _due(plan.committed_at)
+        beacon.verify_fallback(plan.beacon, plan.commitment_sha256)
+    # 4. Seed.
+    seed = seed_of(plan.commitment_sha256, beacon_value(plan.beacon))
+    if plan.seed != seed:
+        _refuse(SEED, f"it is {plan.seed}, and commitment and beacon give {seed}")
+    # 5. Tickets: one for each task, of the right value, smallest first.
+    tickets = tickets_of(seed, plan.commitment.tasks)
+    if plan.tickets != tickets:
+        pairs = zip(plan.tickets, tickets, strict=False)
+        wrong = next((given.task for given, due in pairs if given != due), "the number of them")
+        _refuse(TICKETS, f"they are not what the seed gives, from {wrong!r} on")
+    # 6. Sample.
+    _sample(plan, [one.task for one in tickets])
+
+
+def _commitment(commitment: Commitment, published: str) -> None:
+    if commitment.sha256 != published:
+        _refuse(COMMITMENT, f"its digest is {commitment.sha256}, and {published} was published")
+    tasks, policy = commitment.tasks, commitment.policy
+    stratified = [task for stratum in policy.strata for task in stratum]
+    if len(set(tasks)) != len(tasks):
+        _refuse(COMMITMENT, "a task stands twice")
+    if policy.drawn > len(tasks):
+        _refuse(COMMITMENT, f"{policy.drawn} tasks are to be drawn from {len(tasks)}")
+    if len(set(stratified)) != len(stratified) or not set(stratified) <= set(tasks):
+        _refuse(COMMITMENT, "a stratum has a task that is not there, or that is in another as well")
+    if policy.strata and not (policy.stratified and all(policy.strata)):
+        _refuse(COMMITMENT, "it has strata without being stratified, or an empty one")
+
+
+def _round(given: DrandBeacon, committed_at: str) -> None:
+    if given.chain != beacon.QUICKNET.hash:
+        _refuse(ROUND, f"the chain {given.chain} is not that of drand quicknet")
+    due = _due(committed_at)
+    if given.round != due:
+        _refuse(ROUND, f"it is {given.round}, and a commitment at {committed_at} fixes {due}")
+
+
+def _due(committed_at: str) -> int:
+    try:
+        return beacon.round_at(seconds_of(committed_at))
+    except UsageProblem as error:
+        _refuse(ROUND, error.message)
+
+
+def _sample(plan: Plan, ranked: list[str]) -> None:
+    committed, given = plan.commitment.policy, plan.drawn
+    if len(given) < committed.drawn:
+        _refuse(SAMPLE, f"{len(given)} tasks are drawn, and {committed.drawn} are committed")
+    try:
+        due = sample(ranked, len(given), committed.strata)
+    except UsageProblem as error:
+        _refuse(SAMPLE, error.message)
+    if given != due:
+        wrong = next((task for task in given if task not in due), "their order")
+        _refuse(SAMPLE, f"the drawn tasks are not those of the smallest tickets: {wrong!r}")
+    again = earlier_tasks(ranked, due, plan.earlier)
+    given_again = [one.task for one in plan.chosen if one.reason == "earlier"]
+    if given_again != again:
+        _refuse(SAMPLE, f"earlier draws add {again}, and the plan has {given_again}")
+    tasks = [one.task for one in plan.chosen]
+    targeted = [one.task for one in plan.chosen if one.reason == "targeted"]
+    if tasks != [*due, *again, *targeted]:
+        _refuse(SAMPLE, "drawn tasks come first, then earlier ones, then targeted ones")
+    if len(set(tasks)) != len(tasks) or not set(targeted) <= set(ranked):
+        _refuse(SAMPLE, "a task stands twice, or is none of the commitment's")
+    if any(one.commitment == plan.commitment_sha256 for one in plan.earlier):
+        _refuse(SAMPLE, "the plan's own draw stands among the earlier ones")
+
+
+def _refuse(step: str, message: str) -> NoReturn:
+    raise StepMismatch(step, message)
+
+
+FAMILY = "plausibility"
+_DEPTH = 3  # /results/<regime>/<task>, and perhaps the metric
+
+
+def targets_of(plan: Plan, count: int, submission: Path | None, layout: Layout) -> list[str]:
+    """Name tasks beside the sample by the plausibility of the committed submission's scores.
+
+    Raises UsageProblem without a submission, AuditRefused when it is another one.
+    """
+    if count < 1:
+        return []
+    model_id = plan.commitment.model_id
+    folder = layout.submissions
+    if submission is None and folder is None:
+        raise UsageProblem("no submission is at hand", "name it: --submission FILE")
+    file = submission or Path(str(folder)) / f"{model_id}.json"
+    checker = Checker(RULES)
+    result = checker.check(file)
+    if result.document.sha256 != plan.commitment.submission_sha256:
+        raise AuditRefused(
+            f"{file}: this is not the submission that was committed to",
+            "name the file with the sha256 of the commitment: --submission FILE",
+        )
+    taken = {one.task for one in plan.chosen}
+    candidates = [task for task in plan.commitment.tasks if task not in taken]
+    return targets(checker.context(file), result.findings, count, candidates)
+
+
+def targets(
+    context: Context, findings: Iterable[Finding], count: int, candidates: Sequence[str]
+) -> list[str]:
+    """Return up to `count` of the candidates, the most suspicious first."""
+    scores = suspicion(findings)
+    gain = gains(context.view)
+    board = {task: place for place, task in enumerate(context.benchmark.task_ids)}
+    left = [task for task in board if task in set(candidates)]
+    named = [task for task in left if scores.get(task, 0.0) > 0]
+    others = [task for task in left if task not in named and gain.get(task, 0.0) > 0]
+    named.sort(key=lambda task: (-scores[task], board[task]))
+    others.sort(key=lambda task: (-gain[task], board[task]))
+    return [*named, *others][:count]
+
+
+def suspicion(findings: Iterable[Finding]) -> dict[str, float]:
+    """Return the sum of scores of each task that a finding points at."""
+    found: dict[str, list[float]] = {}
+    for finding in findings:
+        parts = finding.pointer.split("/")[1:]
+        if BY_ID[finding.rule].family != FAMILY or finding.score <= 0:
+            continue
+        if len(parts) >= _DEPTH and parts[0] == "results":
+            found.setdefault(parts[2], []).append(finding.score)
+    return {task: math.fsum(scores) for task, scores in found.items()}
+
+
+def gains(view: RowView) -> dict[str, float]:
+    """Return the largest gain of each task over its neighbours; none where nobody has the cell."""
+    standing = view.standing
+    sizes = standing.distance if standing is not None else _above_median(view)
+    found: dict[str, float] = {}
+    for number, size in enumerate(sizes):
+        _, task = view.cell(number)
+        found[task] = max(size, found.get(task, 0.0))
+    return found
+
+
+def _above_median(view: RowView) -> list[float]:
+    rows = [row for _, row in view.others]
+    sizes = []
+    for number, score in enumerate(view.row):
+        column = [row[number] for row in rows if not math.isnan(row[number])]
+        known = bool(column) and not math.isnan(score)
+        sizes.append(score - median(column) if known else 0.0)
+    return sizes

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field, ValidationError
 
-from geneb_ci.audit.commitment import Hex64, Part
+from geneb_ci.audit.commitment import AuditModel, Hex64
 from geneb_ci.audit.steps import StepMismatch
-from geneb_ci.errors import BrokenInstallation
-from geneb_ci.finding import shown
-from geneb_ci.read.document import parse_document
+from geneb_ci.common.errors import BrokenInstallation
+from geneb_ci.common.finding import quoted
+from geneb_ci.submission.document import parse_document
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -31,7 +31,7 @@ RESTORE = "restore the file from the main branch, or sign the outcome again"
 _Base64 = Annotated[str, Field(pattern=r"^[A-Za-z0-9+/]+={0,2}$")]
 
 
-class Signature(Part):
+class Signature(AuditModel):
     """Who signed, and the signature."""
 
     keyid: Hex64
@@ -39,7 +39,7 @@ class Signature(Part):
     sig: _Base64
 
 
-class Envelope(Part):
+class Envelope(AuditModel):
     """A DSSE envelope; exactly one signature, so that none can be added or go unlooked at."""
 
     payload: _Base64
@@ -61,7 +61,7 @@ def key_id(public_key: bytes) -> str:
 
 
 def pae(payload_type: str, payload: bytes) -> bytes:
-    """Give the bytes that are signed: DSSE's pre-authentication encoding."""
+    """Return the bytes that are signed: DSSE's pre-authentication encoding."""
     kind = payload_type.encode()
     return b"DSSEv1 %d %b %d %b" % (len(kind), kind, len(payload), payload)
 
@@ -120,7 +120,7 @@ def first_fault(error: ValidationError) -> str:
     """Say in one line where a value differs from its typed model."""
     first = error.errors(include_url=False)[0]
     place = "/".join(str(part) for part in first["loc"]) or "the document"
-    return f"{shown(place)[1:-1]}: {first['msg']}"
+    return f"{quoted(place)[1:-1]}: {first['msg']}"
 
 
 def is_signed_by(found: Opened, public_key: bytes) -> bool:

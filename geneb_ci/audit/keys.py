@@ -8,21 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Self
 
 from pydantic import Field, ValidationError, model_validator
 
-from geneb_ci.audit.commitment import Hex64, Moment, Name, Part
-from geneb_ci.audit.envelope import (
-    SIGNER,
-    Opened,
-    first_fault,
-    is_signed_by,
-    key_id,
-    strict_json,
-)
-from geneb_ci.audit.moments import seconds_of
+from geneb_ci.audit.canonical import seconds_of
+from geneb_ci.audit.commitment import AuditModel, Hex64, Moment, Name
+from geneb_ci.audit.envelope import SIGNER, Opened, first_fault, is_signed_by, key_id, strict_json
 from geneb_ci.audit.steps import StepMismatch
-from geneb_ci.config import Layout, naming
-from geneb_ci.errors import BadConfiguration, UsageProblem
-from geneb_ci.regular import NotReadable, lies_there, read_regular
-from geneb_ci.shipped import shipped
+from geneb_ci.common.config import Layout, naming
+from geneb_ci.common.errors import BadConfiguration, UsageProblem
+from geneb_ci.common.regular import NotReadable, lies_there, read_regular
+from geneb_ci.common.shipped import shipped
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -39,7 +32,7 @@ _RAW_BYTES = 32  # of an Ed25519 public key, RFC 8032
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
-class TrustedKey(Part):
+class TrustedKey(AuditModel):
     """A maintainer's public key."""
 
     keyid: Hex64
@@ -73,7 +66,7 @@ class TrustedKey(Part):
         return self
 
 
-class KeyFile(Part):
+class KeyFile(AuditModel):
     """The keys that may sign audits, as the base branch lists them."""
 
     note: str = ""
@@ -87,7 +80,7 @@ class KeyFile(Part):
 
 
 def checked(moment: str) -> str:
-    """Give a moment back. Raises ValueError when it only looks like one."""
+    """Return a moment back. Raises ValueError when it only looks like one."""
     try:
         seconds_of(moment)
     except UsageProblem as error:
@@ -127,7 +120,7 @@ def _keys_in(path: Path) -> Keys:
 
 
 def signer_of(found: Opened, keys: Keys) -> TrustedKey:
-    """Give the trusted key that signed. Raises StepMismatch, of the step "signer"."""
+    """Return the trusted key that signed. Raises StepMismatch, of the step "signer"."""
     key = keys.get(found.keyid)
     if key is None:
         raise StepMismatch(

@@ -1,10 +1,12 @@
-"""What an audit found: the predicate of the signed record."""
+"""What an audit found: the predicate of the signed record, and the verdict its numbers give."""
 
-from typing import Annotated, Literal
+import math
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field
 
-from geneb_ci.audit.commitment import Hex40, Hex64, Moment, Name, Part
+from geneb_ci.audit.commitment import AuditModel, Hex40, Hex64, Moment, Name
 from geneb_ci.audit.plan import Plan, Reason
 
 Signed = Annotated[float, Field(ge=-1, le=1)]
@@ -17,7 +19,7 @@ STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
 Verdict = Literal["agrees", "differs"]
 
 
-class Triple(Part):
+class AuditedScores(AuditModel):
     """One value a metric."""
 
     MCC: Signed
@@ -25,7 +27,7 @@ class Triple(Part):
     F1: Unit
 
 
-class Tolerance(Part):
+class Tolerance(AuditModel):
     """How far an honest claim may lie from the rescored value, and how that was measured."""
 
     MCC: Annotated[float, Field(ge=0)]
@@ -39,11 +41,11 @@ class Tolerance(Part):
     """Standard deviation of MCC over the copies."""
 
 
-class Compared(Part):
+class Compared(AuditModel):
     """One task in one regime: claim against rerun."""
 
-    claimed: Triple
-    rescored: Triple
+    claimed: AuditedScores
+    rescored: AuditedScores
     tolerance: Tolerance
     predictions_equal: bool | None
     """Whether the prediction digests agree; null where the claim has none."""
@@ -52,16 +54,16 @@ class Compared(Part):
     verdict: Verdict
 
 
-class CanonicalCompared(Part):
+class CanonicalCompared(AuditModel):
     """The probe solved to its optimum: far less noise, so a far smaller tolerance."""
 
-    claimed: Triple
-    rescored: Triple
+    claimed: AuditedScores
+    rescored: AuditedScores
     tolerance: Tolerance
     verdict: Verdict
 
 
-class AuditedTask(Part):
+class AuditedTask(AuditModel):
     """One rerun task."""
 
     task: Name
@@ -71,7 +73,7 @@ class AuditedTask(Part):
     regimes: Annotated[dict[str, Compared], Field(min_length=1)]
 
 
-class Escape(Part):
+class Escape(AuditModel):
     """One attempt of the probe suite to leave the sandbox."""
 
     name: Name
@@ -79,7 +81,7 @@ class Escape(Part):
     detail: str
 
 
-class SandboxFacts(Part):
+class SandboxFacts(AuditModel):
     """Where the extractor ran."""
 
     level: Annotated[int, Field(ge=0, le=4)]
@@ -92,7 +94,7 @@ class SandboxFacts(Part):
     """Limits by name, with their unit in the name, such as memory_mib."""
 
 
-class Decoys(Part):
+class Decoys(AuditModel):
     """Whether embeddings depended on what they may not depend on."""
 
     order_dependent: bool
@@ -102,7 +104,7 @@ class Decoys(Part):
     detail: str
 
 
-class HarnessFacts(Part):
+class HarnessFacts(AuditModel):
     """Which harness scored."""
 
     version: Name
@@ -110,7 +112,7 @@ class HarnessFacts(Part):
     dirty: bool
 
 
-class Outcome(Part):
+class AuditOutcome(AuditModel):
     """All of one audit: the predicate of the in-toto statement."""
 
     schema_version: Literal["1.0"]
@@ -133,17 +135,125 @@ class Outcome(Part):
     finished_at: Moment
 
 
-class Subject(Part):
+class StatementSubject(AuditModel):
     """What the statement is about: the submission's bytes."""
 
     name: Name
     digest: dict[Literal["sha256"], Hex64]
 
 
-class Statement(Part):
+class Statement(AuditModel):
     """An in-toto statement (v1) about one submission."""
 
     type_: Annotated[Literal["https://in-toto.io/Statement/v1"], Field(alias="_type")]
-    subject: Annotated[list[Subject], Field(min_length=1, max_length=1)]
+    subject: Annotated[list[StatementSubject], Field(min_length=1, max_length=1)]
     predicateType: Literal["urn:geneb-ci:audit:1.0"]  # noqa: N815 (in-toto's own name)
-    predicate: Outcome
+    predicate: AuditOutcome
+
+
+AGREES: Verdict = "agrees"
+DIFFERS: Verdict = "differs"
+METRICS = ("MCC", "Acc", "F1")
+MEAN_BIAS = 2.0
+"""Largest mean share of the tolerance, times the root of the number of cells. Of 20,000 audits of
+k-mers with jittered claims, none had more than 0.6 at the noise of its dtype, and 1.2 at eight
+times that. It binds from five cells on: fewer cannot have more."""
+INFORMATIVE_TOLERANCE = 0.1
+"""Tolerance of MCC: by so much the power tables of docs/audits.md let a single task be raised."""
+
+
+def beyond(cell: Compared | CanonicalCompared) -> list[str]:
+    """Name the metrics of a claim that lie outside their tolerance of the rescored value."""
+    return [
+        metric
+        for metric in METRICS
+        if abs(getattr(cell.claimed, metric) - getattr(cell.rescored, metric))
+        > getattr(cell.tolerance, metric)
+    ]
+
+
+def verdict_of(cell: Compared | CanonicalCompared) -> Verdict:
+    """Return the verdict of a cell; canonical scores count as much as the others."""
+    canonical = cell.canonical if isinstance(cell, Compared) else None
+    told = beyond(cell) or (canonical is not None and beyond(canonical))
+    return DIFFERS if told else AGREES
+
+
+def task_verdict(cells: Iterable[Compared]) -> Verdict:
+    """Return the verdict of a task: it differs as soon as one regime does."""
+    return DIFFERS if any(verdict_of(one) == DIFFERS for one in cells) else AGREES
+
+
+class MeanBias(NamedTuple):
+    """How the claims of one regime lie beside the rerun."""
+
+    share: float
+    """Mean of (claimed - rescored) / tolerance of MCC."""
+    most: float
+    """Largest share that chance allows."""
+    raised: float
+    """Mean of claimed - rescored."""
+
+    @property
+    def tells(self) -> bool:
+        """Whether chance does not explain it."""
+        return abs(self.share) > self.most
+
+
+def mean_biases(tasks: Sequence[AuditedTask]) -> dict[str, MeanBias]:
+    """Return the slant of each regime."""
+    found: dict[str, MeanBias] = {}
+    for regime in dict.fromkeys(name for one in tasks for name in one.regimes):
+        cells = [one.regimes[regime] for one in tasks if regime in one.regimes]
+        raised = [cell.claimed.MCC - cell.rescored.MCC for cell in cells]
+        shares = [
+            _share(gain, cell.tolerance.MCC) for gain, cell in zip(raised, cells, strict=True)
+        ]
+        count = len(cells)
+        found[regime] = MeanBias(
+            math.fsum(shares) / count, MEAN_BIAS / math.sqrt(count), math.fsum(raised) / count
+        )
+    return found
+
+
+def _share(gain: float, tolerance: float) -> float:
+    """Return a gain as a share of its tolerance; what lies beyond it is for rule 1, and counts 1."""
+    if abs(gain) >= tolerance:
+        return math.copysign(1.0, gain) if gain else 0.0
+    return gain / tolerance
+
+
+def overall_verdict(tasks: Sequence[AuditedTask], decoys: Decoys) -> Verdict:
+    """Return the verdict of an audit: a task differs, a regime slants, or a decoy tells."""
+    told = decoys.order_dependent or decoys.memorised
+    told = told or any(task_verdict(one.regimes.values()) == DIFFERS for one in tasks)
+    return DIFFERS if told or any(one.tells for one in mean_biases(tasks).values()) else AGREES
+
+
+class InformativeCells(NamedTuple):
+    """How many cells of a regime were worth comparing."""
+
+    cells: int
+    of: int
+
+    @property
+    def suffices(self) -> bool:
+        """Whether at least half of them were."""
+        return 2 * self.cells >= self.of
+
+
+def informative_cells(tasks: Iterable[AuditedTask]) -> dict[str, InformativeCells]:
+    """Count the cells of each regime that have force."""
+    found: dict[str, InformativeCells] = {}
+    for one in tasks:
+        for regime, cell in one.regimes.items():
+            cells, of = found.get(regime, (0, 0))
+            found[regime] = InformativeCells(
+                cells + (cell.tolerance.MCC <= INFORMATIVE_TOLERANCE), of + 1
+            )
+    return found
+
+
+def informative_text(found: dict[str, InformativeCells]) -> str:
+    """Say it: `full 4 of 5, 10shot 5 of 5`."""
+    return ", ".join(f"{regime} {one.cells} of {one.of}" for regime, one in found.items())

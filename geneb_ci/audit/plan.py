@@ -1,17 +1,23 @@
-"""What one audit is to rerun, and why these tasks: all of it can be recomputed by anyone."""
+"""What one audit reruns, and why these tasks; commitments and plans as files."""
 
-from typing import Annotated, Literal
+import json
+from pathlib import Path
+from typing import Annotated, Literal, TypeVar
 
-from pydantic import Field
+from pydantic import BaseModel, Field, ValidationError
 
-from geneb_ci.audit.commitment import Commitment, Hex64, Moment, Name, Part, Positive
+from geneb_ci.audit.commitment import AuditModel, Commitment, Hex64, Moment, Name, Positive
+from geneb_ci.audit.steps import COMMITMENT, StepMismatch
+from geneb_ci.common.errors import NothingChecked
+from geneb_ci.submission.bytes import read_bytes
+from geneb_ci.submission.fault import Fault
 
 Reason = Literal["drawn", "earlier", "targeted"]
 """Why a task is rerun. Only drawn ones carry the guarantee; earlier ones were drawn for an earlier
 version of the submission; targeted ones are named by the plausibility scores."""
 
 
-class DrandBeacon(Part):
+class DrandBeacon(AuditModel):
     """A round of the public drand beacon, as its signature proves it."""
 
     kind: Literal["drand"]
@@ -21,7 +27,7 @@ class DrandBeacon(Part):
     """BLS12-381 signature on G1, compressed, over SHA-256 of the round as 8 bytes, big-endian."""
 
 
-class FallbackBeacon(Part):
+class FallbackBeacon(AuditModel):
     """A recorded substitute for an hour without beacon: HMAC under a key committed beforehand."""
 
     kind: Literal["hmac"]
@@ -37,28 +43,28 @@ class FallbackBeacon(Part):
 Beacon = Annotated[DrandBeacon | FallbackBeacon, Field(discriminator="kind")]
 
 
-class Ticket(Part):
+class Ticket(AuditModel):
     """A task's place in the draw."""
 
     task: Name
     ticket: Hex64
 
 
-class EarlierDraw(Part):
+class EarlierDraw(AuditModel):
     """A draw for an earlier version of the same submission: its sample is audited again."""
 
     commitment: Hex64
     drawn: Annotated[list[Name], Field(min_length=1)]
 
 
-class Chosen(Part):
+class Chosen(AuditModel):
     """A task to rerun."""
 
     task: Name
     reason: Reason
 
 
-class Plan(Part):
+class Plan(AuditModel):
     """One audit, before it runs."""
 
     schema_version: Literal["1.0"]
@@ -79,3 +85,55 @@ class Plan(Part):
     def drawn(self) -> list[str]:
         """Ids of the guaranteed sample."""
         return [one.task for one in self.chosen if one.reason == "drawn"]
+
+
+_M = TypeVar("_M", bound=BaseModel)
+
+
+class Committed(AuditModel):
+    """What `audit commit` writes: a commitment beside its digest."""
+
+    commitment: Commitment
+    sha256: Hex64
+
+
+def encoded(value: BaseModel) -> str:
+    """Write a file: as people read it, and the same bytes each time."""
+    return json.dumps(value.model_dump(), indent=2, ensure_ascii=False) + "\n"
+
+
+def committed_text(commitment: Commitment) -> str:
+    """Write a commitment beside its digest."""
+    return encoded(Committed(commitment=commitment, sha256=commitment.sha256))
+
+
+def read_commitment(path: Path) -> Commitment:
+    """Read what `audit commit` wrote.
+
+    Raises NothingChecked when it cannot be read, StepMismatch when the digest is not its own.
+    """
+    found = _read(path, Committed, "commitment: `geneb-ci audit commit` writes one")
+    if found.commitment.sha256 != found.sha256:
+        raise StepMismatch(
+            COMMITMENT,
+            f"{path}: its digest is {found.commitment.sha256}, and the file says {found.sha256}",
+            "take the file as it was published, or commit anew",
+        )
+    return found.commitment
+
+
+def read_plan(path: Path) -> Plan:
+    """Read a plan, without recomputing it. Raises NothingChecked when it cannot be read."""
+    return _read(path, Plan, "plan: `geneb-ci audit plan` writes one")
+
+
+def _read(path: Path, model: type[_M], what: str) -> _M:
+    raw = read_bytes(path)
+    if isinstance(raw, Fault):
+        raise NothingChecked(f"{path}: {raw.message}", f"name a {what}")
+    try:
+        return model.model_validate_json(raw)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        place = "/".join(map(str, first["loc"])) or "the document"
+        raise NothingChecked(f"{path}: {place}: {first['msg']}", f"name a {what}") from error

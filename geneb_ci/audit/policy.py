@@ -6,11 +6,11 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, ValidationError, model_validator
 
-from geneb_ci.audit.commitment import Hex64, Name, Part, Positive
-from geneb_ci.config import Layout, naming
-from geneb_ci.errors import BadConfiguration
-from geneb_ci.regular import NotReadable, lies_there, read_regular
-from geneb_ci.shipped import shipped
+from geneb_ci.audit.commitment import AuditModel, Hex64, Name, Positive
+from geneb_ci.common.config import Layout, naming
+from geneb_ci.common.errors import BadConfiguration
+from geneb_ci.common.regular import NotReadable, lies_there, read_regular
+from geneb_ci.common.shipped import shipped
 
 FILE = "policy.toml"
 # The shipped one has 700 bytes. Parsing is never slow at this size, whatever it holds.
@@ -18,7 +18,7 @@ BYTES_MAX = 20_000
 _RESTORE = "restore the file from the main branch, or mend it: the shipped one has every setting"
 
 
-class AuditPolicy(Part):
+class AuditPolicy(AuditModel):
     """The table `[audit]`."""
 
     drawn: Positive
@@ -47,7 +47,7 @@ class AuditPolicy(Part):
 
 
 def audit_policy(layout: Layout) -> AuditPolicy:
-    """Give the policy in force in a place: its own, or the shipped one.
+    """Return the policy in force in a place: its own, or the shipped one.
 
     Raises BadConfiguration, which names the file and the setting, when it cannot be used.
     """

@@ -1,16 +1,13 @@
-"""How likely a sample is to hold a fabricated task: exact, as a table, and solved for its size.
-
-With N tasks of which m are fabricated, k drawn without replacement hold j of them with probability
-C(m, j) C(N - m, k - j) / C(N, k) (hypergeometric). A rerun finds a drawn one with probability q.
-"""
+"""How likely a sample is to hold a fabricated task, and how many tasks a draw takes."""
 
 from collections.abc import Sequence
 from fractions import Fraction
 from math import comb
 from typing import NamedTuple
 
-from geneb_ci.audit.strata import allocation
-from geneb_ci.errors import UsageProblem
+from geneb_ci.audit.commitment import Commitment
+from geneb_ci.audit.sampling import allocation, parts_of
+from geneb_ci.common.errors import UsageProblem
 
 CERTAIN = Fraction(1)
 # What the tables of the docs and of `audit plan` show, as far as there are so many tasks.
@@ -33,7 +30,7 @@ class Design(NamedTuple):
 
 
 def missed(tasks: int, fabricated: int, drawn: int, power: Fraction = CERTAIN) -> Fraction:
-    """Give the probability that none of the fabricated tasks is found, in one part."""
+    """Return the probability that none of the fabricated tasks is found, in one part."""
     found = (
         comb(fabricated, j) * comb(tasks - fabricated, drawn - j) * (1 - power) ** j
         for j in range(min(fabricated, drawn) + 1)
@@ -43,7 +40,7 @@ def missed(tasks: int, fabricated: int, drawn: int, power: Fraction = CERTAIN) -
 
 
 def detection(design: Design, fabricated: int, drawn: int, power: Fraction = CERTAIN) -> Fraction:
-    """Give the probability that a fabricated task is found, wherever the fabricated ones are.
+    """Return the probability that a fabricated task is found, wherever the fabricated ones are.
 
     In strata the worst placing counts, since how many are drawn of each is public: the largest
     product of the parts' chances to be missed, over all ways to split the fabricated tasks.
@@ -64,7 +61,7 @@ def detection(design: Design, fabricated: int, drawn: int, power: Fraction = CER
 
 
 def needed(design: Design, fabricated: int, confidence: Fraction, power: Fraction = CERTAIN) -> int:
-    """Give the smallest sample that finds one of the fabricated tasks so surely.
+    """Return the smallest sample that finds one of the fabricated tasks so surely.
 
     Raises UsageProblem when there are not so many tasks, or when even all of them do not suffice.
     """
@@ -104,7 +101,7 @@ def table(
     fabricated: Sequence[int] = SHOWN_FABRICATED,
     power: Fraction = CERTAIN,
 ) -> list[PowerRow]:
-    """Give the table, with the sizes of sample that there can be, each once and ascending."""
+    """Return the table, with the sizes of sample that there can be, each once and ascending."""
     sizes = sorted({k for k in drawn if max(1, design.guaranteed) <= k <= design.tasks})
     return [PowerRow(k, tuple(detection(design, m, k, power) for m in fabricated)) for k in sizes]
 
@@ -113,3 +110,35 @@ def shown(probability: Fraction) -> str:
     """Write a probability to three digits, as the tables do; only a certain one is 1."""
     text = f"{float(probability):.3f}"
     return ">.999" if text == "1.000" and probability < 1 else text.removeprefix("0")
+
+
+def design_of(tasks: Sequence[str], strata: Sequence[Sequence[str]]) -> Design:
+    """Return what a sample of these tasks is drawn from; without strata, from all alike."""
+    if not strata:
+        return Design((len(tasks),))
+    return Design(tuple(len(part) for part in parts_of(tasks, strata)), len(strata))
+
+
+def size_of(commitment: Commitment, drawn: int | None, wanted: int, before: int) -> int:
+    """Return k: what is committed, or more where that is asked for or was drawn before."""
+    committed = commitment.policy.drawn
+    if drawn is not None and drawn < max(committed, before):
+        raise UsageProblem(
+            f"--drawn {drawn} would lower the sample: {committed} tasks are committed"
+            + (f", and {before} were drawn" if before > committed else ""),
+            "a sample may be raised, and never lowered; leave out --drawn",
+        )
+    return max(committed, drawn or 0, wanted, before)
+
+
+def probability(text: str, option: str) -> Fraction:
+    """Read a probability exactly as it is written. Raises UsageProblem when it is none."""
+    try:
+        found = Fraction(text)
+    except (ValueError, ZeroDivisionError):
+        found = Fraction(-1)
+    if not 0 < found <= 1:
+        raise UsageProblem(
+            f"{option} {text!r} is not a probability", "write a number above 0, at most 1: 0.95"
+        )
+    return found

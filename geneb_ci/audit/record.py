@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pydantic import BaseModel, ValidationError
 
 from geneb_ci.audit.beacon import DELAY
+from geneb_ci.audit.canonical import seconds_of
 from geneb_ci.audit.envelope import (
     ENVELOPE,
     RESTORE,
@@ -22,15 +23,14 @@ from geneb_ci.audit.envelope import (
     strict_json,
 )
 from geneb_ci.audit.keys import Keys, TrustedKey, check_validity, signer_of, trusted_keys
-from geneb_ci.audit.moments import seconds_of
-from geneb_ci.audit.outcome import PREDICATE_TYPE, STATEMENT_TYPE, Outcome, Statement
+from geneb_ci.audit.outcome import PREDICATE_TYPE, STATEMENT_TYPE, AuditOutcome, Statement
 from geneb_ci.audit.steps import StepMismatch
-from geneb_ci.config import Layout
-from geneb_ci.errors import NothingChecked, UsageProblem
-from geneb_ci.finding import shown
-from geneb_ci.read.bytes import read_bytes
-from geneb_ci.read.paths import files_in, is_folder
-from geneb_ci.read.submission import MODEL_ID_MAX, MODEL_ID_PATTERN
+from geneb_ci.common.config import Layout
+from geneb_ci.common.errors import NothingChecked, UsageProblem
+from geneb_ci.common.finding import quoted
+from geneb_ci.submission.bytes import read_bytes
+from geneb_ci.submission.models import MODEL_ID_MAX, MODEL_ID_PATTERN
+from geneb_ci.submission.paths import files_in, is_folder
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -53,7 +53,7 @@ class Record(NamedTuple):
 
     audit_id: str
     signer: TrustedKey
-    outcome: Outcome
+    outcome: AuditOutcome
 
 
 def payload_of(statement: BaseModel) -> bytes:
@@ -72,7 +72,7 @@ def audit_id_of(payload: bytes) -> str:
     return hashlib.sha256(payload).hexdigest()[:ID_DIGITS]
 
 
-def record_of(outcome: Outcome, key: "Ed25519PrivateKey") -> SealedRecord:
+def record_of(outcome: AuditOutcome, key: "Ed25519PrivateKey") -> SealedRecord:
     """Sign an outcome. The same outcome and key give the same bytes.
 
     Raises UsageProblem when the outcome could not be read back from its record.
@@ -99,7 +99,7 @@ def record_of(outcome: Outcome, key: "Ed25519PrivateKey") -> SealedRecord:
     return SealedRecord(audit_id, content, Path(commitment.model_id) / f"{audit_id}.json")
 
 
-def refuse_in_vain(signer: "Ed25519PrivateKey", layout: Layout, folder: Path) -> None:
+def check_can_record(signer: "Ed25519PrivateKey", layout: Layout, folder: Path) -> None:
     """Refuse, before hours of work, a record that nobody would take or that has no place.
 
     Raises UsageProblem.
@@ -136,12 +136,12 @@ def statement_in(payload: bytes) -> Statement:
     model_id = commitment.model_id
     # The id names files: it is held to the form that submissions have, before anything is opened.
     if not re.fullmatch(MODEL_ID_PATTERN, model_id) or len(model_id) > MODEL_ID_MAX:
-        raise StepMismatch(STATEMENT, f"{shown(model_id)} is no model id", RESTORE)
+        raise StepMismatch(STATEMENT, f"{quoted(model_id)} is no model id", RESTORE)
     _check_moments(statement.predicate)
     if subject.name != f"{model_id}.json":
         raise StepMismatch(
             STATEMENT,
-            f"it is about {shown(subject.name)}, and its commitment about {model_id}.json",
+            f"it is about {quoted(subject.name)}, and its commitment about {model_id}.json",
             RESTORE,
         )
     outcome, pin = statement.predicate, commitment.benchmark
@@ -157,7 +157,7 @@ def statement_in(payload: bytes) -> Statement:
     return statement
 
 
-def _check_moments(outcome: Outcome) -> None:
+def _check_moments(outcome: AuditOutcome) -> None:
     """Refuse texts that only look like moments, and an order of them that cannot be."""
     try:
         begun, ended = seconds_of(outcome.started_at), seconds_of(outcome.finished_at)

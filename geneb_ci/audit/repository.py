@@ -2,12 +2,14 @@
 
 import dataclasses
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from geneb_ci.audit.ground import Ground
+from geneb_ci.audit.applicability import TrustInputs
+from geneb_ci.audit.commitment import Commitment
+from geneb_ci.audit.draw import recompute
 from geneb_ci.audit.keys import trusted_keys
-from geneb_ci.audit.plan import Plan
+from geneb_ci.audit.plan import Plan, read_plan
 from geneb_ci.audit.policy import audit_policy
 from geneb_ci.audit.record import (
     WITHDRAWN,
@@ -21,13 +23,14 @@ from geneb_ci.audit.record import (
 from geneb_ci.audit.steps import StepMismatch
 from geneb_ci.audit.verify import EARLIER, Verification, said, unopened, verify
 from geneb_ci.audit.withdrawal import Withdrawn, read_withdrawal
-from geneb_ci.benchmark import shipped_benchmark
-from geneb_ci.config import PRACTICE_BENCHMARK, Kind, Layout, benchmark_of
+from geneb_ci.common.benchmark import shipped_benchmark
+from geneb_ci.common.config import PRACTICE_BENCHMARK, Layout, LayoutKind, benchmark_of
+from geneb_ci.common.errors import UsageProblem
 
 _Opened = Record | StepMismatch
 
 
-class Repository:
+class AuditRepository:
     """Verifies records against one place."""
 
     def __init__(self, layout: Layout, submissions: Path | None = None) -> None:
@@ -54,7 +57,7 @@ class Repository:
         return found
 
     @functools.cached_property
-    def ground(self) -> Ground:
+    def ground(self) -> TrustInputs:
         """What every record is held against."""
         drawn: dict[str, tuple[Plan, ...]] = {}
         unreadable: dict[str, str] = {}
@@ -66,7 +69,7 @@ class Repository:
                 drawn[model_id] = (*drawn.get(model_id, ()), plan)
             elif not isinstance(self.withdrawals.get(path), Withdrawn):
                 unreadable[path.parent.name] = path.name
-        return Ground(
+        return TrustInputs(
             benchmark_of(self.layout),
             audit_policy(self.layout),
             self.submissions,
@@ -89,9 +92,9 @@ class Repository:
             return unopened(name, record, withdrawn)
         return verify(name, record, self._ground_of(record), withdrawn)
 
-    def _ground_of(self, record: Record) -> Ground:
-        """Give the ground; outside of any repository, the practice benchmark for its audits."""
-        if self.layout.kind is Kind.ALONE:
+    def _ground_of(self, record: Record) -> TrustInputs:
+        """Return the ground; outside of any repository, the practice benchmark for its audits."""
+        if self.layout.kind is LayoutKind.ALONE:
             practice = shipped_benchmark(PRACTICE_BENCHMARK)
             if record.outcome.plan.commitment.benchmark.name == practice.name:
                 return dataclasses.replace(self.ground, benchmark=practice)
@@ -107,7 +110,7 @@ class Repository:
                 yield self.verify(path, f"{path.parent.name}/{path.name}")
 
     def plans_of(self, model_id: str) -> list[Plan]:
-        """Give the plan of each record of a model, whichever of its files was audited.
+        """Return the plan of each record of a model, whichever of its files was audited.
 
         Raises StepMismatch, of the step "earlier", when a record cannot be read.
         """
@@ -130,3 +133,26 @@ class Repository:
             except StepMismatch as error:
                 self._opened[path] = error
         return self._opened[path]
+
+
+def earlier_plans(
+    commitment: Commitment, repository: AuditRepository, files: Sequence[Path]
+) -> list[Plan]:
+    """Read the plans of earlier draws for this model, from its records and from files.
+
+    Raises StepMismatch when one of them does not follow from its own commitment and beacon, or
+    cannot be read: what it drew would be missing.
+    """
+    plans = repository.plans_of(commitment.model_id)
+    for plan in plans:
+        recompute(plan)
+    for file in files:
+        plan = read_plan(file)
+        if plan.commitment.model_id != commitment.model_id:
+            raise UsageProblem(
+                f"{file}: this plan is for another model: {plan.commitment.model_id!r}",
+                f"name plans of {commitment.model_id} alone",
+            )
+        recompute(plan)
+        plans.append(plan)
+    return plans

@@ -12,14 +12,25 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from geneb_ci.audit import compare, weights
+from geneb_ci.audit.canonical import moment_of
 from geneb_ci.audit.commitment import Commitment, Weights
 from geneb_ci.audit.decoys import judge, real_rows, with_decoys
-from geneb_ci.audit.moments import moment_of
-from geneb_ci.audit.outcome import Decoys, HarnessFacts, Outcome
+from geneb_ci.audit.draw import recompute
+from geneb_ci.audit.outcome import AuditOutcome, Decoys, HarnessFacts, overall_verdict
 from geneb_ci.audit.plan import Plan
-from geneb_ci.audit.recompute import recompute
-from geneb_ci.audit.rescored import Rescored
-from geneb_ci.audit.sandbox import (
+from geneb_ci.audit.scoring import (
+    Rescored,
+    Scoring,
+    TaskSource,
+    rescored,
+    sequences_of,
+    task_source,
+)
+from geneb_ci.audit.subject import AuditSubject, lay_out, subject_of
+from geneb_ci.audit.tolerance import COPIES_MIN
+from geneb_ci.common.config import Layout
+from geneb_ci.common.errors import UsageProblem
+from geneb_ci.sandbox import (
     ExtractorSpec,
     Limits,
     Sandbox,
@@ -29,13 +40,7 @@ from geneb_ci.audit.sandbox import (
     run_in_sandbox,
     sandbox_facts,
 )
-from geneb_ci.audit.sandbox.levels import DEFAULT
-from geneb_ci.audit.scoring import Scoring, TaskSource, rescored, sequences_of, task_source
-from geneb_ci.audit.subject import Subject, lay_out, subject_of
-from geneb_ci.audit.tolerance import COPIES_MIN
-from geneb_ci.audit.verdict import overall_verdict
-from geneb_ci.config import Layout
-from geneb_ci.errors import UsageProblem
+from geneb_ci.sandbox.levels import DEFAULT
 
 SEED_BITS = 63
 """Of the jitter's seed: what NumPy's generator takes and JSON keeps whole."""
@@ -62,7 +67,7 @@ class Machine:
 
 def rerun(
     plan: Plan, layout: Layout, machine: Machine, clock: Callable[[], float], say: Say
-) -> Outcome:
+) -> AuditOutcome:
     """Carry out one audit.
 
     `clock` gives seconds since 1970; `say` is told each step in a few words.
@@ -93,7 +98,7 @@ def rerun(
     claimed = compare.claims(subject.document, subject.benchmark, commitment.regimes)
     tasks = compare.compare(claimed, found, plan.chosen, subject.benchmark)
     notes = [*compare.notes(tasks, found), *_loaded(digests), *_attempted(attempts)]
-    return Outcome(
+    return AuditOutcome(
         schema_version="1.0",
         plan=plan,
         tasks=tasks,
@@ -116,7 +121,7 @@ def rerun(
     )
 
 
-def _noise(subject: Subject, machine: Machine) -> str:
+def _noise(subject: AuditSubject, machine: Machine) -> str:
     declared = subject.dtype
     if declared is None and machine.noise is None:
         raise UsageProblem(
@@ -134,7 +139,7 @@ def _noise(subject: Subject, machine: Machine) -> str:
 def _weights(
     committed: Weights, machine: Machine, sandbox: Sandbox
 ) -> tuple[Path | None, dict[str, str]]:
-    """Give the folder of weights, fetched unless it is at hand, and the digest of each file."""
+    """Return the folder of weights, fetched unless it is at hand, and the digest of each file."""
     if committed.kind == "none":
         return None, {}
     folder = machine.weights or sandbox.scratch / "weights"
@@ -148,7 +153,12 @@ def _loaded(digests: dict[str, str]) -> list[str]:
 
 
 def _spec(
-    commitment: Commitment, subject: Subject, sandbox: Sandbox, model: Path | None, *, gpu: bool
+    commitment: Commitment,
+    subject: AuditSubject,
+    sandbox: Sandbox,
+    model: Path | None,
+    *,
+    gpu: bool,
 ) -> ExtractorSpec:
     code = commitment.extractor
     common = functools.partial(
@@ -167,7 +177,7 @@ def _spec(
 
 def _scores(
     plan: Plan,
-    subject: Subject,
+    subject: AuditSubject,
     source: TaskSource,
     spec: ExtractorSpec,
     sandbox: Sandbox,

@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from geneb_ci.errors import Exit, GenebError
+from geneb_ci.common.errors import Exit, GenebError
 
 COMMITMENT = "commitment"
 ROUND = "round"

@@ -1,23 +1,119 @@
-"""What a plan is about, found in a checkout and held against the commitment byte by byte."""
+"""What a plan is about, found in a checkout and compared with the commitment byte by byte."""
 
+import hashlib
+import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from geneb_ci.audit.commitment import Commitment
-from geneb_ci.audit.extractor_tree import BUILTIN, extractor_code, tree_files
+from geneb_ci.audit.commitment import Commitment, ExtractorCode
 from geneb_ci.audit.steps import AuditRefused
 from geneb_ci.audit.tolerance import tolerance_digest
-from geneb_ci.benchmark import Benchmark
-from geneb_ci.config import Layout, benchmark_of
-from geneb_ci.errors import NothingChecked
-from geneb_ci.read.document import read_document
+from geneb_ci.common.benchmark import Benchmark
+from geneb_ci.common.config import Layout, benchmark_of
+from geneb_ci.common.errors import NothingChecked
+from geneb_ci.submission.bytes import read_bytes
+from geneb_ci.submission.document import read_document
+from geneb_ci.submission.fault import Fault
+
+BUILTIN = "builtin:"
+# Python's own cache, left by any import. The sandbox must not read it, nor anything else that is
+# not listed here.
+IGNORED = "__pycache__"
+# More files than this are no extractors; each may have as many bytes as a submission.
+FILES_MAX = 1000
+
+
+def tree_files(folder: Path) -> dict[str, bytes]:
+    """Read every file below the extractors' folder: name to bytes, in order of name.
+
+    Names are relative, with slashes. Raises AuditRefused for a link, a file that is too large or
+    irregular, and for more than `FILES_MAX` files.
+    """
+    found: dict[str, bytes] = {}
+    for place, folders, files in os.walk(folder):
+        folders[:] = sorted(name for name in folders if name != IGNORED)
+        for name in (*files, *(name for name in folders if (Path(place) / name).is_symlink())):
+            path = Path(place) / name
+            raw = read_bytes(path)
+            if isinstance(raw, Fault):
+                raise AuditRefused(
+                    f"{path}: {raw.message}", "keep plain source files alone among the extractors"
+                )
+            found[path.relative_to(folder).as_posix()] = raw
+            if len(found) > FILES_MAX:
+                raise AuditRefused(
+                    f"{folder}: it holds more than {FILES_MAX} files",
+                    "keep plain source files alone among the extractors",
+                )
+    return dict(sorted(found.items()))
+
+
+def tree_digest(files: dict[str, bytes]) -> str:
+    """Return SHA-256 over a line `<sha256>  <name>` for each file, in order of name."""
+    lines = [f"{hashlib.sha256(raw).hexdigest()}  {name}\n" for name, raw in sorted(files.items())]
+    return hashlib.sha256("".join(lines).encode()).hexdigest()
+
+
+def extractor_code(
+    folder: Path | None,
+    root: Path,
+    path: str,
+    class_name: str,
+    claimed: str | None,
+    options: Mapping[str, str],
+) -> ExtractorCode:
+    """Return the extractor that a run names, as it lies in the folder of extractors.
+
+    `root` is that of the repository; `claimed` the digest that the run names, if it does. Only the
+    last part of `path` counts, so that it never leads out of the folder.
+    Raises AuditRefused when the module is not there or is another one.
+    """
+    if path.startswith(BUILTIN):
+        if claimed is None:
+            raise AuditRefused(
+                f"{path} is named without the digest of its source",
+                "a built-in extractor writes format 1.1, which has it: ask for that file",
+            )
+        return ExtractorCode(
+            path=path,
+            class_name=class_name,
+            sha256=claimed,
+            options=dict(sorted(options.items())),
+            tree=tree_digest({}),
+        )
+    name = path.rsplit("/", 1)[-1]
+    if folder is None:
+        raise AuditRefused(
+            f"the extractor {name!r} is nowhere: the submission lies in no repository",
+            "put the submission and its extractor into a checkout, and commit to that",
+        )
+    files = tree_files(folder)
+    if name not in files:
+        raise AuditRefused(
+            f"{folder}: there is no extractor {name!r}", "add the module that ran to the checkout"
+        )
+    sha256 = hashlib.sha256(files[name]).hexdigest()
+    if claimed not in {None, sha256}:
+        raise AuditRefused(
+            f"the extractor {name!r} is not the one that ran: sha256 {sha256}, expected {claimed}",
+            "ask for the extractor exactly as it ran, or for a new run",
+        )
+    return ExtractorCode(
+        path=Path(os.path.relpath(folder / name, root)).as_posix(),
+        class_name=class_name,
+        sha256=sha256,
+        options=dict(sorted(options.items())),
+        tree=tree_digest(files),
+    )
+
 
 AGAIN = "check out the commit that was committed to, or commit and draw anew"
 
 
 @dataclass(frozen=True)
-class Subject:
+class AuditSubject:
     """A submission under audit, with what its rerun needs of the checkout."""
 
     document: dict[str, Any]
@@ -39,7 +135,7 @@ class Subject:
         return any(cell.get("canonical") for tasks in evidence.values() for cell in tasks.values())
 
 
-def subject_of(commitment: Commitment, layout: Layout) -> Subject:
+def subject_of(commitment: Commitment, layout: Layout) -> AuditSubject:
     """Find what was committed to.
 
     Raises AuditRefused when submission, extractor, benchmark or the constants of the tolerance
@@ -56,7 +152,7 @@ def subject_of(commitment: Commitment, layout: Layout) -> Subject:
     _same("tolerance", tolerance_digest(), commitment.policy.tolerance)
     committed = commitment.extractor
     if committed.path.startswith(BUILTIN):
-        return Subject(document.value, benchmark, {})
+        return AuditSubject(document.value, benchmark, {})
     here = extractor_code(
         layout.extractors,
         layout.root,
@@ -66,7 +162,7 @@ def subject_of(commitment: Commitment, layout: Layout) -> Subject:
         committed.options,
     )
     _same("extractors' folder", here.tree, committed.tree)
-    return Subject(document.value, benchmark, tree_files(_folder(layout)))
+    return AuditSubject(document.value, benchmark, tree_files(_folder(layout)))
 
 
 def lay_out(modules: dict[str, bytes], folder: Path) -> None:

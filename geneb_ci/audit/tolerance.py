@@ -1,39 +1,145 @@
-"""How far an honest claim may lie from the rerun, measured on jittered copies of its embeddings.
+"""How far an honest claim may lie from the rerun, measured on jittered copies of its embeddings."""
 
-Claim and rerun are each one draw of the numeric noise. Noise reaches a score in three ways, and
-each asks for its own allowance; docs/tolerance.md has the measurements and the false alarms.
-
-1. Single predictions near the border flip, about in proportion to the noise. Copies at a multiple
-   of the noise flip more of them than claim and rerun differ by: the largest deviation seen in
-   such stressed copies, times a margin, is allowed. Where most plain copies flip some, their spread
-   is a measurement too, and the narrower of the two is allowed.
-2. The solver stops a step earlier or later, or breaks exact ties otherwise: a few outcomes, each
-   with many flips at once, some of them rare. Stressed copies reach the rare ones far more often,
-   and the largest deviation is that of the farthest outcome.
-3. A long fit ends elsewhere after any change, however small. Its score is then a fresh draw each
-   time, and the spread over the copies gives the allowance: Student's t, with deviations taken from
-   the rerun itself, so that a rerun which is an outlier widens it.
-
-Of the second kind, what rounding of the loss decides is as rare with more noise as with less. The
-harness names those outcomes itself: `halts` are the scores of every place where rounding may stop
-a fit. A fit that any copy moved, or that float64 moves, gets what twice their deviation exceeds
-that of its copies by.
-
-A spread of zero proves nothing: what `UNSEEN` flips do to the score is added to all.
-"""
-
+import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from geneb_ci.arithmetic.triple import Triple
 from geneb_ci.audit.canonical import digest
-from geneb_ci.audit.flip import Matrix, largest_effect
-from geneb_ci.audit.outcome import Tolerance
-from geneb_ci.audit.rescored import Copy, PerSeed, Scores
-from geneb_ci.audit.student import quantile
-from geneb_ci.audit.verdict import FORCE, METRICS, SLANT
-from geneb_ci.errors import NothingChecked
+from geneb_ci.audit.outcome import INFORMATIVE_TOLERANCE, MEAN_BIAS, METRICS, Tolerance
+from geneb_ci.audit.scoring import RescoredCopy, RescoredScores, RescoredSeeds
+from geneb_ci.common.errors import NothingChecked
+from geneb_ci.statistics.printed import Triple
+
+Matrix = Sequence[Sequence[int]]
+
+
+class _Sums(NamedTuple):
+    """The sums that MCC and accuracy are made of."""
+
+    total: int
+    right: int
+    chance: int
+    """Sum over the classes of its true count times its predicted count."""
+    true_squares: int
+    predicted_squares: int
+
+
+def largest_effect(matrix: Matrix) -> Triple:
+    """Return how far one changed prediction can move each metric of a (c, c) matrix.
+
+    Row the true class, column the predicted one; definitions as in scikit-learn 1.9: MCC after
+    Gorodkin, 0 where a margin is one class only; macro-F1 over the classes that occur.
+    """
+    true = [sum(row) for row in matrix]
+    predicted = [sum(column) for column in zip(*matrix, strict=True)]
+    sums = _Sums(
+        total=sum(true),
+        right=sum(matrix[k][k] for k in range(len(matrix))),
+        chance=sum(t * p for t, p in zip(true, predicted, strict=True)),
+        true_squares=sum(t * t for t in true),
+        predicted_squares=sum(p * p for p in predicted),
+    )
+    terms = [_f1(matrix[k][k], true[k] + predicted[k]) for k in range(len(matrix))]
+    mcc, f1 = _mcc(sums), _mean(terms)
+    most_mcc = most_f1 = 0.0
+    for row, old, new in _moves(matrix):
+        moved = _moved(sums, true, predicted, row, old, new)
+        most_mcc = max(most_mcc, abs(_mcc(moved) - mcc))
+        after = list(terms)
+        right_old = matrix[old][old] - (row == old)
+        right_new = matrix[new][new] + (row == new)
+        after[old] = _f1(right_old, true[old] + predicted[old] - 1)
+        after[new] = _f1(right_new, true[new] + predicted[new] + 1)
+        most_f1 = max(most_f1, abs(_mean(after) - f1))
+    return Triple(most_mcc, 1 / sums.total, most_f1)
+
+
+def _moves(matrix: Matrix) -> Iterator[tuple[int, int, int]]:
+    """Return each (true class, predicted class now, predicted class then) of a change."""
+    classes = range(len(matrix))
+    for row in classes:
+        for old in classes:
+            if matrix[row][old]:
+                yield from ((row, old, new) for new in classes if new != old)
+
+
+def _moved(  # one argument a part of the change
+    sums: _Sums, true: Sequence[int], predicted: Sequence[int], row: int, old: int, new: int
+) -> _Sums:
+    return sums._replace(
+        right=sums.right - (row == old) + (row == new),
+        chance=sums.chance - true[old] + true[new],
+        predicted_squares=sums.predicted_squares + 2 * (predicted[new] - predicted[old]) + 2,
+    )
+
+
+def _mcc(sums: _Sums) -> float:
+    square = sums.total * sums.total
+    spread = (square - sums.predicted_squares) * (square - sums.true_squares)
+    return (sums.right * sums.total - sums.chance) / math.sqrt(spread) if spread else 0.0
+
+
+def _f1(right: int, both: int) -> float | None:
+    """Return F1 of a class from its right predictions and the sum of its two margins."""
+    return 2 * right / both if both else None
+
+
+def _mean(terms: Sequence[float | None]) -> float:
+    present = [term for term in terms if term is not None]
+    return math.fsum(present) / len(present)
+
+
+# Halvings of an interval of doubles that leave it a single one.
+HALVINGS = 200
+# Beyond it two-sided levels of 1e-12 and above lie, from 2 degrees of freedom on.
+FARTHEST = 1e7
+
+
+def beyond(t: float, freedom: int) -> float:
+    """Return the probability that |T| > t >= 0.
+
+    The finite sums of Abramowitz and Stegun, Handbook of Mathematical Functions, 26.7.3 and 26.7.4.
+    What is left of 1 is exact to about 1e-15.
+    """
+    angle = math.atan(t / math.sqrt(freedom))
+    cosine, sine = math.cos(angle), math.sin(angle)
+    term, terms = 1.0, []
+    if freedom % 2:
+        if freedom > 1:
+            term = cosine
+            terms.append(term)
+        for k in range(3, freedom - 1, 2):
+            term *= (k - 1) / k * cosine * cosine
+            terms.append(term)
+        inside = 2 / math.pi * (angle + sine * math.fsum(terms))
+    else:
+        terms.append(term)
+        for k in range(2, freedom - 1, 2):
+            term *= (k - 1) / k * cosine * cosine
+            terms.append(term)
+        inside = sine * math.fsum(terms)
+    return max(0.0, 1 - inside)
+
+
+@functools.cache
+def quantile(level: float, freedom: int) -> float:
+    """Return t with P(|T| > t) = level.
+
+    Raises ValueError for a level outside 1e-12 to 1, or fewer than 2 degrees of freedom.
+    """
+    if not 1e-12 <= level < 1 or freedom < 2:  # noqa: PLR2004 (see FARTHEST)
+        msg = f"no t for level {level} and {freedom} degrees of freedom"
+        raise ValueError(msg)
+    low, high = 0.0, FARTHEST
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        if beyond(middle, freedom) > level:
+            low = middle
+        else:
+            high = middle
+    return high
+
 
 FALSE_ALARM = 1e-3
 """Probability that an honest audit differs anywhere: shared out over all its comparisons."""
@@ -63,40 +169,47 @@ were seen to end there."""
 class Measured(NamedTuple):
     """One score of one task and regime, with its copies."""
 
-    base: PerSeed
+    base: RescoredSeeds
     matrices: Sequence[Matrix]
     """One confusion matrix a seed."""
-    plain: Sequence[Copy]
-    stressed: Sequence[Copy]
-    halts: Sequence[Sequence[Scores]]
+    plain: Sequence[RescoredCopy]
+    stressed: Sequence[RescoredCopy]
+    halts: Sequence[Sequence[RescoredScores]]
     """A list a fit."""
     one_fit: bool
     """Whether a single fit on all rows stands for every seed."""
 
 
 def tolerance_digest() -> str:
-    """Give the digest of all constants, for the policy in a commitment."""
+    """Return the digest of all constants, for the policy in a commitment."""
     names = (
         "FALSE_ALARM", "UNITS", "STRESS", "COPIES_MIN", "MANY", "MARGIN_FEW", "MARGIN_MANY",
         "UNSEEN", "SATURATED", "HALT_MARGIN",
     )  # fmt: skip
     numbers = {name: repr(globals()[name]) for name in names}
-    return digest({"rule": "2", "SLANT": repr(SLANT), "FORCE": repr(FORCE)} | numbers)
+    return digest(
+        {
+            "rule": "2",
+            "MEAN_BIAS": repr(MEAN_BIAS),
+            "INFORMATIVE_TOLERANCE": repr(INFORMATIVE_TOLERANCE),
+        }
+        | numbers
+    )
 
 
 def level(comparisons: int) -> float:
-    """Give the false alarm of one metric, of so many compared, after Bonferroni."""
+    """Return the false alarm of one metric, of so many compared, after Bonferroni."""
     return FALSE_ALARM / comparisons
 
 
 def tolerance(measured: Measured, alarm: float, width: Triple) -> Tolerance:
-    """Give the tolerance of a score of record.
+    """Return the tolerance of a score of record.
 
     `alarm` is the false alarm of one metric; `width` the half-width of the interval that the
     claimed value, as printed, stands for. Raises NothingChecked when there are too few copies.
     """
     _enough(measured.plain, "plain")
-    if measured.stressed or not (measured.one_fit and _restless(measured.plain)):
+    if measured.stressed or not (measured.one_fit and _most_copies_change(measured.plain)):
         _enough(measured.stressed, "stressed")
     parts = {
         metric: max(_flips(measured, metric, alarm), _draws(measured, metric, alarm))
@@ -107,7 +220,7 @@ def tolerance(measured: Measured, alarm: float, width: Triple) -> Tolerance:
 
 
 def canonical_tolerance(measured: Measured, width: Triple) -> Tolerance:
-    """Give the tolerance of a canonical score: an optimum has no draws of the third kind.
+    """Return the tolerance of a canonical score: an optimum has no draws of the third kind.
 
     Its copies are all stressed, and so are `flips` and `spread` of the result.
     """
@@ -116,7 +229,7 @@ def canonical_tolerance(measured: Measured, width: Triple) -> Tolerance:
     return _tolerance(measured, parts, width, measured.stressed)
 
 
-def _enough(copies: Sequence[Copy], kind: str) -> None:
+def _enough(copies: Sequence[RescoredCopy], kind: str) -> None:
     if len(copies) < COPIES_MIN:
         raise NothingChecked(
             f"the rescoring has {len(copies)} {kind} copies, expected at least {COPIES_MIN}",
@@ -124,13 +237,13 @@ def _enough(copies: Sequence[Copy], kind: str) -> None:
         )
 
 
-def _restless(copies: Sequence[Copy]) -> bool:
+def _most_copies_change(copies: Sequence[RescoredCopy]) -> bool:
     """Whether more than half of the copies moved a prediction."""
     return 2 * sum(any(copy.flips) for copy in copies) > len(copies)
 
 
 def _flips(measured: Measured, metric: str, alarm: float) -> float:
-    """Give the allowance for flips in proportion and for rare outcomes, of a score of record.
+    """Return the allowance for flips in proportion and for rare outcomes, of a score of record.
 
     Single flips add up to a normal deviation. Its spread among stressed copies is that of plain
     ones times the root of eight where signs are random, more where they are not: then the spread of
@@ -150,11 +263,11 @@ def _proportional(measured: Measured) -> bool:
         math.fsum(sum(copy.flips) for copy in copies) / len(copies)
         for copies in (measured.plain, measured.stressed)
     )
-    return _restless(measured.plain) and stressed >= SATURATED * plain
+    return _most_copies_change(measured.plain) and stressed >= SATURATED * plain
 
 
 def _outcomes(measured: Measured, metric: str) -> float:
-    """Give the largest deviation of any copy, with its margin."""
+    """Return the largest deviation of any copy, with its margin."""
     seeds = range(len(measured.matrices))
     return _farthest(measured, metric, seeds)
 
@@ -166,7 +279,7 @@ def _farthest(measured: Measured, metric: str, seeds: Sequence[int]) -> float:
 
 
 def _unseen_halts(measured: Measured, metric: str) -> float:
-    """Give how much farther off than in any copy the fits may stop, all of them at once."""
+    """Return how much farther off than in any copy the fits may stop, all of them at once."""
     base: list[float] = getattr(measured.base, metric)
     copies = [*measured.plain, *measured.stressed]
     excess = []
@@ -180,7 +293,7 @@ def _unseen_halts(measured: Measured, metric: str) -> float:
 
 
 def _draws(measured: Measured, metric: str, alarm: float) -> float:
-    """Give the allowance for fits that end elsewhere each time.
+    """Return the allowance for fits that end elsewhere each time.
 
     One fit on all rows always gets it; of few-shot fits those of seeds that behave so. Copies of
     such a fit are draws like the claim. Where stressed copies do not show that, the claim may
@@ -190,7 +303,7 @@ def _draws(measured: Measured, metric: str, alarm: float) -> float:
         every = range(len(measured.matrices))
         spread = _rms(_deviations(measured, measured.plain, metric, every))
         return math.sqrt(2) * quantile(alarm, len(measured.plain)) * spread
-    wild = [seed for seed in range(len(measured.matrices)) if _wild(measured, seed)]
+    wild = [seed for seed in range(len(measured.matrices)) if _unstable_seeds(measured, seed)]
     if not wild:
         return 0.0
     calm = [seed for seed in range(len(measured.matrices)) if seed not in wild]
@@ -199,7 +312,7 @@ def _draws(measured: Measured, metric: str, alarm: float) -> float:
     return quantile(alarm, len(copies)) * spread + _farthest(measured, metric, calm)
 
 
-def _wild(measured: Measured, seed: int) -> bool:
+def _unstable_seeds(measured: Measured, seed: int) -> bool:
     """Whether most plain copies of a seed's fit end differently, and more noise changes little."""
     plain = [
         (copy.flips[seed], copy.per_seed.MCC[seed], copy.per_seed.F1[seed])
@@ -211,9 +324,9 @@ def _wild(measured: Measured, seed: int) -> bool:
 
 
 def _deviations(
-    measured: Measured, copies: Sequence[Copy], metric: str, seeds: Sequence[int]
+    measured: Measured, copies: Sequence[RescoredCopy], metric: str, seeds: Sequence[int]
 ) -> list[float]:
-    """Give how far each copy's mean over all seeds moves by what the given seeds do."""
+    """Return how far each copy's mean over all seeds moves by what the given seeds do."""
     base: list[float] = getattr(measured.base, metric)
     return [
         math.fsum(getattr(copy.per_seed, metric)[seed] - base[seed] for seed in seeds) / len(base)
@@ -226,7 +339,7 @@ def _rms(values: Sequence[float]) -> float:
 
 
 def _tolerance(
-    measured: Measured, parts: dict[str, float], width: Triple, shown: Sequence[Copy]
+    measured: Measured, parts: dict[str, float], width: Triple, shown: Sequence[RescoredCopy]
 ) -> Tolerance:
     seeds = len(measured.matrices)
     fits = measured.matrices[:1] if measured.one_fit else measured.matrices

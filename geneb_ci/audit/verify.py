@@ -1,28 +1,111 @@
-"""Verifies a record step by step from public data: no network, and no step on its own word."""
+"""Verifies a record step by step from public data, without network."""
 
 from collections.abc import Callable, Iterator
 from enum import StrEnum
 from typing import NamedTuple
 
-from geneb_ci.audit import bearing, steps
-from geneb_ci.audit.claims import COMPARISON, check_comparison
-from geneb_ci.audit.earlier import earlier_draws
-from geneb_ci.audit.envelope import ENVELOPE, SIGNER, STATEMENT
-from geneb_ci.audit.fallback import is_open
-from geneb_ci.audit.ground import Ground, NotHere
-from geneb_ci.audit.outcome import Outcome
+from geneb_ci.audit import applicability, steps
+from geneb_ci.audit.applicability import NotHere, TrustInputs
+from geneb_ci.audit.beacon import is_open
+from geneb_ci.audit.draw import earlier_draws, recompute
+from geneb_ci.audit.envelope import ENVELOPE, RESTORE, SIGNER, STATEMENT
+from geneb_ci.audit.outcome import (
+    AuditedScores,
+    AuditOutcome,
+    Compared,
+    Verdict,
+    overall_verdict,
+    task_verdict,
+    verdict_of,
+)
 from geneb_ci.audit.plan import FallbackBeacon, Plan
-from geneb_ci.audit.recompute import recompute
 from geneb_ci.audit.record import Record
 from geneb_ci.audit.steps import AuditRefused, StepMismatch
 from geneb_ci.audit.withdrawal import Withdrawn
+from geneb_ci.submission.models import CellEvidence, Scores, Submission, SubmissionV11
+
+COMPARISON = "comparison"
+
+
+def check_comparison(outcome: AuditOutcome, ground: TrustInputs) -> None:
+    """Make the comparison again; where the file is another or not here, without its claims."""
+    plan = outcome.plan
+    planned = [(one.task, one.reason) for one in plan.chosen]
+    if [(one.task, one.reason) for one in outcome.tasks] != planned:
+        _refuse("the tasks compared are not those of the plan, in its order")
+    claim = ground.claim(plan.commitment.model_id)
+    known = claim is not None and claim.sha256 == plan.commitment.submission_sha256
+    submission = claim.submission if claim is not None and known else None
+    for one in outcome.tasks:
+        due = [
+            regime
+            for regime in plan.commitment.regimes
+            if submission is None or one.task in submission.results.get(regime, {})
+        ]
+        if not set(one.regimes) <= set(due) or (
+            submission is not None and len(one.regimes) < len(due)
+        ):
+            _refuse(f"{one.task} is compared in {sorted(one.regimes)}, and it claims {sorted(due)}")
+        for regime, compared in one.regimes.items():
+            place = f"{one.task}, {regime}"
+            if submission is not None:
+                _check_claim(place, compared, *_cell(submission, regime, one.task))
+            _check_verdicts(place, compared)
+        _check(one.task, one.verdict, task_verdict(one.regimes.values()))
+    _check("the whole audit", outcome.verdict, overall_verdict(outcome.tasks, outcome.decoys))
+
+
+def _cell(
+    submission: Submission, regime: str, task: str
+) -> tuple[Scores | None, CellEvidence | None]:
+    scores = submission.results.get(regime, {}).get(task)
+    evidence = submission.evidence if isinstance(submission, SubmissionV11) else {}
+    return scores, evidence.get(regime, {}).get(task)
+
+
+def _check_claim(
+    place: str, compared: Compared, scores: Scores | None, evidence: CellEvidence | None
+) -> None:
+    if not _same(compared.claimed, scores):
+        _refuse(f"{place}: the submission does not claim {_text(compared.claimed)}")
+    if (compared.predictions_equal is None) != (evidence is None):
+        _refuse(f"{place}: predictions are compared without a digest, or not in spite of one")
+    canonical = evidence.canonical if evidence is not None else None
+    if (compared.canonical is None) != (canonical is None) or (
+        compared.canonical is not None and not _same(compared.canonical.claimed, canonical)
+    ):
+        _refuse(f"{place}: the canonical scores are not those that the submission claims")
+
+
+def _same(claimed: AuditedScores, scores: Scores | None) -> bool:
+    return scores is not None and claimed.model_dump() == scores.model_dump()
+
+
+def _check_verdicts(place: str, compared: Compared) -> None:
+    if compared.canonical is not None:
+        _check(f"{place}, canonical", compared.canonical.verdict, verdict_of(compared.canonical))
+    _check(place, compared.verdict, verdict_of(compared))
+
+
+def _check(place: str, given: Verdict, due: Verdict) -> None:
+    if given != due:
+        _refuse(f"{place}: the verdict is {given!r}, and the numbers say {due!r}")
+
+
+def _text(triple: AuditedScores) -> str:
+    return f"MCC {triple.MCC}, Acc {triple.Acc}, F1 {triple.F1}"
+
+
+def _refuse(message: str) -> None:
+    raise StepMismatch(COMPARISON, message, RESTORE)
+
 
 EARLIER = "earlier"
 OPENING = (ENVELOPE, SIGNER, STATEMENT)
-_Check = Callable[[Outcome, Ground], None]
+_Check = Callable[[AuditOutcome, TrustInputs], None]
 
 
-class State(StrEnum):
+class StepState(StrEnum):
     """What became of a step."""
 
     HOLDS = "holds"
@@ -31,11 +114,11 @@ class State(StrEnum):
     """It could not be computed: a step before it differs, or something it needs is not here."""
 
 
-class Step(NamedTuple):
+class VerificationStep(NamedTuple):
     """One step of a verification."""
 
     name: str
-    state: State
+    state: StepState
     message: str = ""
     fix: str = ""
 
@@ -46,31 +129,33 @@ class Verification(NamedTuple):
     name: str
     record: Record | None
     """None when it could not be opened."""
-    steps: tuple[Step, ...]
+    steps: tuple[VerificationStep, ...]
     withdrawn: Withdrawn | None = None
 
     @property
     def holds(self) -> bool:
         """Whether every step holds: the record is evidence here."""
-        return all(step.state is State.HOLDS for step in self.steps)
+        return all(step.state is StepState.HOLDS for step in self.steps)
 
     @property
-    def differs(self) -> tuple[Step, ...]:
+    def differs(self) -> tuple[VerificationStep, ...]:
         """The steps that came out otherwise."""
-        return tuple(step for step in self.steps if step.state is State.DIFFERS)
+        return tuple(step for step in self.steps if step.state is StepState.DIFFERS)
 
     @property
-    def broken(self) -> tuple[Step, ...]:
+    def broken(self) -> tuple[VerificationStep, ...]:
         """The steps that differ although they need nothing that changes: forged, or damaged."""
         return tuple(step for step in self.differs if step.name not in _BEARING)
 
     @property
     def is_sound(self) -> bool:
         """Whether the record holds in itself, be it evidence here or not."""
-        return all(step.state is State.HOLDS for step in self.steps if step.name not in _BEARING)
+        return all(
+            step.state is StepState.HOLDS for step in self.steps if step.name not in _BEARING
+        )
 
 
-def _check_earlier(outcome: Outcome, ground: Ground) -> None:
+def _check_earlier(outcome: AuditOutcome, ground: TrustInputs) -> None:
     """Refuse a plan that leaves out a draw for the same model before it."""
     plan = outcome.plan
     model_id = plan.commitment.model_id
@@ -99,7 +184,7 @@ def _moment(plan: Plan) -> tuple[str, str]:
     return (plan.committed_at, plan.commitment_sha256)
 
 
-def _check_beacon(outcome: Outcome, ground: Ground) -> None:
+def _check_beacon(outcome: AuditOutcome, ground: TrustInputs) -> None:
     """Take a fallback only under a key that was published, and once that key is revealed."""
     beacon = outcome.plan.beacon
     if not isinstance(beacon, FallbackBeacon):
@@ -121,11 +206,11 @@ def _check_beacon(outcome: Outcome, ground: Ground) -> None:
 
 # Steps that hold a record against what may change after it was signed.
 _BEARING: dict[str, _Check] = {
-    bearing.SUBMISSION: bearing.check_submission,
-    bearing.BENCHMARK: bearing.check_benchmark,
-    bearing.POLICY: bearing.check_policy,
-    bearing.HARNESS: bearing.check_harness,
-    bearing.SANDBOX: bearing.check_sandbox,
+    applicability.SUBMISSION: applicability.check_submission,
+    applicability.BENCHMARK: applicability.check_benchmark,
+    applicability.POLICY: applicability.check_policy,
+    applicability.HARNESS: applicability.check_harness,
+    applicability.SANDBOX: applicability.check_sandbox,
 }
 _OWN: dict[str, _Check] = {EARLIER: _check_earlier, COMPARISON: check_comparison}
 STEPS = (*OPENING, *steps.STEPS, *_OWN, *_BEARING)
@@ -133,17 +218,17 @@ STEPS = (*OPENING, *steps.STEPS, *_OWN, *_BEARING)
 
 
 def unopened(name: str, error: StepMismatch, withdrawn: Withdrawn | None = None) -> Verification:
-    """Give the verification of a record that could not be opened."""
+    """Return the verification of a record that could not be opened."""
     found = [*_up_to(OPENING, error)]
-    rest = [Step(step, State.UNKNOWN) for step in STEPS[len(OPENING) :]]
+    rest = [VerificationStep(step, StepState.UNKNOWN) for step in STEPS[len(OPENING) :]]
     return Verification(name, None, (*found, *rest), withdrawn)
 
 
 def verify(
-    name: str, record: Record, ground: Ground, withdrawn: Withdrawn | None = None
+    name: str, record: Record, ground: TrustInputs, withdrawn: Withdrawn | None = None
 ) -> Verification:
     """Verify a record that was opened; every step is looked at, whatever the others say."""
-    found = [Step(step, State.HOLDS) for step in OPENING]
+    found = [VerificationStep(step, StepState.HOLDS) for step in OPENING]
     found += _draw(record.outcome, ground)
     for step, check in (_OWN | _BEARING).items():
         try:
@@ -152,33 +237,33 @@ def verify(
             # A claim that is not here leaves several steps open; each names itself.
             found.append(_failed(step, error))
         else:
-            found.append(Step(step, State.HOLDS))
+            found.append(VerificationStep(step, StepState.HOLDS))
     return Verification(name, record, tuple(found), withdrawn)
 
 
-def _draw(outcome: Outcome, ground: Ground) -> Iterator[Step]:
-    """Give the steps of the draw; each follows from the one before."""
+def _draw(outcome: AuditOutcome, ground: TrustInputs) -> Iterator[VerificationStep]:
+    """Return the steps of the draw; each follows from the one before."""
     try:
         recompute(outcome.plan)
         _check_beacon(outcome, ground)
     except StepMismatch as error:
         yield from _up_to(steps.STEPS, error)
     else:
-        yield from (Step(step, State.HOLDS) for step in steps.STEPS)
+        yield from (VerificationStep(step, StepState.HOLDS) for step in steps.STEPS)
 
 
-def _up_to(names: tuple[str, ...], error: StepMismatch) -> Iterator[Step]:
+def _up_to(names: tuple[str, ...], error: StepMismatch) -> Iterator[VerificationStep]:
     at = names.index(error.step)
-    yield from (Step(name, State.HOLDS) for name in names[:at])
+    yield from (VerificationStep(name, StepState.HOLDS) for name in names[:at])
     yield _failed(error.step, error)
-    yield from (Step(name, State.UNKNOWN) for name in names[at + 1 :])
+    yield from (VerificationStep(name, StepState.UNKNOWN) for name in names[at + 1 :])
 
 
-def _failed(step: str, error: StepMismatch) -> Step:
-    state = State.UNKNOWN if isinstance(error, NotHere) else State.DIFFERS
-    return Step(step, state, said(error), error.fix)
+def _failed(step: str, error: StepMismatch) -> VerificationStep:
+    state = StepState.UNKNOWN if isinstance(error, NotHere) else StepState.DIFFERS
+    return VerificationStep(step, state, said(error), error.fix)
 
 
 def said(error: StepMismatch) -> str:
-    """Give what a mismatch says beside the name of its step."""
+    """Return what a mismatch says beside the name of its step."""
     return error.message.removeprefix(f"{error.step}: ")

@@ -13,7 +13,7 @@ import pydantic_core
 
 from geneb_ci.audit import storage
 from geneb_ci.audit.commitment import Weights
-from geneb_ci.errors import UsageProblem, WeightsRefused
+from geneb_ci.common.errors import UsageProblem, WeightsRefused
 
 COMMIT = re.compile(r"[0-9a-f]{40}")
 PICKLED = frozenset({".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".joblib", ".npy", ".npz"})
@@ -108,7 +108,7 @@ def verify(folder: Path, weights: Weights, level: int) -> dict[str, str]:
 
 
 def _files(folder: Path) -> dict[str, Path]:
-    """Give name to path of every file; what the Hub's client keeps for itself is left out."""
+    """Return name to path of every file; what the Hub's client keeps for itself is left out."""
     found = {}
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()
@@ -148,7 +148,7 @@ def _check_config(file: Path, name: str) -> None:
 
 
 def _mapped(value: Any) -> Iterator[str]:  # noqa: ANN401 (JSON has no narrower type)
-    """Give every text below an `auto_map`, wherever it stands."""
+    """Return every text below an `auto_map`, wherever it stands."""
     waiting = [(value, False)]
     while waiting:
         one, inside = waiting.pop()

@@ -4,7 +4,7 @@ import functools
 import re
 from dataclasses import dataclass, field
 
-from geneb_ci.read.submission import MODEL_ID_MAX, MODEL_ID_PATTERN
+from geneb_ci.submission.models import MODEL_ID_MAX, MODEL_ID_PATTERN
 
 REGULAR = "100644"
 EXECUTABLE = "100755"
@@ -128,7 +128,7 @@ class Change:
         return tuple(f for f in (self.row, self.card, self.extractor) if f is not None)
 
     def at(self, path: str) -> FileChange | None:
-        """Give the change at a path, or None."""
+        """Return the change at a path, or None."""
         return self._by_path.get(path)
 
     @functools.cached_property
@@ -140,7 +140,7 @@ class Change:
         return folder == self.places.extractors and bool(_MODULE.fullmatch(name))
 
     def _model_of(self, path: str, folder: str, suffix: str = ".json") -> str:
-        """Give the id of the model whose file in a folder this is, or ""."""
+        """Return the id of the model whose file in a folder this is, or ""."""
         parent, _, name = path.rpartition("/")
         stem = name.removesuffix(suffix)
         is_one = parent == folder and name.endswith(suffix) and len(stem) <= MODEL_ID_MAX

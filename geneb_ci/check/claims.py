@@ -3,11 +3,10 @@
 from collections.abc import Hashable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeVar
 
-from geneb_ci.arithmetic.binary import Classes
-from geneb_ci.arithmetic.precision import half_widths, is_mixed
-from geneb_ci.arithmetic.triple import Reading, Triple
-from geneb_ci.benchmark import Benchmark, Task
-from geneb_ci.read.fault import Path
+from geneb_ci.common.benchmark import Benchmark, Task
+from geneb_ci.statistics.binary import Classes
+from geneb_ci.statistics.printed import Reading, Triple, half_widths, is_mixed
+from geneb_ci.submission.fault import Path
 
 Key = TypeVar("Key", bound=Hashable)
 Tables = Mapping[str, Any]
@@ -35,18 +34,18 @@ class SeedClaims(NamedTuple):
 
 
 def two_classes(task: Task) -> Classes | None:
-    """Give the class sizes of a task with two classes."""
+    """Return the class sizes of a task with two classes."""
     counts = task.test_class_counts
     return Classes(*counts) if counts and len(counts) == 2 and counts[0] else None  # noqa: PLR2004
 
 
 def fits_of(benchmark: Benchmark, regime: str) -> int:
-    """Give how many different fits a regime's scores are means of: one where nothing is drawn."""
+    """Return how many different fits a regime's scores are means of: one where nothing is drawn."""
     return len(benchmark.protocol.seeds) if regime in benchmark.protocol.few_shot_k else 1
 
 
 def triple_of(scores: Any) -> Triple | None:  # noqa: ANN401 (JSON has no narrower type)
-    """Give a cell's triple, or None where a metric is missing, no number, or out of its bounds.
+    """Return a cell's triple, or None where a metric is missing, no number, or out of its bounds.
 
     Other rules speak of those.
     """
@@ -61,7 +60,7 @@ def triple_of(scores: Any) -> Triple | None:  # noqa: ANN401 (JSON has no narrow
 
 
 def readings(triples: Mapping[Key, Triple], fits: int) -> dict[Key, Reading]:
-    """Give each triple the widths that the digits of all of them together tell."""
+    """Return each triple the widths that the digits of all of them together tell."""
     mixed = is_mixed(value for triple in triples.values() for value in (triple.mcc, triple.f1))
     columns = [
         half_widths(column, fits, mixed=mixed) for column in zip(*triples.values(), strict=True)
@@ -74,7 +73,7 @@ def readings(triples: Mapping[Key, Triple], fits: int) -> dict[Key, Reading]:
 
 
 def claims_of(results: Tables, evidence: Tables, benchmark: Benchmark) -> Iterator[Claim]:
-    """Give the triples of `results`, then those of `canonical`, where task and regime are known."""
+    """Return the triples of `results`, then those of `canonical`, where task and regime are known."""
     for regime in benchmark.regimes:
         fits = fits_of(benchmark, regime)
         cells = _known(results, regime, benchmark)
@@ -94,7 +93,7 @@ def claims_of(results: Tables, evidence: Tables, benchmark: Benchmark) -> Iterat
 
 
 def seed_claims_of(evidence: Tables, benchmark: Benchmark) -> Iterator[SeedClaims]:
-    """Give the triples of `per_seed`, where all lists are whole."""
+    """Return the triples of `per_seed`, where all lists are whole."""
     for regime in benchmark.regimes:
         triples: dict[tuple[str, int], Triple] = {}
         for task, cell in _known(evidence, regime, benchmark).items():
@@ -109,7 +108,7 @@ def seed_claims_of(evidence: Tables, benchmark: Benchmark) -> Iterator[SeedClaim
 
 
 def _seed_triples(per_seed: Any, seeds: int) -> list[Triple]:  # noqa: ANN401
-    """Give one triple a seed, or nothing where a list is short, long or broken."""
+    """Return one triple a seed, or nothing where a list is short, long or broken."""
     columns = [_member(per_seed, metric) for metric in ("MCC", "Acc", "F1")]
     if not all(isinstance(column, list) and len(column) == seeds for column in columns):
         return []
@@ -121,7 +120,7 @@ def _seed_triples(per_seed: Any, seeds: int) -> list[Triple]:  # noqa: ANN401
 
 
 def _known(tables: Tables, regime: str, benchmark: Benchmark) -> dict[str, Any]:
-    """Give the cells of a regime whose tasks the benchmark has, in its order."""
+    """Return the cells of a regime whose tasks the benchmark has, in its order."""
     cells = _member(tables, regime)
     if not isinstance(cells, dict):
         return {}

@@ -5,16 +5,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from geneb_ci.benchmark import Benchmark
 from geneb_ci.check.claims import Claim, SeedClaims, claims_of, seed_claims_of
 from geneb_ci.check.need import Need
-from geneb_ci.plausibility.reference import ROWS_MIN
-from geneb_ci.plausibility.view import View, view_of
-from geneb_ci.read.card import Card
-from geneb_ci.read.document import Document
-from geneb_ci.read.fault import Fault, Path
-from geneb_ci.read.peers import Peers
-from geneb_ci.read.submission import Submission
+from geneb_ci.common.benchmark import Benchmark
+from geneb_ci.statistics.reference import ROWS_MIN
+from geneb_ci.statistics.view import RowView, view_of
+from geneb_ci.submission.card import Card
+from geneb_ci.submission.document import Document
+from geneb_ci.submission.fault import Fault, Path
+from geneb_ci.submission.models import Submission
+from geneb_ci.submission.peers import Peers
 
 
 class Cell(NamedTuple):
@@ -67,19 +67,19 @@ class Context:
         return self.document.value if isinstance(self.document.value, dict) else {}
 
     def member(self, *path: str) -> Any:  # noqa: ANN401 (JSON has no narrower type)
-        """Give a member by its path, or None when it is not there."""
+        """Return a member by its path, or None when it is not there."""
         value: Any = self.root
         for part in path:
             value = value.get(part) if isinstance(value, dict) else None
         return value
 
     def text(self, *path: str) -> str:
-        """Give a text by its path, or "" when it is not there or no text."""
+        """Return a text by its path, or "" when it is not there or no text."""
         value = self.member(*path)
         return value if isinstance(value, str) else ""
 
     def table(self, *path: str) -> dict[str, Any]:
-        """Give an object by its path, or an empty one."""
+        """Return an object by its path, or an empty one."""
         value = self.member(*path)
         return value if isinstance(value, dict) else {}
 
@@ -125,11 +125,11 @@ class Context:
         return tuple(seed_claims_of(self.table("evidence"), self.benchmark))
 
     def gaps(self, regime: str) -> dict[str, Any]:
-        """Give the declared gaps of a regime: task to reason."""
+        """Return the declared gaps of a regime: task to reason."""
         return self.table("gaps", regime)
 
     @functools.cached_property
-    def view(self) -> View:
+    def view(self) -> RowView:
         """The row among the rows beside it, for the family plausibility."""
         results = self.table("results")
         return view_of(results, self.document.path, self.peers, self.benchmark)

@@ -2,7 +2,7 @@
 
 import enum
 
-from geneb_ci.plausibility.reference import ROWS_MIN
+from geneb_ci.statistics.reference import ROWS_MIN
 
 
 class Need(enum.StrEnum):

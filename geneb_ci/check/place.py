@@ -5,11 +5,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from geneb_ci.benchmark import Benchmark, shipped_benchmark
 from geneb_ci.check.context import Policy
-from geneb_ci.config import PRACTICE_BENCHMARK, Finder, Layout, benchmark_of, policy_file
-from geneb_ci.read.paths import files_in, located
-from geneb_ci.read.peers import Known, Peers, peers_of
+from geneb_ci.common.benchmark import Benchmark, shipped_benchmark
+from geneb_ci.common.config import PRACTICE_BENCHMARK, Finder, Layout, benchmark_of, policy_file
+from geneb_ci.submission.paths import files_in, located
+from geneb_ci.submission.peers import Known, Peers, peers_of
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Against:
             return tuple(sorted(files_in(around)))
         if self.shipped and benchmark.sha256 == shipped_benchmark().sha256:
             # Imported here: files of a repository do without.
-            from geneb_ci.read.population import shipped_rows  # noqa: PLC0415
+            from geneb_ci.submission.population import shipped_rows  # noqa: PLC0415
 
             return shipped_rows()
         return ()

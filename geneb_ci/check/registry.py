@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable
 
-from geneb_ci.check.arithmetic import (
+from geneb_ci.check.rule import AnyRule, ChangeRule, Rule
+from geneb_ci.check.rules.arithmetic import (
     accuracy_off_grid,
     impossible_mean,
     impossible_scores,
@@ -14,7 +15,7 @@ from geneb_ci.check.arithmetic import (
     wrong_seed_mean,
     wrong_test_size,
 )
-from geneb_ci.check.card import (
+from geneb_ci.check.rules.card import (
     card_disagrees,
     incomplete_card,
     missing_card,
@@ -22,7 +23,7 @@ from geneb_ci.check.card import (
     placeholder_in_card,
     unreadable_card,
 )
-from geneb_ci.check.coverage import (
+from geneb_ci.check.rules.coverage import (
     declared_gap,
     evidence_without_scores,
     gap_without_reason,
@@ -36,7 +37,7 @@ from geneb_ci.check.coverage import (
     unknown_task,
     wrong_seed_count,
 )
-from geneb_ci.check.identity import (
+from geneb_ci.check.rules.identity import (
     bad_model_id,
     bad_parameter_count,
     bad_url,
@@ -48,10 +49,8 @@ from geneb_ci.check.identity import (
     parameter_count_disagrees,
     reserved_model_id,
 )
-from geneb_ci.check.internal import (
-    check_crashed,
-)
-from geneb_ci.check.plausibility import (
+from geneb_ci.check.rules.internal import check_crashed
+from geneb_ci.check.rules.plausibility import (
     blended_rows,
     constant_predictions,
     few_shot_above_full,
@@ -63,7 +62,7 @@ from geneb_ci.check.plausibility import (
     size_against_width,
     uniform_gain,
 )
-from geneb_ci.check.provenance import (
+from geneb_ci.check.rules.provenance import (
     changed_official_file,
     extractor_mismatch,
     impossible_dates,
@@ -76,7 +75,7 @@ from geneb_ci.check.provenance import (
     wrong_benchmark,
     wrong_dataset_revision,
 )
-from geneb_ci.check.pullrequest import (
+from geneb_ci.check.rules.pullrequest import (
     colliding_paths,
     deleted_file,
     edited_without_note,
@@ -91,13 +90,8 @@ from geneb_ci.check.pullrequest import (
     too_many_files,
     truncated_tree,
 )
-from geneb_ci.check.ranges import (
-    all_scores_equal,
-    percent_scores,
-    score_out_of_range,
-)
-from geneb_ci.check.rule import AnyRule, ChangeRule, Rule
-from geneb_ci.check.structure import (
+from geneb_ci.check.rules.ranges import all_scores_equal, percent_scores, score_out_of_range
+from geneb_ci.check.rules.structure import (
     duplicate_key,
     empty_file,
     file_too_large,
@@ -119,8 +113,8 @@ from geneb_ci.check.structure import (
     wrong_length,
     wrong_type,
 )
-from geneb_ci.errors import UsageProblem
-from geneb_ci.read.structure import near
+from geneb_ci.common.errors import UsageProblem
+from geneb_ci.submission.structure import near
 
 RULES: tuple[Rule, ...] = (
     # structure
@@ -242,7 +236,7 @@ FAMILIES = tuple(dict.fromkeys(rule.family for rule in ALL))
 
 
 def select(wanted: Iterable[str], unwanted: Iterable[str]) -> tuple[Rule, ...]:
-    """Give the rules to run: those named by id or family, or all, without those in `unwanted`.
+    """Return the rules to run: those named by id or family, or all, without those in `unwanted`.
 
     A rule of the family `internal` always runs: nobody can ask not to hear of our own faults.
     Raises UsageProblem for a name that is neither a rule nor a family.

@@ -7,8 +7,8 @@ from typing import Any
 from geneb_ci.check.change import Change, ChangeFault
 from geneb_ci.check.context import Context
 from geneb_ci.check.need import Need
-from geneb_ci.finding import Severity
-from geneb_ci.read.fault import Fault
+from geneb_ci.common.finding import Severity
+from geneb_ci.submission.fault import Fault
 
 Check = Callable[[Context], Iterator[Fault]]
 ChangeCheck = Callable[[Change], Iterator[ChangeFault]]
@@ -52,7 +52,7 @@ class ChangeRule(AnyRule):
 
 
 def reported(rule: str, module: str) -> Check:
-    """Give the check of a rule whose faults were already found while reading."""
+    """Return the check of a rule whose faults were already found while reading."""
 
     def check(context: Context) -> Iterator[Fault]:
         yield from context.reported.get(rule, ())

@@ -7,23 +7,23 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from geneb_ci.check.beside import NOTHING, Proposed, card_of, extractor_digest, names_module
+from geneb_ci.check.companions import NOTHING, Proposed, card_of, extractor_digest, names_module
 from geneb_ci.check.context import Context
 from geneb_ci.check.need import Need
 from geneb_ci.check.place import Against, Place, place_of, practice_benchmark
 from geneb_ci.check.registry import BY_ID
 from geneb_ci.check.rule import AnyRule, Rule
-from geneb_ci.config import Finder, Kind, find_layout
-from geneb_ci.errors import BadConfiguration, NothingChecked
-from geneb_ci.finding import Finding, Position, shown
-from geneb_ci.read.card import Card
-from geneb_ci.read.document import Document, parse_document, read_document
-from geneb_ci.read.fault import Fault, pointer
-from geneb_ci.read.paths import is_folder, located, submission_files
-from geneb_ci.read.peers import peers_of
-from geneb_ci.read.scanner import UNUSABLE
-from geneb_ci.read.structure import Engine, check_structure
-from geneb_ci.read.submission import Submission
+from geneb_ci.common.config import Finder, LayoutKind, find_layout
+from geneb_ci.common.errors import BadConfiguration, NothingChecked
+from geneb_ci.common.finding import Finding, Position, quoted
+from geneb_ci.submission.card import Card
+from geneb_ci.submission.document import Document, parse_document, read_document
+from geneb_ci.submission.fault import Fault, pointer
+from geneb_ci.submission.models import Submission
+from geneb_ci.submission.paths import is_folder, located, submission_files
+from geneb_ci.submission.peers import peers_of
+from geneb_ci.submission.scanner import UNUSABLE
+from geneb_ci.submission.structure import Engine, check_structure
 
 # Findings of one rule in one file: a regime of 100 tasks is shown whole, a flood is counted.
 FINDINGS_MAX = 200
@@ -116,7 +116,7 @@ class Checker:
         return self.result(self.context(path))
 
     def proposed(self, path: Path, name: str, proposed: Proposed) -> Context:
-        """Give the context of a row as if it lay at `path`; findings call it `name`.
+        """Return the context of a row as if it lay at `path`; findings call it `name`.
 
         Raises BadConfiguration when what it is held against cannot be used.
         """
@@ -156,7 +156,7 @@ class Checker:
         submission, faults = self.engine(document.value)
         benchmark, practice = place.benchmark, False
         layout = place.layout
-        if layout.kind is Kind.ALONE:
+        if layout.kind is LayoutKind.ALONE:
             practice = _benchmark_name(document) == practice_benchmark().name
             benchmark = practice_benchmark() if practice else benchmark
         self.benchmarks[benchmark.name] = benchmark.sha256
@@ -207,7 +207,7 @@ def _findings(rules: Iterable[Rule], context: Context) -> Iterator[Finding]:
 
 def crash_message(rule: AnyRule, error: Exception) -> str:
     """Say which rule failed, and of what."""
-    return f"the rule {rule.id} failed: {type(error).__name__}: {shown(str(error))}"
+    return f"the rule {rule.id} failed: {type(error).__name__}: {quoted(str(error))}"
 
 
 def _first(rule: Rule, faults: list[Fault]) -> list[Fault]:

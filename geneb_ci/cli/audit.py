@@ -1,22 +1,272 @@
-"""`geneb-ci audit`: commit, draw, run, sign, verify."""
+"""`geneb-ci audit`: commit, run, verify, withdraw, and keys."""
+
+import json
+import os
+import signal
+import time
+from datetime import UTC, datetime
+from pathlib import Path
 
 import click
 
-from geneb_ci.cli.group import LazyGroup
+from geneb_ci.audit.canonical import FORMAT
+from geneb_ci.audit.commit import Given, commit
+from geneb_ci.audit.decoys import NOISE
+from geneb_ci.audit.keys import KEY_VARIABLE, new_key, private_key
+from geneb_ci.audit.plan import committed_text, encoded, read_plan
+from geneb_ci.audit.record import WITHDRAWN, check_can_record, read_record, record_files, record_of
+from geneb_ci.audit.repository import AuditRepository
+from geneb_ci.audit.rerun import Machine, rerun
+from geneb_ci.audit.tolerance import tolerance_digest
+from geneb_ci.audit.verify import StepState, Verification
+from geneb_ci.audit.withdrawal import withdrawal_of
+from geneb_ci.board.files import write_files
+from geneb_ci.cli.main import LazyGroup
+from geneb_ci.cli.shared import STDOUT, Output, watched, write
+from geneb_ci.common.config import find_layout
+from geneb_ci.common.errors import Exit, ExtractorRefused, NothingChecked, UsageProblem
+from geneb_ci.render.audits import outcome_text, verification_json, verification_text
+from geneb_ci.submission.paths import is_folder, located
+
+
+def given_run(
+    extractor: str | None,
+    options: tuple[str, ...],
+    model: str | None,
+    revision: str | None,
+    weights: tuple[str, ...],
+    *,
+    no_weights: bool,
+) -> Given | None:
+    """Gather what is said of a run; None when nothing is."""
+    if extractor is None:
+        if options or model or revision or weights or no_weights:
+            raise UsageProblem(
+                "options or weights are named without --extractor",
+                "name both: --extractor PATH:CLASS",
+            )
+        return None
+    if no_weights == bool(model) or bool(model) != bool(revision) or (no_weights and weights):
+        raise UsageProblem(
+            "the weights are named by halves",
+            "either --model REPO with --revision COMMIT, or --no-weights",
+        )
+    return Given(extractor, model, revision, _pairs(weights), _pairs(options))
+
+
+def _pairs(words: tuple[str, ...]) -> dict[str, str]:
+    return dict(word.partition("=")[::2] for word in words)
+
+
+@click.command()
+@click.option(
+    "--output",
+    required=True,
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="File for the private key; one that exists is never overwritten.",
+)
+@click.option("--owner", default="fill in who holds the key", help="Who holds the private key.")
+def keygen_command(output: Path, owner: str) -> None:
+    """Write a new private key (Ed25519, PEM, mode 0600), and print its entry for keys.json."""
+    entry = new_key(output, owner, datetime.now(UTC).strftime(FORMAT))
+    click.echo(json.dumps(entry.model_dump(exclude_none=True), indent=1))
+    click.echo(
+        f"wrote {output}: keep it to yourself, and name it by {KEY_VARIABLE} or --key to sign",
+        err=True,
+    )
+    click.echo(
+        "  next: put the entry above into leaderboard/policy/keys.json of the main branch", err=True
+    )
+
+
+STATUS = "geneb/audit-commit"
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--output", default=STDOUT, metavar="C.json", help="Write here.")
+@click.option("--extractor", metavar="PATH:CLASS", help="For format 1.0: the code that ran.")
+@click.option("--option", "options", multiple=True, metavar="KEY=VALUE", help="For format 1.0.")
+@click.option("--model", metavar="REPO", help="For format 1.0: repository of the weights.")
+@click.option("--revision", metavar="COMMIT", help="For format 1.0: its 40-hex commit.")
+@click.option(
+    "--weights",
+    multiple=True,
+    metavar="NAME=SHA256",
+    help="For format 1.0: digest of a weight file.",
+)
+@click.option("--no-weights", is_flag=True, help="For format 1.0: the method has none.")
+def commit_command(
+    file: Path,
+    output: str,
+    extractor: str | None,
+    options: tuple[str, ...],
+    model: str | None,
+    revision: str | None,
+    weights: tuple[str, ...],
+    no_weights: bool,
+) -> None:
+    """Commit to an audit of FILE: submission, code, weights, benchmark and policy, as one digest.
+
+    FILE has to pass every check. What format 1.0 does not say of the run, the maintainer says.
+    """
+    given = given_run(extractor, options, model, revision, weights, no_weights=no_weights)
+    found = commit(file, tolerance_digest(), given)
+    write(Output("json", output), committed_text(found))
+    name = "C.json" if output == STDOUT else output
+    click.echo(
+        f"commitment {found.sha256}\n"
+        f"{found.model_id}: {found.policy.drawn} of {len(found.tasks)} tasks will be drawn\n"
+        f"next: publish the digest, as commit status {STATUS} or in the ledger, and note when\n"
+        f"  it became public, by the clock of the server that shows it; then draw:\n"
+        f"  geneb-ci audit plan {name} --committed-at 2026-11-20T08:30:00Z",
+        err=output == STDOUT,
+    )
+
+
+_FOLDER = click.Path(path_type=Path, file_okay=False, exists=True)
+
+
+@click.command()
+@click.argument("plan_file", metavar="PLAN", type=click.Path(path_type=Path))
+@click.option("--key", type=click.Path(path_type=Path), help="Private key to sign the record with.")
+@click.option("--unsigned", is_flag=True, help="A trial: print the outcome, write no record.")
+@click.option("--output", type=click.Path(path_type=Path), help="Folder of records to write to.")
+@click.option("--data", type=_FOLDER, help="Folder of task data; not for the practice benchmark.")
+@click.option("--weights", type=click.Path(path_type=Path, file_okay=False), help="Keep them here.")
+@click.option(
+    "--noise",
+    type=click.Choice(tuple(NOISE)),
+    help="For format 1.0: dtype in which the model computes.",
+)
+@click.option("--copies", type=click.IntRange(16), default=16, show_default=True, metavar="N")
+@click.option("--level", type=click.IntRange(0, 4), default=2, show_default=True)
+@click.option("--throw-away-machine", "throw_away", is_flag=True, help="Level 4: it is one.")
+@click.option("--i-wrote-this-code", "own_code", is_flag=True, help="Level 0; it never counts.")
+@click.option("--gpu", is_flag=True, help="Show the sandbox the GPU devices.")
+@click.option("--workers", type=click.IntRange(1), help="Probe processes; one a processor.")
+@click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
+def run_command(
+    plan_file: Path,
+    key: Path | None,
+    unsigned: bool,
+    output: Path | None,
+    as_json: bool,
+    **machine: object,
+) -> int:
+    """Rerun the tasks of PLAN in a sandbox, compare, and sign the record.
+
+    Run it in the checkout that was committed to. The record goes to leaderboard/audits.
+    """
+    layout = find_layout(Path.cwd())
+    audits = output or layout.audits or layout.root / "leaderboard" / "audits"
+    plan = read_plan(plan_file)
+    signer = None
+    if not unsigned:
+        signer = private_key(key)
+        check_can_record(signer, layout, audits / plan.commitment.model_id)
+    # A service manager ends with SIGTERM what a person ends with Ctrl-C: both leave nothing behind.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        outcome = rerun(
+            plan,
+            layout,
+            Machine(**machine),  # type: ignore[arg-type]  # click's options bear the fields' names
+            time.time,
+            lambda said: click.echo(said, err=True),
+        )
+    except ExtractorRefused as error:
+        error.fix += (
+            f"\n  the draw stands, and has no record: draw the next with --earlier {plan_file}"
+        )
+        raise
+    if signer is not None:  # before anything is printed: its reader may have gone away
+        record = record_of(outcome, signer)
+        write_files((audits / record.place).parent, {record.place.name: record.content})
+        click.echo(f"wrote {audits / record.place}", err=True)
+    click.echo(encoded(outcome) if as_json else outcome_text(outcome), nl=False)
+    return Exit.CLEAN if outcome.verdict == "agrees" else Exit.ERRORS
+
+
+_RENDER = {"text": verification_text, "json": verification_json}
+
+
+@click.command()
+@click.argument("records", nargs=-1, type=click.Path(path_type=Path))
+@click.option(
+    "--submissions",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    help="Folder of the submissions; that of the repository unless said.",
+)
+@click.option("--format", "form", type=click.Choice(list(_RENDER)), default="text")
+def verify_command(records: tuple[Path, ...], submissions: Path | None, form: str) -> int:
+    """Verify RECORDS, or every record of the repository, against public data.
+
+    Keys, policy and benchmark are those of the folder the command is run in, never of the record's.
+    """
+    layout = find_layout(Path.cwd())
+    repository = AuditRepository(layout, submissions.resolve() if submissions else None)
+    files = _files(records) if records else repository.files
+    if not files:
+        raise NothingChecked("there is no record to verify", "name one, or run it in a repository")
+    names = {path: os.path.relpath(path) if not records else str(path) for path in files}
+    found = [
+        repository.verify(located(path), names[path])
+        for path in watched(iter(files), len(files), "verifying")
+    ]
+    click.echo(_RENDER[form](found), nl=False)
+    return _exit_code(found)
+
+
+def _files(arguments: tuple[Path, ...]) -> list[Path]:
+    """List what is named: files, or folders as `leaderboard/audits` is one."""
+    found: list[Path] = []
+    for path in arguments:
+        inside = record_files(path) if is_folder(path) else [path]
+        if not inside:
+            raise NothingChecked(f"{path}: the folder holds no <model_id>/<audit_id>.json")
+        found += inside
+    return found
+
+
+def _exit_code(found: list[Verification]) -> Exit:
+    if any(one.differs for one in found):
+        return Exit.ERRORS
+    unknown = any(step.state is StepState.UNKNOWN for one in found for step in one.steps)
+    return Exit.NOT_CHECKED if unknown else Exit.CLEAN
+
+
+@click.command()
+@click.argument("record", type=click.Path(path_type=Path))
+@click.option("--reason", required=True, help="What was wrong with the audit; shown on the board.")
+@click.option("--key", type=click.Path(path_type=Path), help=f"Private key; or {KEY_VARIABLE}.")
+def withdraw_command(record: Path, reason: str, key: Path | None) -> None:
+    """Write the signed withdrawal of RECORD beside it; the record itself stays."""
+    now = datetime.now(UTC).strftime(FORMAT)
+    place = record.resolve()
+    content = withdrawal_of(place.parent.name, read_record(place), reason, now, private_key(key))
+    path = record.with_name(f"{record.stem}{WITHDRAWN}")
+    try:
+        with path.open("xb") as stream:
+            stream.write(content)
+    except OSError as error:
+        raise UsageProblem(
+            f"{path}: cannot be written: {error.strerror}", "an audit is withdrawn once"
+        ) from error
+    click.echo(f"wrote {path}: commit it to the main branch")
 
 
 class _Audit(LazyGroup):
-    prefix = "audit_"
     table = {  # noqa: RUF012 (click's groups are made once)
-        "commit": "fix all that decides an audit, before any seed exists",
-        "plan": "draw the tasks to rerun, by the public beacon",
-        "run": "rerun them in a sandbox, compare, and sign the record",
-        "verify": "compute every step of a record again, from public data",
-        "withdraw": "take an audit back, with a reason, signed",
-        "keygen": "make a maintainer's key for signing records",
+        "commit": ("audit", "fix all that decides an audit, before any seed exists"),
+        "plan": ("audit_draw", "draw the tasks to rerun, by the public beacon"),
+        "run": ("audit", "rerun them in a sandbox, compare, and sign the record"),
+        "verify": ("audit", "compute every step of a record again, from public data"),
+        "withdraw": ("audit", "take an audit back, with a reason, signed"),
+        "keygen": ("audit", "make a maintainer's key for signing records"),
     }
 
 
 @click.group(cls=_Audit)
-def command() -> None:
+def audit_command() -> None:
     """Audit a submission: commit, draw, rerun, sign; anybody can verify the record."""

@@ -1,16 +1,85 @@
-"""`geneb-ci build`: the board from the submissions, or nothing."""
+"""`geneb-ci build` and `serve`: the board from the submissions, and its page on this machine."""
 
+import http.server
+import tempfile
+from functools import partial
 from pathlib import Path
 
 import click
 
-from geneb_ci.build.board import board_of
-from geneb_ci.build.files import write_files
-from geneb_ci.build.page import page_files, write_page
-from geneb_ci.cli.folder import FOLDER, Loaded, load
-from geneb_ci.cli.generations import built, repository_here
-from geneb_ci.errors import Exit, UsageProblem
-from geneb_ci.finding import counted, listed
+from geneb_ci.board.board import board_of
+from geneb_ci.board.files import write_files
+from geneb_ci.board.page import POLICY, page_files, write_page
+from geneb_ci.cli.repository import FOLDER, Loaded, built, layout_of, load, repository_here
+from geneb_ci.common.errors import Exit, UsageProblem
+from geneb_ci.common.finding import first_and_more, plural
+
+ADDRESS = "127.0.0.1"
+
+
+class _Handler(http.server.SimpleHTTPRequestHandler):
+    """Files as they are, with the headers that the page is meant to be shown under."""
+
+    server_version, sys_version = "geneb-ci", ""  # nobody needs to know which Python answers
+    # Said here: what the machine's own table says of .js differs between systems.
+    extensions_map = {  # noqa: RUF012 (the base class calls it its own)
+        ".html": "text/html; charset=utf-8",
+        ".js": "text/javascript; charset=utf-8",
+        ".css": "text/css; charset=utf-8",
+        ".json": "application/json",
+        ".md": "text/plain; charset=utf-8",
+        ".txt": "text/plain; charset=utf-8",
+        "": "application/octet-stream",
+    }
+
+    def send_head(self):  # type: ignore[no-untyped-def]  # noqa: ANN202 (a type of typeshed's own)
+        """Answer only who asks for this machine: another name is a page elsewhere, led here."""
+        name = self.headers.get("Host", "").partition(":")[0]
+        if name not in {ADDRESS, "localhost"}:
+            self.send_error(http.HTTPStatus.FORBIDDEN)
+            return None
+        try:
+            return super().send_head()
+        except ValueError:  # a path with a NUL is none
+            self.send_error(http.HTTPStatus.NOT_FOUND)
+            return None
+
+    def list_directory(self, path):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202, ARG002
+        """Return no list of a folder."""
+        self.send_error(http.HTTPStatus.NOT_FOUND)
+
+    def end_headers(self) -> None:
+        """Add what every answer says."""
+        # What a page cannot say of itself is said here: no other page shows or reads it.
+        self.send_header("Content-Security-Policy", f"{POLICY}; frame-ancestors 'none'")
+        self.send_header("Cross-Origin-Resource-Policy", "same-origin")
+        self.send_header("Cross-Origin-Opener-Policy", "same-origin")
+        self.send_header("Referrer-Policy", "no-referrer")
+        self.send_header("X-Content-Type-Options", "nosniff")
+        self.send_header("Cache-Control", "no-store")
+        super().end_headers()
+
+    def log_message(self, *_: object) -> None:
+        """Keep the terminal quiet."""
+
+
+class _Server(http.server.ThreadingHTTPServer):
+    def handle_error(self, *_: object) -> None:
+        """Keep quiet: a browser that goes away in the middle of an answer is no fault."""
+
+
+def server(folder: Path, port: int) -> http.server.ThreadingHTTPServer:
+    """Return a server of a folder; it holds the port, but answers only in `serve_forever`.
+
+    Raises UsageProblem when the port cannot be had.
+    """
+    try:
+        return _Server((ADDRESS, port), partial(_Handler, directory=str(folder)))
+    except (OSError, OverflowError) as error:
+        raise UsageProblem(
+            f"port {port} cannot be used: {error}",
+            "choose another with --port, or 0 for a free one",
+        ) from error
 
 
 @click.command()
@@ -28,7 +97,7 @@ from geneb_ci.finding import counted, listed
     help="Write diagnostics.json and recommendations.json, too; they need the extra `build`.",
 )
 @click.option("--at", "commit", metavar="COMMIT", help="Every published file of this commit.")
-def command(folder: Path | None, out: Path, commit: str | None, *, more: bool) -> int:
+def build_command(folder: Path | None, out: Path, commit: str | None, *, more: bool) -> int:
     """Rebuild leaderboard.json, leaderboard_tasks.json and the page from the submissions of FOLDER.
 
     Every submission is checked first; where one has an error, nothing is written. Open index.html
@@ -48,14 +117,14 @@ def command(folder: Path | None, out: Path, commit: str | None, *, more: bool) -
     write_page(out, page_files() | board.scripts)
     first, *middle, last = board.files
     names = ", ".join([str(out / first), *middle])
-    click.echo(f"built {names} and {last}: {counted(board.models, 'model')}")
+    click.echo(f"built {names} and {last}: {plural(board.models, 'model')}")
     if board.unsized:
         click.echo(
             "no diagnostics and recommendations, since the benchmark does not say how many test "
-            f"sequences there are: {listed(list(board.unsized))}"
+            f"sequences there are: {first_and_more(list(board.unsized))}"
         )
     if board.unranked:
-        click.echo(f"not ranked, because of declared gaps: {listed(list(board.unranked))}")
+        click.echo(f"not ranked, because of declared gaps: {first_and_more(list(board.unranked))}")
     return Exit.CLEAN
 
 
@@ -66,6 +135,47 @@ def _at(commit: str, out: Path) -> int:
     write_page(out, made.published)
     click.echo(
         f"built {len(made.published)} files in {out}: generation {made.manifest.generation} "
-        f"of commit {made.manifest.source_commit}, {counted(made.models, 'model')}"
+        f"of commit {made.manifest.source_commit}, {plural(made.models, 'model')}"
     )
+    return Exit.CLEAN
+
+
+@click.command()
+@click.argument(
+    "folder", required=False, type=click.Path(path_type=Path, file_okay=False, exists=True)
+)
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8000,
+    show_default=True,
+    help="0 takes one that is free.",
+)
+@click.option(
+    "--diagnostics/--no-diagnostics",
+    "more",
+    default=True,
+    help="With intervals, tie groups and advice; they need the extra `build`.",
+)
+def serve_command(folder: Path | None, port: int, *, more: bool) -> int:
+    """Build the board of FOLDER in a temporary folder and show its page, until Ctrl-C.
+
+    Only this machine can reach it. Where a submission has an error, nothing is shown.
+    """
+    layout_of(folder, "serve FOLDER")
+    # The port first: a build that ends in "the port is taken" was for nothing.
+    with (
+        tempfile.TemporaryDirectory(prefix="geneb-ci-serve-") as temporary,
+        server(Path(temporary), port) as running,
+    ):
+        arguments = [] if folder is None else [str(folder)]
+        arguments += ["--out", temporary, "--diagnostics" if more else "--no-diagnostics"]
+        code = int(build_command.main(arguments, "geneb-ci build", standalone_mode=False))
+        if code != Exit.CLEAN:
+            return code
+        click.echo(f"open http://{ADDRESS}:{running.server_port}/ in a browser; Ctrl-C stops")
+        try:
+            running.serve_forever()
+        except KeyboardInterrupt:
+            click.echo("stopped")
     return Exit.CLEAN

@@ -11,14 +11,13 @@ import click
 from geneb_ci.check.place import Against
 from geneb_ci.check.registry import select
 from geneb_ci.check.runner import Checker, FileResult, Report, named_files
-from geneb_ci.cli.outputs import STDOUT, PairedCommand, format_options, paired, write
-from geneb_ci.cli.progress import watched
-from geneb_ci.config import Finder, finder
-from geneb_ci.errors import BadConfiguration, Exit, UsageProblem
-from geneb_ci.read.paths import is_folder
-from geneb_ci.read.structure import Engine, check_structure
-from geneb_ci.report.formats import render
-from geneb_ci.report.summary import Verdict, verdict
+from geneb_ci.cli.shared import STDOUT, PairedCommand, format_options, paired, watched, write
+from geneb_ci.common.config import Finder, finder
+from geneb_ci.common.errors import BadConfiguration, Exit, UsageProblem
+from geneb_ci.render.formats import render
+from geneb_ci.render.summary import Verdict, verdict
+from geneb_ci.submission.paths import is_folder
+from geneb_ci.submission.structure import Engine, check_structure
 
 NARROWEST, WIDEST = 60, 120  # columns between which a report is pleasant to read
 
@@ -50,7 +49,7 @@ NARROWEST, WIDEST = 60, 120  # columns between which a report is pleasant to rea
 @click.option(
     "--engine", type=click.Choice(["models", "jsonschema"]), default="models", show_default=True
 )
-def command(
+def check_command(
     paths: tuple[Path, ...],
     selected: tuple[str, ...],
     ignored: tuple[str, ...],
@@ -129,7 +128,7 @@ _EXITS = {
 
 
 def exit_code(report: Report, *, strict: bool) -> Exit:
-    """Give the exit code that says what the verdict says."""
+    """Return the exit code that says what the verdict says."""
     found = verdict(report)
     return Exit.WARNINGS if strict and found is Verdict.WARNINGS else _EXITS[found]
 
@@ -137,7 +136,7 @@ def exit_code(report: Report, *, strict: bool) -> Exit:
 def _engine(name: str) -> Engine:
     if name == "models":
         return check_structure
-    from geneb_ci.read.engine import check_by_schema  # noqa: PLC0415 (jsonschema costs 60 ms to import)
+    from geneb_ci.submission.schema_engine import check_by_schema  # noqa: PLC0415 (jsonschema costs 60 ms to import)
 
     return check_by_schema
 

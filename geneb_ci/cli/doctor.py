@@ -9,8 +9,8 @@ from pathlib import Path
 import click
 
 from geneb_ci import __version__
-from geneb_ci.audit.sandbox import cgroups, leftovers, levels, mounts
-from geneb_ci.errors import LeftOver
+from geneb_ci.common.errors import LeftOver
+from geneb_ci.sandbox import cgroups, levels, mounts, processes
 
 PACKAGES = ("numpy", "torch", "transformers", "safetensors", "huggingface_hub", "cryptography",
             "py_ecc")  # fmt: skip
@@ -22,7 +22,7 @@ DECLARED = {0: "only with --i-wrote-this-code", 4: "only with --throw-away-machi
 
 @click.command("doctor")
 @click.option("--network", is_flag=True, help="also ask whether the public beacon can be reached")
-def command(network: bool) -> None:
+def doctor_command(network: bool) -> None:
     """Say what this machine can do: sandbox levels, limits, GPUs, packages."""
     click.echo(f"geneb-ci {__version__}, Python {platform.python_version()}, {platform.platform()}")
     click.echo("sandbox levels")
@@ -47,7 +47,7 @@ def _state(level: int, folder: Path) -> str:
 
 def _left() -> str:
     try:
-        leftovers.refuse_leftovers(leftovers.scratch_folder())
+        processes.refuse_leftovers(processes.scratch_folder())
     except LeftOver as error:
         return f"{error.message}; {error.fix}"
     return "nothing"

@@ -1,5 +1,6 @@
-"""`geneb-ci`: finds the command, and turns every fault into one clear line and an exit code."""
+"""`geneb-ci`: finds the command, and turns every error into one clear line and an exit code."""
 
+import importlib
 import os
 import sys
 from collections.abc import Sequence
@@ -8,9 +9,35 @@ from typing import Any
 import click
 
 from geneb_ci import __version__
-from geneb_ci.cli.group import LazyGroup
-from geneb_ci.errors import Exit, GenebError, machine_fault
-from geneb_ci.report.plain import visible
+from geneb_ci.common.errors import Exit, GenebError, machine_fault
+from geneb_ci.render.plain import visible
+
+
+class LazyGroup(click.Group):
+    """Commands by name with their module of `geneb_ci.cli` and their line of help.
+
+    The function of a command is called by its name and `_command`.
+    """
+
+    table: dict[str, tuple[str, str]]
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 (click's own signature)
+        """Return the names in the order of the table."""
+        return list(self.table)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """Import a command."""
+        if cmd_name not in self.table:
+            return None
+        module = importlib.import_module(f"geneb_ci.cli.{self.table[cmd_name][0]}")
+        command: click.Command = getattr(module, f"{cmd_name}_command")
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """Write the lines of help without importing a command."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in self.table.items()])
+
 
 # Plugins of other packages have no part in a verdict, and looking for them costs 15 ms.
 os.environ["PYDANTIC_DISABLE_PLUGINS"] = "__all__"
@@ -18,27 +45,27 @@ os.environ["PYDANTIC_DISABLE_PLUGINS"] = "__all__"
 DEBUG = "GENEB_CI_DEBUG"
 # Each command is imported when it is called: `check` pays for nothing that only `build` needs.
 COMMANDS = {
-    "check": "check submissions, and say how to mend them",
-    "rules": "list every rule",
-    "explain": "explain a rule; or why a row has its level, and how it came there",
-    "matrices": "recover the confusion matrices behind printed scores",
-    "label": "compute the trust level of every row from its evidence",
-    "build": "rebuild the board from the submissions",
-    "serve": "build the board and show its page on this machine",
-    "recommend": "say which model to take, what ties with it, and why",
-    "publish": "put the board on the Space, in one commit, once",
-    "rollback": "put an earlier generation of the board in the place of the live one",
-    "ledger": "list what happened to every row, when, by whom and why",
-    "diff": "say what a change does to the board",
-    "replay": "say which rows a change of rules would newly fail",
-    "pack": "gather upstream's per-task logs into a submission",
-    "audit": "rerun a sample that nobody can foresee, and sign what came out",
-    "data": "pull, verify, audit and push the task data",
-    "reconcile": "read pull requests, and write a verdict",
-    "report": "write a verdict to its pull request",
-    "triage": "list the open submissions, and what to do next",
-    "extractor": "check an extractor before it costs GPU time",
-    "doctor": "say what this machine can do for an audit, and why not",
+    "check": ("check", "check submissions, and say how to mend them"),
+    "rules": ("explain", "list every rule"),
+    "explain": ("explain", "explain a rule; or why a row has its level, and how it came there"),
+    "matrices": ("board", "recover the confusion matrices behind printed scores"),
+    "label": ("board", "compute the trust level of every row from its evidence"),
+    "build": ("build", "rebuild the board from the submissions"),
+    "serve": ("build", "build the board and show its page on this machine"),
+    "recommend": ("board", "say which model to take, what ties with it, and why"),
+    "publish": ("publish", "put the board on the Space, in one commit, once"),
+    "rollback": ("publish", "put an earlier generation of the board in the place of the live one"),
+    "ledger": ("publish", "list what happened to every row, when, by whom and why"),
+    "diff": ("board", "say what a change does to the board"),
+    "replay": ("publish", "say which rows a change of rules would newly fail"),
+    "pack": ("harness", "gather upstream's per-task logs into a submission"),
+    "audit": ("audit", "rerun a sample that nobody can foresee, and sign what came out"),
+    "data": ("harness", "pull, verify, audit and push the task data"),
+    "reconcile": ("github", "read pull requests, and write a verdict"),
+    "report": ("github", "write a verdict to its pull request"),
+    "triage": ("github", "list the open submissions, and what to do next"),
+    "extractor": ("harness", "check an extractor before it costs GPU time"),
+    "doctor": ("doctor", "say what this machine can do for an audit, and why not"),
 }
 
 

@@ -5,18 +5,15 @@ import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
-from geneb_ci.benchmark import Benchmark
-from geneb_ci.build.analysed import extra_at_hand, unknown_sizes
-from geneb_ci.build.diff import BoardDiff, Side, board_diff
-from geneb_ci.build.entries import Read, Refused, read_entries
-from geneb_ci.build.rows import leaderboards
-from geneb_ci.build.standing import Estimates
+from geneb_ci.board.board import extra_at_hand, unknown_sizes
+from geneb_ci.board.diff import BoardDiff, Side, board_diff
+from geneb_ci.board.ranks import Estimates
+from geneb_ci.board.rows import Read, RejectedSubmission, leaderboards, read_entries
 from geneb_ci.check.registry import RULES
-from geneb_ci.config import Layout, benchmark_of, find_layout
-from geneb_ci.errors import GenebError, NothingChecked, UsageProblem
-from geneb_ci.publish.inputs import INPUTS
-from geneb_ci.publish.tree import lay_out
-from geneb_ci.publish.working import named_places, repository_of
+from geneb_ci.common.benchmark import Benchmark
+from geneb_ci.common.config import Layout, benchmark_of, find_layout
+from geneb_ci.common.errors import GenebError, NothingChecked, UsageProblem
+from geneb_ci.publish.git import INPUTS, lay_out, named_places, repository_of
 
 
 class Comparison(NamedTuple):
@@ -27,9 +24,9 @@ class Comparison(NamedTuple):
     commit: str
     """40 hex digits."""
     diff: BoardDiff
-    refused: tuple[Refused, ...]
+    refused: tuple[RejectedSubmission, ...]
     """Submissions of the working tree with errors: the new board is built without them."""
-    refused_before: tuple[Refused, ...]
+    refused_before: tuple[RejectedSubmission, ...]
     """Submissions of the commit that could not be read."""
     unsized: tuple[str, ...] = ()
     """Tasks of which the benchmark does not know the size: with one, noise is not known."""
@@ -69,10 +66,10 @@ def compare(layout: Layout, base: str) -> Comparison:
 
 
 def _side(read: Read, benchmark: Benchmark, known: Estimates) -> Side:
-    """Give a board; most rows are on both, and estimated once."""
+    """Return a board; most rows are on both, and estimated once."""
     categories, tasks = leaderboards(read.entries, benchmark)
     with extra_at_hand():
-        from geneb_ci.build.uncertainty import Estimate  # noqa: PLC0415 (0.5 s)
+        from geneb_ci.board.uncertainty import Estimate  # noqa: PLC0415 (0.5 s)
     rows = {entry.submission.model_id: entry.submission for entry in read.entries}
     scores = {
         (row["model"], regime): row["macro_MCC"]

@@ -6,16 +6,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from geneb_ci.build.board import Watch, board_of, rows_of
-from geneb_ci.build.files import encode
-from geneb_ci.build.page import page_files
-from geneb_ci.build.page_data import HISTORY, history_script
-from geneb_ci.build.page_source import assembled
+from geneb_ci.board.board import Watch, board_of, rows_of
+from geneb_ci.board.files import encode
+from geneb_ci.board.page import assembled, page_files
+from geneb_ci.board.page_data import HISTORY, history_script
 from geneb_ci.check.runner import Report, files_of
-from geneb_ci.config import Layout, find_layout
-from geneb_ci.errors import BadConfiguration
-from geneb_ci.publish.git import BadRepository, Repository
-from geneb_ci.publish.inputs import (
+from geneb_ci.common.config import Layout, find_layout
+from geneb_ci.common.errors import BadConfiguration
+from geneb_ci.publish.git import (
     AUDITS,
     CODE,
     INPUTS,
@@ -23,11 +21,12 @@ from geneb_ci.publish.inputs import (
     POLICY,
     SUBMISSIONS,
     UNPUBLISHED,
+    BadRepository,
+    GitRepository,
+    lay_out,
 )
 from geneb_ci.publish.ledger import ledger
-from geneb_ci.publish.manifest import NAME, encode_manifest, manifest_of
-from geneb_ci.publish.shape import Manifest, Rollback
-from geneb_ci.publish.tree import lay_out
+from geneb_ci.publish.manifest import NAME, Manifest, Rollback, encode_manifest, manifest_of
 
 LEDGER, INDEX = "ledger.json", "index.html"
 
@@ -46,13 +45,13 @@ class Generation:
         return {**self.files, NAME: encode_manifest(self.manifest)}
 
     def rolled_back(self, rollback: Rollback) -> "Generation":
-        """Give the same board, marked as put in the place of a newer one."""
+        """Return the same board, marked as put in the place of a newer one."""
         manifest = self.manifest.model_copy(update={"rollback": rollback})
         return Generation(self.files, manifest, self.models)
 
 
-def source_of(repository: Repository, commit: str) -> str:
-    """Give the newest commit, up to this one, that the published files depend on.
+def source_of(repository: GitRepository, commit: str) -> str:
+    """Return the newest commit, up to this one, that the published files depend on.
 
     Raises BadRepository when there is none, or the clone is shallow.
     """
@@ -67,7 +66,7 @@ def source_of(repository: Repository, commit: str) -> str:
 
 
 def generate(
-    repository: Repository, commit: str, watch: Watch = lambda results, _: results
+    repository: GitRepository, commit: str, watch: Watch = lambda results, _: results
 ) -> tuple[Report, Generation | None]:
     """Build every published file of a commit from its tree alone; none where a check fails.
 
@@ -109,7 +108,7 @@ def _require_usual_places(layout: Layout) -> None:
 
 
 def _page(folder: Path) -> Iterator[tuple[str, bytes]]:
-    """Give the page's own files and the Space card, by their path in the folder."""
+    """Return the page's own files and the Space card, by their path in the folder."""
     for path in sorted(folder.rglob("*")):
         relative = path.relative_to(folder)
         ours = relative.parts[0] not in UNPUBLISHED and relative.as_posix() != NAME

@@ -1,4 +1,4 @@
-"""Reads a git repository: commits, trees, blobs. Nothing of it is ever run or written."""
+"""Reads a git repository: commits, trees, blobs, and which of them decide the board."""
 
 import os
 import re
@@ -7,7 +7,35 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from geneb_ci.errors import GenebError
+from geneb_ci.common.config import Layout
+from geneb_ci.common.errors import GenebError, UsageProblem
+
+# What a layout of submissions can name (geneb_ci.common.config), and the code that turns it into a board:
+# where none of these changed, the published files cannot have changed either.
+INPUTS = (
+    "submissions",
+    "leaderboard",
+    "schemas",
+    "pyproject.toml",
+    "benchmark",
+    "model_cards",
+    "harness/extractors",
+)
+CODE = "geneb_ci"
+
+SUBMISSIONS = "submissions"
+POLICY = "leaderboard/policy"
+OFFICIAL = f"{POLICY}/official.json"
+BENCHMARK = "schemas/benchmark.json"
+DECISIVE = (OFFICIAL, f"{POLICY}/policy.toml", f"{POLICY}/keys.json", BENCHMARK)
+"""What decides the worth of evidence, for every row."""
+AUDITS = "leaderboard/audits"
+
+PAGE = "leaderboard"
+"""The folder that is published: the page and the Space card; generated files join it."""
+UNPUBLISHED = ("policy", "audits")
+"""Folders in it that decide what is published, and are not."""
+
 
 # What a machine's or a repository's settings must not change: the bytes we read, and their order.
 _SETTINGS = (
@@ -29,7 +57,7 @@ class BadRepository(GenebError):
     """There is no git history here, or it lacks what is asked for."""
 
 
-class Entry(NamedTuple):
+class TreeFile(NamedTuple):
     """One file of a tree."""
 
     mode: str
@@ -37,7 +65,7 @@ class Entry(NamedTuple):
     path: str
 
 
-class Repository:
+class GitRepository:
     """A git repository, read through `git` with fixed arguments."""
 
     def __init__(self, root: Path) -> None:
@@ -71,7 +99,7 @@ class Repository:
         return done
 
     def resolve(self, name: str) -> str:
-        """Give the 40 hex digits of a commit. Raises BadRepository when there is none."""
+        """Return the 40 hex digits of a commit. Raises BadRepository when there is none."""
         done = self._run(
             ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}"),
             b"",
@@ -101,25 +129,25 @@ class Repository:
         return done.returncode == 0
 
     def newest_change(self, commit: str, paths: Iterable[str]) -> str | None:
-        """Give the newest commit on the first-parent line that changed one of the paths."""
+        """Return the newest commit on the first-parent line that changed one of the paths."""
         found = self.run(
             *("log", "-1", "--first-parent", "--format=%H", "--end-of-options", commit, "--"),
             *paths,
         )
         return found.decode().strip() or None
 
-    def tree(self, commit: str, paths: Iterable[str]) -> list[Entry]:
+    def tree(self, commit: str, paths: Iterable[str]) -> list[TreeFile]:
         """List the files of a commit under the given paths."""
         listing = self.run("ls-tree", "-r", "-z", "--full-tree", commit, "--", *paths)
         entries = []
         for line in listing.split(b"\0")[:-1]:
             facts, _, path = line.partition(b"\t")
             mode, _, blob = facts.decode().split(" ")
-            entries.append(Entry(mode, blob, path.decode(errors="surrogateescape")))
+            entries.append(TreeFile(mode, blob, path.decode(errors="surrogateescape")))
         return entries
 
     def blobs(self, names: Iterable[str]) -> Iterator[tuple[str, bytes]]:
-        """Give the bytes of each blob, each once, through one process."""
+        """Return the bytes of each blob, each once, through one process."""
         wanted = list(dict.fromkeys(names))
         if not wanted:
             return
@@ -135,3 +163,66 @@ class Repository:
             start = end + 1
             yield name, output[start : start + int(size)]
             at = start + int(size) + 1
+
+
+_FORBIDDEN = frozenset({"", ".", "..", ".git"})
+
+
+def lay_out(
+    repository: GitRepository, commit: str, folder: Path, paths: Iterable[str] = INPUTS
+) -> None:
+    """Write the inputs of a commit's board, or other paths of it, into a folder that is empty.
+
+    Only regular files are written. A symbolic link becomes one that points at itself, so that
+    whoever reads it fails as with the real one, and nobody is led out of the folder.
+    Raises BadRepository when the tree holds a path that no checkout would make.
+    """
+    entries = repository.tree(commit, paths)
+    contents = dict(repository.blobs(e.blob for e in entries if e.mode in REGULAR))
+    for entry in entries:
+        parts = entry.path.split("/")
+        if _FORBIDDEN.intersection(parts):
+            raise BadRepository(
+                f"commit {commit}: the path {entry.path!r} is not allowed", "remove it by a commit"
+            )
+        path = folder.joinpath(*parts)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if entry.mode in REGULAR:
+            path.write_bytes(contents[entry.blob])
+        elif entry.mode == LINK:
+            path.symlink_to(path.name)
+        else:
+            path.mkdir()  # another repository's place: git leaves an empty folder there, too
+
+
+def repository_at(layout: Layout) -> GitRepository:
+    """Return the repository of a layout, whose root must be the repository's own.
+
+    Raises BadRepository when it is not, or when there is no repository.
+    """
+    repository = GitRepository(layout.root)
+    top = Path(repository.run("rev-parse", "--show-toplevel").decode().rstrip("\n"))
+    if top.resolve() != layout.root.resolve():
+        raise BadRepository(
+            f"{layout.root}: the submissions do not lie at the root of their git repository",
+            f"the root is {top}: submissions/ must lie directly in it",
+        )
+    return repository
+
+
+def repository_of(layout: Layout, name: str) -> tuple[GitRepository, str]:
+    """Return the repository that a working tree belongs to, and the commit of that name.
+
+    Raises UsageProblem when there is no such repository or commit.
+    """
+    try:
+        repository = repository_at(layout)
+        return repository, repository.resolve(name)
+    except GenebError as error:
+        raise UsageProblem(error.message, error.fix) from error
+
+
+def named_places(layout: Layout, *places: Path | None) -> list[str]:
+    """Return places of a layout as paths of its repository, those that lie inside it."""
+    inside = (p for p in places if p is not None and p.is_relative_to(layout.root))
+    return sorted({str(place.relative_to(layout.root)) for place in inside} - {"."})

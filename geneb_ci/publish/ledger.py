@@ -1,19 +1,189 @@
-"""The ledger: what happened to every row, when, by which commit, who, why and on what evidence.
+"""The ledger: what happened to every row, when, by which commit, who, why and on what evidence."""
 
-It is a pure function of the git history up to a commit, so that nothing in it can drift: whoever
-has a clone gets the same bytes.
-"""
-
+import functools
 import hashlib
-from collections.abc import Iterator
-from pathlib import PurePosixPath
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path, PurePosixPath
 
 from geneb_ci.audit.record import WITHDRAWN
-from geneb_ci.publish.git import Repository
-from geneb_ci.publish.history import Change, Step, steps
-from geneb_ci.publish.inputs import AUDITS, DECISIVE, OFFICIAL, SUBMISSIONS
-from geneb_ci.publish.levels import Levels, Standing, level_at
-from geneb_ci.publish.shape import LINE_MAX, Event, Evidence, Kind, Ledger
+from geneb_ci.audit.trust_evidence import BrokenRecordError, RepositoryEvidence, gather
+from geneb_ci.common.config import Layout, LayoutKind
+from geneb_ci.common.errors import BadConfiguration
+from geneb_ci.publish.git import (
+    AUDITS,
+    BENCHMARK,
+    DECISIVE,
+    NO_BLOB,
+    OFFICIAL,
+    POLICY,
+    REGULAR,
+    SUBMISSIONS,
+    GitRepository,
+)
+from geneb_ci.publish.manifest import LINE_MAX, Event, EventEvidence, EventKind, Ledger
+
+_FORMAT = "%H%x00%ct%x00%an%x00%s%x00%(trailers:only=true,unfold=true)%x00"
+_HEADER_FIELDS = 5
+
+
+@dataclass(frozen=True)
+class HistoryChange:
+    """What became of one file; None where it was not there."""
+
+    path: str
+    before: str | None
+    after: str | None
+
+
+@dataclass(frozen=True)
+class HistoryStep:
+    """One commit on the main line, and what it changed against the one before."""
+
+    commit: str
+    when: str
+    """Time of the commit, UTC."""
+    author: str
+    subject: str
+    trailers: tuple[tuple[str, str], ...]
+    """Key in lower case and value, in the order written."""
+    changes: tuple[HistoryChange, ...]
+
+    def trailer(self, *keys: str) -> str:
+        """Return the values of the first key that stands among the trailers, joined; else ""."""
+        for key in keys:
+            if values := [value for name, value in self.trailers if name == key]:
+                return ", ".join(values)
+        return ""
+
+
+def steps(repository: GitRepository, commit: str) -> list[HistoryStep]:
+    """List the commits up to this one that changed a submission, an audit, policy or benchmark.
+
+    A merge counts as one step, by what it brought to the main line.
+    Raises BadRepository when the clone lacks the older part of the history.
+    """
+    repository.require_whole()
+    output = repository.run(
+        *("log", "-z", "--first-parent", "--reverse", "--diff-merges=first-parent", "--raw"),
+        *("--root", "--no-abbrev", "--no-renames", "--no-ext-diff", "--no-color", "--no-mailmap"),
+        f"--format=tformat:{_FORMAT}",
+        *("--end-of-options", commit, "--", SUBMISSIONS, *DECISIVE, AUDITS),
+    )
+    return list(_parse(output.split(b"\0")))
+
+
+def _parse(tokens: list[bytes]) -> Iterator[HistoryStep]:
+    """Read the header of each commit, then its raw lines: each is facts and a path."""
+    at = 0
+    while at + _HEADER_FIELDS < len(tokens):
+        commit, seconds, author, subject, trailers = (
+            token.decode(errors="replace") for token in tokens[at : at + _HEADER_FIELDS]
+        )
+        at += _HEADER_FIELDS
+        changes = []
+        while at < len(tokens):
+            facts = tokens[at].lstrip(b"\n")
+            if facts.startswith(b":"):
+                changes.append(_change(facts.decode(), tokens[at + 1]))
+                at += 2
+            elif facts:
+                break
+            else:
+                at += 1
+        yield HistoryStep(
+            commit=commit.strip(),
+            when=datetime.fromtimestamp(int(seconds), UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            author=author,
+            subject=subject,
+            trailers=tuple(_trailers(trailers)),
+            changes=tuple(changes),
+        )
+
+
+def _change(facts: str, path: bytes) -> HistoryChange:
+    mode_before, mode_after, before, after, _ = facts[1:].split(" ")
+    return HistoryChange(
+        path=path.decode(errors="backslashreplace"),
+        before=before if mode_before in REGULAR and before != NO_BLOB else None,
+        after=after if mode_after in REGULAR and after != NO_BLOB else None,
+    )
+
+
+def _trailers(text: str) -> Iterator[tuple[str, str]]:
+    for line in text.split("\n"):  # not at U+2028 and the like, which a stranger may have typed
+        key, separator, value = line.partition(":")
+        if separator and value.strip():
+            yield key.strip().lower(), value.strip()
+
+
+# Rows without an audit share one entry; the others have one for each change of their evidence.
+STATES_MAX = 1024
+
+
+@dataclass(frozen=True)
+class RowAtCommit:
+    """All that lay in the repository about one row at one commit."""
+
+    model: str
+    submission: bytes
+    audits: Mapping[str, bytes]
+    """Path to bytes of each audit record of this model, and of each withdrawal."""
+    policy: Mapping[str, bytes]
+    """Path to bytes of what decides how evidence counts: policy, keys, benchmark."""
+
+
+Levels = Callable[[RowAtCommit], str | None]
+
+
+def level_at(standing: RowAtCommit) -> str | None:
+    """Return the level, by the same steps that `build` follows.
+
+    None where `build` would have refused: the policy could not be used, or a record was broken.
+    An earlier commit cannot be repaired, so that this is no fault of today.
+    """
+    files = dict(standing.policy)
+    if standing.audits:
+        own = {f"{SUBMISSIONS}/{standing.model}.json": standing.submission}
+        files |= {**standing.audits, **own}
+    evidence = _evidence(tuple(sorted(files.items())))
+    if evidence is None:
+        return None
+    return str(evidence.decide(hashlib.sha256(standing.submission).hexdigest()).level)
+
+
+@functools.lru_cache(maxsize=STATES_MAX)
+def _evidence(files: tuple[tuple[str, bytes], ...]) -> RepositoryEvidence | None:
+    """Verify the records among some files; to verify one takes half a second."""
+    with tempfile.TemporaryDirectory(prefix="geneb-ci-") as name:
+        root = Path(name).resolve()
+        for path, content in files:
+            place = root / path
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_bytes(content)
+        try:
+            evidence = gather(_layout(root))
+            evidence.require_sound()
+        except (BadConfiguration, BrokenRecordError):
+            return None
+    return evidence
+
+
+def _layout(root: Path) -> Layout:
+    def there(path: str) -> Path | None:
+        return root / path if (root / path).exists() else None
+
+    return Layout(
+        LayoutKind.GENEB_CI,
+        root,
+        submissions=there(SUBMISSIONS),
+        benchmark=there(BENCHMARK),
+        policy=there(POLICY),
+        audits=there(AUDITS),
+    )
+
 
 # Who answers for a step, the first that is there; trailers of the commit on the main line.
 WHO = ("submitted-by", "audited-by", "reviewed-by", "signed-off-by")
@@ -25,7 +195,7 @@ UNVOUCHED = "self-reported"
 """Level of a row that came while no board could be built."""
 
 
-def ledger(repository: Repository, commit: str, levels: Levels = level_at) -> Ledger:
+def ledger(repository: GitRepository, commit: str, levels: Levels = level_at) -> Ledger:
     """Tell the history of every row up to a commit. Raises BadRepository."""
     line = steps(repository, commit)
     names = [blob for step in line for change in step.changes for blob in _blobs(change)]
@@ -33,7 +203,7 @@ def ledger(repository: Repository, commit: str, levels: Levels = level_at) -> Le
     return Ledger(events=list(_events(line, contents, levels)))
 
 
-def _blobs(change: Change) -> Iterator[str]:
+def _blobs(change: HistoryChange) -> Iterator[str]:
     yield from (blob for blob in (change.before, change.after) if blob)
 
 
@@ -51,18 +221,18 @@ class _Rows:
         self.policy: dict[str, str] = {}
 
     def level(self, model: str, former: str | None) -> str | None:
-        """Give the level of a row; it keeps its former one while no board can be built."""
+        """Return the level of a row; it keeps its former one while no board can be built."""
         blob = self.submissions.get(model)
         if blob is None:
             return None
         audits, policy = self._read(self.audits.get(model, {})), self._read(self.policy)
-        found = self._levels(Standing(model, self.contents[blob], audits, policy))
+        found = self._levels(RowAtCommit(model, self.contents[blob], audits, policy))
         return found or former or UNVOUCHED
 
     def _read(self, files: dict[str, str]) -> dict[str, bytes]:
         return {path: self.contents[blob] for path, blob in files.items()}
 
-    def apply(self, change: Change) -> None:
+    def apply(self, change: HistoryChange) -> None:
         """Take in one change."""
         if change.path in DECISIVE:
             _put(self.policy, change.path, change.after)
@@ -80,20 +250,20 @@ def _put(table: dict[str, str], key: str, value: str | None) -> None:
 
 
 def submission_of(path: str) -> str | None:
-    """Give the model whose submission a path is; None for any other file."""
+    """Return the model whose submission a path is; None for any other file."""
     parts = PurePosixPath(path)
     here = str(parts.parent) == SUBMISSIONS and parts.suffix == ".json"
     return parts.stem if here and not parts.name.startswith(".") else None
 
 
 def audited(path: str) -> str | None:
-    """Give the model that an audit record is about; None for any other file."""
+    """Return the model that an audit record is about; None for any other file."""
     parts = PurePosixPath(path)
     below = str(parts.parent.parent) == AUDITS and parts.suffix == ".json"
     return parts.parent.name if below and parts.parent.name != ".." else None
 
 
-def _events(line: list[Step], contents: dict[str, bytes], levels: Levels) -> Iterator[Event]:
+def _events(line: list[HistoryStep], contents: dict[str, bytes], levels: Levels) -> Iterator[Event]:
     rows = _Rows(contents, levels)
     now: dict[str, str | None] = {}
     for step in line:
@@ -110,18 +280,18 @@ def _events(line: list[Step], contents: dict[str, bytes], levels: Levels) -> Ite
                 del now[model]
 
 
-def _model(change: Change) -> str | None:
+def _model(change: HistoryChange) -> str | None:
     return submission_of(change.path) or audited(change.path)
 
 
 def _of_model(
-    step: Step, model: str, levels: tuple[str | None, str | None], rows: _Rows
+    step: HistoryStep, model: str, levels: tuple[str | None, str | None], rows: _Rows
 ) -> Iterator[Event]:
-    """Give what a step did to one row: first to its file, then to its audits, then to its level."""
+    """Return what a step did to one row: first to its file, then to its audits, then to its level."""
     former, level = levels
-    cause: Change | None = None
+    cause: HistoryChange | None = None
 
-    def event(kind: Kind, change: Change) -> Event:
+    def event(kind: EventKind, change: HistoryChange) -> Event:
         return Event(
             when=step.when,
             commit=step.commit,
@@ -131,7 +301,7 @@ def _of_model(
             former_level=former,
             who=(step.trailer(*WHO) or step.author)[:LINE_MAX],
             why=(step.trailer(CORRECTION, *WHY) or step.subject)[:LINE_MAX],
-            evidence=Evidence(
+            evidence=EventEvidence(
                 path=change.path,
                 sha256=rows.digests[change.after] if change.after else None,
             ),
@@ -154,7 +324,7 @@ def _of_model(
         yield event("dispute" if level == DISPUTED else "relabel", reason)
 
 
-def _kind(step: Step, change: Change) -> Kind | None:
+def _kind(step: HistoryStep, change: HistoryChange) -> EventKind | None:
     if change.before is None:
         return "include" if change.after else None
     if change.after is None:

@@ -17,12 +17,10 @@ from typing import Any, NamedTuple
 
 from geneb_ci.check.registry import RULES
 from geneb_ci.check.runner import Checker, FileResult, files_of
-from geneb_ci.config import Layout
-from geneb_ci.errors import GenebError, NothingChecked, UsageProblem
-from geneb_ci.finding import Severity
-from geneb_ci.publish.inputs import CODE
-from geneb_ci.publish.tree import lay_out
-from geneb_ci.publish.working import named_places, repository_of
+from geneb_ci.common.config import Layout
+from geneb_ci.common.errors import GenebError, NothingChecked, UsageProblem
+from geneb_ci.common.finding import Severity
+from geneb_ci.publish.git import CODE, lay_out, named_places, repository_of
 
 # What rules rest on; the rows and what stands beside them come from the working tree.
 RULES_OF_A_COMMIT = (CODE, "schemas", "leaderboard/policy", "pyproject.toml")

@@ -1,16 +1,161 @@
-"""The Space that shows the board: what it holds, and which generation that is."""
+"""Repositories on the Hub: what they hold, and one commit to them; the Space."""
 
-from collections.abc import Mapping
+import hashlib
+import time
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, NamedTuple
 
+from geneb_ci.audit import storage
 from geneb_ci.publish import manifest
-from geneb_ci.publish.remote import Content, Facts, Remote
-from geneb_ci.publish.session import TIMEOUT_S
-from geneb_ci.publish.shape import Manifest
+from geneb_ci.publish.faults import HubRefused, Unknown, Unverified, translated
+from geneb_ci.publish.manifest import Manifest
+from geneb_ci.publish.session import TIMEOUT_S, Clock, attempt, session
+
+FILE_BYTES_MAX = 100_000_000  # of one file that is read back
+
+Content = bytes | Path
+"""Bytes at hand, or a file that holds them."""
+
+
+class Facts(NamedTuple):
+    """What the Hub says of one file: git's name of its bytes, or the sha256 of a large one."""
+
+    blob: str | None
+    lfs: str | None
+
+    def are_of(self, content: Content) -> bool:
+        """Whether a file holds just these bytes."""
+        if self.lfs is not None:
+            return self.lfs == _sha256(content)
+        raw = content if isinstance(content, bytes) else content.read_bytes()
+        named = b"blob %d\0" % len(raw) + raw
+        return self.blob == hashlib.sha1(named, usedforsecurity=False).hexdigest()
+
+
+def _sha256(content: Content) -> str:
+    if isinstance(content, bytes):
+        return hashlib.sha256(content).hexdigest()
+    with content.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+class Past(NamedTuple):
+    """One earlier commit of a repository."""
+
+    commit: str
+    message: str
+
+
+class Listing(NamedTuple):
+    """A repository at one commit."""
+
+    head: str
+    files: dict[str, Facts]
+
+
+class Remote:
+    """One repository; every method raises Setback where another try may do, else PublishFault."""
+
+    def __init__(
+        self,
+        kind: Literal["space", "dataset"],
+        name: str,
+        *,
+        token: str | None,
+        endpoint: str | None = None,
+        timeout_s: float = TIMEOUT_S,
+    ) -> None:
+        from huggingface_hub import HfApi  # noqa: PLC0415 (a second to import)
+        from huggingface_hub.utils import (  # type: ignore[attr-defined]  # noqa: PLC0415 (public)
+            disable_progress_bars,
+        )
+
+        disable_progress_bars()
+        storage.limit()
+        self.name = name
+        self.resource = f"{kind}s/{name}"
+        self._kind = kind
+        self._timeout_s = timeout_s
+        # False: an anonymous reader, so that the client does not look for a token by itself.
+        self._api = HfApi(endpoint=endpoint, token=token or False)
+
+    def listing(self, revision: str | None = None) -> Listing:
+        """List the files of the head, or of a commit."""
+        session(self._timeout_s)
+        with translated(self.resource, writing=False):
+            ask = self._api.space_info if self._kind == "space" else self._api.dataset_info
+            # Without a limit of its own this call has none, whatever the session's is.
+            info = ask(self.name, revision=revision, files_metadata=True, timeout=self._timeout_s)
+            files = {
+                one.rfilename: Facts(one.blob_id, one.lfs.sha256 if one.lfs else None)
+                for one in info.siblings or []
+            }
+            if not info.sha:
+                raise Unknown(f"the Hub names no commit of {self.resource}")
+            return Listing(info.sha, files)
+
+    def read(self, path: str, revision: str = "main", bytes_max: int = FILE_BYTES_MAX) -> bytes:
+        """Return the bytes of one file; one that has more than allowed is Refused."""
+        from huggingface_hub import hf_hub_url  # noqa: PLC0415
+        from huggingface_hub.utils import (  # type: ignore[attr-defined]  # noqa: PLC0415 (public)
+            build_hf_headers,
+            hf_raise_for_status,
+        )
+
+        address = hf_hub_url(
+            self.name, path, repo_type=self._kind, revision=revision, endpoint=self._api.endpoint
+        )
+        with translated(self.resource, writing=False):
+            headers = build_hf_headers(token=self._api.token)
+            with session(self._timeout_s).stream("GET", address, headers=headers) as response:
+                hf_raise_for_status(response)
+                content = bytearray()
+                for piece in response.iter_bytes():
+                    content += piece
+                    if len(content) > bytes_max:
+                        raise HubRefused(
+                            f"{self.resource}: {path} is larger than {bytes_max:,} bytes",
+                            "no file of ours is: delete it there",
+                        )
+        return bytes(content)
+
+    def commit(
+        self, parent: str, files: Mapping[str, Content], gone: Iterable[str], message: str
+    ) -> str:
+        """Make one commit on top of `parent` alone, and give its id."""
+        from huggingface_hub import CommitOperationAdd, CommitOperationDelete  # noqa: PLC0415
+
+        title, _, text = message.partition("\n")
+        added = [CommitOperationAdd(name, content) for name, content in files.items()]
+
+        def large() -> list[str]:
+            # The client notes there what the Hub asked for.
+            return [one.path_in_repo for one in added if one._upload_mode == "lfs"]  # noqa: SLF001
+
+        session(self._timeout_s)
+        with translated(self.resource, writing=True, large=large):
+            made = self._api.create_commit(
+                self.name,
+                [*added, *(CommitOperationDelete(name, is_folder=False) for name in gone)],
+                repo_type=self._kind,
+                commit_message=title,
+                commit_description=text.strip(),
+                parent_commit=parent,
+            )
+        return str(made.oid)
+
+    def past(self) -> list[Past]:
+        """List the commits, newest first."""
+        session(self._timeout_s)
+        with translated(self.resource, writing=False):
+            commits = self._api.list_repo_commits(self.name, repo_type=self._kind)
+        return [Past(one.commit_id, f"{one.title}\n{one.message}") for one in commits]
 
 
 @dataclass(frozen=True)
-class State:
+class SpaceState:
     """The Space at one commit."""
 
     head: str
@@ -38,11 +183,80 @@ class Space(Remote):
     ) -> None:
         super().__init__("space", name, token=token, endpoint=endpoint, timeout_s=timeout_s)
 
-    def state(self, revision: str | None = None) -> State:
+    def state(self, revision: str | None = None) -> SpaceState:
         """Read the head, or a commit: its files and its manifest."""
         head, files = self.listing(revision)
         found = None
         if manifest.NAME in files:
             raw = self.read(manifest.NAME, head, manifest.BYTES_MAX)
             found = manifest.parse_manifest(raw, f"{self.resource} at {head}")
-        return State(head, files, found)
+        return SpaceState(head, files, found)
+
+
+# Folders of the repository that hold task data: what lies there and was not staged is deleted.
+OURS = ("tasks/", "flat/")
+MESSAGE = "Task data in both layouts"
+
+
+class Uploaded(NamedTuple):
+    """The revision that holds the staged files, and whether it was made for them."""
+
+    revision: str
+    new: bool
+
+
+def staged(folder: Path) -> dict[str, Path]:
+    """Return every file of a staged folder by its name in the repository."""
+    return {
+        path.relative_to(folder).as_posix(): path
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+def upload(
+    remote: Remote,
+    files: dict[str, Path],
+    *,
+    clock: Clock = time,
+    say: Callable[[str], None] = lambda _: None,
+) -> Uploaded:
+    """Make the repository hold just these data with one commit, or find that it does.
+
+    The files are large: those that were uploaded by a try that failed are not sent again.
+    Raises PublishFault.
+    """
+    perhaps = False
+
+    def once() -> Uploaded:
+        nonlocal perhaps
+        here = remote.listing()
+        changed, gone = _difference(here, files)
+        if not changed and not gone:
+            return Uploaded(here.head, perhaps)
+        try:
+            commit = remote.commit(here.head, changed, gone, MESSAGE)
+        except Unknown:
+            perhaps = True
+            raise
+        perhaps = True
+        changed, gone = _difference(remote.listing(commit), files)
+        if changed or gone:
+            raise Unverified(
+                f"{remote.resource} at {commit} differs from what was sent: "
+                f"{', '.join([*changed, *gone])}",
+                "look for a .gitignore in the repository that names them, then push again",
+            )
+        return Uploaded(commit, new=True)
+
+    return attempt(once, clock=clock, say=say)
+
+
+def _difference(here: Listing, files: dict[str, Path]) -> tuple[dict[str, Path], list[str]]:
+    changed = {
+        name: path
+        for name, path in files.items()
+        if name not in here.files or not here.files[name].are_of(path)
+    }
+    gone = sorted(name for name in here.files if name.startswith(OURS) and name not in files)
+    return changed, gone

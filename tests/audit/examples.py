@@ -6,15 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from geneb_ci.audit.beacon import DELAY, QUICKNET, time_of
-from geneb_ci.audit.commitment import (
-    BenchmarkPin,
-    Commitment,
-    DrawPolicy,
-    ExtractorCode,
-    Weights,
-)
+from geneb_ci.audit.canonical import moment_of
+from geneb_ci.audit.commitment import BenchmarkPin, Commitment, DrawPolicy, ExtractorCode, Weights
 from geneb_ci.audit.draw import draw
-from geneb_ci.audit.moments import moment_of
 from geneb_ci.audit.plan import DrandBeacon, Plan
 
 VECTORS: dict[str, Any] = json.loads(

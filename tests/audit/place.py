@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from geneb_ci.config import find_layout
+from geneb_ci.common.config import find_layout
 from tests.small import BENCHMARK_FILE, CARD, small, small_v11
 
 MODULE = b"class Model:\n    pass\n"

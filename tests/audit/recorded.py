@@ -12,12 +12,12 @@ from typing import Any
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from geneb_ci.audit.beacon import DELAY, QUICKNET, time_of
+from geneb_ci.audit.canonical import moment_of
 from geneb_ci.audit.commitment import Commitment
 from geneb_ci.audit.draw import draw
 from geneb_ci.audit.envelope import key_id, opened, sealed
 from geneb_ci.audit.keys import TrustedKey
-from geneb_ci.audit.moments import moment_of
-from geneb_ci.audit.outcome import Outcome
+from geneb_ci.audit.outcome import AuditOutcome
 from geneb_ci.audit.plan import DrandBeacon, EarlierDraw, Plan
 from geneb_ci.audit.record import WITHDRAWN, record_of
 from geneb_ci.audit.tolerance import tolerance_digest
@@ -129,7 +129,7 @@ def compared(raw: bytes, regime: str, task: str, shift: float = 0.0) -> dict[str
     }
 
 
-def outcome_of(plan: Plan, raw: bytes, shift: float = 0.0, level: int = 2) -> Outcome:
+def outcome_of(plan: Plan, raw: bytes, shift: float = 0.0, level: int = 2) -> AuditOutcome:
     """Give what an audit of a plan found; a shift lowers the first task's rerun."""
     tasks = []
     for place, one in enumerate(plan.chosen):
@@ -147,7 +147,7 @@ def outcome_of(plan: Plan, raw: bytes, shift: float = 0.0, level: int = 2) -> Ou
             }
         )
     begun = time_of(plan.beacon.round) if isinstance(plan.beacon, DrandBeacon) else 0
-    return Outcome.model_validate(
+    return AuditOutcome.model_validate(
         {
             "schema_version": "1.0",
             "plan": plan,
@@ -176,19 +176,19 @@ def outcome_of(plan: Plan, raw: bytes, shift: float = 0.0, level: int = 2) -> Ou
     )
 
 
-def record_bytes(outcome: Outcome, of: Ed25519PrivateKey | None = None) -> bytes:
+def record_bytes(outcome: AuditOutcome, of: Ed25519PrivateKey | None = None) -> bytes:
     """Sign an outcome."""
     return record_of(outcome, of or key()).content
 
 
-def mutated(outcome: Outcome, change: Callable[[dict[str, Any]], None]) -> bytes:
+def mutated(outcome: AuditOutcome, change: Callable[[dict[str, Any]], None]) -> bytes:
     """Change the statement of an outcome, whether it stays true or not, and sign it again."""
     statement = statement_of(outcome)
     change(statement)
     return resealed(statement)
 
 
-def statement_of(outcome: Outcome) -> dict[str, Any]:
+def statement_of(outcome: AuditOutcome) -> dict[str, Any]:
     """Give what is signed, as plain values."""
     statement: dict[str, Any] = json.loads(opened(record_bytes(outcome)).payload)
     return statement
@@ -221,7 +221,7 @@ def repository(
     return root
 
 
-def put(root: Path, outcome: Outcome, of: Ed25519PrivateKey | None = None) -> Path:
+def put(root: Path, outcome: AuditOutcome, of: Ed25519PrivateKey | None = None) -> Path:
     """Write a record where it belongs."""
     found = record_of(outcome, of or key())
     path = root / "leaderboard/audits" / found.place

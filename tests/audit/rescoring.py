@@ -3,18 +3,18 @@
 import random
 from collections.abc import Sequence
 
-from geneb_ci.audit.rescored import Copy, PerSeed, Scores
+from geneb_ci.audit.outcome import METRICS
+from geneb_ci.audit.scoring import RescoredCopy, RescoredScores, RescoredSeeds
 from geneb_ci.audit.tolerance import COPIES_MIN, MANY, Measured
-from geneb_ci.audit.verdict import METRICS
 from reference_harness.metrics import Confusion, scores
 
 SEEDS = 5
 
 
-def per_seed(matrices: Sequence[Confusion]) -> PerSeed:
+def per_seed(matrices: Sequence[Confusion]) -> RescoredSeeds:
     values = [scores(matrix) for matrix in matrices]
     columns = zip(*values, strict=True)
-    return PerSeed(**dict(zip(METRICS, map(list, columns), strict=True)))
+    return RescoredSeeds(**dict(zip(METRICS, map(list, columns), strict=True)))
 
 
 def flipped(matrix: Confusion, flips: int, rng: random.Random) -> Confusion:
@@ -28,9 +28,9 @@ def flipped(matrix: Confusion, flips: int, rng: random.Random) -> Confusion:
     return now
 
 
-def copy(base: Sequence[Confusion], flips: Sequence[int], rng: random.Random) -> Copy:
+def copy(base: Sequence[Confusion], flips: Sequence[int], rng: random.Random) -> RescoredCopy:
     moved = [flipped(m, f, rng) for m, f in zip(base, flips, strict=True)]
-    return Copy(per_seed=per_seed(moved), flips=list(flips))
+    return RescoredCopy(per_seed=per_seed(moved), flips=list(flips))
 
 
 def measured(
@@ -38,7 +38,7 @@ def measured(
     plain: Sequence[Sequence[int]] | None = None,
     stressed: Sequence[Sequence[int]] | None = None,
     *,
-    halts: list[list[Scores]] | None = None,
+    halts: list[list[RescoredScores]] | None = None,
     one_fit: bool = False,
     seed: int = 0,
 ) -> Measured:

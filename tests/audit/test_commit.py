@@ -8,9 +8,9 @@ import pytest
 from geneb_ci.audit.canonical import canonical
 from geneb_ci.audit.commit import Given, commit
 from geneb_ci.audit.commitment import Commitment
-from geneb_ci.audit.files import committed_text, read_commitment
+from geneb_ci.audit.plan import committed_text, read_commitment
 from geneb_ci.audit.steps import AuditRefused, StepMismatch
-from geneb_ci.errors import BadConfiguration, Exit, NothingChecked, UsageProblem
+from geneb_ci.common.errors import BadConfiguration, Exit, NothingChecked, UsageProblem
 from tests.audit.examples import hexes
 from tests.audit.place import HELPER, MODULE, POLICY, repository
 from tests.small import BENCHMARK, DIGEST

@@ -8,12 +8,11 @@ from typing import Any
 import pytest
 
 from geneb_ci.audit import compare as stage
-from geneb_ci.audit import rescored as reader
-from geneb_ci.audit.outcome import AuditedTask
+from geneb_ci.audit import scoring as reader
+from geneb_ci.audit.outcome import METRICS, AuditedTask, beyond
 from geneb_ci.audit.plan import Chosen
-from geneb_ci.audit.rescored import Rescored, read_rescored
-from geneb_ci.audit.verdict import METRICS, beyond
-from geneb_ci.errors import NothingChecked
+from geneb_ci.audit.scoring import Rescored, read_rescored
+from geneb_ci.common.errors import NothingChecked
 from tests.bench.bench_tolerance import Audits, Document, audit, document, false_alarms, gather
 from tests.bench.bench_tolerance import trials as forgeries
 from tests.bench.tolerance_sets import Group, Work
@@ -185,10 +184,10 @@ def test_the_reader_takes_what_the_harness_writes(found: Rescored, tmp_path: Pat
     for name, mine in (
         ("RescoredRegime", reader.RescoredRegime),
         ("RescoredTask", reader.RescoredTask),
-        ("Regime", reader.Base),
-        ("Canonical", reader.Canonical),
-        ("Copy", reader.Copy),
-        ("NoiseRef", reader.NoiseRef),
+        ("Regime", reader.RescoredBase),
+        ("Canonical", reader.RescoredCanonical),
+        ("Copy", reader.RescoredCopy),
+        ("NoiseRef", reader.RescoredNoise),
     ):
         assert set(schema["$defs"][name]["properties"]) == set(mine.model_fields)
 

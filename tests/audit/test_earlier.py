@@ -4,11 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from geneb_ci.audit.draw import draw
-from geneb_ci.audit.earlier import drawn_before, earlier_draws
+from geneb_ci.audit.draw import draw, drawn_before, earlier_draws
 from geneb_ci.audit.plan import DrandBeacon, EarlierDraw, Plan
 from geneb_ci.audit.steps import AuditRefused
-from geneb_ci.errors import UsageProblem
+from geneb_ci.common.errors import UsageProblem
 from tests.audit.examples import COMMITTED_AT, TASKS, beacon, commitment, hexes, plan
 
 T = [f"2026-09-17T15:22:4{number}Z" for number in range(10)]

@@ -5,10 +5,9 @@ import hmac
 
 import pytest
 
-from geneb_ci.audit.draw import draw
-from geneb_ci.audit.fallback import fallback, is_open, verify
+from geneb_ci.audit.beacon import fallback, is_open, verify_fallback
+from geneb_ci.audit.draw import draw, recompute
 from geneb_ci.audit.plan import FallbackBeacon
-from geneb_ci.audit.recompute import recompute
 from geneb_ci.audit.sampling import seed_of
 from geneb_ci.audit.steps import AuditRefused, StepMismatch
 from tests.audit.examples import COMMITTED_AT, commitment, hexes
@@ -62,7 +61,7 @@ def test_a_revealed_key_has_to_fit(change, message):
 
 def test_a_value_for_another_commitment_is_refused():
     with pytest.raises(StepMismatch, match="not the HMAC of the commitment"):
-        verify(substitute(reveal=True), hexes("another commitment"))
+        verify_fallback(substitute(reveal=True), hexes("another commitment"))
 
 
 @pytest.mark.parametrize("why", ["", "  \n"])

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from geneb_ci.audit.beacon import QUICKNET, time_of, value_of
-from geneb_ci.audit.fetch import (
+from geneb_ci.audit.beacon_source import (
     ANSWER_MAX,
     ATTEMPTS,
     PAUSE,
@@ -16,7 +16,7 @@ from geneb_ci.audit.fetch import (
     wait_for,
 )
 from geneb_ci.audit.steps import StepMismatch
-from geneb_ci.errors import Exit, UsageProblem
+from geneb_ci.common.errors import Exit, UsageProblem
 from tests.audit.examples import ROUND, ROUNDS, VECTORS, beacon
 from tests.audit.relay import drips, hangs_up, relay, says
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
+from geneb_ci.audit.canonical import moment_of, seconds_of
 from geneb_ci.audit.draw import draw
-from geneb_ci.audit.moments import moment_of, seconds_of
-from geneb_ci.audit.outcome import Outcome
+from geneb_ci.audit.outcome import AuditOutcome
 from geneb_ci.audit.plan import EarlierDraw, FallbackBeacon
-from geneb_ci.audit.repository import Repository
-from geneb_ci.audit.verify import State, Verification
-from geneb_ci.config import find_layout
+from geneb_ci.audit.repository import AuditRepository
+from geneb_ci.audit.verify import StepState, Verification
+from geneb_ci.common.config import find_layout
 from tests.audit.recorded import (
     FIRST,
     MODEL,
@@ -38,7 +38,7 @@ OUTCOME = outcome_of(PLAN, RAW)
 def verified(root, raw: bytes) -> Verification:
     path = root / "record.json"
     path.write_bytes(raw)
-    return Repository(find_layout(root)).verify(path)
+    return AuditRepository(find_layout(root)).verify(path)
 
 
 def refusal(found: Verification) -> tuple[str, str]:
@@ -230,7 +230,7 @@ def test_a_neighbour_that_cannot_be_read_leaves_its_draw_unknown(tmp_path):
     )
     path.write_bytes(path.read_bytes().replace(b"A", b"B", 1))
     found = verified(root, record_bytes(OUTCOME))
-    (unknown,) = [step for step in found.steps if step.state is State.UNKNOWN]
+    (unknown,) = [step for step in found.steps if step.state is StepState.UNKNOWN]
     assert unknown.name == "earlier"
     assert unknown.message == f"{path.name} cannot be read, so what it drew is not known"
 
@@ -240,7 +240,7 @@ def test_a_record_in_the_place_of_another_is_refused(tmp_path):
     path = put(root, OUTCOME)
     other = path.with_name(f"{'0' * 16}.json")
     path.rename(other)
-    found = Repository(find_layout(root)).verify(other)
+    found = AuditRepository(find_layout(root)).verify(other)
     assert refusal(found)[0] == "statement"
     assert (
         refusal(found)[1] == f"the record lies at {MODEL}/{other.name}, and is {MODEL}/{path.name}"
@@ -262,7 +262,7 @@ def test_a_file_that_is_not_here_leaves_its_step_open(tmp_path):
     (root / f"submissions/{MODEL}.json").unlink()
     found = verified(root, record_bytes(OUTCOME))
     assert not found.differs
-    assert [step.name for step in found.steps if step.state is State.UNKNOWN] == ["submission"]
+    assert [step.name for step in found.steps if step.state is StepState.UNKNOWN] == ["submission"]
 
 
 def test_a_run_that_is_not_the_committed_one_is_refused(tmp_path):
@@ -298,10 +298,10 @@ KEY_SHA256 = hashlib.sha256(bytes.fromhex(KEY)).hexdigest()
 @pytest.mark.parametrize(
     ("published", "revealed", "state"),
     [
-        ("", True, State.DIFFERS),
-        ("fallback_keys", False, State.UNKNOWN),
-        ("fallback_keys", True, State.HOLDS),
-        ("spent_keys", True, State.HOLDS),
+        ("", True, StepState.DIFFERS),
+        ("fallback_keys", False, StepState.UNKNOWN),
+        ("fallback_keys", True, StepState.HOLDS),
+        ("spent_keys", True, StepState.HOLDS),
     ],
 )
 def test_a_fallback_counts_under_a_published_and_revealed_key(tmp_path, published, revealed, state):
@@ -322,10 +322,10 @@ def test_a_fallback_counts_under_a_published_and_revealed_key(tmp_path, publishe
     found = verified(root, record_bytes(outcome))
     (step,) = [one for one in found.steps if one.name == "signature"]
     assert step.state is state
-    assert found.holds == (state is State.HOLDS)
+    assert found.holds == (state is StepState.HOLDS)
 
 
-def _at_the_time_of(outcome: Outcome) -> Outcome:
+def _at_the_time_of(outcome: AuditOutcome) -> AuditOutcome:
     times = {"started_at": OUTCOME.started_at, "finished_at": OUTCOME.finished_at}
     return outcome.model_copy(update=times)
 

@@ -12,8 +12,8 @@ from geneb_ci.audit.envelope import sealed
 from geneb_ci.audit.keys import KEY_VARIABLE, TrustedKey, check_validity, private_key, trusted_keys
 from geneb_ci.audit.steps import StepMismatch
 from geneb_ci.cli.main import main
-from geneb_ci.config import find_layout
-from geneb_ci.errors import BadConfiguration, UsageProblem
+from geneb_ci.common.config import find_layout
+from geneb_ci.common.errors import BadConfiguration, UsageProblem
 from tests.audit.recorded import entry, key, repository
 
 

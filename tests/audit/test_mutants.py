@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from geneb_ci.audit.envelope import is_signed_by, opened
-from geneb_ci.audit.repository import Repository
-from geneb_ci.audit.verify import STEPS, State
-from geneb_ci.config import find_layout
+from geneb_ci.audit.repository import AuditRepository
+from geneb_ci.audit.verify import STEPS, StepState
+from geneb_ci.common.config import find_layout
 from tests.audit import flip
 from tests.audit.recorded import (
     FIRST,
@@ -108,10 +108,10 @@ def place(tmp_path_factory):
 def refused_at(place, raw: bytes) -> list[str]:
     path = place / "record.json"
     path.write_bytes(raw)
-    found = Repository(find_layout(place)).verify(path)
+    found = AuditRepository(find_layout(place)).verify(path)
     assert [step.name for step in found.steps] == list(STEPS)
     assert found.holds == (not found.differs)
-    return [step.name for step in found.steps if step.state is State.DIFFERS]
+    return [step.name for step in found.steps if step.state is StepState.DIFFERS]
 
 
 def expected(field: str) -> str:

@@ -3,14 +3,14 @@
 import pytest
 
 from geneb_ci.audit.policy import AuditPolicy, audit_policy, load_policy
-from geneb_ci.config import Kind, Layout
-from geneb_ci.errors import BadConfiguration
+from geneb_ci.common.config import Layout, LayoutKind
+from geneb_ci.common.errors import BadConfiguration
 from tests.audit.place import POLICY
 from tests.paths import ROOT
 
 
 def test_the_shipped_policy():
-    assert audit_policy(Layout(Kind.ALONE, ROOT)).model_dump() == {
+    assert audit_policy(Layout(LayoutKind.ALONE, ROOT)).model_dump() == {
         "drawn": 13,
         "stratified": False,
         "regimes": ["full", "10shot", "1shot"],
@@ -22,8 +22,8 @@ def test_the_shipped_policy():
 
 
 def test_a_place_has_its_own(tmp_path):
-    place = Layout(Kind.GENEB_CI, tmp_path, policy=tmp_path)
-    assert audit_policy(place) == audit_policy(Layout(Kind.ALONE, ROOT)), (
+    place = Layout(LayoutKind.GENEB_CI, tmp_path, policy=tmp_path)
+    assert audit_policy(place) == audit_policy(Layout(LayoutKind.ALONE, ROOT)), (
         "none yet: the shipped one"
     )
     (tmp_path / "policy.toml").write_text(POLICY)

@@ -17,8 +17,8 @@ from geneb_ci.audit.power import (
     shown,
     table,
 )
-from geneb_ci.audit.strata import allocation
-from geneb_ci.errors import UsageProblem
+from geneb_ci.audit.sampling import allocation
+from geneb_ci.common.errors import UsageProblem
 
 HUNDRED = Design((100,))
 STRATIFIED = Design((30, 22, 8, 8, 7, 6, 5, 5, 9), 8)

@@ -10,7 +10,7 @@ import pytest
 
 from geneb_ci.audit.envelope import opened
 from geneb_ci.audit.record import record_files
-from tests.audit.sandbox.conftest import sandbox_of
+from tests.sandbox.conftest import sandbox_of
 from tools.demo_audit import COMMITTED_AT, FORGED, HONEST, HONEST_K, Place
 from tools.demo_forge import RAISED, forge
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from geneb_ci.audit.record import record_files
-from tests.audit.sandbox.conftest import sandbox_of
+from tests.sandbox.conftest import sandbox_of
 from tools.demo_audit import COMMITTED_AT, HONEST, HONEST_K, Place
 
 

@@ -8,10 +8,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from geneb_ci.audit.beacon import value_of
-from geneb_ci.audit.sampling import parts_of, sample, seed_of, ticket_of, tickets_of
-from geneb_ci.audit.strata import LARGER, allocation, strata_of
-from geneb_ci.benchmark import shipped_benchmark
-from geneb_ci.errors import UsageProblem
+from geneb_ci.audit.sampling import (
+    LARGER,
+    allocation,
+    parts_of,
+    sample,
+    seed_of,
+    strata_of,
+    ticket_of,
+    tickets_of,
+)
+from geneb_ci.common.benchmark import shipped_benchmark
+from geneb_ci.common.errors import UsageProblem
 from tests.audit.examples import ROUND, ROUNDS, STRATA, TASKS, commitment
 
 SEEDS = st.binary(min_size=32, max_size=32).map(bytes.hex)

@@ -6,13 +6,13 @@ import shutil
 
 import pytest
 
-from geneb_ci.audit.target import gains, suspicion, targets
-from geneb_ci.benchmark import shipped_benchmark
+from geneb_ci.audit.draw import gains, suspicion, targets
 from geneb_ci.check.registry import RULES
 from geneb_ci.check.runner import Checker
-from geneb_ci.finding import Finding, Severity
-from geneb_ci.plausibility.table import Table
-from geneb_ci.plausibility.view import View
+from geneb_ci.common.benchmark import shipped_benchmark
+from geneb_ci.common.finding import Finding, Severity
+from geneb_ci.statistics.table import ScoreTable
+from geneb_ci.statistics.view import RowView
 from tests.paths import ROOT, SUBMISSIONS
 from tests.small import BENCHMARK
 
@@ -85,12 +85,14 @@ def test_only_candidates_are_named_and_never_more_than_asked_for():
     assert targets(context, findings, 3, []) == []
 
 
-def view(own: list[float], *others: list[float]) -> View:
+def view(own: list[float], *others: list[float]) -> RowView:
     """Give a row of nine cells beside others, too few for a prediction."""
     size = len(BENCHMARK.task_ids)
     regimes = tuple(slice(k * size, (k + 1) * size) for k in range(3))
     names = tuple(f"row-{k}" for k in range(len(others)))
-    return View(BENCHMARK, Table(names, tuple(map(tuple, others)), {}, regimes), tuple(own), None)
+    return RowView(
+        BENCHMARK, ScoreTable(names, tuple(map(tuple, others)), {}, regimes), tuple(own), None
+    )
 
 
 def test_with_few_rows_the_gain_is_that_over_their_median():

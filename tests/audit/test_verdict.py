@@ -6,15 +6,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from geneb_ci.audit.outcome import AuditedTask, Compared, Decoys, Tolerance, Triple
-from geneb_ci.audit.verdict import (
-    FORCE,
-    SLANT,
-    Force,
-    force_of,
-    force_text,
+from geneb_ci.audit.outcome import (
+    INFORMATIVE_TOLERANCE,
+    MEAN_BIAS,
+    AuditedScores,
+    AuditedTask,
+    Compared,
+    Decoys,
+    InformativeCells,
+    Tolerance,
+    informative_cells,
+    informative_text,
+    mean_biases,
     overall_verdict,
-    slants,
     verdict_of,
 )
 
@@ -24,8 +28,8 @@ QUIET = Decoys(order_dependent=False, memorised=False, detail="none")
 def cell(gain: float, tolerance: float = 0.02) -> Compared:
     wide = Tolerance(MCC=tolerance, Acc=1.0, F1=1.0, copies=48, flips=0.0, spread=0.0)
     made = Compared(
-        claimed=Triple(MCC=max(-1.0, min(1.0, 0.5 + gain)), Acc=0.5, F1=0.5),
-        rescored=Triple(MCC=0.5, Acc=0.5, F1=0.5),
+        claimed=AuditedScores(MCC=max(-1.0, min(1.0, 0.5 + gain)), Acc=0.5, F1=0.5),
+        rescored=AuditedScores(MCC=0.5, Acc=0.5, F1=0.5),
         tolerance=wide,
         predictions_equal=None,
         canonical=None,
@@ -49,7 +53,7 @@ def test_claims_that_all_lie_on_one_side_differ_though_each_is_within(share, exp
     found = tasks(*(cell(share * width, width) for width in [0.01, 0.03, 0.16] * 4 + [0.05]))
     assert {one.verdict for one in found} == {"agrees"}
     assert overall_verdict(found, QUIET) == expected
-    assert slants(found)["full"].share == pytest.approx(share)
+    assert mean_biases(found)["full"].share == pytest.approx(share)
 
 
 def test_claims_on_both_sides_agree():
@@ -65,25 +69,33 @@ def test_each_regime_is_looked_at_alone():
         )
         for k in range(9)
     ]
-    assert [one.tells for one in slants(found).values()] == [True, True]
+    assert [one.tells for one in mean_biases(found).values()] == [True, True]
 
 
 def test_fewer_than_five_cells_cannot_slant():
     for count in (1, 2, 3, 4):
-        assert not slants(tasks(*[cell(0.02)] * count))["full"].tells
-    assert slants(tasks(*[cell(0.0199)] * 5))["full"].tells
-    assert math.sqrt(4) == SLANT
+        assert not mean_biases(tasks(*[cell(0.02)] * count))["full"].tells
+    assert mean_biases(tasks(*[cell(0.0199)] * 5))["full"].tells
+    assert math.sqrt(4) == MEAN_BIAS
 
 
 @given(st.lists(st.tuples(st.floats(-0.5, 0.5), st.floats(0, 1e308)), min_size=1, max_size=20))
 def test_no_numbers_of_a_record_break_it(pairs):
-    found = slants(tasks(*(cell(gain, width) for gain, width in pairs)))["full"]
+    found = mean_biases(tasks(*(cell(gain, width) for gain, width in pairs)))["full"]
     assert abs(found.share) <= 1
 
 
 def test_force_is_counted_for_each_regime():
-    found = force_of(tasks(cell(0, FORCE), cell(0, math.nextafter(FORCE, 1)), cell(0, 0.2)))
-    assert found == {"full": Force(1, 3)}
+    found = informative_cells(
+        tasks(
+            cell(0, INFORMATIVE_TOLERANCE),
+            cell(0, math.nextafter(INFORMATIVE_TOLERANCE, 1)),
+            cell(0, 0.2),
+        )
+    )
+    assert found == {"full": InformativeCells(1, 3)}
     assert not found["full"].suffices
-    assert Force(2, 4).suffices
-    assert force_text(found | {"10shot": Force(3, 3)}) == "full 1 of 3, 10shot 3 of 3"
+    assert InformativeCells(2, 4).suffices
+    assert (
+        informative_text(found | {"10shot": InformativeCells(3, 3)}) == "full 1 of 3, 10shot 3 of 3"
+    )

@@ -10,7 +10,7 @@ from geneb_ci.audit.envelope import opened
 from geneb_ci.audit.record import record_of
 from geneb_ci.audit.verify import STEPS
 from geneb_ci.cli.main import main
-from geneb_ci.report.audit import _HELD
+from geneb_ci.render.audits import _HELD
 from tests.audit.recorded import (
     entry,
     key,

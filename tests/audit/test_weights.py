@@ -15,7 +15,7 @@ from safetensors.numpy import save
 
 from geneb_ci.audit.commitment import Weights
 from geneb_ci.audit.weights import fetch, verify
-from geneb_ci.errors import UsageProblem, WeightsRefused
+from geneb_ci.common.errors import UsageProblem, WeightsRefused
 from tests.loopback import loopback
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"

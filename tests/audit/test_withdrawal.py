@@ -5,13 +5,13 @@ import json
 import pytest
 
 from geneb_ci.audit.record import WITHDRAWN
-from geneb_ci.audit.repository import Repository
+from geneb_ci.audit.repository import AuditRepository
 from geneb_ci.audit.steps import StepMismatch
 from geneb_ci.audit.verify import Verification
 from geneb_ci.audit.withdrawal import read_withdrawal
 from geneb_ci.cli.main import main
-from geneb_ci.config import find_layout
-from geneb_ci.errors import UsageProblem
+from geneb_ci.common.config import find_layout
+from geneb_ci.common.errors import UsageProblem
 from tests.audit.recorded import (
     entry,
     key,
@@ -28,14 +28,14 @@ FAILED = outcome_of(plan_for(RAW), RAW, shift=0.05)
 
 
 def only(root) -> Verification:
-    (found,) = Repository(find_layout(root)).verifications()
+    (found,) = AuditRepository(find_layout(root)).verifications()
     return found
 
 
 def test_a_withdrawal_names_its_record_and_its_reason(tmp_path):
     root = repository(tmp_path)
     path = put(root, FAILED)
-    found = read_withdrawal(withdraw(path), Repository(find_layout(root)).keys)
+    found = read_withdrawal(withdraw(path), AuditRepository(find_layout(root)).keys)
     assert (found.audit_id, found.reason) == (path.stem, "the wrong weights were fetched")
     assert only(root).withdrawn == found
     assert only(root).holds
@@ -83,7 +83,7 @@ def test_a_withdrawal_of_another_record_withdraws_nothing(tmp_path):
     path = put(root, FAILED)
     other = put(root, outcome_of(plan_for(RAW), RAW))
     withdraw(other).rename(path.with_name(f"{path.stem}{WITHDRAWN}"))
-    broken = [one for one in Repository(find_layout(root)).verifications() if one.broken]
+    broken = [one for one in AuditRepository(find_layout(root)).verifications() if one.broken]
     assert [one.broken[0].name for one in broken] == ["statement"]
     assert "which is another record" in broken[0].broken[0].message
 

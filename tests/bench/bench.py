@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from geneb_ci.arithmetic.binary import Classes, scores
+from geneb_ci.statistics.binary import Classes, scores
 from tests.paths import PUBLIC, ROOT, SUBMISSIONS
 
 RUNS = 11
@@ -36,7 +36,7 @@ class Cost(NamedTuple):
 # Prints what a command costs once everything it imports is there.
 AFTER_IMPORTS = """
 import sys, time
-import geneb_ci.cli.build, geneb_ci.cli.check, geneb_ci.report.text
+import geneb_ci.cli.build, geneb_ci.cli.check, geneb_ci.render.text
 from geneb_ci.cli.main import main
 start = time.perf_counter()
 code = main(sys.argv[1:])

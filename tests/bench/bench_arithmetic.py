@@ -7,10 +7,10 @@ import subprocess
 import sys
 import time
 
-from geneb_ci.arithmetic.hull import hull_of
 from geneb_ci.check.context import Context
 from geneb_ci.check.registry import RULES
 from geneb_ci.check.runner import Checker
+from geneb_ci.statistics.mean_triples import hull_of
 from tests.paths import ROOT, SUBMISSIONS
 
 ROUNDS = 7  # the least of them counts: what the work takes when nothing else runs

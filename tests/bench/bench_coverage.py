@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from geneb_ci.benchmark import Benchmark, shipped_benchmark
-from geneb_ci.build.noise import noise_of
-from geneb_ci.build.rows import category_means, mean
-from geneb_ci.build.uncertainty import estimate, standings, weights_of
+from geneb_ci.board.noise import noise_of
+from geneb_ci.board.rows import category_means, mean
+from geneb_ci.board.uncertainty import estimate, standings, weights_of
+from geneb_ci.common.benchmark import Benchmark, shipped_benchmark
 from tests.bench import simulate
 from tests.bench.simulate import Simulated
 from tests.paths import ROOT, SUBMISSIONS

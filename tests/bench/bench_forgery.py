@@ -13,13 +13,13 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from geneb_ci.benchmark import Benchmark, shipped_benchmark
 from geneb_ci.check.context import Context, Policy
 from geneb_ci.check.registry import FAMILIES as ALL_FAMILIES
 from geneb_ci.check.registry import RULES
-from geneb_ci.finding import Severity
-from geneb_ci.read.document import Document
-from geneb_ci.read.peers import Peers, peers_of
+from geneb_ci.common.benchmark import Benchmark, shipped_benchmark
+from geneb_ci.common.finding import Severity
+from geneb_ci.submission.document import Document
+from geneb_ci.submission.peers import Peers, peers_of
 from tests.bench.forge import Board, Forgery, attacks
 from tests.paths import ROOT, SUBMISSIONS
 

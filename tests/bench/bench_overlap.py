@@ -3,7 +3,7 @@
     python -m tests.bench.bench_overlap
 
 The correlation r is read off the variance of MCC under resampled test sequences: that of a mean of
-five fits is (1 + 4 r) / 5 of one fit's. `OVERLAP` in geneb_ci/build/noise.py rests on it.
+five fits is (1 + 4 r) / 5 of one fit's. `OVERLAP` in geneb_ci/board/noise.py rests on it.
 """
 
 import csv
@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from geneb_ci.build.noise import mcc_of
+from geneb_ci.board.noise import mcc_of
 from reference_harness.extractors.kmer import KmerExtractor
 from reference_harness.probe import few_shot_rows, fit
 from tests.paths import REAL_TASKS

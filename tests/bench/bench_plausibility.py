@@ -10,14 +10,14 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from geneb_ci.benchmark import shipped_benchmark
 from geneb_ci.check.context import Context, Policy
 from geneb_ci.check.registry import select
 from geneb_ci.check.runner import Checker
-from geneb_ci.plausibility import neighbours, reference, relations
-from geneb_ci.plausibility.table import Table, Vector, table_of
-from geneb_ci.plausibility.view import View
-from geneb_ci.read.peers import peers_of
+from geneb_ci.common.benchmark import shipped_benchmark
+from geneb_ci.statistics import neighbours, reference, relations
+from geneb_ci.statistics.table import ScoreTable, Vector, table_of
+from geneb_ci.statistics.view import RowView
+from geneb_ci.submission.peers import peers_of
 from tests.paths import SUBMISSIONS
 
 DEFECTIVE = {"BioFM-265M", "evo-1-131k-base"}
@@ -32,13 +32,13 @@ CACHES = (
 )
 RULES = select(["plausibility"], [])
 
-Forge = Callable[[Table, int, random.Random], Vector]
+Forge = Callable[[ScoreTable, int, random.Random], Vector]
 
 
 class Forged:
     """As much of a context as rules of vectors read: a row in place of its own."""
 
-    def __init__(self, view: View) -> None:
+    def __init__(self, view: RowView) -> None:
         """Take the view that the rules will see."""
         self.view, self.benchmark = view, view.benchmark
         self.reported: dict[str, tuple[()]] = {}
@@ -48,9 +48,9 @@ class Forged:
         """Give nothing: the vector is all there is."""
 
 
-def warned(table: Table, row: Vector, own: int | None) -> set[str]:
+def warned(table: ScoreTable, row: Vector, own: int | None) -> set[str]:
     """Give the rules that speak of a row."""
-    view = View(shipped_benchmark(), table, row, own)
+    view = RowView(shipped_benchmark(), table, row, own)
     context = Forged(view)
     return {rule.id for rule in RULES for _ in rule.check(_as_context(context))}
 
@@ -62,7 +62,7 @@ def _as_context(forged: Forged) -> Context:
 def raised(by: float, regime: int) -> Forge:
     """Raise one cell of a regime."""
 
-    def forge(table: Table, number: int, drawn: random.Random) -> Vector:
+    def forge(table: ScoreTable, number: int, drawn: random.Random) -> Vector:
         row = table.vectors[number]
         cell = regime * 100 + drawn.randrange(100)
         return (*row[:cell], min(1.0, row[cell] + by), *row[cell + 1 :])
@@ -70,35 +70,35 @@ def raised(by: float, regime: int) -> Forge:
     return forge
 
 
-def swapped(table: Table, number: int, drawn: random.Random) -> Vector:
+def swapped(table: ScoreTable, number: int, drawn: random.Random) -> Vector:
     """Replace one cell by another model's."""
     row, cell = table.vectors[number], drawn.randrange(300)
     other = table.vectors[_another(table, number, drawn)]
     return (*row[:cell], other[cell], *row[cell + 1 :])
 
 
-def averaged(table: Table, number: int, drawn: random.Random) -> Vector:
+def averaged(table: ScoreTable, number: int, drawn: random.Random) -> Vector:
     """Average two rows."""
     other = table.vectors[_another(table, number, drawn)]
     return tuple((a + b) / 2 for a, b in zip(table.vectors[number], other, strict=True))
 
 
-def scaled(table: Table, number: int, _drawn: random.Random) -> Vector:
+def scaled(table: ScoreTable, number: int, _drawn: random.Random) -> Vector:
     """Scale every cell by 1.02."""
     return tuple(min(1.0, x * 1.02) for x in table.vectors[number])
 
 
-def noised(table: Table, number: int, drawn: random.Random) -> Vector:
+def noised(table: ScoreTable, number: int, drawn: random.Random) -> Vector:
     """Add noise of 1e-4 to every cell."""
     return tuple(min(1.0, x + drawn.gauss(0, 1e-4)) for x in table.vectors[number])
 
 
-def _another(table: Table, number: int, drawn: random.Random) -> int:
+def _another(table: ScoreTable, number: int, drawn: random.Random) -> int:
     other = drawn.randrange(len(table.names) - 1)
     return other + (other >= number)
 
 
-def rate(table: Table, forge: Forge, trials: int, *, replaces: bool) -> float:
+def rate(table: ScoreTable, forge: Forge, trials: int, *, replaces: bool) -> float:
     """Give the share of forgeries that get a warning; sound rows only, so that none is old."""
     drawn = random.Random(SEED)
     sound = [i for i, name in enumerate(table.names) if name not in DEFECTIVE]

@@ -15,17 +15,9 @@ from typing import NamedTuple
 
 from geneb_ci.audit.draw import earlier_tasks
 from geneb_ci.audit.plan import EarlierDraw
-from geneb_ci.audit.power import (
-    SHOWN_DRAWN,
-    SHOWN_FABRICATED,
-    Design,
-    detection,
-    needed,
-    shown,
-)
-from geneb_ci.audit.sampling import parts_of, sample, seed_of, tickets_of
-from geneb_ci.audit.strata import allocation, strata_of
-from geneb_ci.benchmark import shipped_benchmark
+from geneb_ci.audit.power import SHOWN_DRAWN, SHOWN_FABRICATED, Design, detection, needed, shown
+from geneb_ci.audit.sampling import allocation, parts_of, sample, seed_of, strata_of, tickets_of
+from geneb_ci.common.benchmark import shipped_benchmark
 from tests.paths import ROOT
 
 SEED = 20_261_121

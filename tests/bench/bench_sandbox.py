@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from geneb_ci.audit.sandbox import (
+from geneb_ci.sandbox import (
     ExtractorSpec,
     Limits,
     Sandbox,
@@ -19,8 +19,8 @@ from geneb_ci.audit.sandbox import (
     opened,
     probe_suite,
 )
-from geneb_ci.audit.sandbox.launch import python_of
-from geneb_ci.audit.sandbox.supervise import supervise
+from geneb_ci.sandbox.launch import python_of
+from geneb_ci.sandbox.supervise import supervise
 
 ROOT = Path(__file__).resolve().parents[2]
 RUNS = 21

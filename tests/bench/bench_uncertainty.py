@@ -13,11 +13,11 @@ from pathlib import Path
 
 import numpy as np
 
-from geneb_ci.benchmark import shipped_benchmark
-from geneb_ci.build.diagnostics.whole import diagnostics
-from geneb_ci.build.recommend import recommendations
-from geneb_ci.build.uncertainty import intervals
-from tests.build.board import entries
+from geneb_ci.board.diagnostics.whole import diagnostics
+from geneb_ci.board.recommend import recommendations
+from geneb_ci.board.uncertainty import intervals
+from geneb_ci.common.benchmark import shipped_benchmark
+from tests.board.board import entries
 from tests.paths import ROOT
 
 RUNS = 5

@@ -5,11 +5,10 @@ import random
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from geneb_ci.arithmetic.binary import Classes, runs, scores
-from geneb_ci.arithmetic.precision import EXACT
-from geneb_ci.arithmetic.triple import Reading, Triple
-from geneb_ci.benchmark import Benchmark
 from geneb_ci.check.claims import fits_of, two_classes
+from geneb_ci.common.benchmark import Benchmark
+from geneb_ci.statistics.binary import Classes, runs, scores
+from geneb_ci.statistics.printed import EXACT, Reading, Triple
 
 METRICS = ("MCC", "Acc", "F1")
 LEAST = {"MCC": -1.0, "Acc": 0.0, "F1": 0.0}

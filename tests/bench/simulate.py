@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from geneb_ci.arithmetic.binary import Classes, scores
-from geneb_ci.benchmark import Benchmark, Task
-from geneb_ci.build.noise import mcc_of, near_mean
+from geneb_ci.board.noise import mcc_of, near_mean
 from geneb_ci.check.claims import triple_of, two_classes
-from geneb_ci.read.submission import SubmissionV10, SubmissionV11
+from geneb_ci.common.benchmark import Benchmark, Task
+from geneb_ci.statistics.binary import Classes, scores
+from geneb_ci.submission.models import SubmissionV10, SubmissionV11
 from tests.conftest import document_v11
 
 Array = npt.NDArray[np.float64]

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from geneb_ci.benchmark import shipped_benchmark
 from geneb_ci.check.need import Need
 from geneb_ci.check.place import Against
 from geneb_ci.check.registry import RULES
 from geneb_ci.check.runner import Checker, FileResult, Report
-from geneb_ci.config import find_layout
-from geneb_ci.read import population
-from geneb_ci.read.paths import files_in
-from geneb_ci.read.population import FILE, row_of, shipped_rows
-from geneb_ci.report.summary import rules_run, skipped
+from geneb_ci.common.benchmark import shipped_benchmark
+from geneb_ci.common.config import find_layout
+from geneb_ci.render.summary import rules_run, skipped
+from geneb_ci.submission import population
+from geneb_ci.submission.paths import files_in
+from geneb_ci.submission.population import FILE, row_of, shipped_rows
 from tests.paths import ROOT, SUBMISSIONS
 
 PEER_RULES = tuple(rule for rule in RULES if Need.OTHER_ROWS in rule.needs)

@@ -9,10 +9,10 @@ import pytest
 
 from geneb_ci.check.registry import RULES
 from geneb_ci.check.runner import Checker, FileResult, files_of
-from geneb_ci.finding import counted
-from geneb_ci.read.engine import check_by_schema
-from geneb_ci.read.peers import normal_form, results_digest
-from geneb_ci.read.structure import Engine, check_structure
+from geneb_ci.common.finding import plural
+from geneb_ci.submission.peers import normal_form, results_digest
+from geneb_ci.submission.schema_engine import check_by_schema
+from geneb_ci.submission.structure import Engine, check_structure
 from tests.small import BENCHMARK_FILE, small, small_v11
 
 NOTE = "no-run-details"
@@ -227,7 +227,7 @@ def test_ids_of_one_normal_form(model_id):
 
 
 def test_counts():
-    assert [counted(n, "cell") for n in (0, 1, 2, 2000)] == [
+    assert [plural(n, "cell") for n in (0, 1, 2, 2000)] == [
         "0 cells",
         "1 cell",
         "2 cells",

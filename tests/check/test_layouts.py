@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from geneb_ci.benchmark import load_benchmark, shipped_benchmark
 from geneb_ci.check.registry import RULES
 from geneb_ci.check.runner import Checker, FileResult, files_of
-from geneb_ci.config import Kind, Layout, benchmark_of, find_layout, policy_file
-from geneb_ci.errors import BadConfiguration, NothingChecked
+from geneb_ci.common.benchmark import load_benchmark, shipped_benchmark
+from geneb_ci.common.config import Layout, LayoutKind, benchmark_of, find_layout, policy_file
+from geneb_ci.common.errors import BadConfiguration, NothingChecked
 from tests.paths import LIVE, ROOT, SUBMISSIONS
 from tests.small import BENCHMARK_FILE, CARD, small
 
@@ -38,7 +38,7 @@ NOTE = ("no-run-details", "format 1.0 has no run details, so this row can only b
 
 def test_a_lone_file_in_an_empty_folder(tmp_path):
     path = Path(shutil.copy(SPLICEBERT, tmp_path / "any-name.json"))
-    assert find_layout(tmp_path) == Layout(Kind.ALONE, tmp_path)
+    assert find_layout(tmp_path) == Layout(LayoutKind.ALONE, tmp_path)
     assert benchmark_of(find_layout(tmp_path)) is shipped_benchmark()
     assert said(path) == [("any-name.json", *NOTE)]
     assert said(tmp_path) == [("any-name.json", *NOTE)]
@@ -46,7 +46,7 @@ def test_a_lone_file_in_an_empty_folder(tmp_path):
 
 def test_this_repository():
     assert find_layout(LIVE) == Layout(
-        Kind.GENEB_CI,
+        LayoutKind.GENEB_CI,
         ROOT,
         submissions=LIVE,
         cards=LIVE / "cards",
@@ -96,7 +96,7 @@ def test_an_upstream_checkout(tmp_path):
     upstream(tmp_path)
     layout = find_layout(tmp_path / "submissions")
     assert layout == Layout(
-        Kind.UPSTREAM,
+        LayoutKind.UPSTREAM,
         tmp_path,
         submissions=tmp_path / "submissions",
         cards=tmp_path / "model_cards",
@@ -209,7 +209,7 @@ def test_settings_name_folders_and_files(tmp_path):
     write(root / "texts/a.md", CARD.replace("86M", "1M"))
     layout = find_layout(root / "rows")
     assert layout == Layout(
-        Kind.GENEB_CI,
+        LayoutKind.GENEB_CI,
         root,
         submissions=root / "rows",
         cards=root / "texts",
@@ -233,7 +233,7 @@ def test_settings_may_be_absolute_and_lead_outside(tmp_path):
 def test_a_table_alone_makes_a_place_with_the_shipped_benchmark(tmp_path):
     write(tmp_path / "pyproject.toml", '[tool.geneb-ci]\nignore = ["card"]\n')
     layout = find_layout(tmp_path)
-    assert layout == Layout(Kind.GENEB_CI, tmp_path, ignore=("card",))
+    assert layout == Layout(LayoutKind.GENEB_CI, tmp_path, ignore=("card",))
     assert benchmark_of(layout) is shipped_benchmark()
 
 
@@ -248,7 +248,7 @@ def test_a_table_is_found_in_each_spelling_of_toml(tmp_path, text):
 
 def test_a_project_without_our_table_is_not_a_place(tmp_path):
     write(tmp_path / "pyproject.toml", '[project]\ndependencies = ["geneb-ci"]\n')
-    assert find_layout(tmp_path) == Layout(Kind.ALONE, tmp_path)
+    assert find_layout(tmp_path) == Layout(LayoutKind.ALONE, tmp_path)
 
 
 SETTINGS = (

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from geneb_ci.check.registry import BY_ID, RULES
 from geneb_ci.check.runner import Checker, FileResult, files_of
-from geneb_ci.finding import Finding, Severity
+from geneb_ci.common.finding import Finding, Severity
 from tests.paths import SUBMISSIONS
 
 CONTRIBUTED = "splicebert-1024nt"
@@ -14,7 +14,7 @@ def test_all_that_is_said_of_the_public_submissions():
     results = list(Checker(RULES).run(files_of([SUBMISSIONS])))
     assert len(results) == 41
     found = [f for r in results if isinstance(r, FileResult) for f in r.findings]
-    # Two rows, cell by cell in tests/plausibility/test_public_rows.py.
+    # Two rows, cell by cell in tests/statistics/plausibility/test_public_rows.py.
     doubted = [f for f in found if BY_ID[f.rule].family == "plausibility"]
     assert {(Path(f.file).stem, f.severity) for f in doubted} == {
         ("BioFM-265M", Severity.WARNING),

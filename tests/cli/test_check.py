@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from geneb_ci.cli import progress
+from geneb_ci.cli import shared
 from tests.paths import PUBLIC, ROOT, SUBMISSIONS
 
 SPLICEBERT = SUBMISSIONS / "splicebert-1024nt.json"
@@ -277,15 +277,15 @@ class Terminal:
 @pytest.mark.parametrize(("patience", "drawn"), [(0.0, True), (60.0, False)])
 def test_a_bar_is_drawn_only_for_work_that_lasts(monkeypatch, patience, drawn):
     terminal = Terminal()
-    monkeypatch.setattr(progress, "PATIENCE", patience)
+    monkeypatch.setattr(shared, "PATIENCE", patience)
     monkeypatch.setattr(sys, "stderr", terminal)
-    assert list(progress.watched(iter(range(5)), 5, "checking")) == [0, 1, 2, 3, 4]
+    assert list(shared.watched(iter(range(5)), 5, "checking")) == [0, 1, 2, 3, 4]
     assert ("checking" in terminal.text) == drawn
 
 
 def test_no_bar_without_a_terminal(monkeypatch, capsys):
-    monkeypatch.setattr(progress, "PATIENCE", 0.0)
-    assert list(progress.watched(iter(range(5)), 5, "checking")) == [0, 1, 2, 3, 4]
+    monkeypatch.setattr(shared, "PATIENCE", 0.0)
+    assert list(shared.watched(iter(range(5)), 5, "checking")) == [0, 1, 2, 3, 4]
     assert capsys.readouterr().err == ""
 
 

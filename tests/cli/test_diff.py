@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from geneb_ci.cli.main import main
-from geneb_ci.config import find_layout
+from geneb_ci.common.config import find_layout
 from geneb_ci.publish.comparison import compare
-from geneb_ci.report.comparison import WRITERS
+from geneb_ci.render.comparison import WRITERS
 from tests.cli.repository import commit, put, real_repository, small_repository
 from tests.git import git
 from tests.small import small

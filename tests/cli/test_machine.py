@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from geneb_ci.errors import machine_fault
+from geneb_ci.common.errors import machine_fault
 from tests.paths import ROOT
 from tests.publish.clone import Clone
 from tests.publish.command import environment

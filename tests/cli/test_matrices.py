@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from geneb_ci.benchmark import shipped_benchmark
 from geneb_ci.cli.main import main
-from geneb_ci.report.matrices import COLUMNS, neutral
+from geneb_ci.common.benchmark import shipped_benchmark
+from geneb_ci.render.rows import COLUMNS, neutral
 from tests.paths import SUBMISSIONS
 from tests.rules.fixtures import fixture
 from tests.rules.place import built

@@ -11,7 +11,7 @@ from tests.cli.repository import commit, real_repository, small_repository
 from tests.git import git
 
 ROWS = ("space", "GROVER", "splicebert-1024nt")
-NOTE = "geneb_ci/check/provenance/no_run_details.py"
+NOTE = "geneb_ci/check/rules/provenance/no_run_details.py"
 
 
 def run(root: Path, monkeypatch, capsys, *arguments: str) -> tuple[int, str, str]:
@@ -82,7 +82,7 @@ def test_json_says_what_would_fail_and_what_would_heal(rows, monkeypatch, capsys
 def test_a_rule_that_is_dropped_heals(rows, monkeypatch, capsys):
     on_a_branch(
         rows,
-        "geneb_ci/check/ranges/score_out_of_range.py",
+        "geneb_ci/check/rules/ranges/score_out_of_range.py",
         "def check(context: Context) -> Iterator[Fault]:",
         "def check(_):\n    return ()\n\n\ndef f(context):",
     )

@@ -8,7 +8,7 @@ import jsonschema
 import numpy as np
 import pytest
 
-from geneb_ci.read.submission import MODELS
+from geneb_ci.submission.models import MODELS
 from reference_harness import benchmark, metrics, record, submission
 from reference_harness.errors import OptionError
 from tests.harness.support import REPOSITORY, TEN_LINES, Harness

@@ -7,8 +7,8 @@ import pytest
 
 from geneb_ci.check.registry import RULES
 from geneb_ci.check.runner import Checker, FileResult, files_of
-from geneb_ci.finding import Finding, Severity
-from geneb_ci.read.peers import results_digest
+from geneb_ci.common.finding import Finding, Severity
+from geneb_ci.submission.peers import results_digest
 from tests.hostile import corpus
 from tests.hostile.text import MARK, Members, Place, Raw, unmarked, written
 

@@ -39,5 +39,5 @@ def test_a_run_that_collects_nothing_is_no_success(tmp_path):
 
 def test_the_files_of_property_tests_are_found_by_their_text():
     files = property_files()
-    assert "tests/report/test_markdown.py" in files
+    assert "tests/render/test_markdown.py" in files
     assert len(files) > 30

@@ -7,8 +7,8 @@ import pytest
 
 from geneb_ci.check import registry
 from geneb_ci.check.registry import ALL, FAMILIES, RULES, select
-from geneb_ci.errors import UsageProblem
-from geneb_ci.finding import Severity
+from geneb_ci.common.errors import UsageProblem
+from geneb_ci.common.finding import Severity
 from tests.house.tracked import python_files
 from tests.paths import ROOT
 from tests.rules.fixtures import FAMILIES as FIXTURES

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from geneb_ci.publish.inputs import CODE, INPUTS
+from geneb_ci.publish.git import CODE, INPUTS
 from tests.house.workflow_file import FOLDER as WORKFLOWS
 from tests.house.workflow_file import Workflow, read, rights, shipped_workflows
 from tests.house.workflow_rules import (

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from geneb_ci.build.page import FIXED
+from geneb_ci.board.page import FIXED
 from tests.paths import ROOT, SUBMISSIONS
 
 

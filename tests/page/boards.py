@@ -6,13 +6,13 @@ import random
 from pathlib import Path
 from typing import Any
 
-from geneb_ci.benchmark import shipped_benchmark
-from geneb_ci.build.files import encode, write_files
-from geneb_ci.build.page import page_files, write_page
-from geneb_ci.build.page_data import history_script, page_scripts, script, tasks_name
-from geneb_ci.build.recommend import recommendations
-from geneb_ci.build.rows import leaderboards
-from tests.build.board import entries, found_diagnostics, found_intervals
+from geneb_ci.board.files import encode, write_files
+from geneb_ci.board.page import page_files, write_page
+from geneb_ci.board.page_data import history_script, page_scripts, script, tasks_name
+from geneb_ci.board.recommend import recommendations
+from geneb_ci.board.rows import leaderboards
+from geneb_ci.common.benchmark import shipped_benchmark
+from tests.board.board import entries, found_diagnostics, found_intervals
 
 REGIMES = 3
 EVENT = {

@@ -8,7 +8,7 @@ from typing import Any
 
 from playwright.sync_api import Browser, Dialog, Page
 
-from geneb_ci.cli.preview import server
+from geneb_ci.cli.build import server
 
 PATIENCE_MS = 10_000  # a view takes a tenth of a second
 # Addresses that ask nobody: the page's own downloads and its icon.

@@ -5,7 +5,7 @@ import re
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
-from geneb_ci.build.page import page_files
+from geneb_ci.board.page import page_files
 from tests.page.tab import opened
 
 PLACES = [

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from geneb_ci.benchmark import shipped_benchmark
-from geneb_ci.build.page import FIXED, NAMES, POLICY, page_files
-from geneb_ci.build.page_data import millionths, page_scripts, script
-from tests.build.board import entries
+from geneb_ci.board.page import FIXED, NAMES, POLICY, page_files
+from geneb_ci.board.page_data import millionths, page_scripts, script
+from geneb_ci.common.benchmark import shipped_benchmark
+from tests.board.board import entries
 from tests.page.boards import value_in, values
 from tests.paths import ROOT
 

@@ -8,11 +8,11 @@ from urllib.parse import quote
 
 import pytest
 
-from geneb_ci.build.page import page_files, write_page
-from geneb_ci.build.page_data import page_scripts
-from geneb_ci.build.rows import Entry, leaderboards
-from geneb_ci.label.policy import Level
-from geneb_ci.read.submission import Meta, SubmissionV10
+from geneb_ci.audit.trust import Level
+from geneb_ci.board.page import page_files, write_page
+from geneb_ci.board.page_data import page_scripts
+from geneb_ci.board.rows import Entry, leaderboards
+from geneb_ci.submission.models import Meta, SubmissionV10
 from tests.hostile.corpus import inputs
 from tests.page.tab import Tab, opened
 from tests.small import BENCHMARK, small

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from geneb_ci.build.page import POLICY
+from geneb_ci.board.page import POLICY
 from tests.page.tab import opened
 from tests.paths import ROOT
 from tests.small import BENCHMARK_FILE, CARD, small

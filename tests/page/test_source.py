@@ -5,9 +5,8 @@ from pathlib import PurePosixPath
 
 import pytest
 
-from geneb_ci.build.page import NAMES, page_files
-from geneb_ci.build.page_source import assembled
-from geneb_ci.errors import BrokenInstallation
+from geneb_ci.board.page import NAMES, assembled, page_files
+from geneb_ci.common.errors import BrokenInstallation
 from tests.paths import ROOT
 
 PAGE = ROOT / "leaderboard"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from geneb_ci.publish.generation import Generation, generate
-from geneb_ci.publish.git import Repository
+from geneb_ci.publish.git import GitRepository
 from geneb_ci.publish.space import Space
 from tests.publish.clone import Clone, Folder, Public
 from tests.publish.hub import WRITER, Hub, Repo
@@ -49,7 +49,7 @@ def public(tmp_path: Path) -> Public:
 
 def made(clone: Folder, commit: str = "HEAD") -> Generation:
     """Build what would be published of a commit."""
-    repository = Repository(clone.root)
+    repository = GitRepository(clone.root)
     report, found = generate(repository, repository.resolve(commit))
     assert found is not None, report.findings
     return found

@@ -9,8 +9,8 @@ import pickle
 import sys
 from pathlib import Path
 
-from geneb_ci.publish.faults import Overtaken
-from geneb_ci.publish.git import Repository
+from geneb_ci.publish.faults import NotFastForward
+from geneb_ci.publish.git import GitRepository
 from geneb_ci.publish.push import Newest, push
 from geneb_ci.publish.space import Space
 from tests.publish.hub import WRITER
@@ -22,10 +22,10 @@ def main(endpoint: str, file: str) -> None:
     for line in sys.stdin:
         name, which = line.split()
         space = Space(name, token=WRITER, endpoint=endpoint)
-        intent = Newest(generations[which], Repository(root))
+        intent = Newest(generations[which], GitRepository(root))
         try:
             said = str(push(space, intent, clock=Patience()).outcome)
-        except Overtaken:
+        except NotFastForward:
             said = "overtaken"
         sys.stdout.write(f"{said}\n")
         sys.stdout.flush()

@@ -9,10 +9,9 @@ import pytest
 from click.testing import CliRunner
 
 from geneb_ci.cli.main import cli
-from geneb_ci.errors import UsageProblem
-from geneb_ci.publish.git import BadRepository, Repository
+from geneb_ci.common.errors import UsageProblem
+from geneb_ci.publish.git import BadRepository, GitRepository, lay_out
 from geneb_ci.publish.push import Newest, push
-from geneb_ci.publish.tree import lay_out
 from tests.audit.recorded import (
     POLICY,
     outcome_of,
@@ -94,7 +93,7 @@ def test_each_of_the_last_ten_boards_is_what_was_published_then(space, repo, tmp
     published = {}
     for number, _ in enumerate(grow(folder)):
         commit = folder.commit(f"Step {number}")
-        assert push(space, Newest(made(folder), Repository(folder.root))).outcome == "published"
+        assert push(space, Newest(made(folder), GitRepository(folder.root))).outcome == "published"
         published[commit] = {n: raw for n, raw in repo.head.tree.items() if n not in theirs}
     assert len(published) == 12
     folder.write("submissions/draft.json", b"not committed, so it has no part in it")
@@ -144,7 +143,7 @@ def test_a_link_leads_nowhere(clone, tmp_path):
     clone.commit("Links")
     here = tmp_path / "here"
     here.mkdir()
-    lay_out(Repository(clone.root), clone.commits[-1], here)
+    lay_out(GitRepository(clone.root), clone.commits[-1], here)
     assert (here / "submissions/link.json").readlink() == Path("link.json")
     assert not (here / "submissions/extractors").exists()
 
@@ -157,7 +156,7 @@ def test_attributes_of_the_tree_change_no_byte(clone, tmp_path):
     clone.commit("Attributes")
     here = tmp_path / "here"
     here.mkdir()
-    lay_out(Repository(clone.root), clone.commits[-1], here)
+    lay_out(GitRepository(clone.root), clone.commits[-1], here)
     assert (here / "leaderboard/x.txt").read_bytes() == raw
 
 

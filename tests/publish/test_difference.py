@@ -6,7 +6,14 @@ from typing import Any
 
 import pytest
 
-from geneb_ci.publish.difference import Fact, Move, Place, RowChange, Sign, row_changes
+from geneb_ci.publish.difference import (
+    PublishedFact,
+    PublishedMove,
+    PublishedPlace,
+    RowChange,
+    Sign,
+    row_changes,
+)
 
 
 def board(**models: Any) -> bytes:
@@ -29,23 +36,28 @@ def test_what_is_added_changed_and_removed():
         RowChange(
             Sign.ADDED,
             "came",
-            (Fact("submitted", None, SELF),),
-            (Move("full", None, Place(0.7, 1)),),
+            (PublishedFact("submitted", None, SELF),),
+            (PublishedMove("full", None, PublishedPlace(0.7, 1)),),
         ),
         RowChange(
             Sign.REMOVED,
             "gone",
-            (Fact("submitted", SELF, None),),
-            (Move("full", Place(0.9, 1), None),),
+            (PublishedFact("submitted", SELF, None),),
+            (PublishedMove("full", PublishedPlace(0.9, 1), None),),
         ),
-        RowChange(Sign.CHANGED, "moved", (), (Move("full", Place(0.5, 2), Place(0.6, 2)),)),
+        RowChange(
+            Sign.CHANGED,
+            "moved",
+            (),
+            (PublishedMove("full", PublishedPlace(0.5, 2), PublishedPlace(0.6, 2)),),
+        ),
     ]
 
 
 def test_a_row_whose_level_alone_changes_has_no_move():
     old, new = board(a=0.5), board(a={"macro_MCC": 0.5, "submitted": "verified"})
     assert row_changes(old, new) == [
-        RowChange(Sign.CHANGED, "a", (Fact("submitted", SELF, "verified"),), ())
+        RowChange(Sign.CHANGED, "a", (PublishedFact("submitted", SELF, "verified"),), ())
     ]
 
 
@@ -53,13 +65,18 @@ def test_another_score_than_the_one_that_ranks_is_a_move_on_the_spot():
     old = board(a={"macro_MCC": 0.5, "micro_F1": 0.1})
     new = board(a={"macro_MCC": 0.5, "micro_F1": 0.2})
     assert row_changes(old, new) == [
-        RowChange(Sign.CHANGED, "a", (), (Move("full", Place(0.5, 1), Place(0.5, 1)),))
+        RowChange(
+            Sign.CHANGED,
+            "a",
+            (),
+            (PublishedMove("full", PublishedPlace(0.5, 1), PublishedPlace(0.5, 1)),),
+        )
     ]
 
 
 def test_ties_share_a_rank():
     (change, *_) = row_changes(board(b=0.5, c=0.5, d=0.4), board(a=0.5, b=0.5, c=0.5, d=0.4))
-    assert change.moves == (Move("full", None, Place(0.5, 1)),)
+    assert change.moves == (PublishedMove("full", None, PublishedPlace(0.5, 1)),)
 
 
 FOREIGN = [
@@ -81,4 +98,4 @@ def test_what_is_no_board_counts_as_empty(raw):
 def test_a_score_that_is_no_number_ranks_last():
     raw = board(a="high", b=float("nan"))
     (first, _) = row_changes(raw, board(b=0.5))
-    assert first.moves == (Move("full", Place(-float("inf"), 1), None),)
+    assert first.moves == (PublishedMove("full", PublishedPlace(-float("inf"), 1), None),)

@@ -6,8 +6,8 @@ import threading
 import pytest
 
 from geneb_ci.publish import faults
-from geneb_ci.publish.git import Repository
-from geneb_ci.publish.push import Newest, Outcome, push
+from geneb_ci.publish.git import GitRepository
+from geneb_ci.publish.push import Newest, PublishOutcome, push
 from geneb_ci.publish.space import Space
 from tests.publish.clone import Clone
 from tests.publish.conftest import NAME, made
@@ -23,16 +23,16 @@ def clock():
 @pytest.fixture
 def newest(clone, space):
     """Publish one board, then merge a model: what is returned is to be published next."""
-    push(space, Newest(made(clone), Repository(clone.root)))
+    push(space, Newest(made(clone), GitRepository(clone.root)))
     clone.add("model-b")
     clone.commit("Add model-b")
-    return Newest(made(clone), Repository(clone.root))
+    return Newest(made(clone), GitRepository(clone.root))
 
 
 def test_412_twice_then_success(hub, repo, space, newest, clock):
     hub.faults = [Fault("commit", 412)] * 2
     done = push(space, newest, clock=clock)
-    assert (done.outcome, done.commit, clock.waits) == (Outcome.PUBLISHED, repo.head.oid, [])
+    assert (done.outcome, done.commit, clock.waits) == (PublishOutcome.PUBLISHED, repo.head.oid, [])
     assert_settled(repo, newest.made)
 
 
@@ -42,7 +42,7 @@ def test_412_because_somebody_else_committed(repo, space, newest, clock, hub):
             repo.add(repo.head.tree | {"theirs.txt": b"by hand"}, BY_HAND)
 
     hub.watch = intrude
-    assert push(space, newest, clock=clock).outcome is Outcome.PUBLISHED
+    assert push(space, newest, clock=clock).outcome is PublishOutcome.PUBLISHED
     assert repo.head.tree["theirs.txt"] == b"by hand"
     assert [commit.title for commit in repo.commits][2] == BY_HAND
     assert_settled(repo, newest.made)
@@ -50,7 +50,7 @@ def test_412_because_somebody_else_committed(repo, space, newest, clock, hub):
 
 def test_409_three_times(hub, repo, space, newest, clock):
     hub.faults = [Fault("commit", 409)] * 3
-    assert push(space, newest, clock=clock).outcome is Outcome.PUBLISHED
+    assert push(space, newest, clock=clock).outcome is PublishOutcome.PUBLISHED
     assert clock.waits == [2, 4, 8]
     assert_settled(repo, newest.made)
 
@@ -59,14 +59,14 @@ def test_409_three_times(hub, repo, space, newest, clock):
 def test_5xx_though_committed(hub, repo, space, newest, clock, status):
     hub.faults = [Fault("commit", status, after=True, body=b"<html>")]
     done = push(space, newest, clock=clock)
-    assert (done.outcome, done.commit) == (Outcome.PUBLISHED, repo.head.oid)
+    assert (done.outcome, done.commit) == (PublishOutcome.PUBLISHED, repo.head.oid)
     assert hub.calls.count("commit") == 2, "one for each board"
     assert_settled(repo, newest.made)
 
 
 def test_500_and_not_committed(hub, repo, space, newest, clock):
     hub.faults = [Fault("commit", 500)]
-    assert push(space, newest, clock=clock).outcome is Outcome.PUBLISHED
+    assert push(space, newest, clock=clock).outcome is PublishOutcome.PUBLISHED
     assert_settled(repo, newest.made)
 
 
@@ -74,7 +74,7 @@ def test_500_and_not_committed(hub, repo, space, newest, clock):
 def test_time_out(hub, repo, newest, clock, after):
     hub.faults = [Fault("commit", after=after)]
     hasty = Space(NAME, token=WRITER, endpoint=hub.endpoint, timeout_s=0.5)
-    assert push(hasty, newest, clock=clock).outcome is Outcome.PUBLISHED
+    assert push(hasty, newest, clock=clock).outcome is PublishOutcome.PUBLISHED
     assert clock.waits == [2]
     assert_settled(repo, newest.made)
 
@@ -93,7 +93,7 @@ def test_a_commit_that_arrives_after_its_retry_is_refused_by_its_parent(hub, rep
 
     hub.answer = delay
     hasty = Space(NAME, token=WRITER, endpoint=hub.endpoint, timeout_s=0.5)
-    assert push(hasty, newest, clock=clock).outcome is Outcome.PUBLISHED
+    assert push(hasty, newest, clock=clock).outcome is PublishOutcome.PUBLISHED
     late.set()
     first[0].join(10)
     assert_settled(repo, newest.made)
@@ -105,14 +105,14 @@ def test_429_waits_as_told(hub, repo, space, newest, clock):
         Fault("commit", 429, {"Retry-After": "7", "RateLimit": ""}),
         Fault("info", 429, {"RateLimit": ""}),
     ]
-    assert push(space, newest, clock=clock).outcome is Outcome.PUBLISHED
+    assert push(space, newest, clock=clock).outcome is PublishOutcome.PUBLISHED
     assert sorted(clock.waits) == [2, 8, 56]
     assert_settled(repo, newest.made)
 
 
 def test_429_for_too_long_gives_up_at_once(hub, space, newest, clock):
     hub.faults = [Fault("commit", 429, {"RateLimit": '"api";r=0;t=3000'})]
-    with pytest.raises(faults.GaveUp, match="pause of 3001 s"):
+    with pytest.raises(faults.RetriesExhausted, match="pause of 3001 s"):
         push(space, newest, clock=clock)
     assert clock.waits == []
 
@@ -120,7 +120,9 @@ def test_429_for_too_long_gives_up_at_once(hub, space, newest, clock):
 @pytest.mark.parametrize("step", ["info", "resolve", "commit"])
 def test_six_tries_are_all(hub, repo, space, newest, clock, step):
     hub.faults = [Fault(step, 500)] * 9
-    with pytest.raises(faults.GaveUp, match=r"6 tries failed; the last: the Hub failed \(500\)"):
+    with pytest.raises(
+        faults.RetriesExhausted, match=r"6 tries failed; the last: the Hub failed \(500\)"
+    ):
         push(space, newest, clock=clock)
     assert (len(hub.faults), clock.waits) == (3, [2, 4, 8, 16, 32])
     assert len(repo.commits) == 2
@@ -128,7 +130,7 @@ def test_six_tries_are_all(hub, repo, space, newest, clock, step):
 
 def test_412_for_ever_ends(hub, space, newest, clock):
     hub.faults = [Fault("commit", 412)] * 9
-    with pytest.raises(faults.GaveUp, match="another commit came first"):
+    with pytest.raises(faults.RetriesExhausted, match="another commit came first"):
         push(space, newest, clock=clock)
 
 
@@ -142,14 +144,14 @@ def test_a_lost_read_after_the_commit_is_settled_by_the_next(hub, repo, space, n
             hub.faults = [Fault(step, 502)]
 
     hub.watch = fail_once
-    assert push(space, newest, clock=clock).outcome is Outcome.PUBLISHED
+    assert push(space, newest, clock=clock).outcome is PublishOutcome.PUBLISHED
     assert_settled(repo, newest.made)
 
 
 @pytest.mark.parametrize(
     ("token", "error", "message"),
     [
-        ("hf_revoked", faults.TokenRefused, r"refuses the token for spaces/geneb/board \(401\)"),
+        ("hf_revoked", faults.HubTokenRefused, r"refuses the token for spaces/geneb/board \(401\)"),
         (READER, faults.NoWriteRight, r"may not write to spaces/geneb/board \(403\)"),
     ],
 )
@@ -175,7 +177,7 @@ def test_a_stale_rerun_after_a_newer_publish(repo, space, newest, clock, clone):
     push(space, newest, clock=clock)
     old, new = clone.commits[0], clone.commits[-1]
     stale = Newest(made(clone, old), newest.repository)
-    with pytest.raises(faults.Overtaken) as refusal:
+    with pytest.raises(faults.NotFastForward) as refusal:
         push(space, stale, clock=clock)
     assert old in refusal.value.message
     assert new in refusal.value.message
@@ -187,8 +189,8 @@ def test_a_commit_that_this_clone_does_not_know_is_not_overtaken(repo, space, ne
     other = Clone(tmp_path / "other")
     other.add("elsewhere")
     other.commit("Another history")
-    with pytest.raises(faults.Overtaken):
-        push(space, Newest(made(other), Repository(other.root)))
+    with pytest.raises(faults.NotFastForward):
+        push(space, Newest(made(other), GitRepository(other.root)))
     assert_settled(repo, newest.made)
 
 
@@ -227,7 +229,7 @@ def test_a_read_back_that_is_no_manifest_is_an_error(hub, space, newest, clock):
 def test_a_file_that_is_not_deleted_is_noticed(hub, repo, space, clone, clock):
     clone.write("leaderboard/old.css", b"p {}")
     clone.commit("Style")
-    push(space, Newest(made(clone), Repository(clone.root)))
+    push(space, Newest(made(clone), GitRepository(clone.root)))
     clone.git("rm", "--quiet", "leaderboard/old.css")
     clone.commit("No style")
 
@@ -237,13 +239,13 @@ def test_a_file_that_is_not_deleted_is_noticed(hub, repo, space, clone, clock):
 
     hub.watch = keep
     with pytest.raises(faults.Unverified, match=r"differs from what was sent: old\.css$"):
-        push(space, Newest(made(clone), Repository(clone.root)), clock=clock)
+        push(space, Newest(made(clone), GitRepository(clone.root)), clock=clock)
 
 
 @pytest.mark.parametrize("body", [b"[]", b"{}", b"<html>", b'{"id": "x", "sha": null}'])
 def test_an_answer_of_another_shape_is_tried_again(hub, repo, space, newest, clock, body):
     hub.faults = [Fault("info", 200, body=body)]
-    assert push(space, newest, clock=clock).outcome is Outcome.PUBLISHED
+    assert push(space, newest, clock=clock).outcome is PublishOutcome.PUBLISHED
     assert clock.waits == [2]
     assert_settled(repo, newest.made)
 
@@ -257,7 +259,7 @@ def test_a_repository_that_may_not_be_read(hub, space):
 def test_a_card_that_the_hub_refuses_names_the_card(repo, space, clone, clock):
     clone.write("leaderboard/README.md", b"---\ntitle: no sdk\n---\n")
     clone.commit("A card without its sdk")
-    with pytest.raises(faults.Refused, match='"sdk" is required') as refusal:
-        push(space, Newest(made(clone), Repository(clone.root)), clock=clock)
+    with pytest.raises(faults.HubRefused, match='"sdk" is required') as refusal:
+        push(space, Newest(made(clone), GitRepository(clone.root)), clock=clock)
     assert refusal.value.fix == "mend the header of the card, README.md"
     assert len(repo.commits) == 1

@@ -6,18 +6,18 @@ import pytest
 from click.testing import CliRunner
 from jsonschema import Draft202012Validator
 
-from geneb_ci.build.files import encode
+from geneb_ci.board.files import encode
 from geneb_ci.cli.main import cli
-from geneb_ci.publish.git import Repository
+from geneb_ci.publish.git import GitRepository
 from geneb_ci.publish.ledger import ledger
-from geneb_ci.publish.shape import Event, Ledger
+from geneb_ci.publish.manifest import Event, Ledger
 from tests.git import NAME as ME
 from tests.paths import ROOT
 from tests.publish.clone import Clone
 
 
 def found(clone: Clone) -> Ledger:
-    return ledger(Repository(clone.root), clone.git("rev-parse", "HEAD"))
+    return ledger(GitRepository(clone.root), clone.git("rev-parse", "HEAD"))
 
 
 def newest(clone: Clone, number: int = 1) -> list[Event]:
@@ -137,5 +137,5 @@ def test_the_ledger_is_the_same_from_any_clone_of_the_commit(clone, tmp_path):
     clone.commit("Add model-c")
     clone.git("gc", "--quiet", "--aggressive")
     clone.git("clone", "--quiet", "--bare", str(clone.root), str(tmp_path / "bare"))
-    assert ledger(Repository(tmp_path / "bare"), commit) == before
-    assert ledger(Repository(clone.root), commit) == before
+    assert ledger(GitRepository(tmp_path / "bare"), commit) == before
+    assert ledger(GitRepository(clone.root), commit) == before

@@ -5,8 +5,8 @@ import threading
 
 import pytest
 
-from geneb_ci.publish.git import Repository
-from geneb_ci.publish.push import Newest, Outcome, push
+from geneb_ci.publish.git import GitRepository
+from geneb_ci.publish.push import Newest, PublishOutcome, push
 from tests.publish.command import environment, start
 from tests.publish.conftest import NAME, made
 from tests.publish.hub import WRITER
@@ -25,7 +25,7 @@ MOMENTS = [
 
 @pytest.mark.parametrize(("number", "when"), MOMENTS)
 def test_sigkill_at_each_step(hub, repo, space, clone, tmp_path, number, when):
-    push(space, Newest(made(clone), Repository(clone.root)))
+    push(space, Newest(made(clone), GitRepository(clone.root)))
     clone.add("model-b")
     clone.write("leaderboard/README.md", b"---\ntitle: New card\nsdk: static\n---\n")
     clone.commit("Add model-b, and a new card")
@@ -57,16 +57,16 @@ def test_sigkill_at_each_step(hub, repo, space, clone, tmp_path, number, when):
     assert len(repo.commits) == (3 if committed else 2)
     assert generation_of(repo.head), "what is live is whole"
     hub.watch = lambda _step, _when: None
-    again = push(space, Newest(made(clone), Repository(clone.root)))
-    assert again.outcome is (Outcome.UNCHANGED if committed else Outcome.PUBLISHED)
+    again = push(space, Newest(made(clone), GitRepository(clone.root)))
+    assert again.outcome is (PublishOutcome.UNCHANGED if committed else PublishOutcome.PUBLISHED)
     assert_settled(repo, made(clone))
 
 
 def test_the_steps_are_all_of_a_publish(hub, repo, space, clone):
-    push(space, Newest(made(clone), Repository(clone.root)))
+    push(space, Newest(made(clone), GitRepository(clone.root)))
     clone.write("leaderboard/README.md", b"---\ntitle: New card\nsdk: static\n---\n")
     clone.commit("A new card")
     hub.calls.clear()
-    push(space, Newest(made(clone), Repository(clone.root)))
+    push(space, Newest(made(clone), GitRepository(clone.root)))
     assert tuple(hub.calls) == STEPS
     assert len(repo.commits) == 3

@@ -9,10 +9,9 @@ from click.testing import CliRunner
 
 from geneb_ci.cli.main import cli
 from geneb_ci.publish.generation import generate, source_of
-from geneb_ci.publish.git import BadRepository, Repository
-from geneb_ci.publish.ledger import audited, ledger, submission_of
-from geneb_ci.publish.levels import Levels, Standing, level_at
-from geneb_ci.publish.shape import Event
+from geneb_ci.publish.git import BadRepository, GitRepository
+from geneb_ci.publish.ledger import Levels, RowAtCommit, audited, ledger, level_at, submission_of
+from geneb_ci.publish.manifest import Event
 from tests.paths import SUBMISSIONS
 from tests.publish.clone import FIRST, Clone
 from tests.publish.command import environment
@@ -24,7 +23,7 @@ def sha256(clone: Clone, name: str) -> str:
 
 
 def told(clone: Clone, commit: str = "HEAD", levels: Levels = level_at) -> list[Event]:
-    repository = Repository(clone.root)
+    repository = GitRepository(clone.root)
     return ledger(repository, repository.resolve(commit), levels).events
 
 
@@ -98,7 +97,7 @@ def test_an_earlier_ledger_is_the_beginning_of_a_later_one(lively):
         ]
 
 
-def disputed_by_audit(standing: Standing) -> str | None:
+def disputed_by_audit(standing: RowAtCommit) -> str | None:
     verdicts = [json.loads(raw)["payload"] for raw in standing.audits.values()]
     return "disputed" if "differs" in verdicts else "verified" if verdicts else level_at(standing)
 
@@ -173,7 +172,7 @@ def test_a_shallow_clone_is_refused(clone, tmp_path):
     subprocess.run(["git", "clone", "-q", "--depth", "1", source, str(shallow)], check=True)
     for ask in (ledger, source_of, generate):
         with pytest.raises(BadRepository, match="the clone is shallow") as refusal:
-            ask(Repository(shallow), "HEAD")
+            ask(GitRepository(shallow), "HEAD")
         assert refusal.value.fix.startswith("git fetch --unshallow")
 
 

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from geneb_ci.audit import beacon
 from geneb_ci.cli.main import cli
-from geneb_ci.publish.git import Repository
+from geneb_ci.publish.git import GitRepository
 from geneb_ci.publish.ledger import ledger
 from tests.audit.recorded import (
     MODEL,
@@ -55,7 +55,7 @@ def audited(tmp_path) -> Folder:
 
 
 def test_relabels_and_disputes_follow_from_records_policy_and_keys(audited):
-    events = ledger(Repository(audited.root), audited.commits[-1]).events
+    events = ledger(GitRepository(audited.root), audited.commits[-1]).events
     assert {event.model for event in events} == {MODEL}
     told = [(e.kind, e.former_level, e.level, e.why, e.evidence.path[12:]) for e in events]
     good, bad = (e.evidence.path[12:] for e in events if e.kind == "audit")
@@ -85,7 +85,7 @@ def test_the_ledger_ends_with_the_level_of_the_board(audited):
 
 def test_a_signature_of_the_beacon_is_verified_once(audited):
     beacon.verify.cache_clear()
-    ledger(Repository(audited.root), audited.commits[-1])
+    ledger(GitRepository(audited.root), audited.commits[-1])
     made(audited)
     assert beacon.verify.cache_info().misses == 1
 

@@ -8,12 +8,12 @@ from fnmatch import fnmatch
 import pytest
 from jsonschema import Draft202012Validator
 
-from geneb_ci.build.page import page_files
-from geneb_ci.errors import BadConfiguration
+from geneb_ci.board.page import page_files
+from geneb_ci.common.errors import BadConfiguration
 from geneb_ci.publish import manifest
-from geneb_ci.publish.faults import BadManifest, NewerManifest, Refused
-from geneb_ci.publish.git import Repository
-from geneb_ci.publish.push import Newest, Outcome, Published, push
+from geneb_ci.publish.faults import BadManifest, HubRefused, NewerManifest
+from geneb_ci.publish.git import GitRepository
+from geneb_ci.publish.push import Newest, Published, PublishOutcome, push
 from geneb_ci.publish.space import Space
 from tests.paths import ROOT
 from tests.publish.clone import PAGE, Clone
@@ -24,7 +24,7 @@ from tests.publish.settled import assert_settled
 
 
 def publish(space: Space, clone: Clone) -> Published:
-    return push(space, Newest(made(clone), Repository(clone.root)))
+    return push(space, Newest(made(clone), GitRepository(clone.root)))
 
 
 def test_one_commit_has_every_file_and_the_manifest_describes_them(space, repo, clone):
@@ -90,21 +90,21 @@ def test_a_file_that_we_dropped_and_somebody_deleted_is_no_fault(space, repo, cl
     repo.add(tree, "by hand")
     clone.git("rm", "--quiet", "leaderboard/old.css")
     clone.commit("No style")
-    assert publish(space, clone).outcome is Outcome.PUBLISHED
+    assert publish(space, clone).outcome is PublishOutcome.PUBLISHED
 
 
 def test_a_commit_that_changes_no_input_changes_nothing(space, repo, clone):
     publish(space, clone)
     clone.write("docs/note.md", b"about")
     clone.commit("A note")
-    assert publish(space, clone).outcome is Outcome.UNCHANGED
+    assert publish(space, clone).outcome is PublishOutcome.UNCHANGED
     assert len(repo.commits) == 2
 
 
 def test_what_somebody_altered_on_the_space_is_put_back(space, repo, clone):
     publish(space, clone)
     repo.add(repo.head.tree | {"leaderboard.json": b"{}"}, "by hand")
-    assert publish(space, clone).outcome is Outcome.PUBLISHED
+    assert publish(space, clone).outcome is PublishOutcome.PUBLISHED
     assert repo.head.tree["leaderboard.json"] == made(clone).files["leaderboard.json"]
 
 
@@ -115,7 +115,7 @@ def test_a_board_that_comes_back_is_a_generation_of_its_own(space, repo, clone):
     clone.commit("B")
     clone.write("leaderboard/index.html", PAGE)
     clone.commit("A again")
-    assert publish(space, clone).outcome is Outcome.PUBLISHED
+    assert publish(space, clone).outcome is PublishOutcome.PUBLISHED
     assert made(clone).files == made(clone, clone.commits[0]).files
     assert_settled(repo, made(clone))
 
@@ -154,7 +154,7 @@ def test_a_manifest_of_a_later_version_asks_for_that_version(space, repo, clone)
 
 def test_a_manifest_that_is_too_large_is_refused(space, repo, clone):
     repo.add(repo.head.tree | {"manifest.json": b" " * 1_000_001}, "by hand")
-    with pytest.raises(Refused, match=r"manifest\.json is larger than 1,000,000 bytes"):
+    with pytest.raises(HubRefused, match=r"manifest\.json is larger than 1,000,000 bytes"):
         publish(space, clone)
 
 
@@ -198,7 +198,7 @@ def test_41_models_and_the_page_cost_six_calls_and_nothing_new_two(hub, public):
     repo = hub.create(RESOURCE, {".gitattributes": NEW_SPACE})
     space, found = Space(NAME, token=WRITER, endpoint=hub.endpoint), made(public)
     assert found.models == 41
-    push(space, Newest(found, Repository(public.root)))
+    push(space, Newest(found, GitRepository(public.root)))
     assert hub.calls == ["info", "validate-yaml", "preupload", "commit", "info", "resolve"]
     assert not repo.large, "no file of ours goes by LFS"
     shown = page_files() | {"README.md": (ROOT / "leaderboard/README.md").read_bytes()}
@@ -207,7 +207,7 @@ def test_41_models_and_the_page_cost_six_calls_and_nothing_new_two(hub, public):
     assert len(repo.commits) == 2
     assert_settled(repo, found)
     hub.calls.clear()
-    push(space, Newest(found, Repository(public.root)))
+    push(space, Newest(found, GitRepository(public.root)))
     assert hub.calls == ["info", "resolve"]
     for name, fields in UPSTREAM.items():
         rows = json.loads(repo.head.tree[name])["data"]

@@ -5,21 +5,23 @@ import json
 import pytest
 
 from geneb_ci import __version__
-from geneb_ci.errors import UsageProblem
-from geneb_ci.publish.faults import Overtaken, Refused, Unverified
+from geneb_ci.common.errors import UsageProblem
+from geneb_ci.publish.difference import LiveStatus, look
+from geneb_ci.publish.faults import HubRefused, NotFastForward, Unverified
 from geneb_ci.publish.generation import Generation, generate
-from geneb_ci.publish.git import Repository
-from geneb_ci.publish.health import Standing, look
-from geneb_ci.publish.manifest import manifest_of
-from geneb_ci.publish.push import Newest, Outcome, Published, push
-from geneb_ci.publish.rollback import (
+from geneb_ci.publish.git import GitRepository
+from geneb_ci.publish.manifest import Tool, manifest_of
+from geneb_ci.publish.push import (
     Earlier,
+    Newest,
+    Published,
+    PublishOutcome,
     as_published,
     find_generation,
     hold_against,
     must_be_of_main,
+    push,
 )
-from geneb_ci.publish.shape import Tool
 from geneb_ci.publish.space import Space
 from tests.publish.clone import Clone
 from tests.publish.command import environment, geneb_ci
@@ -30,7 +32,7 @@ from tests.publish.settled import Patience
 
 @pytest.fixture
 def repository(clone):
-    return Repository(clone.root)
+    return GitRepository(clone.root)
 
 
 @pytest.fixture
@@ -44,7 +46,7 @@ def two(space, clone, repository):
     return first, made(clone)
 
 
-def back(space: Space, clone: Clone, repository: Repository, name: str) -> Published:
+def back(space: Space, clone: Clone, repository: GitRepository, name: str) -> Published:
     held = find_generation(space, name).manifest
     _, again = generate(repository, held.source_commit)
     assert again is not None
@@ -56,7 +58,7 @@ def back(space: Space, clone: Clone, repository: Repository, name: str) -> Publi
 def test_the_earlier_board_is_live_again_to_the_byte(space, repo, clone, repository, two):
     first, second = two
     done = back(space, clone, repository, first.manifest.generation[:7])
-    assert done.outcome is Outcome.PUBLISHED
+    assert done.outcome is PublishOutcome.PUBLISHED
     assert {name: repo.head.tree[name] for name in first.files} == first.files
     told = json.loads(repo.head.tree["manifest.json"])
     assert (told["generation"], told["source_commit"]) == (
@@ -68,7 +70,10 @@ def test_the_earlier_board_is_live_again_to_the_byte(space, repo, clone, reposit
         "covers": clone.commits[-1],
     }
     assert repo.head.title.startswith("Roll back to board ")
-    assert back(space, clone, repository, first.manifest.generation).outcome is Outcome.UNCHANGED
+    assert (
+        back(space, clone, repository, first.manifest.generation).outcome
+        is PublishOutcome.UNCHANGED
+    )
     assert len(repo.commits) == 4
 
 
@@ -76,20 +81,20 @@ def test_a_stale_job_does_not_undo_it_and_the_next_merge_does(space, repo, clone
     first, second = two
     back(space, clone, repository, first.manifest.generation)
     for stale in two:
-        with pytest.raises(Overtaken):
+        with pytest.raises(NotFastForward):
             push(space, Newest(stale, repository))
-    assert look(space, second, repository).standing is Standing.ROLLED_BACK
+    assert look(space, second, repository).standing is LiveStatus.ROLLED_BACK
     clone.add("model-c")
     clone.commit("Add model-c")
     third = made(clone)
-    assert look(space, third, repository).standing is Standing.BEHIND
-    assert push(space, Newest(third, repository)).outcome is Outcome.PUBLISHED
+    assert look(space, third, repository).standing is LiveStatus.BEHIND
+    assert push(space, Newest(third, repository)).outcome is PublishOutcome.PUBLISHED
     assert json.loads(repo.head.tree["manifest.json"])["rollback"] is None
-    assert look(space, third, repository).standing is Standing.CURRENT
+    assert look(space, third, repository).standing is LiveStatus.CURRENT
     # A job that was late from before the rollback, or for what it took back, is stale still.
     for stale in two:
-        assert look(space, stale, repository).standing is Standing.AHEAD
-        with pytest.raises(Overtaken):
+        assert look(space, stale, repository).standing is LiveStatus.AHEAD
+        with pytest.raises(NotFastForward):
             push(space, Newest(stale, repository))
     assert repo.head.tree == {**repo.commits[0].tree, **third.published}
     assert len(repo.commits) == 5
@@ -110,9 +115,9 @@ def test_a_stale_job_that_read_before_the_rollback_is_refused(hub, space, clone,
             back(space, clone, repository, first.manifest.generation)
 
     hub.watch = overtake
-    with pytest.raises(Overtaken, match="publishing would undo it"):
+    with pytest.raises(NotFastForward, match="publishing would undo it"):
         push(space, Newest(third, repository), clock=Patience())
-    assert look(space, made(clone), repository).standing is Standing.ROLLED_BACK
+    assert look(space, made(clone), repository).standing is LiveStatus.ROLLED_BACK
 
 
 def test_a_rollback_can_be_undone(space, repo, clone, repository, two):
@@ -120,18 +125,18 @@ def test_a_rollback_can_be_undone(space, repo, clone, repository, two):
     back(space, clone, repository, first.manifest.generation)
     back(space, clone, repository, second.manifest.generation)
     assert json.loads(repo.head.tree["manifest.json"])["rollback"] is None
-    assert push(space, Newest(second, repository)).outcome is Outcome.UNCHANGED
+    assert push(space, Newest(second, repository)).outcome is PublishOutcome.UNCHANGED
 
 
 def test_a_rollback_whose_answer_is_lost_is_made_once(hub, space, repo, clone, repository, two):
     hub.faults = [Fault("commit", 500, after=True)]
     done = back(space, clone, repository, two[0].manifest.generation)
-    assert (done.outcome, len(repo.commits)) == (Outcome.PUBLISHED, 4)
+    assert (done.outcome, len(repo.commits)) == (PublishOutcome.PUBLISHED, 4)
 
 
 def test_a_clone_that_lacks_what_is_live_may_not_roll_back(space, clone, repository, two):
     first, _ = two
-    with pytest.raises(Overtaken, match="does not hold what is to be taken back"):
+    with pytest.raises(NotFastForward, match="does not hold what is to be taken back"):
         push(space, Earlier(first, clone.commits[0], repository))
 
 
@@ -159,10 +164,10 @@ def built_by_another(clone: Clone) -> Generation:
 
 
 def test_a_board_of_another_version_comes_back_as_published(hub, space, repo, clone, tmp_path):
-    repository = Repository(clone.root)
+    repository = GitRepository(clone.root)
     other = built_by_another(clone)
     push(space, Newest(other, repository))
-    assert look(space, made(clone), repository).standing is Standing.OTHER
+    assert look(space, made(clone), repository).standing is LiveStatus.OTHER
     clone.add("model-b")
     clone.commit("Add model-b")
     push(space, Newest(made(clone), repository))
@@ -183,7 +188,7 @@ def test_a_board_of_another_version_comes_back_as_published(hub, space, repo, cl
     told = json.loads(repo.head.tree["manifest.json"])
     assert (told["generation"], told["tool"]["version"]) == (other.manifest.generation, "0.0.1")
     assert told["rollback"] == {"former_generation": newer, "covers": clone.commits[1]}
-    with pytest.raises(Overtaken, match="was taken back"):
+    with pytest.raises(NotFastForward, match="was taken back"):
         push(space, Newest(made(clone), repository))
 
 
@@ -202,5 +207,5 @@ def test_a_generation_of_another_history_is_refused(clone, repository, two):
     must_be_of_main(first.manifest, clone.commits[-1], repository)
     clone.git("checkout", "--quiet", "--orphan", "other")
     clone.commit("Another history")
-    with pytest.raises(Refused, match="is not an ancestor of ours"):
+    with pytest.raises(HubRefused, match="is not an ancestor of ours"):
         must_be_of_main(first.manifest, clone.commits[-1], repository)

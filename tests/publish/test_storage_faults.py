@@ -7,10 +7,10 @@ import pytest
 from geneb_ci.audit import storage
 from geneb_ci.audit.commitment import Weights
 from geneb_ci.audit.weights import fetch
-from geneb_ci.errors import WeightsRefused
+from geneb_ci.common.errors import WeightsRefused
 from geneb_ci.publish import faults
-from geneb_ci.publish.git import Repository
-from geneb_ci.publish.push import Newest, Outcome, push
+from geneb_ci.publish.git import GitRepository
+from geneb_ci.publish.push import Newest, PublishOutcome, push
 from geneb_ci.publish.space import Space
 from reference_harness import benchmark, download, mini
 from reference_harness.errors import DataError
@@ -42,7 +42,7 @@ def repo(hub):
 
 @pytest.fixture
 def newest(clone):
-    return Newest(made(clone), Repository(clone.root))
+    return Newest(made(clone), GitRepository(clone.root))
 
 
 @pytest.fixture
@@ -69,7 +69,7 @@ def test_a_fault_that_passes_costs_a_retry(
 ):
     hub.faults = [Fault(step, kind)] * times
     done = push(space, newest, clock=clock)
-    assert (done.outcome, clock.waits) == (Outcome.PUBLISHED, waits)
+    assert (done.outcome, clock.waits) == (PublishOutcome.PUBLISHED, waits)
     assert step in hub.calls
     assert_settled(repo, newest.made)
 
@@ -92,7 +92,7 @@ TIRED = [
 def test_a_fault_that_lasts_ends_after_six_tries(hub, repo, space, newest, clock, step, kind, what):
     hub.faults = [Fault(step, kind)] * LASTING
     told: list[str] = []
-    with pytest.raises(faults.GaveUp) as end:
+    with pytest.raises(faults.RetriesExhausted) as end:
         push(space, newest, clock=clock, say=told.append)
     assert without_ports(end.value.message) == f"6 tries failed; the last: {what}{CONCERNS}"
     assert end.value.fix == ("run the command again later: it reads what became of them first")
@@ -105,14 +105,19 @@ def test_a_fault_that_lasts_ends_after_six_tries(hub, repo, space, newest, clock
 
 
 REFUSED = [
-    ("xet-write-token", 401, faults.TokenRefused, f"{HUB} answers 401 (Unauthorized) when {TOKEN}"),
+    (
+        "xet-write-token",
+        401,
+        faults.HubTokenRefused,
+        f"{HUB} answers 401 (Unauthorized) when {TOKEN}",
+    ),
     ("xet-write-token", 403, faults.NoWriteRight, f"{HUB} answers 403 (Forbidden) when {TOKEN}"),
-    ("xet-write-token", 404, faults.Refused, f"{HUB} answers 404 (Not Found) when {TOKEN}"),
-    ("cas-grant", 403, faults.Refused, f"{STORAGE} answers 403 (Forbidden) when {BYTES}"),
-    ("cas-xorb", 400, faults.Refused, f"{STORAGE} answers 400 (Bad Request) when {BYTES}"),
-    ("cas-xorb", 403, faults.Refused, f"{STORAGE} answers 403 (Forbidden) when {BYTES}"),
-    ("cas-shard", 403, faults.Refused, f"{STORAGE} answers 403 (Forbidden) when {FILES}"),
-    ("cas-shard", 400, faults.Refused, f"{STORAGE} answers 400 (Bad Request) when {FILES}"),
+    ("xet-write-token", 404, faults.HubRefused, f"{HUB} answers 404 (Not Found) when {TOKEN}"),
+    ("cas-grant", 403, faults.HubRefused, f"{STORAGE} answers 403 (Forbidden) when {BYTES}"),
+    ("cas-xorb", 400, faults.HubRefused, f"{STORAGE} answers 400 (Bad Request) when {BYTES}"),
+    ("cas-xorb", 403, faults.HubRefused, f"{STORAGE} answers 403 (Forbidden) when {BYTES}"),
+    ("cas-shard", 403, faults.HubRefused, f"{STORAGE} answers 403 (Forbidden) when {FILES}"),
+    ("cas-shard", 400, faults.HubRefused, f"{STORAGE} answers 400 (Bad Request) when {FILES}"),
 ]
 
 
@@ -130,7 +135,7 @@ def test_a_refusal_ends_at_once(hub, repo, space, newest, clock, step, kind, err
 
 def test_a_token_that_has_expired_is_asked_for_anew(hub, repo, space, newest, clock):
     hub.shelf.lives_s = -60
-    assert push(space, newest, clock=clock).outcome is Outcome.PUBLISHED
+    assert push(space, newest, clock=clock).outcome is PublishOutcome.PUBLISHED
     assert hub.calls.count("xet-write-token") > 1
     assert clock.waits == []
     assert_settled(repo, newest.made)
@@ -138,14 +143,14 @@ def test_a_token_that_has_expired_is_asked_for_anew(hub, repo, space, newest, cl
 
 def test_somebody_elses_commit_after_the_upload(hub, repo, space, newest, clock):
     hub.faults = [Fault("commit", 412)]
-    assert push(space, newest, clock=clock).outcome is Outcome.PUBLISHED
+    assert push(space, newest, clock=clock).outcome is PublishOutcome.PUBLISHED
     assert (clock.waits, hub.calls.count("cas-shard")) == ([], 2)
     assert_settled(repo, newest.made)
 
 
 def test_a_storage_that_nobody_listens_for(hub, repo, space, newest, clock):
     hub.storage.endpoint = "http://127.0.0.1:1"
-    with pytest.raises(faults.GaveUp, match="does not answer when sent the bytes"):
+    with pytest.raises(faults.RetriesExhausted, match="does not answer when sent the bytes"):
         push(space, newest, clock=clock)
     assert len(repo.commits) == 1
 
@@ -154,17 +159,19 @@ def test_a_storage_that_nobody_listens_for(hub, repo, space, newest, clock):
 def test_a_large_file_that_cannot_be_read_back_at_once(hub, repo, space, newest, clock, kind):
     repo.lfs_over = 1  # so that the manifest, which is read back, lies in the storage, too
     hub.faults = [Fault("cas-bridge", kind)]
-    assert push(space, newest, clock=clock).outcome is Outcome.PUBLISHED
+    assert push(space, newest, clock=clock).outcome is PublishOutcome.PUBLISHED
     assert clock.waits == [2]
     assert_settled(repo, newest.made)
 
 
 def test_answers_that_hang_are_not_waited_for_six_times(monkeypatch, hub, newest, clock):
-    monkeypatch.setattr("geneb_ci.publish.retry.SILENT_MAX_S", 0.3)
+    monkeypatch.setattr("geneb_ci.publish.session.SILENT_MAX_S", 0.3)
     hub.create(RESOURCE)
     hub.faults = [Fault("info")] * LASTING
     hasty = Space(NAME, token=WRITER, endpoint=hub.endpoint, timeout_s=0.2)
-    with pytest.raises(faults.GaveUp, match=r"^2 tries failed in \d s; the last: no usable answer"):
+    with pytest.raises(
+        faults.RetriesExhausted, match=r"^2 tries failed in \d s; the last: no usable answer"
+    ):
         push(hasty, newest, clock=clock)
     assert clock.waits == [2]
 

@@ -46,7 +46,7 @@ def test_a_checkout_without_its_permission(rehearsed):
     ("file", "old", "new"),
     [
         ("docs/github.md", '"changes needed"', '"needs changes"'),
-        ("geneb_ci/forge/publish.py", "geneb: changes needed", "geneb: needs changes"),
+        ("geneb_ci/github/comment.py", "geneb: changes needed", "geneb: needs changes"),
     ],
     ids=["on-github", "in-the-code"],
 )

@@ -8,7 +8,7 @@ import hashlib
 import json
 from typing import Any
 
-from geneb_ci.benchmark import Benchmark, parse_benchmark
+from geneb_ci.common.benchmark import Benchmark, parse_benchmark
 from tests.small import BENCHMARK_FILE, small
 
 ON_BOARD = "board"

@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from geneb_ci.check.change import Change
-from geneb_ci.check.change_runner import change_findings
 from geneb_ci.check.registry import RULES
 from geneb_ci.check.rule import Rule
 from geneb_ci.check.runner import Checker, FileResult, files_of
-from geneb_ci.finding import Finding
+from geneb_ci.common.finding import Finding
+from geneb_ci.github.pull_request import change_findings
 from tests.rules.board import ON_BOARD, board_files
 from tests.rules.deltas import Files, Fixture
 from tests.small import BENCHMARK_FILE

@@ -7,7 +7,7 @@ import pytest
 
 from geneb_ci.check.context import Context
 from geneb_ci.check.registry import BY_ID, RULES, select
-from geneb_ci.read.fault import Fault
+from geneb_ci.submission.fault import Fault
 from tests.rules.deltas import SOUND
 from tests.rules.expectations import FOLDER as EXPECTED
 from tests.rules.expectations import NOTHING, VERDICTS, read, text_of

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.forge.server import REPOSITORY, ROUTES, STRANGER, Answer, GitHubServer
+from tests.github.server import REPOSITORY, ROUTES, STRANGER, Answer, GitHubServer
 
 REQUIRED = "geneb/verdict"
 """The status that the ruleset of docs/github.md requires before a merge."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tests.forge.server import REPOSITORY
+from tests.github.server import REPOSITORY
 from tests.house.workflow_file import Workflow, read
 from tools.rehearse import shell, standins
 from tools.rehearse.expressions import ExpressionError, Known, as_text, condition, substitute

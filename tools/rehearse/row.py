@@ -11,7 +11,7 @@ import statistics
 from pathlib import Path
 from typing import Any
 
-from geneb_ci.benchmark import Benchmark, load_benchmark
+from geneb_ci.common.benchmark import Benchmark, load_benchmark
 from tests.small import CARD, small_v11
 
 MODEL = "rehearsed-row"

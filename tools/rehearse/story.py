@@ -14,7 +14,7 @@ from typing import Any
 import github
 from github.GithubException import GithubException
 
-from tests.forge.server import BOT, REPOSITORY
+from tests.github.server import BOT, REPOSITORY
 from tools.rehearse import row
 from tools.rehearse.forge import CONTRIBUTOR, MAINTAINER, REQUIRED, git
 from tools.rehearse.job import Outcome

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.forge.server import REPOSITORY
-from tests.forge.serving import serving
+from tests.github.server import REPOSITORY
+from tests.github.serving import serving
 from tests.house.workflow_file import Workflow
 from tests.publish.hub import Hub
 from tools.rehearse import workflow as reading
@@ -34,7 +34,7 @@ TRUSTED = {
     "environment": "hf-publish",
 }
 """The trusted publisher that docs/github.md has a maintainer set up on the Hub."""
-WITHOUT_TORCH = ("tests/read", "tests/check/test_edges.py", "tests/check/test_layouts.py")
+WITHOUT_TORCH = ("tests/submission", "tests/check/test_edges.py", "tests/check/test_layouts.py")
 """The tests that the stand-in for .ci/run runs on each Python: quick, and without torch."""
 _LABELS = re.compile(r"^ *\$ (.*gh label create .*)$", re.MULTILINE)
 

@@ -1,0 +1,228 @@
+"""Where the value that decides a draw comes from: a file, public relays, a recorded substitute."""
+
+import http.client
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Annotated, NamedTuple
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from geneb_ci.audit.beacon import OUTAGE, QUICKNET, fallback, round_at, time_of, value_of, verify
+from geneb_ci.audit.canonical import moment_of, seconds_of
+from geneb_ci.audit.commitment import Commitment, Hex64
+from geneb_ci.audit.plan import Beacon, DrandBeacon, FallbackBeacon
+from geneb_ci.audit.policy import AuditPolicy
+from geneb_ci.audit.steps import ROUND, SIGNATURE, AuditRefused, StepMismatch
+from geneb_ci.common.errors import NothingChecked, UsageProblem
+from geneb_ci.submission.bytes import read_bytes
+from geneb_ci.submission.fault import Fault
+
+# Public relays of the League of Entropy: https://docs.drand.love/developer/http-api
+RELAYS = (
+    "https://api.drand.sh",
+    "https://api2.drand.sh",
+    "https://api3.drand.sh",
+    "https://drand.cloudflare.com",
+)
+ANSWER_MAX = 4096  # bytes; a round takes about 250
+PATIENCE = 10.0  # seconds for one answer as a whole, however slowly it drips
+# A relay may have a round some seconds after it is due: all of them are asked this often.
+ATTEMPTS = 3
+PAUSE = 3.0  # seconds between attempts: one period of the chain
+_CHUNK = 1024
+
+
+class BeaconUnavailable(NothingChecked):
+    """No relay gave the round."""
+
+
+class _Answer(BaseModel):
+    """A round, as both versions of the HTTP API give it; what else it says is left aside."""
+
+    model_config = ConfigDict(strict=True, frozen=True)
+
+    round: Annotated[int, Field(ge=1, lt=2**64)]
+    signature: Annotated[str, Field(pattern=r"^[0-9a-f]{96}$")]
+    randomness: Hex64 | None = None
+
+
+def parse_round(raw: bytes, number: int) -> DrandBeacon:
+    """Read and verify a round, as a relay or a file gives it.
+
+    Raises StepMismatch of the step "round" or "signature" when it is not the round `number`.
+    """
+    try:
+        answer = _Answer.model_validate_json(raw)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        place = "/".join(map(str, first["loc"])) or "the document"
+        raise StepMismatch(
+            SIGNATURE,
+            f"this is no round of the beacon: {place}: {first['msg']}",
+            f"take what {RELAYS[0]}/{QUICKNET.hash}/public/{number} gives",
+        ) from error
+    if answer.round != number:
+        raise StepMismatch(
+            ROUND,
+            f"this is round {answer.round}, and the commitment fixes round {number}",
+            f"take what {RELAYS[0]}/{QUICKNET.hash}/public/{number} gives",
+        )
+    verify(answer.round, answer.signature)
+    if answer.randomness not in {None, value_of(answer.signature).hex()}:
+        raise StepMismatch(SIGNATURE, "its randomness is not SHA-256 of its signature")
+    return DrandBeacon(
+        kind="drand", chain=QUICKNET.hash, round=answer.round, signature=answer.signature
+    )
+
+
+def fetch_round(
+    number: int,
+    relays: Sequence[str] = RELAYS,
+    *,
+    patience: float = PATIENCE,
+    pause: Callable[[float], None] = time.sleep,
+) -> DrandBeacon:
+    """Ask the relays in order, `ATTEMPTS` times, for a round; the first genuine one is taken.
+
+    `patience` is in seconds for one answer. Raises BeaconUnavailable, with what each relay said,
+    and UsageProblem for an address that is not https (http for this machine itself).
+    """
+    for relay in relays:
+        if not relay.startswith(("https://", "http://127.0.0.1:", "http://localhost:")):
+            raise UsageProblem(f"{relay!r} is not an https address", f"try {RELAYS[0]}")
+    said: dict[str, str] = {}
+    for attempt in range(ATTEMPTS):
+        if attempt:
+            pause(PAUSE)
+        for relay in relays:
+            address = f"{relay.rstrip('/')}/{QUICKNET.hash}/public/{number}"
+            try:
+                return parse_round(_get(address, patience), number)
+            except (OSError, http.client.HTTPException, ValueError) as error:
+                said[relay] = _reason(error)
+            except StepMismatch as error:
+                said[relay] = error.message
+    raise BeaconUnavailable(
+        f"no relay gave round {number}: " + "; ".join(f"{r}: {why}" for r, why in said.items()),
+        "try again later, or give the round as a file: --beacon-file. After an hour without it, "
+        "--fallback-key-file with --why is the recorded substitute",
+    )
+
+
+def wait_for(
+    number: int,
+    say: Callable[[str], None],
+    now: Callable[[], float] = time.time,
+    sleep: Callable[[float], None] = time.sleep,
+) -> None:
+    """Wait until a round is due, and say so first; returns at once when it is."""
+    due = time_of(number)
+    left = due - now()
+    if left > 0:
+        say(f"round {number} is due at {moment_of(due)}, in {left:.0f} s: waiting")
+        sleep(left)
+
+
+def _get(address: str, patience: float) -> bytes:
+    request = urllib.request.Request(address, headers={"Accept": "application/json"})  # noqa: S310 (fetch_round looked at the scheme)
+    deadline = time.monotonic() + patience
+    with urllib.request.urlopen(request, timeout=patience) as answer:  # noqa: S310
+        raw = b""
+        # read1 gives what is there: a server that drips one byte at a time meets the deadline.
+        while chunk := answer.read1(_CHUNK):
+            raw += chunk
+            if len(raw) > ANSWER_MAX:
+                raise ValueError(f"more than {ANSWER_MAX} bytes")
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"no whole answer within {patience:g} s")
+    return raw
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, urllib.error.HTTPError):
+        error.close()
+        return f"HTTP {error.code}"
+    if isinstance(error, urllib.error.URLError):
+        return str(error.reason)
+    return str(error) or type(error).__name__
+
+
+# A maintainer's clock may be wrong by as much without a word.
+SKEW = 60  # seconds
+
+
+class BeaconSource(NamedTuple):
+    """Where the beacon's value comes from: a file, relays, or the recorded substitute."""
+
+    beacon_file: Path | None
+    relay: tuple[str, ...]
+    fallback_key_file: Path | None
+    why: str
+    reveal: bool
+
+
+def beacon_of(
+    commitment: Commitment,
+    committed_at: str,
+    source: BeaconSource,
+    policy: AuditPolicy,
+    say: Callable[[str], None],
+) -> Beacon:
+    """Get the value that decides: from a file, from the relays, or by the recorded substitute.
+
+    `say` is told while the round is waited for. Raises UsageProblem for options that contradict,
+    NothingChecked for a file that cannot be read, AuditRefused for a substitute before its time,
+    and what `fetch` does.
+    """
+    at = seconds_of(committed_at)
+    if at > time.time() + SKEW:
+        raise UsageProblem(
+            f"the commitment is from the future: {committed_at}; this machine's clock says "
+            f"{moment_of(int(time.time()))}",
+            "give the moment at which it became public, in UTC",
+        )
+    if source.fallback_key_file is not None:
+        return _fallback(commitment, at, source.fallback_key_file, source, policy)
+    if source.why or source.reveal:
+        raise UsageProblem(
+            "--why and --reveal are for the fallback", "name its key as well: --fallback-key-file F"
+        )
+    number = round_at(at)
+    if source.beacon_file is not None:
+        raw = read_bytes(source.beacon_file)
+        if isinstance(raw, Fault):
+            raise NothingChecked(
+                f"{source.beacon_file}: {raw.message}", "name a file with the round"
+            )
+        return parse_round(raw, number)
+    wait_for(number, say)
+    return fetch_round(number, source.relay or RELAYS)
+
+
+def _fallback(
+    commitment: Commitment, at: int, key_file: Path, source: BeaconSource, policy: AuditPolicy
+) -> FallbackBeacon:
+    if source.beacon_file is not None or source.relay:
+        raise UsageProblem(
+            "a beacon and a substitute for it are named", "leave out --fallback-key-file"
+        )
+    raw = read_bytes(key_file)
+    if isinstance(raw, Fault):
+        raise NothingChecked(f"{key_file}: {raw.message}", "name a file with 64 hex digits")
+    found = fallback(
+        commitment.sha256,
+        raw.decode("ascii", "replace").strip(),
+        policy.fallback_keys,
+        source.why,
+        reveal=source.reveal,
+    )
+    until = time_of(round_at(at)) + OUTAGE
+    if time.time() < until:
+        raise AuditRefused(
+            "the beacon's round has not been missing for an hour",
+            f"the fallback counts from {moment_of(until)} on: draw by the beacon, or wait",
+        )
+    return found

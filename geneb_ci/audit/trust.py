@@ -1,0 +1,205 @@
+"""Evidence to trust level: a table, without I/O."""
+
+import enum
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from geneb_ci.common.finding import plural
+
+NO_SANDBOX = 0
+"""Level of an audit whose extractor ran unconfined: it never counts, for or against a row."""
+
+
+class Level(enum.StrEnum):
+    """How far a row can be trusted, in upstream's words."""
+
+    SELF_REPORTED = "self-reported"
+    VERIFIED = "verified"
+    REPRODUCED = "reproduced"
+    OFFICIAL = "official"
+    DISPUTED = "disputed"
+    STALE = "stale"
+
+
+@dataclass(frozen=True)
+class Versions:
+    """What was measured, and with what."""
+
+    harness: str
+    benchmark: str
+    """Digest of the benchmark definition."""
+    dataset: str
+    """Revision of the task data."""
+
+
+@dataclass(frozen=True)
+class Audit:
+    """One audit as plain facts, from a record that holds in itself."""
+
+    audit_id: str
+    model_id: str
+    submission_sha256: str
+    agrees: bool
+    drawn: int
+    """Tasks of the guaranteed sample."""
+    stratified: bool
+    left_out: tuple[str, ...]
+    """Regimes that the policy asks for and the file claims, and the audit did not compare."""
+    rerun: Mapping[str, frozenset[str]]
+    """Regime to the tasks that were rerun in it: drawn, earlier and targeted ones."""
+    sandbox: int
+    is_tight: bool
+    """Whether escapes were tried, and every one refused."""
+    is_clean: bool
+    """Whether the harness that scored was unchanged."""
+    versions: Versions
+    date: str
+    """Day on which it ended, as 2026-11-20."""
+    withdrawn: str = ""
+    """Why it was withdrawn; "" when it was not."""
+    weak: tuple[str, ...] = ()
+    """Regimes in which too few of the drawn tasks could tell anything."""
+    force: str = ""
+    """In how many of the drawn tasks each regime could."""
+
+    @property
+    def tasks(self) -> frozenset[str]:
+        """Every task that was rerun in some regime."""
+        return frozenset().union(*self.rerun.values())
+
+
+@dataclass(frozen=True)
+class Demands:
+    """What the policy asks of evidence, for the benchmark in force."""
+
+    minimum_drawn: int
+    minimum_level: int
+    stratified: bool
+    tasks: frozenset[str]
+    """Every task of the benchmark."""
+    versions: Versions
+
+    @property
+    def needed(self) -> int:
+        """Drawn tasks that verify a row: all, where the benchmark has fewer than asked for."""
+        return min(self.minimum_drawn, len(self.tasks))
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What the board shows of a row's audits."""
+
+    tasks: int
+    """Distinct tasks that were rerun."""
+    of: int
+    """Tasks of the benchmark."""
+    date: str
+    """Day of the latest audit."""
+    sandbox: int
+    """Lowest sandbox level among them."""
+    agrees: bool
+
+
+@dataclass(frozen=True)
+class Decision:
+    """The level of a row, and what it rests on."""
+
+    level: Level
+    reason: str
+    is_official: bool = False
+    """Whether the file is the authors' own, whatever its level."""
+    audit: Summary | None = None
+    basis: tuple[Audit, ...] = field(default=(), repr=False)
+    """The audits that the level rests on."""
+
+
+def decide(
+    sha256: str, audits: Iterable[Audit], official: Mapping[str, str], demands: Demands
+) -> Decision:
+    """Return the level of a submission that passed every check.
+
+    `sha256` is that of its bytes; `official` maps model ids to digests of the authors' own files.
+    What the submission says of itself plays no part. The first row of the table that fits decides:
+    disputed, official, reproduced, verified, stale, self-reported. A doubt outranks every merit.
+    """
+    own = [one for one in audits if one.submission_sha256 == sha256 and not one.withdrawn]
+    # A rerun by a changed harness, or of an extractor that nothing confined, proves nothing.
+    own = [one for one in own if one.sandbox > NO_SANDBOX and one.is_clean]
+    is_official = sha256 in official.values()
+    failed = [one for one in own if not one.agrees]
+    # The sandbox keeps an extractor from faking agreement. It takes none to disagree, so a failed
+    # audit counts at any level but 0, and for any version: a new version settles no dispute.
+    agreeing = [
+        one for one in own if one.agrees and one.is_tight and one.sandbox >= demands.minimum_level
+    ]
+    current = [one for one in agreeing if one.versions == demands.versions]
+    level: Level
+    if failed:
+        level, basis, reason = Level.DISPUTED, failed, f"{_audits(failed)} failed"
+    elif is_official:
+        level, basis = Level.OFFICIAL, current
+        reason = "its sha256 is that of the authors' own file, in official.json"
+    elif regime := _reproduced(current, demands):
+        level, basis = Level.REPRODUCED, current
+        reason = f"audits cover each of the {len(demands.tasks)} tasks of the regime {regime}"
+    elif enough := _verifying(current, demands):
+        level, basis = Level.VERIFIED, current
+        reason = f"{_audits(enough)} agrees on at least {demands.needed} drawn tasks"
+    elif _reproduced(agreeing, demands) or _verifying(agreeing, demands):
+        level, basis = Level.STALE, agreeing
+        reason = f"{_audits(agreeing)} agrees, but for another harness, benchmark or dataset"
+    else:
+        level, basis = Level.SELF_REPORTED, current
+        reason = "no audit counts" if not current else _too_small(current, demands)
+    return Decision(level, reason, is_official, _summary(basis, demands), tuple(basis))
+
+
+def _verifying(audits: Iterable[Audit], demands: Demands) -> list[Audit]:
+    """Return the audits that verify a row, each alone: samples of several pushes do not add up."""
+    return [one for one in audits if not shortcoming(one, demands)]
+
+
+def shortcoming(audit: Audit, demands: Demands) -> str:
+    """Say why an agreeing audit of the right bytes and versions is too small, or nothing."""
+    if audit.drawn < demands.needed:
+        return f"{plural(audit.drawn, 'task')} drawn, and the policy asks for {demands.needed}"
+    if demands.stratified and not audit.stratified:
+        return "its sample is not stratified, and the policy asks for that"
+    if audit.left_out:
+        return f"it leaves out {', '.join(audit.left_out)}"
+    if audit.weak:
+        return f"most tolerances are too wide to tell anything in {', '.join(audit.weak)}"
+    return ""
+
+
+def _reproduced(audits: Iterable[Audit], demands: Demands) -> str:
+    """Name a regime of which audits of one and the same version cover every task, or nothing."""
+    covered: dict[tuple[Versions, str], set[str]] = {}
+    for one in audits:
+        for regime in sorted(set(one.rerun) - set(one.weak)):
+            tasks = one.rerun[regime]
+            covered.setdefault((one.versions, regime), set()).update(tasks)
+    whole = (regime for (_, regime), tasks in covered.items() if tasks >= demands.tasks)
+    return min(whole, default="")
+
+
+def _too_small(audits: list[Audit], demands: Demands) -> str:
+    largest = max(audits, key=lambda one: (one.drawn, one.audit_id))
+    return f"audit {largest.audit_id} does not suffice: {shortcoming(largest, demands)}"
+
+
+def _audits(audits: list[Audit]) -> str:
+    names = sorted(one.audit_id for one in audits)
+    return f"audit {names[0]}" if len(names) == 1 else f"{len(names)} audits"
+
+
+def _summary(basis: list[Audit], demands: Demands) -> Summary | None:
+    if not basis:
+        return None
+    return Summary(
+        tasks=len(frozenset().union(*(one.tasks for one in basis))),
+        of=len(demands.tasks),
+        date=max(one.date for one in basis),
+        sandbox=min(one.sandbox for one in basis),
+        agrees=all(one.agrees for one in basis),
+    )

@@ -1,0 +1,189 @@
+"""From records to the facts that decide a trust level, and the reasons in sentences."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from geneb_ci.audit.applicability import TrustInputs, left_out
+from geneb_ci.audit.outcome import informative_cells, informative_text
+from geneb_ci.audit.policy import AuditPolicy, audit_policy
+from geneb_ci.audit.repository import AuditRepository
+from geneb_ci.audit.trust import NO_SANDBOX, Audit, Decision, Demands, Versions, decide, shortcoming
+from geneb_ci.audit.verify import Verification
+from geneb_ci.check.registry import RULES
+from geneb_ci.check.runner import Checker
+from geneb_ci.common.benchmark import Benchmark
+from geneb_ci.common.config import Layout, benchmark_of, policy_file
+from geneb_ci.common.errors import Exit, GenebError
+from geneb_ci.common.finding import Severity, plural
+from geneb_ci.submission.models import MODEL_ID_PATTERN
+
+
+class BrokenRecordError(GenebError):
+    """Records of the repository do not verify: nothing may be computed from what is left."""
+
+    exit_code = Exit.ERRORS
+
+
+@dataclass(frozen=True)
+class RepositoryEvidence:
+    """All that decides the levels of a repository's rows."""
+
+    audits: tuple[Audit, ...]
+    broken: tuple[Verification, ...]
+    """Records that were forged or damaged, or whose withdrawal was."""
+    official: Mapping[str, str]
+    demands: Demands
+
+    def decide(self, sha256: str) -> Decision:
+        """Return the level of a submission that passed every check."""
+        return decide(sha256, self.audits, self.official, self.demands)
+
+    def of_model(self, model_id: str) -> list[Audit]:
+        """Return the audits of every version of a model's submission, by date."""
+        own = (one for one in self.audits if one.model_id == model_id)
+        return sorted(own, key=lambda one: (one.date, one.audit_id))
+
+    def require_sound(self) -> None:
+        """Refuse a repository in which a record is broken: leaving it out could hide a dispute.
+
+        Raises BrokenRecordError, which names each record and the step.
+        """
+        if self.broken:
+            raise BrokenRecordError(
+                "; ".join(
+                    f"audit record {one.name} is broken at {step.name}: {step.message}"
+                    for one in self.broken
+                    for step in one.broken[:1]
+                ),
+                "restore them from the main branch; `geneb-ci audit verify` shows every step",
+            )
+
+
+def gather(layout: Layout, model_id: str | None = None) -> RepositoryEvidence:
+    """Verify every record of a place, or those of one model.
+
+    Raises BadConfiguration when its policy cannot be used.
+    """
+    repository = AuditRepository(layout)
+    found = list(repository.verifications(model_id))
+    return RepositoryEvidence(
+        audits=tuple(
+            fact for one in found if (fact := audit_of(one, repository.ground)) is not None
+        ),
+        broken=tuple(one for one in found if one.broken and one.withdrawn is None),
+        official=policy_file(layout, "official.json", "files"),
+        demands=demands_of(audit_policy(layout), benchmark_of(layout)),
+    )
+
+
+def demands_of(policy: AuditPolicy, benchmark: Benchmark) -> Demands:
+    """Return what a policy asks of audits of a benchmark."""
+    return Demands(
+        minimum_drawn=policy.minimum_drawn,
+        minimum_level=policy.minimum_level,
+        stratified=policy.stratified,
+        tasks=frozenset(benchmark.task_ids),
+        versions=Versions(benchmark.harness_version, benchmark.sha256, benchmark.dataset.revision),
+    )
+
+
+def audit_of(found: Verification, ground: TrustInputs) -> Audit | None:
+    """Return the facts of a record that holds in itself; None for any other."""
+    if found.record is None or not found.is_sound:
+        return None
+    outcome = found.record.outcome
+    commitment, sandbox = outcome.plan.commitment, outcome.sandbox
+    force = informative_cells(one for one in outcome.tasks if one.reason == "drawn")
+    return Audit(
+        audit_id=found.record.audit_id,
+        model_id=commitment.model_id,
+        submission_sha256=commitment.submission_sha256,
+        agrees=outcome.verdict == "agrees",
+        drawn=len(outcome.plan.drawn),
+        stratified=commitment.policy.stratified,
+        left_out=tuple(left_out(outcome, ground)),
+        rerun={
+            regime: frozenset(one.task for one in outcome.tasks if regime in one.regimes)
+            for regime in commitment.regimes
+        },
+        sandbox=sandbox.level,
+        is_tight=bool(sandbox.escapes) and all(escape.refused for escape in sandbox.escapes),
+        is_clean=not outcome.harness.dirty,
+        versions=Versions(
+            outcome.harness.version, outcome.benchmark_sha256, outcome.dataset_revision
+        ),
+        date=outcome.finished_at[: len("2026-11-20")],
+        withdrawn=found.withdrawn.reason if found.withdrawn is not None else "",
+        weak=tuple(regime for regime, one in force.items() if not one.suffices),
+        force=informative_text(force),
+    )
+
+
+def standing(audit: Audit, sha256: str, demands: Demands) -> str:
+    """Say what an audit is worth for a submission of these bytes."""
+    other = [
+        name
+        for name in ("harness", "benchmark", "dataset")
+        if getattr(audit.versions, name) != getattr(demands.versions, name)
+    ]
+    why_not = {
+        f"withdrawn: {audit.withdrawn}": bool(audit.withdrawn),
+        "it was of other bytes than the file has now": audit.submission_sha256 != sha256,
+        "sandbox level 0 never counts": audit.sandbox == NO_SANDBOX,
+        "the harness that scored had changes of its own": not audit.is_clean,
+    }
+    if audit.agrees:
+        level = f"sandbox level {audit.sandbox}, and evidence begins at {demands.minimum_level}"
+        why_not |= {
+            level: audit.sandbox < demands.minimum_level,
+            "not every escape from its sandbox was refused": not audit.is_tight,
+            f"it was for another {', '.join(other)}": bool(other),
+            shortcoming(audit, demands): bool(shortcoming(audit, demands)),
+        }
+    first = next((reason for reason, holds in why_not.items() if holds), "")
+    return f"does not suffice: {first}" if first else "counts"
+
+
+def reasons(model_id: str, sha256: str, evidence: RepositoryEvidence) -> list[str]:
+    """Say why a row has its level, one line a fact."""
+    decision = evidence.decide(sha256)
+    lines = [f"{decision.level}: {decision.reason}"]
+    if decision.is_official and decision.level != "official":
+        lines.append("the file is the authors' own, by its sha256")
+    for audit in evidence.of_model(model_id):
+        verdict = "agrees" if audit.agrees else "differs"
+        lines.append(
+            f"audit {audit.audit_id} of {audit.date}: {plural(audit.drawn, 'task')} drawn, "
+            f"{len(audit.tasks)} rerun, with force {audit.force}, sandbox level {audit.sandbox}, "
+            f"{verdict}; "
+            f"{standing(audit, sha256, evidence.demands)}"
+        )
+    return lines
+
+
+def shown_audit(decision: Decision) -> str:
+    """Write what the board shows of a row's audits: "audited 13/100, sandbox level 2, ..."."""
+    found = decision.audit
+    if found is None:
+        return ""
+    return f"audited {found.tasks}/{found.of}, sandbox level {found.sandbox}, {found.date}"
+
+
+def story(model_id: str, layout: Layout) -> list[str] | None:
+    """Say why the row of a model has its level; None where the place has no such submission.
+
+    Raises BrokenRecordError when a record of the model is broken.
+    """
+    if layout.submissions is None or not re.fullmatch(MODEL_ID_PATTERN, model_id):
+        return None
+    path = layout.submissions / f"{model_id}.json"
+    if not path.is_file():
+        return None
+    result = Checker(RULES).check(path)
+    errors = sum(finding.severity is Severity.ERROR for finding in result.findings)
+    if errors:
+        return [f"not on the board: {plural(errors, 'error')}; `geneb-ci check` shows them"]
+    evidence = gather(layout, model_id)
+    evidence.require_sound()
+    return reasons(model_id, result.document.sha256, evidence)

@@ -1,0 +1,266 @@
+"""diagnostics.json as typed models; its schema is generated from them.
+
+Scores are MCC, rounded to four decimals. Rows of a list stand in the order that its text names.
+"""
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Score = Annotated[float, Field(ge=-1, le=1)]
+Share = Annotated[float, Field(ge=0, le=1)]
+Difference = Annotated[float, Field(ge=-2, le=2)]
+Count = Annotated[int, Field(ge=0)]
+Place = Annotated[int, Field(ge=1)]
+Model = Annotated[str, Field(min_length=1)]
+ByModel = dict[str, "DiagnosedScore"]
+
+
+class Shape(BaseModel):
+    """What all parts share: nothing unknown, nothing coerced, no NaN."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, defer_build=True)
+
+
+class Method(Shape):
+    """How the intervals were made; docs/uncertainty.md explains it."""
+
+    metric: Literal["MCC"]
+    confidence: Share
+    draws: Place
+    seed: Count
+    overlap: Share
+    """How alike the errors of two few-shot fits are taken to be, as a correlation."""
+
+
+class ModelFacts(Shape):
+    """What a model is, beside its scores."""
+
+    model: Model
+    display: str
+    level: str
+    """Trust level, computed from evidence."""
+    params: Count
+    """As the board shows it."""
+    params_in_paper: Count | None
+    """As the paper has it; null for a model that is not in the paper."""
+    regimes: list[str]
+    """Regimes in which it is ranked."""
+
+
+class DiagnosedScore(Shape):
+    """One score of one model."""
+
+    score: Score
+    low: Score
+    high: Score
+    """Interval of the score."""
+    rank: Place
+    rank_low: Place
+    rank_high: Place
+    """Interval of the rank."""
+    group: Place
+    """Models of one number tie with the best among them; 1 is the best group."""
+
+
+class Ranks(Shape):
+    """Scores, intervals and ranks of one regime."""
+
+    macro: dict[str, DiagnosedScore]
+    """By model, best first."""
+    micro: dict[str, DiagnosedScore]
+    categories: dict[str, dict[str, DiagnosedScore]]
+    tasks: dict[str, dict[str, tuple[Score, Score]]]
+    """Task, then model, to the interval of the score."""
+    draws_covered: list[Model]
+    """Models whose intervals cover other training draws as well as other test sequences."""
+
+
+class Correlation(Shape):
+    """Spearman's rho of parameter counts and scores."""
+
+    models: Count
+    rho: Score | None
+    """Null where fewer than three models, or no two different values, are at hand."""
+    p: Share | None
+    """Chance of a rho as far from 0 if size played no part (two-sided, t distribution)."""
+
+
+class Scale(Shape):
+    """Does size pay? With the counts of one source."""
+
+    macro: Correlation
+    micro: Correlation
+    categories: dict[str, Correlation]
+
+
+class ScaleByCounts(Shape):
+    """Scale correlations of one regime, by where the parameter counts come from."""
+
+    board: Scale
+    """All ranked models that have parameters, with the board's counts."""
+    paper: Scale
+    """The official models, with the paper's counts."""
+
+
+class Winner(Shape):
+    """Who is first in a category."""
+
+    model: Model
+    score: Score
+    ties: Count
+    """How many other models cannot be told from it."""
+
+
+class WinnerChange(Shape):
+    """Who is first in a category in two regimes."""
+
+    category: str
+    before: Model
+    after: Model
+    surely: bool
+    """Whether neither is in the other regime's best tie group."""
+
+
+class RegimePair(Shape):
+    """How ranks in one regime agree with those in another."""
+
+    regimes: tuple[str, str]
+    models: Count
+    macro_tau: Score | None
+    """Kendall's tau-b of macro scores; null where it is not defined."""
+    category_tau: dict[str, Score | None]
+    winners_changed: Count
+    winners_surely_changed: Count
+    categories: Count
+    """Of so many."""
+    changes: list[WinnerChange]
+
+
+class Stability(Shape):
+    """Whether one rank speaks for all."""
+
+    category_tau: dict[str, dict[str, dict[str, Score | None]]]
+    """Regime, category, category: Kendall's tau-b of the two rankings."""
+    macro_tau: dict[str, dict[str, Score | None]]
+    """Regime, category: Kendall's tau-b of the category's ranking and the macro ranking."""
+    winners: dict[str, dict[str, Winner]]
+    """Regime, category."""
+    regime_pairs: list[RegimePair]
+
+
+class Retention(Shape):
+    """What is left of a full-data score in the few-shot regimes."""
+
+    mean_macro: dict[str, Score]
+    """Regime: mean macro score of the models ranked in every regime."""
+    models: dict[str, dict[str, float | None]]
+    """Model, few-shot regime: macro score over that with all data; null where that is 0 or less."""
+    categories: dict[str, dict[str, float | None]]
+    """Category, few-shot regime: the same for mean scores of all models."""
+
+
+class DiagnosedTask(Shape):
+    """One task in one regime, over all models."""
+
+    task: str
+    category: str
+    best: Score
+    best_model: Model
+    mean: Score
+    deviation: Annotated[float, Field(ge=0)]
+    """Standard deviation between models."""
+
+
+class Tasks(Shape):
+    """Tasks that stand out in one regime."""
+
+    hard: list[DiagnosedTask]
+    """Those on which no model reaches `hard_below`, hardest first."""
+    hard_below: Score
+    high_variance: list[DiagnosedTask]
+    """Those on which models differ most, widest first."""
+
+
+class ParetoModel(Shape):
+    """A model than which no other is both no larger and better."""
+
+    model: Model
+    params: Count
+    macro: Score
+
+
+class Beaten(Shape):
+    """A model and a far smaller one that scores higher."""
+
+    model: Model
+    params: Count
+    macro: Score
+    by: Model
+    by_params: Count
+    by_macro: Score
+    times_smaller: float
+    surely: bool
+    """Whether the difference is larger than its uncertainty."""
+
+
+class Size(Shape):
+    """Score against size in one regime."""
+
+    pareto: list[ParetoModel]
+    """Smallest first."""
+    beaten: list[Beaten]
+    """The largest model first; by all that are five times smaller, best first."""
+
+
+class Pair(Shape):
+    """Two official models that differ in one attribute."""
+
+    first: Model
+    second: Model
+    values: tuple[str, str]
+    """The attribute of each."""
+    difference: Difference
+    """Macro score of the first less that of the second."""
+    surely: bool
+
+
+class Contrast(Shape):
+    """All pairs of two values of an attribute."""
+
+    values: tuple[str, str]
+    pairs: Count
+    mean_difference: Difference
+    first_better: Count
+
+
+class Attribute(Shape):
+    """Pairs that are alike in all attributes but one."""
+
+    contrasts: list[Contrast]
+    pairs: list[Pair]
+
+
+class ScoredBenchmark(Shape):
+    """Which benchmark definition the scores belong to."""
+
+    name: str
+    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+
+
+class Diagnostics(Shape):
+    """The whole file."""
+
+    schema_version: Literal["1.0"]
+    benchmark: ScoredBenchmark
+    method: Method
+    models: list[ModelFacts]
+    """In the order of their ids."""
+    ranks: dict[str, Ranks]
+    scale: dict[str, ScaleByCounts]
+    stability: Stability
+    retention: Retention
+    tasks: dict[str, Tasks]
+    size: dict[str, Size]
+    pairs: dict[str, dict[str, Attribute]]
+    """Regime, then attribute."""

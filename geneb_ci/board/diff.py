@@ -1,0 +1,189 @@
+"""What a change does to the board: rows added, changed and removed, and which rows trade places."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from geneb_ci.board.ranks import EstimateOf, Regime, RegimePlace, regimes_of
+
+# What the board says of a model beside its scores.
+FACTS = ("disp", "params", "official", "zero_shot", "submitted", "audit")
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of the two boards: both files as values, and how sure their scores are."""
+
+    categories: dict[str, Any]
+    tasks: dict[str, Any]
+    estimate: EstimateOf
+
+
+class Present(NamedTuple):
+    """A row that only one of the boards has: where it stands there."""
+
+    model: str
+    places: tuple[RegimePlace, ...]
+
+
+class ChangedFact(NamedTuple):
+    """What the board says otherwise of a model."""
+
+    name: str
+    before: object
+    after: object
+
+
+class Shift(NamedTuple):
+    """What became of a row in one regime; None where it was or is not ranked."""
+
+    regime: str
+    before: RegimePlace | None
+    after: RegimePlace | None
+    scores: int
+    """Scores of tasks that differ."""
+    inside_noise: bool
+    """Whether macro MCC moved by less than the row's own interval is wide to one side."""
+
+
+class Changed(NamedTuple):
+    """A row that both boards have, and that differs."""
+
+    model: str
+    facts: tuple[ChangedFact, ...]
+    shifts: tuple[Shift, ...]
+
+
+class RankMove(NamedTuple):
+    """A row that traded places with others that both boards have."""
+
+    model: str
+    before: RegimePlace
+    after: RegimePlace
+    passed: tuple[str, ...]
+    passed_by: tuple[str, ...]
+    inside_noise: bool
+    """Whether none of these pairs can be told apart on the new board."""
+
+
+@dataclass(frozen=True)
+class BoardDiff:
+    """All that differs between two boards."""
+
+    added: tuple[Present, ...]
+    removed: tuple[Present, ...]
+    changed: tuple[Changed, ...]
+    moves: tuple[RankMove, ...]
+    pushed: dict[str, int]
+    """Regime to rows whose rank differs only because other rows came or went."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the two boards say the same."""
+        return not (self.added or self.removed or self.changed)
+
+
+def board_diff(before: Side, after: Side) -> BoardDiff:
+    """Compare two boards; rows stand in the order of the boards, regimes in that of the new one."""
+    old, new = _regimes(before), _regimes(after)
+    models_old, models_new = _models(before), _models(after)
+    both = [model for model in models_new if model in models_old]
+    changed = tuple(
+        row for model in both if (row := _changed(model, before, after, old, new)) is not None
+    )
+    differ = {row.model for row in changed}
+    moves = tuple(
+        move for name in new if name in old for move in _moves(old[name], new[name], differ)
+    )
+    return BoardDiff(
+        added=tuple(_present(m, new) for m in models_new if m not in models_old),
+        removed=tuple(_present(m, old) for m in models_old if m not in models_new),
+        changed=changed,
+        moves=moves,
+        pushed={name: _pushed(old[name], new[name], moves) for name in new if name in old},
+    )
+
+
+def _regimes(side: Side) -> dict[str, Regime]:
+    return regimes_of(side.categories["data"], side.estimate)
+
+
+def _models(side: Side) -> dict[str, None]:
+    rows = (row for rows in side.categories["data"].values() for row in rows)
+    names = {row["model"] for row in rows}
+    return dict.fromkeys(sorted(names, key=lambda name: (name.lower(), name)))
+
+
+def _present(model: str, regimes: dict[str, Regime]) -> Present:
+    return Present(model, tuple(r.place(model) for r in regimes.values() if model in r.scores))
+
+
+def _changed(
+    model: str, before: Side, after: Side, old: dict[str, Regime], new: dict[str, Regime]
+) -> Changed | None:
+    facts: dict[str, ChangedFact] = {}
+    shifts = []
+    for name in (*new, *(name for name in old if name not in new)):
+        was, now = _row(before.categories, name, model), _row(after.categories, name, model)
+        if was is not None and now is not None:
+            facts |= {
+                f: ChangedFact(f, was.get(f), now.get(f)) for f in FACTS if was.get(f) != now.get(f)
+            }
+        scores = _differing(_row(before.tasks, name, model), _row(after.tasks, name, model))
+        if scores:
+            place_was = old[name].place(model) if was is not None else None
+            place_now = new[name].place(model) if now is not None else None
+            small = place_was is not None and place_now is not None
+            if place_was is not None and place_now is not None:
+                moved = abs(place_now.score - place_was.score)
+                small = moved <= new[name].half_width(model)
+            shifts.append(Shift(name, place_was, place_now, scores, small))
+    return Changed(model, tuple(facts.values()), tuple(shifts)) if facts or shifts else None
+
+
+def _row(board: dict[str, Any], regime: str, model: str) -> dict[str, Any] | None:
+    rows: Iterable[dict[str, Any]] = board["data"].get(regime, ())
+    return next((row for row in rows if row["model"] == model), None)
+
+
+def _differing(before: dict[str, Any] | None, after: dict[str, Any] | None) -> int:
+    """Count scores of tasks that only one of two rows has, or that differ."""
+    was, now = _scores(before), _scores(after)
+    return sum(was.get(key) != now.get(key) for key in was.keys() | now.keys())
+
+
+def _scores(row: dict[str, Any] | None) -> dict[tuple[str, str], float]:
+    return {
+        (table, task): score
+        for table, cells in (row or {}).items()
+        if table.startswith("task_")
+        for task, score in cells.items()
+    }
+
+
+def _moves(old: Regime, new: Regime, differ: set[str]) -> Iterable[RankMove]:
+    """Return the rows of both boards that passed another or were passed by one."""
+    both = [model for model in new.scores if model in old.scores]
+    for model in both:
+        # Two rows that are what they were stand to each other as they did.
+        others = [other for other in both if other != model and differ & {model, other}]
+        passed = tuple(o for o in others if _passes(model, o, old, new))
+        passed_by = tuple(o for o in others if _passes(o, model, old, new))
+        if passed or passed_by:
+            inside = not any(new.apart(model, other) for other in (*passed, *passed_by))
+            yield RankMove(model, old.place(model), new.place(model), passed, passed_by, inside)
+
+
+def _passes(model: str, other: str, old: Regime, new: Regime) -> bool:
+    return (old.scores[model] <= old.scores[other] and new.scores[model] > new.scores[other]) or (
+        old.scores[model] < old.scores[other] and new.scores[model] == new.scores[other]
+    )
+
+
+def _pushed(old: Regime, new: Regime, moves: Iterable[RankMove]) -> int:
+    moved = {move.model for move in moves if move.after.regime == new.name}
+    return sum(
+        old.rank(model) != new.rank(model)
+        for model in new.scores
+        if model in old.scores and model not in moved
+    )

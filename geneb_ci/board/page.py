@@ -1,0 +1,145 @@
+"""The page: its source joined into one script and one stylesheet, beside the board's data."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
+from posixpath import dirname, join, normpath
+
+from geneb_ci.board.files import write_files
+from geneb_ci.common.errors import BrokenInstallation
+from geneb_ci.common.shipped import shipped
+
+SOURCE = "src/"
+SCRIPT, MAIN_SCRIPT = "board.js", "src/main.js"
+STYLE, MAIN_STYLE = "board.css", "src/main.css"
+
+_NOTE = "Generated from leaderboard/src by geneb-ci: change the parts there, not this file."
+_IMPORT = re.compile(r'^import \{([^}]*)\} from "(\.[^"]+)";\n', re.MULTILINE)
+_EXPORT = re.compile(r"^export (?=(?:const|function) )", re.MULTILINE)
+_EXPORTED = re.compile(r"^export (?:const|function) (\w+)", re.MULTILINE)
+_LEFT = re.compile(r"^(?:import|export)\b.*", re.MULTILINE)
+_STYLE_IMPORT = re.compile(r'^@import "(\./[^"]+)";\n', re.MULTILINE)
+
+
+def assembled(files: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Return the files of the page as it is published, from those in the repository.
+
+    Names are paths below the folder of the page. A folder without a source is given as it is.
+    Raises BrokenInstallation when the source does not fit together.
+    """
+    source = {name: raw for name, raw in files.items() if name.startswith(SOURCE)}
+    made = {name: raw for name, raw in files.items() if name not in source}
+    if MAIN_SCRIPT in source:
+        made[SCRIPT] = _script(source).encode()
+    if MAIN_STYLE in source:
+        made[STYLE] = _style(source).encode()
+    return dict(sorted(made.items()))
+
+
+def _script(source: Mapping[str, bytes]) -> str:
+    order = _ordered(MAIN_SCRIPT, source, ())
+    parts = "\n".join(_part(name, _text(name, source)) for name in order)
+    return f'/* {_NOTE} */\n"use strict";\n(() => {{\n\n{parts}\n}})();\n'
+
+
+def _part(name: str, text: str) -> str:
+    """Return a module as a function that is called once and gives what the module exports."""
+    taken = "".join(
+        f"const {{ {', '.join(_split(names))} }} = {_variable(_path(name, path))};\n"
+        for names, path in _IMPORT.findall(text)
+    )
+    body = _EXPORT.sub("", _IMPORT.sub("", text)).strip()
+    if left := _LEFT.search(body):
+        raise _fault(name, f"has a line that cannot be joined: {left[0]}")
+    given = f"return {{ {', '.join(_exports(text))} }};"
+    return (
+        f"/* {name} */\nconst {_variable(name)} = (() => {{\n{taken}\n{body}\n\n{given}\n}})();\n"
+    )
+
+
+def _variable(name: str) -> str:
+    return "$" + re.sub(r"\W", "_", name.removeprefix(SOURCE).removesuffix(".js"))
+
+
+def _path(name: str, wanted: str) -> str:
+    return normpath(join(dirname(name), wanted))
+
+
+def _split(names: str) -> list[str]:
+    return [part.strip() for part in names.split(",") if part.strip()]
+
+
+def _ordered(name: str, source: Mapping[str, bytes], above: tuple[str, ...]) -> list[str]:
+    """Return a part after the parts that it imports, each once."""
+    if name in above:
+        raise _fault(name, f"is imported in a circle: {' -> '.join([*above, name])}")
+    found: dict[str, None] = {}
+    for names, path in _IMPORT.findall(_text(name, source)):
+        wanted = _path(name, path)
+        exported = _exports(_text(wanted, source))
+        for one in _split(names):
+            if one not in exported:
+                raise _fault(name, f"imports {one}, which {wanted} does not export")
+        if wanted not in found:
+            found |= dict.fromkeys(_ordered(wanted, source, (*above, name)))
+    return [*found, name]
+
+
+def _exports(text: str) -> list[str]:
+    return _EXPORTED.findall(text)
+
+
+def _style(source: Mapping[str, bytes]) -> str:
+    text = _text(MAIN_STYLE, source)
+    parts = (_text(_path(MAIN_STYLE, path), source) for path in _STYLE_IMPORT.findall(text))
+    return "\n".join([f"/* {_NOTE} */\n", *(f"{part.strip()}\n" for part in parts)])
+
+
+def _text(name: str, source: Mapping[str, bytes]) -> str:
+    if name not in source:
+        raise _fault(name, "is missing")
+    return source[name].decode("utf-8").replace("\r\n", "\n")
+
+
+def _fault(name: str, what: str) -> BrokenInstallation:
+    return BrokenInstallation(
+        f"leaderboard/{name} {what}", "reinstall geneb-ci, or mend the source of the page"
+    )
+
+
+FIXED = ("index.html", "vendor/d3.min.js", "vendor/d3.LICENSE.txt", "vendor/README.md")
+NAMES = tuple(sorted((*FIXED, SCRIPT, STYLE)))
+"""What every page has, by path below its folder."""
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; "
+    "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types geneb"
+)
+"""What the page may load, also in its own head: its files, and nothing that is not a file."""
+
+
+def page_files() -> dict[str, bytes]:
+    """Return the files of the page that are the same on every board, by path below its folder.
+
+    Raises BrokenInstallation when one is missing.
+    """
+    files = {name: shipped("page", name).read_bytes() for name in FIXED}
+    folder = shipped("page", MAIN_SCRIPT).parent
+    for path in folder.rglob("*.*"):
+        files[SOURCE + path.relative_to(folder).as_posix()] = path.read_bytes()
+    return assembled(files)
+
+
+def write_page(folder: Path, files: Mapping[str, bytes]) -> None:
+    """Write files of the page, some of them below folders of their own.
+
+    Raises what `write_files` raises.
+    """
+    parents = sorted({PurePosixPath(name).parent for name in files})
+    for parent in parents:
+        inside = {
+            PurePosixPath(name).name: content
+            for name, content in files.items()
+            if PurePosixPath(name).parent == parent
+        }
+        write_files(folder / parent, inside)

@@ -1,0 +1,305 @@
+"""Confusion matrices of regimes of one fit, as the page shows them."""
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from geneb_ci.board.matrices import recovered_cell
+from geneb_ci.board.rows import Entry
+from geneb_ci.check.claims import claims_of, two_classes
+from geneb_ci.common.benchmark import Benchmark
+
+
+def matrices(entries: Iterable[Entry], benchmark: Benchmark) -> dict[str, Any]:
+    """Return the two-class tasks of such regimes, and of every model what was recovered in each.
+
+    A model's list has three numbers a task: how many matrices give the scores as printed, then the
+    right predictions in the smaller and in the larger class of the one that comes nearest.
+    """
+    regimes = [r for r in benchmark.regimes if r not in benchmark.protocol.few_shot_k]
+    tasks = [index for index, task in enumerate(benchmark.tasks) if two_classes(task)]
+    rows = list(entries)
+    return {
+        "tasks": tasks,
+        "regimes": {
+            regime: [_row(entry, regime, benchmark, tasks) for entry in rows] for regime in regimes
+        },
+    }
+
+
+def _row(entry: Entry, regime: str, benchmark: Benchmark, tasks: list[int]) -> list[int]:
+    cells = {
+        task: scores.model_dump()
+        for task, scores in entry.submission.results.get(regime, {}).items()
+    }
+    claims = {claim.task.id: claim for claim in claims_of({regime: cells}, {}, benchmark)}
+    found: list[int] = []
+    for index in tasks:
+        claim = claims.get(benchmark.tasks[index].id)
+        if claim is None or claim.classes is None:
+            found += [0, 0, 0]
+            continue
+        one = recovered_cell(regime, claim.task.id, None, claim.classes, claim.reading)
+        right = (one.table.small_right, one.table.large_right) if one.table else (0, 0)
+        found += [one.matrices, *right]
+    return found
+
+
+SCORE_UNIT = 10**6
+INTERVAL_UNIT = 10**4
+"""What diagnostics.json has: four decimals."""
+SHOWN = 3
+"""Decimals on the page."""
+BASE, MATRICES, HISTORY = "board-data.js", "board-matrices.js", "board-history.js"
+
+_STANDING = ("low", "high", "rank", "rank_low", "rank_high", "group")
+
+
+def page_scripts(
+    values: Mapping[str, Mapping[str, Any]], entries: Iterable[Entry], benchmark: Benchmark
+) -> dict[str, bytes]:
+    """Return the generated scripts of the page by file name.
+
+    `values` are those of leaderboard.json and leaderboard_tasks.json and, where they were made, of
+    diagnostics.json and recommendations.json: without these there are neither intervals nor advice.
+    """
+    ordered = sorted(entries, key=lambda e: (e.submission.model_id.lower(), e.submission.model_id))
+    ids = [entry.submission.model_id for entry in ordered]
+    place = {model: index for index, model in enumerate(ids)}
+    diagnostics = values.get("diagnostics.json")
+    base = {
+        "benchmark": _benchmark(benchmark),
+        "models": [_model(entry) for entry in ordered],
+        "scores": _scores(values["leaderboard.json"]["data"], ids, benchmark),
+        "standings": _standings(diagnostics, ids, benchmark),
+        "facts": _facts(diagnostics, place, benchmark),
+        "advice": _advice(values.get("recommendations.json"), place),
+    }
+    tasks = {
+        tasks_name(index): script(
+            f"tasks{index}",
+            _tasks(values["leaderboard_tasks.json"]["data"][regime], ids, benchmark)
+            | _task_intervals(diagnostics, regime, ids, benchmark),
+        )
+        for index, regime in enumerate(benchmark.regimes)
+    }
+    return {
+        BASE: script("base", base),
+        **tasks,
+        MATRICES: script("matrices", matrices(ordered, benchmark)),
+        HISTORY: history_script(None),
+    }
+
+
+def tasks_name(regime: int) -> str:
+    """Name the script with the task scores of a regime, by its place among the regimes."""
+    return f"board-tasks-{regime}.js"
+
+
+def history_script(ledger: Mapping[str, Any] | None) -> bytes:
+    """Return the script with the history of every row: ledger.json as a value, or None."""
+    return script("history", None if ledger is None else ledger["events"])
+
+
+def script(name: str, value: object) -> bytes:
+    """Return a script that holds a value; ASCII, and a text for JSON.parse, so nothing in it runs.
+
+    Parsing a text is also faster than reading a literal, and `__proto__` is a key like any other.
+    """
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return f'(globalThis.geneb??={{}})["{name}"]=JSON.parse({json.dumps(text)});\n'.encode()
+
+
+def millionths(score: float) -> int:
+    """Return a score as a whole number of millionths that rounds to the same three decimals."""
+    near = round(score * SCORE_UNIT)
+    step = SCORE_UNIT // 10**SHOWN
+    wanted = round(float(f"{score:.{SHOWN}f}") * 10**SHOWN)
+    # What ends in 500 could be rounded either way: it is moved to the side of the exact score.
+    if (2 * near) % (2 * step) == step:
+        near += 1 if near < wanted * step else -1
+    return near
+
+
+def _benchmark(benchmark: Benchmark) -> dict[str, Any]:
+    categories = benchmark.category_order
+    return {
+        "name": benchmark.name,
+        "sha256": benchmark.sha256,
+        "harness": benchmark.harness_version,
+        "primary": benchmark.primary_metric,
+        "regimes": benchmark.regimes,
+        "few": [name for name in benchmark.regimes if name in benchmark.protocol.few_shot_k],
+        "fits": len(benchmark.protocol.seeds),
+        "metrics": benchmark.metrics,
+        "categories": categories,
+        "tasks": [
+            {
+                "id": task.id,
+                "label": task.label,
+                "category": categories.index(task.category),
+                "n": task.n_test,
+                "counts": task.test_class_counts,
+            }
+            for task in benchmark.tasks
+        ],
+    }
+
+
+def _model(entry: Entry) -> dict[str, Any]:
+    meta = entry.submission.meta
+    audit = entry.audit
+    return {
+        "id": entry.submission.model_id,
+        "name": meta.display,
+        "params": meta.params,
+        "level": str(entry.level),
+        "official": entry.is_official or str(entry.level) == "official",
+        "zero_shot": meta.zero_shot,
+        "url": meta.url,
+        "training": meta.training_data,
+        "by": meta.submitted_by,
+        "audit": None
+        if audit is None
+        else {
+            "tasks": audit.tasks,
+            "of": audit.of,
+            "date": audit.date,
+            "sandbox": audit.sandbox,
+            "agrees": audit.agrees,
+        },
+    }
+
+
+def _scores(
+    data: Mapping[str, list[dict[str, Any]]], ids: list[str], benchmark: Benchmark
+) -> list[dict[str, list[list[int] | None]]]:
+    """Regime, metric, model: macro, micro, then the categories; None for a model with gaps."""
+    found = []
+    for regime in benchmark.regimes:
+        rows = {row["model"]: row for row in data[regime]}
+        by_metric: dict[str, list[list[int] | None]] = {}
+        for metric in benchmark.metrics:
+            by_metric[metric] = [
+                None
+                if (row := rows.get(model)) is None
+                else [
+                    millionths(row[f"macro_{metric}"]),
+                    millionths(row[f"micro_{metric}"]),
+                    *(millionths(row[f"cat_{metric}"][c]) for c in benchmark.category_order),
+                ]
+                for model in ids
+            ]
+        found.append(by_metric)
+    return found
+
+
+def _tasks(
+    rows: list[dict[str, Any]], ids: list[str], benchmark: Benchmark
+) -> dict[str, dict[str, list[list[int] | None]]]:
+    """Metric, model: scores in board order of the tasks; None for a model with gaps."""
+    by_model = {row["model"]: row for row in rows}
+    return {
+        "scores": {
+            metric: [
+                None
+                if (row := by_model.get(model)) is None
+                else [millionths(row[f"task_{metric}"][task]) for task in benchmark.task_ids]
+                for model in ids
+            ]
+            for metric in benchmark.metrics
+        }
+    }
+
+
+def _task_intervals(
+    diagnostics: Mapping[str, Any] | None, regime: str, ids: list[str], benchmark: Benchmark
+) -> dict[str, list[list[int] | None]]:
+    """Model: low and high of each task, one after the other."""
+    if diagnostics is None:
+        return {}
+    tasks = diagnostics["ranks"][regime]["tasks"]
+    ranked = diagnostics["ranks"][regime]["macro"]
+    return {
+        "intervals": [
+            [_parts(end) for task in benchmark.task_ids for end in tasks[task][model]]
+            if model in ranked
+            else None
+            for model in ids
+        ]
+    }
+
+
+def _standings(
+    diagnostics: Mapping[str, Any] | None, ids: list[str], benchmark: Benchmark
+) -> list[list[list[list[int] | None]]] | None:
+    """Regime, column (macro, micro, categories), model: `_STANDING`; None without intervals."""
+    if diagnostics is None:
+        return None
+    found = []
+    for regime in benchmark.regimes:
+        ranks = diagnostics["ranks"][regime]
+        columns = [ranks["macro"], ranks["micro"]]
+        columns += [ranks["categories"][name] for name in benchmark.category_order]
+        found.append([[_standing(column.get(model)) for model in ids] for column in columns])
+    return found
+
+
+def _standing(standing: Mapping[str, Any] | None) -> list[int] | None:
+    if standing is None:
+        return None
+    low, high, *rest = (standing[key] for key in _STANDING)
+    return [_parts(low), _parts(high), *rest]
+
+
+def _parts(end: float) -> int:
+    return round(end * INTERVAL_UNIT)
+
+
+def _facts(
+    diagnostics: Mapping[str, Any] | None, place: Mapping[str, int], benchmark: Benchmark
+) -> dict[str, Any] | None:
+    """Return what the overview says of how far one rank misleads."""
+    if diagnostics is None:
+        return None
+    stability = diagnostics["stability"]
+    return {
+        "pairs": [
+            {key: pair[key] for key in ("regimes", "macro_tau", "categories")}
+            | {
+                "changed": pair["winners_changed"],
+                "surely": pair["winners_surely_changed"],
+            }
+            for pair in stability["regime_pairs"]
+        ],
+        "pareto": [
+            [place[one["model"]] for one in diagnostics["size"][regime]["pareto"]]
+            for regime in benchmark.regimes
+        ],
+        "covered": [
+            [place[model] for model in diagnostics["ranks"][regime]["draws_covered"]]
+            for regime in benchmark.regimes
+        ],
+    }
+
+
+def _advice(
+    recommendations: Mapping[str, Any] | None, place: Mapping[str, int]
+) -> list[dict[str, Any]] | None:
+    if recommendations is None:
+        return None
+
+    def choice(one: Mapping[str, Any] | None) -> int | None:
+        return None if one is None else place[one["model"]]
+
+    return [
+        {
+            **one["need"],
+            "considered": one["considered"],
+            "best": choice(one["best"]),
+            "ties": [place[model] for model in one["ties"]],
+            "smallest": choice(one["smallest"]),
+            "why": one["why"],
+        }
+        for one in recommendations["advice"]
+    ]

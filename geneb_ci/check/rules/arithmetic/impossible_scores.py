@@ -1,0 +1,72 @@
+"""impossible-scores: no confusion matrix gives the three metrics of a cell together."""
+
+from collections.abc import Iterator
+
+from geneb_ci.check.context import Context
+from geneb_ci.check.need import Need
+from geneb_ci.check.rule import Rule
+from geneb_ci.check.rules.arithmetic.accuracy_off_grid import is_off_grid
+from geneb_ci.common.finding import Severity, quoted
+from geneb_ci.statistics.binary import Classes, runs, scores
+from geneb_ci.statistics.nearest import nearest
+from geneb_ci.statistics.printed import Reading, Triple, distinct_text
+from geneb_ci.submission.fault import Fault
+
+ID = "impossible-scores"
+# Wider than any metric: what it is read as no longer matters.
+ANY = 3.0
+NAMES = {"mcc": "MCC", "f1": "F1"}
+
+
+def check(context: Context) -> Iterator[Fault]:
+    """Report each cell of one fit on a two-class task that no table of its class sizes gives."""
+    for claim in context.claims:
+        classes = claim.classes
+        if classes is None or claim.fits > 1 or is_off_grid(claim):
+            continue
+        if next(runs(classes, claim.reading), None) is None:
+            where = f'{quoted(claim.task.id)} in "{claim.regime}": '
+            message, found, expected = told(classes, claim.reading)
+            fix = culprit(classes, claim.reading)
+            yield Fault(ID, claim.path, where + message, found, expected, on_key=True, fix=fix)
+
+
+def told(classes: Classes, reading: Reading) -> tuple[str, str, str]:
+    """Say that no table gives a triple, and which comes nearest: the sentence, found, expected."""
+    found, expected = distinct_text(reading.value, nearest(classes, reading.value).scores)
+    sizes = f"{classes.total} sequences ({classes.small}/{classes.large})"
+    return f"no 2x2 table on {sizes} gives {found}; the nearest gives {expected}", found, expected
+
+
+def culprit(classes: Classes, reading: Reading) -> str:
+    """Say which metric alone is wrong where the other two fit one table, or ""."""
+    for name, label in NAMES.items():
+        loose = Reading(reading.value, reading.width._replace(**{name: ANY}))
+        first = next(runs(classes, loose), None)
+        if first is not None and len(first) == 1:
+            value: Triple = scores(classes, first.right, first.first)
+            others = " and ".join(
+                ["accuracy", *(other for other in NAMES.values() if other != label)]
+            )
+            return (
+                f"{others} fit a table whose {label} is {getattr(value, name)!r}: compute {label} "
+                "again from the same predictions."
+            )
+    return ""
+
+
+RULE = Rule(
+    id=ID,
+    severity=Severity.ERROR,
+    what="No confusion matrix gives the three metrics of a cell together.",
+    why=(
+        "With the sizes of both classes known, predictions have two degrees of freedom and three "
+        "metrics: an edited, mistyped or mixed-up value contradicts the other two."
+    ),
+    fix=(
+        "Compute MCC, accuracy and macro-F1 again from one set of predictions on the pinned test "
+        "split, by scikit-learn's definitions, and give all their digits."
+    ),
+    check=check,
+    needs=(Need.CLASS_SIZES,),
+)

@@ -1,0 +1,45 @@
+"""missing-card: a row of the repository has no model card."""
+
+from collections.abc import Iterator
+
+from geneb_ci.check.context import Context
+from geneb_ci.check.need import Need
+from geneb_ci.check.rule import Rule
+from geneb_ci.common.finding import Severity, quoted
+from geneb_ci.submission.fault import Fault
+
+ID = "missing-card"
+
+
+def check(context: Context) -> Iterator[Fault]:
+    """Report a contributed row without a card; official rows are described in the paper."""
+    if (
+        context.in_repository
+        and context.card is None
+        and context.model_id
+        and not context.is_official
+    ):
+        yield Fault(
+            ID,
+            ("model_id",),
+            f"there is no model card for {quoted(context.model_id)}",
+            "nothing",
+            f"a file {quoted(f'{context.model_id}.md')} beside the other cards",
+        )
+
+
+RULE = Rule(
+    id=ID,
+    severity=Severity.WARNING,
+    what="The row has no model card.",
+    why=(
+        "Architecture, pooling, layer and training data each change what a score means; the "
+        "table has no room for them."
+    ),
+    fix=(
+        "Run `geneb-ci explain incomplete-card` for the fields, and save the card as "
+        "cards/<model_id>.md."
+    ),
+    check=check,
+    needs=(Need.CARD,),
+)

@@ -1,0 +1,35 @@
+"""parameter-count-disagrees: the parameter count is not the one the registry has."""
+
+from collections.abc import Iterator
+
+from geneb_ci.check.context import Context
+from geneb_ci.check.rule import Rule
+from geneb_ci.common.finding import Severity
+from geneb_ci.submission.fault import Fault
+
+ID = "parameter-count-disagrees"
+
+
+def check(context: Context) -> Iterator[Fault]:
+    """Report a count that differs from both counts known for this model."""
+    params = context.member("meta", "params")
+    entry = context.policy.registry.get(context.model_id, {})
+    known = [entry[key] for key in ("params", "params_in_paper") if key in entry]
+    if known and type(params) is int and params not in known:
+        yield Fault(
+            ID,
+            ("meta", "params"),
+            f"params is {params:,}; the registry has {' or '.join(f'{n:,}' for n in known)}",
+            str(params),
+            " or ".join(map(str, known)),
+        )
+
+
+RULE = Rule(
+    id=ID,
+    severity=Severity.WARNING,
+    what="The parameter count is not the one the registry has for this model.",
+    why="The count places the model in the plot of score against size.",
+    fix="Count the parameters of the encoder; if the registry is wrong, tell the maintainers.",
+    check=check,
+)

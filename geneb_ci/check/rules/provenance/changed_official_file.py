@@ -1,0 +1,40 @@
+"""changed-official-file: the bytes of an official file were changed."""
+
+from collections.abc import Iterator
+
+from geneb_ci.check.context import Context
+from geneb_ci.check.rule import Rule
+from geneb_ci.common.finding import Severity, quoted
+from geneb_ci.submission.fault import Fault
+
+ID = "changed-official-file"
+
+
+def check(context: Context) -> Iterator[Fault]:
+    """Report a file with the id of an official one and other bytes."""
+    expected = context.policy.official.get(context.model_id)
+    digest = context.document.sha256
+    if expected is not None and digest and digest != expected:
+        yield Fault(
+            ID,
+            ("model_id",),
+            f"{quoted(context.model_id)} is an official row, and this file is not the official file",
+            f"sha256 {digest}",
+            f"sha256 {expected}",
+        )
+
+
+RULE = Rule(
+    id=ID,
+    severity=Severity.ERROR,
+    what="The bytes of an official file were changed.",
+    why=(
+        "An official row is that of the benchmark authors because its digest is listed; one "
+        "changed digit makes it another."
+    ),
+    fix=(
+        "Restore the file from the main branch. A rerun of the same model is a row of its own, "
+        "with another model_id."
+    ),
+    check=check,
+)

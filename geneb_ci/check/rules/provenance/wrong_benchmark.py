@@ -1,0 +1,33 @@
+"""wrong-benchmark: the run measured another benchmark definition."""
+
+from collections.abc import Iterator
+
+from geneb_ci.check.context import Context
+from geneb_ci.check.rule import Rule
+from geneb_ci.common.finding import Severity, quoted
+from geneb_ci.submission.fault import Fault
+
+ID = "wrong-benchmark"
+
+
+def check(context: Context) -> Iterator[Fault]:
+    """Report a run whose benchmark is not the one in force here."""
+    name = context.text("run", "benchmark", "name")
+    if name and name != context.benchmark.name:
+        yield Fault(
+            ID,
+            ("run", "benchmark", "name"),
+            f"the run measured {quoted(name)}; this board is {context.benchmark.name}",
+            quoted(name),
+            f'"{context.benchmark.name}"',
+        )
+
+
+RULE = Rule(
+    id=ID,
+    severity=Severity.ERROR,
+    what="The run measured another benchmark definition.",
+    why="Scores of a practice run or of other tasks do not belong on this board.",
+    fix="Run the harness with the real data: `geneb-harness run --data DIR`.",
+    check=check,
+)

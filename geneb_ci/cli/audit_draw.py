@@ -1,0 +1,151 @@
+"""`geneb-ci audit plan`: the draw, or what a draw of some size would find."""
+
+import functools
+from pathlib import Path
+from typing import Any
+
+import click
+
+from geneb_ci.audit.beacon_source import BeaconSource, beacon_of
+from geneb_ci.audit.commitment import Commitment
+from geneb_ci.audit.draw import draw, drawn_before, earlier_draws, recompute, targets_of
+from geneb_ci.audit.plan import encoded, read_commitment
+from geneb_ci.audit.policy import audit_policy
+from geneb_ci.audit.power import design_of, detection, needed, probability, shown, size_of
+from geneb_ci.audit.repository import AuditRepository, earlier_plans
+from geneb_ci.cli.shared import STDOUT, Output, write
+from geneb_ci.common.config import find_layout
+from geneb_ci.common.errors import UsageProblem
+from geneb_ci.common.finding import plural
+from geneb_ci.render.audits import plan_text
+
+
+def earlier_option(function: Any) -> Any:  # noqa: ANN401 (a decorator of click)
+    """Add the option that names earlier draws."""
+    return click.option(
+        "--earlier",
+        multiple=True,
+        metavar="PLAN",
+        type=click.Path(path_type=Path),
+        help="An earlier draw for this model; its tasks are rerun, too.",
+    )(function)
+
+
+def source_options(function: Any) -> Any:  # noqa: ANN401
+    """Add the options that say where the beacon's value comes from, in this order."""
+    file = click.Path(path_type=Path)
+    options = (
+        click.option(
+            "--beacon-file", metavar="F", type=file, help="The round, as a relay gives it."
+        ),
+        click.option(
+            "--relay", multiple=True, metavar="URL", help="Ask here, not the public relays."
+        ),
+        click.option(
+            "--fallback-key-file", metavar="F", type=file, help="After an hour without the beacon."
+        ),
+        click.option("--why", default="", metavar="TEXT", help="For the fallback: what was out."),
+        click.option("--reveal", is_flag=True, help="For the fallback: the last use of its key."),
+    )
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+def wanted_design(
+    commitment: Commitment,
+    detect: int | None,
+    confidence: str | None,
+    task_power: str,
+    *,
+    to_stderr: bool,
+) -> int:
+    """Find the size of sample that is asked for, and print the table; 0 when none is."""
+    if (detect is None) != (confidence is None):
+        raise UsageProblem(
+            "--detect and --confidence belong together", "write --detect 20 --confidence 0.95"
+        )
+    if detect is None or confidence is None:
+        return 0
+    from geneb_ci.render.audits import power_table  # noqa: PLC0415 (rich costs 30 ms to import)
+
+    design = design_of(commitment.tasks, commitment.policy.strata)
+    power = probability(task_power, "--task-power")
+    size = needed(design, detect, probability(confidence, "--confidence"), power)
+    committed = commitment.policy.drawn
+    marked = {committed: "committed"}
+    marked[size] = "committed, asked for" if size == committed else "asked for"
+    click.echo(power_table(design, marked, power), nl=False, err=to_stderr)
+    click.echo(
+        f"{plural(size, 'drawn task')} of {design.tasks}: one of {detect} fabricated is found "
+        f"with probability {shown(detection(design, detect, size, power))}; the committed "
+        f"{committed} find it with {shown(detection(design, detect, committed, power))}",
+        err=to_stderr,
+    )
+    return size
+
+
+def table_was_all(detect: int | None) -> None:
+    """Refuse to end without a draw where no table was asked for either. Raises UsageProblem."""
+    if detect is None:
+        raise UsageProblem(
+            "nothing says when the commitment became public",
+            "--committed-at T draws; --detect M --confidence P alone prints the table",
+        )
+
+
+@click.command()
+@click.argument("commitment_file", metavar="COMMITMENT", type=click.Path(path_type=Path))
+@click.option("--committed-at", metavar="T", help="When the digest became public, in UTC.")
+@click.option("--drawn", type=click.IntRange(1), metavar="K", help="Draw more than is committed.")
+@click.option("--detect", type=click.IntRange(1), metavar="M", help="Fabricated tasks to find.")
+@click.option("--confidence", metavar="P", help="With this probability; needs --detect.")
+@click.option("--task-power", default="1", metavar="Q", help="Chance that a rerun finds one.")
+@click.option(
+    "--targeted",
+    type=click.IntRange(0),
+    default=0,
+    metavar="C",
+    help="Add C tasks by the published rule.",
+)
+@click.option("--submission", type=click.Path(path_type=Path), help="For --targeted: the file.")
+@earlier_option
+@source_options
+@click.option("--output", default=STDOUT, metavar="PLAN.json", help="Write here.")
+def plan_command(
+    commitment_file: Path,
+    committed_at: str | None,
+    drawn: int | None,
+    detect: int | None,
+    confidence: str | None,
+    task_power: str,
+    targeted: int,
+    submission: Path | None,
+    earlier: tuple[Path, ...],
+    output: str,
+    **source: Any,  # noqa: ANN401 (click's own types)
+) -> None:
+    """Draw the tasks that an audit of COMMITMENT reruns.
+
+    The moment at which the commitment became public fixes the round of the beacon; nobody knew its
+    value then. With --detect and --confidence, the table of what a sample finds is printed, and the
+    sample is made large enough; without --committed-at that is all.
+    """
+    commitment = read_commitment(commitment_file)
+    to_stderr = output == STDOUT and committed_at is not None
+    wanted = wanted_design(commitment, detect, confidence, task_power, to_stderr=to_stderr)
+    if committed_at is None:
+        table_was_all(detect)
+        return
+    layout, say = find_layout(Path.cwd()), functools.partial(click.echo, err=True)
+    plans = earlier_plans(commitment, AuditRepository(layout), earlier)
+    history = earlier_draws(plans, commitment, committed_at)
+    size = size_of(commitment, drawn, wanted, drawn_before(plans, commitment))
+    beacon = beacon_of(commitment, committed_at, BeaconSource(**source), audit_policy(layout), say)
+    plan = draw(commitment, committed_at, beacon, drawn=size, earlier=history)
+    aimed = targets_of(plan, targeted, submission, layout)
+    plan = draw(commitment, committed_at, beacon, drawn=size, earlier=history, targeted=aimed)
+    recompute(plan)
+    write(Output("json", output), encoded(plan))
+    name = "PLAN.json" if output == STDOUT else output
+    click.echo(plan_text(plan, targeted, name), nl=False, err=to_stderr)

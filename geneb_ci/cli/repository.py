@@ -1,0 +1,100 @@
+"""What commands ask of a repository: its layout, its rows, its generation at a commit."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+import click
+
+from geneb_ci.board.board import Watch, rows_of
+from geneb_ci.board.rows import Entry
+from geneb_ci.check.runner import Report, files_of
+from geneb_ci.cli.check import exit_code
+from geneb_ci.cli.shared import watched
+from geneb_ci.common.config import Layout, LayoutKind, find_layout
+from geneb_ci.common.errors import Exit, UsageProblem
+from geneb_ci.publish.generation import Generation, generate
+from geneb_ci.publish.git import GitRepository, repository_at
+from geneb_ci.publish.session import space_of_environment
+from geneb_ci.render.formats import render
+
+FOLDER = click.argument(
+    "folder", required=False, type=click.Path(path_type=Path, file_okay=False, exists=True)
+)
+WATCH: Watch = lambda results, total: watched(results, total, "checking")  # noqa: E731 (one call, with a type)
+
+
+class Loaded(NamedTuple):
+    """A folder of submissions, all of which passed every check."""
+
+    layout: Layout
+    entries: list[Entry]
+
+
+def load(folder: Path | None, refusal: str, usage: str) -> Loaded | Exit:
+    """Check the submissions of a folder; where one has an error, show it and give the exit code."""
+    layout = layout_of(folder, usage)
+    report, entries = rows_of(layout, files_of([folder or layout.root]), WATCH)
+    return Loaded(layout, entries) if entries is not None else refused(report, refusal)
+
+
+def layout_of(folder: Path | None, usage: str) -> Layout:
+    """Return the layout that a folder, or the current one, lies in.
+
+    Raises UsageProblem where no folder is named, and the current one has no submissions.
+    """
+    layout = find_layout((folder or Path.cwd()).resolve())
+    if folder is None and layout.kind is LayoutKind.ALONE:
+        raise UsageProblem("no folder of submissions is named", f"name it: geneb-ci {usage}")
+    return layout
+
+
+def layout_here() -> Layout:
+    """Return the layout of the repository of submissions that the current folder lies in.
+
+    Raises UsageProblem where it lies in none.
+    """
+    layout = find_layout(Path.cwd())
+    if layout.kind is LayoutKind.ALONE:
+        raise UsageProblem(
+            "this folder is no repository of submissions",
+            "run it in a clone that has submissions/ and schemas/benchmark.json",
+        )
+    return layout
+
+
+def refused(report: Report, refusal: str = "nothing was built") -> Exit:
+    """Print why there are no rows, and give the exit code."""
+    click.echo(render("text", report), nl=False)
+    click.echo(f"{refusal}: a board is made of submissions that pass every check", err=True)
+    return exit_code(report, strict=False)
+
+
+HEAD = "HEAD"
+
+
+def repository_here() -> GitRepository:
+    """Return the repository of submissions that the current folder lies in.
+
+    Raises UsageProblem, and BadRepository where the submissions do not lie at its root.
+    """
+    return repository_at(layout_here())
+
+
+def built(repository: GitRepository, commit: str) -> tuple[Exit, Generation | None]:
+    """Build all files of a commit; where a check fails, print why and give the exit code."""
+    report, made = generate(repository, repository.resolve(commit), WATCH)
+    return (Exit.CLEAN, made) if made is not None else (refused(report), None)
+
+
+def space_name(given: str | None) -> str:
+    """Return the Space to work on, as OWNER/NAME. Raises UsageProblem."""
+    name = given or space_of_environment()
+    if name is None:
+        raise UsageProblem(
+            "no Space is named",
+            "name it: --space OWNER/NAME, or HF_OIDC_RESOURCE=spaces/OWNER/NAME",
+        )
+    owner, slash, rest = name.partition("/")
+    if not (owner and slash and rest) or "/" in rest:
+        raise UsageProblem(f"{name!r} is no Space", "name it as OWNER/NAME")
+    return name

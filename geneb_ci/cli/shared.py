@@ -1,0 +1,117 @@
+"""What commands share: pairs of format and output, progress on a terminal."""
+
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+import click
+
+from geneb_ci.common.errors import UsageProblem, unwritable
+from geneb_ci.render.formats import FORMATS
+
+STDOUT = "-"
+
+
+class Output(NamedTuple):
+    """One report: its format and where it goes, "-" for standard output."""
+
+    format: str
+    path: str
+
+
+class PairedCommand(click.Command):
+    """A command that knows in which order `--format` and `--output` stood."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Note the order of the options, then parse as click does."""
+        _, _, order = self.make_parser(ctx).parse_args(list(args))
+        ctx.meta["geneb_ci.order"] = [param.name for param in order]
+        return super().parse_args(ctx, args)
+
+
+def format_options(function: Any) -> Any:  # noqa: ANN401 (a decorator of click)
+    """Add `--format` and `--output` to a command."""
+    output = click.option(
+        "--output",
+        "outputs",
+        multiple=True,
+        metavar="FILE",
+        help="Write the format before it here.",
+    )
+    choice = click.Choice(list(FORMATS))
+    return click.option(
+        "--format", "formats", multiple=True, type=choice, help="Format; text unless said."
+    )(output(function))
+
+
+def paired(formats: tuple[str, ...], outputs: tuple[str, ...]) -> list[Output]:
+    """Pair each output with the format before it; a format without one goes to standard output.
+
+    Raises UsageProblem when two reports would go to one place.
+    """
+    order = click.get_current_context().meta["geneb_ci.order"]
+    rest_formats, rest_outputs = iter(formats), iter(outputs)
+    pairs: list[Output] = []
+    for name in order:
+        if name == "formats":
+            pairs.append(Output(next(rest_formats), STDOUT))
+        elif name == "outputs":
+            path = next(rest_outputs)
+            if not pairs or pairs[-1].path != STDOUT:
+                pairs.append(Output("text", path))
+            else:
+                pairs[-1] = Output(pairs[-1].format, path)
+    pairs = pairs or [Output("text", STDOUT)]
+    places = [pair.path for pair in pairs]
+    if len(set(places)) < len(places):
+        raise UsageProblem(
+            "two reports would go to the same place",
+            "name a file for all but one: --format sarif --output x.sarif",
+        )
+    return pairs
+
+
+def write(output: Output, text: str) -> None:
+    """Write one report. Raises UsageProblem or MachineFault when its file cannot be written."""
+    if output.path == STDOUT:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+        return
+    try:
+        Path(output.path).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise unwritable(output.path, error, "name another file") from error
+
+
+T = TypeVar("T")
+
+# Shorter work is over before a bar could be read.
+PATIENCE = 2.0  # seconds
+
+
+def watched(items: Iterable[T], total: int, label: str) -> Iterator[T]:
+    """Pass items on, drawing a bar on standard error once the work has lasted `PATIENCE`."""
+    if not sys.stderr.isatty():
+        yield from items
+        return
+    start = time.monotonic()
+    done = 0
+    rest = iter(items)
+    for item in rest:
+        yield item
+        done += 1
+        if time.monotonic() - start > PATIENCE:
+            break
+    else:
+        return
+    # Imported here: most runs are over before a bar is due.
+    from rich.console import Console  # noqa: PLC0415
+    from rich.progress import Progress  # noqa: PLC0415
+
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task(label, total=total, completed=done)
+        for item in rest:
+            yield item
+            progress.advance(task)

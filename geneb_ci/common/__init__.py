@@ -1,0 +1,1 @@
+"""What every package builds on: errors, findings, settings, the benchmark."""

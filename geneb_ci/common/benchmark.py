@@ -1,0 +1,193 @@
+"""What is measured: tasks, categories, regimes, metrics, protocol and the data pin."""
+
+import functools
+import hashlib
+import json
+from pathlib import Path
+from typing import Annotated, Any, Self
+
+import pydantic_core
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from geneb_ci.common.errors import BadConfiguration
+from geneb_ci.common.regular import NotReadable, read_regular
+from geneb_ci.common.shipped import shipped
+
+BENCHMARK_BYTES_MAX = 1_000_000  # the real one has 21 kB
+# Every rule walks regimes times tasks times metrics, of which the real one has 900. These limits
+# leave room for ten times as many, and for none that would take minutes.
+REGIMES_MAX, TASKS_MAX, METRICS_MAX, SEEDS_MAX = 10, 1_000, 10, 100
+# A test split of a thousand million sequences is none; beyond, grids of scores are no numbers.
+SIZE_MAX = 1_000_000_000
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
+
+
+class Task(_Part):
+    """One classification task."""
+
+    id: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+    label: Annotated[str, Field(min_length=1)]
+    category: Annotated[str, Field(min_length=1)]
+    n_test: Annotated[int, Field(ge=1, le=SIZE_MAX)] | None = None
+    """Sequences in the test split, where known."""
+    test_class_counts: list[Annotated[int, Field(ge=0, le=SIZE_MAX)]] | None = None
+    """Test sequences of each class, ascending, unlabelled, where known."""
+
+    @model_validator(mode="after")
+    def _counts_add_up(self) -> Self:
+        counts = self.test_class_counts
+        if counts is not None and (counts != sorted(counts) or sum(counts) != self.n_test):
+            raise ValueError(
+                f"test_class_counts {counts} must ascend and add up to n_test {self.n_test}"
+            )
+        return self
+
+
+class Dataset(_Part):
+    """Where the task data are, at which commit, in which layout."""
+
+    repo_id: str
+    former_repo_id: str | None = None
+    revision: Annotated[str, Field(pattern=r"^[0-9a-f]{40}$")]
+    remote_layout: str
+    local_layout: str
+
+
+class Protocol(_Part):
+    """How a frozen embedding is scored."""
+
+    probe: str
+    logreg: dict[str, Any]
+    feature_scaling: str | None = None
+    seeds: Annotated[list[int], Field(min_length=1, max_length=SEEDS_MAX)]
+    few_shot_k: dict[str, Annotated[int, Field(ge=1, le=SIZE_MAX)]]
+    pooling: str = ""
+
+
+class Benchmark(_Part):
+    """A benchmark definition. Order of tasks and categories is the order of the board."""
+
+    schema_: Annotated[str | None, Field(alias="$schema")] = None
+    schema_version: str
+    name: Annotated[str, Field(min_length=1)]
+    harness_version: str
+    regimes: Annotated[list[str], Field(min_length=1, max_length=REGIMES_MAX)]
+    metrics: Annotated[list[str], Field(min_length=1, max_length=METRICS_MAX)]
+    primary_metric: str
+    protocol: Protocol
+    dataset: Dataset
+    category_order: Annotated[list[str], Field(min_length=1, max_length=TASKS_MAX)]
+    sources: dict[str, str] = {}
+    tasks: Annotated[list[Task], Field(min_length=1, max_length=TASKS_MAX)]
+    sha256: Annotated[str, Field(exclude=True, pattern=r"^[0-9a-f]{64}$")] = "0" * 64
+    """Digest of the bytes it was read from; not part of the file."""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        ids = [task.id for task in self.tasks]
+        if doubled := sorted({i for i in ids if ids.count(i) > 1}):
+            raise ValueError(f"task ids stand twice: {doubled}")
+        if self.primary_metric not in self.metrics:
+            raise ValueError(f"primary_metric {self.primary_metric!r} is not among {self.metrics}")
+        if (got := {task.category for task in self.tasks}) != set(self.category_order):
+            raise ValueError(
+                f"category_order {self.category_order} differs from the tasks' {sorted(got)}"
+            )
+        return self
+
+    @functools.cached_property
+    def task_ids(self) -> tuple[str, ...]:
+        """Ids in board order."""
+        return tuple(task.id for task in self.tasks)
+
+    @functools.cached_property
+    def by_id(self) -> dict[str, Task]:
+        """Tasks by id."""
+        return {task.id: task for task in self.tasks}
+
+    @functools.cached_property
+    def categories(self) -> dict[str, tuple[str, ...]]:
+        """Task ids of each category, both in board order."""
+        return {c: tuple(t.id for t in self.tasks if t.category == c) for c in self.category_order}
+
+
+def parse_benchmark(raw: bytes, name: str) -> Benchmark:
+    """Read a benchmark definition.
+
+    Raises BadConfiguration, which names the file and the key, when it cannot be used.
+    """
+    try:
+        benchmark = Benchmark.model_validate_json(raw)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        key = "/".join(str(part) for part in first["loc"]) or "the document"
+        raise BadConfiguration(
+            f"{name}: {key}: {first['msg']}", "compare it with schemas/benchmark.schema.json"
+        ) from error
+    return benchmark.model_copy(update={"sha256": hashlib.sha256(raw).hexdigest()})
+
+
+@functools.cache
+def load_benchmark(path: Path) -> Benchmark:
+    """Read a benchmark definition from a file.
+
+    Raises BadConfiguration when it is missing, too large or wrong.
+    """
+    return parse_benchmark(_read(path), str(path))
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return read_regular(path, BENCHMARK_BYTES_MAX)
+    except NotReadable as error:
+        raise BadConfiguration(
+            f"{path}: {error.reason}", "name a benchmark definition, such as schemas/benchmark.json"
+        ) from error
+
+
+_RESTORE = "restore the file from upstream's main branch"
+
+
+@functools.cache
+def upstream_benchmark(path: Path) -> Benchmark:
+    """Read upstream's benchmark_spec.json, which has no test sizes: those of our tasks are kept.
+
+    Raises BadConfiguration, which names the file and the key, when it cannot be used.
+    """
+    ours = shipped_benchmark()
+    try:
+        spec = pydantic_core.from_json(_read(path))
+    except ValueError as error:
+        raise BadConfiguration(f"{path}: the document: {error}", _RESTORE) from error
+
+    def at(*keys: str | int) -> Any:  # noqa: ANN401 (JSON has no narrower type)
+        value = spec
+        for key in keys:
+            try:
+                value = value[key]
+            except (LookupError, TypeError):
+                name = "/".join(map(str, keys))
+                raise BadConfiguration(f"{path}: {name}: it is missing", _RESTORE) from None
+        return value
+
+    known = {task.id: task.model_dump() for task in ours.tasks}
+    tasks = []
+    for index in range(len(at("tasks")) if isinstance(at("tasks"), list) else 0):
+        own = {key: at("tasks", index, key) for key in ("id", "label", "category")}
+        tasks.append(known.get(str(own["id"]), {}) | own)
+    merged = ours.model_dump(by_alias=True) | {
+        **{key: at(key) for key in ("harness_version", "regimes", "metrics", "category_order")},
+        "tasks": tasks,
+        "protocol": ours.protocol.model_dump() | {"seeds": at("protocol", "seeds")},
+        "dataset": ours.dataset.model_dump()
+        | {key: at("dataset", key) for key in ("repo_id", "revision")},
+    }
+    return parse_benchmark(json.dumps(merged).encode(), str(path))
+
+
+def shipped_benchmark(file: str = "benchmark.json") -> Benchmark:
+    """Return the definition that ships with this version."""
+    return load_benchmark(shipped("schemas", file))

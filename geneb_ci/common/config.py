@@ -1,0 +1,268 @@
+"""Where things lie: found by looking, overridden by [tool.geneb-ci] in a pyproject.toml."""
+
+import contextlib
+import enum
+import functools
+import os
+import stat
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pydantic_core
+
+from geneb_ci.common.benchmark import (
+    Benchmark,
+    load_benchmark,
+    shipped_benchmark,
+    upstream_benchmark,
+)
+from geneb_ci.common.errors import BadConfiguration, NothingChecked
+from geneb_ci.common.finding import quoted
+from geneb_ci.common.regular import NotReadable, read_regular
+from geneb_ci.common.settings import FILE, TABLE, Settings, read_settings
+from geneb_ci.common.shipped import shipped
+
+PRACTICE_BENCHMARK = "benchmark-mini.json"
+# The registry of 41 models has 18 kB: room for 5,000.
+POLICY_BYTES_MAX = 2_000_000
+
+
+class LayoutKind(enum.StrEnum):
+    """What kind of place a file lies in."""
+
+    ALONE = "alone"
+    GENEB_CI = "geneb-ci"
+    UPSTREAM = "upstream"
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Folders and files of one place; None for what the place does not have."""
+
+    kind: LayoutKind
+    root: Path
+    submissions: Path | None = None
+    cards: Path | None = None
+    extractors: Path | None = None
+    benchmark: Path | None = None
+    policy: Path | None = None
+    audits: Path | None = None
+    select: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+    settings: Settings | None = field(default=None, compare=False)
+    """What somebody wrote, where it is not only found by looking."""
+
+    def holds(self, path: Path) -> bool:
+        """Whether a file lies directly in the folder of submissions."""
+        return self.submissions is not None and path.parent == self.submissions
+
+
+_FOLDERS = {
+    LayoutKind.GENEB_CI: {
+        "submissions": "submissions",
+        "cards": "submissions/cards",
+        "extractors": "submissions/extractors",
+        "benchmark": "schemas/benchmark.json",
+        "policy": "leaderboard/policy",
+        "audits": "leaderboard/audits",
+    },
+    LayoutKind.UPSTREAM: {
+        "submissions": "submissions",
+        "cards": "model_cards",
+        "extractors": "harness/extractors",
+        "benchmark": "benchmark/benchmark_spec.json",
+    },
+}
+_ROWS = ("submissions", "cards", "extractors")
+"""What a contributor writes; all else is the maintainers'."""
+_FILES = ("benchmark",)
+
+Finder = Callable[[Path], Layout]
+"""Gives the layout that the files of a folder are checked in."""
+
+
+@functools.cache
+def find_layout(folder: Path, *, isolated: bool = False) -> Layout:
+    """Look from a folder upwards for a repository of submissions; else the file is alone.
+
+    What lies among the submissions is a contributor's: no settings and no benchmark there count.
+    With `isolated`, no settings count at all. Raises BadConfiguration when a [tool.geneb-ci] on
+    the way cannot be used.
+    """
+    found = Layout(LayoutKind.ALONE, folder)
+    for root in (folder, *folder.parents):
+        layout = _layout_at(root, isolated=isolated)
+        if layout is None:
+            continue
+        if found.kind is LayoutKind.ALONE or _among_submissions(found.root, layout):
+            found = layout
+    return found
+
+
+def finder(*, isolated: bool = False, config_from: Path | None = None) -> Finder:
+    """Choose where settings come from: the checked tree, nowhere, or another place.
+
+    Raises BadConfiguration when there is nothing at `config_from`.
+    """
+    if config_from is None:
+        return functools.partial(find_layout, isolated=isolated)
+    root = config_from.parent if config_from.name == FILE else config_from
+    if not (config_from.is_file() if config_from.name == FILE else config_from.is_dir()):
+        raise BadConfiguration(
+            f"{config_from}: there is neither a folder nor a {FILE}",
+            f"name the folder of a trusted checkout, or its {FILE}: --config-from PATH",
+        )
+    trusted = _trusted(Path(os.path.realpath(root)), Path.cwd())
+    return lambda _: trusted
+
+
+def _trusted(source: Path, tree: Path) -> Layout:
+    """Return the layout of a tree of which nothing is believed: only its rows count.
+
+    Rules, benchmark, policy and audits are those of `source`, or shipped ones.
+    Raises NothingChecked where a link stands in the place of the tree's folders.
+    """
+    own = _layout_at(source, trusted=True) or _layout(LayoutKind.GENEB_CI, source, None)
+    rows: dict[str, Path] = {}
+    for name in _ROWS:
+        default = source / _FOLDERS[own.kind][name]
+        place: Path = own.settings.places.get(name, default) if own.settings else default
+        if place.is_relative_to(source):
+            place = tree / place.relative_to(source)
+            if os.path.realpath(place) != str(place):
+                raise NothingChecked(
+                    f"{place}: a link stands in the place of the folder of {name}",
+                    "put the folder itself in its place",
+                )
+        rows[name] = place
+    return Layout(
+        own.kind,
+        tree,
+        **rows,
+        benchmark=own.benchmark,
+        policy=own.policy,
+        audits=own.audits,
+        select=own.select,
+        ignore=own.ignore,
+        settings=own.settings,
+    )
+
+
+def _among_submissions(root: Path, layout: Layout) -> bool:
+    return (
+        layout.submissions is not None
+        and layout.submissions != layout.root
+        and root.is_relative_to(layout.submissions)
+    )
+
+
+def _layout_at(root: Path, *, isolated: bool = False, trusted: bool = False) -> Layout | None:
+    """Return the layout of a repository whose root this is.
+
+    One that is trusted may have no submissions yet.
+    """
+    settings = None if isolated else read_settings(root / FILE)
+    for kind in (LayoutKind.GENEB_CI, LayoutKind.UPSTREAM):
+        has_rows = trusted or (root / "submissions").is_dir()
+        if has_rows and (root / _FOLDERS[kind]["benchmark"]).is_file():
+            return _layout(kind, root, settings)
+    return None if settings is None else _layout(LayoutKind.GENEB_CI, root, settings)
+
+
+def _layout(kind: LayoutKind, root: Path, settings: Settings | None) -> Layout:
+    # What is not there by default is not there; what somebody named must be.
+    places = {
+        name: root / relative
+        for name, relative in _FOLDERS[kind].items()
+        if (root / relative).exists()
+    }
+    if settings is None:
+        return Layout(kind, root, **places)  # type: ignore[arg-type]  # keys are Layout's own
+    for key, place in settings.places.items():
+        _require(settings, key, place)
+    places |= settings.places
+    return Layout(kind, root, **places, **settings.lists, settings=settings)  # type: ignore[arg-type]
+
+
+def _require(settings: Settings, key: str, place: Path) -> None:
+    """Refuse a setting that leads to the wrong kind of thing; what is not there yet may come.
+
+    Raises BadConfiguration.
+    """
+    try:
+        mode = place.stat().st_mode
+    except FileNotFoundError:
+        wrong = "is a link that leads nowhere" if place.is_symlink() else ""
+    except OSError as error:
+        wrong = f"cannot be read: {error.strerror}"
+    else:
+        wrong = "" if key in _FILES or stat.S_ISDIR(mode) else "is not a folder"
+    if wrong:
+        raise BadConfiguration(f"{place}: {wrong}{_named(settings, key)}", f"correct {key}")
+
+
+def _named(settings: Settings | None, key: str) -> str:
+    if settings is None or key not in settings.places:
+        return ""
+    return f"; {TABLE} {key} of {settings.path} names it"
+
+
+@contextlib.contextmanager
+def naming(layout: Layout, key: str) -> Iterator[None]:
+    """Add to a complaint about a file which setting names the file, if one does."""
+    try:
+        yield
+    except BadConfiguration as error:
+        raise BadConfiguration(
+            f"{error.message}{_named(layout.settings, key)}", error.fix
+        ) from error
+
+
+def benchmark_of(layout: Layout) -> Benchmark:
+    """Return the benchmark definition in force in a place.
+
+    Raises BadConfiguration when the place has one that cannot be used.
+    """
+    if layout.benchmark is None:
+        return shipped_benchmark()
+    with naming(layout, "benchmark"):
+        if layout.benchmark.match(_FOLDERS[LayoutKind.UPSTREAM]["benchmark"]):
+            return upstream_benchmark(layout.benchmark)
+        return load_benchmark(layout.benchmark)
+
+
+_POLICY_VALUES: dict[str, tuple[type, str]] = {
+    "files": (str, "a text, the digest of a file"),
+    "models": (dict, "an object of attributes"),
+}
+"""What the members of a policy file hold."""
+_RESTORE = "restore the file from the main branch"
+
+
+def policy_file(layout: Layout, name: str, member: str) -> dict[str, Any]:
+    """Return one member of a policy file: the place's own, or the shipped one.
+
+    Raises BadConfiguration when the file cannot be used.
+    """
+    path = layout.policy / name if layout.policy is not None else shipped("policy", name)
+    with naming(layout, "policy"):
+        try:
+            # Unlike the standard library's, this parser bounds the depth.
+            value = pydantic_core.from_json(read_regular(path, POLICY_BYTES_MAX))[member]
+        except NotReadable as error:
+            raise BadConfiguration(f"{path}: {error.reason}", _RESTORE) from error
+        except (ValueError, KeyError, TypeError) as error:
+            raise BadConfiguration(
+                f"{path}: {member!r} cannot be read: {error}", _RESTORE
+            ) from error
+        if not isinstance(value, dict):
+            raise BadConfiguration(f"{path}: {member!r} is not an object", _RESTORE)
+        kind, expected = _POLICY_VALUES[member]
+        wrong = next((key for key in value if not isinstance(value[key], kind)), None)
+        if wrong is not None:
+            raise BadConfiguration(
+                f"{path}: {member!r}: {quoted(wrong)} is not {expected}", _RESTORE
+            )
+    return value

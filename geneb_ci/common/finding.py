@@ -1,0 +1,69 @@
+"""What a check reports: a fault of the submission, with its place and its cure."""
+
+import enum
+import json
+from dataclasses import dataclass
+from typing import NamedTuple
+
+SHOWN_MAX = 80  # characters of contributor text in one message
+
+
+class Severity(enum.StrEnum):
+    """How much a finding weighs: only an error fails a submission."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    NOTE = "note"
+
+
+class Position(NamedTuple):
+    """Place in a text: line and column count from 1, the column in code points."""
+
+    line: int
+    column: int
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One fault, as every format shows it.
+
+    `pointer` is a JSON Pointer (RFC 6901), "" for the whole document. `found` and `expected` are
+    short texts, safe to print: contributor text in them is JSON-escaped ASCII.
+    """
+
+    rule: str
+    severity: Severity
+    message: str
+    file: str
+    pointer: str
+    line: int
+    column: int
+    found: str
+    expected: str
+    fix: str
+    score: float = 0.0
+    """How strange it is, 1 at a rule's threshold to 10; 0 where a rule has no such measure."""
+
+    def sort_key(self) -> tuple[str, int, int, str, str, str]:
+        """Order of a report: by place, then by rule, so that equal input gives equal bytes."""
+        return (self.file, self.line, self.column, self.pointer, self.rule, self.message)
+
+
+def quoted(value: object) -> str:
+    """Return untrusted data as one line of printable ASCII, cut at `SHOWN_MAX` characters."""
+    text = json.dumps(value, ensure_ascii=True, default=str).replace("\x7f", "\\u007f")
+    if len(text) <= SHOWN_MAX:
+        return text
+    return f"{text[: SHOWN_MAX - 3]}..."
+
+
+def first_and_more(items: list[str], limit: int = 5) -> str:
+    """Name the first items and count the rest: "a, b and 3 more"."""
+    if len(items) <= limit:
+        return ", ".join(items)
+    return f"{', '.join(items[:limit])} and {len(items) - limit} more"
+
+
+def plural(number: int, noun: str) -> str:
+    """Return a number with its noun: "1 cell", "2,000 cells"."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -1,0 +1,306 @@
+"""The queue of open submissions: findings, waiting time and next action; as text and JSON."""
+
+import dataclasses
+import datetime as dt
+import enum
+import io
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from rich.cells import cell_len
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from geneb_ci.common.finding import plural
+from geneb_ci.github.api import GitHub
+from geneb_ci.github.errors import ForgeProblem
+from geneb_ci.github.receipt import Receipt, receipts_on
+from geneb_ci.github.replies import Pull
+from geneb_ci.github.verdict import PullOutcome
+from geneb_ci.render.markdown import cell
+from geneb_ci.render.plain import visible
+from geneb_ci.render.text import escape
+
+# A sweep runs every 15 minutes, and schedules of GitHub can be late by as much again.
+SWEPT_AFTER = dt.timedelta(minutes=30)
+# A contributor who hears nothing for a week goes elsewhere.
+OVERDUE_AFTER = dt.timedelta(days=7)
+ABANDONED_AFTER = dt.timedelta(days=30)
+# One warning at the top of its scale, or several strange ones together: numbers to rerun first.
+AUDIT_WEIGHT = 10.0
+_TITLE_MAX = 40
+
+
+class Turn(enum.StrEnum):
+    """Whose turn it is; the order of the queue."""
+
+    MAINTAINER = "maintainer"
+    PROGRAM = "program"
+    CONTRIBUTOR = "contributor"
+
+
+@dataclass(frozen=True)
+class QueueRow:
+    """One open pull request in the queue."""
+
+    number: int
+    name: str
+    """The model's id, or the title where no verdict names a model."""
+    age_seconds: int
+    """Since it was opened, by GitHub's clock."""
+    verdict: str
+    """An outcome, or "waiting" where the newest commits have none."""
+    errors: int
+    warnings: int
+    weight: float
+    """Sum of the scores of its warnings: how strange it is."""
+    level: str
+    audit_tasks: int
+    audit_sequences: int
+    turn: Turn
+    action: str
+    is_overdue: bool
+
+
+@dataclass(frozen=True)
+class Queue:
+    """All open pull requests that are submissions, and how many are not."""
+
+    rows: tuple[QueueRow, ...]
+    others: tuple[int, ...] = ()
+    """Ages in seconds of the open pull requests that change no submission."""
+
+    @property
+    def clock(self) -> str:
+        """Say in one line what waits, and how long the longest does."""
+        if not self.rows:
+            return "no submission waits"
+        parts = []
+        for turn, what in (
+            (Turn.MAINTAINER, "for a maintainer"),
+            (Turn.PROGRAM, "for a verdict"),
+            (Turn.CONTRIBUTOR, "for the contributor"),
+        ):
+            ages = [row.age_seconds for row in self.rows if row.turn is turn]
+            if ages:
+                parts.append(f"{len(ages)} {what}, the longest {duration(max(ages))}")
+        overdue = sum(row.is_overdue for row in self.rows)
+        late = f"; {overdue} overdue after {duration(_seconds(OVERDUE_AFTER))}" if overdue else ""
+        return "waiting: " + "; ".join(parts) + late
+
+
+def read_queue(github: GitHub) -> Queue:
+    """Read the queue: a request for 100 pull requests, and one for each of them.
+
+    What a verdict said is read from our own comment; nothing of a pull request is fetched.
+    """
+    pairs = list(receipts_on(github, list(github.open_pulls())))
+    return queue(pairs, github.wire.now)
+
+
+def queue(pairs: Iterable[tuple[Pull, Receipt | ForgeProblem | None]], now: dt.datetime) -> Queue:
+    """Order the queue: whose turn it is, then the oldest first."""
+    rows, others = [], []
+    for pull, said in pairs:
+        if isinstance(said, ForgeProblem):
+            rows.append(_unreadable(pull, now))
+            continue
+        receipt = said
+        is_current = receipt is not None and receipt.head_sha == pull.head.sha
+        if receipt is not None and is_current and receipt.model is None:
+            others.append(max(0, _seconds(now - pull.created_at)))
+        else:
+            rows.append(_row(pull, receipt, now, is_current=is_current))
+    turns = list(Turn)
+    rows.sort(key=lambda row: (turns.index(row.turn), -row.age_seconds, row.number))
+    return Queue(tuple(rows), tuple(sorted(others)))
+
+
+def _unreadable(pull: Pull, now: dt.datetime) -> QueueRow:
+    """Show one whose comments cannot be read: else a flood of them would hide it."""
+    row = _row(pull, None, now, is_current=False)
+    action = "look at it by hand: its comments cannot be read"
+    is_overdue = now - pull.created_at > OVERDUE_AFTER
+    return dataclasses.replace(row, turn=Turn.MAINTAINER, action=action, is_overdue=is_overdue)
+
+
+def _row(pull: Pull, receipt: Receipt | None, now: dt.datetime, *, is_current: bool) -> QueueRow:
+    age, idle = now - pull.created_at, now - pull.updated_at
+    turn, action = _next(pull, receipt if is_current else None, idle)
+    known = receipt if receipt is not None and is_current else None
+    return QueueRow(
+        number=pull.number,
+        name=receipt.model if receipt and receipt.model else visible(pull.title, _TITLE_MAX),
+        age_seconds=max(0, _seconds(age)),
+        verdict=known.outcome.value if known else "waiting",
+        errors=known.error if known else 0,
+        warnings=known.warning if known else 0,
+        weight=known.weight if known else 0.0,
+        level=(known.level if known else None) or "",
+        audit_tasks=known.drawn if known else 0,
+        audit_sequences=known.sequences if known else 0,
+        turn=turn,
+        action=action,
+        is_overdue=turn is not Turn.CONTRIBUTOR and age > OVERDUE_AFTER,
+    )
+
+
+def _next(pull: Pull, receipt: Receipt | None, idle: dt.timedelta) -> tuple[Turn, str]:
+    """Return whose turn it is, and the one thing to do."""
+    if pull.draft and idle <= ABANDONED_AFTER:
+        return Turn.CONTRIBUTOR, "wait: it is a draft"
+    if receipt is None:
+        if idle < SWEPT_AFTER:
+            return Turn.PROGRAM, "wait for the next sweep"
+        return Turn.MAINTAINER, f"gh workflow run pr-report.yml -f pr={pull.number}"
+    if receipt.outcome is PullOutcome.CHANGES_NEEDED and idle <= ABANDONED_AFTER:
+        return Turn.CONTRIBUTOR, "wait for new commits"
+    return Turn.MAINTAINER, _decision(receipt, is_draft=pull.draft)
+
+
+def _decision(receipt: Receipt, *, is_draft: bool) -> str:
+    """Return what a maintainer does next: the first line that fits."""
+    table = (
+        (
+            is_draft or receipt.outcome is PullOutcome.CHANGES_NEEDED,
+            "ask whether it goes on, or close it",
+        ),
+        (receipt.outcome is PullOutcome.NOT_CHECKED, "mend geneb-ci: a rule of it failed"),
+        (receipt.outcome is PullOutcome.NEEDS_MAINTAINER, "look at the other files it changes"),
+        (receipt.level == "disputed", "close it: an audit of these bytes failed"),
+        (receipt.is_edit, "ask the row's author, then merge"),
+        (receipt.level == "official", "merge"),
+        (receipt.weight >= AUDIT_WEIGHT, "audit before merging"),
+        (receipt.outcome is PullOutcome.WARNINGS, "read the warnings and their answers"),
+    )
+    return next((action for fits, action in table if fits), "review and merge")
+
+
+def _seconds(span: dt.timedelta) -> int:
+    return int(span.total_seconds())
+
+
+def duration(seconds: int) -> str:
+    """Write a span of time in its largest unit: "5 min", "7 h", "12 d"."""
+    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{seconds // size} {unit}"
+    return f"{seconds} s"
+
+
+COLUMNS: tuple[str, ...] = ("PR", "model", "age", "verdict", "warnings", "level", "audit", "next")
+_RIGHT = frozenset({"PR", "age", "warnings", "audit"})
+_EXPENDABLE = ("audit", "level", "warnings")  # in a narrow terminal, the first goes first
+_GAP = 2
+_STYLES = {Turn.MAINTAINER: "bold", Turn.PROGRAM: "", Turn.CONTRIBUTOR: "dim"}
+
+
+def terminal(queue: Queue, limit: int, *, color: bool, width: int) -> str:
+    """Render at most `limit` rows for a terminal, then the clock."""
+    rows = queue.rows[:limit]
+    shown, needed = _fitting(rows, width)
+    stream = io.StringIO()
+    console = Console(
+        file=stream,
+        width=max(width, needed),
+        color_system="standard" if color else None,
+        force_terminal=color,
+        force_jupyter=False,
+        no_color=not color,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        legacy_windows=False,
+    )
+    if rows:
+        table = Table(box=None, pad_edge=False, header_style="bold")
+        for name in shown:
+            justify: Literal["left", "right"] = "right" if name in _RIGHT else "left"
+            # A wrapped cell could begin a line of its own.
+            table.add_column(name, justify=justify, no_wrap=True)
+        for row in rows:
+            style = "bold red" if row.is_overdue else _STYLES[row.turn]
+            table.add_row(*(Text(cell) for cell in _chosen(row, shown)), style=style)
+        console.print(table)
+        console.print()
+    for line in _lines(queue, limit):
+        console.print(Text(line), soft_wrap=True)
+    return "".join(f"{line.rstrip()}\n" for line in stream.getvalue().splitlines())
+
+
+def _fitting(rows: tuple[QueueRow, ...], width: int) -> tuple[tuple[str, ...], int]:
+    """Leave columns out until the rest fits; gives their names and the width they take."""
+    shown = COLUMNS
+    for name in ("", *_EXPENDABLE):
+        shown = tuple(column for column in shown if column != name)
+        lines = [shown, *(_chosen(row, shown) for row in rows)]
+        needed = sum(max(map(cell_len, cells)) + _GAP for cells in zip(*lines, strict=True)) - _GAP
+        if needed <= width:
+            break
+    return shown, needed
+
+
+def _chosen(row: QueueRow, shown: tuple[str, ...]) -> tuple[str, ...]:
+    cells = zip(COLUMNS, _cells(row), strict=True)
+    return tuple(escape(cell) for name, cell in cells if name in shown)
+
+
+def markdown(queue: Queue, limit: int) -> str:
+    """Render at most `limit` rows as a table, then the clock."""
+    lines = ["## Open submissions", ""]
+    if queue.rows:
+        lines.append("| " + " | ".join(COLUMNS) + " |")
+        lines.append("|" + "".join("---:|" if name in _RIGHT else "---|" for name in COLUMNS))
+        for row in queue.rows[:limit]:
+            cells = [cell(text) if text else "" for text in _cells(row)]
+            lines.append("| " + " | ".join(cells) + " |")
+        lines.append("")
+    return "\n".join([*lines, *_lines(queue, limit)]) + "\n"
+
+
+def as_json(queue: Queue, limit: int) -> str:
+    """Render at most `limit` rows as JSON."""
+    rows = [dataclasses.asdict(row) for row in queue.rows[:limit]]
+    value = {
+        "format_version": "1.0",
+        "pulls": rows,
+        "left_out": len(queue.rows) - len(rows),
+        "others": len(queue.others),
+        "clock": queue.clock,
+    }
+    return json.dumps(value, indent=2).replace("##[", "\\u0023#[") + "\n"
+
+
+def _lines(queue: Queue, limit: int) -> list[str]:
+    left = queue.rows[limit:]
+    lines = []
+    if left:
+        longest = duration(max(row.age_seconds for row in left))
+        lines.append(f"not shown: {len(left)}, the longest waits {longest}")
+    lines.append(queue.clock)
+    if queue.others:
+        what = plural(len(queue.others), "other pull request")
+        lines.append(f"{what} without a submission, the oldest {duration(max(queue.others))}")
+    return lines
+
+
+def _cells(row: QueueRow) -> tuple[str, ...]:
+    late = "!" if row.is_overdue else ""
+    warnings = f"{row.warnings} ({row.weight:g})" if row.warnings else ""
+    audit = f"{row.audit_tasks} tasks" if row.audit_tasks else ""
+    if row.audit_sequences:
+        audit += f", {row.audit_sequences:,} seq."
+    errors = f" ({row.errors})" if row.errors else ""
+    return (
+        str(row.number),
+        row.name,
+        f"{late}{duration(row.age_seconds)}",
+        f"{row.verdict}{errors}",
+        warnings,
+        row.level,
+        audit,
+        row.action,
+    )

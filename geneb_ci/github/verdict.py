@@ -1,0 +1,326 @@
+"""The verdict: all that passes from the job that reads pull requests to the one that writes."""
+
+import enum
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Literal, NamedTuple
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from geneb_ci.check.registry import BY_ID
+from geneb_ci.common.errors import UsageProblem
+from geneb_ci.common.finding import Finding, Severity
+from geneb_ci.github.errors import Tampered
+from geneb_ci.render.plain import visible
+from geneb_ci.submission.models import MODEL_ID_MAX, MODEL_ID_PATTERN
+from geneb_ci.submission.scanner import scan
+
+# Outputs of a job are capped at 1 MB, one variable of an environment at 128 kB on Linux.
+BYTES_MAX = 64 * 1024
+# One sweep: with 200 open pull requests, four sweeps an hour stay below 1,000 requests.
+PULLS_MAX = 4
+FINDINGS_MAX = 60
+# Of one rule: who mends five places knows how to mend fifty, and `geneb-ci check` lists them all.
+PLACES_MAX = 5
+RULES_MAX = 200
+TIES_MAX = 3  # names of a tie group; the rest is a number
+REPOSITORY = r"^[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9._-]{1,100}$"
+_VISIBLE = r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]*$"
+
+Hex40 = Annotated[str, Field(pattern=r"^[0-9a-f]{40}$")]
+Hex64 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+Count = Annotated[int, Field(ge=0, le=10**12)]
+Short = Annotated[str, Field(max_length=255, pattern=_VISIBLE)]
+Text = Annotated[str, Field(max_length=600, pattern=_VISIBLE)]
+RuleId = Annotated[str, Field(max_length=60, pattern=r"^[a-z0-9-]+$")]
+Score = Annotated[float, Field(ge=-1, le=1)]
+Model = Annotated[str, Field(max_length=MODEL_ID_MAX, pattern=MODEL_ID_PATTERN)]
+
+
+TrustLevel = Literal["self-reported", "verified", "reproduced", "official", "disputed", "stale"]
+
+
+class PullOutcome(enum.StrEnum):
+    """What became of a pull request, in one word: also its label."""
+
+    PASSED = "passed"
+    WARNINGS = "warnings"
+    CHANGES_NEEDED = "changes-needed"
+    NEEDS_MAINTAINER = "needs-maintainer"
+    NOT_CHECKED = "not-checked"
+
+
+class VerdictModel(BaseModel):
+    """Nothing unknown, nothing coerced, no NaN."""
+
+    model_config = ConfigDict(
+        extra="forbid", strict=True, frozen=True, allow_inf_nan=False, defer_build=True
+    )
+
+
+class VerdictFinding(VerdictModel):
+    """One finding, as `geneb-ci check` gives it."""
+
+    rule: RuleId
+    severity: Literal["error", "warning", "note"]
+    message: Text
+    file: Short
+    pointer: Short
+    line: Annotated[int, Field(ge=1, le=10**9)]
+    column: Annotated[int, Field(ge=1, le=10**9)]
+    found: Short
+    expected: Short
+    fix: Text
+    """Empty where the rule's own text says it."""
+    score: Annotated[float, Field(ge=0, le=10)]
+
+
+class FileDigest(VerdictModel):
+    """One file that was checked: a verdict is on these bytes, not on a number."""
+
+    path: Short
+    blob: Hex40
+    """Git's name of the bytes."""
+    sha256: Hex64
+
+
+class CategoryScores(VerdictModel):
+    """One category: the score of each model of the comparison, in its order."""
+
+    category: Short
+    scores: Annotated[list[Score], Field(min_length=1, max_length=4)]
+
+
+class RowComparison(VerdictModel):
+    """The row beside others, in the benchmark's first regime and primary metric."""
+
+    regime: Short
+    metric: Short
+    models: Annotated[list[Model], Field(min_length=1, max_length=4)]
+    """The row itself, the two that are nearest by category, the best where it is none of them."""
+    best: Model
+    categories: Annotated[list[CategoryScores], Field(max_length=50)]
+
+
+class RowStanding(VerdictModel):
+    """Where the row stands in one regime, by the mean of the category means."""
+
+    regime: Short
+    score: Score
+    rank: Annotated[int, Field(ge=1)]
+    rows: Annotated[int, Field(ge=1)]
+    before: Annotated[int, Field(ge=1)] | None
+    """Rank of the row that it replaces; null for a new one."""
+    ties: Count | None
+    """Rows that its confidence interval cannot be told from; null where that is not known."""
+    tied_with: Annotated[list[Model], Field(max_length=TIES_MAX)]
+    """The first of them by name: on a board of hundreds, all would fill the verdict."""
+
+
+class Neighbour(VerdictModel):
+    """The row on the board that has most scores in common."""
+
+    model: Model
+    near: Count
+    """Scores within the noise of a rerun."""
+    cells: Count
+    limit: Count
+    """As many as this make a copy."""
+
+
+class AuditEstimate(VerdictModel):
+    """What an audit would take, and what it would find."""
+
+    drawn: Annotated[int, Field(ge=1)]
+    tasks: Annotated[int, Field(ge=1)]
+    sequences: Count
+    """Test sequences to embed, on average over the draws; training sequences come on top."""
+    fabricated: Annotated[int, Field(ge=1)]
+    """An example: so many of the tasks with made-up scores."""
+    detection: Annotated[float, Field(ge=0, le=1)]
+    """Probability that the draw holds at least one of them."""
+
+
+class PullVerdict(VerdictModel):
+    """What is to be said of one pull request."""
+
+    number: Annotated[int, Field(ge=1, le=10**9)]
+    head_sha: Hex40
+    base_sha: Hex40
+    """Where the branch left the base; all that was read is held against this commit."""
+    outcome: PullOutcome
+    model: Model | None
+    level: TrustLevel | None
+    """What the row would have on the board: an audit of these very bytes counts."""
+    is_edit: bool
+    """Whether the row is on the board already."""
+    files: Annotated[list[FileDigest], Field(max_length=8)]
+    places: Annotated[dict[RuleId, Annotated[int, Field(ge=1)]], Field(max_length=RULES_MAX)]
+    """Each rule that found something, and in how many places: complete, whatever else is cut."""
+    weight: Annotated[float, Field(ge=0, le=10**6)]
+    """Sum of the scores of all warnings, each at least 1: how strange it is."""
+    findings: Annotated[list[VerdictFinding], Field(max_length=FINDINGS_MAX)]
+    """At most `PLACES_MAX` of one rule: the first of each, the heaviest above, then the second."""
+    comparison: RowComparison | None
+    standings: Annotated[list[RowStanding], Field(max_length=10)]
+    neighbour: Neighbour | None
+    audit: AuditEstimate | None
+
+
+class Verdicts(VerdictModel):
+    """Verdicts on pull requests of one repository, format 1.0."""
+
+    format_version: Literal["1.0"]
+    repository: Annotated[str, Field(pattern=REPOSITORY)]
+    tool_version: Annotated[str, Field(max_length=40, pattern=r"^[0-9A-Za-z.+-]+$")]
+    pulls: Annotated[list[PullVerdict], Field(max_length=PULLS_MAX)]
+    waiting: Count
+    """Pull requests without a verdict that are left for the next run."""
+
+
+# What is not a submission's to change, or was not seen whole: no program decides on it.
+FOR_MAINTAINERS = frozenset(
+    {
+        "truncated-tree",
+        "too-many-files",
+        "foreign-file",
+        "generated-file",
+        "several-models",
+        "deleted-file",
+    }
+)
+CRASHED = "check-crashed"
+
+
+class Counts(NamedTuple):
+    """All findings by severity; rules of ours that failed are none of the errors."""
+
+    error: int
+    crashed: int
+    warning: int
+    note: int
+
+
+def counts_of(places: Mapping[str, int]) -> Counts:
+    """Count findings by severity, from the places of each rule."""
+    found: Counter[str] = Counter()
+    for rule, number in places.items():
+        found["crashed" if rule == CRASHED else BY_ID[rule].severity.value] += number
+    return Counts(**{name: found[name] for name in Counts._fields})
+
+
+def outcome_of(places: Mapping[str, int], *, is_checked: bool) -> PullOutcome:
+    """Return the outcome; `is_checked` says whether a row was read at all."""
+    counts = counts_of(places)
+    if FOR_MAINTAINERS & places.keys():
+        return PullOutcome.NEEDS_MAINTAINER
+    if counts.error:
+        return PullOutcome.CHANGES_NEEDED
+    if counts.crashed:
+        return PullOutcome.NOT_CHECKED
+    if not is_checked:
+        return PullOutcome.NEEDS_MAINTAINER
+    return PullOutcome.WARNINGS if counts.warning else PullOutcome.PASSED
+
+
+def shown_places_of(findings: Iterable[Finding]) -> dict[str, int]:
+    """Count the places of each rule, by its id."""
+    return dict(sorted(Counter(finding.rule for finding in findings).items()))
+
+
+def chosen(findings: Iterable[Finding]) -> list[Finding]:
+    """Choose what is told: the first finding of each rule, the heaviest above, then the second.
+
+    However far the end is cut, no rule hides another.
+    """
+    met: Counter[str] = Counter()
+    ordered: list[tuple[int, tuple[bool, int, bool], Finding]] = []
+    for finding in findings:
+        ordered.append((met[finding.rule], _weight(finding), finding))
+        met[finding.rule] += 1
+    ordered.sort(key=lambda entry: entry[:2])
+    return [finding for nth, _, finding in ordered if nth < PLACES_MAX][:FINDINGS_MAX]
+
+
+def _weight(finding: Finding) -> tuple[bool, int, bool]:
+    severity = list(Severity).index(finding.severity)
+    return (finding.rule not in FOR_MAINTAINERS, severity, finding.rule == CRASHED)
+
+
+_AGAIN = "run `geneb-ci reconcile` again, and give its output unchanged"
+
+
+def encode(verdict: Verdicts) -> str:
+    """Write a verdict on one line of ASCII, at most `BYTES_MAX` bytes: findings are cut to fit.
+
+    The places still tell of those that were cut. No "##[" is left for a runner to take for a
+    command.
+    """
+    limit = max((len(pull.findings) for pull in verdict.pulls), default=0)
+    while len(text := _line(verdict)) > BYTES_MAX:
+        if limit == 0:
+            raise AssertionError(len(text))  # all else is bounded by the schema
+        limit = limit * 3 // 4
+        pulls = [p.model_copy(update={"findings": p.findings[:limit]}) for p in verdict.pulls]
+        verdict = verdict.model_copy(update={"pulls": pulls})
+    return text
+
+
+def _line(verdict: Verdicts) -> str:
+    text = json.dumps(verdict.model_dump(mode="json"), ensure_ascii=True, allow_nan=False)
+    return text.replace("##[", "\\u0023#[")
+
+
+def decode(text: str, repository: str) -> Verdicts:
+    """Read a verdict strictly. Raises Tampered where it is not one, or contradicts itself."""
+    # 1. Its size, before a byte of it is parsed.
+    if not text.strip():
+        raise UsageProblem("there is no verdict: VERDICT is empty", _AGAIN)
+    size = len(text.encode("utf-8", "surrogatepass"))
+    if size > BYTES_MAX:
+        raise Tampered(f"the verdict has {size:,} bytes; the limit is {BYTES_MAX:,}", _AGAIN)
+    # 2. JSON without duplicate keys, NaN or depth.
+    faults = scan(text).faults
+    if faults:
+        raise Tampered(f"the verdict is not JSON: {visible(faults[0].message, 200)}", _AGAIN)
+    # 3. Its schema.
+    try:
+        verdict = Verdicts.model_validate_json(text)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        place = "/".join(str(part) for part in first["loc"])
+        raise Tampered(
+            f"the verdict does not fit its schema at {visible(place, 100)}: {first['msg']}", _AGAIN
+        ) from error
+    # 4. Its subject.
+    if verdict.repository.casefold() != repository.casefold():
+        raise Tampered(f"the verdict is about {verdict.repository}, not about {repository}", _AGAIN)
+    numbers = [pull.number for pull in verdict.pulls]
+    if len(set(numbers)) < len(numbers):
+        raise Tampered("the verdict names one pull request twice", _AGAIN)
+    # 5. Its reasons: each a rule of ours, with that rule's severity, and the outcome they lead to.
+    for pull in verdict.pulls:
+        _hold_together(pull)
+    return verdict
+
+
+def _hold_together(pull: PullVerdict) -> None:
+    unknown = next((rule for rule in pull.places if rule not in BY_ID), None)
+    if unknown is not None:
+        raise Tampered(f"the verdict on {pull.number} holds no rule of ours: {unknown}", _AGAIN)
+    for finding in pull.findings:
+        if finding.rule not in pull.places or BY_ID[finding.rule].severity != finding.severity:
+            raise Tampered(
+                f"the verdict on {pull.number} counts no {finding.severity} {finding.rule}", _AGAIN
+            )
+    told = Counter(finding.rule for finding in pull.findings)
+    if any(number > pull.places[rule] for rule, number in told.items()):
+        raise Tampered(f"the verdict on {pull.number} tells of more than it counts", _AGAIN)
+    expected = outcome_of(pull.places, is_checked=bool(pull.files and pull.model))
+    if pull.outcome is not expected:
+        raise Tampered(
+            f"the verdict on {pull.number} says {pull.outcome.value}, its findings say "
+            f"{expected.value}",
+            _AGAIN,
+        )

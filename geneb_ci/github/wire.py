@@ -1,0 +1,253 @@
+"""One request to GitHub: PyGithub's connection, our retry limits, typed errors, ETags."""
+
+import datetime as dt
+import json
+import math
+import os
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple, NoReturn
+
+import github
+import requests
+from github.GithubException import GithubException
+from github.Requester import Requester
+
+from geneb_ci import __version__
+from geneb_ci.github.errors import (
+    AGAIN,
+    PATIENCE,
+    Patience,
+    PoliteRetry,
+    RateLimited,
+    Refusal,
+    Unavailable,
+    UnexpectedReply,
+    date_of,
+    lower,
+    problem,
+)
+
+FORMAT = 1
+# A queue of 200 pull requests leaves about 2 MB.
+BYTES_MAX = 20_000_000
+
+
+class Kept(NamedTuple):
+    """One answer: its ETag, its JSON, the address of the next page."""
+
+    etag: str
+    body: Any
+    following: str | None
+
+
+class Etags:
+    """Answers by address, in memory; on disk where a file is named."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        self._path = path
+        self._known: dict[str, Kept] = _read(path) if path is not None else {}
+        self._used: dict[str, Kept] = {}
+
+    def find(self, key: str) -> Kept | None:
+        """Return the answer that an address had last."""
+        kept = self._known.get(key)
+        if kept is not None:
+            self._used[key] = kept
+        return kept
+
+    def keep(self, key: str, kept: Kept) -> None:
+        """Remember an answer."""
+        self._known[key] = self._used[key] = kept
+
+    def save(self) -> None:
+        """Write what this run used; a cache that cannot be written is none."""
+        if self._path is None:
+            return
+        text = json.dumps({"format": FORMAT, "answers": self._used})
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            handle, name = tempfile.mkstemp(dir=self._path.parent)
+            with open(handle, "w", encoding="utf-8") as stream:  # noqa: PTH123 (a descriptor has no Path)
+                stream.write(text)
+            os.replace(name, self._path)  # noqa: PTH105
+        except OSError:
+            return
+
+
+def _read(path: Path) -> dict[str, Kept]:
+    """Read the answers of an earlier run; a file that is not one of ours holds none."""
+    try:
+        if path.stat().st_size > BYTES_MAX:
+            return {}
+        content = json.loads(path.read_bytes())
+        if content["format"] != FORMAT:
+            return {}
+        return {
+            str(key): Kept(str(etag), body, following if isinstance(following, str) else None)
+            for key, (etag, body, following) in content["answers"].items()
+        }
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return {}
+
+
+PER_PAGE = 100  # GitHub's largest page
+_NOT_MODIFIED = 304
+_OK = range(200, 300)
+
+
+class Reply(NamedTuple):
+    """One answer: its JSON, and the address of the next page."""
+
+    body: Any
+    following: str | None = None
+
+
+class Wire:
+    """Requests to one repository of GitHub."""
+
+    def __init__(
+        self,
+        token: str,
+        repository: str,
+        api: str,
+        patience: Patience = PATIENCE,
+        etags: Etags | None = None,
+    ) -> None:
+        retry = PoliteRetry(
+            total=patience.retries,
+            backoff_factor=patience.backoff,
+            allowed_methods={"GET", "HEAD"},
+            secondary_rate_wait=patience.secondary,
+            max_rate_limit_wait=patience.wait_max,
+            raise_on_status=False,
+        )
+        self._github = github.Github(
+            auth=github.Auth.Token(token),
+            base_url=api,
+            user_agent=f"geneb-ci/{__version__}",
+            per_page=PER_PAGE,
+            retry=retry,
+            timeout=patience.timeout,
+            seconds_between_requests=0,
+            seconds_between_writes=patience.between_writes,
+        )
+        self.repository = repository
+        self.patience = patience
+        self.etags = etags if etags is not None else Etags()
+        self.remaining = math.inf
+        """Requests left in this hour, as GitHub said last."""
+        self._skew = dt.timedelta(0)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._github.close()
+
+    @property
+    def now(self) -> dt.datetime:
+        """The time by GitHub's clock: ours may be wrong."""
+        return dt.datetime.now(dt.UTC) + self._skew
+
+    def get(self, path: str, **parameters: str | int) -> Reply:
+        """Read one address below the repository; a known answer that still holds is free."""
+        return self._read(f"/repos/{self.repository}{path}", dict(parameters))
+
+    def pages(self, path: str, pages_max: int, **parameters: str | int) -> Iterator[list[Any]]:
+        """Read a list page by page. Raises UnexpectedReply when there are more than `pages_max`.
+
+        A page that cannot be read raises: a list with a hole is no list.
+        """
+        reply = self.get(path, per_page=PER_PAGE, **parameters)
+        for _ in range(pages_max):
+            if not isinstance(reply.body, list):
+                raise UnexpectedReply(f"{path}: GitHub sent no list", AGAIN)
+            yield reply.body
+            if reply.following is None:
+                return
+            reply = self._read(reply.following, {})
+        raise UnexpectedReply(
+            f"{path}: more than {pages_max} pages of {PER_PAGE}", "a maintainer looks at it by hand"
+        )
+
+    def send(self, verb: str, path: str, body: Any) -> Any:  # noqa: ANN401 (JSON)
+        """Write once. Where a limit refused it, wait as told and write again: nothing was done yet.
+
+        Raises Unavailable where nobody knows whether it was done.
+        """
+        for attempt in range(self.patience.retries + 1):
+            try:
+                return self._ask(verb, f"/repos/{self.repository}{path}", {}, {}, body)[2]
+            except RateLimited as limit:
+                if limit.wait > self.patience.wait_max or attempt == self.patience.retries:
+                    raise
+                time.sleep(limit.wait)
+        raise AssertionError  # the last attempt returns or raises
+
+    def _read(self, url: str, parameters: dict[str, Any]) -> Reply:
+        key = Requester.add_parameters_to_url(url, dict(parameters))
+        kept = self.etags.find(key)
+        headers = {} if kept is None else {"If-None-Match": kept.etag}
+        status, answer, body = self._ask("GET", url, parameters, headers, None)
+        if status == _NOT_MODIFIED:
+            if kept is None:
+                raise UnexpectedReply("GitHub sent 304 to a request without a condition", AGAIN)
+            return Reply(kept.body, kept.following)
+        following = _following(answer.get("link", ""))
+        if "etag" in answer:
+            self.etags.keep(key, Kept(answer["etag"], body, following))
+        return Reply(body, following)
+
+    def _ask(
+        self,
+        verb: str,
+        url: str,
+        parameters: dict[str, Any],
+        headers: dict[str, Any],
+        body: Any,  # noqa: ANN401
+    ) -> tuple[int, Mapping[str, str], Any]:
+        requester = self._github.requester
+        try:
+            status, answer, text = requester.requestJson(verb, url, parameters, headers, body)
+            self._note(answer)
+            if status == _NOT_MODIFIED:
+                return status, answer, None
+            data = _json(text)
+            if status in _OK:
+                return status, answer, data
+            self._refuse(Refusal(status, answer, data))
+        except GithubException as error:  # raised while PyGithub was deciding whether to retry
+            self._refuse(Refusal(error.status, lower(error.headers), error.data))
+        except requests.exceptions.RequestException as error:
+            reason = type(error).__name__
+            raise Unavailable(f"GitHub did not answer: {reason}", AGAIN) from error
+
+    def _note(self, answer: Mapping[str, str]) -> None:
+        remaining = answer.get("x-ratelimit-remaining", "")
+        if remaining.isascii() and remaining.isdigit():
+            self.remaining = int(remaining)
+        server = date_of(answer)
+        if server is not None:
+            self._skew = server - dt.datetime.now(dt.UTC)
+
+    def _refuse(self, refusal: Refusal) -> NoReturn:
+        self._note(refusal.headers)
+        raise problem(refusal, self.repository, self.now, self.patience)
+
+
+def _json(text: str) -> Any:  # noqa: ANN401 (JSON)
+    if not text:
+        return None
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None  # a proxy's page: the status says enough
+
+
+def _following(link: str) -> str | None:
+    """Return the address of the next page, from a Link header; its host is never asked."""
+    for part in requests.utils.parse_header_links(link) if link else ():
+        if part.get("rel") == "next":
+            return str(part["url"])
+    return None

@@ -1,1 +1,0 @@
-"""Trust levels, computed from evidence and never typed."""

@@ -1,0 +1,73 @@
+"""Workflow commands of GitHub Actions: annotations at the lines of a pull request."""
+
+from collections.abc import Iterator
+
+from geneb_ci.check.runner import Report
+from geneb_ci.common.finding import Finding, Severity
+from geneb_ci.render.formats import WIDTH
+from geneb_ci.render.plain import visible
+from geneb_ci.render.summary import ordered, sentence, skipped, summary_line, why_nothing
+
+# What the runner shows of each severity in one step; the rest stays in the log.
+SHOWN_MAX = 10
+
+_COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}
+
+
+def escape_data(text: str) -> str:
+    """Write text so that it stays in the message of a command."""
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def escape_property(text: str) -> str:
+    """Write text so that it stays in one property of a command."""
+    return escape_data(text).replace(":", "%3A").replace(",", "%2C")
+
+
+def render(report: Report, *, color: bool = False, width: int = WIDTH) -> str:  # noqa: ARG001 (one signature)
+    """Render one command a finding, then the summary as a line of the log."""
+    return "".join(f"{line}\n" for line in _lines(report))
+
+
+def _lines(report: Report) -> Iterator[str]:
+    for error in report.unreadable:
+        yield _command("error", [error.message, error.fix], title="not checked")
+    for finding in _spread(ordered(report)):
+        yield _command(
+            _COMMANDS[finding.severity],
+            [sentence(finding), finding.fix],
+            file=finding.file,
+            line=str(finding.line),
+            col=str(finding.column),
+            title=finding.rule,
+        )
+    for one in skipped(report):
+        yield one.message
+    nothing = why_nothing(report)
+    if nothing:
+        yield _command("error", [nothing], title="not checked")
+    else:
+        yield summary_line(report)
+    if any(_too_many(report, severity) for severity in Severity):
+        yield f"GitHub shows {SHOWN_MAX} of each severity; the step summary has all."
+
+
+def _command(name: str, lines: list[str], **properties: str) -> str:
+    """Write one command; every text is one visible line before it is escaped."""
+    head = ",".join(f"{key}={escape_property(visible(value))}" for key, value in properties.items())
+    body = "\n".join([visible(lines[0]), *(f"Fix: {visible(fix)}" for fix in lines[1:] if fix)])
+    return f"::{name} {head}::{escape_data(body)}"
+
+
+def _spread(findings: list[Finding]) -> list[Finding]:
+    """Put the first finding of each rule first, since GitHub shows only so many."""
+    seen: dict[str, int] = {}
+    turns = []
+    for finding in findings:
+        seen[finding.rule] = seen.get(finding.rule, 0) + 1
+        turns.append(seen[finding.rule])
+    return [finding for _, finding in sorted(zip(turns, findings, strict=True), key=lambda t: t[0])]
+
+
+def _too_many(report: Report, severity: Severity) -> bool:
+    return sum(finding.severity is severity for finding in report.findings) > SHOWN_MAX

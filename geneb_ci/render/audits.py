@@ -1,0 +1,246 @@
+"""Audits for a terminal: plan, power, outcome of a rerun, steps of a verification."""
+
+import io
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from geneb_ci.audit.beacon import is_open
+from geneb_ci.audit.outcome import AuditedTask, AuditOutcome, Compared, beyond, mean_biases
+from geneb_ci.audit.plan import FallbackBeacon, Plan
+from geneb_ci.audit.power import SHOWN_DRAWN, SHOWN_FABRICATED, Design, shown, table
+from geneb_ci.audit.verify import StepState, Verification
+from geneb_ci.common.finding import plural
+from geneb_ci.render.plain import visible
+from geneb_ci.render.text import escape
+
+_STEP_MARKS = {StepState.HOLDS: "✓", StepState.DIFFERS: "✗", StepState.UNKNOWN: "?"}
+_HELD = {
+    "envelope": "one DSSE envelope with one signature, in the bytes that we write",
+    "signer": "signed by a trusted key that was valid then",
+    "statement": "an audit record, in itself without contradiction",
+    "commitment": "its digest is the one that was published",
+    "round": "the round of the beacon that the moment of the commitment fixes",
+    "signature": "the beacon signed this round",
+    "seed": "of commitment and beacon alone",
+    "tickets": "of seed and tasks alone",
+    "sample": "the tasks with the smallest tickets, and those of earlier draws",
+    "earlier": "no earlier draw of the repository is left out",
+    "comparison": "every verdict follows from its numbers",
+    "submission": "the file here is the one that was audited",
+    "benchmark": "the definition in force",
+    "policy": "as many tasks and regimes as it asks for",
+    "harness": "the version in force, unchanged",
+    "sandbox": "a level that counts, and every escape refused",
+}
+_WIDTH = max(map(len, _HELD))
+_NOT_LOOKED_AT = "not looked at, because of the step above"
+
+
+def verification_text(found: Sequence[Verification]) -> str:
+    """Render verifications for a terminal; ends with one newline."""
+    lines: list[str] = []
+    for one in found:
+        lines += [f"{escape(one.name)}: {_headline(one)}"]
+        for step in one.steps:
+            message = step.message or (_NOT_LOOKED_AT if step.state is StepState.UNKNOWN else "")
+            said = escape(message) if message else _HELD[step.name]
+            lines.append(f"  {_STEP_MARKS[step.state]} {step.name:<{_WIDTH}}  {said}")
+            if step.fix:
+                lines.append(f"      fix: {escape(step.fix)}")
+        if one.withdrawn is not None:
+            lines.append(
+                f"  withdrawn {one.withdrawn.withdrawn_at}: {escape(one.withdrawn.reason)}"
+            )
+        lines.append("")
+    held = sum(one.holds for one in found)
+    return "\n".join([*lines, f"{plural(len(found), 'record')}: {held} verified"]) + "\n"
+
+
+def _headline(one: Verification) -> str:
+    if one.differs:
+        return f"refused at {', '.join(step.name for step in one.differs)}"
+    if not one.holds:
+        unknown = [step.name for step in one.steps if step.state is StepState.UNKNOWN]
+        return f"not verified: {', '.join(unknown)} could not be computed"
+    if one.record is None:
+        return "verified"
+    outcome = one.record.outcome
+    return (
+        f"verified; {plural(len(outcome.plan.drawn), 'task')} drawn of "
+        f"{len(outcome.plan.commitment.tasks)}, {len(outcome.tasks)} rerun in sandbox level "
+        f"{outcome.sandbox.level}; the claim {escape(outcome.verdict)}"
+    )
+
+
+def verification_json(found: Sequence[Verification]) -> str:
+    """Render verifications for a program."""
+    value = {"schema_version": "1.0", "records": [_record(one) for one in found]}
+    return json.dumps(value, indent=2, ensure_ascii=True) + "\n"
+
+
+def _record(one: Verification) -> dict[str, Any]:
+    outcome = one.record.outcome if one.record is not None else None
+    return {
+        "record": one.name,
+        "audit_id": one.record.audit_id if one.record is not None else None,
+        "model_id": outcome.plan.commitment.model_id if outcome is not None else None,
+        "submission_sha256": outcome.plan.commitment.submission_sha256 if outcome else None,
+        "verdict": outcome.verdict if outcome is not None else None,
+        "signed_by": one.record.signer.owner if one.record is not None else None,
+        "verified": one.holds,
+        "refused_at": [step.name for step in one.differs],
+        "withdrawn": one.withdrawn.reason if one.withdrawn is not None else None,
+        "steps": [
+            {"step": s.name, "state": str(s.state), "message": s.message, "fix": s.fix}
+            for s in one.steps
+        ],
+    }
+
+
+WIDTH = 110  # columns: the table's own width, so that a pipe shows what a terminal does
+_MARKS = {"agrees": "✓", "differs": "✗"}
+
+
+def outcome_text(outcome: AuditOutcome) -> str:
+    """Render an outcome: a row a task and regime, then what it means; ends with one newline."""
+    from rich import box  # noqa: PLC0415 (30 ms that only this needs)
+    from rich.console import Console  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in ("task", "regime", "claimed MCC", "rerun", "difference", "tolerance", ""):
+        table.add_column(name, justify="left" if name in {"task", "regime", ""} else "right")
+    for row in _rows(outcome):
+        table.add_row(*(Text(cell) for cell in row))
+    stream = io.StringIO()
+    Console(file=stream, width=WIDTH, color_system=None).print(table)
+    rows = [line.rstrip() for line in stream.getvalue().splitlines()]
+    return "\n".join([*rows, *_summary(outcome)]) + "\n"
+
+
+def _rows(outcome: AuditOutcome) -> Iterator[tuple[str, ...]]:
+    for task in outcome.tasks:
+        name = visible(task.task) + ("" if task.reason == "drawn" else f" ({task.reason})")
+        for regime, cell in task.regimes.items():
+            yield (name, visible(regime), *_numbers(cell))
+            name = ""
+
+
+def _numbers(cell: Compared) -> tuple[str, ...]:
+    difference = cell.claimed.MCC - cell.rescored.MCC
+    said = _MARKS[cell.verdict]
+    if cell.verdict == "differs":
+        said += f" {_which(cell)}"
+    return (
+        f"{cell.claimed.MCC:.4f}",
+        f"{cell.rescored.MCC:.4f}",
+        f"{difference:+.4f}",
+        f"{cell.tolerance.MCC:.4f}",
+        said,
+    )
+
+
+def _which(cell: Compared) -> str:
+    """Name the metrics outside their tolerance; canonical ones only where no other is."""
+    if told := beyond(cell):
+        return ", ".join(told)
+    return f"canonical {', '.join(beyond(cell.canonical))}" if cell.canonical else ""
+
+
+def _summary(outcome: AuditOutcome) -> Iterator[str]:
+    differing = [one for one in outcome.tasks if one.verdict == "differs"]
+    if outcome.verdict == "agrees":
+        yield (
+            f"agrees: {plural(len(outcome.tasks), 'task')} rerun, each claim within its tolerance"
+        )
+    elif differing:
+        yield f"differs: {_names(differing)} of {plural(len(outcome.tasks), 'rerun task')}"
+    for regime, one in mean_biases(outcome.tasks).items():
+        if one.tells:
+            side = "above" if one.share > 0 else "below"
+            yield (
+                f"differs: {visible(regime)}: the claims lie {side} the rerun as a whole, by "
+                f"{abs(one.raised):.4f} in the mean: more than chance explains"
+            )
+    if outcome.decoys.order_dependent:
+        yield "differs: an embedding depends on the order or the batch of its sequence"
+    if outcome.decoys.memorised:
+        yield "differs: sequences of the benchmark are treated otherwise than fresh ones like them"
+    yield f"decoys: {visible(outcome.decoys.detail)}"
+    yield from (f"note: {visible(note)}" for note in outcome.notes)
+
+
+def _names(tasks: list[AuditedTask]) -> str:
+    return ", ".join(visible(one.task) for one in tasks)
+
+
+def plan_text(plan: Plan, targeted: int, name: str) -> str:
+    """Say what was drawn, and what to do next; `targeted` tasks were asked for beside it."""
+    by_reason = {
+        reason: [one.task for one in plan.chosen if one.reason == reason]
+        for reason in ("drawn", "earlier", "targeted")
+    }
+    source = plan.beacon
+    if isinstance(source, FallbackBeacon):
+        what = "the fallback key" + (", to be revealed at its epoch's end" * is_open(source))
+    else:
+        what = f"round {source.round} of drand quicknet"
+    lines = [f"{visible(plan.commitment.model_id)}: seed {plan.seed}, by {what}"]
+    for reason, tasks in by_reason.items():
+        if tasks:
+            lines += [
+                f"{plural(len(tasks), 'task')} {reason}:",
+                *(f"  {visible(task)}" for task in tasks),
+            ]
+    if len(by_reason["targeted"]) < targeted:
+        lines.append("no more tasks stand out: fewer are targeted than were asked for")
+    lines += [
+        f"check that commitment {plan.commitment_sha256[:16]}... was public at {plan.committed_at}",
+        f"next: geneb-ci audit run {name}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+POWER_WIDTH = 100  # columns
+
+
+def power_table(design: Design, marked: Mapping[int, str], power: Fraction) -> str:
+    """Write the chance to find one of m fabricated tasks, for the usual and the marked samples."""
+    fabricated = [m for m in SHOWN_FABRICATED if m <= design.tasks]
+    found = Table(
+        title=f"chance to find one of m fabricated tasks among {design.tasks}",
+        title_justify="left",
+        box=box.SIMPLE_HEAD,
+        caption=_caption(design, power),
+        caption_justify="left",
+    )
+    found.add_column("drawn", justify="right")
+    for m in fabricated:
+        found.add_column(f"m = {m}", justify="right")
+    found.add_column("")
+    for row in table(design, [*SHOWN_DRAWN, *marked], fabricated, power):
+        cells = (shown(value) for value in row.detection)
+        style = "bold" if row.drawn in marked else None
+        found.add_row(str(row.drawn), *cells, marked.get(row.drawn, ""), style=style)
+    console = Console(file=io.StringIO(), width=POWER_WIDTH, color_system=None)
+    console.print(found)
+    text = console.file.getvalue()  # type: ignore[attr-defined]  # it is the StringIO from above
+    return "\n".join(line.rstrip() for line in str(text).splitlines()) + "\n"
+
+
+def _caption(design: Design, power: Fraction) -> str:
+    lines = []
+    if design.guaranteed:
+        lines.append(
+            f"{design.guaranteed} larger categories have a place each; this is the worst placing"
+        )
+    if power < 1:
+        lines.append(f"a rerun finds a drawn one with probability {float(power):g}")
+    return "\n".join(lines)

@@ -1,0 +1,277 @@
+"""What a change does to the board, or other rules to the rows: text, Markdown, JSON."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from geneb_ci.board.diff import BoardDiff, Changed, Present, Shift
+from geneb_ci.board.ranks import RegimePlace
+from geneb_ci.common.finding import first_and_more, plural, quoted
+from geneb_ci.publish.comparison import Comparison
+from geneb_ci.publish.replay import Effect, Replay
+from geneb_ci.render.markdown import cell, code, prose
+from geneb_ci.render.plain import dumps
+from geneb_ci.render.text import escape
+
+FORMAT_VERSION = "1.0"
+NAMED_MAX = 2  # rows named in one cell: ids have up to 128 characters
+SHOWN_MAX = 200  # lines of one table; the JSON has all
+
+
+class TextTable(NamedTuple):
+    """Lines under the names of their columns."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: Sequence[tuple[str, ...]]
+    quoted: tuple[str, ...]
+    """Columns whose text is a contributor's."""
+
+
+def as_text(found: Comparison) -> str:
+    """Write tables for a terminal."""
+    lines = [_headline(found, escape(found.base))]
+    for table in _tables(found.diff):
+        rows = [tuple(map(escape, row)) for row in (table.columns, *table.rows[:SHOWN_MAX])]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines += ["", table.title]
+        lines += ["  " + "  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+        lines += _cut(table)
+    notes = [escape(note) for note in _notes(found)]
+    return "\n".join([*lines, *([""] if notes else []), *notes]) + "\n"
+
+
+def as_markdown(found: Comparison) -> str:
+    """Write tables for a comment or a step summary; names stand in code spans."""
+    lines = [f"**{_headline(found, code(found.base))}**"]
+    for table in _tables(found.diff):
+        lines += ["", f"### {table.title.capitalize()}", "", _line(table.columns)]
+        lines.append(_line(("---",) * len(table.columns)))
+        for row in table.rows[:SHOWN_MAX]:
+            named = zip(table.columns, row, strict=True)
+            lines.append(
+                _line(_cell(cell) if name in table.quoted else cell for name, cell in named)
+            )
+        lines += [f"\n{line.strip()}" for line in _cut(table)]
+    notes = [f"- {prose(note)}" for note in _notes(found)]
+    return "\n".join([*lines, *([""] if notes else []), *notes]) + "\n"
+
+
+def as_json(found: Comparison) -> str:
+    """Write all of it for another program."""
+    diff = found.diff
+    return dumps(
+        {
+            "format_version": FORMAT_VERSION,
+            "base": found.base,
+            "commit": found.commit,
+            "added": [_present(row) for row in diff.added],
+            "removed": [_present(row) for row in diff.removed],
+            "changed": [_changed(row) for row in diff.changed],
+            "moved": [
+                {
+                    "model": move.model,
+                    "regime": move.after.regime,
+                    "rank_before": move.before.rank,
+                    "rank_after": move.after.rank,
+                    "passed": list(move.passed),
+                    "passed_by": list(move.passed_by),
+                    "inside_noise": move.inside_noise,
+                }
+                for move in diff.moves
+            ],
+            "pushed": diff.pushed,
+            "refused": [one._asdict() for one in found.refused],
+            "refused_before": [one._asdict() for one in found.refused_before],
+        }
+    )
+
+
+WRITERS: dict[str, Callable[[Comparison], str]] = {
+    "text": as_text,
+    "json": as_json,
+    "markdown": as_markdown,
+}
+
+
+def _headline(found: Comparison, base: str) -> str:
+    diff = found.diff
+    moved = len({move.model for move in diff.moves})
+    rows = {"added": diff.added, "changed": diff.changed, "removed": diff.removed}
+    counts = ", ".join(f"{len(part)} {name}" for name, part in rows.items())
+    what = "no row differs" if diff.is_empty else f"rows: {counts}, {moved} moved"
+    return f"against {base} ({found.commit[:12]}): {what}"
+
+
+def _notes(found: Comparison) -> Iterator[str]:
+    pushed = [f"{regime} {number}" for regime, number in found.diff.pushed.items() if number]
+    if pushed:
+        yield f"rows that moved only because others came or went: {', '.join(pushed)}"
+    diff = found.diff
+    is_ranked = diff.added or diff.removed or any(row.shifts for row in diff.changed)
+    if found.unsized and is_ranked:
+        yield (
+            "noise is not known, and taken as none: the benchmark does not say how many test "
+            f"sequences there are of {first_and_more(list(found.unsized))}"
+        )
+    if found.refused:
+        yield (
+            f"not on the new board, because `geneb-ci check` finds errors: "
+            f"{first_and_more([quoted(one.file) for one in found.refused])}"
+        )
+    if found.refused_before:
+        names = first_and_more([quoted(one.file) for one in found.refused_before])
+        yield f"not on the old board, because it could not be read: {names}"
+
+
+def _tables(diff: BoardDiff) -> Iterator[TextTable]:
+    where = ("model", "regime", "macro MCC", "rank", "rank within noise")
+    for title, rows in (("added", diff.added), ("removed", diff.removed)):
+        lines = [(row.model, *_standing(place)) for row in rows for place in row.places]
+        if lines:
+            yield TextTable(title, where, lines, ("model",))
+    shifts = [(row.model, *_shift(shift)) for row in diff.changed for shift in row.shifts]
+    if shifts:
+        names = ("model", "regime", "macro MCC", "by", "rank", "task scores")
+        yield TextTable("changed", names, shifts, ("model",))
+    facts = [
+        (row.model, fact.name, _fact(fact.before), _fact(fact.after))
+        for row in diff.changed
+        for fact in row.facts
+    ]
+    if facts:
+        quoted = ("model", "before", "after")
+        yield TextTable("changed facts", ("model", "field", "before", "after"), facts, quoted)
+    moves = [
+        (
+            *(move.model, move.after.regime, f"{move.before.rank} -> {move.after.rank}"),
+            *(
+                first_and_more(list(names), NAMED_MAX) or "-"
+                for names in (move.passed, move.passed_by)
+            ),
+            "inside noise" if move.inside_noise else "beyond noise",
+        )
+        for move in diff.moves
+    ]
+    if moves:
+        quoted = ("model", "passed", "passed by")
+        head = ("model", "regime", "rank", "passed", "passed by", "these moves are")
+        yield TextTable("moved", head, moves, quoted)
+
+
+def _fact(value: object) -> str:
+    """Write what the board says of a row; of its audits, as a line."""
+    if not isinstance(value, dict):
+        return quoted(value) if value is not None else "none"
+    told = "audited {tasks}/{of}, sandbox level {sandbox}, {date}, {verdict}"
+    return told.format_map(value)
+
+
+def _standing(place: RegimePlace) -> tuple[str, ...]:
+    noise = f"{place.rank_low} to {place.rank_high}"
+    return (place.regime, f"{place.score:.4f}", f"{place.rank} of {place.rows}", noise)
+
+
+def _shift(shift: Shift) -> tuple[str, ...]:
+    before, after = shift.before, shift.after
+    by = "-"
+    if before and after:
+        noise = "inside noise" if shift.inside_noise else "beyond noise"
+        by = f"{after.score - before.score:+.4f}, {noise}"
+    scores = " -> ".join(f"{place.score:.4f}" if place else "none" for place in (before, after))
+    places = [str(place.rank) if place else "none" for place in (before, after)]
+    ranks = " -> ".join(places) if places[0] != places[1] else places[0]
+    return (shift.regime, scores, by, ranks, plural(shift.scores, "score"))
+
+
+def _cut(table: TextTable) -> list[str]:
+    left = len(table.rows) - SHOWN_MAX
+    return [f"  and {left:,} more; `--format json` has all"] if left > 0 else []
+
+
+def _line(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _cell(text: str) -> str:
+    return "-" if text == "-" else cell(text)
+
+
+def _place(place: RegimePlace | None) -> dict[str, Any] | None:
+    return None if place is None else dict(place._asdict())
+
+
+def _present(row: Present) -> dict[str, Any]:
+    return {"model": row.model, "places": [_place(place) for place in row.places]}
+
+
+def _changed(row: Changed) -> dict[str, Any]:
+    return {
+        "model": row.model,
+        "facts": [fact._asdict() for fact in row.facts],
+        "regimes": [
+            shift._asdict() | {"before": _place(shift.before), "after": _place(shift.after)}
+            for shift in row.shifts
+        ],
+    }
+
+
+REPLAY_VERSION = "1.0"
+
+
+def replay_text(found: Replay) -> str:
+    """Write for a terminal, one line a row and rule."""
+    lines = [_replay_headline(found, escape(found.name))]
+    for title, effects in _parts(found):
+        lines += ["", title]
+        for one in effects:
+            lines.append(f"  {escape(one.row)}  {escape(one.rule)}  {plural(one.places, 'place')}")
+            lines.append(f"    {escape(one.message)}")
+    return "\n".join(lines) + "\n"
+
+
+def replay_markdown(found: Replay) -> str:
+    """Write for a comment or a step summary; names stand in code spans."""
+    lines = [f"**{_replay_headline(found, code(found.name))}**"]
+    for title, effects in _parts(found):
+        lines += ["", f"### {title.capitalize()}", ""]
+        for one in effects:
+            lines.append(f"- {code(one.row)} {code(one.rule)}, {plural(one.places, 'place')}\\")
+            lines.append(f"  {code(one.message)}")
+    return "\n".join(lines) + "\n"
+
+
+def replay_json(found: Replay) -> str:
+    """Write all of it for another program."""
+    return dumps(
+        {
+            "format_version": REPLAY_VERSION,
+            "rules": found.name,
+            "commit": found.commit,
+            "rows": found.rows,
+            "fails": [one._asdict() for one in found.fails],
+            "warns": [one._asdict() for one in found.warns],
+            "heals": [one._asdict() for one in found.heals],
+        }
+    )
+
+
+REPLAY_WRITERS: dict[str, Callable[[Replay], str]] = {
+    "text": replay_text,
+    "json": replay_json,
+    "markdown": replay_markdown,
+}
+
+
+def _replay_headline(found: Replay, name: str) -> str:
+    failing = len({one.row for one in found.fails})
+    what = f"{failing} would newly fail" if failing else "none would newly fail"
+    return f"rules of {name} ({found.commit[:12]}) on {plural(found.rows, 'row')}: {what}"
+
+
+def _parts(found: Replay) -> Iterator[tuple[str, tuple[Effect, ...]]]:
+    parts = {
+        "would newly fail": found.fails,
+        "would newly warn": found.warns,
+        "would fail no more": found.heals,
+    }
+    yield from ((title, effects) for title, effects in parts.items() if effects)

@@ -1,0 +1,176 @@
+"""The findings for another program: `schemas/findings-1.0.schema.json`, frozen."""
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import ConfigDict, Field, TypeAdapter
+
+from geneb_ci import __version__
+from geneb_ci.check.need import Need
+from geneb_ci.check.runner import Report
+from geneb_ci.common.finding import Finding, Severity
+from geneb_ci.render.formats import WIDTH
+from geneb_ci.render.plain import dumps
+from geneb_ci.render.summary import Verdict, counts, ordered, rules_run, skipped, verdict
+
+Count = Annotated[int, Field(ge=0)]
+
+
+class Closed:
+    """What every part shares: no member that is not listed."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(
+        extra="forbid", use_attribute_docstrings=True
+    )
+
+
+@dataclass(frozen=True)
+class ToolV1(Closed):
+    """The program that checked."""
+
+    name: Literal["geneb-ci"]
+    version: str
+
+
+@dataclass(frozen=True)
+class BenchmarkV1(Closed):
+    """A benchmark definition that submissions were held against."""
+
+    name: str
+    sha256: str
+    """Digest of the file that defines it."""
+
+
+@dataclass(frozen=True)
+class CountsV1(Closed):
+    """Number of findings of each severity; only an error fails a submission."""
+
+    error: Count
+    warning: Count
+    note: Count
+
+
+@dataclass(frozen=True)
+class FindingV1(Closed):
+    """One fault of a submission or of its model card."""
+
+    rule: str
+    """Id of the rule: `geneb-ci explain RULE` says why it is there."""
+    severity: Severity
+    message: str
+    file: str
+    pointer: str
+    """JSON Pointer (RFC 6901) to the place; empty for the whole document and in a card."""
+    line: Annotated[int, Field(ge=1)]
+    column: Annotated[int, Field(ge=1)]
+    """Counted from 1 in code points."""
+    found: str
+    expected: str
+    fix: str
+    score: Annotated[float, Field(ge=0, le=10)]
+    """How strange it is, 1 at a rule's threshold to 10; 0 where a rule has no such measure."""
+
+
+@dataclass(frozen=True)
+class UnreadableV1(Closed):
+    """A file that could not be read, and so was not checked."""
+
+    message: str
+    fix: str
+
+
+@dataclass(frozen=True)
+class SkippedV1(Closed):
+    """Rules that were not run on some files, for want of one thing."""
+
+    need: Need
+    """What was lacking."""
+    rules: list[str]
+    files: Count
+    """Number of files that they were not run on."""
+    message: str
+    fix: str
+
+
+@dataclass(frozen=True)
+class ReportV1(Closed):
+    """Findings of `geneb-ci check`, format 1.0."""
+
+    format_version: Literal["1.0"]
+    tool: ToolV1
+    verdict: Verdict
+    """Also the exit code: clean 0, warnings 0 or under --strict 10, errors 11, not-checked 3.
+
+    Where settings or the benchmark cannot be used, the exit code is 1 whatever else was found.
+    """
+    files: Count
+    """Number of submissions checked."""
+    rules: Count
+    """Number of rules that were run on one file at least."""
+    counts: CountsV1
+    benchmarks: list[BenchmarkV1]
+    findings: list[FindingV1]
+    """In the order of file, line, column, pointer, rule, message."""
+    unreadable: list[UnreadableV1]
+    skipped: list[SkippedV1] = dataclasses.field(default_factory=list)
+    """Rules that were not run, and why; reports of older versions have no such member."""
+
+
+def render(report: Report, *, color: bool = False, width: int = WIDTH) -> str:  # noqa: ARG001 (one signature)
+    """Render as one JSON object."""
+    return dumps(dataclasses.asdict(to_v1(report)))
+
+
+def to_v1(report: Report) -> ReportV1:
+    """Bring a report into the frozen shape."""
+    tally = {severity.value: number for severity, number in counts(report).items()}
+    return ReportV1(
+        format_version="1.0",
+        tool=ToolV1(name="geneb-ci", version=__version__),
+        verdict=verdict(report),
+        files=len(report.files),
+        rules=rules_run(report),
+        counts=CountsV1(**tally),
+        benchmarks=[BenchmarkV1(name, sha) for name, sha in sorted(report.benchmarks.items())],
+        findings=[_finding(finding) for finding in ordered(report)],
+        unreadable=[UnreadableV1(error.message, error.fix) for error in report.unreadable],
+        skipped=[
+            SkippedV1(one.need, one.rules, one.files, one.message, one.need.fix)
+            for one in skipped(report)
+        ],
+    )
+
+
+def _finding(finding: Finding) -> FindingV1:
+    return FindingV1(
+        rule=finding.rule,
+        severity=finding.severity,
+        message=finding.message,
+        file=finding.file,
+        pointer=finding.pointer,
+        line=finding.line,
+        column=finding.column,
+        found=finding.found,
+        expected=finding.expected,
+        fix=finding.fix,
+        score=finding.score,
+    )
+
+
+def findings_schema() -> dict[str, Any]:
+    """Return the content of `schemas/findings-1.0.schema.json` (Draft 2020-12)."""
+    schema = TypeAdapter(ReportV1).json_schema(mode="serialization")
+    head = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": "urn:geneb-ci:schema:findings-1.0",
+        "title": "Findings of geneb-ci check, format 1.0",
+    }
+    return head | {key: _untitled(value) for key, value in schema.items() if key != "title"}
+
+
+def _untitled(node: Any) -> Any:  # noqa: ANN401 (JSON has no narrower type)
+    """Leave out the titles, which only repeat the names."""
+    if isinstance(node, dict):
+        return {key: _untitled(value) for key, value in node.items() if key != "title"}
+    return [_untitled(item) for item in node] if isinstance(node, list) else node

@@ -1,0 +1,93 @@
+"""JUnit XML for build servers: one suite a file, one case a finding.
+
+JUnit knows no warnings: a warning or a note is a skipped case, which is shown and fails nothing. A
+check of ours that could not run is an error rather than a failure.
+"""
+
+import html
+from collections.abc import Iterator
+
+from geneb_ci.check.runner import Report
+from geneb_ci.common.finding import Finding, Severity
+from geneb_ci.render.formats import WIDTH
+from geneb_ci.render.plain import visible
+from geneb_ci.render.summary import ordered, sentence, skipped, why_nothing
+
+_KINDS = {Severity.ERROR: "failure", Severity.WARNING: "skipped", Severity.NOTE: "skipped"}
+
+
+def escape(text: str) -> str:
+    """Make text safe in an element and in an attribute; XML has no control characters."""
+    return html.escape(visible(text), quote=True)
+
+
+def render(report: Report, *, color: bool = False, width: int = WIDTH) -> str:  # noqa: ARG001 (one signature)
+    """Render one suite for each file, in the order of their names."""
+    files: dict[str, list[Finding]] = {file: [] for file in report.files}
+    for finding in ordered(report):
+        files.setdefault(finding.file, []).append(finding)
+    suites = [_suite(file, [_case(f) for f in found]) for file, found in sorted(files.items())]
+    unchecked = [_unchecked(error.message, error.fix) for error in report.unreadable]
+    nothing = why_nothing(report)
+    if nothing:
+        unchecked.append(_unchecked(nothing, ""))
+    if unchecked:
+        suites.append(_suite("not checked", unchecked))
+    left_out = [
+        _element("not run", one.need.text, "skipped", "not-run", [one.message])
+        for one in skipped(report)
+    ]
+    if left_out:
+        suites.append(_suite("not run", left_out))
+    body = "".join(suites)
+    return (
+        '<?xml version="1.0" encoding="utf-8"?>\n'
+        f'<testsuites name="geneb-ci" {_totals(body)}>\n{body}</testsuites>\n'
+    )
+
+
+def _suite(file: str, cases: list[str]) -> str:
+    name = escape(file)
+    body = "".join(
+        cases or [f'    <testcase classname="{name}" name="every rule" time="0"></testcase>\n']
+    )
+    return f'  <testsuite name="{name}" {_totals(body)} time="0">\n{body}  </testsuite>\n'
+
+
+def _totals(body: str) -> str:
+    """Count cases by their tags: text of contributors holds no "<"."""
+    tags = {"tests": "testcase", "failures": "failure", "errors": "error", "skipped": "skipped"}
+    return " ".join(f'{name}="{body.count(f"<{tag} ")}"' for name, tag in tags.items())
+
+
+def _case(finding: Finding) -> str:
+    kind = "error" if finding.rule == "check-crashed" else _KINDS[finding.severity]
+    place = f"{finding.line}:{finding.column}"
+    name = " ".join(filter(None, (finding.rule, place, finding.pointer)))
+    return _element(finding.file, name, kind, finding.rule, list(_body(finding)))
+
+
+def _body(finding: Finding) -> Iterator[str]:
+    yield sentence(finding)
+    yield f"{finding.severity} at {finding.file}:{finding.line}:{finding.column}"
+    if finding.fix:
+        yield f"fix: {finding.fix}"
+
+
+def _unchecked(message: str, fix: str) -> str:
+    return _element(
+        "not checked", message, "error", "not-checked", [message, *([f"fix: {fix}"] if fix else [])]
+    )
+
+
+def _element(classname: str, name: str, kind: str, rule: str, lines: list[str]) -> str:
+    """Write one case; a skipped one has no type and no text, so it says all in its message."""
+    attributes = f'message="{escape(lines[0])}" type="{escape(rule)}"'
+    text = "\n".join(f"      {escape(line)}" for line in lines[1:])
+    if kind == "skipped":
+        attributes, text = f'message="{escape("; ".join([lines[0], *lines[2:]]))}"', ""
+    return (
+        f'    <testcase classname="{escape(classname)}" name="{escape(name)}" time="0">\n'
+        f"      <{kind} {attributes}>" + (f"\n{text}\n      " if text else "") + f"</{kind}>\n"
+        "    </testcase>\n"
+    )

@@ -1,0 +1,214 @@
+"""What publishing did, and what happened to every row, as lines of text."""
+
+import itertools
+import json
+import math
+import textwrap
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from geneb_ci.common.finding import plural
+from geneb_ci.publish.difference import (
+    SCORE,
+    Health,
+    LiveStatus,
+    PublishedFact,
+    PublishedMove,
+    PublishedPlace,
+    RowChange,
+    Sign,
+    SpaceFileChange,
+)
+from geneb_ci.publish.manifest import Event, Ledger, Manifest
+from geneb_ci.publish.push import SHORT, Published, PublishOutcome
+from geneb_ci.render.text import escape
+
+ROWS_MAX = 60  # rows of the board that a reader goes through; the rest is counted
+
+
+class Preview(NamedTuple):
+    """What a publish would do."""
+
+    files: list[SpaceFileChange]
+    rows: list[RowChange]
+    others: int
+    """Files on the Space that are not ours."""
+    models: int
+    """On the board that would be live."""
+
+
+def published_line(resource: str, done: Published) -> str:
+    """Say what a publish did."""
+    what = named(done.manifest)
+    if done.outcome is PublishOutcome.UNCHANGED:
+        return f"{resource}: nothing changed; {what} is live at {done.commit[:SHORT]}"
+    return f"{resource}: published {what} as {done.commit[:SHORT]}, read back and verified"
+
+
+def preview_line(resource: str, made: Manifest, live: Manifest | None) -> str:
+    """Say which generation a publish would put in the place of which."""
+    former = "where no board is yet" if live is None else f"in place of {named(live)}"
+    return f"{resource}: would publish {named(made)}, {former}"
+
+
+def named(manifest: Manifest) -> str:
+    """Name a generation, as short as people read it."""
+    return f"generation {manifest.generation[:SHORT]} of commit {manifest.source_commit[:SHORT]}"
+
+
+def changes(preview: Preview) -> Iterator[str]:
+    """Show what a publish would change: the files, then the rows of the board."""
+    files, rows = preview.files, preview.rows
+    changed = [file for file in files if file.sign is not Sign.SAME]
+    size = sum(file.bytes for file in changed)
+    yield ""
+    yield f"files: {_tally(changed, 'deleted')}; {size:,} bytes to send"
+    for file in changed:
+        shown = f"  {file.bytes:,} bytes" if file.sign is not Sign.REMOVED else ""
+        yield f"  {file.sign} {escape(file.name)}{shown}"
+    if len(files) > len(changed):
+        yield f"  {plural(len(files) - len(changed), 'file')} as published already"
+    if preview.others:
+        yield f"  {plural(preview.others, 'file')} of others left alone"
+    yield ""
+    yield f"board: {_tally(rows, 'removed')}; {plural(preview.models, 'model')} in all"
+    for row in rows[:ROWS_MAX]:
+        facts = [_fact(fact) for fact in row.facts if _telling(row, fact)]
+        told = "; ".join([*facts, *map(_move, row.moves)])
+        yield f"  {row.sign} {escape(row.model)}: {escape(told)}"
+    if len(rows) > ROWS_MAX:
+        yield f"  and {plural(len(rows) - ROWS_MAX, 'more row')}"
+    yield ""
+    yield "nothing was sent"
+
+
+def _tally(changed: Sequence[SpaceFileChange | RowChange], removed: str) -> str:
+    words = {Sign.ADDED: "added", Sign.CHANGED: "changed", Sign.REMOVED: removed}
+    signs = Counter(one.sign for one in changed)
+    told = [f"{signs[sign]} {word}" for sign, word in words.items() if signs[sign]]
+    return ", ".join(told) or "none would change"
+
+
+def _telling(row: RowChange, fact: PublishedFact) -> bool:
+    """Whether a fact is worth a line: of a row that comes or goes, its level and its audit are."""
+    return row.sign is Sign.CHANGED or fact.name in {"submitted", "audit"}
+
+
+def _fact(fact: PublishedFact) -> str:
+    values = (v if v is None or isinstance(v, str) else json.dumps(v) for v in fact[1:])
+    return f"{'level' if fact.name == 'submitted' else fact.name} {_arrow(*values)}"
+
+
+def _move(move: PublishedMove) -> str:
+    if move.was == move.will_be:
+        return f"{move.regime} other scores than {SCORE}"
+    return f"{move.regime} {_arrow(*(None if p is None else _place(p) for p in move[1:]))}"
+
+
+def _arrow(was: str | None, will_be: str | None) -> str:
+    return " -> ".join(text for text in (was, will_be) if text is not None)
+
+
+def _place(place: PublishedPlace) -> str:
+    score = f"{place.score:.4f}" if math.isfinite(place.score) else "no score"
+    return f"{score} (#{place.rank})"
+
+
+_MEANING = {
+    LiveStatus.CURRENT: "it is that of main",
+    LiveStatus.BEHIND: "main is ahead of it: geneb-ci publish",
+    LiveStatus.AHEAD: "it is newer than this clone: git pull, and look again",
+    LiveStatus.OTHER: "it is not that of main, though nothing newer: geneb-ci publish",
+    LiveStatus.NOTHING: "no board of ours is live: geneb-ci publish",
+}
+
+
+def health_lines(resource: str, health: Health, main: Manifest) -> Iterator[str]:
+    """Say which generation is live, and whether that is right."""
+    live = health.live
+    if live is None:
+        yield f"{resource} at {health.head[:SHORT]}: {_MEANING[LiveStatus.NOTHING]}"
+        return
+    yield f"{resource} at {health.head[:SHORT]}: {named(live)} is live"
+    if health.standing is LiveStatus.ROLLED_BACK and live.rollback is not None:
+        yield (
+            f"it was put there on purpose, in place of {live.rollback.former_generation[:SHORT]}; "
+            "the next change of main replaces it"
+        )
+    else:
+        yield _MEANING[health.standing]
+    if health.standing not in {LiveStatus.CURRENT, LiveStatus.AHEAD}:
+        yield f"main: {named(main)}"
+    for name in health.altered:
+        yield f"altered on the Space: {escape(name)}"
+    if health.altered:
+        yield "these files are not what was published: geneb-ci publish puts them back"
+    else:
+        yield f"{plural(len(live.files), 'file')} served as published"
+
+
+WIDTH = 88  # columns of a paragraph
+COMMIT_SHOWN = 12  # hex digits that people read
+
+WORDS = {
+    "include": "came on the board",
+    "change": "changed",
+    "correction": "corrected",
+    "audit": "audited",
+    "withdrawal": "audit withdrawn",
+    "relabel": "relabelled",
+    "dispute": "disputed",
+    "removal": "taken off the board",
+}
+
+
+def models_of(ledger: Ledger) -> list[str]:
+    """Name every row that ever was, in the order of their names."""
+    return sorted({event.model for event in ledger.events}, key=lambda name: (name.lower(), name))
+
+
+def story(ledger: Ledger, model: str) -> Iterator[str]:
+    """Tell all that happened to one row, oldest first; nothing for a row that never was.
+
+    What one commit did, such as an audit and the level that it brought, stands together.
+    """
+    own = (event for event in ledger.events if event.model == model)
+    commits = [list(events) for _, events in itertools.groupby(own, lambda event: event.commit)]
+    for events in commits:
+        yield ""
+        yield from _paragraph(events)
+    if commits:
+        yield ""
+        yield "`git show COMMIT -- FILE` shows what a commit changed in its evidence"
+
+
+def _paragraph(events: list[Event]) -> Iterator[str]:
+    first = events[0]
+    yield f"{first.when}  {'; '.join(WORDS[event.kind] + _levels(event) for event in events)}"
+    for title, text in (("why", first.why), ("who", first.who)):
+        yield textwrap.fill(
+            f"{title}: {escape(text)}", WIDTH, initial_indent="  ", subsequent_indent="       "
+        )
+    yield f"  commit: {first.commit}"
+    for evidence in dict.fromkeys(event.evidence for event in events):
+        yield f"  evidence: {escape(evidence.path)}"
+        yield f"            {f'sha256 {evidence.sha256}' if evidence.sha256 else 'gone'}"
+
+
+def _levels(event: Event) -> str:
+    # What costs or brings a level is followed by an event of its own.
+    if event.kind == "dispute" and event.former_level:
+        return f", was {escape(event.former_level)}"
+    if event.kind == "relabel" and event.former_level and event.level:
+        return f", {escape(event.former_level)} -> {escape(event.level)}"
+    return f", {escape(event.level)}" if event.level and event.kind == "include" else ""
+
+
+def table(ledger: Ledger) -> Iterator[str]:
+    """Return one line an event."""
+    for event in ledger.events:
+        yield (
+            f"{event.when}  {event.commit[:COMMIT_SHOWN]}  {event.kind:<10}  {escape(event.model)}"
+            f"{_levels(event)}  {escape(event.why)}  ({escape(event.who)})"
+        )

@@ -1,0 +1,127 @@
+"""SARIF 2.1.0, for code scanning and for editors."""
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import quote
+
+from geneb_ci import __version__
+from geneb_ci.check.registry import BY_ID
+from geneb_ci.check.rule import AnyRule
+from geneb_ci.check.runner import Report
+from geneb_ci.common.finding import Finding
+from geneb_ci.render.formats import WIDTH
+from geneb_ci.render.markdown import prose
+from geneb_ci.render.plain import dumps, visible, well_formed
+from geneb_ci.render.summary import is_complete, ordered, sentence, skipped, why_nothing
+
+_BRACES = str.maketrans({"{": "{{", "}": "}}"})
+_BRACKETS = str.maketrans({"\\": r"\\", "[": r"\[", "]": r"\]"})
+
+
+def escape(text: str) -> str:
+    """Write text for a message, where {0} is a placeholder (3.11.5) and [x](y) a link (3.11.6)."""
+    text = visible(text).translate(_BRACES)
+    return text.translate(_BRACKETS) if "](" in text else text
+
+
+def render(report: Report, *, color: bool = False, width: int = WIDTH) -> str:  # noqa: ARG001 (one signature)
+    """Render one run; a result's rule is described beside it."""
+    findings = ordered(report)
+    rules = sorted({finding.rule for finding in findings})
+    driver = {
+        "name": "geneb-ci",
+        "version": __version__,
+        "rules": [_descriptor(rule, BY_ID.get(rule)) for rule in rules],
+    }
+    return dumps(
+        {
+            "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
+            "version": "2.1.0",
+            "runs": [
+                {
+                    "tool": {"driver": driver},
+                    "columnKind": "unicodeCodePoints",
+                    "invocations": [_invocation(report)],
+                    "results": list(_results(findings, rules)),
+                }
+            ],
+        }
+    )
+
+
+def _descriptor(slug: str, rule: AnyRule | None) -> dict[str, Any]:
+    """Describe a rule. SARIF wants helpUri absolute, so the way to RULES.md is in the help."""
+    if rule is None:
+        return {"id": visible(slug)}
+    return {
+        "id": rule.id,
+        "shortDescription": {"text": escape(rule.what)},
+        "fullDescription": {"text": escape(f"{rule.what} {rule.why}")},
+        "help": {
+            "text": escape(f"{rule.fix} See RULES.md#{rule.id}."),
+            "markdown": f"**Why:** {prose(rule.why)}\n\n**Fix:** {prose(rule.fix)}\n\n"
+            f"[{rule.id} in RULES.md](RULES.md#{rule.id})",
+        },
+        "defaultConfiguration": {"level": rule.severity.value},
+        "properties": {"tags": [rule.family]},
+    }
+
+
+def _invocation(report: Report) -> dict[str, Any]:
+    """Say whether all could be checked: a run over nothing must not look like a clean one."""
+    messages = [f"{error.message}. {error.fix}".rstrip() for error in report.unreadable]
+    if why_nothing(report):
+        messages.append(why_nothing(report))
+    notices = [_notice("error", text) for text in messages]
+    notices += [_notice("note", one.message) for one in skipped(report)]
+    return {
+        "executionSuccessful": is_complete(report),
+        **({"toolExecutionNotifications": notices} if notices else {}),
+    }
+
+
+def _notice(level: str, text: str) -> dict[str, Any]:
+    return {"level": level, "message": {"text": escape(text)}}
+
+
+def _results(findings: list[Finding], rules: list[str]) -> Iterator[dict[str, Any]]:
+    seen: Counter[str] = Counter()
+    for finding in findings:
+        identity = _identity(finding)
+        seen[identity] += 1
+        yield {
+            "ruleId": visible(finding.rule),
+            "ruleIndex": rules.index(finding.rule),
+            "level": finding.severity.value,
+            "message": {"text": escape(f"{sentence(finding)}. {finding.fix}".rstrip())},
+            "locations": [_location(finding)],
+            # By its own reckoning GitHub would hash the line, and most submissions have but one.
+            "partialFingerprints": {"primaryLocationLineHash": f"{identity}:{seen[identity]}"},
+        }
+
+
+def _location(finding: Finding) -> dict[str, Any]:
+    location: dict[str, Any] = {
+        "physicalLocation": {
+            "artifactLocation": {"uri": _uri(finding.file)},
+            "region": {"startLine": finding.line, "startColumn": finding.column},
+        }
+    }
+    if finding.pointer:
+        name = {"name": finding.pointer.rsplit("/", 1)[-1], "fullyQualifiedName": finding.pointer}
+        location["logicalLocations"] = [name]
+    return location
+
+
+def _uri(file: str) -> str:
+    """Write a path as a URI reference, relative to the root of the repository where it is."""
+    path = quote(well_formed(file), safe="/")
+    return f"file:///{path.lstrip('/')}" if path.startswith("/") else path
+
+
+def _identity(finding: Finding) -> str:
+    """Identify a finding across commits: not by line or value, which edits move and change."""
+    parts = f"{finding.rule}\0{finding.file}\0{finding.pointer}"
+    return hashlib.sha256(well_formed(parts).encode()).hexdigest()[:16]

@@ -1,0 +1,120 @@
+"""What all formats say of a whole report: its verdict, its counts, its one line."""
+
+import enum
+from collections import Counter
+from typing import NamedTuple
+
+from geneb_ci.check.need import Need
+from geneb_ci.check.runner import Report
+from geneb_ci.common.finding import Finding, Severity, plural
+
+_CRASHED = "check-crashed"
+_RANK = {severity: rank for rank, severity in enumerate(Severity)}
+
+
+class Verdict(enum.StrEnum):
+    """What became of a run, in one word; the exit code says the same."""
+
+    CLEAN = "clean"
+    WARNINGS = "warnings"
+    ERRORS = "errors"
+    NOT_CHECKED = "not-checked"
+
+
+def is_complete(report: Report) -> bool:
+    """Whether all that was asked for was checked; a run over nothing is not complete."""
+    crashed = any(finding.rule == _CRASHED for finding in report.findings)
+    return bool(report.files and report.rules and not report.unreadable and not crashed)
+
+
+def verdict(report: Report) -> Verdict:
+    """Weigh a report: an error of a submission weighs most, then what could not be checked."""
+    found = {finding.severity for finding in report.findings if finding.rule != _CRASHED}
+    if Severity.ERROR in found:
+        return Verdict.ERRORS
+    if not is_complete(report):
+        return Verdict.NOT_CHECKED
+    return Verdict.WARNINGS if Severity.WARNING in found else Verdict.CLEAN
+
+
+def counts(report: Report) -> dict[Severity, int]:
+    """Count findings by severity, the heaviest first; a severity without findings counts 0."""
+    tally = dict.fromkeys(Severity, 0)
+    for finding in report.findings:
+        tally[finding.severity] += 1
+    return tally
+
+
+def ordered(report: Report) -> list[Finding]:
+    """Return the findings by file and place, so that the same input gives the same bytes."""
+    return sorted(report.findings, key=Finding.sort_key)
+
+
+def by_rule(findings: list[Finding]) -> list[list[Finding]]:
+    """Group findings of one rule, the heaviest group first, then by first place."""
+    groups: dict[str, list[Finding]] = {}
+    for finding in findings:
+        groups.setdefault(finding.rule, []).append(finding)
+    return sorted(groups.values(), key=lambda group: _RANK[group[0].severity])
+
+
+def sentence(finding: Finding) -> str:
+    """Say what was found and what was expected, each once."""
+    parts = []
+    if finding.found not in {"", "nothing"} and finding.found not in finding.message:
+        parts.append(f"found {finding.found}")
+    if finding.expected:
+        parts.append(f"expected {finding.expected}")
+    return "; ".join([finding.message, ", ".join(parts)]) if parts else finding.message
+
+
+def found_line(report: Report) -> str:
+    """Count what was found: "2 errors, 1 warning"."""
+    parts = [plural(number, severity) for severity, number in counts(report).items() if number]
+    if report.unreadable:
+        parts.append(f"{plural(len(report.unreadable), 'file')} could not be read")
+    return ", ".join(parts) or "nothing to fix"
+
+
+def rules_run(report: Report) -> int:
+    """Count the rules that were run on one file at least."""
+    nowhere: Counter[str] = Counter()
+    for rules in report.skipped.values():
+        nowhere.update(rules)
+    files = len(report.files)
+    return report.rules - sum(number == files for number in nowhere.values())
+
+
+class Skipped(NamedTuple):
+    """Rules that were not run, for want of one thing."""
+
+    need: Need
+    rules: list[str]
+    files: int
+    message: str
+
+
+def skipped(report: Report) -> list[Skipped]:
+    """Say which rules were not run and why, one thing that was lacking after the other."""
+    found = []
+    for need in sorted(report.skipped, key=list(Need).index):
+        rules = report.skipped[need]
+        files = max(rules.values())
+        verb = "needs" if len(rules) == 1 else "need"
+        where = f" in {files:,} of {len(report.files):,} files" if files < len(report.files) else ""
+        message = f"{plural(len(rules), 'rule')} {verb} {need.text}{where}: {need.fix}"
+        found.append(Skipped(need, sorted(rules), files, message))
+    return found
+
+
+def why_nothing(report: Report) -> str:
+    """Say why nothing was checked, or "" if something was."""
+    if not report.files and not report.unreadable:
+        return "nothing was checked: there was no submission"
+    return "" if report.rules else "nothing was checked: no rule was run"
+
+
+def summary_line(report: Report) -> str:
+    """Say it all in one line: "41 submissions, 61 rules: 2 errors, 1 warning, 1 note"."""
+    held = f"{plural(len(report.files), 'submission')}, {plural(rules_run(report), 'rule')}"
+    return why_nothing(report) or f"{held}: {found_line(report)}"

@@ -1,0 +1,356 @@
+"""Tries to get out, from inside: the probe suite. A script of its own.
+
+`python -I attempts.py FILE`: FILE is JSON of what was planted outside. Prints one line of JSON:
+name to [refused, detail]. An attempt that succeeds touches only what is its own.
+"""
+
+import contextlib
+import ctypes
+import errno
+import json
+import os
+import re
+import socket
+import struct
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+Outcome = tuple[bool, str]
+TIMEOUT = 0.5
+METADATA = ("169.254.169.254", 80)
+"""Where clouds answer with credentials. Link-local: without a route nothing leaves the machine."""
+NAME = "canary.invalid"
+"""A name that never resolves (RFC 6761)."""
+RESOLVER = ("192.0.2.53", 53)
+"""An address for documentation (RFC 5737); connecting a datagram socket sends nothing."""
+CANARY = re.compile(rb"geneb-canary-[0-9a-f]{32}")
+FILE_MAX = 1 << 20
+WALKED = ("/etc", "/home", "/media", "/mnt", "/opt", "/root", "/run", "/srv", "/tmp", "/var")  # noqa: S108
+BIG = ("/mnt/python", "/mnt/packages", "/mnt/harness", "/mnt/weights")
+WRITTEN = (
+    "/",
+    "/usr",
+    "/etc",
+    "/mnt",
+    "/mnt/input",
+    "/mnt/harness/reference_harness",
+    "/dev",
+    "/var",
+)
+SOCKETS = ("/var/run/docker.sock", "/run/docker.sock", "/run/containerd/containerd.sock",
+           "/run/systemd/private", "/run/dbus/system_bus_socket")  # fmt: skip
+PARTS = 4
+PR_GET_NO_NEW_PRIVS, PTRACE_TRACEME, PTRACE_SEIZE = 39, 0, 0x4206
+CAPABILITY_VERSION = 0x20080522
+NEW_USER, NEW_NET = 0x10000000, 0x40000000
+AF_NETLINK, AF_VSOCK, AF_PACKET, AF_ALG = 16, 40, 17, 38
+NUMBERS = {
+    "x86_64": {"io_uring_setup": 425, "bpf": 321, "userfaultfd": 323, "keyctl": 250,
+               "perf_event_open": 298, "process_vm_readv": 310, "setns": 308, "clone3": 435},
+    "aarch64": {"io_uring_setup": 425, "bpf": 280, "userfaultfd": 282, "keyctl": 219,
+                "perf_event_open": 241, "process_vm_readv": 270, "setns": 268, "clone3": 435},
+}  # fmt: skip
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_planted: dict[str, Any] = {}
+
+
+def _failed(action: Callable[..., object], *arguments: object) -> Outcome:
+    """Whether an action raised OSError, as it should; else it got out."""
+    try:
+        action(*arguments)
+    except OSError as error:
+        return True, errno.errorcode.get(error.errno or 0, str(error.errno))
+    return False, "it succeeded"
+
+
+def _called(result: int) -> Outcome:
+    """Whether a call of the C library failed, as it should."""
+    if result >= 0:
+        return False, f"it gave {result}"
+    return True, errno.errorcode.get(ctypes.get_errno(), "")
+
+
+def _connected(address: Any, family: int = socket.AF_INET, kind: int = socket.SOCK_STREAM) -> None:  # noqa: ANN401
+    with socket.socket(family, kind) as one:
+        one.settimeout(TIMEOUT)
+        one.connect(address)
+
+
+def tcp() -> Outcome:
+    """Connect to a server that the suite opened on the host's own loopback."""
+    return _failed(lambda: _connected(("127.0.0.1", _planted["port"])))
+
+
+def dns() -> Outcome:
+    """Resolve a name, then reach for a resolver by datagram."""
+    refused, detail = _failed(lambda: _connected(RESOLVER, kind=socket.SOCK_DGRAM))
+    return (refused, detail) if not refused else _failed(lambda: socket.getaddrinfo(NAME, 80))
+
+
+def metadata_service() -> Outcome:
+    """Connect to the address at which clouds give out credentials."""
+    return _failed(lambda: _connected(METADATA))
+
+
+def abstract_socket() -> Outcome:
+    """Connect to an abstract socket of the host."""
+    return _failed(lambda: _connected("\0" + _planted["abstract"], socket.AF_UNIX))
+
+
+def daemon_sockets() -> Outcome:
+    """Connect to the sockets of container and system daemons."""
+    outcomes = [_failed(_connected, path, socket.AF_UNIX) for path in SOCKETS]
+    return all(refused for refused, _ in outcomes), outcomes[0][1]
+
+
+def network_interfaces() -> Outcome:
+    """Look for an interface beside loopback."""
+    try:
+        lines = Path("/proc/self/net/dev").read_text(encoding="ascii").splitlines()
+    except OSError as error:
+        return True, f"not to be seen: {errno.errorcode.get(error.errno or 0, '')}"
+    names = sorted(line.split(":")[0].strip() for line in lines if ":" in line)
+    others = [name for name in names if name != "lo"]
+    return not others, ", ".join(others) or "none beside lo"
+
+
+def exotic_sockets() -> Outcome:
+    """Open netlink, vsock, packet and kernel-crypto sockets."""
+    open_ones = []
+    for family in (AF_NETLINK, AF_VSOCK, AF_PACKET, AF_ALG):
+        with contextlib.suppress(OSError), socket.socket(family, socket.SOCK_RAW):
+            open_ones.append(str(family))
+    return not open_ones, ", ".join(open_ones) or "all refused"
+
+
+def home_folders() -> Outcome:
+    """Read anybody's home."""
+    found = [name for folder in ("/home", "/root") for name in _listed(folder)]
+    return not found, ", ".join(found[:5]) or "none"
+
+
+def ssh_keys() -> Outcome:
+    """Read the keys of whoever runs the audit."""
+    found = [str(p) for p in (Path(_planted["home"]) / ".ssh", Path("~/.ssh").expanduser())
+             if _listed(str(p))]  # fmt: skip
+    return not found, ", ".join(found) or "none"
+
+
+def environment() -> Outcome:
+    """Find the secret of the launcher's environment in mine or in that of any process."""
+    texts = [os.environb.get(key, b"") for key in os.environb]
+    for pid in ("self", "1", str(os.getppid()), str(_planted["pid"])):
+        for name in ("environ", "cmdline"):
+            with contextlib.suppress(OSError):
+                texts.append(Path(f"/proc/{pid}/{name}").read_bytes())
+    found = any(CANARY.search(text) for text in texts)
+    return not found, f"{len(texts)} places read"
+
+
+def planted_label() -> Outcome:
+    """Find the label that was planted in a file outside, by its path and by looking everywhere."""
+    with contextlib.suppress(OSError):
+        Path(_planted["label_file"]).read_bytes()
+        return False, "read by its path"
+    count = 0
+    for file in _files():
+        with contextlib.suppress(OSError), file.open("rb") as stream:
+            count += 1
+            if CANARY.search(stream.read(FILE_MAX)):
+                return False, f"found in {file}"
+    return True, f"{count} files read"
+
+
+def symlink_out() -> Outcome:
+    """Reach the planted file through a link of my own."""
+    link = Path("/tmp/out")  # noqa: S108
+    link.symlink_to(_planted["label_file"])
+    return _failed(link.read_bytes)
+
+
+def host_files() -> Outcome:
+    """Read the host's password hashes and host keys."""
+    outcomes = [_failed(Path(name).read_bytes) for name in ("/etc/shadow", "/etc/ssh/sshd_config")]
+    return all(refused for refused, _ in outcomes), outcomes[0][1]
+
+
+def host_processes() -> Outcome:
+    """See or signal a process of the host."""
+    seen = len([name for name in _listed("/proc") if name.isdigit()])
+    refused, detail = _failed(lambda: os.kill(_planted["pid"], 0))
+    return refused and seen <= _planted["processes"], f"{seen} seen, {detail}"
+
+
+def write_system() -> Outcome:
+    """Write beside the system, Python, the harness and my input."""
+    written = [place for place in WRITTEN if not _failed(_made, place)[0]]
+    return not written, ", ".join(written) or "all refused"
+
+
+def _made(place: str) -> None:
+    with Path(place, "written-by-the-probe-suite").open("x", encoding="ascii"):
+        pass
+
+
+def write_kernel_settings() -> Outcome:
+    """Open the program that the kernel starts for core dumps, and all other settings, to write."""
+    open_ones = [str(f) for f in Path("/proc/sys/kernel").glob("*") if _writable(f)]
+    return not open_ones, ", ".join(open_ones[:5]) or "all refused"
+
+
+def _writable(file: Path) -> bool:
+    with contextlib.suppress(OSError):
+        os.close(os.open(file, os.O_WRONLY))
+        return True
+    return False
+
+
+def fill_tmp() -> Outcome:
+    """Take more of /tmp and /dev/shm than there should be, in files that each are small enough."""
+    for place in ("/tmp", "/dev/shm"):  # noqa: S108
+        files = [Path(place, f"filled-{index}") for index in range(PARTS + 1)]
+        refused, detail = _failed(_filled, files)
+        for file in files:
+            file.unlink(missing_ok=True)
+        if not refused:
+            return False, f"{place} took it"
+    return True, detail
+
+
+def _filled(files: list[Path]) -> None:
+    for file in files:
+        with file.open("wb") as stream:
+            os.posix_fallocate(stream.fileno(), 0, _planted["tmp_bytes"] // PARTS)
+
+
+def namespaces() -> Outcome:
+    """Make a user and a network namespace: the start of most ways out through the kernel."""
+    return _called(_libc.unshare(NEW_USER | NEW_NET))
+
+
+def mount() -> Outcome:
+    """Mount a file system of memory."""
+    return _called(_libc.mount(b"tmpfs", b"/tmp", b"tmpfs", ctypes.c_ulong(0), None))
+
+
+def trace() -> Outcome:
+    """Trace pid 1 of the sandbox, which could then be stopped, and be traced."""
+    # Seizing does not stop pid 1, as attaching would: a suite that gets through still ends.
+    refused, _ = _called(_libc.ptrace(PTRACE_SEIZE, 1, None, None))
+    if not refused:
+        return False, "pid 1 was seized"
+    return _called(_libc.ptrace(PTRACE_TRACEME, 0, None, None))
+
+
+def rare_calls() -> Outcome:
+    """Call what an extractor has no need for: io_uring, bpf, keys, performance events."""
+    numbers = NUMBERS[os.uname().machine]
+    buffer = ctypes.create_string_buffer(128)
+    open_ones = []
+    for name, number in numbers.items():
+        ctypes.set_errno(0)
+        result = _libc.syscall(number, 1, buffer, 0, 0, 0, 0)
+        if result >= 0 or ctypes.get_errno() not in {errno.EPERM, errno.ENOSYS}:
+            open_ones.append(name)
+    return not open_ones, ", ".join(open_ones) or "all refused"
+
+
+def new_privileges() -> Outcome:
+    """Be able to gain rights by starting a set-user-id program."""
+    value = _libc.prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0)
+    return value == 1, f"NoNewPrivs {value}"
+
+
+def capabilities() -> Outcome:
+    """Have any capability."""
+    header, held = struct.pack("<Ii", CAPABILITY_VERSION, 0), ctypes.create_string_buffer(24)
+    if _libc.capget(header, held) != 0:
+        return False, "capget failed"
+    words = struct.unpack("<6I", held.raw)
+    return not any(words), f"CapEff {words[3]:08x}{words[0]:08x}"
+
+
+def descriptors() -> Outcome:
+    """Have a descriptor beside the three that every process has."""
+    found = [n for n in range(3, 4096) if not _failed(os.fstat, n)[0]]
+    return not found, ", ".join(map(str, found)) or "0, 1 and 2 only"
+
+
+def terminal() -> Outcome:
+    """Have the terminal of whoever started the audit."""
+    return _failed(lambda: os.close(os.open("/dev/tty", os.O_RDWR)))
+
+
+def devices() -> Outcome:
+    """Open disks and memory of the host."""
+    wanted = ("mem", "kmsg", "kvm", "fuse", "sda", "vda", "nvme0n1", "net/tun")
+    open_ones = [name for name in wanted if not _failed(_looked, name)[0]]
+    return not open_ones, ", ".join(open_ones) or "none"
+
+
+def _looked(name: str) -> None:
+    os.close(os.open(f"/dev/{name}", os.O_RDONLY | os.O_NONBLOCK))
+
+
+ATTEMPTS: dict[str, Callable[[], Outcome]] = {
+    # First, before anything here opens a file of its own.
+    "inherited-descriptors": descriptors,
+    "tcp-to-the-host": tcp,
+    "dns": dns,
+    "metadata-service": metadata_service,
+    "abstract-socket": abstract_socket,
+    "daemon-sockets": daemon_sockets,
+    "network-interfaces": network_interfaces,
+    "exotic-sockets": exotic_sockets,
+    "home-folders": home_folders,
+    "ssh-keys": ssh_keys,
+    "planted-secret": environment,
+    "planted-label": planted_label,
+    "symlink-out": symlink_out,
+    "host-files": host_files,
+    "host-processes": host_processes,
+    "write-system": write_system,
+    "write-kernel-settings": write_kernel_settings,
+    "fill-tmp": fill_tmp,
+    "new-namespaces": namespaces,
+    "mount": mount,
+    "trace": trace,
+    "rare-system-calls": rare_calls,
+    "new-privileges": new_privileges,
+    "capabilities": capabilities,
+    "terminal": terminal,
+    "devices": devices,
+}
+
+
+def _listed(folder: str) -> list[str]:
+    with contextlib.suppress(OSError):
+        return sorted(os.listdir(folder))  # noqa: PTH208
+    return []
+
+
+def _files() -> Iterator[Path]:
+    """Return every file outside the system and Python, my own input aside."""
+    for start in WALKED:
+        for folder, inner, names in os.walk(start):
+            inner[:] = [name for name in inner if str(Path(folder, name)) not in BIG]
+            yield from (Path(folder, name) for name in names)
+
+
+def main() -> None:
+    """Try everything; what an attempt raises beyond OSError is reported as not refused."""
+    _planted.update(json.loads(Path(sys.argv[1]).read_bytes()))
+    found: dict[str, Outcome] = {}
+    for name, attempt in ATTEMPTS.items():
+        try:
+            found[name] = attempt()
+        except Exception as error:  # noqa: BLE001 (an attempt that breaks has shown nothing)
+            found[name] = False, f"could not be tried: {type(error).__name__}: {error}"
+    sys.stdout.write(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,171 @@
+"""Level 1, from inside: namespaces, Landlock and a filter of system calls, by ctypes alone.
+
+Runs as a script of its own (`python -I -S confine.py FD`), so it imports nothing of this package.
+FD is a descriptor of a JSON object that `landlock.py` writes. Numbers are those of linux/sched.h,
+linux/mount.h, linux/prctl.h and linux/landlock.h.
+"""
+
+import ctypes
+import json
+import os
+import signal
+import struct
+import sys
+from pathlib import Path
+from typing import Any, NoReturn
+
+NEW_NAMESPACES = 0x7E020000  # user, pid, net, ipc, uts, mount, cgroup
+MS_REC_PRIVATE, MS_BIND_REC, MS_NOSUID_NODEV = 0x44000, 0x5000, 0x6
+PR_SET_PDEATHSIG, PR_SET_NO_NEW_PRIVS, PR_CAPBSET_DROP, PR_SET_SECCOMP = 1, 38, 24, 22
+SECCOMP_MODE_FILTER = 2
+CAPABILITY_VERSION = 0x20080522
+LAST_CAPABILITY = 63
+LANDLOCK_CREATE, LANDLOCK_ADD_RULE, LANDLOCK_RESTRICT = 444, 445, 446
+PATH_BENEATH = 1
+ABI_OF_RIGHTS = {1: 0x1FFF, 2: 0x3FFF, 3: 0x7FFF, 5: 0xFFFF}
+"""All rights to files that each version of Landlock's interface knows."""
+ABI_NETWORK, ABI_SCOPES = 4, 6
+READ_AND_RUN, READ_FOLDER_AND_RUN, READ_WRITE, IOCTL, MAKE_DEVICES = 0x5, 0xD, 0x6, 0x8000, 0x840
+OUTSIDER = 1000
+FAILED = 125
+"""Exit code: the confinement could not be set up, and nothing was run."""
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class KernelRefused(Exception):  # noqa: N818 (named after what happened, as in errors.py)
+    """The kernel refused a step."""
+
+
+def check(what: str, result: int) -> int:
+    """Return the result. Raises Refused where a call of the C library failed."""
+    if result < 0:
+        raise KernelRefused(f"{what}: {os.strerror(ctypes.get_errno())}")
+    return result
+
+
+def prctl(what: str, *arguments: int) -> int:
+    """Call prctl with up to four arguments."""
+    filled = [ctypes.c_ulong(value) for value in (*arguments, 0, 0, 0, 0)[:5]]
+    return check(what, _libc.prctl(*filled))
+
+
+def mount(source: str, target: str, kind: str | None, flags: int, data: str | None = None) -> None:
+    """Mount, with texts as the kernel wants them."""
+    words = [None if word is None else word.encode() for word in (source, target, kind)]
+    options = None if data is None else data.encode()
+    done = _libc.mount(*words, ctypes.c_ulong(flags), options)
+    check(f"mount on {target}", done)
+
+
+def enter_namespaces() -> None:
+    """Become the only user of new namespaces, with all rights in them until they are dropped."""
+    user, group = os.getuid(), os.getgid()
+    check("unshare", _libc.unshare(NEW_NAMESPACES))
+    Path("/proc/self/setgroups").write_text("deny", encoding="ascii")
+    Path("/proc/self/uid_map").write_text(f"{OUTSIDER} {user} 1", encoding="ascii")
+    Path("/proc/self/gid_map").write_text(f"{OUTSIDER} {group} 1", encoding="ascii")
+
+
+def arrange(plan: dict[str, Any]) -> None:
+    """Show what the plan names in /mnt, and put memory of a fixed size in /tmp and /dev/shm."""
+    mount("none", "/", None, MS_REC_PRIVATE)
+    size = f"size={plan['tmp_bytes']},mode=0755"
+    # Nobody writes here once Landlock holds, so the input alone sets its size.
+    mount("tmpfs", plan["inside"], "tmpfs", MS_NOSUID_NODEV, "mode=0755")
+    for place, source in plan["folders"].items():
+        target = Path(place)
+        if Path(source).is_dir():
+            target.mkdir(parents=True)
+        else:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.touch()
+        mount(source, place, None, MS_BIND_REC)
+    for place, descriptor in plan["data"].items():
+        target = Path(place)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with os.fdopen(descriptor, "rb") as stream:
+            target.write_bytes(stream.read())
+    for place in plan["scratch"]:
+        mount("tmpfs", place, "tmpfs", MS_NOSUID_NODEV, size)
+
+
+def drop_capabilities() -> None:
+    """Return up every capability, for good."""
+    for capability in range(LAST_CAPABILITY + 1):
+        _libc.prctl(PR_CAPBSET_DROP, ctypes.c_ulong(capability), 0, 0, 0)
+    header = struct.pack("<Ii", CAPABILITY_VERSION, 0)
+    check("capset", _libc.capset(header, bytes(24)))
+    prctl("no new privileges", PR_SET_NO_NEW_PRIVS, 1)
+
+
+def landlock(plan: dict[str, Any]) -> None:
+    """Refuse every file but those named; TCP, abstract sockets and signals where the kernel can."""
+    abi = check("landlock", _libc.syscall(LANDLOCK_CREATE, None, 0, 1))
+    rights = ABI_OF_RIGHTS[max(known for known in ABI_OF_RIGHTS if known <= abi)]
+    network = 0x3 if abi >= ABI_NETWORK else 0
+    scopes = 0x3 if abi >= ABI_SCOPES else 0
+    attributes = struct.pack("<QQQ", rights, network, scopes)
+    size = 24 if scopes else 16 if network else 8
+    rules = check("landlock", _libc.syscall(LANDLOCK_CREATE, attributes, size, 0))
+    for place in plan["readable"]:
+        allow(rules, place, READ_FOLDER_AND_RUN if Path(place).is_dir() else READ_AND_RUN)
+    for place in plan["scratch"]:
+        allow(rules, place, rights & ~MAKE_DEVICES)
+    for place in plan["devices"]:
+        allow(rules, place, (READ_WRITE | IOCTL) & rights)
+    check("landlock", _libc.syscall(LANDLOCK_RESTRICT, rules, 0))
+    os.close(rules)
+
+
+def allow(rules: int, place: str, rights: int) -> None:
+    """Allow some rights to a file, or to all beneath a folder; what is not there needs none."""
+    try:
+        descriptor = os.open(place, os.O_PATH | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return
+    rule = struct.pack("<Qi", rights, descriptor)
+    check(f"landlock {place}", _libc.syscall(LANDLOCK_ADD_RULE, rules, PATH_BENEATH, rule, 0))
+    os.close(descriptor)
+
+
+def filter_calls(program: bytes) -> None:
+    """Install the filter of system calls; struct sock_fprog is a length and a pointer."""
+    held = ctypes.create_string_buffer(program, len(program))
+    described = struct.pack("<HxxxxxxQ", len(program) // 8, ctypes.addressof(held))
+    buffer = ctypes.create_string_buffer(described, len(described))
+    prctl("seccomp", PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.addressof(buffer))
+
+
+def main(descriptor: int) -> NoReturn:
+    """Confine, run the command of the plan as pid 1 of its namespace, and end as it ends."""
+    with os.fdopen(descriptor, "rb") as stream:
+        plan = json.load(stream)
+    try:
+        prctl("die with parent", PR_SET_PDEATHSIG, signal.SIGKILL)
+        enter_namespaces()
+        arrange(plan)
+        child = os.fork()
+        if child == 0:
+            prctl("die with parent", PR_SET_PDEATHSIG, signal.SIGKILL)
+            os.setsid()
+            os.chdir(plan["folder"])
+            os.closerange(3, plan["open_files"])
+            drop_capabilities()
+            landlock(plan)
+            filter_calls(bytes.fromhex(plan["program"]))
+            os.execve(plan["command"][0], plan["command"], plan["environment"])  # noqa: S606
+    except (KernelRefused, OSError) as error:
+        os.write(2, f"confine: {error}\n".encode())
+        os._exit(FAILED)
+    # The child alone holds the pipes now: their end is its end.
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for stream_number in (1, 2):
+        os.dup2(nothing, stream_number)
+    _, status = os.waitpid(child, 0)
+    code = os.waitstatus_to_exitcode(status)
+    os._exit(code if code >= 0 else 128 - code)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

@@ -1,0 +1,144 @@
+"""Embeds sequences by code nobody trusts."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from geneb_ci.common.errors import ExtractorFailed, LimitExceeded, UsageProblem
+from geneb_ci.sandbox import channel, mounts
+from geneb_ci.sandbox.channel import Receiver
+from geneb_ci.sandbox.launch import Sandbox, python_of
+from geneb_ci.sandbox.limits import Limits
+from geneb_ci.sandbox.supervise import supervise
+
+if TYPE_CHECKING:
+    import numpy as np
+
+SEQUENCES = f"{mounts.INPUT}/sequences"
+OPTIONS = f"{mounts.INPUT}/options.json"
+BUILTIN = "builtin:"
+TOKEN_BUDGET = 2048
+"""Padded tokens a batch: the harness' own default."""
+KILLED = (-9, 137)
+"""Exit codes of what SIGKILL ended, as Python and as a shell write it."""
+ROWS = 8
+"""Rows a batch in file order: upstream's loop, and the harness' own default."""
+
+
+@dataclass(frozen=True)
+class ExtractorSpec:
+    """Which extractor, with which weights, set up how."""
+
+    extractor: str
+    """`builtin:<name>`, or the class name in `module`."""
+    module: Path | None = None
+    """The file of a contributor's extractor; its whole folder is shown, since it may import its
+    neighbours."""
+    name_model: str = ""
+    """What the constructor gets as `name_model`, unless there are weights."""
+    weights: Path | None = None
+    """File or folder of weights, shown read-only; its place inside becomes `name_model`."""
+    device: str = "cpu"
+    options: Mapping[str, str] = field(default_factory=dict)
+    """Keyword arguments of the constructor, as text."""
+    batching: Literal["budget", "exact", "file"] = "budget"
+    token_budget: int = TOKEN_BUDGET
+    rows: int = ROWS
+
+
+class SandboxRun(NamedTuple):
+    """What one run gave."""
+
+    values: "np.ndarray"
+    """(n, d), finite, read-only, little-endian float16, float32 or float64."""
+    log: str
+    """What was printed, fit to be shown."""
+    attempts: list[str]
+    """What foreign Python code tried that an extractor has no need for, such as `socket.connect`.
+    A hint for the reader of the record: native code is not seen, and a line can be forged."""
+
+
+def embed_in_sandbox(
+    sequences: Sequence[str], spec: ExtractorSpec, sandbox: Sandbox, limits: Limits | None = None
+) -> "np.ndarray":
+    """Return the (n, d) embeddings of n sequences; as `run_in_sandbox`, without what was printed."""
+    return run_in_sandbox(sequences, spec, sandbox, limits).values
+
+
+def run_in_sandbox(
+    sequences: Sequence[str], spec: ExtractorSpec, sandbox: Sandbox, limits: Limits | None = None
+) -> SandboxRun:
+    """Embed n sequences in a fresh process.
+
+    Raises LimitExceeded, ResultRefused or ExtractorFailed, each with what was printed as `log`;
+    UsageProblem when there is nothing to embed or a sequence is not one line of ASCII.
+    """
+    limits = limits or Limits()
+    content = _lines(sequences)
+    extra = {}
+    if spec.module is not None:
+        extra[mounts.EXTRACTORS] = spec.module.resolve().parent
+    if spec.weights is not None:
+        extra[_weights(spec.weights)] = spec.weights
+    view = mounts.view(extra, {SEQUENCES: content})
+    place = sandbox.outside(view)
+    view.data[OPTIONS] = options(spec, limits, place)
+    inner = [
+        python_of(sandbox, view),
+        *("-s", "-P", "-B", "-m", "reference_harness.worker", place(OPTIONS), place(SEQUENCES)),
+    ]
+    receiver = Receiver(len(sequences), limits)
+    ended = supervise(sandbox, view, limits, inner, receiver)
+    if ended.code in KILLED:
+        stopped = LimitExceeded(
+            "memory_mib",
+            f"the extractor was killed, as the kernel does beyond {limits.memory_mib} MiB",
+            "raise the limit if the extractor is sound, else leave its audit as failed",
+        )
+        stopped.log = channel.shown(ended.log)
+        raise stopped
+    if ended.code != 0:
+        error = ExtractorFailed(
+            f"the extractor ended with code {ended.code}: {channel.last_line(ended.log)}",
+            "read what it printed; `geneb-harness run` fails in the same way without the sandbox",
+        )
+        error.log = channel.shown(ended.log)
+        raise error
+    return SandboxRun(receiver.finish(), channel.shown(ended.log), channel.attempts(ended.log))
+
+
+def options(spec: ExtractorSpec, limits: Limits, place: Any) -> bytes:  # noqa: ANN401 (a callable)
+    """Return the worker's options, as `schemas/worker-options.schema.json` describes them."""
+    if spec.module is None:
+        extractor = spec.extractor
+    else:
+        extractor = f"{place(f'{mounts.EXTRACTORS}/{spec.module.name}')}:{spec.extractor}"
+    return json.dumps({
+        "schema_version": "1.0",
+        "extractor": extractor,
+        "name_model": spec.name_model if spec.weights is None else place(_weights(spec.weights)),
+        "device": spec.device,
+        "options": dict(spec.options),
+        "batching": spec.batching,
+        "token_budget": spec.token_budget,
+        "rows": spec.rows,
+        "processes": limits.processes_held,
+    }).encode()  # fmt: skip
+
+
+def _weights(weights: Path) -> str:
+    """Return the place of the weights: a single file keeps its ending, by which it is known."""
+    return mounts.WEIGHTS if weights.is_dir() else f"{mounts.WEIGHTS}/{weights.name}"
+
+
+def _lines(sequences: Sequence[str]) -> bytes:
+    if not sequences:
+        raise UsageProblem("there is no sequence to embed", "name a task that has sequences")
+    for index, one in enumerate(sequences):
+        if not one.isascii() or not one.isprintable():
+            raise UsageProblem(
+                f"sequence {index} is not one line of ASCII letters", "repair the task's data"
+            )
+    return "".join(f"{one}\n" for one in sequences).encode("ascii")

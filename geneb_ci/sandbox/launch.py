@@ -1,0 +1,170 @@
+"""From a sandbox and a view to one running process, with nothing of ours in its surroundings."""
+
+import contextlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from geneb_ci.sandbox import bubblewrap, cgroups, confine, gvisor, mounts, seccomp
+from geneb_ci.sandbox.limits import MIB, Limits, kernel_limits
+from geneb_ci.sandbox.mounts import SandboxView
+
+SCRATCH = ("/tmp", "/dev/shm")  # noqa: S108 (the sandbox's own)
+DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
+READABLE = ("/proc/cpuinfo", "/proc/meminfo")
+"""What array libraries ask of the machine. The rest of /proc stays closed: it is the host's."""
+
+
+def landlock_command() -> list[str]:
+    """Return the command, less the descriptor of the plan."""
+    return [sys.executable, "-I", "-S", "-B", str(Path(confine.__file__).resolve())]
+
+
+def landlock_plan(
+    view: SandboxView, limits: Limits, data: dict[str, int], program: bytes, inner: Sequence[str]
+) -> bytes:
+    """Return the plan, as JSON."""
+    links, folders = mounts.system_links()
+    return json.dumps({
+        "inside": mounts.INSIDE,
+        "folders": view.folders,
+        "data": data,
+        "scratch": SCRATCH,
+        "readable": [*folders, *links, *mounts.system_bits(), *READABLE, mounts.INSIDE],
+        "devices": [*DEVICES, *view.devices],
+        "tmp_bytes": limits.tmp_mib * MIB,
+        "open_files": limits.open_files,
+        "folder": SCRATCH[0],
+        "program": program.hex(),
+        "environment": view.environment,
+        "command": list(inner),
+    }).encode()  # fmt: skip
+
+
+NONE, LANDLOCK, BUBBLEWRAP, GVISOR = "none", "landlock", "bubblewrap", "gvisor"
+
+
+@dataclass(frozen=True)
+class Sandbox:
+    """A level that was found to work on this machine; `levels.opened` gives one."""
+
+    level: int
+    kind: str
+    """`bubblewrap`, `landlock`, `gvisor` or `none`."""
+    scratch: Path
+    """A folder of ours on the host, gone when the audit ends."""
+    devices: tuple[str, ...] = ()
+    """GPU device files that are bound."""
+
+    def outside(self, view: SandboxView) -> Callable[[str], str]:
+        """Return what turns a place of the view into a path for the process that runs."""
+        if self.kind != NONE:
+            return lambda place: place
+        folders = {place: Path(source) for place, source in view.folders.items()}
+
+        def translated(place: str) -> str:
+            for known, source in folders.items():
+                if place == known or place.startswith(f"{known}/"):
+                    return str(source) + place[len(known) :]
+            return str(self.scratch / "data" / Path(place).name)
+
+        return translated
+
+
+@contextlib.contextmanager
+def started(
+    sandbox: Sandbox, view: SandboxView, limits: Limits, inner: Sequence[str]
+) -> Iterator["subprocess.Popen[bytes]"]:
+    """Start a command in a sandbox, its output on two pipes; the caller ends it.
+
+    The environment is empty, standard input is empty, and no descriptor but those two pipes and
+    the sandbox's own setting up is inherited.
+    """
+    view = replace(view, devices=sandbox.devices)
+    with contextlib.ExitStack() as stack:
+        argv, descriptors, environment = _prepared(sandbox, view, limits, inner, stack)
+        held = stack.enter_context(cgroups.prefix(limits))
+        # `env` sets what little there is last: systemd-run and its like need surroundings.
+        words = [f"{name}={value}" for name, value in sorted(environment.items())]
+        with subprocess.Popen(  # noqa: S603 (built here, no shell)
+            [*held, *kernel_limits(limits), *(["/usr/bin/env", *words] if words else []), *argv],
+            env={},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            close_fds=True,
+            pass_fds=descriptors,
+            start_new_session=True,
+            cwd="/",
+            bufsize=0,
+        ) as process:
+            yield process
+
+
+def _prepared(
+    sandbox: Sandbox,
+    view: SandboxView,
+    limits: Limits,
+    inner: Sequence[str],
+    stack: contextlib.ExitStack,
+) -> tuple[list[str], list[int], dict[str, str]]:
+    """Return command line, descriptors to pass and environment."""
+    if sandbox.kind == NONE:
+        return list(inner), [], _plain(sandbox, view)
+    if sandbox.kind == GVISOR:
+        folder = sandbox.scratch / "bundle"
+        stack.callback(shutil.rmtree, folder, ignore_errors=True)
+        gvisor.bundle(folder, view, limits, inner)
+        return gvisor.command(folder, gpu=bool(sandbox.devices)), [], {}
+    data = {place: _memory(content, stack) for place, content in view.data.items()}
+    program = seccomp.program()
+    if sandbox.kind == LANDLOCK:
+        told = _memory(landlock_plan(view, limits, data, program, inner), stack)
+        return [*landlock_command(), str(told)], [told, *data.values()], {}
+    filtered = _memory(program, stack)
+    options = bubblewrap.options(view, limits, data, filtered)
+    told = _memory("".join(f"{word}\0" for word in options).encode(), stack)
+    argv = [str(bubblewrap.found()), "--args", str(told), "--", *inner]
+    return argv, [told, filtered, *data.values()], {}
+
+
+def _memory(content: bytes, stack: contextlib.ExitStack) -> int:
+    """Return a descriptor, at its start, of a nameless file with this content."""
+    descriptor = os.memfd_create("geneb-audit")
+    stack.callback(os.close, descriptor)
+    with os.fdopen(os.dup(descriptor), "wb") as stream:
+        stream.write(content)
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    return descriptor
+
+
+def _plain(sandbox: Sandbox, view: SandboxView) -> dict[str, str]:
+    """Lay out level 0: real folders, the data as files, and the few variables of the view."""
+    folder = sandbox.scratch / "data"
+    folder.mkdir(exist_ok=True)
+    for place, content in view.data.items():
+        (folder / Path(place).name).write_bytes(content)
+    place_of = sandbox.outside(view)
+    environment = dict(view.environment)
+    environment["PYTHONPATH"] = ":".join(
+        place_of(place) if place in view.folders else str(_parent(place, view))
+        for place in environment["PYTHONPATH"].split(":")
+    )
+    environment.pop("LD_LIBRARY_PATH", None)
+    return environment
+
+
+def _parent(place: str, view: SandboxView) -> Path:
+    """Return the folder whose child a view shows inside `place`."""
+    inner = next(name for name in view.folders if name.startswith(f"{place}/"))
+    return Path(view.folders[inner]).parent
+
+
+def python_of(sandbox: Sandbox, view: SandboxView) -> str:
+    """Return the interpreter to run."""
+    return sys.executable if sandbox.kind == NONE else view.python

@@ -1,0 +1,87 @@
+"""How much an extractor may take, and the part of it that the kernel holds by itself."""
+
+import shutil
+from dataclasses import asdict, dataclass
+
+MIB = 1 << 20
+
+SECONDS = 3600
+"""An hour a task: the slowest public model embeds the largest task in less on one GPU."""
+MEMORY_MIB = 16 * 1024
+"""Resident memory on the host: weights of 7 billion parameters in bfloat16 and room to work."""
+PROCESSES = 512
+"""Processes and threads: an array library starts one a core, twice over."""
+TMP_MIB = 512
+"""Size of /tmp and of /dev/shm, each: scratch space, not a place for weights."""
+LOG_KIB = 4096
+"""What may be printed: progress bars of a long run fit, a flood does not."""
+OPEN_FILES = 4096
+"""Open files a process: a sharded checkpoint and a worker pool fit."""
+WIDTH = 65_536
+"""Columns of an embedding: the widest k-mer profile that anybody submits is 4**8."""
+RESULT_MIB = 8 * 1024
+"""The matrix as a whole: 500,000 rows of 4,096 columns in float32 fit."""
+HOST_FLOOR_MIB = 256
+"""Memory that must stay available on the host, whoever holds the rest. A barrier for what no
+process's resident size shows, such as buffers of the kernel."""
+
+PROCESSES_SLACK = 16
+"""By how much what the kernel holds lies above what is watched: room for the launcher's own, and
+an extractor at its limit is stopped and named instead of being refused one thread for ever."""
+MEMORY_SLACK_MIB = 64
+"""The same for memory, so that the watch, which can say why, mostly comes first."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one run may take; each name ends in its unit where it has one."""
+
+    seconds: int = SECONDS
+    memory_mib: int = MEMORY_MIB
+    processes: int = PROCESSES
+    tmp_mib: int = TMP_MIB
+    log_kib: int = LOG_KIB
+    open_files: int = OPEN_FILES
+    width: int = WIDTH
+    result_mib: int = RESULT_MIB
+    host_floor_mib: int = HOST_FLOOR_MIB
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for a limit that is none: nothing here may be switched off by 0."""
+        for name, value in asdict(self).items():
+            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+                msg = f"limit {name} is {value!r}, expected a whole number from 1"
+                raise ValueError(msg)
+
+    @property
+    def processes_held(self) -> int:
+        """Processes and threads at which the kernel refuses more."""
+        return self.processes + PROCESSES_SLACK
+
+    @property
+    def memory_held(self) -> int:
+        """Bytes at which the kernel kills."""
+        return (self.memory_mib + MEMORY_SLACK_MIB) * MIB
+
+    def as_facts(self) -> dict[str, int]:
+        """Return name and value of each, for the record."""
+        return asdict(self)
+
+
+def kernel_limits(limits: Limits) -> list[str]:
+    """Return the command prefix by which the kernel bounds files and core dumps.
+
+    A core limit of 1 and not 0: a machine whose core pattern is a pipe ignores 0, and would hand
+    the dump to a program outside the sandbox (fs/coredump.c). Address space is left alone, since
+    a CUDA context reserves far more than it uses.
+    """
+    program = shutil.which("prlimit")
+    if program is None:
+        return []
+    return [
+        program,
+        "--core=1",
+        f"--fsize={limits.tmp_mib * MIB}",
+        f"--nofile={limits.open_files}",
+        "--",
+    ]

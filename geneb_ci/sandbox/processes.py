@@ -1,0 +1,202 @@
+"""Which processes a sandbox has, what they hold, and that none is left when an audit begins."""
+
+import contextlib
+import os
+import shutil
+import signal
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from geneb_ci.common.errors import LeftOver
+
+PROC = Path("/proc")
+PAGE = os.sysconf("SC_PAGE_SIZE")
+KIB = 1024
+
+
+class Process(NamedTuple):
+    """One process; `started` tells it from a later one of the same number."""
+
+    pid: int
+    parent: int
+    threads: int
+    started: int
+    resident: int
+    """Bytes."""
+    zombie: bool = False
+
+
+def read(pid: int) -> Process | None:
+    """Read one process; None when it is gone. proc_pid_stat(5) has the fields."""
+    try:
+        text = (PROC / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    fields = text.rpartition(")")[2].split()
+    return Process(
+        pid,
+        int(fields[1]),
+        int(fields[17]),
+        int(fields[19]),
+        max(0, int(fields[21])) * PAGE,
+        fields[0] in "ZX",
+    )
+
+
+def descendants(root: int) -> list[Process]:
+    """Return all processes below one, children of children included, parents first.
+
+    Orphans of a sandbox go to its pid 1, never to the host's, so none is lost.
+    """
+    children: dict[int, list[Process]] = {}
+    for name in os.listdir(PROC):  # noqa: PTH208 (a tenth of the cost, twenty times a second)
+        if name.isdigit() and (found := read(int(name))) is not None:
+            children.setdefault(found.parent, []).append(found)
+    below: list[Process] = []
+    waiting = [root]
+    while waiting:
+        mine = children.get(waiting.pop(), [])
+        below += mine
+        waiting += [one.pid for one in mine]
+    return below
+
+
+def held(processes: list[Process], limit: int) -> int:
+    """Return the bytes that processes hold.
+
+    Resident sizes count shared pages once a process; only where their sum is above the limit are
+    proportional sizes read, which count them once but cost more.
+    """
+    total = sum(one.resident for one in processes)
+    return total if total <= limit else sum(_proportional(one) for one in processes)
+
+
+def memory_files(processes: list[Process]) -> int:
+    """Return the bytes in files of anonymous memory: held by an open descriptor, resident nowhere."""
+    sizes: dict[tuple[int, int], int] = {}
+    for one in processes:
+        folder = PROC / str(one.pid) / "fd"
+        with contextlib.suppress(OSError):
+            for name in os.listdir(folder):  # noqa: PTH208
+                with contextlib.suppress(OSError):
+                    if str((folder / name).readlink()).startswith("/memfd:"):
+                        found = (folder / name).stat()
+                        sizes[found.st_dev, found.st_ino] = found.st_blocks * 512
+    return sum(sizes.values())
+
+
+def available() -> int:
+    """Return the bytes of memory the host still has."""
+    for line in (PROC / "meminfo").read_text(encoding="ascii").splitlines():
+        if line.startswith("MemAvailable:"):
+            return int(line.split()[1]) * KIB
+    return 0
+
+
+def alive(one: Process) -> bool:
+    """Whether this very process still runs."""
+    now = read(one.pid)
+    return now is not None and now.started == one.started and not now.zombie
+
+
+def kill(processes: list[Process], patience: float) -> list[Process]:
+    """Kill processes and wait for their end; gives those that are still there in the end.
+
+    SIGKILL from outside ends a process in any state, stopped by a tracer too; that of a sandbox's
+    pid 1 ends all of its namespace.
+    """
+    for one in processes:
+        if alive(one):
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(one.pid, signal.SIGKILL)
+    deadline = time.monotonic() + patience
+    left = [one for one in processes if alive(one)]
+    while left and time.monotonic() < deadline:
+        time.sleep(0.005)
+        left = [one for one in left if alive(one)]
+    return left
+
+
+def _proportional(one: Process) -> int:
+    with contextlib.suppress(OSError):
+        text = (PROC / str(one.pid) / "smaps_rollup").read_text(encoding="ascii")
+        for line in text.splitlines():
+            if line.startswith("Pss:"):
+                return int(line.split()[1]) * KIB
+    return one.resident
+
+
+NAMESPACES = "namespaces"
+_SHOWN = 5
+
+
+def scratch_folder() -> Path:
+    """Return the one place of audits of this user."""
+    return Path(tempfile.gettempdir()) / f"geneb-ci-audit-{os.getuid()}"
+
+
+@contextlib.contextmanager
+def scratch(folder: Path | None = None) -> Iterator[Path]:
+    """Make the folder of an audit, and remove it in the end.
+
+    Raises LeftOver when it is there: an audit that ended badly left it, or one is running.
+    """
+    place = folder or scratch_folder()
+    refuse_leftovers(place)
+    place.mkdir(mode=0o700)
+    try:
+        yield place
+    finally:
+        shutil.rmtree(place)
+
+
+def refuse_leftovers(place: Path) -> None:
+    """Raise LeftOver when a folder or processes of an earlier audit are there."""
+    if not os.path.lexists(place):
+        return
+    alive = living(place)
+    if alive:
+        shown = ", ".join(str(pid) for pid in alive[:_SHOWN])
+        raise LeftOver(
+            f"{len(alive)} processes of an earlier audit still run in its sandbox: {shown}",
+            "end them, or restart the machine; then remove the folder " + str(place),
+        )
+    raise LeftOver(
+        f"{place} is left from an earlier audit, or another audit is running",
+        "see that no audit is running, then remove that folder",
+    )
+
+
+def remember(place: Path, found: list[Process]) -> None:
+    """Write down the namespaces of a sandbox's processes, for the look before the next audit."""
+    own = namespace(os.getpid())
+    names = {namespace(one.pid) for one in found} - {own, None}
+    with (place / NAMESPACES).open("a", encoding="ascii") as stream:
+        stream.writelines(f"{name}\n" for name in sorted(filter(None, names)))
+
+
+def living(place: Path) -> list[int]:
+    """Return the processes that run in a namespace that was written down."""
+    try:
+        names = set((place / NAMESPACES).read_text(encoding="ascii").split())
+    except (OSError, UnicodeDecodeError):
+        return []
+    pids = sorted(int(entry.name) for entry in PROC.iterdir() if entry.name.isdigit())
+    return [pid for pid in pids if namespace(pid) in names and not _dead(pid)]
+
+
+def _dead(pid: int) -> bool:
+    """Whether a process is gone, or waits only to be reaped."""
+    found = read(pid)
+    return found is None or found.zombie
+
+
+def namespace(pid: int) -> str | None:
+    """Return the name of a process' namespace of processes; None when it cannot be read."""
+    try:
+        return str((PROC / str(pid) / "ns" / "pid").readlink())
+    except OSError:
+        return None

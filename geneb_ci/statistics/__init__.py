@@ -1,0 +1,1 @@
+"""Which scores can exist, and what the rows of a board say of each other."""

@@ -1,0 +1,199 @@
+"""Two classes of known sizes: every 2x2 table that gives a printed MCC, accuracy and macro-F1."""
+
+import itertools
+import math
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from geneb_ci.statistics.printed import Reading, Triple
+
+
+def spread(first: int, last: int, steps: int) -> list[int]:
+    """Return up to `steps` + 1 integers from first to last, both among them, ascending.
+
+    Their gaps shrink towards both ends as those of Chebyshev's points do, since there the square
+    root in MCC bends most.
+    """
+    turn, length = math.pi / steps, last - first
+    return sorted({first + round(length * (1 - math.cos(turn * k)) / 2) for k in range(steps + 1)})
+
+
+# What the formulas above lose to rounding: a few units of the sixteenth digit.
+ROUNDING = 1e-14
+# F1 near 1 gives |rho| only to about this much; the tables at both ends are then looked at.
+SIZE_ERROR = 4
+
+
+class Classes(NamedTuple):
+    """Sizes of the two classes of a test split, ascending, both at least 1."""
+
+    small: int
+    large: int
+
+    @property
+    def total(self) -> int:
+        """Number of sequences."""
+        return self.small + self.large
+
+
+class BinaryTable(NamedTuple):
+    """One 2x2 table: how many of each class were predicted rightly and wrongly."""
+
+    small_right: int
+    small_wrong: int
+    large_right: int
+    large_wrong: int
+
+
+class TableRun(NamedTuple):
+    """Tables with one number of right predictions and rho = first, first + 2, ..., last."""
+
+    right: int
+    first: int
+    last: int
+
+    def __len__(self) -> int:
+        """Count the tables."""
+        return (self.last - self.first) // 2 + 1
+
+
+def table(classes: Classes, right: int, rho: int) -> BinaryTable:
+    """Return the table at a place."""
+    small, large = (right - rho) // 2, (right + rho) // 2
+    return BinaryTable(small, classes.small - small, large, classes.large - large)
+
+
+def scores(classes: Classes, right: float, rho: float) -> Triple:
+    """Return the metrics of the table at a place."""
+    a, b = classes
+    n = a + b
+    square = rho * rho
+    spread = a * b * (a + rho) * (b - rho)
+    mcc = (n * right - 2 * a * b - rho * (b - a)) / (2 * math.sqrt(spread)) if spread > 0 else 0.0
+    return Triple(mcc, right / n, (right * n - square) / (n * n - square))
+
+
+def scores_of(one: BinaryTable) -> Triple:
+    """Return the metrics of a table."""
+    classes = Classes(one.small_right + one.small_wrong, one.large_right + one.large_wrong)
+    right = one.small_right + one.large_right
+    return scores(classes, right, one.large_right - one.small_right)
+
+
+def rho_limits(classes: Classes, right: int) -> tuple[int, int]:
+    """Return the least and greatest rho that keep all four counts of a table at 0 or more."""
+    a, b = classes
+    return max(-right, right - 2 * a), min(right, 2 * b - right)
+
+
+def runs(classes: Classes, reading: Reading) -> Iterator[TableRun]:
+    """Find every table that may have been printed so, likeliest numbers of right predictions first.
+
+    Of classes of one size, only tables with rho >= 0 are given.
+    """
+    n = classes.total
+    low, high = acc_limits(n, reading)
+    middle = reading.value.acc * n
+    for right in sorted(range(low, high + 1), key=lambda right: abs(right - middle)):
+        for first, last in _f1_runs(classes, right, reading):
+            yield from _mcc_runs(classes, right, first, last, reading)
+
+
+def count(classes: Classes, reading: Reading, most: int) -> int:
+    """Count the tables that may have been printed so, up to the first count above `most`."""
+    found = 0
+    for run in runs(classes, reading):
+        found += len(run)
+        if found > most:
+            break
+    return found
+
+
+def acc_limits(n: int, reading: Reading, repeats: int = 1) -> tuple[int, int]:
+    """Return the least and greatest number of right predictions in `repeats` runs over n."""
+    low = math.ceil((reading.value.acc - reading.width.acc) * n * repeats)
+    high = math.floor((reading.value.acc + reading.width.acc) * n * repeats)
+    return max(low, 0), min(high, n * repeats)
+
+
+def _f1_runs(classes: Classes, right: int, reading: Reading) -> Iterator[tuple[int, int]]:
+    """Return the ranges of rho whose F1 agrees: |rho| is near n sqrt((accuracy - F1) / (1 - F1))."""
+    least, most = rho_limits(classes, right)
+    low = reading.value.f1 - reading.width.f1 - ROUNDING
+    high = reading.value.f1 + reading.width.f1 + ROUNDING
+    reach = max(-least, most)
+    inner = max(_size(classes.total, right, high) - SIZE_ERROR, 0)
+    outer = min(_size(classes.total, right, low) + SIZE_ERROR, reach)
+    inner += (inner - right) % 2
+    outer -= (outer - right) % 2
+    while inner <= outer and scores(classes, right, inner).f1 > high:
+        inner += 2
+    while inner <= outer and scores(classes, right, outer).f1 < low:
+        outer -= 2
+    if inner > outer:
+        return
+    sides = [(-outer, outer)] if inner <= 1 else [(-outer, -inner), (inner, outer)]
+    if classes.small == classes.large:
+        sides = [(inner, outer)]
+    for start, end in sides:
+        first, last = max(start, least), min(end, most)
+        if first <= last:
+            yield first, last
+
+
+def _size(n: int, right: int, f1: float) -> int:
+    """Return |rho| of a macro-F1, rounded; `SIZE_ERROR` covers what is lost in that.
+
+    accuracy - F1 is written by the number of errors: near F1 = 1 the two are one and the same
+    float, while 1 - F1 is exact.
+    """
+    if f1 >= right / n or f1 >= 1:
+        return 0
+    share = 1 - (n - right) / (n * (1 - f1))
+    return round(n * math.sqrt(max(0.0, share)))
+
+
+def _mcc_runs(
+    classes: Classes, right: int, first: int, last: int, reading: Reading
+) -> Iterator[TableRun]:
+    """Cut a range of rho down to where MCC agrees."""
+
+    def mcc(rho: int) -> float:
+        return scores(classes, right, rho).mcc
+
+    low = reading.value.mcc - reading.width.mcc - ROUNDING
+    high = reading.value.mcc + reading.width.mcc + ROUNDING
+    for start, end in _monotone(classes, right, first, last):
+        rising = mcc(start) <= mcc(end)
+        inside = _first(
+            start, end, (lambda rho: mcc(rho) >= low) if rising else (lambda rho: mcc(rho) <= high)
+        )
+        beyond = _first(
+            start, end, (lambda rho: mcc(rho) > high) if rising else (lambda rho: mcc(rho) < low)
+        )
+        if inside < beyond:
+            yield TableRun(right, inside, beyond - 2)
+
+
+def _monotone(classes: Classes, right: int, first: int, last: int) -> Iterator[tuple[int, int]]:
+    """Cut a range of rho where MCC turns from rising to falling or back."""
+    cuts = {first, last + 2}
+    turn = 2 * right - classes.total
+    if turn:
+        at = right * (classes.large - classes.small) / turn
+        if first < at < last:
+            cuts.add(first + 2 * (math.floor((at - first) / 2) + 1))
+    places = sorted(cuts)
+    yield from ((start, end - 2) for start, end in itertools.pairwise(places))
+
+
+def _first(start: int, end: int, holds: Callable[[int], bool]) -> int:
+    """Return the first of start, start + 2, ..., end from which `holds` holds; end + 2 if none."""
+    low, high = 0, (end - start) // 2 + 1
+    while low < high:
+        middle = (low + high) // 2
+        if holds(start + 2 * middle):
+            high = middle
+        else:
+            low = middle + 1
+    return start + 2 * low

@@ -1,0 +1,317 @@
+"""Which mean triples several 2x2 tables can have: the convex hull of all tables."""
+
+import bisect
+import functools
+import heapq
+from collections.abc import Callable
+from typing import NamedTuple
+
+from geneb_ci.statistics.binary import Classes, scores, spread
+from geneb_ci.statistics.printed import Reading, Triple
+
+# Tables looked at along each arc before any search; with fewer, published cells would need one.
+ARC_LOOKS = 12
+
+
+class Plane(NamedTuple):
+    """A linear function of a triple."""
+
+    mcc: float
+    acc: float
+    f1: float
+
+    def at(self, triple: Triple) -> float:
+        """Return its value."""
+        return self.mcc * triple.mcc + self.acc * triple.acc + self.f1 * triple.f1
+
+
+class Arc(NamedTuple):
+    """Tables of one edge between two rho, along which all metrics rise or fall together."""
+
+    right: Callable[[int], int]
+    first: int
+    last: int
+
+
+class Hull:
+    """The triples of one task, as far as means of them are concerned."""
+
+    def __init__(self, classes: Classes) -> None:
+        self.classes = classes
+        a, b = classes
+        self.arcs = (
+            Arc(lambda rho: 2 * a + rho, -a, b - a),
+            Arc(lambda rho: 2 * b - rho, b - a, b),
+            Arc(lambda rho: -rho, -a, 0),
+            Arc(lambda rho: rho, 0, b),
+        )
+        self.looks = sorted(
+            {
+                self._triple(arc, rho)
+                for arc in self.arcs
+                for rho in spread(arc.first, arc.last, ARC_LOOKS)
+            }
+        )
+
+        self.chain = lower_chain(self.looks)
+        """Tables looked at whose means have the least F1 for their accuracy, ascending."""
+        self.fan = [(1 - t.f1) / (1 - t.acc) for t in self.chain[:-1]]
+        """Slopes from them to the perfect table, ascending."""
+
+    def _triple(self, arc: Arc, rho: int) -> Triple:
+        return scores(self.classes, arc.right(rho), rho)
+
+    def look(self, plane: Plane) -> Triple:
+        """Return the table that is greatest among those looked at."""
+        mcc, acc, f1 = plane
+        heights = [mcc * x + acc * y + f1 * z for x, y, z in self.looks]
+        return self.looks[heights.index(max(heights))]
+
+    def above(self, plane: Plane, level: float) -> Triple | None:
+        """Return a table where a plane is above a level, or None: then there is none, with proof."""
+        best, found = level, None
+        pieces: list[_Piece] = []
+        for arc in self.arcs:
+            ends = self._triple(arc, arc.first), self._triple(arc, arc.last)
+            pieces.append(_Piece(-_bound(plane, *ends), len(pieces), arc, *ends))
+            for triple in ends:
+                if plane.at(triple) > best:
+                    best, found = plane.at(triple), triple
+        heapq.heapify(pieces)
+        number = len(pieces)
+        # A table half as far above as any can be will do: the next plane goes through it.
+        while pieces and -pieces[0].bound - level > 2 * (best - level):
+            _, _, arc, start, end = heapq.heappop(pieces)
+            middle = (arc.first + arc.last) // 2
+            if middle == arc.first:
+                continue
+            triple = self._triple(arc, middle)
+            if plane.at(triple) > best:
+                best, found = plane.at(triple), triple
+            for half, one, two in (
+                (arc._replace(last=middle), start, triple),
+                (arc._replace(first=middle), triple, end),
+            ):
+                number += 1
+                heapq.heappush(pieces, _Piece(-_bound(plane, one, two), number, half, one, two))
+        return found
+
+
+class _Piece(NamedTuple):
+    """A part of an arc in the queue: the greatest bound first, then the oldest."""
+
+    bound: float
+    number: int
+    arc: Arc
+    start: Triple
+    end: Triple
+
+
+def _bound(plane: Plane, one: Triple, two: Triple) -> float:
+    """Return what a plane cannot exceed between two tables of an arc."""
+    mcc, acc, f1 = plane
+    return (
+        max(mcc * one[0], mcc * two[0])
+        + max(acc * one[1], acc * two[1])
+        + max(f1 * one[2], f1 * two[2])
+    )
+
+
+def lower_chain(tables: list[Triple]) -> list[Triple]:
+    """Return the tables on the lower edge of the convex hull of accuracy and F1, ascending."""
+    chain: list[Triple] = []
+    for table in sorted(tables, key=lambda t: (t.acc, t.f1)):
+        while len(chain) > 1 and _turns_right(chain[-2], chain[-1], table):
+            chain.pop()
+        if not chain or table.acc > chain[-1].acc:
+            chain.append(table)
+    return chain
+
+
+def _turns_right(one: Triple, two: Triple, three: Triple) -> bool:
+    left = (two.acc - one.acc) * (three.f1 - one.f1)
+    return left <= (two.f1 - one.f1) * (three.acc - one.acc)
+
+
+@functools.lru_cache(maxsize=1024)
+def hull_of(classes: Classes) -> Hull:
+    """Return the hull of a task; it is the same for every submission and regime."""
+    return Hull(classes)
+
+
+# Far above what the formulas lose to rounding, far below what any edit changes.
+TOLERANCE = 1e-9
+# Each step brings in the table that helps most; a dozen settle a cell.
+STEPS_MAX = 80
+# A corner with a smaller share of a new table cannot be the one that gives way to it.
+SHARE_MIN = 1e-12
+# Three tables whose triangle of accuracy and F1 is smaller than this are as good as on one line.
+AREA_MIN = 1e-14
+PERFECT = Triple(1.0, 1.0, 1.0)
+
+
+class Outside(NamedTuple):
+    """A metric that cannot be what it is, and about the limits that the others leave it.
+
+    The limits are those of means of the tables looked at: real ones, and nearly the widest.
+    """
+
+    metric: str
+    low: float
+    high: float
+
+
+class _MeanPlace(NamedTuple):
+    """Mean accuracy and F1, within the tables looked at, and how far off they may be."""
+
+    acc: float
+    f1: float
+    acc_width: float
+    f1_width: float
+
+
+class _Corner(NamedTuple):
+    """A table of the simplex and its weight in the mean."""
+
+    table: Triple
+    weight: float
+
+
+class _Face(NamedTuple):
+    """The plane through three tables: sign MCC = level + acc_slope accuracy + f1_slope F1."""
+
+    level: float
+    acc_slope: float
+    f1_slope: float
+
+
+def outside(hull: Hull, reading: Reading) -> Outside | None:
+    """Say which metric no mean of tables can have, or None when it may be one."""
+    value, width = reading
+    # (c n - rho^2) / (n^2 - rho^2) <= c / n: macro-F1 of two classes is at most the accuracy.
+    if value.f1 - width.f1 > value.acc + width.acc + TOLERANCE:
+        return Outside("f1", _line(hull.chain, value.acc)[0], value.acc)
+    if _is_below(hull, reading):
+        return Outside("f1", _line(hull.chain, value.acc)[0], value.acc)
+    place = _place(hull, reading)
+    corners = _start(hull, place)
+    # The mean of the corners exists; so only the way from it to the printed value is in question.
+    sign = 1 if value.mcc > sum(corner.weight * corner.table.mcc for corner in corners) else -1
+    if _climb(hull, place, corners, sign, sign * value.mcc - width.mcc) is None:
+        return None
+    exact = place._replace(acc_width=0.0, f1_width=0.0)
+    low, high = _climb(hull, exact, corners, -1), _climb(hull, exact, corners, 1)
+    return Outside("mcc", -1.0 if low is None else -low, 1.0 if high is None else high)
+
+
+def _is_below(hull: Hull, reading: Reading) -> bool:
+    """Whether macro-F1 is proved to be lower than any mean of tables of this accuracy."""
+    acc, f1 = reading.value.acc, reading.value.f1 + reading.width.f1
+    chain = hull.chain
+    for _ in range(STEPS_MAX):
+        at, slope = _line(chain, acc)
+        margin = at - abs(slope) * reading.width.acc - f1 - TOLERANCE * (1 + abs(slope))
+        if margin <= 0:
+            return False
+        found = hull.above(Plane(0.0, slope, -1.0), slope * acc - at + margin)
+        if found is None:
+            return True
+        chain = lower_chain([*chain, found])
+    return False
+
+
+def _line(chain: list[Triple], acc: float) -> tuple[float, float]:
+    """Return height and slope at an accuracy of the line through F1 of a chain's tables."""
+    right = min(max(bisect.bisect_right(chain, acc, key=lambda t: t.acc), 1), len(chain) - 1)
+    start, end = chain[right - 1], chain[right]
+    slope = (end.f1 - start.f1) / (end.acc - start.acc)
+    return start.f1 + slope * (acc - start.acc), slope
+
+
+def _place(hull: Hull, reading: Reading) -> _MeanPlace:
+    """Move accuracy and F1 to where the tables looked at reach, and widen them by as much."""
+    value, width = reading
+    acc = min(max(value.acc, 0.0), 1.0)
+    f1 = min(max(value.f1, _line(hull.chain, acc)[0]), acc)
+    return _MeanPlace(acc, f1, width.acc + abs(acc - value.acc), width.f1 + abs(f1 - value.f1))
+
+
+def _climb(
+    hull: Hull, place: _MeanPlace, corners: list[_Corner], sign: int, level: float | None = None
+) -> float | None:
+    """Return the greatest sign * MCC of means at a place, beginning with three tables around it.
+
+    Without a level, only the tables looked at count. With one, all do, and it stops early: a number
+    means that all means are proved to lie below the level, None that they are not.
+    """
+    for _ in range(STEPS_MAX):
+        face = _face(corners, sign)
+        if face is None:
+            return None
+        bound = face.level + face.acc_slope * place.acc + face.f1_slope * place.f1
+        bound += abs(face.acc_slope) * place.acc_width + abs(face.f1_slope) * place.f1_width
+        slack = TOLERANCE * (1 + abs(face.acc_slope) + abs(face.f1_slope))
+        margin = 0.0 if level is None else level - bound - slack
+        if level is not None and margin <= 0:
+            return None
+        plane = Plane(float(sign), -face.acc_slope, -face.f1_slope)
+        entering: Triple | None = hull.look(plane)
+        if entering is None or plane.at(entering) <= face.level + slack:
+            entering = None if level is None else hull.above(plane, face.level + margin)
+        if entering is None:
+            return bound
+        corners = _enter(corners, entering)
+    return None
+
+
+def _start(hull: Hull, place: _MeanPlace) -> list[_Corner]:
+    """Return three tables around a place: the perfect one and two neighbours of the lower chain."""
+    rise = (1 - place.f1) / (1 - place.acc) if place.acc < 1 else float("inf")
+    fan = hull.fan
+    right = min(max(bisect.bisect_left(fan, rise), 1), len(fan) - 1)
+    tables = (PERFECT, hull.chain[right - 1], hull.chain[right])
+    return [
+        _Corner(*pair) for pair in zip(tables, _shares(tables, place.acc, place.f1), strict=True)
+    ]
+
+
+def _shares(tables: tuple[Triple, ...], acc: float, f1: float) -> tuple[float, float, float]:
+    """Return the weights with which three tables have an accuracy and F1 as their mean."""
+    origin, one, two = tables
+    acc1, f11 = one.acc - origin.acc, one.f1 - origin.f1
+    acc2, f12 = two.acc - origin.acc, two.f1 - origin.f1
+    area = acc1 * f12 - acc2 * f11
+    if abs(area) < AREA_MIN:
+        return 1.0, 0.0, 0.0
+    right, up = acc - origin.acc, f1 - origin.f1
+    first, second = (right * f12 - acc2 * up) / area, (acc1 * up - right * f11) / area
+    return 1.0 - first - second, first, second
+
+
+def _face(corners: list[_Corner], sign: int) -> _Face | None:
+    origin, one, two = (corner.table for corner in corners)
+    acc1, f11, mcc1 = one.acc - origin.acc, one.f1 - origin.f1, sign * (one.mcc - origin.mcc)
+    acc2, f12, mcc2 = two.acc - origin.acc, two.f1 - origin.f1, sign * (two.mcc - origin.mcc)
+    area = acc1 * f12 - acc2 * f11
+    if abs(area) < AREA_MIN:
+        return None
+    acc_slope, f1_slope = (mcc1 * f12 - mcc2 * f11) / area, (acc1 * mcc2 - acc2 * mcc1) / area
+    level = sign * origin.mcc - acc_slope * origin.acc - f1_slope * origin.f1
+    return _Face(level, acc_slope, f1_slope)
+
+
+def _enter(corners: list[_Corner], table: Triple) -> list[_Corner]:
+    """Bring in a table in place of the one whose weight falls to nothing first."""
+    shares = _shares(tuple(corner.table for corner in corners), table.acc, table.f1)
+    given = [
+        corner.weight / share if share > SHARE_MIN else float("inf")
+        for corner, share in zip(corners, shares, strict=True)
+    ]
+    leaving = given.index(min(given))
+    weight = max(given[leaving], 0.0)
+    rest = [
+        _Corner(c.table, c.weight - weight * share)
+        for c, share in zip(corners, shares, strict=True)
+    ]
+    rest[leaving] = _Corner(table, weight)
+    return rest

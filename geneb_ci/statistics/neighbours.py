@@ -1,0 +1,166 @@
+"""How near other rows are: cell by cell, by a line, and as the best of all."""
+
+import functools
+import math
+from collections.abc import Iterable
+from operator import sub
+from typing import NamedTuple
+
+from geneb_ci.statistics.reference import dot
+from geneb_ci.statistics.table import ScoreTable, Vector
+from geneb_ci.statistics.view import RowView
+
+# A score is near another below this. A rerun of the same model moves a few-shot score by less, as a
+# change of 1e-6 in an embedding flips almost no prediction there.
+NEAR = 1e-3
+# Share of near cells that makes a copy. Of the 820 pairs of public rows none has more than 0.05:
+# JanusDNA with and without attention 0.04, the two NT-v2 of 50M 0.03, the GENA-LMs 0.01.
+SHARE = 0.12
+# And as many cells as this, so that a small benchmark makes no copies by luck.
+COUNT_MIN = 8
+# Rows that are compared cell by cell. Of more, only those that agree best in every fifth cell: a
+# copy of all cells is always among them, and one of a fifth of them nearly always.
+COMPARED_MAX = 64
+SKETCH = slice(None, None, 5)
+# On a grid of 0.01, two honest relatives meet in a third of the cells.
+COARSE_DECIMALS = 2
+# A line that leaves less than this over is exact but for the last bits: no other is nearer.
+EXACT = 1e-7
+
+
+class Resemblance(NamedTuple):
+    """How near one other row is."""
+
+    number: int
+    cells: int
+    near: int
+    equal: int
+
+
+def needed(cells: int) -> float:
+    """Return how many near cells make a copy."""
+    return max(COUNT_MIN, SHARE * cells)
+
+
+def is_coarse(row: Vector) -> bool:
+    """Whether every score lies on a grid of 0.01."""
+    return all(math.isnan(x) or x == round(x, COARSE_DECIMALS) for x in row)
+
+
+def resemblances(view: RowView) -> Iterable[Resemblance]:
+    """Compare with every other row, nearest first."""
+    found = [_resemblance(view.row, i, view.table.vectors[i]) for i in _candidates(view)]
+    return sorted(found, key=lambda near: (-near.near, near.number))
+
+
+@functools.lru_cache(maxsize=4)
+def _sketches(table: ScoreTable) -> list[Vector]:
+    return [row[SKETCH] for row in table.vectors]
+
+
+def _candidates(view: RowView) -> list[int]:
+    """Choose the rows that are worth comparing in every cell."""
+    others = [i for i, _ in view.others]
+    if len(others) <= COMPARED_MAX:
+        return others
+    own, sketches = view.row[SKETCH], _sketches(view.table)
+    votes = {i: sum(map(NEAR.__gt__, map(abs, map(sub, own, sketches[i])))) for i in others}
+    return sorted(others, key=lambda i: (-votes[i], i))[:COMPARED_MAX]
+
+
+def is_near_copy(view: RowView, number: int) -> bool:
+    """Whether one other row is near enough to be called copied."""
+    near = _resemblance(view.row, number, view.table.vectors[number])
+    return near.near >= needed(near.cells)
+
+
+def _resemblance(row: Vector, number: int, other: Vector) -> Resemblance:
+    near = sum(map(NEAR.__gt__, map(abs, map(sub, row, other))))
+    if near < COUNT_MIN:  # nearly always: the rest is not worth counting
+        return Resemblance(number, len(row), near, 0)
+    cells = sum(not math.isnan(x + y) for x, y in zip(row, other, strict=True))
+    return Resemblance(number, cells, near, sum(x == y for x, y in zip(row, other, strict=True)))
+
+
+class Affine(NamedTuple):
+    """A line through another row: slope * other + offset, within residual (root mean square)."""
+
+    number: int
+    slope: float
+    offset: float
+    residual: float
+    moved: float
+    """How far the line moves the other row: nothing for a plain copy."""
+
+
+class _Regime(NamedTuple):
+    mean: float
+    norm: float
+    standard: list[float]
+
+
+def _standardised(row: Iterable[float]) -> _Regime | None:
+    numbers = list(row)
+    mean = sum(numbers) / len(numbers)
+    norm = math.sqrt(sum((x - mean) ** 2 for x in numbers))
+    if not norm > 0:  # NaN too: a row with holes
+        return None
+    return _Regime(mean, norm, [(x - mean) / norm for x in numbers])
+
+
+@functools.lru_cache(maxsize=12)
+def _regimes(table: ScoreTable, start: int, stop: int) -> list[_Regime | None]:
+    return [_standardised(row[start:stop]) for row in table.vectors]
+
+
+def affine_copy(view: RowView, part: slice, residual_max: float) -> Affine | None:
+    """Find the other row that a line turns into this one, if it leaves less than this over."""
+    own = _standardised(view.row[part])
+    if own is None:
+        return None
+    best: Affine | None = None
+    size = part.stop - part.start
+    far = residual_max * math.sqrt(size) / own.norm
+    first, last = own.standard[0], own.standard[-1]
+    for number, other in enumerate(_regimes(view.table, part.start, part.stop)):
+        if number == view.own or other is None:
+            continue
+        # No cell can be further off than the square root of what all of them leave over.
+        theirs = other.standard
+        if abs(first - theirs[0]) > far or abs(last - theirs[-1]) > far:
+            continue
+        correlation = dot(own.standard, other.standard)
+        residual = own.norm * math.sqrt(max(0.0, 1 - correlation * correlation) / size)
+        if (
+            correlation > 0
+            and residual < residual_max
+            and (best is None or residual < best.residual)
+        ):
+            slope = correlation * own.norm / other.norm
+            offset = own.mean - slope * other.mean
+            moved = abs(own.mean - other.mean) + abs(own.norm - other.norm) / math.sqrt(size)
+            best = Affine(number, slope, offset, residual, moved)
+            if residual < EXACT:
+                break
+    return best
+
+
+@functools.lru_cache(maxsize=4)
+def _two_best(table: ScoreTable) -> list[tuple[float, float, int]]:
+    """Return the best and the second best of each cell, and whose the best is."""
+    found = []
+    for column in zip(*table.vectors, strict=True):
+        ranked = sorted(((x, i) for i, x in enumerate(column) if x == x), reverse=True)[:2]  # noqa: PLR0124 (NaN)
+        ranked += [(-math.inf, -1)] * (2 - len(ranked))
+        found.append((ranked[0][0], ranked[1][0], ranked[0][1]))
+    return found
+
+
+def lead(view: RowView, part: slice) -> float:
+    """Return the share of a regime's cells in which the row is above every other."""
+    best = _two_best(view.table)[part]
+    ahead = sum(
+        x > (second if whose == view.own else first)
+        for x, (first, second, whose) in zip(view.row[part], best, strict=True)
+    )
+    return ahead / len(best)

@@ -1,0 +1,90 @@
+"""A file that was read: its bytes' digest, its value, the place of every member, its faults."""
+
+import bisect
+import functools
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from geneb_ci.common.finding import Position
+from geneb_ci.submission.bytes import decode, read_bytes
+from geneb_ci.submission.fault import Fault
+from geneb_ci.submission.fault import Path as Pointer
+from geneb_ci.submission.paths import located
+from geneb_ci.submission.scanner import UNUSABLE, Span, scan
+
+WINDOW = 60  # characters of a code frame on either side of a place
+
+
+@dataclass(frozen=True)
+class Document:
+    """One submission file, as far as it could be read.
+
+    `name` is how the file was given, `path` where it lies. `value` is UNUSABLE when the bytes hold
+    no JSON text; `sha256` is "" when there are no bytes.
+    """
+
+    name: str
+    path: Path
+    sha256: str
+    text: str
+    value: Any
+    spans: dict[Pointer, Span]
+    faults: tuple[Fault, ...]
+
+    @functools.cached_property
+    def _line_starts(self) -> list[int]:
+        starts = [0]
+        at = self.text.find("\n")
+        while at >= 0:
+            starts.append(at + 1)
+            at = self.text.find("\n", at + 1)
+        return starts
+
+    def offset(self, fault: Fault) -> int:
+        """Return the offset of a fault: its own, or that of the nearest ancestor that is there."""
+        if fault.at is not None:
+            return fault.at
+        path = fault.path
+        on_key = fault.on_key
+        while path and path not in self.spans:
+            path, on_key = path[:-1], False
+        if path not in self.spans:
+            return 0
+        span = self.spans[path]
+        return span.key if on_key and span.key >= 0 else span.start
+
+    def position(self, offset: int) -> Position:
+        """Return the line and column, from 1, of an offset in code points."""
+        line = bisect.bisect_right(self._line_starts, offset)
+        return Position(line, offset - self._line_starts[line - 1] + 1)
+
+    def excerpt(self, line: int, column: int) -> tuple[str, int]:
+        """Cut the text around a place, and give the column of the place in the cut, from 0."""
+        start = self._line_starts[line - 1]
+        end = self._line_starts[line] - 1 if line < len(self._line_starts) else len(self.text)
+        at = min(start + column - 1, end)
+        left, right = max(start, at - WINDOW), min(end, at + WINDOW)
+        return self.text[left:right], at - left
+
+
+def read_document(path: Path, name: str | None = None) -> Document:
+    """Read a submission; whatever is wrong with its bytes or its JSON is in `faults`.
+
+    Raises NothingChecked when the file cannot be opened.
+    """
+    shown_name = str(path) if name is None else name
+    return parse_document(read_bytes(path), located(path), shown_name)
+
+
+def parse_document(raw: bytes | Fault, path: Path, name: str) -> Document:
+    """Read a submission from its bytes, or from the reason why there are none."""
+    if isinstance(raw, Fault):
+        return Document(name, path, "", "", UNUSABLE, {}, (raw,))
+    digest = hashlib.sha256(raw).hexdigest()
+    text, readable, faults = decode(raw)
+    if not readable:
+        return Document(name, path, digest, text, UNUSABLE, {}, faults)
+    result = scan(text)
+    return Document(name, path, digest, text, result.value, result.spans, (*faults, *result.faults))

@@ -1,0 +1,224 @@
+"""The other rows of a board, as far as a rule may compare a submission with them."""
+
+import array
+import functools
+import hashlib
+import math
+import re
+import struct
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pydantic_core
+
+from geneb_ci.common.errors import NothingChecked
+from geneb_ci.submission.bytes import read_bytes
+
+# Rows kept for comparison: 900 doubles each, 4 MB in all, however many files a folder has.
+ROWS_MAX = 500
+_SEPARATORS = re.compile(r"[-_.]+")
+
+
+def normal_form(model_id: str) -> str:
+    """Return the form in which ids must be unique: casefolded, runs of - _ . as one hyphen."""
+    return _SEPARATORS.sub("-", model_id.casefold())
+
+
+def results_digest(results: Any) -> str | None:  # noqa: ANN401 (JSON has no narrower type)
+    """Digest every score of a results table in any order of its keys; None when it has none."""
+    names, values = flat(results)
+    return _digest(names, values) if values else None
+
+
+def _digest(names: list[str], values: "array.array[float]") -> str:
+    packed = struct.pack(f"<{len(values)}d", *values)  # in one order of bytes on every machine
+    return hashlib.sha256("\0".join(names).encode() + packed).hexdigest()
+
+
+def flat(results: Any) -> "tuple[list[str], array.array[float]]":  # noqa: ANN401 (JSON has no narrower type)
+    """Return every score of a results table beside its name, in the order of the names."""
+    names: list[str] = []
+    numbers: list[float] = []
+    for regime in sorted(results) if isinstance(results, dict) else ():
+        tasks = results[regime] if isinstance(results[regime], dict) else {}
+        for task in sorted(tasks):
+            scores = tasks[task] if isinstance(tasks[task], dict) else {}
+            if tuple(map(type, scores.values())) == _THREE_FLOATS:
+                # Nearly every cell: its names are made once, and its floats need no look.
+                metrics, cells = _names(regime, task, tuple(scores))
+                names += cells
+                numbers += [scores[metric] for metric in metrics]
+                continue
+            for metric in sorted(scores):
+                if type(scores[metric]) in {int, float}:
+                    names.append(cell_name(regime, task, metric))
+                    numbers.append(_double(scores[metric]))
+    return names, array.array("d", [number + 0.0 for number in numbers])
+
+
+_THREE_FLOATS = (float, float, float)
+
+
+@functools.lru_cache(maxsize=4096)
+def _names(regime: str, task: str, metrics: tuple[str, ...]) -> tuple[list[str], list[str]]:
+    """Return the metrics in order, and the name of each of their cells."""
+    ordered = sorted(metrics)
+    return ordered, [cell_name(regime, task, metric) for metric in ordered]
+
+
+def cell_name(regime: str, task: str, metric: str) -> str:
+    """Name one score."""
+    return f"{regime}\0{task}\0{metric}"
+
+
+def _double(number: float) -> float:
+    """Return the number as the scanner would; no score is too large for a double, or is -0.0."""
+    try:
+        return float(number) + 0.0
+    except OverflowError:
+        return math.inf
+
+
+class PeerRow(NamedTuple):
+    """Every score of one peer."""
+
+    path: Path
+    names: tuple[str, ...]
+    values: "array.array[float]"
+
+
+class Known(NamedTuple):
+    """A row that no file here holds: it is known from elsewhere."""
+
+    model_id: str
+    digest: str
+    """That of all its scores, as `results_digest` computes it."""
+    names: tuple[str, ...]
+    values: "array.array[float]"
+
+    @property
+    def path(self) -> Path:
+        """The name of the file that the row would have."""
+        return Path(f"{self.model_id}.json")
+
+
+class _Scores(NamedTuple):
+    """What was read of one row; its numbers only where they are kept for comparison."""
+
+    path: Path
+    model_id: str
+    digest: str
+    row: PeerRow | None
+
+
+class _Read(NamedTuple):
+    paths: tuple[Path, ...]
+    digests: dict[str, list[Path]]
+    rows: tuple[PeerRow, ...]
+
+
+@dataclass(frozen=True)
+class Peers:
+    """Rows beside the one under check."""
+
+    paths: tuple[Path, ...] = ()
+    population: tuple[Path | Known, ...] = ()
+    """Rows to hold lone files against; a file of `paths` takes the place of that of its model."""
+    derived: dict[Hashable, Any] = field(default_factory=dict, compare=False, repr=False)
+    """What later stages computed from these rows, once for all files of a folder."""
+
+    @functools.cached_property
+    def ids(self) -> dict[str, list[Path]]:
+        """Normal form of each file's name to the files that have it."""
+        found: dict[str, list[Path]] = {}
+        # Names are enough where nothing takes the place of anything.
+        for path in self._read.paths if self.population else self.paths:
+            found.setdefault(normal_form(path.stem), []).append(path)
+        return found
+
+    def others(self, own: Path) -> int:
+        """Count the rows, without that of one file."""
+        paths = self._read.paths if self.population else self.paths
+        return len(paths) - (own in self.paths)
+
+    @property
+    def by_digest(self) -> dict[str, list[Path]]:
+        """Digest of all scores to the files that have them.
+
+        A peer is judged when it is itself under check; here, one that cannot be read has no scores.
+        """
+        return self._read.digests
+
+    @property
+    def rows(self) -> tuple[PeerRow, ...]:
+        """The scores of up to `ROWS_MAX` peers, in the order of their names."""
+        return self._read.rows
+
+    @functools.cached_property
+    def _read(self) -> _Read:
+        """Read each peer once."""
+        kept = set(self._candidates)
+        if len(kept) > ROWS_MAX:
+            kept = set(sorted(self._candidates, key=_lot)[:ROWS_MAX])
+        shapes: dict[str, tuple[str, ...]] = {}
+        found = [_scores_of(path, shapes, keep=path in kept) for path in self.paths]
+        replaced = {scores.model_id for scores in found if scores.model_id}
+        for one in self.population:
+            if isinstance(one, Known):
+                row = PeerRow(one.path, one.names, one.values) if one.path in kept else None
+                scores = _Scores(one.path, one.model_id, one.digest, row)
+            elif one not in self.paths:
+                scores = _scores_of(one, shapes, keep=one in kept)
+            else:
+                continue
+            if scores.model_id not in replaced:
+                found.append(scores)
+        if self.population:
+            found.sort(key=lambda scores: (scores.path.name, str(scores.path)))
+        digests: dict[str, list[Path]] = {}
+        for scores in found:
+            if scores.digest:
+                digests.setdefault(scores.digest, []).append(scores.path)
+        rows = tuple(scores.row for scores in found if scores.row is not None)
+        return _Read(tuple(scores.path for scores in found), digests, rows)
+
+    @property
+    def _candidates(self) -> list[Path]:
+        others = (one.path if isinstance(one, Known) else one for one in self.population)
+        return [*self.paths, *others]
+
+
+def _lot(path: Path) -> bytes:
+    """Order files in a way that nobody chooses by a name near the front of the alphabet."""
+    return hashlib.sha256(path.name.encode("utf-8", "surrogateescape")).digest()
+
+
+def _scores_of(path: Path, shapes: dict[str, tuple[str, ...]], *, keep: bool) -> _Scores:
+    """Read the scores of a file; one that cannot be read has none.
+
+    Nearly all rows name the same cells: one tuple of names in `shapes` serves them all.
+    """
+    try:
+        raw = read_bytes(path)
+        value = pydantic_core.from_json(raw) if isinstance(raw, bytes) else None
+    except (NothingChecked, ValueError):
+        value = None
+    value = value if isinstance(value, dict) else {}
+    names, values = flat(value.get("results"))
+    model_id = value.get("model_id")
+    row = None
+    if values and keep:
+        row = PeerRow(path, shapes.setdefault("\0".join(names), tuple(names)), values)
+    return _Scores(
+        path,
+        model_id if isinstance(model_id, str) else "",
+        _digest(names, values) if values else "",
+        row,
+    )
+
+
+def peers_of(paths: Iterable[Path], population: Iterable[Path | Known] = ()) -> Peers:
+    """Return the peers, each file once, in the order of their names."""
+    return Peers(tuple(sorted(set(paths))), tuple(population))

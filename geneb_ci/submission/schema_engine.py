@@ -1,0 +1,142 @@
+"""The second engine: the published JSON Schemas, by python-jsonschema.
+
+It exists to prove that schemas and typed models say the same, and for whoever trusts only a schema.
+It is some eighty times slower than the models, and knows no NaN: that is the scanner's work.
+"""
+
+import functools
+import json
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from jsonschema import Draft202012Validator, ValidationError, validators
+from jsonschema.protocols import Validator
+
+from geneb_ci.common.shipped import shipped
+from geneb_ci.submission import structure
+from geneb_ci.submission.fault import Fault, Path
+from geneb_ci.submission.models import MODELS, Submission
+from geneb_ci.submission.scanner import UNUSABLE
+
+_BOUNDS = {"minimum", "maximum"}
+_TYPE_NAMES = {
+    "number": "a number",
+    "integer": "an integer",
+    "string": "a text",
+    "boolean": "true or false",
+    "object": "an object",
+    "array": "an array",
+}
+
+
+def check_by_schema(value: object) -> tuple[Submission | None, list[Fault]]:
+    """Do what `structure.check_structure` does, by the published schema.
+
+    The typed submission is built once the schema has accepted the value.
+    """
+    if value is UNUSABLE:
+        return None, []
+    if not isinstance(value, dict):
+        return None, [structure.not_an_object(value)]
+    version = structure.version_of(value)
+    unread = value.get("schema_version") is UNUSABLE
+    faults = [] if version or unread else [structure.unknown_version(value)]
+    errors = list(_validator(version or "1.0").iter_errors(value))
+    for error in _well_typed(errors):
+        faults.extend(_faults(error, version))
+    if errors or version is None:
+        return None, list(dict.fromkeys(faults))
+    return MODELS[version].model_validate(value), []
+
+
+@functools.cache
+def _validator(version: str) -> Validator:
+    schema = json.loads(shipped("schemas", f"submission-{version}.schema.json").read_bytes())
+    extend: Any = validators.extend  # it has no types
+    validator: Validator = extend(Draft202012Validator, {"pattern": _pattern})(open_names(schema))
+    return validator
+
+
+def _pattern(_: Validator, pattern: str, instance: object, __: Any) -> Iterator[ValidationError]:  # noqa: ANN401
+    """Match as ECMA-262 does, where $ is the end of the text and not the place before a newline."""
+    if isinstance(instance, str) and not re.search(re.sub(r"\$$", r"\\Z", pattern), instance):
+        yield ValidationError(f"{instance!r} does not match {pattern!r}")
+
+
+def open_names(schema: dict[str, Any]) -> dict[str, Any]:
+    """Free the names of regimes and tasks: they help editors, and the coverage rules hold them."""
+    definitions = dict(schema["$defs"])
+    properties = dict(schema["properties"])
+    for holder in (definitions, properties):
+        for name, entry in holder.items():
+            named = entry.get("x-names")
+            if named:
+                inner = next(iter(entry["properties"].values()))
+                reference = {
+                    key: inner[key] for key in inner if key not in {"title", "description"}
+                }
+                holder[name] = {"type": "object", "additionalProperties": reference}
+    return schema | {"$defs": definitions, "properties": properties}
+
+
+def _well_typed(errors: Iterable[ValidationError]) -> list[ValidationError]:
+    """Leave out what the schema says beside the type of a value of the wrong type."""
+    errors = list(errors)
+    mistyped = {tuple(error.absolute_path) for error in errors if error.validator == "type"}
+    return [
+        e for e in errors if e.validator not in _BOUNDS or tuple(e.absolute_path) not in mistyped
+    ]
+
+
+def _faults(error: ValidationError, version: str | None) -> Iterator[Fault]:
+    path: Path = tuple(error.absolute_path)
+    if path[:1] == ("schema_version",) or error.instance is UNUSABLE:
+        return
+    kind = str(error.validator)
+    value: Any = error.instance
+    demand: Any = error.validator_value
+    if kind == "required":
+        for name in demand:
+            if name not in value and (path or name != "schema_version"):
+                yield structure.missing((*path, name))
+    elif kind == "additionalProperties":
+        schema: Any = error.schema
+        for name in value:
+            if name not in schema["properties"] and (version or path):
+                yield structure.unknown((*path, name), version or "1.0")
+    elif kind == "anyOf":
+        yield from _nullable(error, version)
+    elif kind == "type" and _lists_values(error.schema):
+        return  # the wrong value says it all
+    else:
+        yield _value_fault(kind, path, value, demand)
+
+
+def _lists_values(schema: Any) -> bool:  # noqa: ANN401 (jsonschema has no narrower type)
+    return "enum" in schema or "const" in schema
+
+
+def _value_fault(kind: str, path: Path, value: Any, demand: Any) -> Fault:  # noqa: ANN401 (JSON)
+    if kind in {"minimum", "maximum"}:
+        bound = f"{'at least' if kind == 'minimum' else 'at most'} {demand:g}"
+        fault = structure.out_of_range(path, value, bound)
+    elif kind in {"minLength", "maxLength", "minItems", "maxItems"}:
+        word = "at least" if kind.startswith("min") else "at most"
+        fault = structure.wrong_length(path, value, f"{word} {demand}")
+    elif kind == "pattern":
+        fault = structure.wrong_form(path, value, f"text of the form {demand}")
+    elif kind in {"enum", "const"}:
+        *others, last = [repr(option) for option in ([demand] if kind == "const" else demand)]
+        options = f"{', '.join(others)} or {last}" if others else last
+        fault = structure.wrong_form(path, value, f"one of {options}")
+    else:
+        fault = structure.wrong_type(path, value, _TYPE_NAMES[str(demand)])
+    return fault
+
+
+def _nullable(error: ValidationError, version: str | None) -> Iterator[Fault]:
+    """Report what the branch that is not null says of a value that is not null."""
+    for inner in _well_typed(error.context or ()):
+        if inner.validator != "type" or inner.validator_value != "null":
+            yield from _faults(inner, version)

@@ -1,0 +1,278 @@
+"""Holds a document against the typed models: each disagreement is a fault of a structure rule."""
+
+import difflib
+import functools
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from geneb_ci.common.finding import first_and_more, quoted
+from geneb_ci.submission.fault import Fault, Path
+from geneb_ci.submission.models import MODELS, Submission
+from geneb_ci.submission.scanner import UNUSABLE
+
+# A name this like a known one (difflib ratio) is taken for a slip; below, the hint would mislead.
+NEAR = 0.6
+# A search for the nearest name costs a tenth of a millisecond: enough hints to see a pattern, few
+# enough to stay fast on a file full of foreign fields.
+HINTS_MAX = 20
+
+
+# Keys are the contributor's where the format leaves them free: others are shown as JSON.
+_PLAIN_KEY = re.compile(r"[A-Za-z0-9_.$-]{1,80}")
+
+
+Engine = Callable[[object], tuple[Submission | None, list[Fault]]]
+"""Holds a value against the format; the typed models do, and so do the published schemas."""
+
+
+def near(name: str, known: list[str]) -> str:
+    """Say which known name was probably meant, or nothing."""
+    matches = [k for k in known if k.casefold() == name.casefold()]
+    matches = matches or difflib.get_close_matches(name, known, n=1, cutoff=NEAR)
+    return f'; did you mean "{matches[0]}"?' if matches else ""
+
+
+def version_of(value: object) -> str | None:
+    """Return the format version, or None when the document names none that is known."""
+    version = value.get("schema_version") if isinstance(value, dict) else None
+    return version if isinstance(version, str) and version in MODELS else None
+
+
+def check_structure(value: object) -> tuple[Submission | None, list[Fault]]:
+    """Return the typed submission, or None, and what keeps it from being one."""
+    if value is UNUSABLE:
+        return None, []
+    if not isinstance(value, dict):
+        return None, [not_an_object(value)]
+    version = version_of(value)
+    model = MODELS[version or "1.0"]
+    faults = [] if version or value.get("schema_version") is UNUSABLE else [unknown_version(value)]
+    try:
+        submission = model.model_validate(value)
+    except ValidationError as error:
+        faults.extend(_faults(error, value, version))
+        return None, faults
+    return submission if version else None, faults
+
+
+def not_an_object(value: object) -> Fault:
+    """Report a document that is a list, a text, a number or null."""
+    kind = type_name(value)
+    return Fault("not-an-object", (), f"the document is {kind}", kind, "an object", at=0)
+
+
+def unknown_version(value: dict[str, Any]) -> Fault:
+    """Report a missing or unknown schema_version."""
+    found = quoted(value["schema_version"]) if "schema_version" in value else "nothing"
+    return Fault(
+        "unknown-schema-version",
+        ("schema_version",),
+        f"schema_version is {found}",
+        found,
+        f"one of {', '.join(map(quoted, MODELS))}",
+    )
+
+
+_BOUNDS = {"greater_than_equal", "less_than_equal"}
+
+
+def _faults(
+    error: ValidationError, document: dict[str, Any], version: str | None
+) -> Iterator[Fault]:
+    hints = 0
+    for detail in error.errors(include_url=False, include_context=True):
+        unknown_key = detail["type"] == "extra_forbidden"
+        if detail["input"] is UNUSABLE and not unknown_key:
+            continue
+        if detail["loc"][:1] == ("schema_version",):
+            continue
+        if version is None and unknown_key and len(detail["loc"]) == 1:
+            continue  # which keys belong here depends on the version
+        hints += unknown_key
+        if detail["type"] in _BOUNDS:
+            # A count such as -1.0 was taken for an integer before its bound was looked at.
+            detail["input"] = _member(document, detail["loc"])
+        yield _fault(detail, version or "1.0", hint=hints <= HINTS_MAX)
+
+
+def _member(value: Any, path: Path) -> Any:  # noqa: ANN401 (JSON has no narrower type)
+    for part in path:
+        value = value[part]
+    return value
+
+
+def _fault(detail: ErrorDetails, version: str, *, hint: bool) -> Fault:
+    path: Path = tuple(detail["loc"])
+    context = detail.get("ctx", {})
+    kind, value = detail["type"], detail["input"]
+    if kind == "missing":
+        fault = missing(path)
+    elif kind == "extra_forbidden":
+        fault = unknown(path, version, hint=hint)
+    elif kind in _BOUNDS:
+        bound = context.get("ge", context.get("le"))
+        word = "at least" if "ge" in context else "at most"
+        fault = out_of_range(path, value, f"{word} {bound:g}")
+    elif kind in {"string_too_long", "string_too_short", "too_long", "too_short"}:
+        limit = context.get("max_length", context.get("min_length"))
+        word = "at most" if "max_length" in context else "at least"
+        fault = wrong_length(path, value, f"{word} {limit}")
+    elif kind == "string_pattern_mismatch":
+        fault = wrong_form(path, value, f"text of the form {context['pattern']}")
+    elif kind == "literal_error":
+        fault = wrong_form(path, value, f"one of {context['expected']}")
+    else:
+        fault = wrong_type(path, value, _EXPECTED_TYPES.get(kind, detail["msg"]))
+    return fault
+
+
+_EXPECTED_TYPES = {
+    "float_type": "a number",
+    "int_type": "an integer",
+    "int_from_float": "an integer",
+    "string_type": "a text",
+    "bool_type": "true or false",
+    "dict_type": "an object",
+    "model_type": "an object",
+    "model_attributes_type": "an object",
+    "list_type": "an array",
+}
+
+
+def type_name(value: object) -> str:
+    """Name the JSON type of a value, with its article."""
+    names = {
+        bool: "true or false",
+        int: "a number",
+        float: "a number",
+        str: "a text",
+        list: "an array",
+    }
+    return "null" if value is None else names.get(type(value), "an object")
+
+
+def missing(path: Path) -> Fault:
+    """Report a required member that is not there."""
+    if _is_metric(path):
+        return Fault(
+            "missing-metric",
+            path[:-1],
+            f"{quoted(path[-1])} is missing from this cell",
+            "nothing",
+            "a number",
+        )
+    where = f"in {quoted('/'.join(map(str, path[:-1])))}" if path[:-1] else "at the top level"
+    return Fault(
+        "missing-field",
+        path[:-1],
+        f"the field {quoted(path[-1])} is missing {where}",
+        "nothing",
+        str(path[-1]),
+    )
+
+
+def unknown(path: Path, version: str, *, hint: bool = True) -> Fault:
+    """Report a member that the format does not have."""
+    name = str(path[-1])
+    known = known_members(path[:-1], version)
+    meant = near(name, list(known)) if hint else ""
+    rule, what = ("unknown-metric", "metric") if _is_metric(path) else ("unknown-field", "field")
+    return Fault(
+        rule,
+        path,
+        f"{quoted(name)} is not a {what} of this format{meant}",
+        quoted(name),
+        first_and_more(list(known), 12),
+        on_key=True,
+    )
+
+
+@functools.lru_cache(maxsize=256)
+def known_members(path: Path, version: str) -> tuple[str, ...]:
+    """Name the members that the typed model has at a path; none where the keys are free."""
+    model: Any = MODELS[version]
+    for part in path:
+        model = _step(model, part)
+        if model is None:
+            return ()
+    return tuple(field.alias or name for name, field in model.model_fields.items())
+
+
+def _step(model: Any, part: str | int) -> Any:  # noqa: ANN401 (a type annotation has no type)
+    """Go from a model to that of one member, through containers with free keys."""
+    annotation: Any = None
+    if hasattr(model, "model_fields"):
+        field = next((f for n, f in model.model_fields.items() if (f.alias or n) == part), None)
+        annotation = field.annotation if field else None
+    elif getattr(model, "__args__", None):
+        annotation = model.__args__[-1]
+    for option in getattr(annotation, "__args__", ()):
+        if hasattr(option, "model_fields") and getattr(annotation, "__origin__", None) is not dict:
+            return option
+    return annotation
+
+
+def out_of_range(path: Path, value: object, bound: str) -> Fault:
+    """Report a number outside its bounds."""
+    if path == ("meta", "params"):
+        rule = "bad-parameter-count"
+    elif path[0] == "results" or (path[0] == "evidence" and path[-1] != "n_test"):
+        rule = "score-out-of-range"
+    else:
+        rule = "malformed-value"
+    return Fault(rule, path, f"{_name(path)} is {quoted(value)}", quoted(value), bound)
+
+
+def wrong_length(path: Path, value: Any, bound: str) -> Fault:  # noqa: ANN401 (a text or a list)
+    """Report a text or a list that is too long or too short."""
+    if path == ("model_id",):
+        return bad_model_id(value, bound + " characters")
+    unit = "characters" if isinstance(value, str) else "items"
+    rule = "wrong-length"
+    return Fault(
+        rule,
+        path,
+        f"{_name(path)} has {len(value)} {unit}",
+        f"{len(value)} {unit}",
+        f"{bound} {unit}",
+    )
+
+
+def wrong_form(path: Path, value: object, expected: str) -> Fault:
+    """Report a text that is not of the form or the set its field demands."""
+    if path == ("model_id",):
+        return bad_model_id(
+            value, "ASCII letters, digits, '.', '_' and '-', beginning with a letter or digit"
+        )
+    return Fault(
+        "malformed-value", path, f"{_name(path)} is {quoted(value)}", quoted(value), expected
+    )
+
+
+def bad_model_id(value: object, expected: str) -> Fault:
+    """Report an id that cannot be a file name, a key and a label at once."""
+    return Fault(
+        "bad-model-id", ("model_id",), f"model_id is {quoted(value)}", quoted(value), expected
+    )
+
+
+def wrong_type(path: Path, value: object, expected: str) -> Fault:
+    """Report a value of the wrong JSON type."""
+    found = type_name(value)
+    message = f"{_name(path)} is {quoted(value)}, {found}"
+    return Fault("wrong-type", path, message, found, expected)
+
+
+def _is_metric(path: Path) -> bool:
+    return path[0] == "results" and len(path) == 4  # noqa: PLR2004 (results, regime, task, metric)
+
+
+def _name(path: Path) -> str:
+    """Name a member for a sentence: its key, or its array and index."""
+    key, index = (path[-2], f"[{path[-1]}]") if isinstance(path[-1], int) else (path[-1], "")
+    plain = isinstance(key, str) and _PLAIN_KEY.fullmatch(key) is not None
+    return f"{key if plain else quoted(key)}{index}"

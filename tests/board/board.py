@@ -1,0 +1,47 @@
+"""The public rows as a board, for tests that look at it from several sides."""
+
+import functools
+import hashlib
+import json
+from typing import Any
+
+from geneb_ci.audit.trust import Level
+from geneb_ci.board.diagnostics.whole import diagnostics
+from geneb_ci.board.rows import Entry
+from geneb_ci.board.uncertainty import Intervals, intervals
+from geneb_ci.common.benchmark import shipped_benchmark
+from geneb_ci.submission.models import SubmissionV10
+from tests.paths import ROOT, SUBMISSIONS
+
+POLICY = ROOT / "leaderboard/policy"
+DRAWS = 300
+"""Enough for what tests look at; the published number takes six times as long."""
+
+
+@functools.cache
+def entries() -> tuple[Entry, ...]:
+    """Give the public rows with their levels."""
+    official = json.loads((POLICY / "official.json").read_bytes())["files"]
+    found = []
+    for path in sorted(SUBMISSIONS.glob("*.json")):
+        raw = path.read_bytes()
+        listed = hashlib.sha256(raw).hexdigest() in official.values()
+        level = Level.OFFICIAL if listed else Level.SELF_REPORTED
+        found.append(Entry(SubmissionV10.model_validate(json.loads(raw)), level))
+    return tuple(found)
+
+
+@functools.cache
+def attributes() -> dict[str, Any]:
+    models: dict[str, Any] = json.loads((POLICY / "registry.json").read_bytes())["models"]
+    return models
+
+
+@functools.cache
+def found_intervals() -> Intervals:
+    return intervals(entries(), shipped_benchmark(), draws=DRAWS)
+
+
+@functools.cache
+def found_diagnostics() -> dict[str, Any]:
+    return diagnostics(entries(), shipped_benchmark(), attributes(), found_intervals())

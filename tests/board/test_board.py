@@ -1,0 +1,266 @@
+"""The board: published figures, upstream's shape, stable bytes, nothing half-written."""
+
+import hashlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from geneb_ci.audit.trust import Level
+from geneb_ci.board.files import InvalidBoard, encode, write_files
+from geneb_ci.board.page import NAMES
+from geneb_ci.board.rows import Entry, leaderboards, mean
+from geneb_ci.common.benchmark import shipped_benchmark
+from geneb_ci.submission.models import SubmissionV10
+from tests.board.board import entries
+from tests.paths import PUBLIC, ROOT, SUBMISSIONS
+
+# macro and micro MCC in the full regime, as the benchmark's authors publish them.
+PUBLISHED = {
+    "agro-nucleotide-transformer-1b": (0.4962853848839059, 0.49693228727837996),
+    "BioFM-265M": (0.336277704417613, 0.341721876987488),
+    "deepgene": (0.42439187083758967, 0.4303465443177157),
+}
+
+
+@pytest.fixture(scope="module")
+def board():
+    return leaderboards(entries(), shipped_benchmark())
+
+
+@pytest.mark.parametrize("model", PUBLISHED)
+def test_micro_and_macro_are_the_published_ones(board, model):
+    row = next(row for row in board[0]["data"]["full"] if row["model"] == model)
+    assert (row["micro_MCC"], row["macro_MCC"]) == pytest.approx(PUBLISHED[model], abs=1e-12)
+
+
+def test_mean_macro_of_the_official_models_is_the_published_one(board):
+    means = {
+        regime: round(mean(row["macro_MCC"] for row in rows if row["official"]), 3)
+        for regime, rows in board[0]["data"].items()
+    }
+    assert means == {"full": 0.488, "10shot": 0.253, "1shot": 0.106}
+
+
+def test_rows_have_upstreams_keys_in_upstreams_order(board):
+    categories, tasks = board
+    assert list(categories) == ["data"]
+    assert list(categories["data"]) == ["full", "10shot", "1shot"]
+    assert list(categories["data"]["full"][0]) == [
+        *("model", "disp", "params", "official", "zero_shot", "submitted"),
+        *("micro_MCC", "macro_MCC", "cat_MCC"),
+        *("micro_Acc", "macro_Acc", "cat_Acc"),
+        *("micro_F1", "macro_F1", "cat_F1"),
+    ]
+    assert list(tasks) == ["tasks", "data"]
+    assert tasks["tasks"][0] == {
+        "id": "InstaDeepAI_nucleotide_transformer_downstream_tasks_H3",
+        "label": "NT H3",
+        "cat": "Histone Mod.",
+    }
+    assert list(tasks["data"]["1shot"][0]) == [
+        *("model", "disp", "params"),
+        *("micro_MCC", "macro_MCC", "task_MCC"),
+        *("micro_Acc", "macro_Acc", "task_Acc"),
+        *("micro_F1", "macro_F1", "task_F1"),
+    ]
+
+
+def test_rows_stand_in_the_order_of_lower_case_ids(board):
+    names = [row["model"] for row in board[0]["data"]["full"]]
+    assert len(names) == 41
+    assert names == sorted(names, key=str.lower)
+
+
+def test_levels_are_computed_from_digests(board):
+    levels = {row["model"]: (row["official"], row["submitted"]) for row in board[0]["data"]["full"]}
+    assert levels.pop("splicebert-1024nt") == (False, "self-reported")
+    assert set(levels.values()) == {(True, "official")}
+
+
+def test_the_order_of_the_files_changes_no_byte(board):
+    again = leaderboards(reversed(entries()), shipped_benchmark())
+    for name, one, other in zip(
+        ("leaderboard.json", "leaderboard_tasks.json"), board, again, strict=True
+    ):
+        assert encode(name, one) == encode(name, other)
+
+
+# What any Python from 3.11 to 3.13 must give for the 41 public submissions.
+BYTES = {
+    "leaderboard.json": "e6390f00518122eaca772709566e22a2bac83997704baf1c317dfd49756c1891",
+    "leaderboard_tasks.json": "a04ff9b14586df6f178543cefb034a6c96ae712dc95a468b2d0d5c34a8932d83",
+}
+
+
+def test_the_bytes_are_the_same_everywhere(board):
+    files = dict(zip(BYTES, board, strict=True))
+    assert {
+        name: hashlib.sha256(encode(name, value)).hexdigest() for name, value in files.items()
+    } == BYTES
+
+
+def test_a_mean_is_rounded_once():
+    assert mean([0.1] * 10) == 0.1
+    assert mean([1e16, 1.0, -1e16]) == pytest.approx(1 / 3)
+    with pytest.raises(ZeroDivisionError):
+        mean([])
+
+
+def test_minus_zero_has_one_way_to_be_written():
+    entry = entries()[0]
+    document = entry.submission.model_dump(by_alias=True, exclude_none=True)
+    task = next(iter(document["results"]["full"]))
+    document["results"]["full"][task]["MCC"] = -0.0
+    _, tasks = leaderboards(
+        [Entry(SubmissionV10.model_validate(document), Level.SELF_REPORTED)], shipped_benchmark()
+    )
+    assert str(tasks["data"]["full"][0]["task_MCC"][task]) == "0.0"
+
+
+@pytest.mark.parametrize("name", ["leaderboard", "leaderboard-tasks"])
+def test_the_schemas_are_schemas(name):
+    Draft202012Validator.check_schema(
+        json.loads((ROOT / f"schemas/{name}.schema.json").read_bytes())
+    )
+
+
+def test_a_board_that_does_not_fit_its_schema_is_refused(board):
+    broken = {"data": {"full": [board[0]["data"]["full"][0] | {"macro_MCC": 1.5}]}}
+    with pytest.raises(InvalidBoard) as refusal:
+        encode("leaderboard.json", broken)
+    assert (
+        refusal.value.message
+        == "leaderboard.json: $.data.full[0].macro_MCC: 1.5 is greater than the maximum of 1"
+    )
+
+
+def test_writing_leaves_the_old_board_or_the_new_one(tmp_path: Path, monkeypatch):
+    write_files(tmp_path, {"a.json": b"old", "b.json": b"old"})
+
+    def full(_descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        write_files(tmp_path, {"a.json": b"new", "b.json": b"new"})
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {
+        "a.json": b"old",
+        "b.json": b"old",
+    }
+
+
+def geneb_ci(*arguments: str, cwd: Path = PUBLIC) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "geneb_ci", *arguments],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_build_writes_four_files_and_says_so(tmp_path: Path):
+    done = geneb_ci("build", "--out", str(tmp_path / "board"))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == (
+        f"built {tmp_path}/board/leaderboard.json, leaderboard_tasks.json, diagnostics.json and "
+        "recommendations.json: 41 models\n"
+    )
+    written = {path.name: path.read_bytes() for path in (tmp_path / "board").glob("*.json")}
+    assert {name: hashlib.sha256(written[name]).hexdigest() for name in BYTES} == BYTES
+    assert sorted(written.keys() - BYTES.keys()) == ["diagnostics.json", "recommendations.json"]
+    told = json.loads(written["diagnostics.json"])
+    assert told["method"] == {
+        "metric": "MCC",
+        "confidence": 0.95,
+        "draws": 2000,
+        "seed": 20261120,
+        "overlap": 0.5,
+    }
+    first = json.loads(written["recommendations.json"])["advice"][0]
+    assert first["best"]["model"] == next(iter(told["ranks"]["full"]["macro"]))
+
+
+def test_build_needs_no_extra_without_diagnostics(tmp_path: Path):
+    blocked = "import sys; sys.modules |= dict.fromkeys(('numpy', 'pandas', 'scipy'));"
+    call = "from geneb_ci.cli.main import main; sys.exit(main(sys.argv[1:]))"
+    command = [sys.executable, "-c", blocked + call, "build", "--out", str(tmp_path)]
+    done = subprocess.run(command, cwd=PUBLIC, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr == (
+        "geneb-ci: pandas is not installed, and intervals need it\n"
+        '  fix: pip install "geneb-ci[build]"; only `build --no-diagnostics` does without\n'
+    )
+    done = subprocess.run(
+        [*command, "--no-diagnostics"], cwd=PUBLIC, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_build_writes_upstreams_two_files_alone_when_told_to(tmp_path: Path):
+    done = geneb_ci("build", "--no-diagnostics", "--out", str(tmp_path / "board"))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (
+        done.stdout
+        == f"built {tmp_path}/board/leaderboard.json and leaderboard_tasks.json: 41 models\n"
+    )
+    written = {
+        path.name: hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in (tmp_path / "board").glob("*.json")
+    }
+    assert written == BYTES
+
+
+def test_build_puts_the_page_beside_the_data(tmp_path: Path):
+    done = geneb_ci("build", "--no-diagnostics", "--out", str(tmp_path))
+    assert (done.returncode, done.stderr) == (0, "")
+    written = {
+        path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*") if path.is_file()
+    }
+    scripts = {"board-data.js", "board-matrices.js", "board-history.js"}
+    scripts |= {f"board-tasks-{regime}.js" for regime in range(3)}
+    assert written == {*NAMES, *scripts, *BYTES}
+
+
+def test_build_writes_nothing_when_a_submission_has_an_error(tmp_path: Path):
+    broken = tmp_path / "in"
+    broken.mkdir()
+    text = (SUBMISSIONS / "splicebert-1024nt.json").read_text(encoding="utf-8")
+    (broken / "splicebert-1024nt.json").write_text(
+        text.replace('"Acc":0.', '"Acc":7.', 1), encoding="utf-8"
+    )
+    done = geneb_ci("build", str(broken), "--out", str(tmp_path / "out"))
+    assert done.returncode == 11
+    assert "score-out-of-range" in done.stdout
+    assert (
+        done.stderr == "nothing was built: a board is made of submissions that pass every check\n"
+    )
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_regime_with_declared_gaps_is_not_ranked(submission_v11):
+    benchmark = shipped_benchmark()
+    task = benchmark.task_ids[0]
+    submission = submission_v11(lambda document: drop(document, "1shot", task))
+    categories, tasks = leaderboards([Entry(submission, Level.SELF_REPORTED)], benchmark)
+    assert {regime: len(rows) for regime, rows in categories["data"].items()} == {
+        "full": 1,
+        "10shot": 1,
+        "1shot": 0,
+    }
+    assert {regime: len(rows) for regime, rows in tasks["data"].items()} == {
+        "full": 1,
+        "10shot": 1,
+        "1shot": 0,
+    }
+
+
+def drop(document: dict[str, Any], regime: str, task: str) -> None:
+    del document["results"][regime][task]
+    del document["evidence"][regime][task]
+    document["gaps"] = {regime: {task: "does not fit the memory of one GPU"}}

@@ -1,0 +1,164 @@
+"""Laws of comparing two boards, on boards of made-up scores."""
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from geneb_ci.board.diff import BoardDiff, Side, board_diff
+from geneb_ci.board.ranks import regimes_of
+from geneb_ci.board.uncertainty import Estimate, critical
+
+NAMES = tuple("abcdefgh")
+NOISE = 0.05
+scores = st.integers(-10, 10).map(lambda tenth: tenth / 10)
+boards = st.dictionaries(st.sampled_from(NAMES), scores, min_size=1)
+
+
+def side(macro: dict[str, float], half: float = NOISE, disp: str = "x") -> Side:
+    """Give a board of one regime and one task, on which every score is as sure as any other."""
+    rows: list[dict[str, Any]] = [
+        {
+            "model": name,
+            "disp": disp,
+            "params": 1,
+            "official": False,
+            "zero_shot": True,
+            "submitted": "self-reported",
+            "macro_MCC": macro[name],
+            "task_MCC": {"t": macro[name]},
+        }
+        for name in sorted(macro)
+    ]
+    board = {"data": {"full": rows}}
+    error = half / critical(2)
+    return Side(
+        board,
+        board,
+        lambda model, _: Estimate(macro[model], error, macro[model] - half, macro[model] + half),
+    )
+
+
+def differ(before: dict[str, float], after: dict[str, float], half: float = NOISE) -> BoardDiff:
+    return board_diff(side(before, half), side(after, half))
+
+
+@given(boards)
+def test_a_board_does_not_differ_from_itself(board):
+    found = differ(board, board)
+    assert found.is_empty
+    assert found.moves == ()
+    assert found.pushed == {"full": 0}
+
+
+@given(boards, boards)
+def test_rows_are_added_removed_changed_or_the_same(before, after):
+    found = differ(before, after)
+    assert {row.model for row in found.added} == after.keys() - before.keys()
+    assert {row.model for row in found.removed} == before.keys() - after.keys()
+    both = before.keys() & after.keys()
+    assert {row.model for row in found.changed} == {m for m in both if before[m] != after[m]}
+
+
+def passes(found: BoardDiff) -> set[tuple[str, str]]:
+    return {(move.model, other) for move in found.moves for other in move.passed}
+
+
+def order(board: dict[str, float], model: str, other: str) -> int:
+    return (board[model] > board[other]) - (board[model] < board[other])
+
+
+@given(boards, boards)
+def test_there_and_back(before, after):
+    there, back = differ(before, after), differ(after, before)
+    assert [row.model for row in there.added] == [row.model for row in back.removed]
+    assert [row.model for row in there.changed] == [row.model for row in back.changed]
+    assert passes(there) == {(other, model) for model, other in passes(back)}
+
+
+@given(boards, boards)
+def test_who_passes_is_passed_and_stood_lower(before, after):
+    found = differ(before, after)
+    both = before.keys() & after.keys()
+    assert passes(found) == {
+        (model, other)
+        for model in both
+        for other in both
+        if order(before, model, other) < order(after, model, other)
+    }
+    assert passes(found) == {(o, move.model) for move in found.moves for o in move.passed_by}
+
+
+@given(boards, boards)
+def test_a_rank_differs_by_a_move_or_by_rows_that_came_or_went(before, after):
+    found = differ(before, after)
+    if before.keys() == after.keys():
+        assert found.pushed == {"full": 0}
+    moved = {move.model for move in found.moves}
+    old, new = (
+        regimes_of(side(b).categories["data"], side(b).estimate)["full"] for b in (before, after)
+    )
+    elsewhere = {m for m in before.keys() & after.keys() if old.rank(m) != new.rank(m)}
+    assert len(elsewhere - moved) == found.pushed["full"]
+
+
+def test_a_move_inside_noise_and_one_beyond():
+    before = {"a": 0.5, "b": 0.4, "c": 0.1}
+    near = differ(before, {"a": 0.5, "b": 0.52, "c": 0.1})
+    assert [(m.model, m.passed, m.passed_by, m.inside_noise) for m in near.moves] == [
+        ("a", (), ("b",), True),
+        ("b", ("a",), (), True),
+    ]
+    far = differ(before, {"a": 0.5, "b": 0.4, "c": 0.6})
+    assert [
+        (m.model, m.passed, m.before.rank, m.after.rank, m.inside_noise) for m in far.moves
+    ] == [
+        ("a", (), 1, 2, False),
+        ("b", (), 2, 3, False),
+        ("c", ("a", "b"), 3, 1, False),
+    ]
+
+
+def test_noise_of_a_difference_is_that_of_both_scores():
+    """0.05 on either side of each of two: apart beyond 0.0707."""
+    for score, apart in ((0.57, False), (0.572, True)):
+        found = differ({"a": 0.5, "b": 0.4}, {"a": 0.5, "b": score})
+        assert {move.inside_noise for move in found.moves} == {not apart}
+
+
+def test_a_row_that_came_stands_between_the_ranks_that_noise_allows():
+    after = {"a": 0.9, "b": 0.5, "c": 0.52, "d": 0.48, "e": 0.1}
+    row = differ({k: v for k, v in after.items() if k != "b"}, after).added[0]
+    (place,) = row.places
+    assert (place.rank, place.rows, place.rank_low, place.rank_high) == (3, 5, 2, 4)
+
+
+def test_equal_scores_share_the_better_rank():
+    board = side({"a": 0.5, "b": 0.5, "c": 0.4}, half=0)
+    regime = regimes_of(board.categories["data"], board.estimate)["full"]
+    assert [regime.rank(name) for name in "abc"] == [1, 1, 3]
+
+
+def test_what_the_board_says_beside_the_scores():
+    found = board_diff(side({"a": 0.5}), side({"a": 0.5}, disp="y"))
+    assert [(row.model, row.facts, row.shifts) for row in found.changed] == [
+        ("a", (("disp", "x", "y"),), ())
+    ]
+
+
+def test_a_regime_that_a_row_lost_or_gained():
+    before, after = side({"a": 0.5, "b": 0.4}), side({"a": 0.5, "b": 0.4})
+    for board in (before.categories, after.categories):
+        board["data"]["1shot"] = []
+    after.categories["data"]["1shot"] = list(after.categories["data"]["full"])
+    (a, b) = board_diff(before, after).changed
+    assert (a.model, b.model) == ("a", "b")
+    (shift,) = b.shifts
+    assert (shift.regime, shift.before, shift.scores, shift.inside_noise) == (
+        "1shot",
+        None,
+        1,
+        False,
+    )
+    assert shift.after is not None
+    assert shift.after.rank == 2

@@ -1,0 +1,120 @@
+"""Every figure that the benchmark's authors print, from these files, to the printed digits."""
+
+from decimal import ROUND_HALF_UP, Decimal
+from typing import Any
+
+import pytest
+from scipy.stats import spearmanr
+
+from geneb_ci.board.diagnostics.frame import frames_of
+from geneb_ci.board.rows import leaderboards, mean
+from geneb_ci.common.benchmark import shipped_benchmark
+from tests.board.board import attributes, entries, found_diagnostics, found_intervals
+
+SPEARMAN = 0.565
+BY_CATEGORY = {
+    "Histone Mod.": 0.579,
+    "lncRNA": 0.568,
+    "Splice Sites": 0.537,
+    "Enhancers": 0.490,
+    "Promoters": 0.487,
+    "Coding/NC": 0.482,
+    "Mouse Enh.": 0.474,
+    "Virus/Phage": 0.434,
+    "Regulatory": 0.377,
+    "TF Binding": 0.356,
+    "DNA Methyl.": 0.345,
+    "Species Clf.": 0.304,
+    "Chromatin Acc.": 0.238,
+}
+MEAN_MACRO = {"full": 0.488, "10shot": 0.253, "1shot": 0.106}
+DIFFERENCES = {
+    ("MutBERT", "eccdnamamba_weights"): 0.110,
+    ("Omni-DNA-1B", "eccdnamamba_weights"): 0.149,
+}
+MICRO_MACRO = {
+    "agro-nucleotide-transformer-1b": [0.4962853848839059, 0.49693228727837996],
+    "BioFM-265M": [0.336277704417613, 0.341721876987488],
+    "deepgene": [0.42439187083758967, 0.4303465443177157],
+}
+
+
+def twice_rounded(value: float) -> float:
+    """Round to four digits, then to three, as the paper's Virus/Phage shows that it was done."""
+    once = Decimal(value).quantize(Decimal("0.0001"), ROUND_HALF_UP)
+    return float(once.quantize(Decimal("0.001"), ROUND_HALF_UP))
+
+
+@pytest.fixture(scope="module")
+def frames():
+    return frames_of(entries(), shipped_benchmark(), attributes(), found_intervals())
+
+
+def official_rows(regime: str) -> dict[str, dict[str, Any]]:
+    rows = leaderboards(entries(), shipped_benchmark())[0]["data"][regime]
+    return {row["model"]: row for row in rows if row["official"]}
+
+
+def rho(frames, score: str) -> float:
+    """Give Spearman's rho with all its digits, with the paper's counts."""
+    counts = frames.models["paper"].astype(float).dropna()
+    return float(spearmanr(counts, frames.scores["full"].loc[counts.index, score]).statistic)
+
+
+def test_size_against_macro(frames):
+    assert round(rho(frames, "macro"), 3) == SPEARMAN
+    macro = found_diagnostics()["scale"]["full"]["paper"]["macro"]
+    assert macro == {"models": 40, "rho": 0.5648, "p": 0.000147}
+
+
+@pytest.mark.parametrize("category", BY_CATEGORY)
+def test_size_against_a_category(frames, category):
+    assert twice_rounded(rho(frames, category)) == BY_CATEGORY[category]
+    stated = found_diagnostics()["scale"]["full"]["paper"]["categories"][category]
+    assert stated["rho"] == round(rho(frames, category), 4)
+
+
+def test_one_printed_category_was_rounded_twice(frames):
+    once = {name: round(rho(frames, name), 3) for name in BY_CATEGORY}
+    assert {n: r for n, r in once.items() if r != BY_CATEGORY[n]} == {"Virus/Phage": 0.433}
+    assert rho(frames, "Virus/Phage") == pytest.approx(0.433452, abs=5e-7)
+
+
+def test_categories_stand_in_the_printed_order(frames):
+    assert sorted(BY_CATEGORY, key=lambda name: -rho(frames, name)) == list(BY_CATEGORY)
+
+
+def test_the_boards_counts_give_other_figures():
+    board = found_diagnostics()["scale"]["full"]["board"]["macro"]
+    assert board["models"] == 41
+    assert round(board["rho"], 3) != SPEARMAN
+
+
+@pytest.mark.parametrize("regime", MEAN_MACRO)
+def test_mean_macro(regime):
+    rows = official_rows(regime).values()
+    assert round(mean(row["macro_MCC"] for row in rows), 3) == MEAN_MACRO[regime]
+
+
+@pytest.mark.parametrize("pair", DIFFERENCES, ids=lambda pair: pair[0])
+def test_difference_of_macro(pair):
+    rows = official_rows("full")
+    difference = rows[pair[0]]["macro_MCC"] - rows[pair[1]]["macro_MCC"]
+    assert round(difference, 3) == DIFFERENCES[pair]
+
+
+def test_a_published_difference_is_a_controlled_pair():
+    pairs = found_diagnostics()["pairs"]["full"]["architecture"]["pairs"]
+    assert {
+        "first": "Omni-DNA-1B",
+        "second": "eccdnamamba_weights",
+        "values": ["T-dec", "Mamba"],
+        "difference": 0.149,
+        "surely": True,
+    } in pairs
+
+
+@pytest.mark.parametrize("model", MICRO_MACRO)
+def test_micro_and_macro_of_official_rows(model):
+    row = official_rows("full")[model]
+    assert [row["micro_MCC"], row["macro_MCC"]] == pytest.approx(MICRO_MACRO[model], abs=1e-12)

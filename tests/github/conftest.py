@@ -1,0 +1,132 @@
+"""A repository of submissions on disk, the same on a loopback GitHub, and the commands between."""
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from geneb_ci.cli.main import main
+from geneb_ci.github import errors
+from geneb_ci.github.errors import Patience
+from tests.github.server import BOT, REPOSITORY, TOKEN, Files, GitHubServer
+from tests.github.serving import serving
+from tests.small import BENCHMARK_FILE, CARD, small
+
+GOLDEN = Path(__file__).with_name("golden")
+IMPATIENT = Patience(wait_max=5, secondary=0.01, retries=2, backoff=0, between_writes=0, timeout=10)
+REGULAR = "100644"
+ROW = "submissions/model.json"
+CARD_PATH = "submissions/cards/model.md"
+MODULE = "submissions/extractors/model.py"
+PEERS = ("alpha", "beta", "gamma", "delta")
+
+
+def golden(name: str, text: str, *, update: bool) -> None:
+    """Hold a whole output against its golden file, or write that anew."""
+    path = GOLDEN / name
+    if update:
+        path.write_text(text, encoding="utf-8")
+    assert text == path.read_text(encoding="utf-8")
+
+
+def encoded(document: Any) -> bytes:
+    return json.dumps(document, indent=1).encode() + b"\n"
+
+
+def sound(name: str = "model") -> Files:
+    """Give the three files of a sound submission."""
+    return {
+        f"submissions/{name}.json": (REGULAR, encoded(small(name))),
+        f"submissions/cards/{name}.md": (REGULAR, CARD.encode()),
+        f"submissions/extractors/{name}.py": (REGULAR, f'"""{name}"""\n'.encode()),
+    }
+
+
+@dataclass
+class Place:
+    """The checkout of the base branch, and the server that has it, too."""
+
+    root: Path
+    server: GitHubServer
+    base: str
+    files: Files
+    capsys: pytest.CaptureFixture[str]
+
+    def pull(self, changes: Mapping[str, tuple[str, bytes] | None], **said: Any) -> int:
+        """Open a pull request that changes these paths; None deletes one."""
+        files = dict(self.files)
+        for path, entry in changes.items():
+            files.pop(path, None)
+            if entry is not None:
+                files[path] = entry
+        return self.server.open_pull(self.server.commit(files, self.base), self.base, **said)
+
+    def run(self, *arguments: str) -> tuple[int, str, str]:
+        """Run a command; gives its exit code and both outputs."""
+        self.capsys.readouterr()
+        code = main(arguments)
+        out, err = self.capsys.readouterr()
+        return int(code), out, err
+
+    def verdict(self, number: int) -> dict[str, Any]:
+        """Reconcile one pull request; gives its verdict."""
+        code, out, err = self.run("reconcile", "--pr", str(number))
+        assert code == 0, err
+        assert out.count("\n") == 1
+        (verdict,) = json.loads(out)["pulls"]
+        return dict(verdict)
+
+    def report(self, verdict: str) -> tuple[int, str, str]:
+        """Run the job that writes."""
+        os.environ["VERDICT"] = verdict
+        return self.run("report")
+
+    def both(self, number: int) -> str:
+        """Reconcile and report; gives the one comment that there is of ours."""
+        code, out, err = self.run("reconcile", "--pr", str(number))
+        assert code == 0, err
+        code, _, err = self.report(out)
+        assert code == 0, err
+        return self.comment(number)
+
+    def comment(self, number: int) -> str:
+        found = [c["body"] for c in self.server.comments[number] if c["user"] == BOT]
+        assert len(found) == 1
+        return str(found[0])
+
+    def status(self, number: int) -> tuple[str, str]:
+        """Give the state and the description of the verdict on a head."""
+        last = self.server.statuses[self.server.pulls[number]["head"]["sha"]][0]
+        assert last["context"] == "geneb/verdict"
+        return last["state"], last["description"]
+
+
+@pytest.fixture
+def place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Iterator[Place]:
+    root = tmp_path / "board"
+    files: Files = {}
+    for peer in PEERS:
+        files |= sound(peer)
+    files["schemas/benchmark.json"] = (REGULAR, BENCHMARK_FILE.read_bytes())
+    files["leaderboard/policy/official.json"] = (REGULAR, b'{"files": {}}\n')
+    files["leaderboard/policy/registry.json"] = (REGULAR, b'{"models": {}}\n')
+    files[".github/workflows/pr-report.yml"] = (REGULAR, b"on: workflow_run\n")
+    files["pyproject.toml"] = (REGULAR, b"[project]\nname = 'board'\n")
+    for path, (_, raw) in files.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_bytes(raw)
+    monkeypatch.setattr(errors, "PATIENCE", IMPATIENT)
+    monkeypatch.chdir(root)
+    for name in ("GITHUB_OUTPUT", "GITHUB_TOKEN", "VERDICT"):
+        monkeypatch.setenv(name, "")  # so that what a test sets is taken back after it
+    with serving() as server:
+        monkeypatch.setenv("GH_TOKEN", TOKEN)
+        monkeypatch.setenv("GITHUB_API_URL", server.address)
+        monkeypatch.setenv("GITHUB_REPOSITORY", REPOSITORY)
+        yield Place(root, server, server.commit(files), files, capsys)

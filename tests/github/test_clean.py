@@ -1,0 +1,233 @@
+"""A pull request from its trees to its comment, and the queue that it stands in: whole outputs."""
+
+import hashlib
+import json
+
+import pytest
+
+from geneb_ci.audit.policy import audit_policy
+from geneb_ci.common.benchmark import shipped_benchmark
+from geneb_ci.common.config import Layout, LayoutKind
+from geneb_ci.github.comment import comment
+from geneb_ci.github.judge import Judge
+from geneb_ci.github.standing import audit_estimate, standings
+from geneb_ci.submission.models import SubmissionV10
+from tests.cli.repository import real_repository
+from tests.github.conftest import REGULAR, ROW, encoded, golden, sound
+from tests.github.server import Files
+from tests.github.test_envelope import pull_of
+from tests.github.text import calm
+from tests.paths import ROOT, SUBMISSIONS
+from tests.small import BENCHMARK, CARD, small, small_v11
+
+
+def broken() -> Files:
+    document = small("model")
+    document["results"]["full"]["promoter_tata"]["MCC"] = 1.5
+    document["meta"]["provenance"] = "verified"
+    del document["results"]["1shot"]["splice_sites"]
+    return sound() | {ROW: (REGULAR, encoded(document))}
+
+
+def copied() -> Files:
+    """Give alpha's scores under another name."""
+    return sound() | {ROW: (REGULAR, encoded(small("alpha") | {"model_id": "model"}))}
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "state", "label"),
+    [
+        ("clean", sound(), ("success", "1 note"), "geneb: passed"),
+        ("suspicious", copied(), ("success", "1 warning, 1 note"), "geneb: warnings"),
+        ("broken", broken(), ("failure", "3 errors, 1 note"), "geneb: changes needed"),
+        (
+            "foreign",
+            sound() | {".github/workflows/x.yml": (REGULAR, b"on: push\n")},
+            ("pending", "this is not for a program to decide: a maintainer looks at it"),
+            "needs-maintainer",
+        ),
+    ],
+)
+def test_a_pull_request_gets_its_comment_its_status_and_its_label(
+    place, update_golden, name, changes, state, label
+):
+    number = place.pull(changes)
+    golden(f"{name}.md", place.both(number), update=update_golden)
+    assert place.status(number) == state
+    assert place.server.labels(number) == [label]
+    # Again: nothing is new, so nothing is written.
+    assert len(place.server.writes()) == 3
+    place.both(number)
+    assert len(place.server.writes()) == 3
+
+
+PUBLIC = (
+    *("GENERator-eukaryote-1.2b-base", "GENERator-eukaryote-3b-base", "GenomeOcean-4B"),
+    *("MutBERT", "Omni-DNA-1B"),
+)
+
+
+def test_a_public_row_beside_others_with_their_ties(place, update_golden, monkeypatch, tmp_path):
+    """What a contributor reads: 13 categories, intervals, and an audit of 13 tasks of 100."""
+    (root := tmp_path / "public").mkdir()
+    real_repository(root, *PUBLIC)
+    monkeypatch.chdir(root)
+    # The server has rows only: what else changes in the repository moves no SHA below.
+    place.files = {
+        f"submissions/{name}.json": (REGULAR, (SUBMISSIONS / f"{name}.json").read_bytes())
+        for name in PUBLIC
+    }
+    place.base = place.server.commit(place.files)
+    name = "splicebert-1024nt"
+    row, card = (SUBMISSIONS / f"{name}.json", SUBMISSIONS / f"cards/{name}.md")
+    changes = {
+        f"submissions/{name}.json": (REGULAR, row.read_bytes()),
+        f"submissions/cards/{name}.md": (REGULAR, card.read_bytes()),
+        "submissions/extractors/splicebert.py": (REGULAR, b"class SpliceBERT: ...\n"),
+    }
+    comment = place.both(place.pull(changes))
+    golden("public.md", comment, update=update_golden)
+    assert calm(comment)
+
+
+def test_a_correction_of_a_published_row(place, update_golden):
+    """The row moves on the board, and a maintainer asks its author."""
+    document = small("alpha")
+    for task, scores in document["results"]["full"].items():
+        scores["MCC"] = 0.9 if task == "promoter_tata" else scores["MCC"]
+    card = CARD + "\n- **Correction:** 2026-11-20, full regime rerun\n"
+    changes = {
+        "submissions/alpha.json": (REGULAR, encoded(document)),
+        "submissions/cards/alpha.md": (REGULAR, card.encode()),
+    }
+    golden("correction.md", place.both(place.pull(changes)), update=update_golden)
+
+
+def test_a_card_alone_is_held_against_its_row(place):
+    card = CARD.replace("86M", "12M")
+    number = place.pull({"submissions/cards/alpha.md": (REGULAR, card.encode())})
+    verdict = place.verdict(number)
+    assert (verdict["model"], verdict["outcome"]) == ("alpha", "changes-needed")
+    assert [file["path"] for file in verdict["files"]] == [
+        "submissions/alpha.json",
+        "submissions/cards/alpha.md",
+    ]
+    assert "card-disagrees" in {finding["rule"] for finding in verdict["findings"]}
+
+
+def test_the_extractor_that_the_row_names(place):
+    """Its digest is that of the pull request's own file, and a file beside it is foreign."""
+    document = small_v11("model")
+    document["run"]["extractor"]["path"] = "submissions/extractors/mine.py"
+    code = b"class Model: ...\n"
+    document["run"]["extractor"]["sha256"] = hashlib.sha256(code).hexdigest()
+    changes = sound() | {ROW: (REGULAR, encoded(document))}
+    del changes["submissions/extractors/model.py"]
+    right = {"submissions/extractors/mine.py": (REGULAR, code)}
+    verdict = place.verdict(place.pull(changes | right))
+    assert "extractor-mismatch" not in {f["rule"] for f in verdict["findings"]}
+    assert "submissions/extractors/mine.py" in {file["path"] for file in verdict["files"]}
+    wrong = {"submissions/extractors/mine.py": (REGULAR, b"class Other: ...\n")}
+    verdict = place.verdict(place.pull(changes | wrong))
+    assert "extractor-mismatch" in {f["rule"] for f in verdict["findings"]}
+    other = {"submissions/extractors/other.py": (REGULAR, code)}
+    verdict = place.verdict(place.pull(changes | right | other))
+    assert verdict["outcome"] == "needs-maintainer"
+    assert verdict["findings"][0]["file"] == "submissions/extractors/other.py"
+
+
+def test_a_row_and_an_extractor_that_are_too_large(place):
+    changes = sound() | {
+        ROW: (REGULAR, b" " * 1_000_001),
+        "submissions/extractors/model.py": (REGULAR, b"#" * 1_000_001),
+    }
+    verdict = place.verdict(place.pull(changes))
+    found = {f["file"] for f in verdict["findings"] if f["rule"] == "file-too-large"}
+    assert found == {ROW, "submissions/extractors/model.py"}
+    # What the tree calls too large is not fetched: only the card was.
+    assert sum("/git/blobs/" in path for _, path in place.server.requests) == 1
+
+
+def test_one_pull_request_that_cannot_be_read_hides_no_other(place, monkeypatch):
+    flooded, lied, crashed, sound_one = (place.pull(sound(f"model{n}")) for n in range(4))
+    place.server.comments[flooded] = [
+        {"id": n, "user": {"id": 9, "login": "x"}, "body": "x"} for n in range(3001)
+    ]
+    tree = place.server.trees[place.server.commits[place.server.pulls[lied]["head"]["sha"]][0]]
+    place.server.lies[tree["submissions/model1.json"][1]] = b"{}"
+    judge = Judge.judge
+
+    def failing(self, pull):
+        if pull.number == crashed:
+            raise ZeroDivisionError("##[error]\n::x")
+        return judge(self, pull)
+
+    monkeypatch.setattr(Judge, "judge", failing)
+    code, line, err = place.run("reconcile")
+    assert code == 0
+    outcomes = {pull["number"]: pull["outcome"] for pull in json.loads(line)["pulls"]}
+    assert outcomes == {crashed: "not-checked", sound_one: "passed"}
+    assert "more than 30 pages of 100" in err
+    assert "GitHub sent other bytes" in err
+    assert calm(line + err)
+    assert place.report(line)[0] == 0
+    assert place.status(crashed) == ("error", "1 failed rule")
+    assert place.server.labels(crashed) == ["geneb: not checked"]
+    assert calm(place.comment(crashed))
+
+
+def test_outside_a_repository_there_is_nothing_to_hold_rows_against(place, tmp_path, monkeypatch):
+    number = place.pull(sound())
+    monkeypatch.chdir(tmp_path)
+    code, out, err = place.run("reconcile", "--pr", str(number))
+    assert (code, out) == (2, "")
+    assert err.startswith("geneb-ci: this is not a repository of submissions\n")
+
+
+def test_a_closed_pull_request_is_left_alone(place):
+    number = place.pull(sound())
+    _, line, _ = place.run("reconcile", "--pr", str(number))
+    place.server.pulls[number]["state"] = "closed"
+    assert place.run("reconcile", "--pr", str(number))[0] == 2
+    code, _, err = place.report(line)
+    assert (code, place.server.writes()) == (4, [])
+    assert err.startswith(f"geneb-ci: {number}: pull request {number} is closed\n")
+
+
+def test_nothing_to_do(place):
+    code, line, err = place.run("reconcile")
+    assert (code, json.loads(line)["pulls"]) == (0, [])
+    assert err == "every open pull request has its verdict\n"
+    code, _, err = place.report(line)
+    assert (code, err) == (0, "the verdict names no pull request: nothing to write\n")
+
+
+def test_a_tie_group_comes_through_its_parameter():
+    board = [SubmissionV10.model_validate(small(name)) for name in ("alpha", "beta", "gamma")]
+    ties = {"full": ["beta", "gamma"], "10shot": [], "1shot": None}
+    found = standings(board[0], board, BENCHMARK, lambda regime, _model: ties[regime])
+    told = [(standing.ties, standing.tied_with) for standing in found]
+    assert told == [(2, ["beta", "gamma"]), (0, []), (None, [])]
+    assert [standing.before == standing.rank for standing in found] == [True] * 3
+
+
+def test_what_an_audit_finds_is_the_hypergeometric_formula():
+    estimate = audit_estimate(shipped_benchmark(), audit_policy(Layout(LayoutKind.ALONE, ROOT)))
+    assert (estimate.drawn, estimate.tasks, estimate.fabricated) == (13, 100, 20)
+    assert round(estimate.detection, 3) == 0.956
+
+
+def test_a_board_of_hundreds_that_tie_fits_a_verdict():
+    """Their names alone, three times over for four pull requests, would be larger than one."""
+    names = [f"a-model-with-a-long-name-{n:04}" for n in range(400)]
+    board = [SubmissionV10.model_validate(small("alpha"))]
+    (full, *_) = standings(board[0], board, BENCHMARK, lambda _regime, _model: names)
+    assert (full.ties, full.tied_with) == (400, names[:3])
+    verdict = pull_of([]).model_copy(update={"standings": [full]})
+    assert "`a-model-with-a-long-name-0002` and 397 more |" in comment(verdict)
+
+
+def test_a_change_that_holds_no_submission_is_told_so(place, update_golden):
+    changes = {"geneb_ci/check/runner.py": (REGULAR, b"x"), "README.md": (REGULAR, b"x")}
+    number = place.pull(changes)
+    golden("no-submission.md", place.both(number), update=update_golden)

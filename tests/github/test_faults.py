@@ -1,0 +1,289 @@
+"""Input 62 of the corpus, and every way in which GitHub says no: bounded, and never twice."""
+
+import datetime as dt
+import time
+
+import pytest
+
+from tests.github.conftest import Place, sound
+from tests.github.server import BOT, READ, TOKEN, WRITE, Fault
+
+
+def line_of(place: Place, number: int) -> str:
+    code, line, err = place.run("reconcile", "--pr", str(number))
+    assert code == 0, err
+    return line
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        Fault(
+            "GET",
+            "/compare/",
+            403,
+            {"Retry-After": "1"},
+            "You have exceeded a secondary rate limit",
+        ),
+        Fault(
+            "GET", "/compare/", 403, {}, "You have exceeded a secondary rate limit. Please wait."
+        ),
+        Fault("GET", "/compare/", 429, {"Retry-After": "1"}, "slow down"),
+        Fault("GET", "/compare/", 502),
+        Fault("GET", "/git/blobs/", 503, times=2),
+        Fault("GET", "/pulls/1", 500),
+    ],
+    ids=["secondary", "secondary-no-header", "429", "502", "503-twice", "500"],
+)
+def test_62_reading_goes_on_after_a_fault(place, fault):
+    number = place.pull(sound())
+    place.server.faults.append(fault)
+    assert place.verdict(number)["outcome"] == "passed"
+    assert fault.times == 0
+
+
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [
+        (Fault("GET", "/compare/", 502, times=99), "GitHub answered 502"),
+        (
+            Fault("GET", "/compare/", 403, {"Retry-After": "900"}, "You have exceeded a secondary"),
+            "GitHub's rate limit is reached until ",
+        ),
+        (
+            Fault("GET", "/compare/", 429, {"Retry-After": "900"}, "slow"),
+            "GitHub's rate limit is reached until ",
+        ),
+        (Fault("GET", "/compare/", 429, {}, "slow", 99), "GitHub's rate limit is reached until "),
+        (
+            Fault("GET", "/compare/", 418, {}, "a\x1b[2J ##[error]"),
+            "GitHub answered 418: a\\x1b[2J ",
+        ),
+    ],
+    ids=["502", "secondary", "429", "429-no-header", "unknown"],
+)
+def test_62_a_fault_that_stays_ends_the_run_and_says_so(place, fault, message):
+    number = place.pull(sound())
+    place.server.faults.append(fault)
+    code, out, err = place.run("reconcile", "--pr", str(number))
+    assert (code, out) == (3, "")
+    assert err.startswith(f"geneb-ci: {message}")
+    assert "  fix: run it again" in err
+    assert "##[" not in err
+    assert sum("/compare/" in path for _, path in place.server.requests) <= 3
+
+
+@pytest.mark.parametrize("skew", [-7200.0, 0.0, 7200.0], ids=["behind", "right", "ahead"])
+def test_62_the_limit_of_the_hour_is_told_by_githubs_clock(place, skew):
+    number = place.pull(sound())
+    place.server.limit = 2
+    place.server.skew = skew
+    code, out, err = place.run("reconcile", "--pr", str(number))
+    assert (code, out) == (3, "")
+    assert err.startswith("geneb-ci: GitHub's rate limit is reached until ")
+    told = dt.datetime.fromisoformat(err.split("until ")[1][:19] + "+00:00")
+    right = dt.datetime.fromtimestamp(time.time() + skew + 1800, dt.UTC)
+    assert abs(told - right) < dt.timedelta(minutes=10)
+
+
+@pytest.mark.parametrize("status", [500, 502, 504, 0], ids=["500", "502", "504", "hung-up"])
+@pytest.mark.parametrize("done", [True, False], ids=["though-done", "not-done"])
+def test_62_a_comment_is_never_posted_twice(place, status, done):
+    number = place.pull(sound())
+    line = line_of(place, number)
+    place.server.faults.append(Fault("POST", "/comments", status, done=done))
+    assert place.report(line)[0] == 0
+    assert place.comment(number).startswith("<!-- geneb-ci:verdict:1 ")
+    posts = [path for verb, path in place.server.writes() if path.endswith("/comments")]
+    assert len(posts) == (1 if done else 2)
+
+
+def test_62_a_comment_that_github_gave_back_changed_is_still_ours(place):
+    """GitHub may cut blanks and change line ends; a stranger's copy of it is not taken for it."""
+    number = place.pull(sound())
+    line = line_of(place, number)
+    place.server.faults.append(Fault("POST", "/comments", 502, done=True))
+
+    def changed(verb: str, _path: str) -> None:
+        for comment in place.server.comments[number] if verb == "GET" else ():
+            comment["body"] = "\r\n".join(comment["body"].strip().splitlines())
+
+    place.server.before = changed
+    assert place.report(line)[0] == 0
+    assert place.report(line)[0] == 0
+    assert len(place.server.comments[number]) == 1
+    assert len(place.server.writes()) == 3
+
+
+@pytest.mark.parametrize("path", ["/labels", "/statuses/"])
+def test_62_a_write_of_unknown_outcome_is_not_repeated_in_the_same_run(place, path):
+    number = place.pull(sound())
+    line = line_of(place, number)
+    place.server.faults.append(Fault("POST", path, 502, done=True))
+    code, _, err = place.report(line)
+    assert code == 3
+    assert err.startswith("geneb-ci: 1: GitHub answered 502\n")
+    assert sum(path in asked for _, asked in place.server.writes()) == 1
+    assert place.report(line)[0] == 0
+    assert place.server.labels(number) == ["geneb: passed"]
+    place.comment(number)
+
+
+@pytest.mark.parametrize("skew", [-7200.0, 0.0, 7200.0], ids=["behind", "right", "ahead"])
+def test_62_a_limit_that_passes_soon_is_never_waited_for_by_our_own_clock(place, skew):
+    """GitHub's clock is two hours from ours: the wait is of seconds, or the run ends at once."""
+    number = place.pull(sound())
+    place.server.skew = skew
+    headers = {
+        "X-RateLimit-Remaining": "0",
+        "X-RateLimit-Reset": str(int(time.time() + skew) + 1),
+    }
+    place.server.faults.append(Fault("GET", "/compare/", 403, headers, "API rate limit exceeded"))
+    began = time.monotonic()
+    code, _, err = place.run("reconcile", "--pr", str(number))
+    assert time.monotonic() - began < 10
+    assert code == 0 or "until " in err
+
+
+def test_62_a_comment_that_github_keeps_failing_on_is_made_good_later(place):
+    number = place.pull(sound())
+    line = line_of(place, number)
+    place.server.faults.append(Fault("POST", "/comments", 502, times=2))
+    code, _, err = place.report(line)
+    assert code == 3
+    assert err == (
+        "geneb-ci: 1: GitHub answered 502\n"
+        "  fix: run it again: what is done already is not done twice\n"
+    )
+    assert place.report(line)[0] == 0
+    place.comment(number)
+
+
+@pytest.mark.parametrize("headers", [{"Retry-After": "1"}, {}], ids=["header", "no-header"])
+def test_62_a_write_that_a_limit_refused_is_written_once(place, headers):
+    number = place.pull(sound())
+    line = line_of(place, number)
+    message = "You have exceeded a secondary rate limit. Please wait a few minutes"
+    place.server.faults.append(Fault("POST", "/comments", 403, headers, message))
+    assert place.report(line)[0] == 0
+    place.comment(number)
+
+
+def test_62_a_page_of_comments_that_is_missing_stops_the_report(place):
+    number = place.pull(sound())
+    line = line_of(place, number)
+    for n in range(150):
+        place.server.add_comment(number, {"id": 9, "login": "x"}, f"comment {n}")
+    place.server.faults.append(Fault("GET", r"/comments\?.*page=2", 404, message="Not Found"))
+    code, _, err = place.report(line)
+    assert code == 2
+    assert "GitHub finds no such repository or pull request" in err
+    assert place.server.writes() == []
+    # On the second page, ours is found, and edited rather than doubled.
+    place.report(line)
+    place.server.comments[number][-1]["body"] += "edited by hand"
+    place.report(line)
+    assert "edited by hand" not in place.comment(number)
+
+
+def test_a_flood_of_comments_ends_in_a_message(place):
+    number = place.pull(sound())
+    line = line_of(place, number)
+    place.server.comments[number] = [
+        {"id": n, "user": {"id": 9, "login": "x"}, "body": "x"} for n in range(3001)
+    ]
+    code, _, err = place.report(line)
+    assert code == 3
+    assert "more than 30 pages of 100" in err
+    assert place.server.writes() == []
+
+
+def test_no_token(place, monkeypatch):
+    monkeypatch.setenv("GH_TOKEN", "")
+    code, out, err = place.run("reconcile", "--pr", "1")
+    assert (code, out) == (2, "")
+    assert err == (
+        "geneb-ci: there is no token: GH_TOKEN is not set\n"
+        "  fix: export GH_TOKEN=$(gh auth token), or in a workflow: GH_TOKEN: ${{ github.token }}\n"
+    )
+    assert place.server.requests == []
+
+
+def test_a_token_that_github_does_not_know(place, monkeypatch):
+    monkeypatch.setenv("GH_TOKEN", "ghp_expired")
+    code, _, err = place.run("triage", "--no-cache")
+    assert code == 2
+    assert err == (
+        "geneb-ci: GitHub does not know the token\n"
+        "  fix: put a valid one into GH_TOKEN: `gh auth token`\n"
+    )
+    assert "ghp_expired" not in err
+
+
+@pytest.mark.parametrize(
+    ("granted", "scope"),
+    [
+        (READ, "pull_requests=write"),
+        (READ | {"pull_requests:write"}, "statuses=write"),
+    ],
+)
+def test_a_token_without_a_scope_names_it(place, granted, scope):
+    number = place.pull(sound())
+    line = line_of(place, number)
+    place.server.permissions = granted
+    code, _, err = place.report(line)
+    assert code == 2
+    assert "the token may not do this: Resource not accessible by integration" in err
+    assert f"  fix: give it {scope}\n" in err
+
+
+@pytest.mark.parametrize(
+    ("granted", "scope"),
+    [
+        (READ - {"contents:read"}, "contents=read"),
+        (READ - {"pull_requests:read"}, "pull_requests=read"),
+    ],
+)
+def test_a_token_that_may_not_read_says_what_it_lacks(place, granted, scope):
+    number = place.pull(sound())
+    place.server.permissions = granted
+    code, out, err = place.run("reconcile", "--pr", str(number))
+    assert (code, out) == (2, "")
+    assert err == (
+        "geneb-ci: the token may not do this: Resource not accessible by integration\n"
+        f"  fix: give it {scope}\n"
+    )
+
+
+def test_a_repository_that_is_not_there(place):
+    code, _, err = place.run("reconcile", "--repo", "org/other", "--pr", "1")
+    assert code == 2
+    assert err == (
+        "geneb-ci: org/other: GitHub finds no such repository or pull request\n"
+        "  fix: check the name in --repo; a private one is found only by a token that may read it\n"
+    )
+
+
+@pytest.mark.parametrize("name", ["", "board", "a/b/c", "../x", "o/r?x=1", "o /r"])
+def test_a_name_that_is_no_repository(place, monkeypatch, name):
+    monkeypatch.setenv("GITHUB_REPOSITORY", name)
+    code, _, err = place.run("triage")
+    assert code == 2
+    assert "  fix: name it: --repo OWNER/NAME\n" in err
+    assert place.server.requests == []
+
+
+def test_nobody_listens(place, monkeypatch):
+    monkeypatch.setenv("GITHUB_API_URL", "http://127.0.0.1:9")
+    code, _, err = place.run("reconcile", "--pr", "1")
+    assert code == 3
+    assert err.startswith("geneb-ci: GitHub did not answer: ConnectionError\n")
+
+
+def test_the_token_is_never_printed(place):
+    number = place.pull(sound())
+    place.server.faults.append(Fault("GET", "/compare/", 418, message="no"))
+    outputs = [place.run("reconcile", "--pr", str(n)) for n in (number, number)]
+    assert TOKEN not in str(outputs)
+    assert place.server.permissions == WRITE
+    assert BOT["id"] == 41898282

@@ -1,0 +1,72 @@
+"""Threats 19 and 20: whatever a stranger wrote, whole commands command nobody and ping nobody."""
+
+import json
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.github.conftest import CARD_PATH, REGULAR, ROW, Place, encoded, sound
+from tests.github.text import CONTROL, calm, commands, outside_code
+from tests.render.hostile import texts
+from tests.small import CARD, small
+
+PINGS = (
+    *("@everyone", "@org/team", "#1", "GH-1", "gh-1", "org/board#1", "org/board@" + "a" * 40),
+    *("https://github.com/org/board/pull/1", "http://t.example/p.png", "a" * 40),
+    *("![x](http://t/p.png)", "<img src=x>", "<!-- geneb-ci:verdict:1 e30= -->", "`@x`", "``@x``"),
+)
+hostile = st.one_of(
+    texts, st.sampled_from(PINGS), st.tuples(texts, st.sampled_from(PINGS)).map("".join)
+)
+
+
+@st.composite
+def submissions(draw: st.DrawFn) -> dict[str, tuple[str, bytes]]:
+    """Give a row and a card of which an attacker chose every text, and a file with a name."""
+    document: dict[str, Any] = small("model")
+    for field in draw(st.sets(st.sampled_from(sorted(document["meta"])))):
+        document["meta"][field] = draw(hostile)
+    if draw(st.booleans()):
+        document[draw(hostile)] = draw(hostile)
+    if draw(st.booleans()):
+        document["results"]["full"][draw(hostile)] = {"MCC": 0.5, "Acc": 0.5, "F1": 0.5}
+    card = CARD.replace("86M", draw(hostile)).replace("BERT encoder", draw(hostile))
+    changes = sound() | {
+        ROW: (REGULAR, encoded(document)),
+        CARD_PATH: (REGULAR, card.encode("utf-8", "surrogatepass")),
+    }
+    if draw(st.booleans()):
+        name = draw(hostile).replace("\ud800", "").replace("\udc80", "").strip("/") or "x"
+        changes[f"submissions/extractors/{name}"] = (REGULAR, b"x = 1\n")
+    return changes
+
+
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(changes=submissions(), title=hostile, branch=hostile)
+def test_rows_19_and_20_no_output_of_any_command_obeys_a_stranger(
+    place: Place, changes: dict[str, tuple[str, bytes]], title: str, branch: str
+) -> None:
+    """Threats 19, 20: standard output and error, the job's output, comment, status and labels."""
+    number = place.pull(changes, title=title)
+    place.server.pulls[number]["head"] |= {"ref": branch, "label": branch}
+    code, line, told = place.run("reconcile", "--pr", str(number))
+    assert code == 0
+    assert line.isascii()
+    assert line.count("\n") == 1
+    code, out, err = place.report(line)
+    assert (code, out) == (0, "")
+    assert calm(place.comment(number))
+    assert place.comment(number).count("<!--") == 1
+    assert set(place.server.labels(number)) <= {
+        *("geneb: passed", "geneb: warnings", "geneb: changes needed", "needs-maintainer"),
+    }
+    queues = [
+        place.run("triage", "--no-cache", *style)[1] for style in ([], ["--markdown"], ["--json"])
+    ]
+    place.server.pulls[number]["state"] = "closed"
+    for text in (line, told, err, place.status(number)[1], *queues):
+        assert commands(text) == []
+        assert CONTROL.search(text) is None
+    assert "@e" not in outside_code(queues[1])
+    assert json.loads(queues[2])["pulls"][0]["number"] == number

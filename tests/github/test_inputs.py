@@ -1,0 +1,240 @@
+"""Inputs 37 to 54 of the hostile corpus, each as a pull request over HTTP."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.github.conftest import CARD_PATH, MODULE, REGULAR, ROW, encoded, sound
+from tests.github.server import BOT, STRANGER, Files
+from tests.github.text import calm
+from tests.small import CARD, small
+
+LINK = "120000"
+COMMIT = b"1" * 40
+HOSTILE_NAMES = ('a";id;"', "$(id)", "{{7*7}}", "`id`", "a\n::error::x", "##[error]x", "\x1b[2J")
+
+
+def row(**meta: str) -> Files:
+    document = small("model")
+    document["meta"] |= meta
+    return sound() | {ROW: (REGULAR, encoded(document))}
+
+
+def rules(verdict: dict[str, Any]) -> set[str]:
+    return {finding["rule"] for finding in verdict["findings"]} - {"no-run-details"}
+
+
+@pytest.mark.parametrize("target", [b"/etc/passwd", b"alpha.json"])
+def test_37_a_row_that_is_a_link_is_never_followed(place, target):
+    number = place.pull(sound() | {ROW: (LINK, target)})
+    verdict = place.verdict(number)
+    assert (verdict["outcome"], rules(verdict)) == ("changes-needed", {"symbolic-link"})
+    link = place.server.trees[place.server.commits[verdict["head_sha"]][0]][ROW][1]
+    assert not any(link in path for _, path in place.server.requests)
+
+
+@pytest.mark.parametrize(
+    ("path", "entry", "found"),
+    [
+        ("submissions/extractors/lib", ("160000", COMMIT), {"git-submodule", "foreign-file"}),
+        (ROW, ("160000", COMMIT), {"git-submodule"}),
+        (MODULE, ("100755", b"x = 1\n"), {"executable-file"}),
+        (ROW, ("100755", b"{}"), {"executable-file"}),
+    ],
+)
+def test_38_submodules_and_executables(place, path, entry, found):
+    assert rules(place.verdict(place.pull(sound() | {path: entry}))) == found
+
+
+@pytest.mark.parametrize(
+    "path", [".github/workflows/pr-report.yml", "pyproject.toml", "submissions/cards/alpha.md"]
+)
+def test_39_another_file_needs_a_maintainer(place, path):
+    number = place.pull(sound() | {path: (REGULAR, b"changed\n")})
+    verdict = place.verdict(number)
+    assert (verdict["outcome"], rules(verdict)) == ("needs-maintainer", {"foreign-file"})
+
+
+def test_39_another_row_beside_ones_own_needs_a_maintainer(place):
+    alpha = small("alpha")
+    alpha["meta"]["params"] = 1
+    number = place.pull(sound() | {"submissions/alpha.json": (REGULAR, encoded(alpha))})
+    verdict = place.verdict(number)
+    assert (verdict["outcome"], verdict["model"]) == ("needs-maintainer", "model")
+    assert rules(verdict) == {"several-models"}
+
+
+def test_40_a_rename_and_a_deletion_need_a_maintainer(place):
+    moved = place.files["submissions/alpha.json"]
+    number = place.pull({"submissions/alpha.json": None, "submissions/old/alpha.json": moved})
+    verdict = place.verdict(number)
+    assert verdict["outcome"] == "needs-maintainer"
+    assert {"deleted-file", "foreign-file"} <= rules(verdict)
+
+
+def test_41_a_flood_and_a_truncated_tree_fail_closed(place):
+    flood = {f"submissions/extractors/f{n}.py": (REGULAR, b"x\n") for n in range(3001)}
+    verdict = place.verdict(place.pull(sound() | flood))
+    assert verdict["outcome"] == "needs-maintainer"
+    assert "too-many-files" in rules(verdict)
+    assert verdict["files"] == []
+
+    number = place.pull(sound())
+    place.server.truncated.add(place.server.pulls[number]["head"]["sha"])
+    verdict = place.verdict(number)
+    assert (verdict["outcome"], verdict["files"]) == ("needs-maintainer", [])
+    assert rules(verdict) == {"truncated-tree"}
+    assert not any("/git/blobs/" in path for _, path in place.server.requests)
+
+
+@pytest.mark.parametrize("text", HOSTILE_NAMES)
+def test_42_a_hostile_title_and_branch_change_nothing(place, text):
+    number = place.pull(sound())
+    pull = place.server.pulls[number]
+    pull |= {"title": text, "body": text, "head": pull["head"] | {"ref": text, "label": text}}
+    assert place.verdict(number)["outcome"] == "passed"
+    code, out, err = place.run("reconcile", "--head-sha", pull["head"]["sha"])
+    assert (code, json.loads(out)["pulls"][0]["outcome"]) == (0, "passed")
+    assert calm(out + err)
+    code, out, err = place.run("triage", "--no-cache")
+    assert code == 0
+    assert calm(out + err)
+
+
+def test_43_the_head_moves_between_reading_and_writing(place):
+    number = place.pull(sound())
+    code, line, _ = place.run("reconcile", "--pr", str(number))
+    assert code == 0
+    old = place.server.pulls[number]["head"]["sha"]
+    new = place.server.commit(place.files | sound() | {CARD_PATH: (REGULAR, b"other")}, place.base)
+    place.server.pulls[number]["head"]["sha"] = new
+    code, out, err = place.report(line)
+    assert (code, out) == (4, "")
+    assert err == (
+        f"geneb-ci: 1: pull request 1 has moved on to {new}\n"
+        "  fix: nothing was written; the new commits are queued, and a sweep finds them in 15 "
+        "minutes\n"
+    )
+    assert place.server.writes() == []
+    code, _, err = place.run("reconcile", "--head-sha", old)
+    assert code == 4
+    assert f"no open pull request has the head {old}" in err
+    # Queued again: the sweep takes the new head.
+    code, out, _ = place.run("reconcile")
+    assert [pull["head_sha"] for pull in json.loads(out)["pulls"]] == [new]
+
+
+def test_44_bytes_that_are_not_those_of_their_name(place):
+    number = place.pull(sound())
+    sha = place.server.trees[place.server.commits[place.server.pulls[number]["head"]["sha"]][0]][
+        ROW
+    ][1]
+    place.server.lies[sha] = encoded(small("other"))
+    code, out, err = place.run("reconcile", "--pr", str(number))
+    assert (code, out) == (3, "")
+    assert f"blob {sha}: GitHub sent other bytes, of SHA-1 " in err
+
+
+TEXTS = {
+    "45": ["<script>alert(1)</script>", "<img src=x onerror=alert(1)>", "</script><b>"],
+    "47": [
+        "![x](http://t.example/p.png)",
+        "[x](//evil.example)",
+        "<details>",
+        "<!-- geneb-ci:verdict:1 e30= -->",
+    ],
+    "48": ["@org/team", "@everyone", "#1", "fixes #1", "org/board#1", "GH-1"],
+    "49": ["=HYPERLINK(1)", "+1", "-1+cmd", "@SUM", "\u2007x"],
+    "50": ["a|b", "| --- |", "`|`"],
+    "51": [
+        "::error file=x::y",
+        "::add-mask::0",
+        "::stop-commands::t",
+        "##[error]x",
+        "%0A::set-output name=verdict::pass",
+    ],
+    "52": ["ghadelimiter_00000000", "EOF", "verdict<<EOF"],
+}
+
+
+@pytest.mark.parametrize("text", [text for texts in TEXTS.values() for text in texts])
+@pytest.mark.parametrize(
+    ("fields", "outcome"),
+    [
+        (("training_data", "submitted_by"), "passed"),
+        (("display", "url", "provenance", "training_data"), "changes-needed"),
+    ],
+    ids=["quiet", "loud"],
+)
+def test_45_to_52_hostile_text_in_a_row_is_neutralised(
+    place, tmp_path, monkeypatch, text, fields, outcome
+):
+    number = place.pull(row(**dict.fromkeys(fields, text)))
+    output = tmp_path / "output"
+    monkeypatch.setenv("GITHUB_OUTPUT", str(output))
+    code, line, err = place.run("reconcile", "--pr", str(number))
+    assert code == 0
+    assert output.read_text(encoding="utf-8") == f"verdict={line}"
+    assert line.isascii()
+    assert calm(line + err)
+    assert place.report(line)[0] == 0
+    comment = place.comment(number)
+    assert calm(comment)
+    assert comment.count("<!--") == 1
+    assert json.loads(line)["pulls"][0]["outcome"] == outcome
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "javascript:alert(1)",
+        "data:text/html,x",
+        "//evil.example",
+        "https://github.com@evil.example/x",
+        "https://xn--gthub-n4a.com/x",
+    ],
+)
+def test_46_a_url_that_leads_elsewhere(place, url):
+    verdict = place.verdict(place.pull(row(url=url)))
+    assert (verdict["outcome"], rules(verdict)) == ("changes-needed", {"bad-url"})
+
+
+def test_50_a_text_of_70000_characters(place):
+    number = place.pull(row(training_data="x" * 70_000) | {CARD_PATH: (REGULAR, b"y" * 70_000)})
+    comment = place.both(number)
+    assert len(comment) <= 60_000
+    assert place.status(number)[0] == "failure"
+
+
+def test_53_the_marker_in_anothers_comment(place):
+    number = place.pull(sound())
+    place.both(number)
+    ours = place.comment(number)
+    other = place.pull(sound("other"))
+    for user in (STRANGER, {"id": 8, "login": "github-actions[bot]"}, None):
+        place.server.add_comment(other, user, ours)
+    place.both(other)
+    assert [c["user"] for c in place.server.comments[other]][3:] == [BOT]
+    assert [c["body"] for c in place.server.comments[other]][:3] == [ours] * 3
+    # A comment of the same account without the marker is another program's.
+    third = place.pull(sound("third"))
+    place.server.add_comment(third, BOT, "a comment of another workflow")
+    code, line, _ = place.run("reconcile", "--pr", str(third))
+    assert place.report(line)[0] == code == 0
+    assert place.server.comments[third][0]["body"] == "a comment of another workflow"
+    assert len(place.server.comments[third]) == 2
+
+
+def test_54_no_artifact_is_ever_asked_for(place):
+    number = place.pull(row(display="x"))
+    place.both(number)
+    assert not any("artifact" in path or "/actions/" in path for _, path in place.server.requests)
+    assert {verb for verb, _ in place.server.requests} <= {"GET", "POST", "PUT", "PATCH"}
+
+
+def test_a_card_says_nothing_that_is_not_code(place):
+    card = CARD.replace("86M", "12M @everyone #1 <script>")
+    number = place.pull(sound() | {CARD_PATH: (REGULAR, card.encode())})
+    assert calm(place.both(number))
+    assert place.status(number)[0] == "failure"

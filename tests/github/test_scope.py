@@ -1,0 +1,125 @@
+"""What is a pull request's to change, and whose verdict it is: cases that a name alone decides."""
+
+import hashlib
+import json
+from typing import Any
+
+import pytest
+
+from tests.github.conftest import CARD_PATH, MODULE, REGULAR, ROW, Place, encoded, sound
+from tests.github.server import Files
+from tests.small import CARD, small_v11
+
+THEIRS = "submissions/extractors/alpha.py"
+NOTE = CARD + "\n- **Correction:** 2026-11-20, full regime rerun\n"
+
+
+def row(name: str, module: str, code: bytes) -> Files:
+    """Give a row of format 1.1 that names a module and the digest of its bytes."""
+    document: dict[str, Any] = small_v11(name)
+    document["run"]["extractor"] |= {"path": module, "sha256": hashlib.sha256(code).hexdigest()}
+    return {f"submissions/{name}.json": (REGULAR, encoded(document))}
+
+
+def rules(verdict: dict[str, Any]) -> set[str]:
+    return set(verdict["places"])
+
+
+def publish(place: Place, files: Files) -> None:
+    """Merge files into main: to the server and to the checkout."""
+    place.files |= files
+    place.base = place.server.commit(place.files)
+    for path, (_, raw) in files.items():
+        (place.root / path).write_bytes(raw)
+
+
+def test_row_22_a_row_that_names_anothers_extractor_does_not_own_it(place):
+    """Threat 22: a new row names alpha's module, and rewrites it, with a note in its own card."""
+    code = b"class Model: ...  # every score is mine\n"
+    changes = sound() | row("model", THEIRS, code) | {THEIRS: (REGULAR, code)}
+    changes[CARD_PATH] = (REGULAR, NOTE.encode())
+    del changes[MODULE]
+    verdict = place.verdict(place.pull(changes))
+    assert verdict["outcome"] == "needs-maintainer"
+    # Its bytes are not read: what lies in the repository is held against the row's digest.
+    assert rules(verdict) == {"extractor-mismatch", "foreign-file"}
+    assert verdict["findings"][0]["file"] == THEIRS
+    assert THEIRS not in {file["path"] for file in verdict["files"]}
+
+
+def test_an_extractor_that_lies_there_already_is_no_one_elses(place):
+    """Two models of one family share a module: the second row changes nothing of it."""
+    code = place.files[THEIRS][1]
+    changes = sound() | row("model", THEIRS, code)
+    del changes[MODULE]
+    assert place.verdict(place.pull(changes))["outcome"] == "passed"
+
+
+@pytest.mark.parametrize(("is_shared", "outcome"), [(False, "passed"), (True, "needs-maintainer")])
+def test_a_published_row_corrects_its_extractor_unless_another_uses_it(place, is_shared, outcome):
+    old, new = place.files[THEIRS][1], b"class Model: ...  # pooling mended\n"
+    publish(place, row("alpha", THEIRS, old) | (row("beta", THEIRS, old) if is_shared else {}))
+    changes = row("alpha", THEIRS, new) | {THEIRS: (REGULAR, new)}
+    without = place.verdict(place.pull(changes))
+    assert "edited-without-note" in rules(without)
+    noted = changes | {"submissions/cards/alpha.md": (REGULAR, NOTE.encode())}
+    verdict = place.verdict(place.pull(noted))
+    assert (verdict["outcome"], verdict["is_edit"]) == (outcome, True)
+
+
+@pytest.mark.parametrize("path", [ROW, CARD_PATH, MODULE])
+@pytest.mark.parametrize("mode", ["100755", "100664", "100000", "0100644"])
+def test_38_a_mode_that_is_not_that_of_an_ordinary_file_never_passes(place, path, mode):
+    verdict = place.verdict(place.pull(sound() | {path: (mode, sound()[path][1])}))
+    assert verdict["outcome"] == "changes-needed"
+    assert "executable-file" in rules(verdict)
+    assert path not in {file["path"] for file in verdict["files"]}
+
+
+def test_row_4_a_pass_on_another_branch_is_none_on_main(place):
+    """Threat 4: one commit, two pull requests; the status is on the commit, main's verdict counts.
+
+    A maintainer's branch holds a workflow. From there the head adds a submission only; from main,
+    it brings the workflow along.
+    """
+    draft = place.files | {".github/workflows/draft.yml": (REGULAR, b"on: push\n")}
+    branch = place.server.commit(draft, place.base)
+    head = place.server.commit(draft | sound(), branch)
+    to_main = place.server.open_pull(head, place.base)
+    aside = place.server.open_pull(head, branch)
+    place.server.pulls[aside]["base"]["ref"] = "draft"
+    code, out, err = place.run("reconcile", "--pr", str(aside))
+    assert (code, out) == (2, "")
+    assert err == (
+        f"geneb-ci: pull request {aside} would change 'draft', not 'main'\n"
+        "  fix: verdicts are on what becomes of 'main': name a pull request to it\n"
+    )
+    for arguments in ([], ["--head-sha", head]):
+        (pull,) = json.loads(place.run("reconcile", *arguments)[1])["pulls"]
+        assert (pull["number"], pull["outcome"]) == (to_main, "needs-maintainer")
+    place.both(to_main)
+    assert place.status(to_main)[0] == "pending"
+    rows = json.loads(place.run("triage", "--json", "--no-cache")[1])["pulls"]
+    assert [row["number"] for row in rows] == [to_main]
+
+
+def test_a_repository_that_was_renamed_is_not_read_by_its_old_name(place):
+    """The redirection drops our parameters: a tree would come without its folders."""
+    number = place.pull(sound())
+    place.server.pulls[number]["base"]["repo"]["full_name"] = "org/new"
+    for arguments in (["reconcile"], ["reconcile", "--pr", str(number)], ["triage", "--no-cache"]):
+        code, out, err = place.run(*arguments)
+        assert (code, out) == (2, "")
+        assert err == (
+            "geneb-ci: org/board is now 'org/new'\n  fix: name it so: --repo OWNER/NAME\n"
+        )
+
+
+def test_one_merge_base_for_what_changed_and_what_it_was(place):
+    """Main moved on: what others merged meanwhile is neither this change's nor held against it."""
+    number = place.pull(sound())
+    later = place.files | sound("later") | {"pyproject.toml": (REGULAR, b"[project]\n")}
+    place.server.pulls[number]["base"]["sha"] = place.server.commit(later, place.base)
+    verdict = place.verdict(number)
+    assert (verdict["outcome"], verdict["base_sha"]) == ("passed", place.base)
+    assert [file["path"] for file in verdict["files"]] == sorted([ROW, CARD_PATH, MODULE])

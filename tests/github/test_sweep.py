@@ -1,0 +1,98 @@
+"""The sweep's queue: no pull request that cannot be read, and none that is hostile, holds it up."""
+
+import json
+
+import pytest
+
+from geneb_ci.github.api import connect
+from geneb_ci.github.receipt import FAILED_MAX
+from geneb_ci.github.verdict import PULLS_MAX
+from tests.github.conftest import sound
+from tests.github.server import Fault
+
+
+def numbers(line: str) -> list[int]:
+    return [pull["number"] for pull in json.loads(line)["pulls"]]
+
+
+@pytest.mark.parametrize("status", [502, 404, 422], ids=["5xx", "no-common-commit", "refused"])
+def test_pull_requests_that_can_never_be_read_take_no_place(place, status):
+    """As many as a verdict holds, the oldest of all: GitHub fails on comparing each."""
+    hostile = [place.pull(sound(f"hostile-{n}")) for n in range(PULLS_MAX)]
+    honest = place.pull(sound())
+    heads = "|".join(place.server.pulls[number]["head"]["sha"] for number in hostile)
+    place.server.faults.append(Fault("GET", f"/compare/.*({heads})", status, times=999))
+    code, line, err = place.run("reconcile")
+    assert (code, numbers(line)) == (0, [honest])
+    assert json.loads(line)["waiting"] == PULLS_MAX
+    assert err.count("geneb-ci: ") == PULLS_MAX
+    assert err.endswith(f"{honest}: passed; {PULLS_MAX} left for the next run\n")
+
+
+def test_comments_that_cannot_be_read_hide_no_other(place):
+    broken, honest = place.pull(sound("broken")), place.pull(sound())
+    place.server.faults.append(Fault("GET", f"/issues/{broken}/comments", 502, times=999))
+    code, line, err = place.run("reconcile")
+    assert (code, numbers(line)) == (0, [honest])
+    assert err.startswith("geneb-ci: GitHub answered 502\n")
+
+
+def test_a_github_that_is_out_of_order_ends_the_sweep(place):
+    for n in range(FAILED_MAX + 5):
+        place.pull(sound(f"model-{n}"))
+    fault = Fault("GET", "/compare/", 502, times=9999)
+    place.server.faults.append(fault)
+    code, out, err = place.run("reconcile")
+    assert (code, out) == (3, "")
+    assert err.startswith("geneb-ci: GitHub answered 502\n")
+    retried = 1 + 2  # as the conftest's patience has it
+    assert 9999 - fault.times == FAILED_MAX * retried
+    fault.path = "/comments"
+    fault.times = 9999
+    assert place.run("reconcile")[0] == 3
+    assert 9999 - fault.times == FAILED_MAX * retried
+
+
+def test_a_limit_ends_the_sweep_with_what_is_done(place):
+    first, second = place.pull(sound("one")), place.pull(sound("two"))
+    head = place.server.pulls[second]["head"]["sha"]
+    place.server.faults.append(Fault("GET", f"/compare/.*{head}", 429, {"Retry-After": "900"}))
+    code, line, err = place.run("reconcile")
+    assert (code, numbers(line), json.loads(line)["waiting"]) == (0, [first], 1)
+    assert "GitHub's rate limit is reached until " in err
+
+
+def test_of_several_problems_the_one_that_is_no_push_gives_the_exit_code(place):
+    moved, failing = place.pull(sound("one")), place.pull(sound("two"))
+    code, line, _ = place.run("reconcile")
+    assert (code, numbers(line)) == (0, [moved, failing])
+    place.server.pulls[failing]["head"]["sha"] = place.base
+    place.server.faults.append(Fault("GET", f"/issues/{moved}/comments", 502, times=99))
+    code, _, err = place.report(line)
+    assert code == 3
+    assert err == (
+        f"geneb-ci: {moved}: GitHub answered 502\n"
+        f"geneb-ci: {failing}: pull request {failing} has moved on to {place.base}\n"
+        "  fix: run it again: what is done already is not done twice\n"
+    )
+    assert place.server.writes() == []
+
+
+def test_a_pull_request_that_changes_its_page_while_we_read_is_judged_once(place):
+    """Page 1 ends with number 1; before page 2 is asked for, another one moves up."""
+    for n in range(101):
+        place.pull(sound(f"model-{n}"))
+    moved: list[str] = []
+
+    def meanwhile(_verb: str, path: str) -> None:
+        if path.endswith("/pulls") and not moved:
+            moved.append(path)
+        elif moved == [path]:
+            place.server.pulls[1]["updated_at"] = "2026-11-30T00:00:00Z"
+            moved.append(path)
+
+    place.server.before = meanwhile
+    with connect(None) as github:
+        listed = [pull.number for pull in github.open_pulls()]
+    assert len(moved) == 2
+    assert len(set(listed)) == len(listed) == 100

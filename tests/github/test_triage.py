@@ -1,0 +1,214 @@
+"""The queue of a maintainer: whole outputs, by a clock that stands still."""
+
+import datetime as dt
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from geneb_ci.github.queue import Turn, as_json, duration, markdown, queue, terminal
+from geneb_ci.github.receipt import Receipt
+from geneb_ci.github.replies import Pull, parsed
+from geneb_ci.github.verdict import PullOutcome
+from tests.github.conftest import golden, sound
+from tests.github.text import CONTROL, commands, outside_code
+from tests.render.hostile import texts
+
+NOW = dt.datetime(2026, 11, 21, 12, 0, tzinfo=dt.UTC)
+HEAD = "a" * 40
+
+
+def pull(number: int, days: float, title: str = "Add a model") -> Pull:
+    stamps = {
+        "created_at": NOW - dt.timedelta(days=days),
+        "updated_at": NOW - dt.timedelta(days=days),
+    }
+    repo = {"full_name": "org/board", "default_branch": "main"}
+    ends = {"head": {"sha": HEAD}, "base": {"sha": "b" * 40, "ref": "main", "repo": repo}}
+    value = {"number": number, "state": "open", "title": title, "user": None} | stamps | ends
+    return parsed(Pull, value, "a pull request")
+
+
+def receipt(number: int, outcome: PullOutcome, **said: Any) -> Receipt:
+    values = {
+        "number": number,
+        "head_sha": HEAD,
+        "outcome": outcome,
+        "model": f"model-{number}",
+        "level": "self-reported",
+        "is_edit": False,
+        "error": 0,
+        "warning": 0,
+        "weight": 0.0,
+        "drawn": 13,
+        "sequences": 61_000,
+    }
+    return Receipt.model_validate(values | said)
+
+
+UNKNOWN: dict[str, Any] = {"level": None, "drawn": 0, "sequences": 0}
+QUEUE = queue(
+    [
+        (pull(1, 2), receipt(1, PullOutcome.PASSED)),
+        (pull(2, 9), receipt(2, PullOutcome.WARNINGS, warning=3, weight=14.5)),
+        (pull(3, 3), receipt(3, PullOutcome.WARNINGS, warning=1, weight=1.2)),
+        (
+            pull(4, 40),
+            receipt(4, PullOutcome.CHANGES_NEEDED, error=2, **UNKNOWN),
+        ),
+        (pull(5, 4), receipt(5, PullOutcome.CHANGES_NEEDED, error=2, **UNKNOWN)),
+        (pull(6, 5), receipt(6, PullOutcome.PASSED, is_edit=True)),
+        (pull(7, 0.1), receipt(7, PullOutcome.PASSED, level="official")),
+        (pull(8, 1, title="##[error]x @everyone |"), None),
+        (pull(9, 0.01), receipt(9, PullOutcome.PASSED, head_sha="c" * 40)),
+        (pull(10, 1), receipt(10, PullOutcome.NEEDS_MAINTAINER, model=None)),
+        (
+            pull(11, 1),
+            receipt(11, PullOutcome.NEEDS_MAINTAINER, error=1, **UNKNOWN),
+        ),
+        (pull(12, 1), receipt(12, PullOutcome.NOT_CHECKED, **UNKNOWN)),
+    ],
+    NOW,
+)
+
+
+def test_the_order_is_whose_turn_it_is_then_age():
+    assert [(row.number, row.turn.value) for row in QUEUE.rows] == [
+        *((n, "maintainer") for n in (4, 2, 6, 3, 1, 8, 11, 12, 7)),
+        (9, "program"),
+        (5, "contributor"),
+    ]
+    assert QUEUE.others == (86_400,)
+    assert [row.action for row in QUEUE.rows][5:] == [
+        "gh workflow run pr-report.yml -f pr=8",
+        "look at the other files it changes",
+        "mend geneb-ci: a rule of it failed",
+        "merge",
+        "wait for the next sweep",
+        "wait for new commits",
+    ]
+    assert QUEUE.clock == (
+        "waiting: 9 for a maintainer, the longest 40 d; 1 for a verdict, the longest 14 min; "
+        "1 for the contributor, the longest 4 d; 2 overdue after 7 d"
+    )
+
+
+def test_the_whole_tables(update_golden):
+    golden("triage.txt", terminal(QUEUE, 10, color=False, width=160), update=update_golden)
+    golden("triage-narrow.txt", terminal(QUEUE, 10, color=False, width=90), update=update_golden)
+    golden("triage.md", markdown(QUEUE, 10), update=update_golden)
+    assert "\x1b[" in terminal(QUEUE, 10, color=True, width=140)
+
+
+def test_json_whole():
+    value = json.loads(as_json(QUEUE, 2))
+    assert value["left_out"] == 9
+    assert value["pulls"][1] == {
+        "number": 2,
+        "name": "model-2",
+        "age_seconds": 9 * 86_400,
+        "verdict": "warnings",
+        "errors": 0,
+        "warnings": 3,
+        "weight": 14.5,
+        "level": "self-reported",
+        "audit_tasks": 13,
+        "audit_sequences": 61_000,
+        "turn": "maintainer",
+        "action": "audit before merging",
+        "is_overdue": True,
+    }
+
+
+def test_no_submission_waits():
+    empty = queue([], NOW)
+    assert terminal(empty, 5, color=False, width=100) == "no submission waits\n"
+    assert markdown(empty, 5) == "## Open submissions\n\nno submission waits\n"
+
+
+@given(title=texts, width=st.integers(80, 200))
+def test_a_hostile_title_commands_nothing_and_pings_nobody(title, width):
+    found = queue([(pull(1, 1, title=title), None)], NOW)
+    for text in (
+        terminal(found, 5, color=False, width=width),
+        markdown(found, 5),
+        as_json(found, 5),
+    ):
+        assert commands(text) == []
+        assert CONTROL.search(text) is None
+    assert "@everyone" not in outside_code(markdown(found, 5))
+    assert markdown(found, 5).count("\n") == 7
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0, "0 s"), (59, "59 s"), (60, "1 min"), (3600, "1 h"), (200_000, "2 d")]
+)
+def test_durations(seconds, text):
+    assert duration(seconds) == text
+
+
+def test_triage_over_http_from_receipts(place):
+    clean, other = place.pull(sound()), place.pull(sound("other"))
+    place.both(clean)
+    code, out, err = place.run("triage", "--json", "--no-cache")
+    assert (code, err) == (0, "")
+    rows = {row["number"]: row for row in json.loads(out)["pulls"]}
+    assert (rows[clean]["verdict"], rows[clean]["turn"]) == ("passed", Turn.MAINTAINER)
+    assert (rows[other]["verdict"], rows[other]["name"]) == ("waiting", f"Add a model ({other})")
+    # A receipt that was copied to another pull request is not believed.
+    place.server.comments[other] = [place.server.comments[clean][0] | {"id": 5}]
+    rows = {
+        row["number"]: row
+        for row in json.loads(place.run("triage", "--json", "--no-cache")[1])["pulls"]
+    }
+    assert rows[other]["verdict"] == "waiting"
+    # With new commits, the old verdict does not count.
+    place.server.pulls[clean]["head"]["sha"] = place.server.commit(place.files, place.base)
+    code, out, _ = place.run("triage", "--markdown", "--no-cache")
+    assert code == 0
+    assert f"| `{clean}` | `model` | " in out
+    assert "`waiting`" in out
+
+
+def test_a_flood_of_comments_hides_neither_itself_nor_another(place):
+    flooded, clean = place.pull(sound("flooded"), title="a flood"), place.pull(sound())
+    place.both(clean)
+    place.server.comments[flooded] = [{"id": n, "user": None, "body": "x"} for n in range(3001)]
+    code, out, err = place.run("triage", "--json", "--no-cache")
+    assert (code, err) == (0, "")
+    rows = {row["number"]: row for row in json.loads(out)["pulls"]}
+    assert rows[clean]["verdict"] == "passed"
+    assert {key: rows[flooded][key] for key in ("name", "verdict", "turn", "action")} == {
+        "name": "a flood",
+        "verdict": "waiting",
+        "turn": "maintainer",
+        "action": "look at it by hand: its comments cannot be read",
+    }
+
+
+def test_after_a_limit_the_next_run_goes_on_where_this_one_ended(place, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    for n in range(10):
+        place.pull(sound(f"model-{n}"))
+    place.server.limit = 6
+    code, out, err = place.run("triage", "--json")
+    assert (code, out) == (3, "")
+    assert err.startswith("geneb-ci: GitHub's rate limit is reached until ")
+    place.server.charged, place.server.limit = 0, 7
+    assert place.run("triage", "--json")[0] == 0
+    assert place.server.charged == 5  # 11 in all, six of them known
+
+
+def test_a_draft_is_its_authors():
+    draft = pull(1, 8).model_copy(update={"draft": True})
+    (row,) = queue([(draft, receipt(1, PullOutcome.PASSED))], NOW).rows
+    assert (row.turn, row.action, row.is_overdue) == (
+        Turn.CONTRIBUTOR,
+        "wait: it is a draft",
+        False,
+    )
+    old = pull(1, 31).model_copy(update={"draft": True})
+    (row,) = queue([(old, receipt(1, PullOutcome.PASSED))], NOW).rows
+    assert (row.turn, row.action) == (Turn.MAINTAINER, "ask whether it goes on, or close it")

@@ -1,0 +1,55 @@
+"""The registry: one signature, and no format pays for another's imports."""
+
+import inspect
+import subprocess
+import sys
+
+import pytest
+
+from geneb_ci.check.registry import RULES
+from geneb_ci.check.runner import Checker, FileResult, Report
+from geneb_ci.common.errors import UsageProblem
+from geneb_ci.render.formats import FORMATS, Renderer, render, renderer
+from geneb_ci.render.summary import counts
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_one_signature(name):
+    expected = inspect.signature(Renderer.__call__)
+    own = inspect.signature(renderer(name))
+    assert list(own.parameters.values()) == list(expected.parameters.values())[1:]
+
+
+def test_an_unknown_name():
+    with pytest.raises(UsageProblem) as caught:
+        render("html", Report())
+    assert (caught.value.message, caught.value.fix) == (
+        "'html' is not a format",
+        "use one of text, json, sarif, github, markdown, junit",
+    )
+
+
+@pytest.mark.parametrize("name", [name for name in FORMATS if name != "text"])
+def test_only_text_imports_rich(name):
+    program = (
+        "import sys\nfrom geneb_ci.check.runner import Report\n"
+        "from geneb_ci.render.formats import render\n"
+        f"render({name!r}, Report())\nprint('rich' in sys.modules)"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert (result.stdout, result.stderr) == ("False\n", "")
+
+
+def test_a_real_run_in_every_format(tmp_path):
+    """Findings and frames as the runner makes them, from a file with faults of many kinds."""
+    path = tmp_path / "::error::x.json"
+    path.write_text('{"schema_version":"1.0","model_id":"\u202e@team","a":[NaN],"a":1}', "utf-8")
+    report = Report(rules=len(RULES))
+    for result in Checker(RULES).run([path]):
+        assert isinstance(result, FileResult)
+        report.add(result)
+    assert len(report.frames) == len(report.findings) == sum(counts(report).values())
+    for name in FORMATS:
+        assert render(name, report).count("duplicate-key") >= 1

@@ -1,0 +1,80 @@
+"""JSON: a frozen shape, its schema, and values that read back as they were."""
+
+import dataclasses
+import json
+from typing import Any
+
+from hypothesis import given
+from jsonschema import Draft202012Validator
+
+from geneb_ci import __version__
+from geneb_ci.common.finding import Finding
+from geneb_ci.render.findings_json import FindingV1, findings_schema
+from geneb_ci.render.formats import render
+from geneb_ci.render.plain import well_formed
+from geneb_ci.render.summary import counts, ordered, verdict
+from tests.paths import ROOT
+from tests.render import examples
+from tests.render.hostile import reports
+
+SCHEMA_FILE = ROOT / "schemas" / "findings-1.0.schema.json"
+VALIDATOR = Draft202012Validator(findings_schema())
+
+
+def test_the_schema_file_is_up_to_date(update_golden):
+    expected = json.dumps(findings_schema(), indent=2, ensure_ascii=False) + "\n"
+    if update_golden:
+        SCHEMA_FILE.write_text(expected, encoding="utf-8", newline="\n")
+    assert SCHEMA_FILE.read_bytes().decode("utf-8") == expected
+
+
+def test_the_schema_is_one():
+    Draft202012Validator.check_schema(findings_schema())
+
+
+def test_every_field_of_a_finding_is_in_the_shape():
+    assert [f.name for f in dataclasses.fields(FindingV1)] == [
+        f.name for f in dataclasses.fields(Finding)
+    ]
+
+
+def plain(value: Any) -> Any:
+    """What JSON makes of a value: lone surrogates have become escapes."""
+    if isinstance(value, dict):
+        return {plain(key): plain(member) for key, member in value.items()}
+    if isinstance(value, list):
+        return [plain(item) for item in value]
+    return well_formed(value) if isinstance(value, str) else value
+
+
+@given(report=reports())
+def test_it_reads_back_and_validates(report):
+    output = render("json", report)
+    value = json.loads(output)
+    assert value == plain(
+        {
+            "format_version": "1.0",
+            "tool": {"name": "geneb-ci", "version": __version__},
+            "verdict": str(verdict(report)),
+            "files": len(report.files),
+            "rules": report.rules,
+            "counts": {str(severity): number for severity, number in counts(report).items()},
+            "benchmarks": [
+                {"name": name, "sha256": sha} for name, sha in sorted(report.benchmarks.items())
+            ],
+            "findings": [dataclasses.asdict(finding) for finding in ordered(report)],
+            "unreadable": [
+                {"message": error.message, "fix": error.fix} for error in report.unreadable
+            ],
+            "skipped": [],
+        }
+    )
+    assert list(VALIDATOR.iter_errors(value)) == []
+    assert output.isascii()
+
+
+def test_what_was_skipped_is_an_addition_that_older_reports_lack():
+    value = json.loads(render("json", examples.alone()))
+    assert list(VALIDATOR.iter_errors(value)) == []
+    del value["skipped"]
+    assert list(VALIDATOR.iter_errors(value)) == []

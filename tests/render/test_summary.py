@@ -1,0 +1,80 @@
+"""The verdict and the one line that all formats share."""
+
+import pytest
+
+from geneb_ci.check.runner import Report
+from geneb_ci.common.errors import NothingChecked
+from geneb_ci.render.summary import Verdict, plural, sentence, summary_line, verdict
+from tests.render.examples import finding
+
+ERROR = finding("missing-task", "a.json", "m")
+WARNING = finding("missing-card", "a.json", "m")
+NOTE = finding("no-run-details", "a.json", "m")
+CRASH = finding("check-crashed", "a.json", "m")
+LOST = NothingChecked("b.json: cannot be read", "")
+
+
+@pytest.mark.parametrize(
+    ("report", "expected", "line"),
+    [
+        (Report(), Verdict.NOT_CHECKED, "nothing was checked: there was no submission"),
+        (Report(files=["a"]), Verdict.NOT_CHECKED, "nothing was checked: no rule was run"),
+        (Report(["a"], rules=1), Verdict.CLEAN, "1 submission, 1 rule: nothing to fix"),
+        (Report(["a"], [NOTE], rules=2), Verdict.CLEAN, "1 submission, 2 rules: 1 note"),
+        (
+            Report(["a", "b"], [WARNING, NOTE], rules=2),
+            Verdict.WARNINGS,
+            "2 submissions, 2 rules: 1 warning, 1 note",
+        ),
+        (
+            Report(["a"], [NOTE, ERROR, WARNING, ERROR], rules=2),
+            Verdict.ERRORS,
+            "1 submission, 2 rules: 2 errors, 1 warning, 1 note",
+        ),
+        (
+            Report(["a"], [WARNING], [LOST], rules=2),
+            Verdict.NOT_CHECKED,
+            "1 submission, 2 rules: 1 warning, 1 file could not be read",
+        ),
+        (
+            Report(["a"], [ERROR], [LOST, LOST], rules=2),
+            Verdict.ERRORS,
+            "1 submission, 2 rules: 1 error, 2 files could not be read",
+        ),
+        (
+            Report([], [], [LOST], rules=2),
+            Verdict.NOT_CHECKED,
+            "0 submissions, 2 rules: 1 file could not be read",
+        ),
+        (Report(["a"], [CRASH], rules=2), Verdict.NOT_CHECKED, "1 submission, 2 rules: 1 error"),
+        (
+            Report(["a"], [CRASH, ERROR], rules=2),
+            Verdict.ERRORS,
+            "1 submission, 2 rules: 2 errors",
+        ),
+    ],
+)
+def test_verdict_and_line(report, expected, line):
+    assert (verdict(report), summary_line(report)) == (expected, line)
+
+
+@pytest.mark.parametrize(
+    ("message", "found", "expected", "said"),
+    [
+        ("MCC is 1.7", "1.7", "at most 1", "MCC is 1.7; expected at most 1"),
+        ("a gap", "2 gaps", "no gap", "a gap; found 2 gaps, expected no gap"),
+        ("a gap", "2 gaps", "", "a gap; found 2 gaps"),
+        ("no card", "nothing", "a card", "no card; expected a card"),
+        ("a gap", "", "", "a gap"),
+    ],
+)
+def test_each_is_said_once(message, found, expected, said):
+    item = finding("missing-task", "a.json", message, found=found, expected=expected)
+    assert sentence(item) == said
+
+
+@pytest.mark.parametrize(
+    ("number", "said"), [(0, "0 errors"), (1, "1 error"), (2, "2 errors"), (1234, "1,234 errors")]
+)
+def test_counted(number, said):
+    assert plural(number, "error") == said

@@ -1,0 +1,52 @@
+"""A sandbox of each level that the tests use, and a look for processes that outlive a run."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from geneb_ci.common.errors import SandboxUnavailable
+from geneb_ci.sandbox import ExtractorSpec, Limits, Sandbox, opened
+from geneb_ci.sandbox.processes import living
+
+HOSTILE = Path(__file__).parent / "hostile"
+SMALL = Limits(
+    seconds=3, memory_mib=512, processes=48, tmp_mib=16, log_kib=256, width=60_000, result_mib=1
+)
+SEQUENCES = ["ACGTACGTAC", "TTTTTTTT", "ACGNNNACGT"]
+
+
+def sandbox_of(level: int, folder: Path) -> Iterator[Sandbox]:
+    try:
+        with opened(level, folder=folder) as sandbox:
+            yield sandbox
+    except SandboxUnavailable as error:
+        (pytest.fail if os.environ.get("CI") else pytest.skip)(error.message)
+
+
+@pytest.fixture(scope="session", params=[2, 1], ids=["level-2", "level-1"])
+def sandbox(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Sandbox]:
+    """Give a sandbox of level 2, then of level 1."""
+    yield from sandbox_of(request.param, tmp_path_factory.mktemp("audit") / "scratch")
+
+
+@pytest.fixture(scope="session")
+def bubblewrap_sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+    """Give a sandbox of level 2."""
+    yield from sandbox_of(2, tmp_path_factory.mktemp("audit") / "scratch")
+
+
+@pytest.fixture
+def nothing_left(sandbox: Sandbox) -> Iterator[None]:
+    """Assert that no process of the sandbox is alive after the test."""
+    (sandbox.scratch / "namespaces").unlink(missing_ok=True)
+    yield
+    assert (sandbox.scratch / "namespaces").read_text(), "the run was never seen"
+    assert living(sandbox.scratch) == []
+
+
+def hostile(module: str, name: str, **options: str) -> ExtractorSpec:
+    return ExtractorSpec(name, module=HOSTILE / f"{module}.py", options=options)

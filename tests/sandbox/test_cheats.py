@@ -1,0 +1,36 @@
+"""Input 58: what depends on place or batch, or knows the answers, is given away by its decoys."""
+
+import dataclasses
+import json
+
+import pytest
+
+from geneb_ci.audit.decoys import judge, with_decoys
+from geneb_ci.sandbox import Limits, Sandbox, embed_in_sandbox
+from reference_harness import mini
+from tests.sandbox.conftest import hostile
+
+DATA = mini.load("mini_promoter")
+SEQUENCES = DATA.test.sequences
+KNOWN = dict(zip(SEQUENCES, DATA.test.labels.tolist(), strict=True))
+LIMITS = Limits(seconds=20, memory_mib=1024, tmp_mib=16)
+
+
+@pytest.mark.parametrize(
+    ("name", "order_dependent", "memorised"),
+    [
+        ("ByPlace", True, False),
+        ("ByBatch", True, False),
+        ("LooksUp", False, True),
+        ("LooksUpHalf", False, True),
+        ("LooksUpRoughly", False, True),
+    ],
+)
+def test_a_cheat_is_given_away(bubblewrap_sandbox: Sandbox, name, order_dependent, memorised):
+    spec = hostile("cheats", name, known=json.dumps(KNOWN))
+    decoyed = with_decoys(SEQUENCES, b"7" * 32)
+    values = embed_in_sandbox(decoyed.sequences, spec, bubblewrap_sandbox, LIMITS)
+    again = dataclasses.replace(spec, batching="file")
+    apart = embed_in_sandbox(decoyed.apart, again, bubblewrap_sandbox, LIMITS)
+    found = judge(decoyed, values, "float32", apart)
+    assert (found.order_dependent, found.memorised) == (order_dependent, memorised), found.detail

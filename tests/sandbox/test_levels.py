@@ -1,0 +1,234 @@
+"""The ladder: what is asked for, what the machine lacks, what is left behind."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from geneb_ci.common.errors import Exit, LeftOver, SandboxUnavailable, UsageProblem
+from geneb_ci.sandbox import (
+    ExtractorSpec,
+    Limits,
+    embed_in_sandbox,
+    gvisor,
+    mounts,
+    opened,
+    probe_suite,
+    sandbox_facts,
+)
+from geneb_ci.sandbox import bubblewrap as bwrap
+from geneb_ci.sandbox.embed import options
+from geneb_ci.sandbox.processes import descendants, remember
+from tests.paths import PUBLIC, ROOT
+from tests.sandbox.conftest import HOSTILE, SEQUENCES, SMALL
+
+KMER = ExtractorSpec("builtin:kmer", options={"k": "1"})
+ROWS = [[0.3, 0.3, 0.2, 0.2], [0, 0, 0, 1], [2 / 7, 2 / 7, 2 / 7, 1 / 7]]
+
+
+def test_the_same_numbers_come_out_of_every_level(sandbox, tmp_path):
+    inside = embed_in_sandbox(SEQUENCES, KMER, sandbox, SMALL)
+    with opened(0, i_wrote_this_code=True, folder=tmp_path / "scratch") as nothing:
+        plain = embed_in_sandbox(SEQUENCES, KMER, nothing, SMALL)
+        assert probe_suite(nothing) == []
+    assert inside.tolist() == plain.tolist()
+    assert inside.dtype == "<f4"
+    assert inside.shape == (3, 4)
+    assert abs(inside - ROWS).max() < 1e-6
+
+
+def test_the_facts_for_the_record(bubblewrap_sandbox):
+    escapes = probe_suite(bubblewrap_sandbox)
+    facts = sandbox_facts(bubblewrap_sandbox, escapes, SMALL)
+    assert (facts.level, facts.kind, facts.gpu) == (2, "bubblewrap", False)
+    assert facts.escapes == escapes
+    assert facts.limits == {
+        "seconds": 3, "memory_mib": 512, "processes": 48, "tmp_mib": 16, "log_kib": 256,
+        "open_files": 4096, "width": 60_000, "result_mib": 1, "host_floor_mib": 256,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("level", "message"),
+    [
+        (0, "level 0 is no sandbox: the extractor could do all that you can"),
+        (4, "level 4 is a promise that this machine is thrown away after the audit"),
+        (5, "there is no sandbox level 5"),
+    ],
+)
+def test_a_level_that_needs_a_declaration(tmp_path, level, message):
+    with pytest.raises(UsageProblem) as caught, opened(level, folder=tmp_path / "scratch"):
+        pass
+    assert caught.value.message == message
+    assert not (tmp_path / "scratch").exists()
+
+
+def test_the_declaration_makes_level_two_level_four(tmp_path, bubblewrap_sandbox):
+    assert bubblewrap_sandbox.level == 2
+    with opened(throw_away_machine=True, folder=tmp_path / "scratch") as sandbox:
+        assert (sandbox.level, sandbox.kind) == (4, "bubblewrap")
+
+
+def refusing_bwrap(folder: Path) -> None:
+    """Put a bwrap first in the path that ends as it does where user namespaces are refused."""
+    program = folder / "bwrap"
+    program.write_text(
+        '#!/bin/sh\n[ "$1" = --version ] && echo bubblewrap 0.9.0 && exit\n'
+        "echo 'bwrap: setting up uid map: Permission denied' >&2\nexit 1\n"
+    )
+    program.chmod(0o755)
+
+
+def test_refused_namespaces_are_named_with_both_fixes(tmp_path, monkeypatch):
+    refusing_bwrap(tmp_path)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    setting = "/proc/sys/kernel/apparmor_restrict_unprivileged_userns = 1"
+    monkeypatch.setattr(bwrap, "refusing_settings", lambda: [setting])
+    with pytest.raises(SandboxUnavailable) as caught, opened(2, folder=tmp_path / "scratch"):
+        pass
+    assert caught.value.exit_code == Exit.NOT_CHECKED
+    assert caught.value.message == (
+        "sandbox level 2 (bubblewrap) is not to be had: "
+        f"bwrap: setting up uid map: Permission denied; {setting}"
+    )
+    assert "AppArmor profile" in caught.value.fix
+    assert "--throw-away-machine" in caught.value.fix
+
+
+def test_a_missing_or_old_bubblewrap_is_named(tmp_path, monkeypatch):
+    old = tmp_path / "bwrap"
+    old.write_text("#!/bin/sh\necho bubblewrap 0.4.1\n")
+    old.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(SandboxUnavailable, match="or later is needed, found 'bubblewrap 0"):
+        opened(2, folder=tmp_path / "scratch").__enter__()
+    old.unlink()
+    with pytest.raises(SandboxUnavailable, match="bwrap is not installed"):
+        opened(2, folder=tmp_path / "scratch").__enter__()
+    with pytest.raises(SandboxUnavailable, match="runsc is not installed"):
+        opened(3, folder=tmp_path / "scratch").__enter__()
+
+
+def test_a_gpu_that_is_not_there_is_named(tmp_path, monkeypatch):
+    monkeypatch.setattr(mounts, "GPU_FOLDER", tmp_path)
+    with pytest.raises(SandboxUnavailable, match="/dev has no nvidia device"):
+        opened(2, gpu=True, folder=tmp_path / "scratch").__enter__()
+
+
+def test_gpu_devices_are_bound_after_dev(tmp_path, monkeypatch):
+    for name in ("nvidia0", "nvidia1", "nvidiactl", "nvidia-uvm", "nvidia-modeset", "sda"):
+        (tmp_path / name).touch()
+    monkeypatch.setattr(mounts, "GPU_FOLDER", tmp_path)
+    devices = mounts.gpu_devices()
+    assert [Path(d).name for d in devices] == ["nvidia-uvm", "nvidia0", "nvidia1", "nvidiactl"]
+    words = bwrap.options(mounts.view({}, {}, devices), Limits(), {}, 9)
+    assert words.index("--dev") < words.index("--dev-bind-try")
+    assert words.count("--dev-bind-try") == 4
+
+
+def test_the_folder_of_an_earlier_audit_is_refused(tmp_path):
+    folder = tmp_path / "scratch"
+    folder.mkdir()
+    with pytest.raises(LeftOver, match="is left from an earlier audit"):
+        opened(1, folder=folder).__enter__()
+    folder.rmdir()
+    folder.symlink_to("/nowhere")
+    with pytest.raises(LeftOver):
+        opened(1, folder=folder).__enter__()
+
+
+@pytest.mark.usefixtures("bubblewrap_sandbox")
+def test_processes_of_an_earlier_audit_are_refused(tmp_path):
+    folder = tmp_path / "scratch"
+    folder.mkdir()
+    command = [
+        "bwrap",
+        "--unshare-pid",
+        "--ro-bind",
+        "/",
+        "/",
+        "--proc",
+        "/proc",
+        "/bin/sleep",
+        "60",
+    ]
+    with subprocess.Popen(command) as process:
+        try:
+            while not (
+                found := [one for one in descendants(process.pid) if one.parent != process.pid]
+            ):
+                time.sleep(0.01)
+            remember(folder, found)
+            with pytest.raises(LeftOver) as caught:
+                opened(2, folder=folder).__enter__()
+        finally:
+            for one in descendants(process.pid):
+                os.kill(one.pid, 9)
+            process.kill()
+    assert "processes of an earlier audit still run in its sandbox: " in caught.value.message
+
+
+@pytest.mark.usefixtures("bubblewrap_sandbox")
+def test_the_scratch_folder_goes_with_the_audit(tmp_path):
+    with opened(2, folder=tmp_path / "scratch") as sandbox:
+        probe_suite(sandbox)
+        assert sandbox.scratch.stat().st_mode & 0o777 == 0o700
+    assert not (tmp_path / "scratch").exists()
+
+
+@pytest.mark.parametrize("sequences", [[], ["ACGT\nACGT"], ["ACGé"], ["AC\0GT"]])
+def test_what_is_no_list_of_sequences_is_refused(bubblewrap_sandbox, sequences):
+    with pytest.raises(UsageProblem):
+        embed_in_sandbox(sequences, KMER, bubblewrap_sandbox, SMALL)
+
+
+@pytest.mark.parametrize("value", [0, -1, True, 1.5])
+def test_no_limit_can_be_switched_off(value):
+    with pytest.raises(ValueError, match="limit seconds is"):
+        Limits(seconds=value)
+
+
+def test_the_workers_options_are_those_of_the_schema(tmp_path):
+    spec = ExtractorSpec("X", HOSTILE / "reach_out.py", weights=tmp_path, options={"layer": "3"})
+    found = json.loads(options(spec, SMALL, lambda place: place))
+    schema = json.loads((ROOT / "schemas" / "worker-options.schema.json").read_bytes())
+    jsonschema.validate(found, schema)
+    assert found == {
+        "schema_version": "1.0",
+        "extractor": "/mnt/extractors/reach_out.py:X",
+        "name_model": "/mnt/weights",
+        "device": "cpu",
+        "options": {"layer": "3"},
+        "batching": "budget",
+        "token_budget": 2048,
+        "rows": 8,
+        "processes": 64,
+    }
+
+
+def test_the_bundle_for_gvisor(tmp_path):
+    view = mounts.view({mounts.WEIGHTS: tmp_path}, {"/mnt/input/sequences": b"ACGT\n"})
+    gvisor.bundle(tmp_path / "bundle", view, SMALL, ["/usr/bin/true"])
+    made = json.loads((tmp_path / "bundle" / "config.json").read_bytes())
+    assert made["process"]["args"] == ["/usr/bin/true"]
+    assert made["process"]["capabilities"] == {}
+    assert made["root"] == {"path": "root", "readonly": True}
+    bound = {m["destination"]: m for m in made["mounts"] if m["type"] == "bind"}
+    assert all("ro" in one["options"] for one in bound.values())
+    assert Path(bound["/mnt/input/sequences"]["source"]).read_bytes() == b"ACGT\n"
+    assert {"/usr", "/mnt/weights", "/mnt/harness/reference_harness"} <= set(bound)
+    words = gvisor.command(tmp_path / "bundle", gpu=True)
+    assert {"--network=none", "--nvproxy=true", "--host-uds=none"} <= set(words)
+
+
+@pytest.mark.usefixtures("bubblewrap_sandbox")
+def test_the_doctor_says_what_there_is():
+    command = [sys.executable, "-m", "geneb_ci", "doctor"]
+    done = subprocess.run(command, cwd=PUBLIC, capture_output=True, text=True, check=True)
+    assert "  2  bubblewrap: yes\n" in done.stdout
+    assert "public beacon: not asked for; --network asks\n" in done.stdout

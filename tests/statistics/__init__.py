@@ -1,0 +1,1 @@
+"""Tests of which scores can exist, and of what rows say of each other."""

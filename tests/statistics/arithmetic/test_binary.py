@@ -1,0 +1,130 @@
+"""Two classes: every table that exists is found, at any precision, and none that does not."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from sklearn.metrics import f1_score, matthews_corrcoef
+
+from geneb_ci.statistics.binary import (
+    BinaryTable,
+    Classes,
+    count,
+    rho_limits,
+    runs,
+    scores,
+    scores_of,
+    table,
+)
+from geneb_ci.statistics.printed import Reading, Triple
+from tests.statistics.arithmetic.draw import Drawn, read, tables
+
+PRECISIONS = [None, 15, 12, 9, 7, 6, 5, 4, 3]
+
+
+def place(one: BinaryTable) -> tuple[int, int]:
+    return one.small_right + one.large_right, one.large_right - one.small_right
+
+
+def found(classes: Classes, reading: Reading) -> set[BinaryTable]:
+    return {
+        table(classes, run.right, rho)
+        for run in runs(classes, reading)
+        for rho in range(run.first, run.last + 1, 2)
+    }
+
+
+def all_tables(classes: Classes) -> list[BinaryTable]:
+    return [
+        BinaryTable(small, classes.small - small, large, classes.large - large)
+        for small in range(classes.small + 1)
+        for large in range(classes.large + 1)
+    ]
+
+
+@given(drawn=tables())
+@settings(max_examples=300, deadline=None)
+def test_the_formulas_are_the_definitions_of_scikit_learn(drawn):
+    one = drawn.table
+    # Rows of a matrix as weights: 70,000 labels a draw would take minutes.
+    truth, predicted = np.array([0, 0, 1, 1]), np.array([0, 1, 1, 0])
+    weights = np.array([one.small_right, one.small_wrong, one.large_right, one.large_wrong])
+    present = weights > 0
+    truth, predicted = truth[present], predicted[present]
+    weights = weights[present]
+    mcc = matthews_corrcoef(truth, predicted, sample_weight=weights)
+    f1 = f1_score(truth, predicted, average="macro", sample_weight=weights, zero_division=0.0)
+    got = scores_of(one)
+    assert got.mcc == pytest.approx(mcc, abs=1e-9)
+    assert got.f1 == pytest.approx(f1, abs=1e-12)
+    assert got.acc == (one.small_right + one.large_right) / drawn.classes.total
+
+
+@pytest.mark.parametrize("decimals", PRECISIONS)
+@given(drawn=tables())
+@example(drawn=Drawn(Classes(1, 34_401), BinaryTable(1, 0, 34_401, 0)))  # accuracy and F1 both 1
+@settings(max_examples=150, deadline=None)
+def test_the_recovered_set_always_holds_the_true_table(decimals, drawn: Drawn):
+    classes, one = drawn
+    right, rho = place(one)
+    wanted = {rho, -rho} if classes.small == classes.large else {rho}
+    held = any(
+        run.right == right and run.first <= at <= run.last and (at - run.first) % 2 == 0
+        for run in runs(classes, read(scores_of(one), decimals))
+        for at in wanted
+    )
+    assert held
+
+
+@pytest.mark.parametrize("classes", [Classes(1, 1), Classes(1, 9), Classes(6, 6), Classes(5, 12)])
+@pytest.mark.parametrize("decimals", PRECISIONS)
+def test_the_recovered_set_is_that_of_a_search_through_all_tables(classes, decimals):
+    everything = {one: scores_of(one) for one in all_tables(classes)}
+    for one, triple in everything.items():
+        reading = read(triple, decimals)
+        wanted = {other for other, gives in everything.items() if reading.holds(gives, 1e-14)}
+        if classes.small == classes.large:
+            wanted = {other for other in wanted if other.large_right >= other.small_right}
+        assert found(classes, reading) == wanted, one
+
+
+@given(st.integers(1, 30), st.integers(0, 30), st.floats(-1, 1), st.floats(0, 1), st.floats(0, 1))
+@settings(max_examples=200, deadline=None)
+def test_any_three_numbers_give_the_tables_they_may_be(small, more, mcc, acc, f1):
+    classes = Classes(small, small + more)
+    reading = Reading(Triple(mcc, acc, f1), Triple(0.05, 0.02, 0.03))
+    wanted = {one for one in all_tables(classes) if reading.holds(scores_of(one), 1e-14)}
+    if not more:
+        wanted = {one for one in wanted if one.large_right >= one.small_right}
+    assert found(classes, reading) == wanted
+
+
+def test_accuracy_and_f1_of_a_place_bound_rho():
+    classes = Classes(7, 11)
+    for right in range(classes.total + 1):
+        least, most = rho_limits(classes, right)
+        for rho in range(least, most + 1, 2):
+            assert min(table(classes, right, rho)) >= 0
+        for rho in (least - 2, most + 2):
+            assert min(table(classes, right, rho)) < 0
+
+
+def test_all_digits_leave_one_table_of_the_largest_task():
+    classes = Classes(33_578, 33_579)
+    for small, large in itertools.product([20_000, 33_578], [19_999, 20_000, 25_001]):
+        one = BinaryTable(small, 33_578 - small, large, 33_579 - large)
+        assert found(classes, read(scores_of(one), None)) == {one}
+
+
+def test_counting_stops_above_the_limit():
+    classes = Classes(33_578, 33_579)
+    reading = read(scores_of(BinaryTable(20_000, 13_578, 20_000, 13_579)), 2)
+    assert count(classes, reading, 1000) > 1000
+
+
+def test_mcc_is_zero_where_one_class_is_never_predicted():
+    assert scores(Classes(3, 5), 5, 5) == Triple(0.0, 5 / 8, 5 / 13)
+    assert math.isclose(scores_of(BinaryTable(3, 0, 0, 5)).f1, 3 / 11)

@@ -1,0 +1,110 @@
+"""Means of tables are never refused; what lies outside them is, with the limits that hold."""
+
+import itertools
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from geneb_ci.statistics.binary import BinaryTable, Classes, scores_of
+from geneb_ci.statistics.mean_triples import Hull, Plane, hull_of, outside
+from geneb_ci.statistics.printed import Triple
+from tests.statistics.arithmetic.draw import classes, part, read
+
+SMALL = [Classes(1, 1), Classes(1, 7), Classes(4, 4), Classes(3, 8)]
+
+
+def mean(triples: list[Triple]) -> Triple:
+    return Triple(*(sum(column) / len(triples) for column in zip(*triples, strict=True)))
+
+
+def all_triples(sizes: Classes) -> list[Triple]:
+    return [
+        scores_of(BinaryTable(small, sizes.small - small, large, sizes.large - large))
+        for small in range(sizes.small + 1)
+        for large in range(sizes.large + 1)
+    ]
+
+
+@st.composite
+def means(draw: st.DrawFn) -> tuple[Classes, Triple]:
+    sizes = draw(classes())
+    triples = []
+    for _ in range(draw(st.sampled_from([1, 2, 5]))):
+        small, large = draw(part(sizes.small)), draw(part(sizes.large))
+        triples.append(
+            scores_of(BinaryTable(small, sizes.small - small, large, sizes.large - large))
+        )
+    while len(triples) < 5:
+        triples.append(triples[-1])
+    return sizes, mean(triples)
+
+
+@pytest.mark.parametrize("decimals", [None, 9, 4, 3])
+@given(drawn=means())
+@settings(max_examples=200, deadline=None)
+def test_the_mean_of_any_five_tables_is_let_through(decimals, drawn):
+    sizes, triple = drawn
+    assert outside(Hull(sizes), read(triple, decimals)) is None
+
+
+@pytest.mark.parametrize("sizes", SMALL)
+def test_every_single_table_of_small_tasks_is_let_through(sizes):
+    for triple in all_triples(sizes):
+        assert outside(hull_of(sizes), read(triple, None)) is None
+
+
+@pytest.mark.parametrize("sizes", [*SMALL, Classes(60, 85)])
+def test_the_edges_span_all_tables(sizes):
+    """The greatest value of any plane over all tables is reached on the four arcs."""
+    hull, rng = Hull(sizes), random.Random(7)
+    triples = all_triples(sizes)
+    for _ in range(30):
+        plane = Plane(*(rng.uniform(-1, 1) for _ in range(3)))
+        greatest = max(map(plane.at, triples))
+        found = hull.above(plane, greatest - 1e-9)
+        assert found is not None
+        assert plane.at(found) == pytest.approx(greatest, abs=1e-9)
+        assert hull.above(plane, greatest + 1e-9) is None
+
+
+@pytest.mark.parametrize("sizes", [Classes(60, 85), Classes(405, 405), Classes(33_578, 33_579)])
+def test_metrics_rise_or_fall_together_along_an_arc(sizes):
+    hull = Hull(sizes)
+    for arc in hull.arcs:
+        step = max(1, (arc.last - arc.first) // 500)
+        along = [hull._triple(arc, rho) for rho in range(arc.first, arc.last + 1, step)]
+        sign = 1 if along[0].acc <= along[-1].acc else -1
+        for one, two in itertools.pairwise(along):
+            assert all(sign * (b - a) >= -1e-15 for a, b in zip(one, two, strict=True))
+
+
+@pytest.mark.parametrize("sizes", [Classes(405, 405), Classes(449, 864), Classes(4540, 22_703)])
+def test_the_limits_of_a_refusal_are_where_refusals_begin(sizes):
+    hull = Hull(sizes)
+    halves = [
+        (sizes.small // 2, sizes.large * 2 // 3),
+        (sizes.small * 3 // 4, sizes.large // 2),
+    ]
+    middle = mean(
+        [scores_of(BinaryTable(a, sizes.small - a, b, sizes.large - b)) for a, b in halves]
+    )
+    for metric, far in (("mcc", 0.99), ("mcc", -0.99), ("f1", 0.999), ("f1", 0.001)):
+        refused = outside(hull, read(middle._replace(**{metric: far}), None))
+        assert refused is not None
+        assert refused.metric == metric
+        for limit, outward in ((refused.low, -0.01), (refused.high, 0.01)):
+            inner = middle._replace(**{metric: limit - outward / 100})
+            if metric == "mcc":
+                assert outside(hull, read(inner, None)) is None
+            assert (
+                outside(hull, read(middle._replace(**{metric: limit + outward}), None)) is not None
+            )
+
+
+def test_f1_above_accuracy_is_refused():
+    refused = outside(hull_of(Classes(50, 50)), read(Triple(0.2, 0.6, 0.61), None))
+    assert refused is not None
+    assert refused.metric == "f1"
+    assert refused.high == 0.6

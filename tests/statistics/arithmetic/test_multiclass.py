@@ -1,0 +1,74 @@
+"""Bounds that hold for any classes hold for random matrices of 3 to 40."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.metrics import f1_score, matthews_corrcoef
+
+from geneb_ci.statistics.printed import Bounds, mean, single
+from tests.statistics.arithmetic.draw import matrices
+
+SLACK = 1e-12
+
+
+def measured(matrix: list[list[int]]) -> tuple[int, int, float, float]:
+    """Give n, right predictions, MCC and macro-F1, as scikit-learn does."""
+    counts = np.array(matrix)
+    truth, predicted = np.nonzero(counts)
+    weights = counts[truth, predicted]
+    mcc = matthews_corrcoef(truth, predicted, sample_weight=weights)
+    f1 = f1_score(truth, predicted, average="macro", sample_weight=weights, zero_division=0.0)
+    return int(counts.sum()), int(np.trace(counts)), float(mcc), float(f1)
+
+
+def held(bounds: Bounds, mcc: float, f1: float) -> bool:
+    return (
+        bounds.mcc_low - SLACK <= mcc <= bounds.mcc_high + SLACK
+        and bounds.f1_low - SLACK <= f1 <= bounds.f1_high + SLACK
+    )
+
+
+@given(matrices())
+@settings(max_examples=400, deadline=None)
+def test_one_matrix_keeps_the_bounds(matrix):
+    n, right, mcc, f1 = measured(matrix)
+    assert held(single(n, right), mcc, f1)
+
+
+@given(st.lists(matrices(), min_size=5, max_size=5))
+@settings(max_examples=100, deadline=None)
+def test_a_mean_keeps_the_bounds(several):
+    """Matrices of one task have one size: each is filled up with right predictions of a class."""
+    n = max(sum(map(sum, matrix)) for matrix in several)
+    for matrix in several:
+        matrix[0][0] += n - sum(map(sum, matrix))
+    rows = [measured(matrix) for matrix in several]
+    bounds = mean(n, sum(row[1] for row in rows), len(rows))
+    mcc, f1 = (sum(row[k] for row in rows) / len(rows) for k in (2, 3))
+    assert held(bounds, mcc, f1)
+
+
+@pytest.mark.parametrize("n", [2, 400, 57_713])
+def test_only_perfect_predictions_have_a_perfect_score(n):
+    assert single(n, n) == mean(n, 5 * n, 5) == Bounds(1.0, 1.0, 1.0, 1.0)
+    assert single(n, n - 1).mcc_high < 1 - SLACK
+    assert single(n, n - 1).f1_high < 1
+    assert mean(n, 5 * n - 1, 5).f1_high < 1
+
+
+@pytest.mark.parametrize("n", [2, 400])
+def test_nothing_right_has_no_score(n):
+    assert single(n, 0) == mean(n, 0, 5) == Bounds(-1.0, 0.0, 0.0, 0.0)
+
+
+@pytest.mark.parametrize("n", [3, 400, 57_713])
+def test_bounds_rise_with_accuracy(n):
+    """The rule takes them at both ends of what a rounded accuracy may be."""
+    rights = range(0, 5 * n + 1, max(1, n // 50))
+    for one, two in itertools.pairwise(rights):
+        assert all(b >= a - SLACK for a, b in zip(mean(n, one, 5), mean(n, two, 5), strict=True))
+    for one, two in itertools.pairwise(range(n)):
+        assert all(b >= a for a, b in zip(single(n, one), single(n, two), strict=True))

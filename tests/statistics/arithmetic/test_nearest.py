@@ -1,0 +1,35 @@
+"""The nearest table is nearest, but for a hundredth of its distance."""
+
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from geneb_ci.statistics.binary import Classes, scores_of
+from geneb_ci.statistics.nearest import _at, nearest
+from geneb_ci.statistics.printed import Triple
+from tests.statistics.arithmetic.draw import Drawn, tables
+
+
+@given(tables(), st.tuples(*[st.floats(-0.2, 0.2)] * 3))
+@settings(max_examples=60, deadline=None)
+def test_no_table_is_nearer(drawn: Drawn, shift):
+    classes = drawn.classes
+    wanted = Triple(*(value + by for value, by in zip(scores_of(drawn.table), shift, strict=True)))
+    found = nearest(classes, wanted)
+    assert scores_of(found.table) == pytest.approx(found.scores, abs=1e-12)
+    step = max(1, classes.total // 3000)
+    least = min(
+        distance
+        for rho in range(-classes.small, classes.large + 1, step)
+        for distance, _, _ in _at(classes, wanted, rho)
+    )
+    assert math.dist(found.scores, wanted) <= 1.01 * least + 1e-12
+
+
+def test_a_table_is_nearest_to_its_own_scores():
+    classes = Classes(405, 405)
+    found = nearest(classes, Triple(0.5356, 0.7667, 0.7662))
+    # Classes of one size: a table and its mirror give the same scores.
+    assert found.table in {(292, 113, 329, 76), (329, 76, 292, 113)}

@@ -1,0 +1,113 @@
+"""The fit against the same mathematics by numpy, and against a fit that never saw the row."""
+
+import math
+
+import numpy as np
+import pytest
+
+from geneb_ci.check.rules.plausibility.implausible_cell import ABOVE, ABOVE_FEW_SHOT, BELOW
+from geneb_ci.common.benchmark import Benchmark
+from geneb_ci.statistics import reference as module
+from geneb_ci.statistics.reference import RIDGE, Reference, gram, inverse, reference_of
+from geneb_ci.statistics.table import ScoreTable
+from geneb_ci.statistics.view import leave_one_out_of
+
+
+@pytest.fixture(scope="module")
+def fit(table: ScoreTable) -> Reference:
+    found = reference_of(table)
+    assert found is not None
+    return found
+
+
+def without(table: ScoreTable, number: int) -> ScoreTable:
+    """Give the table as if a row had never been merged."""
+    kept = [i for i in range(len(table.names)) if i != number]
+    names = tuple(table.names[i] for i in kept)
+    return ScoreTable(names, tuple(table.vectors[i] for i in kept), {}, table.regimes)
+
+
+def test_inverse() -> None:
+    rows = np.random.default_rng(0).normal(size=(20, 50)).tolist()
+    matrix = gram(rows, 3.0)
+    assert np.allclose(np.array(inverse(matrix)) @ np.array(matrix), np.eye(20), atol=1e-12)
+
+
+@pytest.mark.parametrize("number", [0, 3, 25, 40])
+def test_leaving_out_is_exact(table: ScoreTable, fit: Reference, number: int) -> None:
+    """The closed forms give what solving again does, for the row and for each cell."""
+    standing = leave_one_out_of(table.vectors[number], fit, number)
+    assert standing is not None
+    others = np.array([r for i, r in enumerate(fit.standard) if i != fit.place(number)])
+    own = np.array(fit.standard[number])
+    for cell in (0, 57, 150, 299):
+        kept = np.arange(300) != cell
+        system = others[:, kept] @ others[:, kept].T + RIDGE * np.eye(len(others))
+        weights = np.linalg.solve(system, others[:, kept] @ own[kept])
+        guess = fit.centre.usual[cell] + fit.unit[cell] * float(weights @ others[:, cell])
+        assert standing.predicted[cell] == pytest.approx(guess, abs=1e-9)
+
+
+def test_leaving_out_is_honest(table: ScoreTable, fit: Reference) -> None:
+    """A fit that never saw the row gives nearly the same distances, and the same warnings."""
+    apart, flagged = [], set()
+    for number, row in enumerate(table.vectors):
+        shared = leave_one_out_of(row, fit, number)
+        reference = reference_of(without(table, number))
+        assert reference is not None
+        alone = leave_one_out_of(row, reference, None)
+        assert shared is not None
+        assert alone is not None
+        limits = [(-BELOW, ABOVE)] * 100 + [(-BELOW, ABOVE_FEW_SHOT)] * 200
+        if any(not a < d < b for d, (a, b) in zip(alone.distance, limits, strict=True)):
+            flagged.add(table.names[number])
+        apart += [abs(a - b) for a, b in zip(shared.distance, alone.distance, strict=True)]
+    ordered = sorted(apart)
+    assert ordered[len(ordered) // 2] < 0.1
+    assert ordered[int(0.99 * len(ordered))] < 0.5
+    assert flagged == {"BioFM-265M", "evo-1-131k-base"}, "as in the shared fit"
+
+
+def test_too_few_rows(table: ScoreTable) -> None:
+    few = ScoreTable(table.names[:7], table.vectors[:7], {}, table.regimes)
+    assert reference_of(few) is None
+    assert (
+        reference_of(ScoreTable(table.names[:8], table.vectors[:8], {}, table.regimes)) is not None
+    )
+
+
+def test_rows_with_holes_are_no_reference(table: ScoreTable) -> None:
+    holed = tuple((math.nan, *row[1:]) for row in table.vectors[:30])
+    mixed = ScoreTable(table.names, holed + table.vectors[30:], {}, table.regimes)
+    found = reference_of(mixed)
+    assert found is not None
+    assert found.rows == tuple(range(30, 41))
+
+
+def test_many_rows_are_thinned(
+    table: ScoreTable, benchmark: Benchmark, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert len(table.regimes) == len(benchmark.regimes)
+    monkeypatch.setattr(module, "ROWS_MAX", 16)
+    found = reference_of(ScoreTable(table.names, table.vectors, {}, table.regimes))
+    assert found is not None
+    assert len(found.rows) == 16
+    row = table.vectors[1]
+    standing = leave_one_out_of(row, found, 1)
+    assert standing is not None
+    assert max(map(abs, standing.distance)) < 12
+
+
+def test_equal_rows_do_no_harm(table: ScoreTable) -> None:
+    same = ScoreTable(table.names[:10], (table.vectors[0],) * 10, {}, table.regimes)
+    found = reference_of(same)
+    assert found is not None
+    standing = leave_one_out_of(table.vectors[0], found, 0)
+    assert standing is not None
+    assert all(math.isfinite(x) for x in standing.distance)
+
+
+def test_a_row_full_of_holes_has_no_standing(table: ScoreTable, fit: Reference) -> None:
+    row = table.vectors[0]
+    assert leave_one_out_of((math.nan,) * 31 + row[31:], fit, 0) is None
+    assert leave_one_out_of((math.nan,) * 29 + row[29:], fit, 0) is not None

@@ -1,0 +1,155 @@
+"""Typed models and published schemas say the same of any document, both ways."""
+
+import copy
+import json
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+
+from geneb_ci.check.registry import RULES
+from geneb_ci.check.runner import Checker
+from geneb_ci.submission.scanner import UNUSABLE
+from geneb_ci.submission.schema_engine import check_by_schema
+from geneb_ci.submission.structure import check_structure
+from tests.conftest import document_v11
+from tests.hostile import corpus
+from tests.paths import ROOT, SUBMISSIONS
+
+SCHEMAS = {
+    version: json.loads((ROOT / f"schemas/submission-{version}.schema.json").read_bytes())
+    for version in ("1.0", "1.1")
+}
+
+
+def trimmed(document: dict[str, Any]) -> dict[str, Any]:
+    """Keep two tasks a regime: the engines know no names, and hypothesis stays quick."""
+    for table in ("results", "evidence"):
+        for regime in document.get(table, {}):
+            document[table][regime] = dict(list(document[table][regime].items())[:2])
+    return document
+
+
+SMALL = {
+    "1.0": trimmed(json.loads((SUBMISSIONS / "space.json").read_bytes())),
+    "1.1": trimmed(document_v11()),
+}
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """List the path of every member of a document."""
+    found = [path] if path else []
+    items = (
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value)
+        if isinstance(value, list)
+        else ()
+    )
+    for key, inner in items:
+        found.extend(places(inner, (*path, key)))
+    return found
+
+
+VALUES = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-(10**15), 10**15),
+    st.floats(-2, 2, allow_nan=False),
+    st.sampled_from(
+        [1.0, 3.0, 1e9, "a" * 5000, "a\n", "1.0", "2026-11-20T08:30:00Z", "none", "right", 10**15]
+    ),
+    st.text(max_size=5),
+    st.text("0123456789abcdefg", min_size=39, max_size=65),
+    st.lists(st.floats(0, 1), max_size=3),
+    st.dictionaries(st.sampled_from(["MCC", "Acc", "F1", "x"]), st.floats(-1, 2), max_size=3),
+    st.just(UNUSABLE),
+)
+
+
+@st.composite
+def mutated(draw: st.DrawFn) -> Any:
+    """Give a sound document with up to four members replaced, removed or added."""
+    document = copy.deepcopy(SMALL[draw(st.sampled_from(["1.0", "1.1"]))])
+    for _ in range(draw(st.integers(0, 4))):
+        paths = places(document)
+        if not paths:
+            break
+        *parents, last = draw(st.sampled_from(paths))
+        holder: Any = document
+        for part in parents:
+            holder = holder[part]
+        action = draw(st.sampled_from(["replace", "remove", "add"]))
+        if action == "remove":
+            del holder[last]
+        elif action == "replace" or isinstance(holder, list):
+            holder[last] = draw(VALUES)
+        else:
+            holder[draw(st.sampled_from(["x", "mcc", "$schema", "run", "gaps", "canonical"]))] = (
+                draw(VALUES)
+            )
+    return document
+
+
+def said(result: Any) -> set[tuple[Any, ...]]:
+    return {(fault.rule, fault.path, fault.found, fault.expected) for fault in result[1]}
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(document=mutated())
+def test_models_and_schemas_find_the_same_faults(document):
+    by_models, by_schema = check_structure(document), check_by_schema(document)
+    assert said(by_models) == said(by_schema)
+    assert by_models[0] == by_schema[0]
+
+
+@pytest.mark.parametrize("value", [None, [], "x", 1, True, UNUSABLE, {}])
+def test_other_documents_too(value):
+    assert said(check_structure(value)) == said(check_by_schema(value))
+
+
+@pytest.mark.parametrize("version", SCHEMAS)
+def test_the_published_schema_is_one(version):
+    Draft202012Validator.check_schema(SCHEMAS[version])
+
+
+@pytest.mark.parametrize("path", sorted(SUBMISSIONS.glob("*.json")), ids=lambda path: path.stem)
+def test_the_published_schema_accepts_every_public_submission(path):
+    assert (
+        list(Draft202012Validator(SCHEMAS["1.0"]).iter_errors(json.loads(path.read_bytes()))) == []
+    )
+
+
+def test_the_published_schema_accepts_format_1_1_and_a_reader_of_1_0_finds_all_it_knows():
+    document = document_v11()
+    assert list(Draft202012Validator(SCHEMAS["1.1"]).iter_errors(document)) == []
+    as_read_by_1_0 = {key: document[key] for key in SMALL["1.0"]} | {"schema_version": "1.0"}
+    assert list(Draft202012Validator(SCHEMAS["1.0"]).iter_errors(as_read_by_1_0)) == []
+
+
+@pytest.mark.parametrize("version", SCHEMAS)
+def test_the_published_schema_knows_the_names_of_regimes_and_tasks(version):
+    document: Any = copy.deepcopy(SMALL[version]) if version == "1.0" else document_v11()
+    document["results"]["full"]["no_such_task"] = {"MCC": 0, "Acc": 0, "F1": 0}
+    document["results"]["2shot"] = {}
+    messages = {
+        error.message for error in Draft202012Validator(SCHEMAS[version]).iter_errors(document)
+    }
+    assert "Additional properties are not allowed ('no_such_task' was unexpected)" in messages
+    assert "Additional properties are not allowed ('2shot' was unexpected)" in messages
+
+
+@pytest.fixture(scope="module")
+def hostile_folder(tmp_path_factory):
+    root = tmp_path_factory.mktemp("hostile")
+    corpus.write(root)
+    return root
+
+
+@pytest.mark.parametrize("name", sorted(corpus.REJECT))
+def test_both_engines_give_the_same_findings_on_the_hostile_corpus(hostile_folder, name):
+    path = hostile_folder / "lf" / name
+    first, second = Checker(RULES).check(path), Checker(RULES, check_by_schema).check(path)
+    assert first.findings == second.findings
