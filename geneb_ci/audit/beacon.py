@@ -1,4 +1,4 @@
-"""The public beacon of a draw and its recorded substitute: is a value due and genuine?"""
+"""The public beacon of a draw and its recorded substitute: which is due and genuine."""
 
 import functools
 import hashlib

@@ -12,11 +12,12 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from geneb_ci.audit.beacon import OUTAGE, QUICKNET, fallback, round_at, time_of, value_of, verify
 from geneb_ci.audit.canonical import moment_of, seconds_of
-from geneb_ci.audit.commitment import Commitment, Hex64
+from geneb_ci.audit.commitment import Commitment
 from geneb_ci.audit.plan import Beacon, DrandBeacon, FallbackBeacon
 from geneb_ci.audit.policy import AuditPolicy
 from geneb_ci.audit.steps import ROUND, SIGNATURE, AuditRefused, StepMismatch
 from geneb_ci.common.errors import NothingChecked, UsageProblem
+from geneb_ci.common.types import Hex64
 from geneb_ci.submission.bytes import read_bytes
 from geneb_ci.submission.fault import Fault
 

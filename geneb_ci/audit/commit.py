@@ -162,7 +162,7 @@ def _given_weights(given: Given) -> Weights:
 
 
 def _weights(run: Run) -> Weights:
-    """Return the weights of a run. Raises AuditRefused when another machine cannot load the same."""
+    """Return the weights of a run. Raises AuditRefused when no other machine can load the same."""
     model = run.model
     pinned = model.revision is not None if model.kind == "huggingface" else bool(model.weights)
     if model.kind != "none" and not pinned:

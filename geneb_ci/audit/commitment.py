@@ -2,30 +2,18 @@
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from geneb_ci.audit.canonical import digest
+from geneb_ci.common.types import Hex40, Hex64, Name, Positive, StrictModel
 
 PROTOCOL: Literal["geneb-audit-v1"] = "geneb-audit-v1"
 """Name of the protocol, and the domain of its hashes."""
 
-Hex40 = Annotated[str, Field(pattern=r"^[0-9a-f]{40}$")]
-Hex64 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
-Moment = Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")]
 """UTC, to the second."""
-Name = Annotated[str, Field(min_length=1, max_length=200)]
-Positive = Annotated[int, Field(ge=1)]
 
 
-class AuditModel(BaseModel):
-    """What every part of the audit's files shares: nothing unknown, nothing coerced, no NaN."""
-
-    model_config = ConfigDict(
-        extra="forbid", strict=True, frozen=True, allow_inf_nan=False, defer_build=True
-    )
-
-
-class Weights(AuditModel):
+class Weights(StrictModel):
     """Which weights the rerun is to use."""
 
     kind: Literal["huggingface", "url", "local", "none"]
@@ -35,7 +23,7 @@ class Weights(AuditModel):
     """File name to sha256 of each weight file; empty for a method without weights."""
 
 
-class ExtractorCode(AuditModel):
+class ExtractorCode(StrictModel):
     """Which code is to turn sequences into embeddings."""
 
     path: Name
@@ -50,7 +38,7 @@ class ExtractorCode(AuditModel):
     name: a module may import its neighbours. That of no line for a built-in."""
 
 
-class BenchmarkPin(AuditModel):
+class BenchmarkPin(StrictModel):
     """Which benchmark definition and which data."""
 
     name: Name
@@ -59,20 +47,20 @@ class BenchmarkPin(AuditModel):
     revision: Hex40
 
 
-class DrawPolicy(AuditModel):
+class DrawPolicy(StrictModel):
     """How many tasks are drawn, and what counts as agreement, by the policy then in force."""
 
     drawn: Positive
     """k: tasks of the guaranteed sample."""
     stratified: bool
     """Whether each of the larger categories has at least one task in the sample."""
-    strata: list[list[Name]] = []
+    strata: list[list[Name]] = []  # noqa: RUF012 (pydantic copies it)
     """Tasks of each of the larger categories; none unless stratified."""
     tolerance: Hex64
     """Digest of the constants of the tolerance."""
 
 
-class Commitment(AuditModel):
+class Commitment(StrictModel):
     """All that decides the sample and its outcome, but the seed."""
 
     protocol: Literal["geneb-audit-v1"]

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field, ValidationError
 
-from geneb_ci.audit.commitment import AuditModel, Hex64
 from geneb_ci.audit.steps import StepMismatch
 from geneb_ci.common.errors import BrokenInstallation
 from geneb_ci.common.finding import quoted
+from geneb_ci.common.types import Hex64, StrictModel
 from geneb_ci.submission.document import parse_document
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ RESTORE = "restore the file from the main branch, or sign the outcome again"
 _Base64 = Annotated[str, Field(pattern=r"^[A-Za-z0-9+/]+={0,2}$")]
 
 
-class Signature(AuditModel):
+class Signature(StrictModel):
     """Who signed, and the signature."""
 
     keyid: Hex64
@@ -39,7 +39,7 @@ class Signature(AuditModel):
     sig: _Base64
 
 
-class Envelope(AuditModel):
+class Envelope(StrictModel):
     """A DSSE envelope; exactly one signature, so that none can be added or go unlooked at."""
 
     payload: _Base64

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Self
 from pydantic import Field, ValidationError, model_validator
 
 from geneb_ci.audit.canonical import seconds_of
-from geneb_ci.audit.commitment import AuditModel, Hex64, Moment, Name
 from geneb_ci.audit.envelope import SIGNER, Opened, first_fault, is_signed_by, key_id, strict_json
 from geneb_ci.audit.steps import StepMismatch
 from geneb_ci.common.config import Layout, naming
 from geneb_ci.common.errors import BadConfiguration, UsageProblem
 from geneb_ci.common.regular import NotReadable, lies_there, read_regular
 from geneb_ci.common.shipped import shipped
+from geneb_ci.common.types import Hex64, Moment, Name, StrictModel
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -32,7 +32,7 @@ _RAW_BYTES = 32  # of an Ed25519 public key, RFC 8032
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
-class TrustedKey(AuditModel):
+class TrustedKey(StrictModel):
     """A maintainer's public key."""
 
     keyid: Hex64
@@ -66,7 +66,7 @@ class TrustedKey(AuditModel):
         return self
 
 
-class KeyFile(AuditModel):
+class KeyFile(StrictModel):
     """The keys that may sign audits, as the base branch lists them."""
 
     note: str = ""

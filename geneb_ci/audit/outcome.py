@@ -6,12 +6,9 @@ from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field
 
-from geneb_ci.audit.commitment import AuditModel, Hex40, Hex64, Moment, Name
 from geneb_ci.audit.plan import Plan, Reason
-
-Signed = Annotated[float, Field(ge=-1, le=1)]
-Unit = Annotated[float, Field(ge=0, le=1)]
-Count = Annotated[int, Field(ge=0)]
+from geneb_ci.common.types import Count, Hex40, Hex64, Moment, Name, Signed, StrictModel, Unit
+from geneb_ci.sandbox.facts import SandboxFacts
 
 PREDICATE_TYPE = "urn:geneb-ci:audit:1.0"
 STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
@@ -19,7 +16,7 @@ STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
 Verdict = Literal["agrees", "differs"]
 
 
-class AuditedScores(AuditModel):
+class AuditedScores(StrictModel):
     """One value a metric."""
 
     MCC: Signed
@@ -27,7 +24,7 @@ class AuditedScores(AuditModel):
     F1: Unit
 
 
-class Tolerance(AuditModel):
+class Tolerance(StrictModel):
     """How far an honest claim may lie from the rescored value, and how that was measured."""
 
     MCC: Annotated[float, Field(ge=0)]
@@ -41,7 +38,7 @@ class Tolerance(AuditModel):
     """Standard deviation of MCC over the copies."""
 
 
-class Compared(AuditModel):
+class Compared(StrictModel):
     """One task in one regime: claim against rerun."""
 
     claimed: AuditedScores
@@ -54,7 +51,7 @@ class Compared(AuditModel):
     verdict: Verdict
 
 
-class CanonicalCompared(AuditModel):
+class CanonicalCompared(StrictModel):
     """The probe solved to its optimum: far less noise, so a far smaller tolerance."""
 
     claimed: AuditedScores
@@ -63,7 +60,7 @@ class CanonicalCompared(AuditModel):
     verdict: Verdict
 
 
-class AuditedTask(AuditModel):
+class AuditedTask(StrictModel):
     """One rerun task."""
 
     task: Name
@@ -73,28 +70,7 @@ class AuditedTask(AuditModel):
     regimes: Annotated[dict[str, Compared], Field(min_length=1)]
 
 
-class Escape(AuditModel):
-    """One attempt of the probe suite to leave the sandbox."""
-
-    name: Name
-    refused: bool
-    detail: str
-
-
-class SandboxFacts(AuditModel):
-    """Where the extractor ran."""
-
-    level: Annotated[int, Field(ge=0, le=4)]
-    kind: Name
-    """bubblewrap, landlock, gvisor, or none."""
-    escapes: list[Escape]
-    """The probe suite, run in the same sandbox before the audit; empty at level 0 alone."""
-    gpu: bool
-    limits: dict[str, int]
-    """Limits by name, with their unit in the name, such as memory_mib."""
-
-
-class Decoys(AuditModel):
+class Decoys(StrictModel):
     """Whether embeddings depended on what they may not depend on."""
 
     order_dependent: bool
@@ -104,7 +80,7 @@ class Decoys(AuditModel):
     detail: str
 
 
-class HarnessFacts(AuditModel):
+class HarnessFacts(StrictModel):
     """Which harness scored."""
 
     version: Name
@@ -112,7 +88,7 @@ class HarnessFacts(AuditModel):
     dirty: bool
 
 
-class AuditOutcome(AuditModel):
+class AuditOutcome(StrictModel):
     """All of one audit: the predicate of the in-toto statement."""
 
     schema_version: Literal["1.0"]
@@ -135,14 +111,14 @@ class AuditOutcome(AuditModel):
     finished_at: Moment
 
 
-class StatementSubject(AuditModel):
+class StatementSubject(StrictModel):
     """What the statement is about: the submission's bytes."""
 
     name: Name
     digest: dict[Literal["sha256"], Hex64]
 
 
-class Statement(AuditModel):
+class Statement(StrictModel):
     """An in-toto statement (v1) about one submission."""
 
     type_: Annotated[Literal["https://in-toto.io/Statement/v1"], Field(alias="_type")]
@@ -217,7 +193,7 @@ def mean_biases(tasks: Sequence[AuditedTask]) -> dict[str, MeanBias]:
 
 
 def _share(gain: float, tolerance: float) -> float:
-    """Return a gain as a share of its tolerance; what lies beyond it is for rule 1, and counts 1."""
+    """Return a gain as a share of its tolerance, at most 1: what lies beyond is for rule 1."""
     if abs(gain) >= tolerance:
         return math.copysign(1.0, gain) if gain else 0.0
     return gain / tolerance

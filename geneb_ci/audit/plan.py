@@ -6,9 +6,10 @@ from typing import Annotated, Literal, TypeVar
 
 from pydantic import BaseModel, Field, ValidationError
 
-from geneb_ci.audit.commitment import AuditModel, Commitment, Hex64, Moment, Name, Positive
+from geneb_ci.audit.commitment import Commitment
 from geneb_ci.audit.steps import COMMITMENT, StepMismatch
 from geneb_ci.common.errors import NothingChecked
+from geneb_ci.common.types import Hex64, Moment, Name, Positive, StrictModel
 from geneb_ci.submission.bytes import read_bytes
 from geneb_ci.submission.fault import Fault
 
@@ -17,7 +18,7 @@ Reason = Literal["drawn", "earlier", "targeted"]
 version of the submission; targeted ones are named by the plausibility scores."""
 
 
-class DrandBeacon(AuditModel):
+class DrandBeacon(StrictModel):
     """A round of the public drand beacon, as its signature proves it."""
 
     kind: Literal["drand"]
@@ -27,7 +28,7 @@ class DrandBeacon(AuditModel):
     """BLS12-381 signature on G1, compressed, over SHA-256 of the round as 8 bytes, big-endian."""
 
 
-class FallbackBeacon(AuditModel):
+class FallbackBeacon(StrictModel):
     """A recorded substitute for an hour without beacon: HMAC under a key committed beforehand."""
 
     kind: Literal["hmac"]
@@ -43,28 +44,28 @@ class FallbackBeacon(AuditModel):
 Beacon = Annotated[DrandBeacon | FallbackBeacon, Field(discriminator="kind")]
 
 
-class Ticket(AuditModel):
+class Ticket(StrictModel):
     """A task's place in the draw."""
 
     task: Name
     ticket: Hex64
 
 
-class EarlierDraw(AuditModel):
+class EarlierDraw(StrictModel):
     """A draw for an earlier version of the same submission: its sample is audited again."""
 
     commitment: Hex64
     drawn: Annotated[list[Name], Field(min_length=1)]
 
 
-class Chosen(AuditModel):
+class Chosen(StrictModel):
     """A task to rerun."""
 
     task: Name
     reason: Reason
 
 
-class Plan(AuditModel):
+class Plan(StrictModel):
     """One audit, before it runs."""
 
     schema_version: Literal["1.0"]
@@ -90,7 +91,7 @@ class Plan(AuditModel):
 _M = TypeVar("_M", bound=BaseModel)
 
 
-class Committed(AuditModel):
+class Committed(StrictModel):
     """What `audit commit` writes: a commitment beside its digest."""
 
     commitment: Commitment

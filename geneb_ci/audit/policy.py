@@ -6,11 +6,11 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, ValidationError, model_validator
 
-from geneb_ci.audit.commitment import AuditModel, Hex64, Name, Positive
 from geneb_ci.common.config import Layout, naming
 from geneb_ci.common.errors import BadConfiguration
 from geneb_ci.common.regular import NotReadable, lies_there, read_regular
 from geneb_ci.common.shipped import shipped
+from geneb_ci.common.types import Hex64, Name, Positive, StrictModel
 
 FILE = "policy.toml"
 # The shipped one has 700 bytes. Parsing is never slow at this size, whatever it holds.
@@ -18,7 +18,7 @@ BYTES_MAX = 20_000
 _RESTORE = "restore the file from the main branch, or mend it: the shipped one has every setting"
 
 
-class AuditPolicy(AuditModel):
+class AuditPolicy(StrictModel):
     """The table `[audit]`."""
 
     drawn: Positive

@@ -30,17 +30,12 @@ from geneb_ci.audit.subject import AuditSubject, lay_out, subject_of
 from geneb_ci.audit.tolerance import COPIES_MIN
 from geneb_ci.common.config import Layout
 from geneb_ci.common.errors import UsageProblem
-from geneb_ci.sandbox import (
-    ExtractorSpec,
-    Limits,
-    Sandbox,
-    opened,
-    probe_suite,
-    refuse_leaks,
-    run_in_sandbox,
-    sandbox_facts,
-)
-from geneb_ci.sandbox.levels import DEFAULT
+from geneb_ci.sandbox.embed import ExtractorSpec, run_in_sandbox
+from geneb_ci.sandbox.escapes import probe_suite, refuse_leaks
+from geneb_ci.sandbox.facts import sandbox_facts
+from geneb_ci.sandbox.launch import Sandbox
+from geneb_ci.sandbox.levels import DEFAULT, opened
+from geneb_ci.sandbox.limits import Limits
 
 SEED_BITS = 63
 """Of the jitter's seed: what NumPy's generator takes and JSON keeps whole."""

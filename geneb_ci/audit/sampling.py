@@ -65,8 +65,8 @@ def drawable(
     """
     if unknown := [name for name in audited if name not in benchmark.regimes]:
         raise BadConfiguration(
-            f"policy.toml: [audit] regimes names {first_and_more(unknown)}, and {benchmark.name} has "
-            f"{', '.join(benchmark.regimes)}",
+            f"policy.toml: [audit] regimes names {first_and_more(unknown)}, and {benchmark.name} "
+            f"has {', '.join(benchmark.regimes)}",
             "name regimes of the benchmark",
         )
     regimes = [

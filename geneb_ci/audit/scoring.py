@@ -10,22 +10,19 @@ from typing import Annotated, Literal
 
 from pydantic import Field, ValidationError
 
-from geneb_ci.audit.commitment import AuditModel, Hex40, Hex64
 from geneb_ci.common.benchmark import Benchmark, shipped_benchmark
 from geneb_ci.common.config import PRACTICE_BENCHMARK
 from geneb_ci.common.errors import NothingChecked, UsageProblem
 from geneb_ci.common.regular import NotReadable, read_regular
+from geneb_ci.common.types import Count, Hex40, Hex64, Signed, StrictModel, Unit
 
 BYTES_MAX = 1 << 28  # 100 tasks have about 15 MB; confusion matrices of many classes more
 
-Signed = Annotated[float, Field(ge=-1, le=1)]
-Unit = Annotated[float, Field(ge=0, le=1)]
-Count = Annotated[int, Field(ge=0)]
 Seconds = Annotated[float, Field(ge=0)]
 Matrix = list[list[Count]]
 
 
-class RescoredScores(AuditModel):
+class RescoredScores(StrictModel):
     """One value a metric."""
 
     MCC: Signed
@@ -33,7 +30,7 @@ class RescoredScores(AuditModel):
     F1: Unit
 
 
-class RescoredSeeds(AuditModel):
+class RescoredSeeds(StrictModel):
     """One value a seed, in the benchmark's order."""
 
     MCC: Annotated[list[Signed], Field(min_length=1)]
@@ -41,14 +38,14 @@ class RescoredSeeds(AuditModel):
     F1: Annotated[list[Unit], Field(min_length=1)]
 
 
-class RescoredCopy(AuditModel):
+class RescoredCopy(StrictModel):
     """Scores of one jittered copy, and the predictions it changed, one count a seed."""
 
     per_seed: RescoredSeeds
     flips: Annotated[list[Count], Field(min_length=1)]
 
 
-class RescoredWarning(AuditModel):
+class RescoredWarning(StrictModel):
     """What a reader of a score should know."""
 
     kind: str
@@ -56,7 +53,7 @@ class RescoredWarning(AuditModel):
     seeds: list[int]
 
 
-class RescoredCanonical(AuditModel):
+class RescoredCanonical(StrictModel):
     """Scores of the probe solved to its optimum."""
 
     scores: RescoredScores
@@ -67,7 +64,7 @@ class RescoredCanonical(AuditModel):
     seconds: Seconds
 
 
-class RescoredBase(AuditModel):
+class RescoredBase(StrictModel):
     """One task in one regime, on the embeddings as they came."""
 
     scores: RescoredScores
@@ -83,7 +80,7 @@ class RescoredBase(AuditModel):
     no_canonical: str | None
 
 
-class RescoredRegime(AuditModel):
+class RescoredRegime(StrictModel):
     """One task in one regime, with its copies."""
 
     base: RescoredBase
@@ -94,7 +91,7 @@ class RescoredRegime(AuditModel):
     canonical: list[RescoredCopy]
 
 
-class RescoredTask(AuditModel):
+class RescoredTask(StrictModel):
     """One task."""
 
     data_sha256: Hex64
@@ -104,14 +101,14 @@ class RescoredTask(AuditModel):
     regimes: Annotated[dict[str, RescoredRegime], Field(min_length=1)]
 
 
-class RescoredBenchmark(AuditModel):
+class RescoredBenchmark(StrictModel):
     """Which benchmark definition was in force."""
 
     name: str
     sha256: Hex64
 
 
-class RescoredDataset(AuditModel):
+class RescoredDataset(StrictModel):
     """Which task data were used, and whether a manifest vouched for them."""
 
     repo_id: str
@@ -119,7 +116,7 @@ class RescoredDataset(AuditModel):
     verified: bool
 
 
-class RescoredHarness(AuditModel):
+class RescoredHarness(StrictModel):
     """Which harness scored."""
 
     version: str
@@ -127,7 +124,7 @@ class RescoredHarness(AuditModel):
     dirty: bool
 
 
-class RescoredLibrary(AuditModel):
+class RescoredLibrary(StrictModel):
     """One numerical library of the probe's processes."""
 
     library: str
@@ -136,7 +133,7 @@ class RescoredLibrary(AuditModel):
     threads: Count
 
 
-class RescoredNoise(AuditModel):
+class RescoredNoise(StrictModel):
     """Which noise the copies have."""
 
     dtype: Literal["float64", "float32", "float16", "bfloat16"]
@@ -146,7 +143,7 @@ class RescoredNoise(AuditModel):
     copies: Annotated[int, Field(ge=1)]
 
 
-class Rescored(AuditModel):
+class Rescored(StrictModel):
     """Scores of given embeddings, and how far numeric noise moves them."""
 
     schema_version: Literal["1.0"]

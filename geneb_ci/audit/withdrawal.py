@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import AfterValidator, Field, ValidationError
 
-from geneb_ci.audit.commitment import AuditModel, Moment, Name
 from geneb_ci.audit.envelope import STATEMENT, first_fault, opened, sealed, strict_json
 from geneb_ci.audit.keys import Keys, check_validity, checked, signer_of
 from geneb_ci.audit.outcome import STATEMENT_TYPE, StatementSubject
 from geneb_ci.audit.record import ID_DIGITS, WITHDRAWN, audit_id_of, payload_of, read_record
 from geneb_ci.audit.steps import StepMismatch
 from geneb_ci.common.errors import UsageProblem
+from geneb_ci.common.types import Moment, Name, StrictModel
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -22,7 +22,7 @@ WITHDRAWAL_TYPE: Literal["urn:geneb-ci:withdrawal:1.0"] = "urn:geneb-ci:withdraw
 REASON_MAX = 1000  # characters: a paragraph
 
 
-class Withdrawal(AuditModel):
+class Withdrawal(StrictModel):
     """Why an audit no longer counts."""
 
     schema_version: Literal["1.0"]
@@ -31,7 +31,7 @@ class Withdrawal(AuditModel):
     withdrawn_at: Annotated[Moment, AfterValidator(checked)]
 
 
-class WithdrawalStatement(AuditModel):
+class WithdrawalStatement(StrictModel):
     """An in-toto statement (v1) about one audit record."""
 
     type_: Annotated[Literal["https://in-toto.io/Statement/v1"], Field(alias="_type")]
@@ -41,7 +41,7 @@ class WithdrawalStatement(AuditModel):
     predicate: Withdrawal
 
 
-class Withdrawn(AuditModel):
+class Withdrawn(StrictModel):
     """An audit that was withdrawn."""
 
     audit_id: Name

@@ -5,13 +5,14 @@ import re
 from collections.abc import Iterable
 from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from geneb_ci.board.rows import Entry
 from geneb_ci.board.uncertainty import DECIMALS, Estimate, Intervals, surely_differ
 from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.common.finding import quoted
+from geneb_ci.common.types import Count, Signed, StrictModel
 
 TRUST = ("self-reported", "verified", "reproduced", "official")
 """Levels from least to most trust; a row of another level, such as `stale`, meets none of them."""
@@ -43,16 +44,10 @@ def size_text(params: int) -> str:
     return str(params)
 
 
-Score = Annotated[float, Field(ge=-1, le=1)]
-Count = Annotated[int, Field(ge=0)]
 Model = Annotated[str, Field(min_length=1)]
 
 
-class _Shape(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, defer_build=True)
-
-
-class Need(_Shape):
+class Need(StrictModel):
     """What is asked for."""
 
     category: str | None
@@ -64,19 +59,19 @@ class Need(_Shape):
     """The least trust level; null for any but `disputed`."""
 
 
-class Choice(_Shape):
+class Choice(StrictModel):
     """One model and its score for the need."""
 
     model: Model
     params: Count
     level: str
-    score: Score
-    low: Score
-    high: Score
+    score: Signed
+    low: Signed
+    high: Signed
     """Interval of the score."""
 
 
-class Advice(_Shape):
+class Advice(StrictModel):
     """Which model to take for a need."""
 
     need: Need
@@ -92,14 +87,14 @@ class Advice(_Shape):
     """The reasons, in sentences."""
 
 
-class AdvisedBenchmark(_Shape):
+class AdvisedBenchmark(StrictModel):
     """Which benchmark definition the scores belong to."""
 
     name: str
     sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
-class Recommendations(_Shape):
+class Recommendations(StrictModel):
     """Advice for each regime, category, size limit and level, in that order."""
 
     schema_version: Literal["1.0"]

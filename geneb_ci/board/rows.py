@@ -34,7 +34,7 @@ def entry_of(submission: Submission, decision: Decision) -> Entry:
 
 
 def mean(values: Iterable[float]) -> float:
-    """Return the mean, from a sum that is rounded once (math.fsum): no Python version changes a bit.
+    """Return the mean, from a sum that is rounded once (math.fsum): equal on every Python.
 
     Raises ZeroDivisionError when there is no value: the mean of nothing is not a score.
     """

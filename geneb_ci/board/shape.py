@@ -2,17 +2,14 @@
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-Score = Annotated[float, Field(ge=-1, le=1)]
-ByName = dict[str, Score]
+from geneb_ci.common.types import Signed, StrictModel
 
-
-class _Shape(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, defer_build=True)
+ByName = dict[str, Signed]
 
 
-class Audited(_Shape):
+class Audited(StrictModel):
     """What audits say of a row: "audited 13/100, sandbox level 2, 2026-11-20"."""
 
     tasks: Annotated[int, Field(ge=1)]
@@ -26,7 +23,7 @@ class Audited(_Shape):
     verdict: Literal["agrees", "differs"]
 
 
-class CategoryRow(_Shape):
+class CategoryRow(StrictModel):
     """One model in one regime, by category."""
 
     model: str
@@ -38,37 +35,37 @@ class CategoryRow(_Shape):
     """Trust level, computed from evidence."""
     audit: Annotated[Audited | None, Field(default=None)]
     """Only where audits of this very file count."""
-    micro_MCC: Score
+    micro_MCC: Signed
     """Mean over all tasks."""
-    macro_MCC: Score
+    macro_MCC: Signed
     """Mean of the category means."""
     cat_MCC: ByName
-    micro_Acc: Score
-    macro_Acc: Score
+    micro_Acc: Signed
+    macro_Acc: Signed
     cat_Acc: ByName
-    micro_F1: Score
-    macro_F1: Score
+    micro_F1: Signed
+    macro_F1: Signed
     cat_F1: ByName
 
 
-class TaskRow(_Shape):
+class TaskRow(StrictModel):
     """One model in one regime, by task."""
 
     model: str
     disp: str
     params: Annotated[int, Field(ge=0)]
-    micro_MCC: Score
-    macro_MCC: Score
+    micro_MCC: Signed
+    macro_MCC: Signed
     task_MCC: ByName
-    micro_Acc: Score
-    macro_Acc: Score
+    micro_Acc: Signed
+    macro_Acc: Signed
     task_Acc: ByName
-    micro_F1: Score
-    macro_F1: Score
+    micro_F1: Signed
+    macro_F1: Signed
     task_F1: ByName
 
 
-class TaskName(_Shape):
+class TaskName(StrictModel):
     """A task as the page shows it."""
 
     id: str
@@ -76,13 +73,13 @@ class TaskName(_Shape):
     cat: str
 
 
-class Leaderboard(_Shape):
+class Leaderboard(StrictModel):
     """leaderboard.json: regime to rows, ordered by the lower-case model id."""
 
     data: dict[str, list[CategoryRow]]
 
 
-class TaskLeaderboard(_Shape):
+class TaskLeaderboard(StrictModel):
     """leaderboard_tasks.json: the tasks in board order, and regime to rows."""
 
     tasks: list[TaskName]

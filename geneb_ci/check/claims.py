@@ -73,7 +73,7 @@ def readings(triples: Mapping[Key, Triple], fits: int) -> dict[Key, Reading]:
 
 
 def claims_of(results: Tables, evidence: Tables, benchmark: Benchmark) -> Iterator[Claim]:
-    """Return the triples of `results`, then those of `canonical`, where task and regime are known."""
+    """Return the triples of `results`, then those of `canonical`, of known tasks and regimes."""
     for regime in benchmark.regimes:
         fits = fits_of(benchmark, regime)
         cells = _known(results, regime, benchmark)

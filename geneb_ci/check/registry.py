@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from geneb_ci.check.rule import AnyRule, ChangeRule, Rule
+from geneb_ci.check.rules import reported
 from geneb_ci.check.rules.arithmetic import (
     accuracy_off_grid,
     impossible_mean,
@@ -21,25 +22,20 @@ from geneb_ci.check.rules.card import (
     missing_card,
     overlap_despite_zero_shot,
     placeholder_in_card,
-    unreadable_card,
 )
 from geneb_ci.check.rules.coverage import (
     declared_gap,
     evidence_without_scores,
     gap_without_reason,
     missing_evidence,
-    missing_metric,
     missing_regime,
     missing_task,
     needless_gap,
-    unknown_metric,
     unknown_regime,
     unknown_task,
     wrong_seed_count,
 )
 from geneb_ci.check.rules.identity import (
-    bad_model_id,
-    bad_parameter_count,
     bad_url,
     blank_display_name,
     file_name_mismatch,
@@ -49,7 +45,6 @@ from geneb_ci.check.rules.identity import (
     parameter_count_disagrees,
     reserved_model_id,
 )
-from geneb_ci.check.rules.internal import check_crashed
 from geneb_ci.check.rules.plausibility import (
     blended_rows,
     constant_predictions,
@@ -91,60 +86,19 @@ from geneb_ci.check.rules.pullrequest import (
     truncated_tree,
 )
 from geneb_ci.check.rules.ranges import all_scores_equal, percent_scores, score_out_of_range
-from geneb_ci.check.rules.structure import (
-    duplicate_key,
-    empty_file,
-    file_too_large,
-    forbidden_character,
-    invalid_json,
-    irregular_file,
-    lfs_pointer,
-    lone_surrogate,
-    malformed_value,
-    missing_field,
-    non_finite_number,
-    not_an_object,
-    too_deep,
-    too_many_values,
-    unknown_field,
-    unknown_schema_version,
-    unrepresentable_number,
-    wrong_encoding,
-    wrong_length,
-    wrong_type,
-)
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.submission.structure import near
 
 RULES: tuple[Rule, ...] = (
     # structure
-    irregular_file.RULE,
-    empty_file.RULE,
-    file_too_large.RULE,
-    wrong_encoding.RULE,
-    lfs_pointer.RULE,
-    invalid_json.RULE,
-    too_deep.RULE,
-    too_many_values.RULE,
-    duplicate_key.RULE,
-    non_finite_number.RULE,
-    unrepresentable_number.RULE,
-    lone_surrogate.RULE,
-    forbidden_character.RULE,
-    not_an_object.RULE,
-    unknown_schema_version.RULE,
-    missing_field.RULE,
-    unknown_field.RULE,
-    wrong_type.RULE,
-    wrong_length.RULE,
-    malformed_value.RULE,
+    *reported.STRUCTURE,
     # coverage
     missing_regime.RULE,
     unknown_regime.RULE,
     missing_task.RULE,
     unknown_task.RULE,
-    missing_metric.RULE,
-    unknown_metric.RULE,
+    reported.MISSING_METRIC,
+    reported.UNKNOWN_METRIC,
     declared_gap.RULE,
     needless_gap.RULE,
     gap_without_reason.RULE,
@@ -167,13 +121,13 @@ RULES: tuple[Rule, ...] = (
     repeated_digest.RULE,
     rounded_scores.RULE,
     # identity
-    bad_model_id.RULE,
+    reported.BAD_MODEL_ID,
     reserved_model_id.RULE,
     model_id_collision.RULE,
     file_name_mismatch.RULE,
     blank_display_name.RULE,
     bad_url.RULE,
-    bad_parameter_count.RULE,
+    reported.BAD_PARAMETER_COUNT,
     parameter_count_disagrees.RULE,
     missing_submitter.RULE,
     identical_results.RULE,
@@ -202,13 +156,13 @@ RULES: tuple[Rule, ...] = (
     no_run_details.RULE,
     # card
     missing_card.RULE,
-    unreadable_card.RULE,
+    reported.UNREADABLE_CARD,
     incomplete_card.RULE,
     placeholder_in_card.RULE,
     card_disagrees.RULE,
     overlap_despite_zero_shot.RULE,
     # internal
-    check_crashed.RULE,
+    reported.CHECK_CRASHED,
 )
 """What `geneb-ci check` looks for in a file."""
 

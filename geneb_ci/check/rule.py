@@ -12,6 +12,7 @@ from geneb_ci.submission.fault import Fault
 
 Check = Callable[[Context], Iterator[Fault]]
 ChangeCheck = Callable[[Change], Iterator[ChangeFault]]
+RULES = "geneb_ci.check.rules"
 
 
 @dataclass(frozen=True)
@@ -33,8 +34,8 @@ class AnyRule:
 
     @property
     def family(self) -> str:
-        """The folder the rule lies in."""
-        return self.check.__module__.split(".")[-2]
+        """The folder the rule lies in, below `geneb_ci/check/rules`."""
+        return self.check.__module__.removeprefix(f"{RULES}.").split(".")[0]
 
 
 @dataclass(frozen=True)
@@ -51,11 +52,13 @@ class ChangeRule(AnyRule):
     check: ChangeCheck
 
 
-def reported(rule: str, module: str) -> Check:
-    """Return the check of a rule whose faults were already found while reading."""
+def reported(
+    family: str, rule_id: str, *, what: str, why: str, fix: str, needs: tuple[Need, ...] = ()
+) -> Rule:
+    """Return a rule, an error, whose faults were already found while the file was read."""
 
     def check(context: Context) -> Iterator[Fault]:
-        yield from context.reported.get(rule, ())
+        yield from context.reported.get(rule_id, ())
 
-    check.__module__ = module
-    return check
+    check.__module__ = f"{RULES}.{family}.{rule_id.replace('-', '_')}"  # as if it had a file
+    return Rule(rule_id, Severity.ERROR, what, why, fix, check, needs)

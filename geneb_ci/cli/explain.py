@@ -98,9 +98,6 @@ def explain_command(name: str) -> None:
     if found is not None:
         _explain(found)
         return
-    # Imported here: a rule needs neither evidence nor git.
-    # noqa: PLC0415
-
     tell(name)
 
 

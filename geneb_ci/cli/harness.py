@@ -81,11 +81,7 @@ def push(folder: Path, repo: str | None, definition: Path | None) -> int:
     """
     # Imported here: pulling needs none of it.
     from geneb_ci.publish.session import find_token  # noqa: PLC0415
-    from geneb_ci.publish.space import (  # noqa: PLC0415
-        Remote,  # noqa: PLC0415
-        staged,
-        upload,
-    )
+    from geneb_ci.publish.space import Remote, staged, upload  # noqa: PLC0415
 
     benchmark = load_benchmark(definition) if definition else shipped_benchmark()
     name = repo or benchmark.dataset.repo_id
@@ -176,13 +172,15 @@ def _say(packed: Packed) -> None:
     for regime, doubled in packed.doubled.items():
         for task, names in doubled.items():
             click.echo(
-                f"{regime}: {task} has {len(names)} logs: {first_and_more([quoted(n) for n in names])}",
+                f"{regime}: {task} has {len(names)} logs: "
+                f"{first_and_more([quoted(n) for n in names])}",
                 err=True,
             )
     for name, reason in packed.broken.items():
         click.echo(f"{quoted(name)} cannot be used: {reason}", err=True)
     if packed.foreign:
         click.echo(
-            f"left out, no task id in the name: {first_and_more([quoted(n) for n in packed.foreign])}",
+            "left out, no task id in the name: "
+            f"{first_and_more([quoted(n) for n in packed.foreign])}",
             err=True,
         )

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Annotated, Any, Self
 
 import pydantic_core
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from geneb_ci.common.errors import BadConfiguration
 from geneb_ci.common.regular import NotReadable, read_regular
 from geneb_ci.common.shipped import shipped
+from geneb_ci.common.types import StrictModel
 
 BENCHMARK_BYTES_MAX = 1_000_000  # the real one has 21 kB
 # Every rule walks regimes times tasks times metrics, of which the real one has 900. These limits
@@ -21,11 +22,7 @@ REGIMES_MAX, TASKS_MAX, METRICS_MAX, SEEDS_MAX = 10, 1_000, 10, 100
 SIZE_MAX = 1_000_000_000
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
-
-
-class Task(_Part):
+class Task(StrictModel):
     """One classification task."""
 
     id: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
@@ -46,7 +43,7 @@ class Task(_Part):
         return self
 
 
-class Dataset(_Part):
+class Dataset(StrictModel):
     """Where the task data are, at which commit, in which layout."""
 
     repo_id: str
@@ -56,7 +53,7 @@ class Dataset(_Part):
     local_layout: str
 
 
-class Protocol(_Part):
+class Protocol(StrictModel):
     """How a frozen embedding is scored."""
 
     probe: str
@@ -67,7 +64,7 @@ class Protocol(_Part):
     pooling: str = ""
 
 
-class Benchmark(_Part):
+class Benchmark(StrictModel):
     """A benchmark definition. Order of tasks and categories is the order of the board."""
 
     schema_: Annotated[str | None, Field(alias="$schema")] = None
@@ -80,7 +77,7 @@ class Benchmark(_Part):
     protocol: Protocol
     dataset: Dataset
     category_order: Annotated[list[str], Field(min_length=1, max_length=TASKS_MAX)]
-    sources: dict[str, str] = {}
+    sources: dict[str, str] = {}  # noqa: RUF012 (pydantic copies it)
     tasks: Annotated[list[Task], Field(min_length=1, max_length=TASKS_MAX)]
     sha256: Annotated[str, Field(exclude=True, pattern=r"^[0-9a-f]{64}$")] = "0" * 64
     """Digest of the bytes it was read from; not part of the file."""

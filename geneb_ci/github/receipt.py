@@ -12,18 +12,11 @@ from typing import Annotated
 
 from pydantic import Field, ValidationError
 
+from geneb_ci.common.types import Hex40, StrictModel
 from geneb_ci.github.api import GitHub
 from geneb_ci.github.errors import ForgeProblem, RateLimited, Unavailable
 from geneb_ci.github.replies import Comment, Pull
-from geneb_ci.github.verdict import (
-    Count,
-    Hex40,
-    Model,
-    PullOutcome,
-    PullVerdict,
-    VerdictModel,
-    counts_of,
-)
+from geneb_ci.github.verdict import Count, Model, PullOutcome, PullVerdict, counts_of
 
 # So many that cannot be read: it is not they, it is GitHub.
 FAILED_MAX = 10
@@ -31,7 +24,7 @@ MARKER = "<!-- geneb-ci:verdict:1 "
 _LINE = re.compile(re.escape(MARKER) + r"([A-Za-z0-9+/=]{1,4000}) -->")
 
 
-class Receipt(VerdictModel):
+class Receipt(StrictModel):
     """What a maintainer's queue shows of a verdict."""
 
     number: Annotated[int, Field(ge=1)]

@@ -6,11 +6,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from geneb_ci.check.registry import BY_ID
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.common.finding import Finding, Severity
+from geneb_ci.common.types import Hex40, Hex64, Signed, StrictModel
 from geneb_ci.github.errors import Tampered
 from geneb_ci.render.plain import visible
 from geneb_ci.submission.models import MODEL_ID_MAX, MODEL_ID_PATTERN
@@ -28,13 +29,10 @@ TIES_MAX = 3  # names of a tie group; the rest is a number
 REPOSITORY = r"^[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9._-]{1,100}$"
 _VISIBLE = r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]*$"
 
-Hex40 = Annotated[str, Field(pattern=r"^[0-9a-f]{40}$")]
-Hex64 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Count = Annotated[int, Field(ge=0, le=10**12)]
 Short = Annotated[str, Field(max_length=255, pattern=_VISIBLE)]
 Text = Annotated[str, Field(max_length=600, pattern=_VISIBLE)]
 RuleId = Annotated[str, Field(max_length=60, pattern=r"^[a-z0-9-]+$")]
-Score = Annotated[float, Field(ge=-1, le=1)]
 Model = Annotated[str, Field(max_length=MODEL_ID_MAX, pattern=MODEL_ID_PATTERN)]
 
 
@@ -51,15 +49,7 @@ class PullOutcome(enum.StrEnum):
     NOT_CHECKED = "not-checked"
 
 
-class VerdictModel(BaseModel):
-    """Nothing unknown, nothing coerced, no NaN."""
-
-    model_config = ConfigDict(
-        extra="forbid", strict=True, frozen=True, allow_inf_nan=False, defer_build=True
-    )
-
-
-class VerdictFinding(VerdictModel):
+class VerdictFinding(StrictModel):
     """One finding, as `geneb-ci check` gives it."""
 
     rule: RuleId
@@ -76,7 +66,7 @@ class VerdictFinding(VerdictModel):
     score: Annotated[float, Field(ge=0, le=10)]
 
 
-class FileDigest(VerdictModel):
+class FileDigest(StrictModel):
     """One file that was checked: a verdict is on these bytes, not on a number."""
 
     path: Short
@@ -85,14 +75,14 @@ class FileDigest(VerdictModel):
     sha256: Hex64
 
 
-class CategoryScores(VerdictModel):
+class CategoryScores(StrictModel):
     """One category: the score of each model of the comparison, in its order."""
 
     category: Short
-    scores: Annotated[list[Score], Field(min_length=1, max_length=4)]
+    scores: Annotated[list[Signed], Field(min_length=1, max_length=4)]
 
 
-class RowComparison(VerdictModel):
+class RowComparison(StrictModel):
     """The row beside others, in the benchmark's first regime and primary metric."""
 
     regime: Short
@@ -103,11 +93,11 @@ class RowComparison(VerdictModel):
     categories: Annotated[list[CategoryScores], Field(max_length=50)]
 
 
-class RowStanding(VerdictModel):
+class RowStanding(StrictModel):
     """Where the row stands in one regime, by the mean of the category means."""
 
     regime: Short
-    score: Score
+    score: Signed
     rank: Annotated[int, Field(ge=1)]
     rows: Annotated[int, Field(ge=1)]
     before: Annotated[int, Field(ge=1)] | None
@@ -118,7 +108,7 @@ class RowStanding(VerdictModel):
     """The first of them by name: on a board of hundreds, all would fill the verdict."""
 
 
-class Neighbour(VerdictModel):
+class Neighbour(StrictModel):
     """The row on the board that has most scores in common."""
 
     model: Model
@@ -129,7 +119,7 @@ class Neighbour(VerdictModel):
     """As many as this make a copy."""
 
 
-class AuditEstimate(VerdictModel):
+class AuditEstimate(StrictModel):
     """What an audit would take, and what it would find."""
 
     drawn: Annotated[int, Field(ge=1)]
@@ -142,7 +132,7 @@ class AuditEstimate(VerdictModel):
     """Probability that the draw holds at least one of them."""
 
 
-class PullVerdict(VerdictModel):
+class PullVerdict(StrictModel):
     """What is to be said of one pull request."""
 
     number: Annotated[int, Field(ge=1, le=10**9)]
@@ -168,7 +158,7 @@ class PullVerdict(VerdictModel):
     audit: AuditEstimate | None
 
 
-class Verdicts(VerdictModel):
+class Verdicts(StrictModel):
     """Verdicts on pull requests of one repository, format 1.0."""
 
     format_version: Literal["1.0"]

@@ -10,8 +10,8 @@ from typing import NamedTuple
 from geneb_ci.common.config import Layout
 from geneb_ci.common.errors import GenebError, UsageProblem
 
-# What a layout of submissions can name (geneb_ci.common.config), and the code that turns it into a board:
-# where none of these changed, the published files cannot have changed either.
+# What a layout of submissions can name (geneb_ci.common.config), and the code that turns it into
+# a board: where none of these changed, the published files cannot have changed either.
 INPUTS = (
     "submissions",
     "leaderboard",

@@ -287,7 +287,7 @@ def _model(change: HistoryChange) -> str | None:
 def _of_model(
     step: HistoryStep, model: str, levels: tuple[str | None, str | None], rows: _Rows
 ) -> Iterator[Event]:
-    """Return what a step did to one row: first to its file, then to its audits, then to its level."""
+    """Return what a step did to one row: to its file, then to its audits, then to its level."""
     former, level = levels
     cause: HistoryChange | None = None
 

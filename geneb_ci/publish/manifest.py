@@ -7,29 +7,23 @@ from collections.abc import Mapping
 from typing import Annotated, Final, Literal
 
 import pydantic_core
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from geneb_ci import __version__
+from geneb_ci.common.types import Hex40, Hex64, Moment, StrictModel
 from geneb_ci.publish.faults import BadManifest, NewerManifest
 
 SCHEMA_VERSION: Final = "1.0"
 """Of ledger.json and manifest.json; a change of shape makes a later one."""
 LINE_MAX = 300  # characters; more of a commit message does not help a reader
 
-Hex40 = Annotated[str, Field(pattern=r"^[0-9a-f]{40}$")]
-Hex64 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Line = Annotated[str, Field(max_length=LINE_MAX)]
-Moment = Annotated[str, Field(pattern=r"^[0-9]{4}(-[0-9]{2}){2}T[0-9]{2}(:[0-9]{2}){2}Z$")]
 EventKind = Literal[
     "include", "change", "correction", "audit", "withdrawal", "relabel", "dispute", "removal"
 ]
 
 
-class _Shape(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
-
-
-class EventEvidence(_Shape):
+class EventEvidence(StrictModel):
     """The file that an event rests on."""
 
     path: str
@@ -38,7 +32,7 @@ class EventEvidence(_Shape):
     """Digest of its bytes; null where the event is that it went away."""
 
 
-class Event(_Shape):
+class Event(StrictModel):
     """One thing that happened to one row."""
 
     when: Moment
@@ -57,28 +51,28 @@ class Event(_Shape):
     evidence: EventEvidence
 
 
-class Ledger(_Shape):
+class Ledger(StrictModel):
     """ledger.json: what happened to every row, oldest first. A function of the git history."""
 
     schema_version: Literal["1.0"] = SCHEMA_VERSION
     events: list[Event]
 
 
-class Tool(_Shape):
+class Tool(StrictModel):
     """What built the files."""
 
     name: Literal["geneb-ci"] = "geneb-ci"
     version: str
 
 
-class PublishedFile(_Shape):
+class PublishedFile(StrictModel):
     """One published file."""
 
     sha256: Hex64
     bytes: Annotated[int, Field(ge=0)]
 
 
-class Rollback(_Shape):
+class Rollback(StrictModel):
     """An older generation was put in the place of a newer one."""
 
     former_generation: Hex64
@@ -87,7 +81,7 @@ class Rollback(_Shape):
     """The newest commit that the rollback takes back: only what comes after it is published."""
 
 
-class Manifest(_Shape):
+class Manifest(StrictModel):
     """manifest.json: which generation of the board the Space holds, and from which commit."""
 
     schema_version: Literal["1.0"] = SCHEMA_VERSION

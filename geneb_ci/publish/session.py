@@ -22,7 +22,7 @@ TIMEOUT_S = 120.0  # for one answer; a commit of a few MB takes the Hub a few se
 
 
 def session(timeout_s: float = TIMEOUT_S) -> Any:  # noqa: ANN401 (the client is imported late)
-    """Return the session, with a limit; the client makes it anew at times, so ask before each use."""
+    """Return the session, with a limit; the client replaces it at times: ask before each use."""
     from huggingface_hub import get_session  # noqa: PLC0415 (a second to import)
 
     found = get_session()

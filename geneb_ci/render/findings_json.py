@@ -10,11 +10,10 @@ from geneb_ci import __version__
 from geneb_ci.check.need import Need
 from geneb_ci.check.runner import Report
 from geneb_ci.common.finding import Finding, Severity
+from geneb_ci.common.types import Count
 from geneb_ci.render.formats import WIDTH
 from geneb_ci.render.plain import dumps
 from geneb_ci.render.summary import Verdict, counts, ordered, rules_run, skipped, verdict
-
-Count = Annotated[int, Field(ge=0)]
 
 
 class Closed:

@@ -9,14 +9,13 @@ import re
 from collections.abc import Iterator, Mapping
 
 from geneb_ci.check.runner import Report
-from geneb_ci.common.finding import Finding
+from geneb_ci.common.finding import Finding, plural
 from geneb_ci.render.formats import WIDTH
 from geneb_ci.render.plain import visible
 from geneb_ci.render.summary import (
     Verdict,
     by_rule,
     ordered,
-    plural,
     sentence,
     skipped,
     summary_line,

@@ -9,34 +9,3 @@
 
 `docs/sandbox.md` says what is protected at which level and what is not.
 """
-
-from geneb_ci.audit.outcome import Escape, SandboxFacts
-from geneb_ci.sandbox.embed import ExtractorSpec, SandboxRun, embed_in_sandbox, run_in_sandbox
-from geneb_ci.sandbox.escapes import probe_suite, refuse_leaks
-from geneb_ci.sandbox.launch import Sandbox
-from geneb_ci.sandbox.levels import opened
-from geneb_ci.sandbox.limits import Limits
-
-__all__ = [
-    "ExtractorSpec",
-    "Limits",
-    "SandboxRun",
-    "Sandbox",
-    "embed_in_sandbox",
-    "opened",
-    "probe_suite",
-    "refuse_leaks",
-    "run_in_sandbox",
-    "sandbox_facts",
-]
-
-
-def sandbox_facts(sandbox: Sandbox, escapes: list[Escape], limits: Limits) -> SandboxFacts:
-    """Return what the record says of the sandbox."""
-    return SandboxFacts(
-        level=sandbox.level,
-        kind=sandbox.kind,
-        escapes=escapes,
-        gpu=bool(sandbox.devices),
-        limits=limits.as_facts(),
-    )

@@ -63,7 +63,7 @@ class SandboxRun(NamedTuple):
 def embed_in_sandbox(
     sequences: Sequence[str], spec: ExtractorSpec, sandbox: Sandbox, limits: Limits | None = None
 ) -> "np.ndarray":
-    """Return the (n, d) embeddings of n sequences; as `run_in_sandbox`, without what was printed."""
+    """Return the (n, d) embeddings of n sequences: `run_in_sandbox` without what was printed."""
     return run_in_sandbox(sequences, spec, sandbox, limits).values
 
 

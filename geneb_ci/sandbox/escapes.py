@@ -8,9 +8,9 @@ import socket
 from collections.abc import Iterator
 from pathlib import Path
 
-from geneb_ci.audit.outcome import Escape
 from geneb_ci.common.errors import ExtractorRefused, SandboxLeaks
 from geneb_ci.sandbox import attempts, channel, mounts
+from geneb_ci.sandbox.facts import Escape
 from geneb_ci.sandbox.launch import NONE, Sandbox, python_of
 from geneb_ci.sandbox.limits import MIB, Limits
 from geneb_ci.sandbox.supervise import supervise

@@ -42,7 +42,7 @@ def opened(
     i_wrote_this_code: bool = False,
     folder: Path | None = None,
 ) -> Iterator[Sandbox]:
-    """Return a sandbox of exactly the level asked for, tried out; its scratch folder goes at the end.
+    """Return a sandbox of exactly the level asked for, tried out; its scratch folder is removed.
 
     Raises UsageProblem for a level that needs a declaration, SandboxUnavailable with the cause
     and what to do when the machine cannot give it, LeftOver when an earlier audit left anything.

@@ -50,7 +50,7 @@ class SandboxView:
 def view(
     extra: Mapping[str, Path], data: Mapping[str, bytes], devices: tuple[str, ...] = ()
 ) -> SandboxView:
-    """Return the view of a run: Python and the harness, and the folders and data that were named."""
+    """Return the view of a run: Python, the harness, and the folders and data that were named."""
     folders = {HARNESS + "/reference_harness": str(_harness())}
     base = Path(sys.base_prefix).resolve()
     environment = {

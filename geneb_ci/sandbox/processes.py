@@ -75,7 +75,7 @@ def held(processes: list[Process], limit: int) -> int:
 
 
 def memory_files(processes: list[Process]) -> int:
-    """Return the bytes in files of anonymous memory: held by an open descriptor, resident nowhere."""
+    """Return the bytes in anonymous memory files: held by a descriptor, resident nowhere."""
     sizes: dict[tuple[int, int], int] = {}
     for one in processes:
         folder = PROC / str(one.pid) / "fd"

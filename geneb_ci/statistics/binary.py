@@ -117,7 +117,7 @@ def acc_limits(n: int, reading: Reading, repeats: int = 1) -> tuple[int, int]:
 
 
 def _f1_runs(classes: Classes, right: int, reading: Reading) -> Iterator[tuple[int, int]]:
-    """Return the ranges of rho whose F1 agrees: |rho| is near n sqrt((accuracy - F1) / (1 - F1))."""
+    """Return the ranges of rho whose F1 agrees: |rho| near n sqrt((accuracy - F1) / (1 - F1))."""
     least, most = rho_limits(classes, right)
     low = reading.value.f1 - reading.width.f1 - ROUNDING
     high = reading.value.f1 + reading.width.f1 + ROUNDING

@@ -68,7 +68,7 @@ class Hull:
         return self.looks[heights.index(max(heights))]
 
     def above(self, plane: Plane, level: float) -> Triple | None:
-        """Return a table where a plane is above a level, or None: then there is none, with proof."""
+        """Return a table where a plane is above a level; None proves that there is none."""
         best, found = level, None
         pieces: list[_Piece] = []
         for arc in self.arcs:

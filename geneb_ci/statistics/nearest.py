@@ -65,7 +65,7 @@ def _bottoms(
 
 
 def _at(classes: Classes, wanted: Triple, rho: int) -> Iterator[tuple[float, int, int]]:
-    """Return the one or two best whole numbers of right predictions at a rho, with their distance."""
+    """Return the one or two best numbers of right predictions at a rho, with their distance."""
     least, most = abs(rho), min(2 * classes.small + rho, 2 * classes.large - rho)
     ideal = _ideal(classes, wanted, rho, least, most)
     below = least + (math.floor(ideal) - least) // 2 * 2

@@ -200,7 +200,7 @@ def _residuals(
 def _scales(
     residuals: list[list[float]], regimes: tuple[slice, ...], rounds: int
 ) -> tuple[list[float], list[list[float]], tuple[float, ...]]:
-    """Return the scale of each cell, residuals in units of each row's spread, and regimes' scales."""
+    """Return scales of cells, residuals in units of each row's spread, and scales of regimes."""
     sizes = [[abs(x) for x in row] for row in residuals]
     for left in range(rounds, 0, -1):
         raw = [_bulk(sorted(column), None) / _BULK for column in zip(*sizes, strict=True)]
@@ -230,7 +230,7 @@ def row_spread(standardised: list[float]) -> float:
 
 
 def _bulk(ordered: list[float], own: float | None) -> float:
-    """Return the mean of sorted numbers between two quantiles, without `own` if it is one of them."""
+    """Return the mean of sorted numbers between two quantiles, leaving `own` out."""
     size = len(ordered) if own is None else len(ordered) - 1
     low, high = (int(q * size) for q in BULK)
     if own is None or own > ordered[high]:

@@ -7,7 +7,9 @@ the models: they belong to the benchmark, and the coverage rules speak of them.
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BeforeValidator, Field
+
+from geneb_ci.common.types import Hex40, Hex64, Signed, StrictModel, Unit
 
 MODEL_ID_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
 # 255 bytes is the longest file name of the common file systems; the id carries ".json" or ".md",
@@ -31,8 +33,6 @@ Parameters = Annotated[int, Field(ge=0, le=PARAMS_MAX), BeforeValidator(_integra
 Line = Annotated[str, Field(max_length=LINE_MAX)]
 Text = Annotated[str, Field(max_length=TEXT_MAX)]
 Name = Annotated[str, Field(min_length=1, max_length=LINE_MAX)]
-Hex40 = Annotated[str, Field(pattern=r"^[0-9a-f]{40}$")]
-Hex64 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Timestamp = Annotated[
     str,
     Field(
@@ -41,19 +41,9 @@ Timestamp = Annotated[
         examples=["2026-11-20T08:30:00Z"],
     ),
 ]
-Signed = Annotated[float, Field(ge=-1, le=1)]
-Unit = Annotated[float, Field(ge=0, le=1)]
 
 
-class Contract(BaseModel):
-    """What every part of a submission shares: nothing unknown, nothing coerced, no NaN."""
-
-    model_config = ConfigDict(
-        extra="forbid", strict=True, frozen=True, allow_inf_nan=False, defer_build=True
-    )
-
-
-class Scores(Contract):
+class Scores(StrictModel):
     """One cell: three metrics of one task in one regime, each a mean over the seeds."""
 
     MCC: Signed
@@ -64,7 +54,7 @@ class Scores(Contract):
     """Macro-averaged F1, 0 to 1."""
 
 
-class Meta(Contract):
+class Meta(StrictModel):
     """What the board shows of a model beside its scores."""
 
     display: Annotated[str, Field(min_length=1, max_length=DISPLAY_MAX)]
@@ -83,7 +73,7 @@ class Meta(Contract):
     """Who ran the evaluation."""
 
 
-class SubmissionV10(Contract):
+class SubmissionV10(StrictModel):
     """Upstream's format: identity, metadata and the scores of every task in every regime."""
 
     schema_: Annotated[str | None, Field(alias="$schema", max_length=LINE_MAX)] = None
@@ -98,14 +88,14 @@ class SubmissionV10(Contract):
     """Regime, then task, then metric."""
 
 
-class DatasetUsed(Contract):
+class DatasetUsed(StrictModel):
     """Which task data were used."""
 
     repo_id: Name
     revision: Hex40
 
 
-class Harness(Contract):
+class Harness(StrictModel):
     """Which harness ran."""
 
     version: Name
@@ -115,7 +105,7 @@ class Harness(Contract):
     """Whether the working tree of the harness differed from that commit."""
 
 
-class BenchmarkRef(Contract):
+class BenchmarkRef(StrictModel):
     """Which benchmark definition was in force."""
 
     name: Name
@@ -123,19 +113,19 @@ class BenchmarkRef(Contract):
     """Digest of the bytes of benchmark.json."""
 
 
-class Extractor(Contract):
+class Extractor(StrictModel):
     """Which code turned sequences into embeddings."""
 
     path: Name
     """Path of the module in the repository, or `builtin:<name>`."""
     class_name: Name
     sha256: Hex64
-    options: dict[Name, Line] = {}
+    options: dict[Name, Line] = {}  # noqa: RUF012 (pydantic copies it)
     """Keyword arguments of the constructor, as text; whole numbers, true, false and none mean such
     values."""
 
 
-class ModelSource(Contract):
+class ModelSource(StrictModel):
     """Where the weights come from."""
 
     kind: Literal["huggingface", "url", "local", "none"]
@@ -148,7 +138,7 @@ class ModelSource(Contract):
     """File name to sha256 of each weight file."""
 
 
-class Embedding(Contract):
+class Embedding(StrictModel):
     """How hidden states became one vector a sequence."""
 
     layer: Name
@@ -160,7 +150,7 @@ class Embedding(Contract):
     dtype: Literal["float64", "float32", "float16", "bfloat16"]
 
 
-class Hardware(Contract):
+class Hardware(StrictModel):
     """Where it ran."""
 
     device: Name
@@ -169,7 +159,7 @@ class Hardware(Contract):
     """Model of the processor or accelerator."""
 
 
-class Run(Contract):
+class Run(StrictModel):
     """What another person needs to repeat the run."""
 
     benchmark: BenchmarkRef
@@ -185,7 +175,7 @@ class Run(Contract):
     finished_at: Timestamp
 
 
-class SeedScores(Contract):
+class SeedScores(StrictModel):
     """One value a seed, in the order of the benchmark's seeds."""
 
     MCC: Annotated[list[Signed], Field(min_length=1, max_length=SEEDS_MAX)]
@@ -193,7 +183,7 @@ class SeedScores(Contract):
     F1: Annotated[list[Unit], Field(min_length=1, max_length=SEEDS_MAX)]
 
 
-class CellEvidence(Contract):
+class CellEvidence(StrictModel):
     """What stands behind one cell."""
 
     n_test: Positive
@@ -212,7 +202,7 @@ class SubmissionV11(SubmissionV10):
     run: Run
     evidence: dict[str, dict[str, CellEvidence]]
     """Regime, then task: the same keys as in results."""
-    gaps: dict[str, dict[str, Text]] = {}
+    gaps: dict[str, dict[str, Text]] = {}  # noqa: RUF012 (pydantic copies it)
     """Regime, then task: why a cell is missing. A regime with a gap is not ranked."""
 
 

@@ -59,9 +59,8 @@ def test_a_matrix_that_exists_is_found_from_its_triple(small, more, data):
     right = [data.draw(st.integers(0, n)) for n in classes]
     made = BinaryTable(right[0], classes.small - right[0], right[1], classes.large - right[1])
     found = near_mean(classes, scores_of(made))
-    again = scores_of(
-        BinaryTable(found[0], classes.small - found[0], found[1], classes.large - found[1])
-    )  # type: ignore[arg-type]
+    near = (found[0], classes.small - found[0], found[1], classes.large - found[1])
+    again = scores_of(BinaryTable(*near))  # type: ignore[arg-type]
     assert again[1:] == pytest.approx(scores_of(made)[1:], abs=1e-6)
 
 

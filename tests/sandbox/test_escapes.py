@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from geneb_ci.common.errors import SandboxLeaks, SandboxUnavailable
-from geneb_ci.sandbox import Sandbox, bubblewrap, probe_suite, refuse_leaks, seccomp
-from geneb_ci.sandbox.escapes import NAMES
+from geneb_ci.sandbox import bubblewrap, seccomp
+from geneb_ci.sandbox.escapes import NAMES, probe_suite, refuse_leaks
+from geneb_ci.sandbox.launch import Sandbox
 
 Options = list[str]
 

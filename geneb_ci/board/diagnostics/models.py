@@ -184,7 +184,7 @@ def _contrasts(attribute: str, found: list[shape.Pair]) -> Iterator[shape.Contra
     """Sum up the pairs of equal values; of sizes, all pairs are one contrast."""
     grouped: dict[tuple[str, str], list[float]] = {}
     for pair in found:
-        values = ("larger", "smaller") if attribute == "size" else pair.values
+        values = ("larger", "smaller") if attribute == "size" else pair.values  # noqa: PD011 (its field)
         grouped.setdefault(values, []).append(pair.difference)
     for values, differences in sorted(grouped.items()):
         yield shape.Contrast(

@@ -5,24 +5,18 @@ Scores are MCC, rounded to four decimals. Rows of a list stand in the order that
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-Score = Annotated[float, Field(ge=-1, le=1)]
+from geneb_ci.common.types import Count, Signed, StrictModel
+
 Share = Annotated[float, Field(ge=0, le=1)]
 Difference = Annotated[float, Field(ge=-2, le=2)]
-Count = Annotated[int, Field(ge=0)]
 Place = Annotated[int, Field(ge=1)]
 Model = Annotated[str, Field(min_length=1)]
 ByModel = dict[str, "DiagnosedScore"]
 
 
-class Shape(BaseModel):
-    """What all parts share: nothing unknown, nothing coerced, no NaN."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, defer_build=True)
-
-
-class Method(Shape):
+class Method(StrictModel):
     """How the intervals were made; docs/uncertainty.md explains it."""
 
     metric: Literal["MCC"]
@@ -33,7 +27,7 @@ class Method(Shape):
     """How alike the errors of two few-shot fits are taken to be, as a correlation."""
 
 
-class ModelFacts(Shape):
+class ModelFacts(StrictModel):
     """What a model is, beside its scores."""
 
     model: Model
@@ -48,12 +42,12 @@ class ModelFacts(Shape):
     """Regimes in which it is ranked."""
 
 
-class DiagnosedScore(Shape):
+class DiagnosedScore(StrictModel):
     """One score of one model."""
 
-    score: Score
-    low: Score
-    high: Score
+    score: Signed
+    low: Signed
+    high: Signed
     """Interval of the score."""
     rank: Place
     rank_low: Place
@@ -63,30 +57,30 @@ class DiagnosedScore(Shape):
     """Models of one number tie with the best among them; 1 is the best group."""
 
 
-class Ranks(Shape):
+class Ranks(StrictModel):
     """Scores, intervals and ranks of one regime."""
 
     macro: dict[str, DiagnosedScore]
     """By model, best first."""
     micro: dict[str, DiagnosedScore]
     categories: dict[str, dict[str, DiagnosedScore]]
-    tasks: dict[str, dict[str, tuple[Score, Score]]]
+    tasks: dict[str, dict[str, tuple[Signed, Signed]]]
     """Task, then model, to the interval of the score."""
     draws_covered: list[Model]
     """Models whose intervals cover other training draws as well as other test sequences."""
 
 
-class Correlation(Shape):
+class Correlation(StrictModel):
     """Spearman's rho of parameter counts and scores."""
 
     models: Count
-    rho: Score | None
+    rho: Signed | None
     """Null where fewer than three models, or no two different values, are at hand."""
     p: Share | None
     """Chance of a rho as far from 0 if size played no part (two-sided, t distribution)."""
 
 
-class Scale(Shape):
+class Scale(StrictModel):
     """Does size pay? With the counts of one source."""
 
     macro: Correlation
@@ -94,7 +88,7 @@ class Scale(Shape):
     categories: dict[str, Correlation]
 
 
-class ScaleByCounts(Shape):
+class ScaleByCounts(StrictModel):
     """Scale correlations of one regime, by where the parameter counts come from."""
 
     board: Scale
@@ -103,16 +97,16 @@ class ScaleByCounts(Shape):
     """The official models, with the paper's counts."""
 
 
-class Winner(Shape):
+class Winner(StrictModel):
     """Who is first in a category."""
 
     model: Model
-    score: Score
+    score: Signed
     ties: Count
     """How many other models cannot be told from it."""
 
 
-class WinnerChange(Shape):
+class WinnerChange(StrictModel):
     """Who is first in a category in two regimes."""
 
     category: str
@@ -122,14 +116,14 @@ class WinnerChange(Shape):
     """Whether neither is in the other regime's best tie group."""
 
 
-class RegimePair(Shape):
+class RegimePair(StrictModel):
     """How ranks in one regime agree with those in another."""
 
     regimes: tuple[str, str]
     models: Count
-    macro_tau: Score | None
+    macro_tau: Signed | None
     """Kendall's tau-b of macro scores; null where it is not defined."""
-    category_tau: dict[str, Score | None]
+    category_tau: dict[str, Signed | None]
     winners_changed: Count
     winners_surely_changed: Count
     categories: Count
@@ -137,22 +131,22 @@ class RegimePair(Shape):
     changes: list[WinnerChange]
 
 
-class Stability(Shape):
+class Stability(StrictModel):
     """Whether one rank speaks for all."""
 
-    category_tau: dict[str, dict[str, dict[str, Score | None]]]
+    category_tau: dict[str, dict[str, dict[str, Signed | None]]]
     """Regime, category, category: Kendall's tau-b of the two rankings."""
-    macro_tau: dict[str, dict[str, Score | None]]
+    macro_tau: dict[str, dict[str, Signed | None]]
     """Regime, category: Kendall's tau-b of the category's ranking and the macro ranking."""
     winners: dict[str, dict[str, Winner]]
     """Regime, category."""
     regime_pairs: list[RegimePair]
 
 
-class Retention(Shape):
+class Retention(StrictModel):
     """What is left of a full-data score in the few-shot regimes."""
 
-    mean_macro: dict[str, Score]
+    mean_macro: dict[str, Signed]
     """Regime: mean macro score of the models ranked in every regime."""
     models: dict[str, dict[str, float | None]]
     """Model, few-shot regime: macro score over that with all data; null where that is 0 or less."""
@@ -160,52 +154,52 @@ class Retention(Shape):
     """Category, few-shot regime: the same for mean scores of all models."""
 
 
-class DiagnosedTask(Shape):
+class DiagnosedTask(StrictModel):
     """One task in one regime, over all models."""
 
     task: str
     category: str
-    best: Score
+    best: Signed
     best_model: Model
-    mean: Score
+    mean: Signed
     deviation: Annotated[float, Field(ge=0)]
     """Standard deviation between models."""
 
 
-class Tasks(Shape):
+class Tasks(StrictModel):
     """Tasks that stand out in one regime."""
 
     hard: list[DiagnosedTask]
     """Those on which no model reaches `hard_below`, hardest first."""
-    hard_below: Score
+    hard_below: Signed
     high_variance: list[DiagnosedTask]
     """Those on which models differ most, widest first."""
 
 
-class ParetoModel(Shape):
+class ParetoModel(StrictModel):
     """A model than which no other is both no larger and better."""
 
     model: Model
     params: Count
-    macro: Score
+    macro: Signed
 
 
-class Beaten(Shape):
+class Beaten(StrictModel):
     """A model and a far smaller one that scores higher."""
 
     model: Model
     params: Count
-    macro: Score
+    macro: Signed
     by: Model
     by_params: Count
-    by_macro: Score
+    by_macro: Signed
     times_smaller: float
     surely: bool
     """Whether the difference is larger than its uncertainty."""
 
 
-class Size(Shape):
-    """Score against size in one regime."""
+class Size(StrictModel):
+    """Signed against size in one regime."""
 
     pareto: list[ParetoModel]
     """Smallest first."""
@@ -213,7 +207,7 @@ class Size(Shape):
     """The largest model first; by all that are five times smaller, best first."""
 
 
-class Pair(Shape):
+class Pair(StrictModel):
     """Two official models that differ in one attribute."""
 
     first: Model
@@ -225,7 +219,7 @@ class Pair(Shape):
     surely: bool
 
 
-class Contrast(Shape):
+class Contrast(StrictModel):
     """All pairs of two values of an attribute."""
 
     values: tuple[str, str]
@@ -234,21 +228,21 @@ class Contrast(Shape):
     first_better: Count
 
 
-class Attribute(Shape):
+class Attribute(StrictModel):
     """Pairs that are alike in all attributes but one."""
 
     contrasts: list[Contrast]
     pairs: list[Pair]
 
 
-class ScoredBenchmark(Shape):
+class ScoredBenchmark(StrictModel):
     """Which benchmark definition the scores belong to."""
 
     name: str
     sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
-class Diagnostics(Shape):
+class Diagnostics(StrictModel):
     """The whole file."""
 
     schema_version: Literal["1.0"]

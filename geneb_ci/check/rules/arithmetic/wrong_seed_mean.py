@@ -27,8 +27,8 @@ def check(context: Context) -> Iterator[Fault]:
                 yield Fault(
                     ID,
                     ("results", claim.regime, claim.task.id, metric),
-                    f'{metric} of {quoted(claim.task.id)} in "{claim.regime}" is {found!r}, and the '
-                    f"mean of its {len(seeds)} seeds {mean!r}",
+                    f'{metric} of {quoted(claim.task.id)} in "{claim.regime}" is {found!r}, and '
+                    f"the mean of its {len(seeds)} seeds {mean!r}",
                     repr(found),
                     repr(mean),
                 )

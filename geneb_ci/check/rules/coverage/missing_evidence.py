@@ -23,7 +23,8 @@ def check(context: Context) -> Iterator[Fault]:
             yield Fault(
                 ID,
                 ("evidence", regime) if evidence else ("evidence",),
-                f'no evidence for {plural(len(lacking), "cell")} of "{regime}": {first_and_more(lacking)}',
+                f'no evidence for {plural(len(lacking), "cell")} of "{regime}": '
+                f"{first_and_more(lacking)}",
                 plural(len(evidence), "cell"),
                 plural(len(evidence) + len(lacking), "cell"),
                 on_key=True,

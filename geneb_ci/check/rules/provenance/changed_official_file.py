@@ -18,7 +18,8 @@ def check(context: Context) -> Iterator[Fault]:
         yield Fault(
             ID,
             ("model_id",),
-            f"{quoted(context.model_id)} is an official row, and this file is not the official file",
+            f"{quoted(context.model_id)} is an official row, "
+            "and this file is not the official file",
             f"sha256 {digest}",
             f"sha256 {expected}",
         )

@@ -1,1 +1,0 @@
-"""Faults of geneb-ci itself."""

@@ -1,1 +1,0 @@
-"""Bytes, JSON and the shape of the format."""

@@ -1,0 +1,25 @@
+"""Types that several formats share: strict models, digests, moments, scores and counts."""
+
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Hex40 = Annotated[str, Field(pattern=r"^[0-9a-f]{40}$")]
+Hex64 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+Moment = Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")]
+"""A time in UTC, to the second."""
+Name = Annotated[str, Field(min_length=1, max_length=200)]
+Positive = Annotated[int, Field(ge=1)]
+Count = Annotated[int, Field(ge=0)]
+Signed = Annotated[float, Field(ge=-1, le=1)]
+"""A score that can be negative: MCC."""
+Unit = Annotated[float, Field(ge=0, le=1)]
+"""A score that cannot: accuracy and macro-F1."""
+
+
+class StrictModel(BaseModel):
+    """A part of a format: nothing unknown, nothing coerced, no NaN."""
+
+    model_config = ConfigDict(
+        extra="forbid", strict=True, frozen=True, allow_inf_nan=False, defer_build=True
+    )

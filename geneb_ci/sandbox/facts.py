@@ -1,0 +1,41 @@
+"""What a record says of the sandbox that an extractor ran in."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from geneb_ci.common.types import Name, StrictModel
+from geneb_ci.sandbox.launch import Sandbox
+from geneb_ci.sandbox.limits import Limits
+
+
+class Escape(StrictModel):
+    """One attempt of the probe suite to leave the sandbox."""
+
+    name: Name
+    refused: bool
+    detail: str
+
+
+class SandboxFacts(StrictModel):
+    """Where the extractor ran."""
+
+    level: Annotated[int, Field(ge=0, le=4)]
+    kind: Name
+    """bubblewrap, landlock, gvisor, or none."""
+    escapes: list[Escape]
+    """The probe suite, run in the same sandbox before the audit; empty at level 0 alone."""
+    gpu: bool
+    limits: dict[str, int]
+    """Limits by name, with their unit in the name, such as memory_mib."""
+
+
+def sandbox_facts(sandbox: Sandbox, escapes: list[Escape], limits: Limits) -> SandboxFacts:
+    """Return what the record says of the sandbox."""
+    return SandboxFacts(
+        level=sandbox.level,
+        kind=sandbox.kind,
+        escapes=escapes,
+        gpu=bool(sandbox.devices),
+        limits=limits.as_facts(),
+    )
