@@ -1,0 +1,85 @@
+"""One worker: a clone, and the server that runs tests in it."""
+
+import json
+import os
+import subprocess
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from tools.mutants import clone
+
+
+class Worker:
+    """A clone of the repository in which tests can be run and files be changed."""
+
+    def __init__(self, name: str) -> None:
+        self.root = clone.make(name)
+        self._written = 0
+        self._start()
+
+    def _start(self) -> None:
+        self._server = subprocess.Popen(
+            [clone.python(self.root), "-m", "tools.mutants.server"],
+            cwd=self.root,
+            env=clone.environment(),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self._answer()
+
+    def _answer(self) -> str:
+        assert self._server.stdout is not None  # noqa: S101 (it was asked for)
+        line = self._server.stdout.readline()
+        if not line:
+            raise RuntimeError("the test server ended: run `make mutants` again")
+        return str(json.loads(line)["end"])
+
+    def run(
+        self,
+        files: Sequence[str],
+        tests: Sequence[str] = (),
+        *,
+        marks: bool = False,
+        seconds: float,
+        log: Path | None = None,
+    ) -> dict[str, Any]:
+        """Run tests of some files; return what became of them, or {} when they ran too long.
+
+        `seconds` is what they take when nothing hangs, on an idle machine.
+        """
+        result = self.root.parent / "result.json"
+        job = {
+            "files": list(files),
+            "tests": list(tests),
+            "marks": marks,
+            "cpu": int(20 + 6 * seconds),
+            "wall": 60 + 20 * seconds,
+            "result": str(result),
+            "log": str(log) if log else "",
+        }
+        assert self._server.stdin is not None  # noqa: S101
+        self._server.stdin.write(json.dumps(job) + "\n")
+        self._server.stdin.flush()
+        self._answer()
+        found: dict[str, Any] = json.loads(result.read_text()) if result.is_file() else {}
+        return found
+
+    def write(self, file: str, source: bytes) -> None:
+        """Write a file of the clone, with a time of its own: bytecode is cached by whole seconds."""
+        path = self.root / file
+        path.write_bytes(source)
+        self._written += 1
+        when = 1_000_000_000 + self._written
+        os.utime(path, (when, when))
+
+    def restore(self, files: Iterable[str]) -> None:
+        """Write files as they are in the working tree."""
+        for file in files:
+            self.write(file, (clone.ROOT / file).read_bytes())
+
+    def close(self) -> None:
+        """End the server."""
+        self._server.terminate()
+        self._server.wait()
