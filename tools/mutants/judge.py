@@ -11,7 +11,7 @@ from tools.mutants.choose import Surveyed, stages
 from tools.mutants.clone import ROOT, WORK
 from tools.mutants.sites import Mutant, applied
 from tools.mutants.survey import in_parallel
-from tools.mutants.worker import Worker
+from tools.mutants.worker import Server, Worker
 
 NO_END = "none: the process did not end, or ended without a result"
 STARTING = 5.0
@@ -88,10 +88,11 @@ def judge(
     return [found[mutant] for mutant in mutants]
 
 
-def judged(worker: Worker, mutant: Mutant, known: Mapping[str, Surveyed]) -> Verdict:
+def judged(worker: Server, mutant: Mutant, known: Mapping[str, Surveyed]) -> Verdict:
     """Run the tests that can notice a mutant until one fails."""
     ran = 0
-    worker.write(mutant.file, applied((ROOT / mutant.file).read_bytes(), mutant))
+    source = (ROOT / mutant.file).read_bytes()
+    worker.write(mutant.file, applied(source, mutant))
     try:
         for stage in stages(mutant, known):
             ran += len(stage.tests)
@@ -101,11 +102,11 @@ def judged(worker: Worker, mutant: Mutant, known: Mapping[str, Surveyed]) -> Ver
             if done["status"]:
                 return Verdict(mutant, next(iter(done["failed"]), NO_END), ran)
     finally:
-        worker.restore([mutant.file])
+        worker.write(mutant.file, source)
     return Verdict(mutant, "", ran)
 
 
-def false_alarms(worker: Worker, killers: Sequence[str]) -> list[str]:
+def false_alarms(worker: Server, killers: Sequence[str]) -> list[str]:
     """Return the killing tests that fail without any mutant, too."""
     names = sorted({name for name in killers if "::" in name})
     failed: list[str] = []

@@ -14,6 +14,7 @@ import signal
 import sys
 import time
 import traceback
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -92,9 +93,9 @@ def run(job: dict[str, Any]) -> None:
     Path(job["result"]).write_text(json.dumps(result), encoding="utf-8")
 
 
-def serve() -> None:
+def serve(heavy: Iterable[str]) -> None:
     """Fork for each job until the input ends."""
-    for name in HEAVY:
+    for name in heavy:
         importlib.import_module(name)
     print(json.dumps({"end": "ready"}), flush=True)  # noqa: T201
     for line in sys.stdin:
@@ -128,4 +129,4 @@ def _wait(pid: int, wall: float) -> str:
 
 
 if __name__ == "__main__":
-    serve()
+    serve(sys.argv[1:])

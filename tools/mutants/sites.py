@@ -36,6 +36,7 @@ ARITHMETIC: dict[type[ast.operator], tuple[str, str]] = {
 }
 CALLS = {"min": "max", "max": "min", "any": "all", "all": "any", "floor": "ceil", "ceil": "floor"}
 PROSE_ARGUMENTS = {"description", "title", "help", "doc", "strict"}
+BUILT_IN_TYPES = {"dict", "frozenset", "list", "set", "tuple", "type"}
 NEGATED_BY_OPERATOR = (ast.Eq, ast.NotEq, ast.In, ast.NotIn, ast.Is, ast.IsNot)
 
 
@@ -58,10 +59,18 @@ class Mutant:
 
 def mutants(file: str, source: bytes) -> list[Mutant]:
     """Return every mutant of a file that is valid Python and has another syntax tree."""
-    tree = ast.parse(source)
-    before = ast.dump(tree)
-    found = dict.fromkeys(_Walk(file, source).module(tree))
-    return [one for one in found if _differs(applied(source, one), before)]
+    walk = _Walk(file, source)
+    found: list[Mutant] = []
+    for statement in ast.parse(source).body:
+        # Held against the statement at the top alone: to parse whole files takes a minute.
+        start, end = walk.span(statement)
+        text = source[start:end]
+        before = ast.dump(ast.parse(text))
+        for one in dict.fromkeys(walk.statement(statement, ())):
+            changed = text[: one.start - start] + one.new.encode() + text[one.end - start :]
+            if _differs(changed, before):
+                found.append(one)
+    return found
 
 
 def applied(source: bytes, mutant: Mutant) -> bytes:
@@ -85,15 +94,14 @@ class _Walk:
         for line in source.splitlines(keepends=True):
             self.starts.append(self.starts[-1] + len(line))
 
-    def module(self, tree: ast.Module) -> Iterator[Mutant]:
-        yield from self.body(tree.body, ())
-
     def body(self, statements: list[ast.stmt], scope: tuple[str, ...]) -> Iterator[Mutant]:
         for statement in statements:
             yield from self.statement(statement, scope)
 
     def statement(self, node: ast.stmt, scope: tuple[str, ...]) -> Iterator[Mutant]:
-        if isinstance(node, ast.Import | ast.ImportFrom) or _is_prose(node) or _is_type(node):
+        if isinstance(node, ast.Import | ast.ImportFrom) or _is_prose(node):
+            return
+        if not scope and _is_type(node):
             return
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             for default in (*node.args.defaults, *filter(None, node.args.kw_defaults)):
@@ -202,7 +210,7 @@ class _Walk:
                     yield self.replaced(span, f"math.{CALLS[name]}", "other call", at)
             case ast.Slice(lower=lower, upper=upper):
                 for bound in (lower, upper):
-                    if bound is not None and not isinstance(bound, ast.Constant):
+                    if bound is not None and not _is_number(bound):
                         yield self.replaced(bound, f"({self.text(bound)}) + 1", "slice bound", at)
             case _:
                 return
@@ -295,11 +303,15 @@ def _is_type(node: ast.stmt) -> bool:
     """Say whether a statement names a type; what `Annotated` demands of values is no mere type."""
     match node:
         case ast.Assign(value=ast.Subscript(value=ast.Name(id=name))):
-            return name != "Annotated"
+            return name != "Annotated" and (name[0].isupper() or name in BUILT_IN_TYPES)
         case ast.Assign(value=ast.Call(func=ast.Name(id="TypeVar" | "NewType"))):
             return True
         case _:
             return False
+
+
+def _is_number(node: ast.expr) -> bool:
+    return isinstance(node.operand if isinstance(node, ast.UnaryOp) else node, ast.Constant)
 
 
 def _is_text(node: ast.expr) -> bool:

@@ -37,7 +37,8 @@ def survey(workers: list[Worker], say: Callable[[str], None]) -> None:
             worker.write(file, marked(file, (ROOT / file).read_bytes()))
     in_parallel(workers, todo, lambda worker, file: _one(worker, file, say))
     for worker in workers:
-        worker.restore(FILES)
+        for file in FILES:
+            worker.write(file, (ROOT / file).read_bytes())
 
 
 def in_parallel(

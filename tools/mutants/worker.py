@@ -1,28 +1,28 @@
-"""One worker: a clone, and the server that runs tests in it."""
+"""One worker: a clone of the repository, and the server that runs tests in it."""
 
 import json
 import os
 import subprocess
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from tools.mutants import clone
+from tools.mutants.server import HEAVY
 
 
-class Worker:
-    """A clone of the repository in which tests can be run and files be changed."""
+class Server:
+    """A process that runs tests in a folder, and that folder's files."""
 
-    def __init__(self, name: str) -> None:
-        self.root = clone.make(name)
+    root: Path
+
+    def __init__(self, command: Sequence[str], root: Path, environment: Mapping[str, str]) -> None:
+        self.root = root
         self._written = 0
-        self._start()
-
-    def _start(self) -> None:
         self._server = subprocess.Popen(
-            [clone.python(self.root), "-m", "tools.mutants.server"],
-            cwd=self.root,
-            env=clone.environment(),
+            command,
+            cwd=root,
+            env=environment,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -49,7 +49,7 @@ class Worker:
 
         `seconds` is what they take when nothing hangs, on an idle machine.
         """
-        result = self.root.parent / "result.json"
+        result = self.root.parent / f"{self.root.name}-result.json"
         job = {
             "files": list(files),
             "tests": list(tests),
@@ -74,12 +74,16 @@ class Worker:
         when = 1_000_000_000 + self._written
         os.utime(path, (when, when))
 
-    def restore(self, files: Iterable[str]) -> None:
-        """Write files as they are in the working tree."""
-        for file in files:
-            self.write(file, (clone.ROOT / file).read_bytes())
-
     def close(self) -> None:
         """End the server."""
         self._server.terminate()
         self._server.wait()
+
+
+class Worker(Server):
+    """A server in a clone of the repository."""
+
+    def __init__(self, name: str) -> None:
+        root = clone.make(name)
+        command = [clone.python(root), "-m", "tools.mutants.server", *HEAVY]
+        super().__init__(command, root, clone.environment())
