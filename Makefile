@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 SYSTEM := bwrap=bubblewrap chromium=chromium
 
 .PHONY: demo test lint bench bench-harness bench-forgery bench-sampling bench-audit bench-sandbox \
-  bench-tolerance bench-uncertainty bench-page page-shots generate lock clean
+  bench-tolerance bench-uncertainty bench-page page-shots mutants generate lock clean
 
 $(READY): requirements/dev.txt requirements/torch.txt pyproject.toml tools/system-packages
 	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(0 if (3, 11) <= v <= (3, 13) else "geneb-ci needs Python 3.11, 3.12 or 3.13, but $(PYTHON) is %d.%d: run `make PYTHON=python3.12`" % v)'
@@ -63,6 +63,9 @@ bench-page: $(READY)  ## how fast the page is with a thousand models, as tables 
 page-shots: $(READY)  ## pictures of every view in build/page-shots: look at them when you change the page
 	$(BIN)/python -m tests.page.shots build/page-shots
 
+mutants: $(READY)  ## do the tests notice a wrong line? hours; a run that was stopped goes on
+	$(BIN)/python -m tools.mutants
+
 generate: $(READY)  ## schemas, RULES.md, help texts
 	$(BIN)/python tools/generate.py
 
@@ -78,4 +81,4 @@ lock: $(READY)  ## resolve the hashed requirements anew: dev, and from it what h
 	  --extra build --extra github --extra hub --extra records -o requirements/action.txt
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .mutants

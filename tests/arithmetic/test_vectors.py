@@ -69,7 +69,9 @@ def questions(name: str, tables: tuple[int, ...] = (1, 2, 5)) -> Iterator[tuple[
     rng = random.Random(name)
     for sizes in SIZES:
         for number in range(24):
-            triple = mean([scores_of(drawn(sizes, rng)) for _ in range(tables[number % len(tables)])])
+            triple = mean(
+                [scores_of(drawn(sizes, rng)) for _ in range(tables[number % len(tables)])]
+            )
             shift = rng.choice((0.0008, -0.0008, 0.02, -0.02, 0.15, -0.15, 0.5))
             match number % 6:
                 case 0 | 1:
@@ -168,7 +170,7 @@ TABLES: dict[str, Callable[[], Any]] = {
 }
 
 
-def plain(value: Any) -> Any:  # noqa: ANN401
+def plain(value: Any) -> Any:
     """Return a value as JSON has it, with as many digits as any machine agrees on."""
     if isinstance(value, float):
         return float(f"{value:.10g}")
@@ -211,6 +213,9 @@ def test_texts_have_the_decimals_that_tell_two_triples_apart():
         "MCC 0.5000000, accuracy 0.2500000, F1 0.1250000",
         "MCC 0.5000000, accuracy 0.2500000, F1 0.1250004",
     )
-    assert distinct_text(one, one)[0] == f"MCC 0.5{'0' * 15}, accuracy 0.25{'0' * 14}, F1 0.125{'0' * 13}"
+    assert (
+        distinct_text(one, one)[0]
+        == f"MCC 0.5{'0' * 15}, accuracy 0.25{'0' * 14}, F1 0.125{'0' * 13}"
+    )
     assert str(one) == "MCC 0.5000, accuracy 0.2500, F1 0.1250"
     assert len(Run(10, -4, 6)) == 6

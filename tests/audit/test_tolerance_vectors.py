@@ -39,7 +39,7 @@ def one_wild(seed: int, number: int) -> list[list[int]]:
 
 
 def halts(seed: int) -> list[list[Scores]]:
-    """Several places to stop for each fit; the first fit has none, the second one other than ours."""
+    """Several places to stop for each fit; the first has none, the second other ones than ours."""
     rng = random.Random(seed)
     base = measured(BASE).base
     found: list[list[Scores]] = [[]]
@@ -72,7 +72,11 @@ CASES: dict[str, dict[str, Any]] = {
         "halts": halts(11),
     },
     "halts of fits that rest": {"halts": halts(12)},
-    "halts of fits that move": {"plain": drawn(13, 16, 2), "stressed": drawn(14, 16, 8), "halts": halts(15)},
+    "halts of fits that move": {
+        "plain": drawn(13, 16, 2),
+        "stressed": drawn(14, 16, 8),
+        "halts": halts(15),
+    },
     "one fit": {"one_fit": True},
     "one restless fit": {"one_fit": True, "plain": [[k] * 5 for k in range(3, 23)], "stressed": []},
     "one fit with both": {
@@ -114,7 +118,10 @@ def test_tolerance(case):
 
 def test_the_digest_of_the_rule_is_part_of_every_commitment():
     """Whoever changes a constant finds that audits before and after do not compare."""
-    assert rule.tolerance_digest() == "3c2c344db6035fc1fb0b438fc191695c90b3a5bda35051fffcecadca6e3bf9bb"
+    assert (
+        rule.tolerance_digest()
+        == "3c2c344db6035fc1fb0b438fc191695c90b3a5bda35051fffcecadca6e3bf9bb"
+    )
 
 
 @pytest.mark.parametrize("matrix", [THREE, UNEVEN, [[5, 0], [0, 7]], [[3, 2], [0, 0]]])

@@ -69,12 +69,13 @@ def rows() -> list[Entry]:
     for regime in ("10shot", "1shot"):
         for k, cell in enumerate(contributed["evidence"][regime].values()):
             steps = (-0.06, -0.01, 0.0, 0.02, 0.05)
-            values = [value + (k + 1) * step for value, step in zip(cell["per_seed"]["MCC"], steps, strict=True)]
+            values = [
+                value + (k + 1) * step
+                for value, step in zip(cell["per_seed"]["MCC"], steps, strict=True)
+            ]
             cell["per_seed"]["MCC"] = values
     audit = Summary(tasks=2, of=3, date="2026-11-20", sandbox=2, agrees=True)
-    found.insert(
-        1, Entry(SubmissionV11.model_validate(contributed), Level.VERIFIED, audit=audit)
-    )
+    found.insert(1, Entry(SubmissionV11.model_validate(contributed), Level.VERIFIED, audit=audit))
     worst = small_v11("Worst", SIZED)
     worst["meta"]["params"] = PARAMS["Worst"]
     drop(worst, "1shot", SIZED.task_ids[0])

@@ -1,4 +1,4 @@
-"""A mutant that a test notices is killed, one that no test notices survives, one that hangs is killed."""
+"""A mutant that a test notices is killed, as is one that hangs; one that none notices survives."""
 
 import json
 import os
@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.paths import ROOT
 from tools.mutants import choose, judge, text
 from tools.mutants.choose import Surveyed
 from tools.mutants.judge import NO_END, Memory, Verdict, false_alarms, judged
 from tools.mutants.sites import Mutant, mutants
 from tools.mutants.worker import Server
-from tests.paths import ROOT
 
 MODULE = """def count(most):
     found = 0
@@ -52,7 +52,7 @@ def toy(tmp_path, monkeypatch):
     (tmp_path / "toy.py").write_text(MODULE)
     (tmp_path / NAME).write_text(TEST)
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
-    for module in (judge, choose, text):
+    for module in (judge, choose):
         monkeypatch.setattr(module, "ROOT", tmp_path)
     server = Toy(tmp_path)
     yield server
@@ -88,7 +88,8 @@ def test_a_test_that_fails_without_a_mutant_is_told(toy):
     assert false_alarms(toy, [sound, failing, NO_END]) == [failing]
 
 
-def test_a_run_that_was_stopped_goes_on_and_a_changed_test_is_asked_again(toy, tmp_path):
+@pytest.mark.usefixtures("toy")
+def test_a_run_that_was_stopped_goes_on_and_a_changed_test_is_asked_again(tmp_path):
     (tmp_path / "tests").mkdir()
     path = tmp_path / "work" / "verdicts.jsonl"
     killed = Verdict(the("1", 2), f"{NAME}::test_nothing", 2)
@@ -105,7 +106,8 @@ def test_a_run_that_was_stopped_goes_on_and_a_changed_test_is_asked_again(toy, t
     assert Memory(path).get(killed.mutant) is None
 
 
-def test_the_report_names_each_survivor_with_its_diff_and_reason(toy):
+@pytest.mark.usefixtures("toy")
+def test_the_report_names_each_survivor_with_its_diff_and_reason():
     one, other = Verdict(the("-", 9), "", 0), Verdict(the("1", 2), "a test", 2)
     why = {("toy.py", "unused", "return value + 1", "return value - 1"): "Nothing calls it."}
     found = text.markdown([text.Set(1, [one, other])], 9, "c0ffee", why)
@@ -118,7 +120,7 @@ def test_the_report_names_each_survivor_with_its_diff_and_reason(toy):
 
 
 def test_every_reason_that_is_kept_belongs_to_a_mutant_that_there_is():
-    """Code that was changed may have made a test possible: the reason goes, or is looked at again."""
+    """Where the code was changed, a reason goes, or is looked at again."""
     from tools.mutants.draw import every
     from tools.mutants.targets import FILES
 

@@ -4,11 +4,11 @@ import ast
 
 import pytest
 
+from tests.paths import ROOT
 from tools.mutants.draw import drawn, every
 from tools.mutants.hits import marked, marks
 from tools.mutants.sites import applied, mutants
 from tools.mutants.targets import FILES, TARGETS
-from tests.paths import ROOT
 
 CODE = b'''"""Words that carry no truth: 1 + 2."""
 
@@ -37,6 +37,9 @@ def clamp(value: float, low: float = -1.0) -> float:
 '''
 
 
+TEST = "value < low and not math.isnan(value)"
+
+
 def lines(source: bytes) -> list[str]:
     """Return the changed line of every mutant, with the change alone."""
     found = []
@@ -52,7 +55,7 @@ def test_every_mutant_of_known_code():
         "13 -: 0.5 -> 1.0",
         "16 -: -1.0 -> +1.0",
         "16 -: 1.0 -> 2.0",
-        "18 clamp: value < low and not math.isnan(value) -> not (value < low and not math.isnan(value))",
+        f"18 clamp: {TEST} -> not ({TEST})",
         "18 clamp: and -> or",
         "18 clamp: < -> <=",
         "18 clamp: not math.isnan(value) -> math.isnan(value)",

@@ -5,17 +5,14 @@ import fnmatch
 import json
 import subprocess
 import sys
-import time
 from dataclasses import asdict
 from pathlib import Path
 
-from tools.mutants.choose import surveyed
 from tools.mutants.clone import ROOT, WORK
 from tools.mutants.draw import drawn, every
-from tools.mutants.judge import NO_END, Memory, Verdict, false_alarms, judge
-from tools.mutants.survey import survey
+from tools.mutants.judge import Memory, changed, false_alarms, judge
 from tools.mutants.targets import FILES
-from tools.mutants.text import Set, changed, key_of, markdown, reasons
+from tools.mutants.text import Set, key_of, markdown, reasons
 from tools.mutants.worker import Worker
 
 SEED, NUMBER = 1, 300
@@ -23,23 +20,6 @@ SECOND_SEED, SECOND_NUMBER = 2, 100
 """A draw that no test was written for: it shows whether the tests were fitted to the first."""
 REQUIRED = 0.95
 REPORT = ROOT / "docs" / "mutants.md"
-
-
-class Progress:
-    """Prints each verdict, and how long the rest will take."""
-
-    def __init__(self, total: int) -> None:
-        self.total, self.done, self.start = total, 0, time.monotonic()
-
-    def __call__(self, verdict: Verdict) -> None:
-        self.done += 1
-        left = (time.monotonic() - self.start) / self.done * (self.total - self.done)
-        before, after = changed(verdict.mutant)
-        say(
-            f"[{self.done}/{self.total}, {left / 60:.0f} min left] "
-            f"{'killed  ' if verdict.is_killed else 'SURVIVED'} {verdict.mutant.file}:"
-            f"{verdict.mutant.line}  {before}  ->  {after}"
-        )
 
 
 def say(text: str) -> None:
@@ -70,12 +50,10 @@ def main() -> int:
     tried = list(dict.fromkeys(mutant for _, mutants in draws for mutant in mutants))
 
     workers = [Worker(str(number)) for number in range(asked.workers)]
-    survey(workers, say)
-    known = surveyed()
     memory = Memory(WORK / "verdicts.jsonl")
     todo = [mutant for mutant in tried if memory.get(mutant) is None]
     say(f"{len(tried)} mutants of {len(population)}, {len(todo)} of them not judged yet")
-    verdicts = judge(workers, tried, known, memory, Progress(len(todo)))
+    verdicts = judge(workers, tried, memory, say)
     alarms = false_alarms(workers[0], [verdict.killer for verdict in verdicts])
     for worker in workers:
         worker.close()
@@ -92,7 +70,7 @@ def main() -> int:
         REPORT.write_text(markdown(sets, len(population), _commit(), why), encoding="utf-8")
     unexplained = [one for one in verdicts if not one.is_killed and key_of(one.mutant) not in why]
     for one in sets:
-        hung = sum(verdict.killer == NO_END for verdict in one.verdicts)
+        hung = sum(verdict.is_hung for verdict in one.verdicts)
         say(f"seed {one.seed}: {one.rate} of {len(one.verdicts)} killed, {hung} by a hang")
     say(f"{len(unexplained)} survivors without a reason")
     killed = sum(verdict.is_killed for verdict in sets[0].verdicts)

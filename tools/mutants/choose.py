@@ -10,6 +10,7 @@ from tools.mutants.clone import ROOT
 from tools.mutants.hits import mark_of, marks
 from tools.mutants.sites import Mutant
 from tools.mutants.survey import SURVEY
+from tools.mutants.targets import FILES
 
 STAGES = (2, 6, 20)
 """Test files in each of the first stages; the rest come together."""
@@ -39,12 +40,12 @@ def surveyed() -> dict[str, Surveyed]:
     for path in sorted(SURVEY.glob("*.json")):
         raw = json.loads(path.read_text(encoding="utf-8"))
         failed = set(raw.get("failed", ()))
-        seconds = {name: took for name, took in raw.get("seconds", {}).items() if name not in failed}
+        seconds = {
+            name: took for name, took in raw.get("seconds", {}).items() if name not in failed
+        }
         if not seconds:
             continue
-        hits = {
-            name: {(file, line) for file, line in marks} for name, marks in raw["hits"].items()
-        }
+        hits = {name: {(file, line) for file, line in marks} for name, marks in raw["hits"].items()}
         file = next(iter(seconds)).partition("::")[0]
         found[file] = Surveyed(seconds, hits, set().union(*hits.values()))
     return found
@@ -108,8 +109,6 @@ def _places(mutant: Mutant) -> set[tuple[str, int]]:
     source = (ROOT / mutant.file).read_bytes()
     if in_function(source, mutant.lines[0]):
         return {(mutant.file, mark_of(marks(source), mutant.lines))}
-    from tools.mutants.targets import FILES
-
     module = mutant.file.removesuffix(".py").replace("/", ".")
     files = {mutant.file} | {file for file in FILES if _imports((ROOT / file).read_text(), module)}
     return {(file, line) for file in files for line in marks((ROOT / file).read_bytes())}

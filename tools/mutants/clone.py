@@ -15,7 +15,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 WORK = ROOT / ".mutants"
 TRACE = ".trace"
-"""File in a clone that says which test runs; while it is there, child processes note their marks."""
+"""File in a clone that names the test that runs; with it, child processes note their marks."""
 
 _HOOK = (
     "import os; os.path.exists({trace!r}) "

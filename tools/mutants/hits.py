@@ -1,14 +1,14 @@
 """Which statements of the targets each test executes, in its own process and in those it starts.
 
-Tracers slow the arithmetic's tests tenfold. Here each target is rewritten: before each statement that
-may run when the one before it did not, a number is put into a set. One set a test is the answer.
+Tracers slow the arithmetic's tests tenfold. Here each target is rewritten: before each statement
+that may run when the one before it did not, its place is put into a set. One set a test is the
+answer.
 """
 
 import ast
 import atexit
 import json
 import os
-from pathlib import Path
 
 from tools.mutants.clone import ROOT, TRACE
 

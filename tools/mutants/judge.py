@@ -3,14 +3,16 @@
 import hashlib
 import json
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools.mutants.choose import Surveyed, stages
-from tools.mutants.clone import ROOT, WORK
+from tools.mutants.choose import Surveyed, stages, surveyed
+from tools.mutants.clone import ROOT
+from tools.mutants.quick import first_pass
 from tools.mutants.sites import Mutant, applied
-from tools.mutants.survey import in_parallel
+from tools.mutants.survey import in_parallel, survey
 from tools.mutants.worker import Server, Worker
 
 NO_END = "none: the process did not end, or ended without a result"
@@ -32,6 +34,11 @@ class Verdict:
     def is_killed(self) -> bool:
         """Whether a test failed."""
         return bool(self.killer)
+
+    @property
+    def is_hung(self) -> bool:
+        """Whether it was no test's word, but that none came."""
+        return self.is_killed and "::" not in self.killer and not self.killer.endswith(".py")
 
 
 class Memory:
@@ -70,22 +77,73 @@ class Memory:
 
 
 def judge(
-    workers: list[Worker],
+    workers: Sequence[Worker],
     mutants: Sequence[Mutant],
-    known: Mapping[str, Surveyed],
     memory: Memory,
-    say: Callable[[Verdict], None],
+    say: Callable[[str], None],
 ) -> list[Verdict]:
-    """Return the verdict on each mutant, in their order."""
+    """Return the verdict on each mutant, in their order.
+
+    First the tests that are near. For what they let live, the survey finds every test that executes
+    it, and all of those run.
+    """
     found = {mutant: verdict for mutant in mutants if (verdict := memory.get(mutant))}
+    progress = Progress(say)
 
-    def one(worker: Worker, mutant: Mutant) -> None:
-        found[mutant] = verdict = judged(worker, mutant, known)
+    def keep(verdict: Verdict) -> None:
+        found[verdict.mutant] = verdict
         memory.add(verdict)
-        say(verdict)
 
-    in_parallel(workers, [mutant for mutant in mutants if mutant not in found], one)
+    def near(mutant: Mutant, killer: str) -> None:
+        progress(mutant, "killed" if killer else "lives so far")
+        if killer:
+            keep(Verdict(mutant, killer, 0))
+
+    def exact(worker: Worker, mutant: Mutant) -> None:
+        verdict = judged(worker, mutant, known)
+        progress(mutant, "killed" if verdict.is_killed else "SURVIVED")
+        keep(verdict)
+
+    todo = [mutant for mutant in mutants if mutant not in found]
+    progress.start(len(todo))
+    first_pass(workers, todo, near)
+    todo = [mutant for mutant in mutants if mutant not in found]
+    if todo:
+        say(f"{len(todo)} are left for the exact pass; which tests execute them?")
+        survey(workers, say)
+        known = surveyed()
+        progress.start(len(todo))
+        in_parallel(workers, todo, exact)
     return [found[mutant] for mutant in mutants]
+
+
+class Progress:
+    """Prints what became of each mutant, and how long the rest of a pass takes."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self.say = say
+
+    def start(self, total: int) -> None:
+        """Begin a pass."""
+        self.total, self.done, self.begun = total, 0, time.monotonic()
+
+    def __call__(self, mutant: Mutant, became: str) -> None:
+        """Print one."""
+        self.done += 1
+        left = (time.monotonic() - self.begun) / self.done * (self.total - self.done)
+        before, after = changed(mutant)
+        self.say(
+            f"[{self.done}/{self.total}, {left / 60:.0f} min left] {became}: "
+            f"{mutant.file}:{mutant.line}  {before}  ->  {after}"
+        )
+
+
+def changed(mutant: Mutant) -> tuple[str, str]:
+    """Return the first line that a mutant changes, before and after, without its indentation."""
+    source = (ROOT / mutant.file).read_bytes()
+    before = source.decode().splitlines()[mutant.line - 1]
+    after = applied(source, mutant).decode().splitlines()[mutant.line - 1]
+    return before.strip(), after.strip()
 
 
 def judged(worker: Server, mutant: Mutant, known: Mapping[str, Surveyed]) -> Verdict:

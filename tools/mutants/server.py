@@ -1,8 +1,8 @@
 """A process that has imported all that is heavy, and forks for each run of pytest.
 
 It reads one JSON object a line, `{"files", "tests", "marks", "cpu", "wall", "result"}`, and answers
-each with a line `{"end": "exit" | "time"}`. Of the files, only the tests named run, in that order of
-files; no name stands for all. What became of them is in the file `result`.
+each with a line `{"end": "exit" | "time"}`. Of the files, only the tests named run, in that order;
+no name stands for all. What became of them is in the file `result`.
 """
 
 import contextlib
@@ -47,29 +47,35 @@ class Recorder:
         self.hits: dict[str, list[tuple[str, int]]] = {}
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Keep the tests that are wanted."""
         if self.wanted:
             items[:] = [item for item in items if item.nodeid in self.wanted]
             items.sort(key=lambda item: self.wanted[item.nodeid])
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
+        """Tell marks of the import, or of fixtures, from those of the test."""
         if self.marks:
             self.take(IMPORTED)
             hits.begin(nodeid)
 
     def pytest_runtest_logfinish(self, nodeid: str) -> None:
+        """Keep the marks of the test."""
         if self.marks:
             self.take(nodeid)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Keep how long it took, and whether it failed."""
         self.seconds[report.nodeid] = self.seconds.get(report.nodeid, 0.0) + report.duration
         if report.failed:
             self.failed.append(report.nodeid)
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Keep a file that cannot be imported."""
         if report.failed:
             self.failed.append(report.nodeid)
 
     def take(self, nodeid: str) -> None:
+        """Take the marks passed since the last call for those of a test."""
         self.hits[nodeid] = [*self.hits.get(nodeid, ()), *hits.taken()]
 
 
@@ -97,7 +103,7 @@ def serve(heavy: Iterable[str]) -> None:
     """Fork for each job until the input ends."""
     for name in heavy:
         importlib.import_module(name)
-    print(json.dumps({"end": "ready"}), flush=True)  # noqa: T201
+    print(json.dumps({"end": "ready"}), flush=True)
     for line in sys.stdin:
         job = json.loads(line)
         Path(job["result"]).unlink(missing_ok=True)
@@ -111,7 +117,7 @@ def serve(heavy: Iterable[str]) -> None:
                 sys.stdout.flush()
                 sys.stderr.flush()
                 os._exit(0)
-        print(json.dumps({"end": _wait(pid, job["wall"])}), flush=True)  # noqa: T201
+        print(json.dumps({"end": _wait(pid, job["wall"])}), flush=True)
 
 
 def _wait(pid: int, wall: float) -> str:

@@ -1,8 +1,8 @@
 """A pytest session that has collected its tests, and forks for each mutant.
 
 Imports and collection cost more than most tests do, so they happen once. In the fork the function
-that a mutant changes gets the code of the mutated source. What is no function's (constants, classes)
-cannot be changed so: `server` imports those anew.
+that a mutant changes gets the code of the mutated source. What is no function's (constants,
+classes) cannot be changed so: `server` imports those anew.
 
 A job is a line `{"tests": [files or tests], "file", "scope", "source", "result"}` on the input; the
 answer is a line `{"end": ...}`.
@@ -76,6 +76,7 @@ class Called:
         self.targets = {str(ROOT / file): file for file in FILES}
 
     def __call__(self, frame: FrameType, event: str, _: object) -> None:
+        """Note a call: `sys.setprofile` asks for this."""
         if event == "call" and frame.f_code.co_name != "<module>":
             file = self.targets.get(frame.f_code.co_filename)
             if file is not None and frame.f_code.co_flags & inspect.CO_NEWLOCALS:
@@ -92,11 +93,13 @@ class Session:
         self.ran = 0
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Keep what failed."""
         if report.failed:
             self.failed.append(report.nodeid)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        """Serve jobs until the input ends."""
         sys.setprofile(None)
         self.say(end="ready", called=sorted(self.called.files), tests=len(session.items))
         by_file: dict[str, list[pytest.Item]] = {}
@@ -114,6 +117,7 @@ class Session:
         return True
 
     def say(self, **words: object) -> None:
+        """Answer."""
         self.answers.write(json.dumps(words) + "\n")
         self.answers.flush()
 
@@ -125,13 +129,14 @@ class Session:
         base: Path,
     ) -> None:
         """Run the tests of a job until one fails; this process then ends."""
-        result = {"status": "error"}
+        result: dict[str, Any] = {"status": "error"}
         try:
             os.setsid()
             log = os.open(base / "log", os.O_RDWR | os.O_CREAT)
             for stream in (0, 1, 2):
                 os.dup2(log, stream)
-            session.config._tmp_path_factory._basetemp = base / "tmp"  # type: ignore[attr-defined]
+            factory: Any = vars(session.config)["_tmp_path_factory"]
+            factory._basetemp = base / "tmp"  # noqa: SLF001 (or each fork leaves its files)
             (base / "tmp").mkdir()
             if job["file"]:
                 patch(job["file"], job["scope"], job["source"])
@@ -143,7 +148,7 @@ class Session:
                 if self.failed or _used() > job["budget"]:
                     break
             status = "done" if self.failed or self.ran == len(wanted) else "stopped"
-            result = {"status": status, "failed": self.failed, "ran": self.ran}  # type: ignore[dict-item]
+            result = {"status": status, "failed": self.failed, "ran": self.ran}
         except Cannot:
             result = {"status": "cannot"}
         except BaseException:  # noqa: BLE001 (this process must not go on as a session)
@@ -155,6 +160,7 @@ class Session:
 
     @staticmethod
     def wanted(by_file: dict[str, list[pytest.Item]], names: list[str]) -> Iterator[pytest.Item]:
+        """Yield the tests of files or of names, in the order asked for."""
         for name in names:
             file = name.partition("::")[0]
             items = by_file.get(file, [])

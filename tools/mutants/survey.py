@@ -27,7 +27,7 @@ def test_files() -> list[str]:
     return sorted(file for file in found if not ELSEWHERE.match(file))
 
 
-def survey(workers: list[Worker], say: Callable[[str], None]) -> None:
+def survey(workers: Sequence[Worker], say: Callable[[str], None]) -> None:
     """Survey the test files that were not surveyed since they last changed."""
     todo = [file for file in test_files() if not _place(file).is_file()]
     if not todo:
@@ -42,7 +42,7 @@ def survey(workers: list[Worker], say: Callable[[str], None]) -> None:
 
 
 def in_parallel(
-    workers: list[Worker], items: Sequence[T], work: Callable[[Worker, T], None]
+    workers: Sequence[Worker], items: Sequence[T], work: Callable[[Worker, T], None]
 ) -> None:
     """Give each item to the next worker that is free. Raises what the first failing one raised."""
     waiting: queue.SimpleQueue[T] = queue.SimpleQueue()

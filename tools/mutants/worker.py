@@ -3,7 +3,7 @@
 import json
 import os
 import subprocess
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +67,7 @@ class Server:
         return found
 
     def write(self, file: str, source: bytes) -> None:
-        """Write a file of the clone, with a time of its own: bytecode is cached by whole seconds."""
+        """Write a file, with a time of its own: bytecode is cached by whole seconds."""
         path = self.root / file
         path.write_bytes(source)
         self._written += 1
