@@ -7,7 +7,7 @@ from geneb_ci.audit.student import beyond, quantile
 
 
 @pytest.mark.parametrize("freedom", [2, 3, 4, 5, 15, 16, 31, 48, 200])
-@pytest.mark.parametrize("level", [0.5, 1e-2, 1e-4, 1e-6, 1e-8])
+@pytest.mark.parametrize("level", [0.95, 0.5, 1e-2, 1e-4, 1e-6, 1e-8])
 def test_quantiles_are_scipys(freedom, level):
     t = quantile(level, freedom)
     assert t == pytest.approx(stats.t.isf(level / 2, freedom), rel=1e-6)

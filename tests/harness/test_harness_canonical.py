@@ -122,3 +122,25 @@ def test_lbfgs_that_does_not_arrive_is_an_error(monkeypatch: pytest.MonkeyPatch)
 def test_large_tasks_have_none() -> None:
     assert canonical.affordable(100_000, 768)
     assert not canonical.affordable(100_000, 4096)
+
+
+@pytest.mark.parametrize(
+    ("rows", "dim", "classes", "width", "solver"),
+    [
+        (40, 4, 2, 5, "newton-cholesky"),  # four weights and an intercept: one set for two classes
+        (40, 5, 2, 5, "lbfgs"),
+        (40, 4, 3, 15, "newton-cholesky"),
+        (40, 4, 3, 14, "lbfgs"),
+        (8, 20, 2, 9, "newton-cholesky"),  # in the span of eight rows
+        (8, 20, 2, 8, "lbfgs"),
+    ],
+)
+def test_newton_takes_what_has_few_unknowns(
+    monkeypatch: pytest.MonkeyPatch, rows: int, dim: int, classes: int, width: int, solver: str
+) -> None:
+    monkeypatch.setattr(canonical, "NEWTON_WIDTH", width)
+    train, labels, _ = language_like(classes, rows, dim)
+    labels[:classes] = range(classes)
+    assert canonical.solve(train, labels).solver == solver
+    for forced in ("newton-cholesky", "lbfgs"):
+        assert canonical.solve(train, labels, forced).solver == forced

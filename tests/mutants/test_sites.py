@@ -130,6 +130,15 @@ def test_a_draw_is_the_same_every_time_and_grows_by_no_repetition():
     assert sorted(map(repr, drawn(population[:20], 300, 1))) == sorted(map(repr, population[:20]))
 
 
+def test_code_that_changes_elsewhere_leaves_the_draw_as_it_is():
+    population = every(FILES)
+    less = [one for one in population if one.file != FILES[0]]
+    before, after = drawn(population, 300, 1), drawn(less, 300, 1)
+    kept = [one for one in before if one.file != FILES[0]]
+    assert after[: len(kept)] == kept
+    assert len(kept) > 200
+
+
 @pytest.mark.parametrize("concept", TARGETS)
 def test_the_files_of_a_concept_exist_and_have_mutants(concept):
     missing = [file for file in TARGETS[concept] if not (ROOT / file).is_file()]
