@@ -18,7 +18,8 @@ class Clock:
 
 def story(*faults: Exception) -> tuple[object, list[float], list[str]]:
     """Return the result or why it gave up, what was waited, and what was said."""
-    clock, said, left = Clock(), [], list(faults)
+    clock, left = Clock(), list(faults)
+    said: list[str] = []
 
     def one_try() -> str:
         if left:

@@ -64,7 +64,7 @@ def _in_block(block: list[ast.stmt]) -> set[int]:
 
 
 def _first_line(statement: ast.stmt) -> int:
-    decorators = getattr(statement, "decorator_list", [])
+    decorators: list[ast.expr] = getattr(statement, "decorator_list", [])
     return min([statement.lineno, *(one.lineno for one in decorators)])
 
 

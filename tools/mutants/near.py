@@ -7,7 +7,10 @@ from pathlib import Path, PurePosixPath
 from tools.mutants.clone import ROOT
 from tools.mutants.survey import ELSEWHERE
 
-LONG = re.compile(r"test_(coverage|run_faults|harness_memory|two_publishers|killed)\.py$")
+LONG = re.compile(
+    r"test_(coverage|run_faults|harness_(memory|run|rescore|probe)|two_publishers|killed|published"
+    r"|recommend)\.py$"
+)
 """Simulations and races: they take minutes, and are left to the exact pass."""
 MOST = 12
 """Test files tried for one target in the first pass."""

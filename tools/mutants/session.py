@@ -28,7 +28,7 @@ import pytest
 from tools.mutants.clone import ROOT
 from tools.mutants.targets import FILES
 
-CPU_S = 15
+CPU_S = 40
 """Processor seconds that one test may take: none takes half of it."""
 WALL_S = 400
 """Seconds that one test may take, on however busy a machine."""
