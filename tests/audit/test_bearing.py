@@ -206,7 +206,7 @@ def test_a_submission_that_is_not_here_was_changed_or_cannot_be_read(tmp_path):
     assert (
         caught.value.message == "submission: there is no model.json here to hold the record against"
     )
-    _, place = here(tmp_path)
+    _, place = here(tmp_path, lambda document: document["meta"].update(display="Another name"))
     step, said = refusal(check_submission, OUTCOME, place)
     assert (step, said.partition(" has ")[0]) == ("submission", "model.json")
     assert said.endswith(f"and {OUTCOME.plan.commitment.submission_sha256} was audited")

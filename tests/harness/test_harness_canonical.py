@@ -1,9 +1,12 @@
 """The canonical score: one optimum, whoever finds it, and nothing in the last digits moves it."""
 
+import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.linalg import LinAlgWarning
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 from reference_harness import benchmark, canonical, data, mini, probe
@@ -144,3 +147,21 @@ def test_newton_takes_what_has_few_unknowns(
     assert canonical.solve(train, labels).solver == solver
     for forced in ("newton-cholesky", "lbfgs"):
         assert canonical.solve(train, labels, forced).solver == forced
+
+
+@pytest.mark.parametrize("category", [LinAlgWarning, ConvergenceWarning])
+def test_newton_that_warns_is_none_whatever_the_process_does_with_warnings(
+    monkeypatch: pytest.MonkeyPatch, category: type[Warning]
+) -> None:
+    class Warns(LogisticRegression):
+        def fit(self, *_: object) -> "Warns":
+            warnings.warn("falling back", category, stacklevel=2)
+            return self
+
+    monkeypatch.setattr(canonical, "LogisticRegression", Warns)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert canonical._newton(np.eye(2), np.arange(2)) is None
+        if category is ConvergenceWarning:
+            with pytest.raises(ProbeError, match="lbfgs did not reach"):
+                canonical._lbfgs(np.eye(2), np.arange(2))
