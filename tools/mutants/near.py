@@ -16,15 +16,23 @@ MOST = 12
 """Test files tried for one target in the first pass."""
 WHOLE = {
     "geneb_ci/arithmetic": ("tests/arithmetic/test_vectors.py",),
-    "geneb_ci/build": ("tests/build/test_whole.py", "tests/build/test_board.py"),
+    "geneb_ci/build": ("tests/build/test_whole.py", "tests/forge/test_comment.py"),
     "geneb_ci/audit": (
-        "tests/audit/test_tolerance_vectors.py",
-        "tests/audit/test_recompute.py",
+        "tests/report/test_generated.py",
         "tests/audit/test_input_60.py",
         "tests/audit/test_mutants.py",
     ),
-    "geneb_ci/publish": ("tests/publish/test_publish.py", "tests/cli/test_diff.py"),
-    "geneb_ci/forge": ("tests/forge/test_scope.py", "tests/forge/test_steps.py"),
+    "geneb_ci/publish": (
+        "tests/publish/test_parts.py",
+        "tests/cli/test_diff.py",
+        "tests/publish/test_publish.py",
+    ),
+    "geneb_ci/forge": (
+        "tests/report/test_generated.py",
+        "tests/forge/test_inputs.py",
+        "tests/forge/test_scope.py",
+        "tests/forge/test_sweep.py",
+    ),
     "geneb_ci/label": ("tests/label/test_commands.py",),
 }
 """Tests that hold the whole output of a folder, and so notice changes in files they do not name."""

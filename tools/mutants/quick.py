@@ -16,7 +16,7 @@ from tools.mutants.sites import Mutant, applied
 from tools.mutants.survey import in_parallel
 from tools.mutants.worker import Worker
 
-BUDGET_S = 60
+BUDGET_S = 30
 """Processor seconds for one mutant: a kill that takes longer is the exact pass's."""
 FRESH_S = 20.0
 """What a test file takes at most that confirms a kill."""
