@@ -17,8 +17,11 @@ T = TypeVar("T")
 SURVEY = WORK / "survey"
 LONGEST = 900.0
 """Seconds that a test file may take on an idle machine."""
-ELSEWHERE = re.compile(r"tests/(page|packaging|house|bench|audit/sandbox|harness/extractors)/")
-"""Tests that run no target, or run one only inside a sandbox or to look at its text."""
+ELSEWHERE = re.compile(
+    r"tests/(page|packaging|house|mutants|bench|audit/sandbox|harness/extractors)/"
+)
+"""Tests that run no target, run one only inside a sandbox, or look at its text: those of this tool
+notice every mutant, which says nothing."""
 
 
 def test_files() -> list[str]:
