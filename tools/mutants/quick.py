@@ -122,5 +122,5 @@ class Quick:
 
     def close(self) -> None:
         """End the session."""
-        self.process.terminate()
-        self.process.wait()
+        with self.process:  # which closes the pipes, and waits
+            self.process.terminate()

@@ -76,8 +76,8 @@ class Server:
 
     def close(self) -> None:
         """End the server."""
-        self._server.terminate()
-        self._server.wait()
+        with self._server:  # which closes the pipes, and waits
+            self._server.terminate()
 
 
 class Worker(Server):
