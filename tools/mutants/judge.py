@@ -189,8 +189,9 @@ def _tests_digest(killer: str) -> str:
     """Return a digest of the file of a test, or of all tests."""
     name = killer.partition("::")[0]
     path = ROOT / name
-    paths = [path] if name and path.is_file() else sorted(ROOT.glob("tests/**/*.py"))
+    if name and path.is_file():
+        return hashlib.sha256(path.read_bytes()).hexdigest()[:32]
     digest = hashlib.sha256()
-    for one in paths:
-        digest.update(one.read_bytes())
+    for one in sorted(ROOT.glob("tests/**/*.py")):
+        digest.update(f"{one.relative_to(ROOT)}\n".encode() + one.read_bytes())
     return digest.hexdigest()[:32]
