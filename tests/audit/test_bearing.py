@@ -40,7 +40,8 @@ Change = Callable[[dict[str, Any]], Any]
 
 def changed(*path: str | int, to: Any) -> Outcome:
     """Return the outcome with one value changed; nothing is drawn or checked again."""
-    return _put(OUTCOME, path, to)
+    found: Outcome = _put(OUTCOME, path, to)
+    return found
 
 
 def _put(node: Any, path: tuple[str | int, ...], value: Any) -> Any:

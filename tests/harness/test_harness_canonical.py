@@ -153,7 +153,7 @@ def test_newton_takes_what_has_few_unknowns(
 def test_newton_that_warns_is_none_whatever_the_process_does_with_warnings(
     monkeypatch: pytest.MonkeyPatch, category: type[Warning]
 ) -> None:
-    class Warns(LogisticRegression):
+    class Warns(LogisticRegression):  # type: ignore[misc]
         def fit(self, *_: object) -> "Warns":
             warnings.warn("falling back", category, stacklevel=2)
             return self

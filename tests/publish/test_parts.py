@@ -3,10 +3,11 @@
 import dataclasses
 import hashlib
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import pytest
 
-from geneb_ci.config import Layout
+from geneb_ci.config import Kind, Layout
 from geneb_ci.errors import BadConfiguration
 from geneb_ci.publish.difference import FileChange, Sign, file_changes
 from geneb_ci.publish.generation import Generation, _page, _require_usual_places
@@ -54,16 +55,18 @@ def test_the_page_is_all_of_its_folder_but_what_decides(tmp_path):
 @pytest.mark.parametrize("name", ["submissions", "policy", "audits"])
 def test_settings_that_the_ledger_does_not_follow_are_refused(tmp_path, name):
     layout = Layout(
-        kind="repository",
+        kind=Kind.GENEB_CI,
         root=tmp_path,
         submissions=tmp_path / "submissions",
         policy=tmp_path / "leaderboard/policy",
         audits=tmp_path / "leaderboard/audits",
     )
     _require_usual_places(layout)
-    _require_usual_places(dataclasses.replace(layout, **{name: None}))
+    unset: dict[str, Any] = {name: None}
+    elsewhere: dict[str, Any] = {name: tmp_path / "elsewhere"}
+    _require_usual_places(dataclasses.replace(layout, **unset))
     with pytest.raises(BadConfiguration) as caught:
-        _require_usual_places(dataclasses.replace(layout, **{name: tmp_path / "elsewhere"}))
+        _require_usual_places(dataclasses.replace(layout, **elsewhere))
     assert caught.value.message.startswith(f"pyproject.toml: [tool.geneb-ci] {name} is not ")
 
 
