@@ -38,7 +38,7 @@ class Verdict:
     @property
     def is_hung(self) -> bool:
         """Whether it was no test's word, but that none came."""
-        return self.is_killed and "::" not in self.killer and not self.killer.endswith(".py")
+        return self.killer.startswith("none:")
 
 
 class Memory:
@@ -166,7 +166,7 @@ def judged(worker: Server, mutant: Mutant, known: Mapping[str, Surveyed]) -> Ver
 
 def false_alarms(worker: Server, killers: Sequence[str]) -> list[str]:
     """Return the killing tests that fail without any mutant, too."""
-    names = sorted({name for name in killers if "::" in name})
+    names = sorted({name for name in killers if "::" in name and not name.startswith("none:")})
     failed: list[str] = []
     while names:
         files = sorted({name.partition("::")[0] for name in names})

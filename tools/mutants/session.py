@@ -28,8 +28,8 @@ import pytest
 from tools.mutants.clone import ROOT
 from tools.mutants.targets import FILES
 
-CPU_S = 40
-"""Processor seconds that one test may take: none takes half of it."""
+CPU_S = 20
+"""Processor seconds after which a test hangs, if it takes a quarter of that without a mutant."""
 WALL_S = 400
 """Seconds that one test may take, on however busy a machine."""
 
@@ -112,8 +112,10 @@ class Session:
             if pid == 0:
                 self.child(session, by_file, job, Path(base))
             _, status = os.waitpid(pid, 0)
+            at = Path(base, "test")
+            test = at.read_text(encoding="utf-8") if at.is_file() else ""
             shutil.rmtree(base, ignore_errors=True)
-            self.say(end="exit" if os.WIFEXITED(status) else "time")
+            self.say(end="exit" if os.WIFEXITED(status) else "time", test=test)
         return True
 
     def say(self, **words: object) -> None:
@@ -143,12 +145,13 @@ class Session:
             wanted = list(self.wanted(by_file, job["tests"]))
             for item, following in zip(wanted, [*wanted[1:], None], strict=True):
                 _limit()
+                (base / "test").write_text(item.nodeid, encoding="utf-8")
                 session.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
                 self.ran += 1
                 if self.failed or _used() > job["budget"]:
                     break
             status = "done" if self.failed or self.ran == len(wanted) else "stopped"
-            result = {"status": status, "failed": self.failed, "ran": self.ran}
+            result = {"status": status, "failed": self.failed, "cpu": _used()}
         except Cannot:
             result = {"status": "cannot"}
         except BaseException:  # noqa: BLE001 (this process must not go on as a session)
