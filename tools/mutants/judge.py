@@ -187,7 +187,7 @@ def _key(mutant: Mutant) -> str:
 
 def _tests_digest(killer: str) -> str:
     """Return a digest of the file of a test, or of all tests."""
-    name = killer.partition("::")[0]
+    name = killer.removeprefix("none: ").partition("::")[0]
     path = ROOT / name
     if name and path.is_file():
         return hashlib.sha256(path.read_bytes()).hexdigest()[:32]
