@@ -6,8 +6,9 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 SYSTEM := bwrap=bubblewrap chromium=chromium
 
-.PHONY: demo test real-tasks test-rows flakes lint bench bench-harness bench-forgery bench-sampling bench-audit bench-sandbox \
-  bench-tolerance bench-uncertainty bench-page page-shots generate lock clean
+.PHONY: demo test real-tasks test-rows flakes lint rehearse rehearse-proof bench bench-harness \
+  bench-forgery bench-sampling bench-audit bench-sandbox bench-tolerance bench-uncertainty bench-page \
+  page-shots mutants generate lock clean
 
 # An environment that is there goes on being used, unless its interpreter is gone or PYTHON is named
 # and is another than the one that made it.
@@ -91,6 +92,9 @@ bench-page: $(READY)  ## how fast the page is with a thousand models, as tables 
 page-shots: $(READY)  ## pictures of every view in build/page-shots: look at them when you change the page
 	$(BIN)/python -m tests.page.shots build/page-shots
 
+mutants: $(READY)  ## do the tests notice a wrong line? hours; a run that was stopped goes on
+	$(BIN)/python -m tools.mutants
+
 generate: $(READY)  ## schemas, RULES.md, help texts
 	$(BIN)/python tools/generate.py
 
@@ -98,4 +102,4 @@ lock: $(READY)  ## resolve the hashed requirements anew; UPGRADE=1 takes the new
 	@$(BIN)/python -m tools.lock $(if $(UPGRADE),--upgrade)
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .mutants

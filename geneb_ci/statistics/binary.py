@@ -147,7 +147,7 @@ def _size(n: int, right: int, f1: float) -> int:
     accuracy - F1 is written by the number of errors: near F1 = 1 the two are one and the same
     float, while 1 - F1 is exact.
     """
-    if f1 >= right / n or f1 >= 1:
+    if f1 >= 1:
         return 0
     share = 1 - (n - right) / (n * (1 - f1))
     return round(n * math.sqrt(max(0.0, share)))

@@ -108,6 +108,19 @@ def test_the_sample_found_is_the_smallest(design, fabricated):
         assert detection(design, fabricated, found - 1) < wanted
 
 
+@pytest.mark.parametrize(
+    ("design", "fabricated", "confidence", "size"),
+    [
+        (HUNDRED, 100, Fraction("0.9"), 1),  # any task will do
+        (Design((4,)), 1, Fraction(1, 2), 2),  # two of four find one with exactly this probability
+        (Design((4,)), 1, Fraction(1), 4),
+        (Design((3, 3), 2), 1, Fraction(1, 3), 2),  # no sample is smaller than what is guaranteed
+    ],
+)
+def test_the_smallest_sample_at_the_ends(design, fabricated, confidence, size):
+    assert needed(design, fabricated, confidence) == size
+
+
 @pytest.mark.parametrize("fabricated", [0, 101, -1])
 def test_a_number_of_tasks_that_there_is_not(fabricated):
     with pytest.raises(UsageProblem, match="make no sense"):
@@ -125,7 +138,7 @@ def test_what_no_sample_finds():
 
 def test_the_table_has_only_samples_that_there_can_be():
     small = Design((4, 2), 1)
-    assert [row.drawn for row in table(small, [0, 3, 5, 3, 7], [1])] == [3, 5]
+    assert [row.drawn for row in table(small, [0, 1, 6, 3, 5, 3, 7], [1])] == [1, 3, 5, 6]
     assert [row.drawn for row in table(STRATIFIED, fabricated=[1])] == [8, 10, 13, 25]
 
 

@@ -7,7 +7,7 @@ from geneb_ci.audit.tolerance import beyond, quantile
 
 
 @pytest.mark.parametrize("freedom", [2, 3, 4, 5, 15, 16, 31, 48, 200])
-@pytest.mark.parametrize("level", [0.5, 1e-2, 1e-4, 1e-6, 1e-8])
+@pytest.mark.parametrize("level", [0.95, 0.5, 1e-2, 1e-4, 1e-6, 1e-8])
 def test_quantiles_are_scipys(freedom, level):
     t = quantile(level, freedom)
     assert t == pytest.approx(stats.t.isf(level / 2, freedom), rel=1e-6)
@@ -24,3 +24,9 @@ def test_the_published_table():
 def test_what_has_no_quantile_is_refused(level, freedom):
     with pytest.raises(ValueError, match="no t for level"):
         quantile(level, freedom)
+
+
+@pytest.mark.parametrize("freedom", [1, 2, 3, 4, 5, 16, 49])
+@pytest.mark.parametrize("t", [0.0, 1e-3, 0.5, 1.0, 3.0, 40.0])
+def test_probabilities_are_scipys(t, freedom):
+    assert beyond(t, freedom) == pytest.approx(2 * stats.t.sf(t, freedom), abs=1e-12)

@@ -10,6 +10,7 @@ from scipy.stats import norm
 from sklearn.metrics import accuracy_score, f1_score, matthews_corrcoef
 
 from geneb_ci.audit.trust import Level
+from geneb_ci.board.diagnostics.frame import rounded
 from geneb_ci.board.matrices import recovered
 from geneb_ci.board.noise import (
     DRAWS,
@@ -269,3 +270,23 @@ def test_the_made_up_matrices_of_the_simulation_have_scikit_learns_metrics():
             "F1": f1_score(true, said, average="macro"),
         }
     )
+
+
+@pytest.mark.parametrize(
+    ("classes", "mean", "right"),
+    [
+        (Classes(10, 10), Triple(0.0, 0.5, 1 / 3), (0, 10)),  # one class is always predicted
+        (Classes(4, 16), Triple(0.0, 0.8, 4 / 9), (0, 16)),
+        (Classes(4, 16), Triple(0.0, 0.2, 1 / 6), (4, 0)),
+        (Classes(5, 15), Triple(1.0, 1.0, 1.0), (5, 15)),
+        (Classes(5, 15), Triple(-1.0, 0.0, 0.0), (0, 0)),
+    ],
+)
+def test_the_table_near_a_mean_at_the_ends(classes, mean, right):
+    assert near_mean(classes, mean) == pytest.approx(right, abs=1e-9)
+
+
+def test_a_published_zero_has_no_sign():
+    assert [str(rounded(value)) for value in (-0.0, -1e-9, 1e-9)] == ["0.0"] * 3
+    stood = standings({"a": Estimate(-0.0, 0.0, -0.0, 0.0)})["a"]
+    assert [str(value) for value in stood[:3]] == ["0.0"] * 3

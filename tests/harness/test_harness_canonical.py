@@ -1,9 +1,12 @@
 """The canonical score: one optimum, whoever finds it, and nothing in the last digits moves it."""
 
+import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.linalg import LinAlgWarning
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 from reference_harness import benchmark, canonical, data, mini, probe
@@ -122,3 +125,43 @@ def test_lbfgs_that_does_not_arrive_is_an_error(monkeypatch: pytest.MonkeyPatch)
 def test_large_tasks_have_none() -> None:
     assert canonical.affordable(100_000, 768)
     assert not canonical.affordable(100_000, 4096)
+
+
+@pytest.mark.parametrize(
+    ("rows", "dim", "classes", "width", "solver"),
+    [
+        (40, 4, 2, 5, "newton-cholesky"),  # four weights and an intercept: one set for two classes
+        (40, 5, 2, 5, "lbfgs"),
+        (40, 4, 3, 15, "newton-cholesky"),
+        (40, 4, 3, 14, "lbfgs"),
+        (8, 20, 2, 9, "newton-cholesky"),  # in the span of eight rows
+        (8, 20, 2, 8, "lbfgs"),
+    ],
+)
+def test_newton_takes_what_has_few_unknowns(
+    monkeypatch: pytest.MonkeyPatch, rows: int, dim: int, classes: int, width: int, solver: str
+) -> None:
+    monkeypatch.setattr(canonical, "NEWTON_WIDTH", width)
+    train, labels, _ = language_like(classes, rows, dim)
+    labels[:classes] = range(classes)
+    assert canonical.solve(train, labels).solver == solver
+    for forced in ("newton-cholesky", "lbfgs"):
+        assert canonical.solve(train, labels, forced).solver == forced
+
+
+@pytest.mark.parametrize("category", [LinAlgWarning, ConvergenceWarning])
+def test_newton_that_warns_is_none_whatever_the_process_does_with_warnings(
+    monkeypatch: pytest.MonkeyPatch, category: type[Warning]
+) -> None:
+    class Warns(LogisticRegression):  # type: ignore[misc]
+        def fit(self, *_: object) -> "Warns":
+            warnings.warn("falling back", category, stacklevel=2)
+            return self
+
+    monkeypatch.setattr(canonical, "LogisticRegression", Warns)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert canonical._newton(np.eye(2), np.arange(2)) is None
+        if category is ConvergenceWarning:
+            with pytest.raises(ProbeError, match="lbfgs did not reach"):
+                canonical._lbfgs(np.eye(2), np.arange(2))

@@ -82,3 +82,28 @@ def test_the_type_of_the_features_is_kept_and_none_becomes_infinite() -> None:
 def test_a_row_of_zeros_stays() -> None:
     zeros = np.zeros((2, 8), dtype=np.float32)
     assert (noise.jitter(zeros, PLAIN, "task") == 0).all()
+
+
+@pytest.mark.parametrize(
+    ("dtype", "moves"),
+    [
+        ("float32", [-2.37676e-06, 8.4455e-07, -3.95123e-07, 3.31731e-06, -8.62229e-07]),
+        ("float16", [-0.0146028, 0.00518891, -0.00242764, 0.0203815, -0.00529754]),
+        ("bfloat16", [-0.116823, 0.0415113, -0.0194211, 0.163052, -0.0423803]),
+    ],
+)
+def test_the_noise_of_an_audit_is_the_same_in_every_version(
+    dtype: noise.Dtype, moves: list[float]
+) -> None:
+    """Numbers of a record are compared with those of a rerun: each has the same copies."""
+    rows = np.array([[1.0, -2.0, 0.5], [0.25, 8.0, -0.125]])
+    found = noise.jitter(rows, noise.Noise(dtype, 11, 3, 8.0), "task") - rows
+    assert found.ravel()[:5] == pytest.approx(moves, rel=1e-4)
+
+
+def test_the_units_of_noise_are_those_of_the_tolerance() -> None:
+    from geneb_ci.audit.tolerance import STRESS, UNITS
+
+    assert (noise.UNITS, noise.STRESS) == (UNITS, STRESS)
+    assert noise.UNIT_ROUNDOFF["float64"] == np.finfo(np.float64).eps / 2
+    assert noise.UNIT_ROUNDOFF["bfloat16"] == 2.0**-8

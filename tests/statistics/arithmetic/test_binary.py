@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import random
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import f1_score, matthews_corrcoef
 
 from geneb_ci.statistics.binary import (
+    ROUNDING,
     BinaryTable,
     Classes,
     count,
@@ -20,6 +22,7 @@ from geneb_ci.statistics.binary import (
     table,
 )
 from geneb_ci.statistics.printed import Reading, Triple
+from reference_harness import metrics
 from tests.statistics.arithmetic.draw import Drawn, read, tables
 
 PRECISIONS = [None, 15, 12, 9, 7, 6, 5, 4, 3]
@@ -128,3 +131,30 @@ def test_counting_stops_above_the_limit():
 def test_mcc_is_zero_where_one_class_is_never_predicted():
     assert scores(Classes(3, 5), 5, 5) == Triple(0.0, 5 / 8, 5 / 13)
     assert math.isclose(scores_of(BinaryTable(3, 0, 0, 5)).f1, 3 / 11)
+
+
+def test_an_f1_of_one_or_more_asks_for_no_imbalance():
+    """Exactly 1 as well: 1 - F1 is then no divisor."""
+    half = Triple(1.0, 0.5, 0.5)
+    for width in (0.5 - ROUNDING, 0.5, 0.6):
+        reading = Reading(half._replace(f1=0.5), half._replace(f1=width))
+        assert count(Classes(3, 5), reading, 1000) > 0
+    assert 0.5 + (0.5 - ROUNDING) + ROUNDING == 1.0
+
+
+def test_what_the_harness_computes_needs_no_width():
+    """Its formulas round otherwise than ours, in the sixteenth digit; that much is allowed for."""
+    rng = random.Random(5)
+    no_width = Triple(0.0, 1e-13, 0.0)
+    differ = 0
+    for _ in range(400):
+        classes = Classes(*sorted((rng.randint(1, 900), rng.randint(1, 900))))
+        right = [rng.randint(0, size) for size in classes]
+        one = BinaryTable(right[0], classes.small - right[0], right[1], classes.large - right[1])
+        matrix = np.array([one[:2], one[3:] + one[2:3]])
+        value = Triple(*metrics.scores(matrix))
+        differ += value != scores_of(one)
+        mirrored = BinaryTable(one.large_right, one.large_wrong, one.small_right, one.small_wrong)
+        same = {one, mirrored} if classes.small == classes.large else {one}
+        assert found(classes, Reading(value, no_width)) & same
+    assert differ > 50

@@ -108,3 +108,21 @@ def test_f1_above_accuracy_is_refused():
     assert refused is not None
     assert refused.metric == "f1"
     assert refused.high == 0.6
+
+
+@pytest.mark.parametrize("sizes", [*SMALL, Classes(60, 60), Classes(300, 500)])
+def test_a_search_among_pieces_of_one_height_ends(sizes):
+    """Planes that see two arcs alike leave the order to the number of a piece."""
+    hull = Hull(sizes)
+    tables = all_triples(sizes) if sizes.total < 200 else hull.looks
+    for plane in (
+        Plane(0.0, 1.0, 0.0),
+        Plane(0.0, -1.0, 0.0),
+        Plane(0.0, 0.0, 1.0),
+        Plane(0.0, 1.0, -1.0),
+    ):
+        top = max(plane.at(table) for table in tables)
+        assert hull.above(plane, top + 1e-9) is None
+        found = hull.above(plane, top - 1e-9)
+        assert found is not None
+        assert plane.at(found) > top - 1e-9

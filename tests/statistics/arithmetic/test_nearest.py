@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from geneb_ci.statistics.binary import Classes, scores_of
+from geneb_ci.statistics.binary import BinaryTable, Classes, scores_of
 from geneb_ci.statistics.nearest import _at, nearest
 from geneb_ci.statistics.printed import Triple
 from tests.statistics.arithmetic.draw import Drawn, tables
@@ -33,3 +33,21 @@ def test_a_table_is_nearest_to_its_own_scores():
     found = nearest(classes, Triple(0.5356, 0.7667, 0.7662))
     # Classes of one size: a table and its mirror give the same scores.
     assert found.table in {(292, 113, 329, 76), (329, 76, 292, 113)}
+
+
+@pytest.mark.parametrize(
+    "classes", [Classes(1, 1), Classes(3, 8), Classes(405, 405), Classes(37, 919)]
+)
+def test_the_tables_at_the_ends_are_found(classes):
+    """All predictions of one class: the least and the greatest rho there are."""
+    ends = [
+        BinaryTable(0, classes.small, classes.large, 0),
+        BinaryTable(classes.small, 0, 0, classes.large),
+        BinaryTable(classes.small, 0, classes.large, 0),
+        BinaryTable(0, classes.small, 0, classes.large),
+    ]
+    for one in ends:
+        found = nearest(classes, scores_of(one))
+        assert found.scores == pytest.approx(scores_of(one), abs=1e-12)
+        if classes.small != classes.large:
+            assert found.table == one

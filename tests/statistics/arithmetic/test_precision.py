@@ -7,6 +7,7 @@ import pytest
 from geneb_ci.statistics.printed import (
     EXACT,
     LONG,
+    NOISE,
     SINGLE,
     column_decimals,
     decimals,
@@ -23,7 +24,7 @@ def single(value: float) -> float:
 
 @pytest.mark.parametrize(
     ("value", "expected"),
-    [(0, 0), (1, 0), (0.75, 2), (0.8123, 4), (-0.0001, 4), (1e-12, 12), (1 / 3, LONG)],
+    [(0, 0), (1, 0), (0.75, 2), (0.8123, 4), (-0.0001, 4), (1e-12, 12), (1 / 3, LONG), (NOISE, 0)],
 )
 def test_decimals_are_counted(value, expected):
     assert decimals(value) == expected

@@ -1,0 +1,145 @@
+"""Tolerances of cells of every kind, held to a file: nobody's claim gains room unseen.
+
+The laws are in test_tolerance.py. A change of these numbers is a change of the rule, which asks for
+another number in `tolerance_digest`. `pytest --update-golden` writes the file anew.
+"""
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from geneb_ci.audit import tolerance as rule
+from geneb_ci.audit.scoring import RescoredScores
+from geneb_ci.audit.tolerance import largest_effect
+from geneb_ci.statistics.printed import Triple
+from tests.audit.rescoring import SEEDS, measured
+
+VECTORS = Path(__file__).with_name("tolerance_vectors.json")
+WIDTH = Triple(5e-5, 5e-7, 5e-3)
+THREE = [[30, 4, 2], [5, 41, 3], [0, 7, 8]]
+UNEVEN = [[9, 1], [30, 160]]
+BASE = [np.array([[150 - 7 * s, 50 + 7 * s], [60 - s, 140 + s]]) for s in range(SEEDS)]
+FULL = [BASE[1]] * SEEDS
+STILL = [[0] * SEEDS]
+
+
+def drawn(seed: int, number: int, most: int, least: int = 0) -> list[list[int]]:
+    rng = random.Random(seed)
+    return [[rng.randint(least, most) for _ in range(SEEDS)] for _ in range(number)]
+
+
+def one_wild(seed: int, number: int) -> list[list[int]]:
+    """Four calm seeds, and one whose fit ends elsewhere each time."""
+    rng = random.Random(seed)
+    return [[rng.randint(3, 14), 0, rng.randint(0, 1), 0, 0] for _ in range(number)]
+
+
+def halts(seed: int) -> list[list[RescoredScores]]:
+    """Several places to stop for each fit; the first has none, the second other ones than ours."""
+    rng = random.Random(seed)
+    base = measured(BASE).base
+    found: list[list[RescoredScores]] = [[]]
+    for k in range(1, SEEDS):
+        moves = [0.0 if k != 1 else 0.003, *(rng.uniform(-0.03, 0.03) for _ in range(3))]
+        found.append(
+            [
+                RescoredScores(MCC=base.MCC[k] + m, Acc=base.Acc[k] + m / 2, F1=base.F1[k] - m)
+                for m in moves
+            ]
+        )
+    return found
+
+
+CASES: dict[str, dict[str, Any]] = {
+    "nothing moves": {},
+    "few stressed copies": {"stressed": drawn(1, 31, 9)},
+    "just many stressed copies": {"stressed": drawn(1, 32, 9)},
+    "flips in proportion": {"plain": drawn(2, 16, 1), "stressed": drawn(3, 40, 9)},
+    "flips in proportion, widely": {"plain": drawn(4, 40, 2), "stressed": drawn(5, 32, 30, 20)},
+    "just twice as many flips": {
+        "plain": [[1, 0, 0, 0, 0], [0, 1, 0, 0, 0]] * 10,
+        "stressed": [[2, 0, 0, 0, 0], [0, 0, 0, 1, 1]] * 16,
+    },
+    "half of the copies move": {
+        "plain": [[1, 0, 0, 0, 0], [0] * 5] * 8,
+        "stressed": drawn(6, 32, 5),
+    },
+    "one wild seed": {"plain": one_wild(7, 16), "stressed": one_wild(8, 32)},
+    "one wild seed and halts": {
+        "plain": one_wild(9, 20),
+        "stressed": one_wild(10, 33),
+        "halts": halts(11),
+    },
+    "halts of fits that rest": {"halts": halts(12)},
+    "halts of fits that move": {
+        "plain": drawn(13, 16, 2),
+        "stressed": drawn(14, 16, 8),
+        "halts": halts(15),
+    },
+    "one fit": {"one_fit": True},
+    "one restless fit": {"one_fit": True, "plain": [[k] * 5 for k in range(3, 23)], "stressed": []},
+    "one fit with both": {
+        "one_fit": True,
+        "plain": [[k % 2] * 5 for k in range(16)],
+        "stressed": [[k % 9] * 5 for k in range(35)],
+    },
+}  # fmt: skip
+
+
+def found(case: str) -> dict[str, Any]:
+    """Return the tolerances of a cell: of record at two levels, and canonical."""
+    options = CASES[case]
+    cell = measured(FULL if options.get("one_fit") else BASE, **options, seed=len(case))
+    values = {
+        "of record": rule.tolerance(cell, rule.level(702), WIDTH),
+        "at another level": rule.tolerance(cell, 0.04, Triple(0.0, 0.0, 0.0)),
+    }
+    if cell.stressed:
+        values["canonical"] = rule.canonical_tolerance(cell, WIDTH)
+    return {name: value.model_dump() for name, value in values.items()}
+
+
+def test_the_file_has_these_cells(update_golden):
+    if update_golden:
+        values = {case: found(case) for case in CASES}
+        VECTORS.write_text(json.dumps(values, indent=1) + "\n", encoding="utf-8")
+    assert list(json.loads(VECTORS.read_bytes())) == list(CASES)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_tolerance(case):
+    expected = json.loads(VECTORS.read_bytes())[case]
+    values = found(case)
+    assert list(values) == list(expected)
+    for name, value in values.items():
+        assert value == pytest.approx(expected[name], rel=1e-9, abs=1e-12)
+
+
+def test_the_digest_of_the_rule_is_part_of_every_commitment():
+    """Whoever changes a constant finds that audits before and after do not compare."""
+    assert (
+        rule.tolerance_digest()
+        == "3c2c344db6035fc1fb0b438fc191695c90b3a5bda35051fffcecadca6e3bf9bb"
+    )
+
+
+@pytest.mark.parametrize("matrix", [THREE, UNEVEN, [[5, 0], [0, 7]], [[3, 2], [0, 0]]])
+def test_the_largest_effect_of_a_flip_is_that_of_trying_each(matrix):
+    """Every prediction changed to every other class, scored by the harness's own metrics."""
+    from reference_harness.metrics import scores
+
+    base = np.array(matrix)
+    before = scores(base)
+    most = [0.0, 0.0, 0.0]
+    for row, old, new in np.ndindex(len(base), len(base), len(base)):
+        if old != new and base[row, old]:
+            after = base.copy()
+            after[row, old] -= 1
+            after[row, new] += 1
+            moved = [abs(a - b) for a, b in zip(scores(after), before, strict=True)]
+            most = list(map(max, most, moved))
+    assert largest_effect(matrix) == pytest.approx(most, abs=1e-12)

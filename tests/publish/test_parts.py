@@ -1,0 +1,110 @@
+"""The parts of a publication: which files are the page's, what differs, what is wrong."""
+
+import dataclasses
+import hashlib
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pytest
+
+from geneb_ci.common.config import Layout, LayoutKind
+from geneb_ci.common.errors import BadConfiguration
+from geneb_ci.publish.difference import Sign, SpaceFileChange, file_changes
+from geneb_ci.publish.generation import Generation, _page, _require_usual_places
+from geneb_ci.publish.manifest import NAME, manifest_of
+from geneb_ci.publish.push import _wrong, differing, dropped
+from geneb_ci.publish.space import Facts, SpaceState
+
+FILES = {"a.json": b"a", "b.json": b"bb", "z/c.js": b"ccc"}
+
+
+def generation(files: Mapping[str, bytes]) -> Generation:
+    return Generation(dict(files), manifest_of(files, "1" * 40))
+
+
+def facts(content: bytes) -> Facts:
+    """Return what the Hub says of a file: git's name of its bytes."""
+    named = b"blob %d\0" % len(content) + content
+    return Facts(hashlib.sha1(named, usedforsecurity=False).hexdigest(), None)
+
+
+def live(made: Generation, others: Iterable[str] = ()) -> SpaceState:
+    """Return a Space that holds a generation, and files of somebody else."""
+    files = {name: facts(content) for name, content in made.published.items()}
+    files |= {name: facts(b"theirs") for name in others}
+    return SpaceState("2" * 40, files, made.manifest)
+
+
+MADE = generation(FILES)
+
+
+def test_the_page_is_all_of_its_folder_but_what_decides(tmp_path):
+    for name in (
+        *("index.html", "src/app.js", "src/policy/x.js", "policy/keys.json"),
+        *("audits/model/x.json", "manifest.json", "src/manifest.json"),
+    ):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(name)
+    assert dict(_page(tmp_path)) == {
+        name: name.encode()
+        for name in ("index.html", "src/app.js", "src/manifest.json", "src/policy/x.js")
+    }
+
+
+@pytest.mark.parametrize("name", ["submissions", "policy", "audits"])
+def test_settings_that_the_ledger_does_not_follow_are_refused(tmp_path, name):
+    layout = Layout(
+        kind=LayoutKind.GENEB_CI,
+        root=tmp_path,
+        submissions=tmp_path / "submissions",
+        policy=tmp_path / "leaderboard/policy",
+        audits=tmp_path / "leaderboard/audits",
+    )
+    _require_usual_places(layout)
+    unset: dict[str, Any] = {name: None}
+    elsewhere: dict[str, Any] = {name: tmp_path / "elsewhere"}
+    _require_usual_places(dataclasses.replace(layout, **unset))
+    with pytest.raises(BadConfiguration) as caught:
+        _require_usual_places(dataclasses.replace(layout, **elsewhere))
+    assert caught.value.message.startswith(f"pyproject.toml: [tool.geneb-ci] {name} is not ")
+
+
+def test_a_space_that_holds_what_was_sent_has_nothing_wrong():
+    after = live(MADE, ["README.md"])
+    assert _wrong(after, MADE, ["gone.json"]) == []
+    assert differing(after, MADE.published) == {}
+    assert dropped(after, MADE) == []
+
+
+def test_all_that_is_wrong_is_named():
+    after = live(MADE, ["README.md", "gone.json"])
+    files = dict(after.files) | {"b.json": facts(b"other")}
+    del files["a.json"]
+    assert _wrong(dataclasses.replace(after, files=files), MADE, ["gone.json", "x.json"]) == [
+        "a.json",
+        "b.json",
+        "gone.json",
+    ]
+    assert _wrong(dataclasses.replace(after, manifest=None), MADE, []) == [NAME]
+
+
+def test_only_what_we_published_and_no_longer_have_is_dropped():
+    less = generation({"a.json": b"a"})
+    assert dropped(live(MADE, ["README.md"]), less) == ["b.json", "z/c.js"]
+    assert dropped(dataclasses.replace(live(MADE), manifest=None), less) == []
+    files = {name: one for name, one in live(MADE).files.items() if name != "b.json"}
+    assert dropped(dataclasses.replace(live(MADE), files=files), less) == ["z/c.js"]
+
+
+def test_each_file_has_its_sign():
+    made = generation({"a.json": b"a", "b.json": b"new", "d.json": b"dddd"})
+    size = len(made.published[NAME])
+    assert file_changes(live(MADE, ["README.md"]), made) == [
+        SpaceFileChange(Sign.SAME, "a.json", 1),
+        SpaceFileChange(Sign.CHANGED, "b.json", 3),
+        SpaceFileChange(Sign.ADDED, "d.json", 4),
+        SpaceFileChange(Sign.CHANGED, NAME, size),
+        SpaceFileChange(Sign.REMOVED, "z/c.js", 0),
+    ]
+    assert [str(sign) for sign in Sign] == ["+", "~", "-", "="]
+    assert {one.sign for one in file_changes(SpaceState("2" * 40), made)} == {Sign.ADDED}

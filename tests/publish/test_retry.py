@@ -1,0 +1,90 @@
+"""How long is waited between tries, and after which it is given up: the whole story of each."""
+
+import pytest
+
+from geneb_ci.publish.faults import HeadChanged, Limited, RetriesExhausted, Retryable
+from geneb_ci.publish.session import attempt
+
+
+class Clock:
+    """Notes what it was asked to wait."""
+
+    def __init__(self) -> None:
+        self.waits: list[float] = []
+
+    def sleep(self, seconds: float, /) -> None:
+        self.waits.append(seconds)
+
+
+def story(*faults: Exception) -> tuple[object, list[float], list[str]]:
+    """Return the result or why it gave up, what was waited, and what was said."""
+    clock, left = Clock(), list(faults)
+    said: list[str] = []
+
+    def one_try() -> str:
+        if left:
+            raise left.pop(0)
+        return "done"
+
+    try:
+        result: object = attempt(one_try, clock=clock, say=said.append)
+    except RetriesExhausted as refusal:
+        result = refusal.message, refusal.fix
+    return result, clock.waits, said
+
+
+def limited(wait: float | None) -> Limited:
+    return Limited("429", wait)
+
+
+def test_waits_double_and_a_moved_head_is_read_at_once():
+    assert story(Retryable("503"), HeadChanged("412"), Retryable("lost"), HeadChanged("412")) == (
+        "done",
+        [2.0, 8.0],
+        [
+            "try 1 of 6: 503; again after 2 s",
+            "try 2 of 6: 412; again after 0 s",
+            "try 3 of 6: lost; again after 8 s",
+            "try 4 of 6: 412; again after 0 s",
+        ],
+    )
+
+
+def test_six_tries_and_no_wait_after_the_last():
+    assert story(*(Retryable(str(k)) for k in range(6))) == (
+        (
+            "6 tries failed; the last: 5",
+            "run the command again later: it reads what became of them first",
+        ),
+        [2.0, 4.0, 8.0, 16.0, 32.0],
+        [f"try {k + 1} of 6: {k}; again after {2 ** (k + 1)} s" for k in range(5)],
+    )
+    assert story(*(Retryable("x") for _ in range(5)))[0] == "done"
+
+
+def test_the_hub_names_the_wait():
+    assert story(limited(30), limited(None), limited(599)) == (
+        "done",
+        [31, 4.0, 600],
+        [
+            "try 1 of 6: 429; again after 31 s",
+            "try 2 of 6: 429; again after 4 s",
+            "try 3 of 6: 429; again after 600 s",
+        ],
+    )
+
+
+def test_a_wait_too_long_is_another_run():
+    assert story(limited(600)) == (
+        (
+            "429: the Hub wants a pause of 601 s",
+            "run the command again after that; publishing twice changes nothing",
+        ),
+        [],
+        [],
+    )
+
+
+def test_another_fault_is_raised_at_once():
+    with pytest.raises(KeyError):
+        story(KeyError("a bug"))

@@ -1,0 +1,64 @@
+"""Which test files most likely notice a mutant, without running any: by name, import and folder."""
+
+import functools
+import re
+from pathlib import Path, PurePosixPath
+
+from tools.mutants.clone import ROOT
+from tools.mutants.survey import ELSEWHERE
+
+LONG = re.compile(
+    r"test_(coverage|run_faults|harness_(memory|run|rescore|probe)|two_publishers|killed|published"
+    r"|recommend)\.py$"
+)
+"""Simulations and races: they take minutes, and are left to the exact pass."""
+MOST = 12
+"""Test files tried for one target in the first pass."""
+WHOLE = {
+    "geneb_ci/statistics": ("tests/statistics/arithmetic/test_vectors.py",),
+    "geneb_ci/board": ("tests/board/test_whole.py", "tests/github/test_comment.py"),
+    "geneb_ci/audit": (
+        "tests/render/test_generated.py",
+        "tests/audit/test_input_60.py",
+        "tests/audit/test_mutants.py",
+        "tests/audit/trust/test_commands.py",
+    ),
+    "geneb_ci/publish": (
+        "tests/publish/test_parts.py",
+        "tests/cli/test_diff.py",
+        "tests/publish/test_publish.py",
+    ),
+    "geneb_ci/github": (
+        "tests/render/test_generated.py",
+        "tests/github/test_inputs.py",
+        "tests/github/test_scope.py",
+        "tests/github/test_sweep.py",
+    ),
+}
+"""Tests that hold the whole output of a folder, and so notice changes in files they do not name."""
+
+
+def near(target: str) -> list[str]:
+    """Return test files for a target, the likeliest first."""
+    path = PurePosixPath(target)
+    mirrored = {f"test_{path.stem}", f"test_harness_{path.stem}"}
+    module = target.removesuffix(".py").replace("/", ".")
+    parent, _, leaf = module.rpartition(".")
+    imports = re.compile(rf"{re.escape(module)}\b|from {re.escape(parent)} import [^\n]*\b{leaf}\b")
+    own = [file for file, text in _texts().items() if imports.search(text)]
+    own.sort(key=lambda file: (Path(file).stem not in mirrored, file))
+    by_name = [file for file in _texts() if Path(file).stem in mirrored]
+    whole = [
+        file for folder, files in WHOLE.items() if target.startswith(f"{folder}/") for file in files
+    ]
+    return list(dict.fromkeys([*by_name, *own[:2], *whole, *own]))[:MOST]
+
+
+@functools.cache
+def _texts() -> dict[str, str]:
+    found = {}
+    for path in sorted(ROOT.glob("tests/**/test_*.py")):
+        file = str(path.relative_to(ROOT))
+        if not ELSEWHERE.match(file) and not LONG.search(file):
+            found[file] = path.read_text(encoding="utf-8")
+    return found
