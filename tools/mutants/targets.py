@@ -4,12 +4,8 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "arithmetic": (
         "geneb_ci/statistics/binary.py",
         "geneb_ci/statistics/mean_triples.py",
-        "geneb_ci/statistics/mean_triples.py",
         "geneb_ci/statistics/printed.py",
         "geneb_ci/statistics/nearest.py",
-        "geneb_ci/statistics/printed.py",
-        "geneb_ci/statistics/binary.py",
-        "geneb_ci/statistics/printed.py",
     ),
     "metrics": (
         "reference_harness/canonical.py",
@@ -19,16 +15,11 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "board sums": (
         "geneb_ci/board/board.py",
         "geneb_ci/board/rows.py",
-        "geneb_ci/board/rows.py",
         "geneb_ci/board/ranks.py",
     ),
     "diagnostics": (
         "geneb_ci/board/diagnostics/frame.py",
         "geneb_ci/board/diagnostics/models.py",
-        "geneb_ci/board/diagnostics/models.py",
-        "geneb_ci/board/diagnostics/regimes.py",
-        "geneb_ci/board/diagnostics/models.py",
-        "geneb_ci/board/diagnostics/regimes.py",
         "geneb_ci/board/diagnostics/regimes.py",
         "geneb_ci/board/diagnostics/whole.py",
         "geneb_ci/board/noise.py",
@@ -37,7 +28,6 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "label policy": (
         "geneb_ci/audit/trust_evidence.py",
         "geneb_ci/audit/trust.py",
-        "geneb_ci/audit/trust_evidence.py",
     ),
     "comparison and tolerance": (
         "geneb_ci/audit/compare.py",
@@ -45,10 +35,6 @@ TARGETS: dict[str, tuple[str, ...]] = {
         "geneb_ci/audit/sampling.py",
         "geneb_ci/audit/tolerance.py",
         "geneb_ci/audit/power.py",
-        "geneb_ci/audit/sampling.py",
-        "geneb_ci/audit/sampling.py",
-        "geneb_ci/audit/tolerance.py",
-        "geneb_ci/audit/tolerance.py",
         "geneb_ci/audit/outcome.py",
     ),
     "verification": (
@@ -59,12 +45,9 @@ TARGETS: dict[str, tuple[str, ...]] = {
         "geneb_ci/audit/commitment.py",
         "geneb_ci/audit/envelope.py",
         "geneb_ci/audit/keys.py",
-        "geneb_ci/audit/canonical.py",
         "geneb_ci/audit/plan.py",
-        "geneb_ci/audit/draw.py",
         "geneb_ci/audit/record.py",
         "geneb_ci/audit/steps.py",
-        "geneb_ci/audit/verify.py",
         "geneb_ci/audit/withdrawal.py",
     ),
     "publish compare-and-swap": (
@@ -78,7 +61,6 @@ TARGETS: dict[str, tuple[str, ...]] = {
         "geneb_ci/github/judge.py",
         "geneb_ci/github/verdict.py",
         "geneb_ci/github/reconcile.py",
-        "geneb_ci/github/verdict.py",
     ),
 }
 FILES: tuple[str, ...] = tuple(file for files in TARGETS.values() for file in files)
