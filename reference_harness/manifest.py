@@ -14,18 +14,18 @@ NAME = "manifest.json"
 BYTES_MAX = 10_000_000  # 100 tasks take 40 kB
 
 
-class _Part(BaseModel):
+class _ManifestPart(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
-class FileFacts(_Part):
+class FileFacts(_ManifestPart):
     """One file."""
 
     sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
     bytes: Annotated[int, Field(ge=0)]
 
 
-class TaskFacts(_Part):
+class TaskFacts(_ManifestPart):
     """One task: digest of its content and rows of each class."""
 
     sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
@@ -33,7 +33,7 @@ class TaskFacts(_Part):
     test: dict[str, int]
 
 
-class Manifest(_Part):
+class Manifest(_ManifestPart):
     """The content of `manifest.json`."""
 
     schema_version: str = "1.0"

@@ -14,7 +14,7 @@ from .files import sha256
 from .progress import Listener, Silent
 from .record import BenchmarkRef, DatasetRef, LibraryRef
 from .rescore_input import given_by, open_matrix, part_of
-from .rescore_job import Based, BaseJob, Copied, CopyJob, Part
+from .rescore_job import Based, BaseJob, Copied, CopyJob, TaskPart
 from .rescored import Copy, NoiseRef, Rescored, RescoredRegime, RescoredTask
 from .tasks import Labels, TaskData, sequence_digests
 
@@ -28,7 +28,7 @@ CHUNK = 8
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class RescoreRequest:
     """What is to be rescored."""
 
     benchmark: Benchmark
@@ -68,19 +68,19 @@ def load(benchmark: Benchmark, source: Source, task_id: str) -> TaskData:
     return source.load(benchmark.task(task_id))
 
 
-def rescore(asked: Asked, listener: Listener | None = None) -> Rescored:
+def rescore(asked: RescoreRequest, listener: Listener | None = None) -> Rescored:
     """Score the embeddings and their copies. Raises a HarnessError for what a user can cause."""
     return _Rescoring(asked, listener or Silent()).go()
 
 
 class _Rescoring:
-    def __init__(self, asked: Asked, listener: Listener) -> None:
+    def __init__(self, asked: RescoreRequest, listener: Listener) -> None:
         self.asked = asked
         self.listener = listener
         self.started = time.perf_counter()
         self.base: dict[str, Based] = {}
         self.copies: defaultdict[tuple[str, str, bool], list[Copied]] = defaultdict(list)
-        self.parts: dict[str, Part] = {}
+        self.parts: dict[str, TaskPart] = {}
         self.open: defaultdict[tuple[str, str, bool], int] = defaultdict(int)
 
     def go(self) -> Rescored:

@@ -94,11 +94,11 @@ def rescore(**options: Any) -> None:  # noqa: ANN401 - click's own types
     from . import progress  # noqa: PLC0415 - NumPy: see cli.py
     from .engine.local import default_workers  # noqa: PLC0415
     from .files import write_json  # noqa: PLC0415
-    from .rescore import Asked  # noqa: PLC0415
+    from .rescore import RescoreRequest  # noqa: PLC0415
     from .rescore import rescore as run  # noqa: PLC0415
 
     bench, source = _place(options)
-    asked = Asked(
+    asked = RescoreRequest(
         benchmark=bench,
         source=source,
         tasks=_names(options["tasks"]),

@@ -8,7 +8,7 @@ import numpy as np
 from . import noise, probe
 from .benchmark import Benchmark
 from .errors import DataError, EmbeddingError
-from .rescore_job import Part
+from .rescore_job import TaskPart
 from .tasks import TaskData, sequence_digests
 
 FINITE_ROWS = 1 << 12  # rows looked at together: a large matrix is not read into memory
@@ -40,7 +40,7 @@ def given_by(sequences: Path, embeddings: Path, rows: int) -> Given:
     )
 
 
-def part_of(data: TaskData, benchmark: Benchmark, given: Given, *, canonical: bool) -> Part:
+def part_of(data: TaskData, benchmark: Benchmark, given: Given, *, canonical: bool) -> TaskPart:
     """Find the rows of a task's sequences. Raises DataError, which names the first that lacks."""
     protocol = benchmark.protocol
     both = [*data.train.sequences, *data.test.sequences]
@@ -62,7 +62,7 @@ def part_of(data: TaskData, benchmark: Benchmark, given: Given, *, canonical: bo
     rows = np.concatenate([first, np.setdiff1d(line, first)])
     place = np.empty(int(rows.max()) + 1, dtype=np.int64)
     place[rows] = np.arange(len(rows))
-    return Part(
+    return TaskPart(
         task_id=data.id,
         embeddings=given.embeddings,
         rows=rows,

@@ -21,7 +21,7 @@ Chosen = npt.NDArray[np.int64] | None
 
 
 @dataclass(frozen=True)
-class Part:
+class TaskPart:
     """Embeddings and labels of one task: small, for it is pickled; the matrix stays in its file."""
 
     task_id: str
@@ -82,7 +82,7 @@ class Based(NamedTuple):
 class BaseJob:
     """Score one task's embeddings as they came."""
 
-    part: Part
+    part: TaskPart
 
     @property
     def task_id(self) -> str:
@@ -128,7 +128,7 @@ class Copied(NamedTuple):
 class CopyJob:
     """Score jittered copies `first` to `last` of one task in one regime against its base."""
 
-    part: Part
+    part: TaskPart
     regime: str
     dtype: noise.Dtype
     seed: int

@@ -13,13 +13,14 @@ from pydantic import BaseModel
 from geneb_ci.audit import commitment, envelope, keys, outcome, plan, withdrawal
 from geneb_ci.board import recommend, shape
 from geneb_ci.board.diagnostics import shape as diagnostics_shape
+from geneb_ci.check import place
 from geneb_ci.common import benchmark as benchmark_models
 from geneb_ci.common.benchmark import Benchmark, shipped_benchmark
 from geneb_ci.github import verdict
 from geneb_ci.publish import manifest as published
 from geneb_ci.render.findings_json import findings_schema
 from geneb_ci.render.rules_md import rules_markdown
-from geneb_ci.submission import models, population
+from geneb_ci.submission import models
 
 ROOT = Path(__file__).resolve().parent.parent
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -180,8 +181,8 @@ def generated() -> dict[str, str]:
         f"schemas/{name}.schema.json": json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
         for name, schema in schemas.items()
     }
-    rows = f"schemas/{population.FILE}"
-    numbers = population.population_text(
+    rows = f"schemas/{place.FILE}"
+    numbers = place.population_text(
         (ROOT / rows).read_text(encoding="utf-8"), ROOT / "submissions", benchmark
     )
     return files | {"RULES.md": rules_markdown(), rows: numbers}

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from geneb_ci.audit import compare, weights
 from geneb_ci.audit.canonical import moment_of
+from geneb_ci.audit.commit import AuditSubject, lay_out, subject_of
 from geneb_ci.audit.commitment import Commitment, Weights
 from geneb_ci.audit.decoys import judge, real_rows, with_decoys
 from geneb_ci.audit.draw import recompute
@@ -26,16 +27,14 @@ from geneb_ci.audit.scoring import (
     sequences_of,
     task_source,
 )
-from geneb_ci.audit.subject import AuditSubject, lay_out, subject_of
 from geneb_ci.audit.tolerance import COPIES_MIN
 from geneb_ci.common.config import Layout
 from geneb_ci.common.errors import UsageProblem
-from geneb_ci.sandbox.embed import ExtractorSpec, run_in_sandbox
-from geneb_ci.sandbox.escapes import probe_suite, refuse_leaks
 from geneb_ci.sandbox.facts import sandbox_facts
 from geneb_ci.sandbox.launch import Sandbox
 from geneb_ci.sandbox.levels import DEFAULT, opened
 from geneb_ci.sandbox.limits import Limits
+from geneb_ci.sandbox.run import ExtractorSpec, probe_suite, refuse_leaks, run_in_sandbox
 
 SEED_BITS = 63
 """Of the jitter's seed: what NumPy's generator takes and JSON keeps whole."""

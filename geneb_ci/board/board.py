@@ -10,7 +10,7 @@ from geneb_ci.common.config import Layout, policy_file
 from geneb_ci.common.errors import UsageProblem
 
 if TYPE_CHECKING:
-    from geneb_ci.board.recommend import Advice, Need
+    from geneb_ci.board.recommend import Advice, ModelRequest
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -68,7 +68,7 @@ def analysed(entries: Iterable[Entry], benchmark: Benchmark, layout: Layout) -> 
     }
 
 
-def advised(need: "Need", entries: Iterable[Entry], benchmark: Benchmark) -> "Advice":
+def advised(need: "ModelRequest", entries: Iterable[Entry], benchmark: Benchmark) -> "Advice":
     """Return advice for one need.
 
     Raises UsageProblem when the benchmark lacks what is named, or the extra is not installed.

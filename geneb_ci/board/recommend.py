@@ -47,7 +47,7 @@ def size_text(params: int) -> str:
 Model = Annotated[str, Field(min_length=1)]
 
 
-class Need(StrictModel):
+class ModelRequest(StrictModel):
     """What is asked for."""
 
     category: str | None
@@ -74,7 +74,7 @@ class Choice(StrictModel):
 class Advice(StrictModel):
     """Which model to take for a need."""
 
-    need: Need
+    need: ModelRequest
     considered: Count
     """Models that meet size and level."""
     best: Choice | None
@@ -107,7 +107,7 @@ SIZES = (None, 1_000_000_000, 500_000_000, 100_000_000, 25_000_000)
 LEVELS = (None, "verified")
 
 
-class _Row(NamedTuple):
+class _Candidate(NamedTuple):
     model: str
     params: int
     level: str
@@ -121,7 +121,9 @@ def recommendations(
     rows = list(entries)
     categories = (None, *benchmark.category_order)
     advice = [
-        advise(Need(category=c, regime=r, max_params=s, level=v), rows, benchmark, intervals)
+        advise(
+            ModelRequest(category=c, regime=r, max_params=s, level=v), rows, benchmark, intervals
+        )
         for r, c, s, v in itertools.product(benchmark.regimes, categories, SIZES, LEVELS)
     ]
     return Recommendations(
@@ -132,7 +134,7 @@ def recommendations(
 
 
 def advise(
-    need: Need, entries: Iterable[Entry], benchmark: Benchmark, intervals: Intervals
+    need: ModelRequest, entries: Iterable[Entry], benchmark: Benchmark, intervals: Intervals
 ) -> Advice:
     """Choose among the models that meet size and level.
 
@@ -143,7 +145,7 @@ def advise(
         _known(need.category, benchmark.category_order, "category")
     estimates = intervals.estimates[need.regime][need.category or "macro"]
     rows = [
-        _Row(e.submission.model_id, e.submission.meta.params, str(e.level), estimate)
+        _Candidate(e.submission.model_id, e.submission.meta.params, str(e.level), estimate)
         for e in entries
         if (estimate := estimates.get(e.submission.model_id)) is not None and _meets(e, need)
     ]
@@ -171,7 +173,7 @@ def _known(name: str, names: list[str], what: str) -> None:
         )
 
 
-def _meets(entry: Entry, need: Need) -> bool:
+def _meets(entry: Entry, need: ModelRequest) -> bool:
     level = str(entry.level)
     if need.max_params is not None and entry.submission.meta.params > need.max_params:
         return False
@@ -180,7 +182,7 @@ def _meets(entry: Entry, need: Need) -> bool:
     return level in TRUST and TRUST.index(level) >= TRUST.index(need.level)
 
 
-def _choice(row: _Row) -> Choice:
+def _choice(row: _Candidate) -> Choice:
     score, low, high = (
         round(x, DECIMALS) + 0.0 for x in (row.estimate.score, row.estimate.low, row.estimate.high)
     )
@@ -189,7 +191,7 @@ def _choice(row: _Row) -> Choice:
     )
 
 
-def _limits(need: Need) -> str:
+def _limits(need: ModelRequest) -> str:
     parts = []
     if need.max_params is not None:
         parts.append(f"at most {size_text(need.max_params)} parameters")
@@ -199,7 +201,11 @@ def _limits(need: Need) -> str:
 
 
 def _reasons(
-    need: Need, rows: list[_Row], ties: list[_Row], smallest: _Row, intervals: Intervals
+    need: ModelRequest,
+    rows: list[_Candidate],
+    ties: list[_Candidate],
+    smallest: _Candidate,
+    intervals: Intervals,
 ) -> list[str]:
     """Say why, in sentences; they hold nothing of a contributor's but model ids."""
     best, limits = rows[0], _limits(need)
@@ -229,7 +235,7 @@ def _reasons(
     return why
 
 
-def _warnings(need: Need, rows: list[_Row], intervals: Intervals) -> list[str]:
+def _warnings(need: ModelRequest, rows: list[_Candidate], intervals: Intervals) -> list[str]:
     """Say what the advice does not rest on."""
     said = []
     macro = intervals.estimates[need.regime]["macro"]
@@ -247,7 +253,7 @@ def _warnings(need: Need, rows: list[_Row], intervals: Intervals) -> list[str]:
     return said
 
 
-def _is_draws_own(need: Need, row: _Row, intervals: Intervals) -> bool:
+def _is_draws_own(need: ModelRequest, row: _Candidate, intervals: Intervals) -> bool:
     """Whether a score may change with other training draws by more than its interval says."""
     regime = intervals.regimes[need.regime]
     return regime.is_drawn and row.model not in regime.draws_covered

@@ -11,11 +11,18 @@ import click
 from geneb_ci.check.place import Against
 from geneb_ci.check.registry import select
 from geneb_ci.check.runner import Checker, FileResult, Report, named_files
-from geneb_ci.cli.shared import STDOUT, PairedCommand, format_options, paired, watched, write
+from geneb_ci.cli.shared import (
+    STDOUT,
+    PairedCommand,
+    exit_code,
+    format_options,
+    paired,
+    watched,
+    write,
+)
 from geneb_ci.common.config import Finder, finder
-from geneb_ci.common.errors import BadConfiguration, Exit, UsageProblem
+from geneb_ci.common.errors import BadConfiguration, UsageProblem
 from geneb_ci.render.formats import render
-from geneb_ci.render.summary import Verdict, verdict
 from geneb_ci.submission.paths import is_folder
 from geneb_ci.submission.structure import Engine, check_structure
 
@@ -117,20 +124,6 @@ def _against(value: str | None, find: Finder) -> Against | None:
     layout = find(folder.resolve())
     is_root = layout.root == folder.resolve() and layout.submissions is not None
     return Against(folder=layout.submissions if is_root else folder)
-
-
-_EXITS = {
-    Verdict.CLEAN: Exit.CLEAN,
-    Verdict.WARNINGS: Exit.CLEAN,
-    Verdict.NOT_CHECKED: Exit.NOT_CHECKED,
-    Verdict.ERRORS: Exit.ERRORS,
-}
-
-
-def exit_code(report: Report, *, strict: bool) -> Exit:
-    """Return the exit code that says what the verdict says."""
-    found = verdict(report)
-    return Exit.WARNINGS if strict and found is Verdict.WARNINGS else _EXITS[found]
 
 
 def _engine(name: str) -> Engine:

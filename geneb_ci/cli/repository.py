@@ -8,8 +8,7 @@ import click
 from geneb_ci.board.board import Watch, rows_of
 from geneb_ci.board.rows import Entry
 from geneb_ci.check.runner import Report, files_of
-from geneb_ci.cli.check import exit_code
-from geneb_ci.cli.shared import watched
+from geneb_ci.cli.shared import exit_code, watched
 from geneb_ci.common.config import Layout, LayoutKind, find_layout
 from geneb_ci.common.errors import Exit, UsageProblem
 from geneb_ci.publish.generation import Generation, generate

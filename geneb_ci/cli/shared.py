@@ -8,8 +8,10 @@ from typing import Any, NamedTuple, TypeVar
 
 import click
 
-from geneb_ci.common.errors import UsageProblem, unwritable
+from geneb_ci.check.runner import Report
+from geneb_ci.common.errors import Exit, UsageProblem, unwritable
 from geneb_ci.render.formats import FORMATS
+from geneb_ci.render.summary import Verdict, verdict
 
 STDOUT = "-"
 
@@ -115,3 +117,17 @@ def watched(items: Iterable[T], total: int, label: str) -> Iterator[T]:
         for item in rest:
             yield item
             progress.advance(task)
+
+
+_EXITS = {
+    Verdict.CLEAN: Exit.CLEAN,
+    Verdict.WARNINGS: Exit.CLEAN,
+    Verdict.NOT_CHECKED: Exit.NOT_CHECKED,
+    Verdict.ERRORS: Exit.ERRORS,
+}
+
+
+def exit_code(report: Report, *, strict: bool) -> Exit:
+    """Return the exit code that says what the verdict says."""
+    found = verdict(report)
+    return Exit.WARNINGS if strict and found is Verdict.WARNINGS else _EXITS[found]

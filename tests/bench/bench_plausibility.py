@@ -14,7 +14,7 @@ from geneb_ci.check.context import Context, Policy
 from geneb_ci.check.registry import select
 from geneb_ci.check.runner import Checker
 from geneb_ci.common.benchmark import shipped_benchmark
-from geneb_ci.statistics import neighbours, reference, relations
+from geneb_ci.statistics import neighbours, reference
 from geneb_ci.statistics.table import ScoreTable, Vector, table_of
 from geneb_ci.statistics.view import RowView
 from geneb_ci.submission.peers import peers_of
@@ -28,7 +28,7 @@ CACHES = (
     neighbours._two_best,
     neighbours._regimes,
     neighbours._sketches,
-    relations._gaps,
+    neighbours._gaps,
 )
 RULES = select(["plausibility"], [])
 

@@ -11,11 +11,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from geneb_ci.sandbox import mounts
-from geneb_ci.sandbox.embed import ExtractorSpec, embed_in_sandbox
-from geneb_ci.sandbox.escapes import probe_suite
 from geneb_ci.sandbox.launch import Sandbox, python_of
 from geneb_ci.sandbox.levels import opened
 from geneb_ci.sandbox.limits import Limits
+from geneb_ci.sandbox.run import ExtractorSpec, embed_in_sandbox, probe_suite
 from geneb_ci.sandbox.supervise import supervise
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -9,8 +9,15 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from geneb_ci.audit.trust import Level
-from geneb_ci.board.diagnostics.models import ATTRIBUTES, _Facts, controlled, correlation, pareto
-from geneb_ci.board.diagnostics.regimes import ratio, tau
+from geneb_ci.board.diagnostics.figures import (
+    ATTRIBUTES,
+    _Facts,
+    controlled,
+    correlation,
+    pareto,
+    ratio,
+    tau,
+)
 from geneb_ci.board.diagnostics.whole import diagnostics
 from geneb_ci.board.files import encode
 from geneb_ci.board.rows import Entry

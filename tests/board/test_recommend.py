@@ -10,7 +10,7 @@ from geneb_ci.board.recommend import (
     SIZES,
     TRUST,
     Advice,
-    Need,
+    ModelRequest,
     advise,
     parameters,
     recommendations,
@@ -38,7 +38,7 @@ def ask(
     level: str | None = None,
     rows: tuple[Entry, ...] | None = None,
 ) -> Advice:
-    need = Need(category=category, regime=regime, max_params=max_params, level=level)
+    need = ModelRequest(category=category, regime=regime, max_params=max_params, level=level)
     return advise(need, entries() if rows is None else rows, BENCHMARK, found_intervals())
 
 

@@ -7,16 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from geneb_ci.check import place
 from geneb_ci.check.need import Need
-from geneb_ci.check.place import Against
+from geneb_ci.check.place import FILE, Against, row_of, shipped_rows
 from geneb_ci.check.registry import RULES
 from geneb_ci.check.runner import Checker, FileResult, Report
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.config import find_layout
 from geneb_ci.render.summary import rules_run, skipped
-from geneb_ci.submission import population
 from geneb_ci.submission.paths import files_in
-from geneb_ci.submission.population import FILE, row_of, shipped_rows
 from tests.paths import ROOT, SUBMISSIONS
 
 PEER_RULES = tuple(rule for rule in RULES if Need.OTHER_ROWS in rule.needs)
@@ -56,7 +55,7 @@ def test_the_shipped_rows_are_the_numbers_of_their_submissions():
         raw = (SUBMISSIONS / f"{model}.json").read_bytes()
         assert STORED[model] == row_of(raw, shipped_benchmark())._asdict()
     assert len(STORED) == 41
-    assert (ROOT / "schemas" / FILE).stat().st_size < population.BYTES_MAX
+    assert (ROOT / "schemas" / FILE).stat().st_size < place.BYTES_MAX
 
 
 def test_each_shipped_row_alone_has_the_findings_that_it_has_in_the_repository(
@@ -70,7 +69,7 @@ def test_each_shipped_row_alone_has_the_findings_that_it_has_in_the_repository(
     for model in models:
         shutil.copy(SUBMISSIONS / f"{model}.json", root / "submissions")
     kept = tuple(row for row in shipped_rows() if row.model_id in models)
-    monkeypatch.setattr(population, "shipped_rows", lambda: kept)
+    monkeypatch.setattr(place, "shipped_rows", lambda: kept)
     inside = {
         Path(result.document.name).stem: said(result)
         for result in Checker(PEER_RULES).run(sorted(files_in(root / "submissions")))
@@ -165,4 +164,4 @@ def test_a_shipped_row_whose_submission_changed_stays_as_it_is(tmp_path):
             shutil.copy(SUBMISSIONS / f"{model}.json", tmp_path)
     copied(tmp_path).rename(tmp_path / "splicebert-1024nt.json")  # other bytes
     shutil.copy(SUBMISSIONS / "space.json", tmp_path / "a-42nd.json")
-    assert population.population_text(text, tmp_path, shipped_benchmark()) == text
+    assert place.population_text(text, tmp_path, shipped_benchmark()) == text

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from geneb_ci.common.errors import SandboxUnavailable
-from geneb_ci.sandbox.embed import ExtractorSpec
 from geneb_ci.sandbox.launch import Sandbox
 from geneb_ci.sandbox.levels import opened
 from geneb_ci.sandbox.limits import Limits
 from geneb_ci.sandbox.processes import living
+from geneb_ci.sandbox.run import ExtractorSpec
 
 HOSTILE = Path(__file__).parent / "hostile"
 SMALL = Limits(

@@ -6,9 +6,9 @@ import json
 import pytest
 
 from geneb_ci.audit.decoys import judge, with_decoys
-from geneb_ci.sandbox.embed import embed_in_sandbox
 from geneb_ci.sandbox.launch import Sandbox
 from geneb_ci.sandbox.limits import Limits
+from geneb_ci.sandbox.run import embed_in_sandbox
 from reference_harness import mini
 from tests.sandbox.conftest import hostile
 

@@ -10,8 +10,8 @@ import pytest
 
 from geneb_ci.common.errors import SandboxLeaks, SandboxUnavailable
 from geneb_ci.sandbox import bubblewrap, seccomp
-from geneb_ci.sandbox.escapes import NAMES, probe_suite, refuse_leaks
 from geneb_ci.sandbox.launch import Sandbox
+from geneb_ci.sandbox.run import NAMES, probe_suite, refuse_leaks
 
 Options = list[str]
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from geneb_ci.common.errors import ExtractorFailed, LimitExceeded, ResultRefused
-from geneb_ci.sandbox.embed import run_in_sandbox
 from geneb_ci.sandbox.launch import Sandbox
+from geneb_ci.sandbox.run import run_in_sandbox
 from tests.sandbox.conftest import SEQUENCES, SMALL, hostile
 
 pytestmark = pytest.mark.usefixtures("nothing_left")

@@ -13,12 +13,11 @@ import pytest
 from geneb_ci.common.errors import Exit, LeftOver, SandboxUnavailable, UsageProblem
 from geneb_ci.sandbox import bubblewrap as bwrap
 from geneb_ci.sandbox import gvisor, mounts
-from geneb_ci.sandbox.embed import ExtractorSpec, embed_in_sandbox, options
-from geneb_ci.sandbox.escapes import probe_suite
 from geneb_ci.sandbox.facts import sandbox_facts
 from geneb_ci.sandbox.levels import opened
 from geneb_ci.sandbox.limits import Limits
 from geneb_ci.sandbox.processes import descendants, remember
+from geneb_ci.sandbox.run import ExtractorSpec, embed_in_sandbox, options, probe_suite
 from tests.paths import PUBLIC, ROOT
 from tests.sandbox.conftest import HOSTILE, SEQUENCES, SMALL
 

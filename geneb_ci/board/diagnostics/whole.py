@@ -4,9 +4,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from geneb_ci.board.diagnostics import shape
+from geneb_ci.board.diagnostics.figures import pairs, retention, scale, size, stability, tasks
 from geneb_ci.board.diagnostics.frame import METRIC, Frames, frames_of, rounded
-from geneb_ci.board.diagnostics.models import pairs, scale, size
-from geneb_ci.board.diagnostics.regimes import retention, stability, tasks
 from geneb_ci.board.noise import DRAWS, OVERLAP, SEED
 from geneb_ci.board.rows import Entry
 from geneb_ci.board.uncertainty import CONFIDENCE, ByModel, Intervals, RegimeIntervals

@@ -5,8 +5,14 @@ import pytest
 from geneb_ci.check.rules.plausibility import implausible_cell, nested_tasks
 from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.finding import Severity
-from geneb_ci.statistics.neighbours import SHARE, affine_copy, lead, resemblances
-from geneb_ci.statistics.relations import laws_of, usual_gap
+from geneb_ci.statistics.neighbours import (
+    SHARE,
+    affine_copy,
+    laws_of,
+    lead,
+    resemblances,
+    usual_gap,
+)
 from geneb_ci.statistics.table import ScoreTable
 from geneb_ci.statistics.view import RowView
 from tests.paths import SUBMISSIONS

@@ -6,8 +6,8 @@ from geneb_ci.check.context import Context
 from geneb_ci.check.need import Need
 from geneb_ci.check.rule import Rule
 from geneb_ci.common.finding import Severity
+from geneb_ci.statistics.neighbours import laws_of, usual_gap
 from geneb_ci.statistics.reference import ROWS_MIN
-from geneb_ci.statistics.relations import laws_of, usual_gap
 from geneb_ci.statistics.view import score_of
 from geneb_ci.submission.fault import Fault
 
