@@ -14,7 +14,7 @@ from reference_harness.engine.local import Pool
 from reference_harness.files import write_bytes, write_json
 from reference_harness.job import Scored
 from reference_harness.loading import load
-from reference_harness.rescore import Asked, distinct, rescore
+from reference_harness.rescore import RescoreRequest, distinct, rescore
 from reference_harness.rescore import load as load_task
 from reference_harness.rescore_input import given_by, part_of
 from reference_harness.rescore_job import Based, BaseJob
@@ -141,7 +141,7 @@ class Work:
         output = path.with_suffix(".rescored.json")
         if not output.exists():
             found = rescore(
-                Asked(
+                RescoreRequest(
                     benchmark=self.benchmark,
                     source=self.source,
                     tasks=self.group.tasks,
