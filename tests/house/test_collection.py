@@ -26,12 +26,12 @@ def test_every_test_of_the_repository_is_collected():
 SMALL = {
     "tests/__init__.py": "",
     "tests/conftest.py": "",
-    "tests/board/__init__.py": "",
-    "tests/board/test_a.py": "def test_one():\n    pass\n\n\ndef test_two():\n    pass\n",
+    "tests/build/__init__.py": "",
+    "tests/build/test_a.py": "def test_one():\n    pass\n\n\ndef test_two():\n    pass\n",
     "tests/page/test_b.py": "class TestPage:\n    def test_three(self):\n        pass\n",
 }
 SMALL_FILES = [Path(name) for name in SMALL if "/test_" in name]
-IN_BUILD = ["tests/board/test_a.py::test_one", "tests/board/test_a.py::test_two"]
+IN_BUILD = ["tests/build/test_a.py::test_one", "tests/build/test_a.py::test_two"]
 ONE, TWO, PAGE = (*IN_BUILD, "tests/page/test_b.py::test_three")
 
 
@@ -78,11 +78,11 @@ HIDDEN: dict[str, tuple[Callable[[Path], None], list[str]]] = {
         IN_BUILD,
     ),
     "ignored-in-addopts": (
-        replaced("pyproject.toml", 'addopts = "', 'addopts = "--ignore=tests/board '),
+        replaced("pyproject.toml", 'addopts = "', 'addopts = "--ignore=tests/build '),
         IN_BUILD,
     ),
     "deselected-in-addopts": (
-        replaced("pyproject.toml", 'addopts = "', 'addopts = "--deselect tests/board/test_a.py '),
+        replaced("pyproject.toml", 'addopts = "', 'addopts = "--deselect tests/build/test_a.py '),
         IN_BUILD,
     ),
     "other-testpaths": (
@@ -104,7 +104,7 @@ HIDDEN: dict[str, tuple[Callable[[Path], None], list[str]]] = {
     ),
     "collect_ignore": (added("tests/conftest.py", 'collect_ignore = ["build"]\n'), IN_BUILD),
     "collect_ignore_glob": (
-        added("tests/board/conftest.py", 'collect_ignore_glob = ["test_*"]\n'),
+        added("tests/build/conftest.py", 'collect_ignore_glob = ["test_*"]\n'),
         IN_BUILD,
     ),
     "a-hook-that-ignores": (
@@ -123,10 +123,10 @@ HIDDEN: dict[str, tuple[Callable[[Path], None], list[str]]] = {
         [ONE],
     ),
     "skipped-as-a-module": (
-        added("tests/board/test_a.py", "import pytest\npytest.skip('', allow_module_level=True)\n"),
+        added("tests/build/test_a.py", "import pytest\npytest.skip('', allow_module_level=True)\n"),
         IN_BUILD,
     ),
-    "a-file-that-opts-out": (added("tests/board/test_a.py", "test_one.__test__ = False\n"), [ONE]),
+    "a-file-that-opts-out": (added("tests/build/test_a.py", "test_one.__test__ = False\n"), [ONE]),
     "a-class-that-is-no-test": (
         replaced("tests/page/test_b.py", "TestPage", "Page"),
         [PAGE],
@@ -143,7 +143,7 @@ def test_a_hidden_test_is_named(small: Path, name: str):
 
 def test_a_parametrized_test_without_parameters_is_refused(small: Path):
     """Else it would be one skipped test, and count as collected."""
-    (small / "tests/board/test_a.py").write_text(
+    (small / "tests/build/test_a.py").write_text(
         "import pytest\n\n\n@pytest.mark.parametrize('x', [])\ndef test_one(x):\n    pass\n"
     )
     with pytest.raises(AssertionError, match="Empty parameter set"):
