@@ -20,6 +20,7 @@ from geneb_ci.github import verdict
 from geneb_ci.publish import manifest as published
 from geneb_ci.render.findings_json import findings_schema
 from geneb_ci.render.rules_md import rules_markdown
+from geneb_ci.sandbox import facts
 from geneb_ci.submission import models
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -124,7 +125,7 @@ def generated() -> dict[str, str]:
         "findings-1.0": findings_schema(),
         "audit": model_schema(
             outcome.Statement,
-            (outcome, plan, commitment),
+            (outcome, plan, commitment, facts),
             "audit.schema.json",
             "Audit record: the signed in-toto statement, payload of a DSSE envelope",
         ),
@@ -185,7 +186,41 @@ def generated() -> dict[str, str]:
     numbers = place.population_text(
         (ROOT / rows).read_text(encoding="utf-8"), ROOT / "submissions", benchmark
     )
-    return files | {"RULES.md": rules_markdown(), rows: numbers}
+    page = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    modules = [path.relative_to(ROOT) for path in sorted((ROOT / "geneb_ci").rglob("*.py"))]
+    return files | {
+        "RULES.md": rules_markdown(),
+        rows: numbers,
+        "ARCHITECTURE.md": architecture(page, modules),
+    }
+
+
+LAYERS = (
+    ("cli", "one function a command, found by name when it is called"),
+    ("github", "pull requests: what they change, verdicts, one comment, the queue"),
+    ("render", "findings, audits and boards as text, Markdown, JSON, SARIF, JUnit, annotations"),
+    ("publish", "git history, ledger, generations of the board, one commit to the Space"),
+    ("board", "rows, intervals, ranks, diagnostics, advice, the page and its data"),
+    ("audit", "commitment, draw, rerun, comparison, signed record, verification, trust levels"),
+    ("sandbox", "runs an extractor that nobody trusts, and takes a matrix of numbers from it"),
+    ("check", "what a rule may know, the runner, the registry, the rules by family"),
+    ("statistics", "which scores can exist, and what the rows of a board say of each other"),
+    ("submission", "hostile bytes to a located document, to typed models; cards, logs, other rows"),
+    ("common", "errors, findings, settings, the benchmark, shared types"),
+)
+
+
+def architecture(page: str, modules: list[Path]) -> str:
+    """Return ARCHITECTURE.md with its table of layers, highest first."""
+    begin, end = "<!-- layers -->\n", "<!-- /layers -->"
+    head, rest = page.split(begin)
+    tail = rest.split(end)[1]
+    rows = [
+        f"| `{name}` | {text} | {sum(path.parts[1] == name for path in modules)} |"
+        for name, text in LAYERS
+    ]
+    table = "\n".join(["| package | what it does | modules |", "|---|---|---:|", *rows])
+    return f"{head}{begin}{table}\n{end}{tail}"
 
 
 def main() -> int:

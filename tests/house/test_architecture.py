@@ -1,0 +1,51 @@
+"""ARCHITECTURE.md against the code: each place it names exists, and its layers are those held."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.house.test_direction import LAYERS
+from tests.house.tracked import python_files
+from tests.paths import ROOT
+from tools.generate import architecture
+
+TEXT = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+PLACES = sorted(
+    set(re.findall(r"`((?:geneb_ci|reference_harness|tests|schemas|docs)/[^`<>]*)`", TEXT))
+)
+
+
+def names(path: Path) -> set[str]:
+    """Give the functions, classes and constants at the top of a module."""
+    found = set()
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            found.add(node.name)
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            found.add(node.target.id)
+        elif isinstance(node, ast.Assign):
+            found |= {target.id for target in node.targets if isinstance(target, ast.Name)}
+    return found
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_each_place_it_names_exists(place):
+    file, _, name = place.partition(":")
+    path = ROOT / file
+    assert path.exists()
+    assert not name or name in names(path)
+
+
+def test_it_names_many_places():
+    assert len(PLACES) > 40
+
+
+def test_its_layers_are_those_that_the_direction_test_holds():
+    table = TEXT.split("<!-- layers -->")[1].split("<!-- /layers -->")[0]
+    assert re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE) == list(reversed(LAYERS))
+
+
+def test_its_table_of_layers_is_generated():
+    assert architecture(TEXT, python_files("geneb_ci")) == TEXT
