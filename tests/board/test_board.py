@@ -15,6 +15,7 @@ from geneb_ci.board.files import InvalidBoard, encode, write_files
 from geneb_ci.board.page import NAMES
 from geneb_ci.board.rows import Entry, leaderboards, mean
 from geneb_ci.common.benchmark import shipped_benchmark
+from geneb_ci.common.errors import MachineFault
 from geneb_ci.submission.models import SubmissionV10
 from tests.board.board import entries
 from tests.paths import PUBLIC, ROOT, SUBMISSIONS
@@ -146,7 +147,7 @@ def test_writing_leaves_the_old_board_or_the_new_one(tmp_path: Path, monkeypatch
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("os.fsync", full)
-    with pytest.raises(OSError, match="No space left"):
+    with pytest.raises(MachineFault, match="No space left"):
         write_files(tmp_path, {"a.json": b"new", "b.json": b"new"})
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {
         "a.json": b"old",

@@ -20,7 +20,7 @@ from geneb_ci.submission.bytes import BYTES_MAX
 from geneb_ci.submission.scanner import DEPTH_MAX, VALUES_MAX, scan
 from tests.small import small, small_v11
 
-SECONDS_MAX = 1.0
+SECONDS_MAX = 10.0  # a hang, or a cost that grows with the square; speed is for `make bench`
 BYTES_OF_MEMORY_MAX = 150_000_000
 
 
