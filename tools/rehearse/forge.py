@@ -51,6 +51,11 @@ class GitForge(GitHubServer):
         super().__init__()
         self.repository = folder / "board.git"
         self.fork = folder / "fork.git"
+        named = folder / "git" / REPOSITORY
+        named.parent.mkdir(parents=True)
+        named.symlink_to(self.repository)
+        self.clones = (folder / "git").as_uri()
+        """Address below which git finds repositories by their names, as on GitHub's own server."""
         self.tokens = set()
         self.known_labels = set()
         self.identities: dict[str, dict[str, str]] = {}

@@ -120,7 +120,7 @@ class Job:
                 "run_number": "1",
                 "run_attempt": "1",
                 "api_url": server,
-                "server_url": server,
+                "server_url": self.world.forge.clones,
                 "workspace": str(self.workspace),
             }
         )

@@ -25,7 +25,10 @@ TABLE = (
     StandIn("actions/checkout", "a clone of the loopback repository, at the commit of the run"),
     StandIn("actions/setup-python", "a new virtual environment of this machine's interpreter"),
     StandIn("actions/attest", "its inputs and permissions are held; nothing is signed"),
-    StandIn("GitHub", "tests/github on loopback: events, tokens with a job's permissions, API"),
+    StandIn(
+        "GitHub",
+        "tests/github on loopback: events, tokens with a job's permissions, API; git by file",
+    ),
     StandIn("identity of a job", "an unsigned text of the same claims, from the same server"),
     StandIn("the Hub", "tests/publish on loopback, named to each job by HF_ENDPOINT"),
     StandIn(
