@@ -4,6 +4,7 @@ import ast
 import inspect
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -210,7 +211,7 @@ LAYERS = (
 )
 
 
-def architecture(page: str, modules: list[Path]) -> str:
+def architecture(page: str, modules: Sequence[Path]) -> str:
     """Return ARCHITECTURE.md with its table of layers, highest first."""
     begin, end = "<!-- layers -->\n", "<!-- /layers -->"
     head, rest = page.split(begin)
