@@ -20,7 +20,6 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "diagnostics": (
         "geneb_ci/board/diagnostics/frame.py",
         "geneb_ci/board/diagnostics/figures.py",
-        "geneb_ci/board/diagnostics/figures.py",
         "geneb_ci/board/diagnostics/whole.py",
         "geneb_ci/board/noise.py",
         "geneb_ci/board/uncertainty.py",
