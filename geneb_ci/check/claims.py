@@ -1,4 +1,4 @@
-"""Every (MCC, accuracy, F1) triple that a submission claims, with its precision and number of fits."""
+"""Every (MCC, accuracy, F1) triple that a submission claims, with precision and number of fits."""
 
 from collections.abc import Hashable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeVar

@@ -133,7 +133,6 @@ class Against:
         if around is not None and around.is_dir() and not self.only_shipped:
             return tuple(sorted(files_in(around)))
         if self.shipped and benchmark.sha256 == shipped_benchmark().sha256:
-
             return shipped_rows()
         return ()
 

@@ -1,4 +1,4 @@
-"""[tool.geneb-ci] of a pyproject.toml: read from a file that may be anything, held to its shape."""
+"""Reads and validates [tool.geneb-ci] in a pyproject.toml, which may be hostile."""
 
 import os
 import re
@@ -13,10 +13,10 @@ from geneb_ci.common.regular import NotReadable, read_regular
 
 FILE = "pyproject.toml"
 TABLE = "[tool.geneb-ci]"
-# The largest in common use have some 30 kB, and parsing takes 5 s a megabyte.
+# The largest in common use have about 30 kB; parsing takes 5 s per MB.
 BYTES_MAX = 100_000
-# Real keys have four parts. The parser of the standard library keeps every beginning of a dotted
-# key: one of 50,000 parts takes all the memory of a machine.
+# Real keys have four parts. tomllib stores every prefix of a dotted key, so that a key of 50,000
+# parts exhausts the memory.
 KEY_PARTS_MAX = 16
 _PART = r"""(?:[A-Za-z0-9_-]++|"(?:[^"\\\n]|\\.){0,64}+"|'[^'\n]*+')"""
 _LONG_KEY = rf"(?<![A-Za-z0-9_-])(?:{_PART}[ \t]*+\.[ \t]*+){{{KEY_PARTS_MAX}}}".encode()
@@ -28,7 +28,7 @@ _ISOLATED = "or use no settings at all: geneb-ci check --isolated"
 
 @dataclass(frozen=True)
 class Settings:
-    """What one [tool.geneb-ci] says; places are absolute."""
+    """The content of one [tool.geneb-ci] table; paths are absolute."""
 
     path: Path
     places: dict[str, Path]
@@ -36,9 +36,9 @@ class Settings:
 
 
 def read_settings(path: Path) -> Settings | None:
-    """Read the settings of a pyproject.toml; None where there is no such file or table.
+    """Return the settings in a pyproject.toml; None if there is no such file or table.
 
-    Raises BadConfiguration, which names the file and the key, where they cannot be used.
+    Raises BadConfiguration, which names the file and the key, if they are invalid.
     """
     table = _table(path)
     if table is None:
@@ -54,7 +54,7 @@ def read_settings(path: Path) -> Settings | None:
             known = ", ".join((*PLACES, *LISTS))
             raise BadConfiguration(
                 f"{path}: {TABLE} {_key(key)} = {_value(value)} is not a setting",
-                f"settings are {known}; select and ignore are lists of texts, the rest are paths",
+                f"settings are {known}; select and ignore are lists of strings, the others paths",
             )
     return Settings(path, places, lists)
 
@@ -66,24 +66,24 @@ def _table(path: Path) -> dict[str, Any] | None:
         if error.missing:
             return None
         raise BadConfiguration(
-            f"{path}: {error.reason}: its {TABLE} is not known",
-            f"put a readable file in its place, {_ISOLATED}",
+            f"{path}: {error.reason}: its {TABLE} cannot be read",
+            f"make it a readable file, {_ISOLATED}",
         ) from error
     if b"geneb-ci" not in raw:
         return None
     if re.search(_LONG_KEY, raw):  # compiled here: few places have settings
         raise BadConfiguration(
-            f"{path}: {TABLE}: a key has more than {KEY_PARTS_MAX} parts, or a text in it looks "
-            "like one",
+            f"{path}: {TABLE}: a dotted key, or a string that looks like one, has more than "
+            f"{KEY_PARTS_MAX} parts",
             f"shorten it, {_ISOLATED}",
         )
     try:
         document = tomllib.loads(raw.decode("utf-8"))
     except ValueError as error:
-        raise BadConfiguration(f"{path}: {TABLE}: {error}", "repair the TOML") from error
+        raise BadConfiguration(f"{path}: {TABLE}: {error}", "fix the TOML") from error
     except RecursionError as error:
         raise BadConfiguration(
-            f"{path}: {TABLE}: the TOML is nested too deep to be read", "repair the TOML"
+            f"{path}: {TABLE}: the TOML is nested too deeply", "fix the TOML"
         ) from error
     tool = document.get("tool", {})
     if not isinstance(tool, dict):
@@ -103,8 +103,8 @@ def _key(key: str) -> str:
 
 
 def _value(value: object) -> str:
-    """Show a value of a setting; one that cannot be shown is named by its kind."""
+    """Return a value of a setting as text; its type if it cannot be printed."""
     try:
         return quoted(value)
     except (ValueError, RecursionError):  # a number of too many digits, too many brackets
-        return f"a value of the kind {type(value).__name__}"
+        return f"a value of type {type(value).__name__}"

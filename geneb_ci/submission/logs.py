@@ -1,4 +1,4 @@
-"""Upstream's per-task logs: one file a task and regime, gathered into the results of a submission.
+"""Collects upstream's log files, one per task and regime, into the results of a submission.
 
 `results_<model>_<task_id>_<extractor>.json` holds `mcc`, `accuracy` and `f1_score`, each with a
 `mean`; few-shot logs end in `_k-1` or `_k-10` before `.json`.
@@ -19,26 +19,26 @@ Cells = dict[str, dict[str, dict[str, float]]]
 
 @dataclass
 class Packed:
-    """What the logs of one folder add up to."""
+    """The results in the logs of one folder, and which logs could not be used."""
 
     results: Cells
     missing: dict[str, list[str]] = field(default_factory=dict)
-    """Regime to the tasks without a log."""
+    """Regime to tasks without a log."""
     doubled: dict[str, dict[str, list[str]]] = field(default_factory=dict)
-    """Regime to the tasks with more than one log, and the names of those."""
+    """Regime to tasks with more than one log, with their file names."""
     foreign: list[str] = field(default_factory=list)
-    """Files whose name holds no task id."""
+    """Files whose name contains no task id."""
     broken: dict[str, str] = field(default_factory=dict)
-    """Files that cannot be used, and why."""
+    """Files that cannot be used, with the reason."""
 
     @property
     def is_whole(self) -> bool:
-        """Whether every cell has exactly one log that could be read."""
+        """Whether every cell has exactly one readable log."""
         return not (self.missing or self.doubled or self.broken)
 
 
 def pack_logs(paths: Iterable[Path], benchmark: Benchmark) -> Packed:
-    """Gather logs; what does not fit is listed, and no other log suffers from it.
+    """Return the results in the logs; unusable logs are listed and do not affect the others.
 
     Raises NothingChecked when a file cannot be opened.
     """
@@ -69,9 +69,9 @@ def pack_logs(paths: Iterable[Path], benchmark: Benchmark) -> Packed:
 
 
 def identify(stem: str, benchmark: Benchmark) -> tuple[str | None, str]:
-    """Read task and regime off a file name without its ending; of two ids that fit, the longer.
+    """Return task and regime from a file name without extension; the longest matching id wins.
 
-    The task is None when no id of the benchmark stands in the name between underscores.
+    The task is None if the name contains no task id between underscores.
     """
     few_shot = {f"_k-{k}": regime for regime, k in benchmark.protocol.few_shot_k.items()}
     suffix = next((ending for ending in few_shot if stem.endswith(ending)), "")
@@ -82,7 +82,7 @@ def identify(stem: str, benchmark: Benchmark) -> tuple[str | None, str]:
 
 
 def _scores(path: Path) -> tuple[dict[str, float], str]:
-    """Return the means of one log, or the reason why there are none."""
+    """Return the means of one log and "", or no means and the reason."""
     document = read_document(path)
     if document.faults:
         return {}, document.faults[0].message
@@ -92,6 +92,6 @@ def _scores(path: Path) -> tuple[dict[str, float], str]:
         entry = value.get(key) if isinstance(value, dict) else None
         mean = entry.get("mean") if isinstance(entry, dict) else None
         if isinstance(mean, bool) or not isinstance(mean, int | float):
-            return {}, f"{key}.mean is missing or no number"
+            return {}, f"{key}.mean is missing or not a number"
         scores[metric] = float(mean)
     return scores, ""

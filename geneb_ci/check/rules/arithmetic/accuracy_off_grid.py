@@ -34,8 +34,8 @@ def check(context: Context) -> Iterator[Fault]:
             yield Fault(
                 ID,
                 (*claim.path, "Acc"),
-                f'the accuracy {acc!r} of {quoted(claim.task.id)} in "{claim.regime}" is impossible '
-                f"for {of}: {below} correct predictions give {below / total:.6f}, "
+                f'the accuracy {acc!r} of {quoted(claim.task.id)} in "{claim.regime}" is '
+                f"impossible for {of}: {below} correct predictions give {below / total:.6f}, "
                 f"{below + 1} give {(below + 1) / total:.6f}",
                 repr(acc),
                 f"a multiple of 1/{total}",

@@ -57,8 +57,7 @@ RULE = Rule(
         "perfect predictions have a perfect score."
     ),
     fix=(
-        "Compute the three metrics again from one set of predictions, as scikit-learn defines "
-        "them."
+        "Compute the three metrics again from one set of predictions, as scikit-learn defines them."
     ),
     check=check,
     needs=(Need.TEST_SIZES,),
