@@ -38,18 +38,18 @@ def given_run(
     *,
     no_weights: bool,
 ) -> Given | None:
-    """Gather what is said of a run; None when nothing is."""
+    """Return the run that the options describe; None without such options."""
     if extractor is None:
         if options or model or revision or weights or no_weights:
             raise UsageProblem(
-                "options or weights are named without --extractor",
-                "name both: --extractor PATH:CLASS",
+                "--option and --model need --extractor",
+                "pass --extractor PATH:CLASS as well",
             )
         return None
     if no_weights == bool(model) or bool(model) != bool(revision) or (no_weights and weights):
         raise UsageProblem(
-            "the weights are named by halves",
-            "either --model REPO with --revision COMMIT, or --no-weights",
+            "incomplete weights: --model needs --revision",
+            "pass --model REPO with --revision COMMIT, or --no-weights",
         )
     return Given(extractor, model, revision, _pairs(weights), _pairs(options))
 
@@ -65,17 +65,19 @@ def _pairs(words: tuple[str, ...]) -> dict[str, str]:
     type=click.Path(path_type=Path, dir_okay=False),
     help="File for the private key; one that exists is never overwritten.",
 )
-@click.option("--owner", default="fill in who holds the key", help="Who holds the private key.")
+@click.option(
+    "--owner", default="fill in who holds the key", help="Name of the key's owner, for keys.json."
+)
 def keygen_command(output: Path, owner: str) -> None:
     """Write a new private key (Ed25519, PEM, mode 0600), and print its entry for keys.json."""
     entry = new_key(output, owner, datetime.now(UTC).strftime(FORMAT))
     click.echo(json.dumps(entry.model_dump(exclude_none=True), indent=1))
     click.echo(
-        f"wrote {output}: keep it to yourself, and name it by {KEY_VARIABLE} or --key to sign",
+        f"wrote {output}: keep it secret; to sign, pass it by {KEY_VARIABLE} or --key",
         err=True,
     )
     click.echo(
-        "  next: put the entry above into leaderboard/policy/keys.json of the main branch", err=True
+        "  next: add the entry above to leaderboard/policy/keys.json on the main branch", err=True
     )
 
 
@@ -84,10 +86,16 @@ STATUS = "geneb/audit-commit"
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--output", default=STDOUT, metavar="C.json", help="Write here.")
-@click.option("--extractor", metavar="PATH:CLASS", help="For format 1.0: the code that ran.")
-@click.option("--option", "options", multiple=True, metavar="KEY=VALUE", help="For format 1.0.")
-@click.option("--model", metavar="REPO", help="For format 1.0: repository of the weights.")
+@click.option("--output", default=STDOUT, metavar="C.json", help="File to write.")
+@click.option("--extractor", metavar="PATH:CLASS", help="For format 1.0: extractor that was used.")
+@click.option(
+    "--option",
+    "options",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="For format 1.0: extractor option.",
+)
+@click.option("--model", metavar="REPO", help="For format 1.0: Hub repository of the weights.")
 @click.option("--revision", metavar="COMMIT", help="For format 1.0: its 40-hex commit.")
 @click.option(
     "--weights",
@@ -95,7 +103,7 @@ STATUS = "geneb/audit-commit"
     metavar="NAME=SHA256",
     help="For format 1.0: digest of a weight file.",
 )
-@click.option("--no-weights", is_flag=True, help="For format 1.0: the method has none.")
+@click.option("--no-weights", is_flag=True, help="For format 1.0: no weights.")
 def commit_command(
     file: Path,
     output: str,
@@ -106,9 +114,9 @@ def commit_command(
     weights: tuple[str, ...],
     no_weights: bool,
 ) -> None:
-    """Commit to an audit of FILE: submission, code, weights, benchmark and policy, as one digest.
+    """Commit to an audit of FILE: one digest of submission, code, weights, benchmark and policy.
 
-    FILE has to pass every check. What format 1.0 does not say of the run, the maintainer says.
+    FILE must pass every check. Format 1.0 has no run details: pass them as options.
     """
     given = given_run(extractor, options, model, revision, weights, no_weights=no_weights)
     found = commit(file, tolerance_digest(), given)
@@ -117,8 +125,8 @@ def commit_command(
     click.echo(
         f"commitment {found.sha256}\n"
         f"{found.model_id}: {found.policy.drawn} of {len(found.tasks)} tasks will be drawn\n"
-        f"next: publish the digest, as commit status {STATUS} or in the ledger, and note when\n"
-        f"  it became public, by the clock of the server that shows it; then draw:\n"
+        f"next: publish the digest, as commit status {STATUS} or in the ledger, and note the\n"
+        f"  time of publication according to that server; then draw the tasks:\n"
         f"  geneb-ci audit plan {name} --committed-at 2026-11-20T08:30:00Z",
         err=output == STDOUT,
     )
@@ -130,21 +138,35 @@ _FOLDER = click.Path(path_type=Path, file_okay=False, exists=True)
 @click.command()
 @click.argument("plan_file", metavar="PLAN", type=click.Path(path_type=Path))
 @click.option("--key", type=click.Path(path_type=Path), help="Private key to sign the record with.")
-@click.option("--unsigned", is_flag=True, help="A trial: print the outcome, write no record.")
-@click.option("--output", type=click.Path(path_type=Path), help="Folder of records to write to.")
-@click.option("--data", type=_FOLDER, help="Folder of task data; not for the practice benchmark.")
-@click.option("--weights", type=click.Path(path_type=Path, file_okay=False), help="Keep them here.")
+@click.option("--unsigned", is_flag=True, help="Print the outcome, write no record.")
+@click.option("--output", type=click.Path(path_type=Path), help="Folder of audit records.")
+@click.option(
+    "--data", type=_FOLDER, help="Folder of task data; not needed for the practice benchmark."
+)
+@click.option(
+    "--weights", type=click.Path(path_type=Path, file_okay=False), help="Cache folder for weights."
+)
 @click.option(
     "--noise",
     type=click.Choice(tuple(NOISE)),
-    help="For format 1.0: dtype in which the model computes.",
+    help="For format 1.0: dtype of the model.",
 )
 @click.option("--copies", type=click.IntRange(16), default=16, show_default=True, metavar="N")
 @click.option("--level", type=click.IntRange(0, 4), default=2, show_default=True)
-@click.option("--throw-away-machine", "throw_away", is_flag=True, help="Level 4: it is one.")
-@click.option("--i-wrote-this-code", "own_code", is_flag=True, help="Level 0; it never counts.")
-@click.option("--gpu", is_flag=True, help="Show the sandbox the GPU devices.")
-@click.option("--workers", type=click.IntRange(1), help="Probe processes; one a processor.")
+@click.option(
+    "--throw-away-machine",
+    "throw_away",
+    is_flag=True,
+    help="Confirm that this machine is disposable (sandbox level 4).",
+)
+@click.option(
+    "--i-wrote-this-code",
+    "own_code",
+    is_flag=True,
+    help="Run without a sandbox (level 0); cannot be recorded.",
+)
+@click.option("--gpu", is_flag=True, help="Make the GPU available in the sandbox.")
+@click.option("--workers", type=click.IntRange(1), help="Probe processes; default: one per CPU.")
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
 def run_command(
     plan_file: Path,
@@ -156,7 +178,7 @@ def run_command(
 ) -> int:
     """Rerun the tasks of PLAN in a sandbox, compare, and sign the record.
 
-    Run it in the checkout that was committed to. The record goes to leaderboard/audits.
+    Run it in the checkout that was committed to. The record is written to leaderboard/audits.
     """
     layout = find_layout(Path.cwd())
     audits = output or layout.audits or layout.root / "leaderboard" / "audits"
@@ -165,13 +187,13 @@ def run_command(
     if not unsigned:
         signer = private_key(key)
         check_can_record(signer, layout, audits / plan.commitment.model_id)
-    # A service manager ends with SIGTERM what a person ends with Ctrl-C: both leave nothing behind.
+    # SIGTERM, sent by service managers, cleans up like Ctrl-C.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         outcome = rerun(
             plan,
             layout,
-            Machine(**machine),  # type: ignore[arg-type]  # click's options bear the fields' names
+            Machine(**machine),  # type: ignore[arg-type]  # options are named like the fields
             time.time,
             lambda said: click.echo(said, err=True),
         )
@@ -180,7 +202,7 @@ def run_command(
             f"\n  the draw stands, and has no record: draw the next with --earlier {plan_file}"
         )
         raise
-    if signer is not None:  # before anything is printed: its reader may have gone away
+    if signer is not None:  # before any output, which may fail with a broken pipe
         record = record_of(outcome, signer)
         write_files((audits / record.place).parent, {record.place.name: record.content})
         click.echo(f"wrote {audits / record.place}", err=True)
@@ -196,19 +218,21 @@ _RENDER = {"text": verification_text, "json": verification_json}
 @click.option(
     "--submissions",
     type=click.Path(path_type=Path, file_okay=False, exists=True),
-    help="Folder of the submissions; that of the repository unless said.",
+    help="Folder of submissions; default: that of the repository.",
 )
 @click.option("--format", "form", type=click.Choice(list(_RENDER)), default="text")
 def verify_command(records: tuple[Path, ...], submissions: Path | None, form: str) -> int:
-    """Verify RECORDS, or every record of the repository, against public data.
+    """Verify RECORDS, or every record in the repository, from public data.
 
-    Keys, policy and benchmark are those of the folder the command is run in, never of the record's.
+    Keys, policy and benchmark are those of the current folder, never those next to the record.
     """
     layout = find_layout(Path.cwd())
     repository = AuditRepository(layout, submissions.resolve() if submissions else None)
     files = _files(records) if records else repository.files
     if not files:
-        raise NothingChecked("there is no record to verify", "name one, or run it in a repository")
+        raise NothingChecked(
+            "there is no record to verify", "name one, or run this in a repository"
+        )
     names = {path: os.path.relpath(path) if not records else str(path) for path in files}
     found = [
         repository.verify(located(path), names[path])
@@ -219,12 +243,12 @@ def verify_command(records: tuple[Path, ...], submissions: Path | None, form: st
 
 
 def _files(arguments: tuple[Path, ...]) -> list[Path]:
-    """List what is named: files, or folders as `leaderboard/audits` is one."""
+    """Return the record files that the arguments name; folders are like `leaderboard/audits`."""
     found: list[Path] = []
     for path in arguments:
         inside = record_files(path) if is_folder(path) else [path]
         if not inside:
-            raise NothingChecked(f"{path}: the folder holds no <model_id>/<audit_id>.json")
+            raise NothingChecked(f"{path}: the folder contains no <model_id>/<audit_id>.json")
         found += inside
     return found
 
@@ -238,10 +262,12 @@ def _exit_code(found: list[Verification]) -> Exit:
 
 @click.command()
 @click.argument("record", type=click.Path(path_type=Path))
-@click.option("--reason", required=True, help="What was wrong with the audit; shown on the board.")
-@click.option("--key", type=click.Path(path_type=Path), help=f"Private key; or {KEY_VARIABLE}.")
+@click.option("--reason", required=True, help="Why the audit is invalid; shown on the board.")
+@click.option(
+    "--key", type=click.Path(path_type=Path), help=f"Private key; default: {KEY_VARIABLE}."
+)
 def withdraw_command(record: Path, reason: str, key: Path | None) -> None:
-    """Write the signed withdrawal of RECORD beside it; the record itself stays."""
+    """Withdraw the audit RECORD: write a signed withdrawal next to it. The record is kept."""
     now = datetime.now(UTC).strftime(FORMAT)
     place = record.resolve()
     content = withdrawal_of(place.parent.name, read_record(place), reason, now, private_key(key))
@@ -251,22 +277,22 @@ def withdraw_command(record: Path, reason: str, key: Path | None) -> None:
             stream.write(content)
     except OSError as error:
         raise UsageProblem(
-            f"{path}: cannot be written: {error.strerror}", "an audit is withdrawn once"
+            f"{path}: cannot be written: {error.strerror}", "an audit can be withdrawn only once"
         ) from error
     click.echo(f"wrote {path}: commit it to the main branch")
 
 
 class _Audit(LazyGroup):
     table = {  # noqa: RUF012 (click's groups are made once)
-        "commit": ("audit", "fix all that decides an audit, before any seed exists"),
-        "plan": ("audit_draw", "draw the tasks to rerun, by the public beacon"),
-        "run": ("audit", "rerun them in a sandbox, compare, and sign the record"),
-        "verify": ("audit", "compute every step of a record again, from public data"),
-        "withdraw": ("audit", "take an audit back, with a reason, signed"),
-        "keygen": ("audit", "make a maintainer's key for signing records"),
+        "commit": ("audit", "commit to all inputs of an audit, as one digest"),
+        "plan": ("audit_draw", "draw the tasks to rerun, with the public beacon"),
+        "run": ("audit", "rerun the tasks in a sandbox, compare, sign the record"),
+        "verify": ("audit", "verify records: recompute every step from public data"),
+        "withdraw": ("audit", "withdraw an audit, with a signed reason"),
+        "keygen": ("audit", "create a maintainer's key for signing records"),
     }
 
 
 @click.group(cls=_Audit)
 def audit_command() -> None:
-    """Audit a submission: commit, draw, rerun, sign; anybody can verify the record."""
+    """Audit a submission: commit, draw tasks, rerun them, sign; anybody can verify the record."""

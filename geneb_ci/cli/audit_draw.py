@@ -1,4 +1,4 @@
-"""`geneb-ci audit plan`: the draw, or what a draw of some size would find."""
+"""`geneb-ci audit plan`: draw the tasks, or compute the detection power of a sample size."""
 
 import functools
 from pathlib import Path
@@ -21,31 +21,36 @@ from geneb_ci.render.audits import plan_text
 
 
 def earlier_option(function: Any) -> Any:  # noqa: ANN401 (a decorator of click)
-    """Add the option that names earlier draws."""
+    """Add the option `--earlier`."""
     return click.option(
         "--earlier",
         multiple=True,
         metavar="PLAN",
         type=click.Path(path_type=Path),
-        help="An earlier draw for this model; its tasks are rerun, too.",
+        help="Earlier plan for this model; its tasks are rerun as well.",
     )(function)
 
 
 def source_options(function: Any) -> Any:  # noqa: ANN401
-    """Add the options that say where the beacon's value comes from, in this order."""
+    """Add the options for the source of the beacon value."""
     file = click.Path(path_type=Path)
     options = (
         click.option(
-            "--beacon-file", metavar="F", type=file, help="The round, as a relay gives it."
+            "--beacon-file", metavar="F", type=file, help="Beacon round, as JSON from a relay."
         ),
         click.option(
-            "--relay", multiple=True, metavar="URL", help="Ask here, not the public relays."
+            "--relay", multiple=True, metavar="URL", help="Use this relay, not the public ones."
         ),
         click.option(
-            "--fallback-key-file", metavar="F", type=file, help="After an hour without the beacon."
+            "--fallback-key-file",
+            metavar="F",
+            type=file,
+            help="Key for the fallback, after an hour without the beacon.",
         ),
-        click.option("--why", default="", metavar="TEXT", help="For the fallback: what was out."),
-        click.option("--reveal", is_flag=True, help="For the fallback: the last use of its key."),
+        click.option("--why", default="", metavar="TEXT", help="Fallback: what was unavailable."),
+        click.option(
+            "--reveal", is_flag=True, help="Fallback: reveal the key, which ends its use."
+        ),
     )
     for option in reversed(options):
         function = option(function)
@@ -60,10 +65,10 @@ def wanted_design(
     *,
     to_stderr: bool,
 ) -> int:
-    """Find the size of sample that is asked for, and print the table; 0 when none is."""
+    """Print the power table and return the sample size asked for; 0 without --detect."""
     if (detect is None) != (confidence is None):
         raise UsageProblem(
-            "--detect and --confidence belong together", "write --detect 20 --confidence 0.95"
+            "--detect and --confidence need each other", "write --detect 20 --confidence 0.95"
         )
     if detect is None or confidence is None:
         return 0
@@ -74,7 +79,7 @@ def wanted_design(
     size = needed(design, detect, probability(confidence, "--confidence"), power)
     committed = commitment.policy.drawn
     marked = {committed: "committed"}
-    marked[size] = "committed, asked for" if size == committed else "asked for"
+    marked[size] = "committed, requested" if size == committed else "requested"
     click.echo(power_table(design, marked, power), nl=False, err=to_stderr)
     click.echo(
         f"{plural(size, 'drawn task')} of {design.tasks}: one of {detect} fabricated is found "
@@ -86,21 +91,36 @@ def wanted_design(
 
 
 def table_was_all(detect: int | None) -> None:
-    """Refuse to end without a draw where no table was asked for either. Raises UsageProblem."""
+    """Raise UsageProblem if neither a draw nor a table was requested."""
     if detect is None:
         raise UsageProblem(
-            "nothing says when the commitment became public",
-            "--committed-at T draws; --detect M --confidence P alone prints the table",
+            "--committed-at is missing: the time at which the commitment became public",
+            "pass --committed-at T to draw, or only --detect M --confidence P for the table",
         )
 
 
 @click.command()
 @click.argument("commitment_file", metavar="COMMITMENT", type=click.Path(path_type=Path))
-@click.option("--committed-at", metavar="T", help="When the digest became public, in UTC.")
-@click.option("--drawn", type=click.IntRange(1), metavar="K", help="Draw more than is committed.")
-@click.option("--detect", type=click.IntRange(1), metavar="M", help="Fabricated tasks to find.")
-@click.option("--confidence", metavar="P", help="With this probability; needs --detect.")
-@click.option("--task-power", default="1", metavar="Q", help="Chance that a rerun finds one.")
+@click.option("--committed-at", metavar="T", help="Time of publication of the digest, UTC.")
+@click.option(
+    "--drawn",
+    type=click.IntRange(1),
+    metavar="K",
+    help="Draw K tasks, at least as many as committed.",
+)
+@click.option(
+    "--detect",
+    type=click.IntRange(1),
+    metavar="M",
+    help="Size the sample to detect M fabricated tasks.",
+)
+@click.option("--confidence", metavar="P", help="Probability of detection; needs --detect.")
+@click.option(
+    "--task-power",
+    default="1",
+    metavar="Q",
+    help="Probability that a rerun detects a fabricated task.",
+)
 @click.option(
     "--targeted",
     type=click.IntRange(0),
@@ -108,10 +128,12 @@ def table_was_all(detect: int | None) -> None:
     metavar="C",
     help="Add C tasks by the published rule.",
 )
-@click.option("--submission", type=click.Path(path_type=Path), help="For --targeted: the file.")
+@click.option(
+    "--submission", type=click.Path(path_type=Path), help="Submission file, for --targeted."
+)
 @earlier_option
 @source_options
-@click.option("--output", default=STDOUT, metavar="PLAN.json", help="Write here.")
+@click.option("--output", default=STDOUT, metavar="PLAN.json", help="File to write.")
 def plan_command(
     commitment_file: Path,
     committed_at: str | None,
@@ -127,9 +149,9 @@ def plan_command(
 ) -> None:
     """Draw the tasks that an audit of COMMITMENT reruns.
 
-    The moment at which the commitment became public fixes the round of the beacon; nobody knew its
-    value then. With --detect and --confidence, the table of what a sample finds is printed, and the
-    sample is made large enough; without --committed-at that is all.
+    The time at which the commitment became public determines the round of the beacon, whose value
+    nobody knew then. With --detect and --confidence, the detection power of sample sizes is printed
+    and a large enough sample is drawn; without --committed-at, only the table is printed.
     """
     commitment = read_commitment(commitment_file)
     to_stderr = output == STDOUT and committed_at is not None

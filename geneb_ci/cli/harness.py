@@ -1,4 +1,4 @@
-"""Commands that hand on to the harness: `data`, `extractor`; and `pack`."""
+"""Commands that run the harness (`data`, `extractor`), and `pack`."""
 
 import json
 import os
@@ -16,16 +16,16 @@ from geneb_ci.common.errors import Exit, NothingChecked
 from geneb_ci.common.finding import first_and_more, quoted
 from geneb_ci.submission.logs import Packed, pack_logs
 
-# What the harness calls each of them.
+# Name of each command in the harness.
 GROUPS = {"data": "data", "extractor": "extractors"}
 HELP = ((), ("-h",), ("--help",))
 
 
 def handed_over(name: str, help_text: str) -> click.Command:
-    """Return a command that becomes `geneb-harness` with its arguments.
+    """Return a command that runs `geneb-harness` with its arguments.
 
-    The process is replaced, so that who stops the command stops its work: a child would go on.
-    Only help is asked of a child, since more may be said after it.
+    The process is replaced (exec), so that stopping the command stops the work. Only --help runs in
+    a child process, because text may follow it.
     """
 
     @click.command(
@@ -49,7 +49,7 @@ _harness = handed_over("data", DATA_HELP)
 
 
 class _Data(click.Group):
-    """Knows `push`; everything else is the harness' business."""
+    """Implements `push`; all other subcommands are those of the harness."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         ctx.meta["geneb_ci.arguments"] = list(args)
@@ -67,19 +67,19 @@ class _Data(click.Group):
 
 @click.group("data", cls=_Data, invoke_without_command=True, help=DATA_HELP, add_help_option=False)
 def data_command() -> None:
-    """Stand before `push`."""
+    """Group of the subcommand `push`."""
 
 
 @data_command.command()
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False, exists=True))
-@click.option("--repo", metavar="OWNER/NAME", help="Another data set than the benchmark's.")
+@click.option("--repo", metavar="OWNER/NAME", help="Data set; default: that of the benchmark.")
 @click.option("--benchmark", "definition", type=click.Path(path_type=Path, dir_okay=False))
 def push(folder: Path, repo: str | None, definition: Path | None) -> int:
-    """Upload the tasks of FOLDER in both layouts with a card, and print the revision to pin.
+    """Upload the tasks in FOLDER, in both layouts with a card, and print the revision to pin.
 
-    Every task is checked against the benchmark first; all of them must be there.
+    Every task is checked against the benchmark first; none may be missing.
     """
-    # Imported here: pulling needs none of it.
+    # Imported here: only push needs them.
     from geneb_ci.publish.session import find_token  # noqa: PLC0415
     from geneb_ci.publish.space import Remote, staged, upload  # noqa: PLC0415
 
@@ -99,24 +99,24 @@ def push(folder: Path, repo: str | None, definition: Path | None) -> int:
     return Exit.CLEAN
 
 
-extractor_command = handed_over("extractor", "Check an extractor, or list those that are built in.")
+extractor_command = handed_over("extractor", "Check an extractor, or list the built-in ones.")
 
 
 @click.command()
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False, exists=True))
-@click.option("--model-id", required=True, help="Key of the row.")
+@click.option("--model-id", required=True, help="Id of the row.")
 @click.option("--display", required=True, help="Name on the board.")
 @click.option(
     "--params", required=True, type=click.IntRange(min=0), help="Parameters of the encoder."
 )
-@click.option("--url", default="", help="https address of weights or paper.")
+@click.option("--url", default="", help="https link to the weights or paper.")
 @click.option("--submitted-by", default="", help="Who ran the evaluation.")
 @click.option("--training-data", default="", help="What the model was trained on.")
 @click.option("--zero-shot", is_flag=True, help="The model saw no sequence of any task.")
 @click.option(
     "--output",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="File; <model id>.json unless said.",
+    help="File; default: <model id>.json.",
 )
 def pack_command(
     folder: Path,
@@ -129,15 +129,15 @@ def pack_command(
     zero_shot: bool,
     output: Path | None,
 ) -> int:
-    """Gather the results_*.json of FOLDER into a submission of format 1.0.
+    """Collect the results_*.json of FOLDER into a submission of format 1.0.
 
-    Missing and doubled logs are listed by regime; the submission is written without them, and the
-    exit code is 11.
+    Missing and duplicate logs are listed by regime; the submission is written without them, and
+    the exit code is 11.
     """
     logs = sorted(folder.glob("*.json"))
     if not logs:
         raise NothingChecked(
-            f"{folder}: the folder holds no *.json", "name the folder of results_*.json"
+            f"{folder}: the folder contains no *.json", "pass the folder of results_*.json"
         )
     benchmark = benchmark_of(find_layout(Path.cwd()))
     packed = pack_logs(logs, benchmark)
@@ -180,7 +180,7 @@ def _say(packed: Packed) -> None:
         click.echo(f"{quoted(name)} cannot be used: {reason}", err=True)
     if packed.foreign:
         click.echo(
-            "left out, no task id in the name: "
+            "ignored, no task id in the file name: "
             f"{first_and_more([quoted(n) for n in packed.foreign])}",
             err=True,
         )
