@@ -65,7 +65,7 @@ def reconcile_command(
         click.echo(f"geneb-ci: {visible(problem.message)}", err=True)
     line = encode(found.verdict)
     write(Output("json", output), f"{line}\n")
-    # Without a pull request there is nothing to report, and the job with write access is not started.
+    # Without a pull request there is nothing to report: the job with write access does not start.
     if os.environ.get("GITHUB_OUTPUT") and found.verdict.pulls:
         with Path(os.environ["GITHUB_OUTPUT"]).open("a", encoding="utf-8") as outputs:
             outputs.write(f"verdict={line}\n")  # one line of ASCII: no delimiter to guess

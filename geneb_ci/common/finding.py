@@ -50,7 +50,7 @@ class Finding:
 
 
 def quoted(value: object) -> str:
-    """Return untrusted data as one line of JSON in printable ASCII, at most SHOWN_MAX characters."""
+    """Return untrusted data as one line of JSON in ASCII, cut to SHOWN_MAX characters."""
     text = json.dumps(value, ensure_ascii=True, default=str).replace("\x7f", "\\u007f")
     if len(text) <= SHOWN_MAX:
         return text

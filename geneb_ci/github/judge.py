@@ -1,4 +1,4 @@
-"""One pull request to its findings, and from these to a verdict of bounded size."""
+"""Checks one pull request and summarises the findings in a verdict of bounded size."""
 
 import dataclasses
 import hashlib
@@ -34,34 +34,34 @@ from geneb_ci.submission.card import Card, parse_card
 from geneb_ci.submission.document import parse_document
 from geneb_ci.submission.fault import Fault
 
-# With these, nothing of the pull request is read: what it changes is not a submission's to change,
-# or not all of it is known.
+# If one of these rules finds something, no file of the pull request is read: it changes files that a
+# submission must not change, or its list of files is incomplete.
 UNREAD = frozenset({"truncated-tree", "too-many-files"})
 _CORRECTION = "correction"
 
 
 @dataclass(frozen=True)
 class Judged:
-    """All that is known of one pull request."""
+    """The results of checking one pull request."""
 
     merge_base: str
     change: Change
     findings: tuple[Finding, ...]
     files: tuple[FileDigest, ...]
     context: Context | None
-    """The row with what it is held against; None where no row was read."""
+    """The row with its context; None if no row was read."""
     result: FileResult | None
 
 
 def places_of(layout: Layout) -> Places:
     """Return the folders of a repository relative to its root.
 
-    Raises UsageProblem where this is no repository of submissions.
+    Raises UsageProblem if this is not a repository of submissions.
     """
     if layout.submissions is None:
         raise UsageProblem(
             "this is not a repository of submissions",
-            "run it in a checkout of the base branch: rows are held against those that lie there",
+            "run this in a checkout of the base branch, whose rows are used for comparison",
         )
     folders = (layout.submissions, layout.cards, layout.extractors)
     standard = dataclasses.astuple(Places())
@@ -73,10 +73,10 @@ def places_of(layout: Layout) -> Places:
 
 
 class Judge:
-    """Judges pull requests of one repository against the checkout of its base branch."""
+    """Checks pull requests of a repository against a checkout of its base branch."""
 
     def __init__(self, github: GitHub, layout: Layout, modules: Mapping[str, str]) -> None:
-        """Take `modules`: each published row's model id to the file name of its extractor."""
+        """`modules` maps the model id of each published row to the file name of its extractor."""
         self.github = github
         self.layout = layout
         self.modules = modules
@@ -84,7 +84,7 @@ class Judge:
         self.checker = Checker(RULES)
 
     def judge(self, pull: Pull) -> Judged:
-        """Read and check one pull request: at most six requests. Raises ForgeProblem."""
+        """Read and check one pull request, in at most six requests. Raises ForgeProblem."""
         sides = read_sides(self.github, pull, self.places)
         first = change_findings(sides.change)
         if {finding.rule for finding in first} & UNREAD or not sides.change.model:
@@ -92,7 +92,7 @@ class Judge:
         raws = self._read(sides.change, sides.head)
         change = self._told(sides, raws)
         if change.extractor is not None and change.extractor.path not in raws:
-            raws |= self._read(change, sides.head)  # only now is it known to be the row's own
+            raws |= self._read(change, sides.head)  # now known to belong to the row
         findings = change_findings(change)
         files = tuple(
             FileDigest(path=path, blob=git_sha(raw), sha256=hashlib.sha256(raw).hexdigest())
@@ -111,7 +111,7 @@ class Judge:
         return Judged(sides.merge_base, change, tuple(findings), files, context, result)
 
     def _read(self, change: Change, head: Mapping[str, Blob]) -> dict[str, bytes | Fault]:
-        """Read the model's own files; the row also where it is not changed."""
+        """Read the model's files, including the row if it is unchanged."""
         row = f"{self.places.submissions}/{change.model}.json"
         wanted = [file.path for file in change.own if file.after is not None]
         if row in head and row not in wanted:
@@ -123,7 +123,7 @@ class Judge:
         }
 
     def _told(self, sides: Sides, raws: Mapping[str, bytes | Fault]) -> Change:
-        """Add to a change what its own files say, the extractor and the correction."""
+        """Return the change with the extractor and the correction that its files name."""
         change = sides.change
         row = raws.get(f"{self.places.submissions}/{change.model}.json")
         value = parse_document(row, Path(), "").value if row is not None else None
@@ -160,7 +160,7 @@ def _card(raws: Mapping[str, bytes | Fault], path: str) -> Card | None:
 
 
 def _too_large(change: Change, raws: Mapping[str, bytes | Fault]) -> list[Finding]:
-    """Report an extractor that is too large to be read; rows and cards have rules of their own."""
+    """Report an extractor that is too large; rows and cards have their own rules."""
     raw = raws.get(change.extractor.path) if change.extractor is not None else None
     if change.extractor is None or not isinstance(raw, Fault):
         return []
@@ -185,7 +185,7 @@ SHORT, LONG = 255, 600  # characters of a field of the verdict
 
 
 def pull_verdict(pull: Pull, judged: Judged, base: BaseBranch) -> PullVerdict:
-    """Say what became of a pull request."""
+    """Return the verdict on a pull request."""
     result, context = judged.result, judged.context
     places = shown_places_of(judged.findings)
     is_sound = result is not None and not counts_of(places).error
@@ -213,7 +213,7 @@ def pull_verdict(pull: Pull, judged: Judged, base: BaseBranch) -> PullVerdict:
 
 
 def crash_verdict(pull: Pull, merge_base: str, error: Exception) -> PullVerdict:
-    """Say that we failed, and of what: a pull request on which we fail does not pass."""
+    """Return the verdict on a pull request on which geneb-ci crashed; it does not pass."""
     rule = BY_ID[CRASHED]
     what = f"reading the pull request failed: {type(error).__name__}: {quoted(str(error))}"
     finding = Finding(rule.id, rule.severity, what, "", "", 1, 1, "", "", rule.fix)
@@ -238,7 +238,7 @@ def crash_verdict(pull: Pull, merge_base: str, error: Exception) -> PullVerdict:
 
 
 def _weight(findings: Sequence[Finding]) -> float:
-    """Sum the scores of all warnings; one without a measure counts as one at its threshold."""
+    """Return the sum of the scores of all warnings; one without a score counts as 1."""
     warnings = (finding for finding in findings if finding.severity is Severity.WARNING)
     return round(math.fsum(max(1.0, finding.score) for finding in warnings), 1)
 

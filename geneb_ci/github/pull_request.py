@@ -1,4 +1,4 @@
-"""What a pull request changes, from git's own trees, and the rules that look at the change."""
+"""Reads what a pull request changes, from git trees, and runs the rules about the change."""
 
 import base64
 import binascii
@@ -17,23 +17,23 @@ from geneb_ci.github.replies import Pull, RecursiveTree
 from geneb_ci.submission.bytes import BYTES_MAX, too_large
 from geneb_ci.submission.fault import Fault
 
-_AGAIN = "run it again; if it stays, somebody is between you and GitHub"
+_AGAIN = "run the command again; if it fails again, the connection to GitHub may be tampered with"
 
 
 @dataclass(frozen=True)
 class Sides:
-    """Two trees of one pull request, by their one merge base."""
+    """The trees of the merge base and of the head of a pull request."""
 
     merge_base: str
     change: Change
     head: dict[str, Blob]
-    """Every path of the head that is no folder."""
+    """Every path of the head except folders."""
 
 
 def read_sides(github: GitHub, pull: Pull, places: Places) -> Sides:
-    """Read both trees: three requests, fewer where another pull request began at the same commit.
+    """Read both trees, in at most three requests; trees of an earlier merge base are cached.
 
-    Raises Tampered where an answer contradicts itself.
+    Raises Tampered if an answer contradicts itself.
     """
     base = github.comparison(pull.base.sha, pull.head.sha).merge_base_commit
     before, base_cut = _entries(github.tree(base.commit.tree.sha))
@@ -50,15 +50,15 @@ def _entries(tree: RecursiveTree) -> tuple[dict[str, Blob], bool]:
         if entry.type == "tree":
             continue
         if entry.path in found:
-            raise Tampered(f"a tree names one path twice: {ascii(entry.path)[:80]}", _AGAIN)
+            raise Tampered(f"a tree has a duplicate path: {ascii(entry.path)[:80]}", _AGAIN)
         found[entry.path] = Blob(entry.mode, entry.sha, entry.size)
     return found, tree.truncated
 
 
 def read_blob(github: GitHub, blob: Blob) -> bytes | Fault:
-    """Read the bytes of a regular file: a request, or none where it is too large to be one of ours.
+    """Return the bytes of a file, in one request; a Fault without a request if it is too large.
 
-    Raises Tampered where the bytes are not those of their name.
+    Raises Tampered if the bytes do not match their git object id.
     """
     if blob.mode != REGULAR:
         raise ValueError(blob.mode)
@@ -70,23 +70,23 @@ def read_blob(github: GitHub, blob: Blob) -> bytes | Fault:
             raise Tampered(f"blob {blob.sha}: encoding {reply.encoding[:20]!a}", _AGAIN)
         raw = base64.b64decode(reply.content.replace("\n", ""), validate=True)
     except binascii.Error as error:
-        raise Tampered(f"blob {blob.sha}: this is not base64", _AGAIN) from error
+        raise Tampered(f"blob {blob.sha}: not base64", _AGAIN) from error
     if git_sha(raw) != blob.sha:
-        raise Tampered(f"blob {blob.sha}: GitHub sent other bytes, of SHA-1 {git_sha(raw)}", _AGAIN)
+        raise Tampered(f"blob {blob.sha}: GitHub sent bytes with the id {git_sha(raw)}", _AGAIN)
     return raw if len(raw) <= BYTES_MAX else too_large(len(raw))
 
 
 def git_sha(raw: bytes) -> str:
-    """Name bytes as git does: SHA-1 over "blob", their number, a NUL and themselves."""
+    """Return the git object id of a blob: SHA-1 of "blob", a space, the size, a NUL, the bytes."""
     return hashlib.sha1(b"blob %d\0" % len(raw) + raw, usedforsecurity=False).hexdigest()
 
 
-# Findings of one rule: enough to mend the change, few enough to read.
+# Listed findings per rule; the others are counted.
 PATHS_MAX = 20
 
 
 def change_findings(change: Change, rules: Iterable[ChangeRule] = CHANGE_RULES) -> list[Finding]:
-    """Return every finding of a change, in the order of file and rule."""
+    """Return the findings about a change, sorted by file and rule."""
     return sorted(_findings(change, rules), key=Finding.sort_key)
 
 
@@ -94,14 +94,14 @@ def _findings(change: Change, rules: Iterable[ChangeRule]) -> Iterator[Finding]:
     for rule in rules:
         try:
             faults = list(rule.check(change))
-        except Exception as error:  # noqa: BLE001 (whatever a rule raises is our fault, and shown)
+        except Exception as error:  # noqa: BLE001 (any exception is a bug, reported as a finding)
             crash = ChangeFault("check-crashed", "", crash_message(rule, error), rule.id)
             yield _finding(BY_ID["check-crashed"], crash)
             continue
         yield from (_finding(rule, fault) for fault in faults[:PATHS_MAX])
         if len(faults) > PATHS_MAX:
             more = len(faults) - PATHS_MAX
-            message = f"{more:,} more paths have the fault {rule.id}"
+            message = f"{more:,} more findings of {rule.id} are not listed"
             yield _finding(rule, ChangeFault(rule.id, "", message, f"{len(faults)} paths", "none"))
 
 

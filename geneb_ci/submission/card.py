@@ -47,7 +47,7 @@ class Card:
 
 
 def read_card(path: Path, name: str) -> Card | None:
-    """Return the card in a file, or None if there is no file; `fault` is set if it is unreadable."""
+    """Return the card in a file, or None without a file; `fault` is set if it is unreadable."""
     if not path.is_symlink() and not path.exists():
         return None
     try:
