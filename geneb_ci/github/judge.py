@@ -34,8 +34,8 @@ from geneb_ci.submission.card import Card, parse_card
 from geneb_ci.submission.document import parse_document
 from geneb_ci.submission.fault import Fault
 
-# If one of these rules finds something, no file of the pull request is read: it changes files that a
-# submission must not change, or its list of files is incomplete.
+# If one of these rules finds something, no file of the pull request is read: it changes files that
+# a submission must not change, or its list of files is incomplete.
 UNREAD = frozenset({"truncated-tree", "too-many-files"})
 _CORRECTION = "correction"
 

@@ -166,10 +166,10 @@ def _decision(receipt: Receipt, *, is_draft: bool) -> str:
     table = (
         (
             is_draft or receipt.outcome is PullOutcome.CHANGES_NEEDED,
-            "ask whether it goes on, or close it",
+            "ask whether work continues, or close it",
         ),
-        (receipt.outcome is PullOutcome.NOT_CHECKED, "mend geneb-ci: a rule of it failed"),
-        (receipt.outcome is PullOutcome.NEEDS_MAINTAINER, "look at the other files it changes"),
+        (receipt.outcome is PullOutcome.NOT_CHECKED, "fix geneb-ci: a rule crashed"),
+        (receipt.outcome is PullOutcome.NEEDS_MAINTAINER, "review the other files it changes"),
         (receipt.level == "disputed", "close it: an audit of these bytes failed"),
         (receipt.is_edit, "ask the row's author, then merge"),
         (receipt.level == "official", "merge"),

@@ -35,9 +35,9 @@ def one_pull(github: GitHub, number: int, head_sha: str | None) -> Pull:
     """Return the pull request to check. Raises HeadMoved, or NotFound if it is not open to main."""
     pull = github.pull(number)
     if head_sha is not None and pull.head.sha != head_sha:
-        raise HeadMoved(f"pull request {number} has moved on from {head_sha}", _QUEUED)
+        raise HeadMoved(f"pull request {number} no longer has the head {head_sha}", _QUEUED)
     if pull.state != "open":
-        raise NotFound(f"pull request {number} is {pull.state!r}", "name an open one")
+        raise NotFound(f"pull request {number} is {pull.state!r}", "pass an open one")
     if not pull.is_to_main:
         main = pull.base.repo.default_branch
         raise NotFound(

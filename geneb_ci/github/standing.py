@@ -97,7 +97,7 @@ def _rows(layout: Layout) -> list[Submission]:
 
 
 NEAREST = 2
-# Example of fabrication: raising the mean by 0.02, with at most 0.1 per task, takes 20 of 100 tasks.
+# Example of fabrication: to raise the mean by 0.02, with at most 0.1 per task, takes 20 of 100.
 FABRICATED_SHARE = 0.2
 
 

@@ -1,4 +1,4 @@
-"""The verdict: the only data passed from the job that reads pull requests to the one that writes."""
+"""The verdict: the only data that the job that reads pull requests passes to the one that writes."""
 
 import enum
 import json
