@@ -45,7 +45,7 @@ def show_health(space: Space, made: Generation, repository: GitRepository) -> Ex
 
 
 def show_changes(space: Space, intent: Newest) -> Exit:
-    """Show what a publish would change. Raises Overtaken if it would be rejected."""
+    """Show what a publish would change. Raises NotFastForward if it would be rejected."""
     made = intent.made
     state = attempt(space.state, say=say)
     if intent.is_live(state):

@@ -1,4 +1,4 @@
-"""The verdict: the only data that the job that reads pull requests passes to the one that writes."""
+"""The verdict: all data that the job reading pull requests passes to the job that writes."""
 
 import enum
 import json

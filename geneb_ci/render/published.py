@@ -68,9 +68,9 @@ def changes(preview: Preview) -> Iterator[str]:
         shown = f"  {file.bytes:,} bytes" if file.sign is not Sign.REMOVED else ""
         yield f"  {file.sign} {escape(file.name)}{shown}"
     if len(files) > len(changed):
-        yield f"  {plural(len(files) - len(changed), 'file')} as published already"
+        yield f"  {plural(len(files) - len(changed), 'file')} unchanged"
     if preview.others:
-        yield f"  {plural(preview.others, 'file')} of others left alone"
+        yield f"  {plural(preview.others, 'file')} not published by geneb-ci, kept"
     yield ""
     yield f"board: {_tally(rows, 'removed')}; {plural(preview.models, 'model')} in all"
     for row in rows[:ROWS_MAX]:
@@ -141,25 +141,25 @@ def health_lines(resource: str, health: Health, main: Manifest) -> Iterator[str]
     if health.standing not in {LiveStatus.CURRENT, LiveStatus.AHEAD}:
         yield f"main: {named(main)}"
     for name in health.altered:
-        yield f"altered on the Space: {escape(name)}"
+        yield f"modified on the Space: {escape(name)}"
     if health.altered:
-        yield "these files are not what was published: geneb-ci publish puts them back"
+        yield "these files differ from the published ones; next: geneb-ci publish restores them"
     else:
-        yield f"{plural(len(live.files), 'file')} served as published"
+        yield f"{plural(len(live.files), 'file')} identical to the published ones"
 
 
 WIDTH = 88  # columns of a paragraph
 COMMIT_SHOWN = 12  # hex digits that people read
 
 WORDS = {
-    "include": "came on the board",
+    "include": "added to the board",
     "change": "changed",
     "correction": "corrected",
     "audit": "audited",
     "withdrawal": "audit withdrawn",
     "relabel": "relabelled",
     "dispute": "disputed",
-    "removal": "taken off the board",
+    "removal": "removed from the board",
 }
 
 

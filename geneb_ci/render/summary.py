@@ -28,7 +28,7 @@ def is_complete(report: Report) -> bool:
 
 
 def verdict(report: Report) -> Verdict:
-    """Return the verdict: errors come first, then files that could not be checked, then warnings."""
+    """Return the verdict: errors outweigh unchecked files, which outweigh warnings."""
     found = {finding.severity for finding in report.findings if finding.rule != _CRASHED}
     if Severity.ERROR in found:
         return Verdict.ERRORS
