@@ -1,4 +1,4 @@
-"""One task in a worker process: read its embeddings, probe every regime, hand back plain values."""
+"""One task in a worker process: reads embeddings, fits probes in every regime, returns scores."""
 
 import time
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ NO_CANONICAL = "asked for with --no-canonical"
 
 
 class Asked(Protocol):
-    """What is to be probed, whatever the place the embeddings come from."""
+    """Settings of the probes."""
 
     @property
     def seeds(self) -> tuple[int, ...]:
@@ -30,7 +30,7 @@ class Asked(Protocol):
 
     @property
     def few_shot_k(self) -> Mapping[str, int]:
-        """Regime to rows a class; a regime that is not here fits on all."""
+        """Regime to rows per class; a regime that is missing here uses all rows."""
 
     @property
     def canonical(self) -> bool:
@@ -75,7 +75,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Probed:
-    """What a worker hands back."""
+    """Result of a worker."""
 
     task_id: str
     dim: int
@@ -176,7 +176,7 @@ def columns(triples: list[metrics.Scores]) -> PerSeed:
 def _canonical(
     problem: probe.Problem, rows: list[npt.NDArray[np.int64] | None], asked: Asked
 ) -> tuple[Canonical | None, list[Labels] | None, str | None]:
-    """Return the canonical score of one regime and its predictions, or why there is none."""
+    """Return the canonical score of one regime and its predictions, or the reason for none."""
     if not asked.canonical:
         return None, None, NO_CANONICAL
     count, dim = problem.train.shape

@@ -1,4 +1,4 @@
-"""What an audit's rescoring found. `schemas/rescored.schema.json` is made of it."""
+"""The result of an audit's rescoring; `schemas/rescored.schema.json` is generated from it."""
 
 from typing import Annotated, Literal
 
@@ -25,11 +25,11 @@ class Copy(Part):
 
     per_seed: PerSeed
     flips: Annotated[list[Count], Field(min_length=1)]
-    """Predictions that differ from those of the embeddings as they came, one count a seed."""
+    """Number of predictions that differ from those of the original embeddings, one per seed."""
 
 
 class NoiseRef(Part):
-    """Which noise the copies have; `reference_harness/noise.py` has the formula."""
+    """Noise of the copies; `reference_harness/noise.py` has the formula."""
 
     dtype: Dtype
     units: Annotated[float, Field(gt=0)]
@@ -45,7 +45,7 @@ class RescoredRegime(Part):
     """One task in one regime."""
 
     base: Regime
-    """Scores of the embeddings as they came, as a run record has them."""
+    """Scores of the original embeddings, as in a run record."""
     plain: Annotated[list[Copy], Field(min_length=1)]
     """Copies at the noise of the dtype: score of record."""
     stressed: list[Copy]
@@ -69,7 +69,7 @@ class RescoredTask(Part):
 
 
 class Rescored(Part):
-    """Scores of given embeddings, and how far numeric noise moves them."""
+    """Scores of embeddings, and how much numeric noise changes them."""
 
     schema_version: Literal["1.0"] = "1.0"
     benchmark: BenchmarkRef

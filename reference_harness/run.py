@@ -1,4 +1,4 @@
-"""One run: check the data, embed task by task, probe in worker processes, write the record."""
+"""One run: checks the data, embeds task by task, fits probes in workers, returns the record."""
 
 import time
 from dataclasses import dataclass
@@ -106,7 +106,7 @@ class _Run:
         return digests
 
     def _identity(self, digests: dict[str, str]) -> dict[str, Any]:
-        """Return all that a resumed run must share with the stopped one."""
+        """Return everything that must be equal in a resumed run."""
         chosen = self.settings
         return {
             "model_id": chosen.model_id,

@@ -1,4 +1,4 @@
-"""What a stopped run leaves beside its output, so that `--resume` repeats none of it."""
+"""The state of a stopped run, next to its output, for `--resume`."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""Projects a run record onto a submission, format 1.1 or upstream's 1.0."""
+"""Builds a submission from a run record, in format 1.1 or upstream's 1.0."""
 
 from dataclasses import dataclass
 from typing import Any, Literal

@@ -99,10 +99,10 @@ def _audit(audit: AuditEstimate) -> str:
     data = f"about {audit.sequences:,} test sequences and " if audit.sequences else ""
     return (
         f"\n### Cost and power of an audit\n\nAn audit reruns {audit.drawn} of {audit.tasks} "
-        f"tasks, drawn at random after the submission is fixed. It embeds and scores {data}"
-        f"the training sequences of those tasks. If {audit.fabricated} of the {audit.tasks} scores were "
-        f"fabricated, the sample would include at least one of them with probability "
-        f"{audit.detection:.1%}.\n"
+        "tasks, drawn at random after the submission is fixed. It embeds and scores "
+        f"{data}the training sequences of those tasks. If {audit.fabricated} of the "
+        f"{audit.tasks} scores were fabricated, the sample would include at least one of them "
+        f"with probability {audit.detection:.1%}.\n"
     )
 
 

@@ -16,11 +16,11 @@ from geneb_ci.statistics.view import RowView
 # less, because a change of 1e-6 in an embedding flips almost no prediction.
 NEAR = 1e-3
 # Share of near cells from which a row counts as a copy. The maximum of the 820 pairs of public rows
-# is below 0.05: JanusDNA with and without attention 0.04, the two NT-v2 of 50M 0.03, GENA-LMs 0.01.
+# is 0.05: JanusDNA with and without attention 0.04, the two NT-v2 of 50M 0.03, GENA-LMs 0.01.
 SHARE = 0.12
 # Minimum number of near cells, for small benchmarks.
 COUNT_MIN = 8
-# Rows that are compared cell by cell. Among more rows, those that agree best in every fifth cell are
+# Rows that are compared cell by cell. Of more rows, those that agree best in every fifth cell are
 # preselected: a full copy is always among them, a copy of a fifth of the cells nearly always.
 COMPARED_MAX = 64
 SKETCH = slice(None, None, 5)

@@ -26,7 +26,7 @@ def gram(rows: Sequence[Sequence[float]], ridge: float) -> list[list[float]]:
 
 
 def inverse(matrix: Sequence[Sequence[float]]) -> list[list[float]]:
-    """Return the inverse of a symmetric positive definite matrix, by the sweep operator (Beaton 1964).
+    """Return the inverse of a symmetric positive definite matrix, by sweeps (Beaton 1964).
 
     No pivoting is needed: a Gram matrix with a ridge has positive pivots in any order.
     """
@@ -75,7 +75,9 @@ BULK = (0.5, 0.9)
 # Shrinkage of a cell's scale towards that of its regime, in pseudo-rows.
 POOLING = 20
 _MAD = 1.4826  # makes a median absolute deviation a standard deviation, for normal noise
-_BULK = 1.0735  # the same for the mean between the BULK quantiles: 2 (phi(0.6745) - phi(1.6449)) / 0.4, for phi of N(0, 1)
+# The same for the mean between the BULK quantiles:
+# 2 (phi(0.6745) - phi(1.6449)) / 0.4, for the density phi of N(0, 1).
+_BULK = 1.0735
 
 
 class Centre(NamedTuple):

@@ -17,8 +17,9 @@ def submission_files(
 ) -> tuple[list[Path], list[NothingChecked]]:
     """Return the submission files that the arguments name, without duplicates.
 
-    A folder stands for every `*.json` directly in it. `submissions_of` maps the root of a repository
-    to its folder of submissions. The second value has an error per argument without any file.
+    A folder stands for every `*.json` directly in it. `submissions_of` maps the root of a
+    repository to its folder of submissions. The second value has an error per argument without
+    any file.
     """
     found: dict[Path, None] = {}
     lost: list[NothingChecked] = []

@@ -180,9 +180,7 @@ class _Scanner(Strings, Scalars):
         self.skip_blank()
         if self.text[self.at : self.at + 1] != '"':
             found = self.peek()
-            raise self.syntax(
-                f"unexpected {found} instead of a key", found, "a key in double quotes"
-            )
+            raise self.syntax(f"expected a key, found {found}", found, "a key in double quotes")
         key_at = self.at
         key = self.string(path)
         if len(key) > KEY_CHARS_MAX:

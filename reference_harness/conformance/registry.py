@@ -1,4 +1,4 @@
-"""All properties, in the order they are tried: one slug each, in reports, tests and documents."""
+"""All properties, in the order in which they are checked."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,11 +12,11 @@ Outcome = str | tuple[str, float | None]
 
 @dataclass(frozen=True)
 class Property:
-    """One thing that has to hold of an extractor."""
+    """One property that an extractor must have."""
 
     slug: str
     says: str
-    """What holds, in one sentence."""
+    """The property, in one sentence."""
     check: Callable[[Subject], Outcome] | None
     """Returns what was seen, and by how much; raises BrokenError. None for a check of the text."""
     offline: bool = False
