@@ -113,11 +113,11 @@ def test_the_table_needs_no_beacon(capsys):
     out, err = capsys.readouterr()
     assert err == ""
     assert out == (
-        "chance to find one of m fabricated tasks among 3\n"
+        "probability of drawing at least one of m fabricated tasks among 3\n"
         "\n"
         "  drawn   m = 1   m = 2   m = 3\n"
         " ──────────────────────────────────────────────────────\n"
-        "      2    .667   1.000   1.000   committed, asked for\n"
+        "      2    .667   1.000   1.000   committed, requested\n"
         "      3   1.000   1.000   1.000\n"
         "\n"
         "2 drawn tasks of 3: one of 2 fabricated is found with probability 1.000; the committed 2 "
@@ -216,7 +216,7 @@ def test_the_fallback_needs_an_hour_without_beacon(place, capsys):
         (["--beacon-file", "c.json"], 11, "signature: this is no round of the beacon: round"),
         (["--drawn", "1"], 2, "--drawn 1 would lower the sample: 2 tasks are committed"),
         (["--beacon-file", "round.json", "--drawn", "4"], 2, "4 tasks cannot be drawn"),
-        (["--detect", "1"], 2, "--detect and --confidence belong together"),
+        (["--detect", "1"], 2, "--detect and --confidence need each other"),
         (["--detect", "1", "--confidence", "95"], 2, "--confidence '95' is not a probability"),
         (["--detect", "1", "--confidence", "1/0"], 2, "is not a probability"),
         (["--detect", "9", "--confidence", "0.5"], 2, "9 fabricated tasks of 3 make no sense"),
@@ -238,7 +238,10 @@ def test_what_cannot_be_drawn(capsys, options, code, message):
 @pytest.mark.usefixtures("place")
 def test_a_plan_needs_a_moment_or_a_question(capsys):
     assert main(["audit", "plan", "c.json"]) == 2
-    assert "nothing says when the commitment became public" in capsys.readouterr().err
+    assert (
+        "--committed-at is missing: the time at which the commitment became public"
+        in capsys.readouterr().err
+    )
 
 
 @pytest.mark.usefixtures("place")
@@ -246,8 +249,11 @@ def test_a_plan_needs_a_moment_or_a_question(capsys):
     ("options", "message"),
     [
         (["--model", "org/model"], "weights are named without --extractor"),
-        (["--extractor", "x.py:X"], "the weights are named by halves"),
-        (["--extractor", "x.py:X", "--model", "org/m"], "the weights are named by halves"),
+        (["--extractor", "x.py:X"], "incomplete weights: --model needs --revision"),
+        (
+            ["--extractor", "x.py:X", "--model", "org/m"],
+            "incomplete weights: --model needs --revision",
+        ),
         (["--extractor", "x.py:X", "--model", "m", "--no-weights"], "named by halves"),
         (["--extractor", "x.py:X", "--no-weights"], "the submission itself says"),
     ],

@@ -43,7 +43,7 @@ def copied() -> Files:
         (
             "foreign",
             sound() | {".github/workflows/x.yml": (REGULAR, b"on: push\n")},
-            ("pending", "this is not for a program to decide: a maintainer looks at it"),
+            ("pending", "a maintainer has to review this change"),
             "needs-maintainer",
         ),
     ],
