@@ -30,10 +30,10 @@ NEWTON_WIDTH = 2048
 """Unknowns up to which Newton is used: its cost is rows x unknowns^2, and a Hessian of 2,048
 unknowns takes 32 MiB."""
 TIE = 1e-6
-"""A row whose two best classes are nearer than this, relative to the largest decision value of the
-test split, takes the lower label. Few-shot probes on word counts have exact ties, which rounding
-would decide; 1e-6 is above what float32 features move, and about one row in a million of a
-continuous feature lies within it."""
+"""Relative to the largest decision value of the test split: a row whose two best classes differ by
+less gets the lower label. Few-shot probes on k-mer counts have exact ties, which rounding would
+decide. 1e-6 exceeds the effect of float32 features; about one row in a million of continuous
+features is within it."""
 FLOAT64_BYTES_MAX = 1 << 30
 """Size of the features in float64, in bytes, above which no canonical score is computed, to limit
 memory: 100,000 x 768 passes, 100,000 x 4,096 does not."""

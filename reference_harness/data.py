@@ -210,7 +210,7 @@ def _against_benchmark(data: TaskData, task: Task, file: Path) -> None:
     counts = sorted(data.test.class_counts.values())
     size = len(data.test.labels)
     if task.n_test is not None and size != task.n_test:
-        raise DataError([f"{file}: {size} test rows, the benchmark says {task.n_test}"])
+        raise DataError([f"{file}: {size} test rows, the benchmark has {task.n_test}"])
     if task.test_class_counts is not None and counts != task.test_class_counts:
         said = task.test_class_counts
-        raise DataError([f"{file}: test classes of {counts} rows, the benchmark says {said}"])
+        raise DataError([f"{file}: test classes of {counts} rows, the benchmark has {said}"])

@@ -26,8 +26,8 @@ UNITS = 2.0
 """Units of roundoff of the loss that a step may go unnoticed by: one each for the losses before
 and after it."""
 STEPS_MAX = 64
-"""Fits of more steps are not looked at: such a fit ends elsewhere for each copy, and the spread
-over the copies tells."""
+"""Limit of steps of examined fits. Longer fits stop at another point for each copy, so the spread
+over the copies shows it."""
 BEYOND_MAX = 32
 """Steps after the stop that are looked at: word counts need up to five to their optimum."""
 

@@ -46,7 +46,7 @@ class Scored(NamedTuple):
 
     regime: Regime
     fits: list[probe.Fit]
-    """One a fit: where nothing is drawn, one for all seeds."""
+    """One per fit; a single one for all seeds without sampling."""
     predictions: list[Labels]
     canonical: list[Labels] | None
 
@@ -154,7 +154,7 @@ def rows_of(problem: probe.Problem, name: str, asked: Asked) -> list[npt.NDArray
 
 
 def each_seed(found: list[One], asked: Asked) -> list[One]:
-    """Return one result a seed: where nothing is drawn, the one fit stands for every seed."""
+    """Return one result per seed; without sampling, that of the single fit for every seed."""
     return found * len(asked.seeds) if len(found) == 1 else found
 
 
@@ -168,7 +168,7 @@ def score(
 
 
 def columns(triples: list[metrics.Scores]) -> PerSeed:
-    """Return the values of each metric, one a seed."""
+    """Return the values of each metric, one per seed."""
     mcc, acc, f1 = (list(column) for column in zip(*triples, strict=True))
     return PerSeed(MCC=mcc, Acc=acc, F1=f1)
 
@@ -225,7 +225,7 @@ def _warnings(
 
     warn(
         "not-converged",
-        f"the solver stopped before its tolerance, at {probe.MAX_ITER} steps or for want of digits",
+        f"the solver did not reach its tolerance within {probe.MAX_ITER} steps or its precision",
         [not fit.converged for fit in fits],
     )
     warn(

@@ -49,13 +49,13 @@ class RescoredRegime(Part):
     plain: Annotated[list[Copy], Field(min_length=1)]
     """Copies at the noise of the dtype: score of record."""
     stressed: list[Copy]
-    """Copies at a multiple of the noise: score of record. Empty where the plain ones moved so often
-    that their spread says all."""
+    """Copies at a multiple of the noise: score of record. Empty if most plain copies
+    changed, because their spread then suffices."""
     halts: list[list[Triple]]
-    """Scores of every place where rounding alone may stop a fit, a list a fit: one for all seeds
-    where nothing is drawn. A list is empty where the fit has too many steps for that."""
+    """Scores at every possible stopping point of a fit (see `halts.py`), one list per fit; a single
+    list without sampling. A list is empty if the fit has too many steps."""
     canonical: list[Copy]
-    """Copies at a multiple of the noise: canonical score. Empty where the base has none."""
+    """Copies at a multiple of the noise: canonical score. Empty if the original has none."""
 
 
 class RescoredTask(Part):

@@ -93,7 +93,7 @@ class _Run:
         return data if self.settings.limit is None else data.head(self.settings.limit)
 
     def _check(self, tasks: list[Task]) -> dict[str, str]:
-        """Read every task before the first is embedded: hours of work must not end in a typo."""
+        """Read every task before the first is embedded, so that invalid data show early."""
         digests: dict[str, str] = {}
         faults: list[str] = []
         for task in tasks:

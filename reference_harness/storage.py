@@ -41,9 +41,9 @@ def limit() -> None:
 
 
 def reason(error: BaseException) -> str:
-    """Say what a failed download failed at, and what to do; the address of a file is left out.
+    """Return why a download failed and what to do, without the URL of the file.
 
-    Such addresses are signed: who has one may fetch the file for an hour.
+    Such URLs are signed: anyone can download the file with one for an hour.
     """
     line = " ".join(str(error).split())
     if isinstance(error, OSError) and error.errno is not None:

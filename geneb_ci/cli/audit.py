@@ -199,7 +199,7 @@ def run_command(
         )
     except ExtractorRefused as error:
         error.fix += (
-            f"\n  the draw stands, and has no record: draw the next with --earlier {plan_file}"
+            f"\n  this draw remains valid but has no record: pass --earlier {plan_file} to the next"
         )
         raise
     if signer is not None:  # before any output, which may fail with a broken pipe

@@ -204,8 +204,8 @@ def must_be_of_main(held: Manifest, covers: str, repository: GitRepository) -> N
     if not repository.is_ancestor(held.source_commit, covers):
         raise HubRefused(
             f"generation {held.generation[:SHORT]} is of commit {held.source_commit}, which is not "
-            f"an ancestor of ours, {covers}",
-            "git pull; if main was rewritten, publish a commit that reverts it instead",
+            f"an ancestor of {covers}",
+            "run `git pull`; if main was rewritten, publish a commit that reverts it instead",
         )
 
 

@@ -104,8 +104,8 @@ DEPTHS = [
     nested("thousand-objects", '{"a":', "}", 1000),
 ]
 
-_HALF = "half of a pair: it is no character"
-_HIDDEN = "which hides or reorders what people see"
+_HALF = "half of a surrogate pair"
+_HIDDEN = "which hides or reorders text"
 _FORBIDDEN = [
     ("escaped-nul", "\\u0000", "U+0000"),
     ("escaped-ansi", "\\u001b[2J", "U+001B"),
@@ -232,7 +232,7 @@ def after_end(name: str, tail: str, message: str) -> Case:
     return Case(16, name, text, whole("invalid-json", message), (NOTE,))
 
 
-_FOLLOWS = "text follows the end of the document"
+_FOLLOWS = "unexpected text after the end of the document"
 _ONE = "a file must be one JSON object"
 GRAMMAR = [
     after_end("trailing-text", "x\n", f"{_FOLLOWS}: {_ONE}"),
