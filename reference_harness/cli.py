@@ -137,7 +137,10 @@ def cli() -> None:
 @click.option("--resume", is_flag=True, help="Continue a run that was stopped.")
 @click.option("--quiet", is_flag=True, help="Print only errors.")
 def run(**options: Any) -> None:  # noqa: ANN401 - click's own types
-    """Embed, fit probes and score; write a run record and, with --submission, a submission."""
+    """Run an extractor; write a run record and a submission.
+
+    Embeds the sequences, fits the probes and scores them. The submission is optional.
+    """
     from .command import run_command  # noqa: PLC0415 - see the module's docstring
 
     run_command(options)
@@ -152,7 +155,10 @@ def run(**options: Any) -> None:  # noqa: ANN401 - click's own types
 )
 @click.option("--mini", is_flag=True, help="List GENEB-mini.")
 def tasks(definition: Path | None, *, mini: bool) -> None:
-    """List the tasks of a benchmark: id, category, number of test sequences."""
+    """List the tasks of a benchmark.
+
+    Each line has id, category and number of test sequences.
+    """
     from . import benchmark  # noqa: PLC0415 - see the module's docstring
 
     found = benchmark.load(definition) if definition else (

@@ -61,7 +61,10 @@ def verify(folder: Path, definition: Path | None) -> None:
 @click.argument("folder", type=_FOLDER)
 @_DEFINITION
 def manifest(folder: Path, definition: Path | None) -> None:
-    """Print the manifest that FOLDER would have at the pinned revision, without writing it."""
+    """Print the manifest of a folder without writing it.
+
+    It is the manifest that FOLDER would have at the pinned revision.
+    """
     from . import benchmark, download  # noqa: PLC0415 - NumPy: see cli.py
 
     found = benchmark.load(definition) if definition else benchmark.geneb()
@@ -74,7 +77,10 @@ def manifest(folder: Path, definition: Path | None) -> None:
 @click.argument("out", type=_FOLDER)
 @_DEFINITION
 def stage(folder: Path, out: Path, definition: Path | None) -> None:
-    """Write the tasks of FOLDER to OUT in both layouts with a card, ready to push."""
+    """Write task data in both layouts, ready to push.
+
+    The tasks of FOLDER are written to OUT, with a card.
+    """
     from . import benchmark  # noqa: PLC0415 - NumPy: see cli.py
     from .stage import stage as write  # noqa: PLC0415
 
@@ -95,7 +101,10 @@ def stage(folder: Path, out: Path, definition: Path | None) -> None:
 )
 @_DEFINITION
 def audit(folder: Path | None, shape: str, definition: Path | None) -> None:
-    """Report duplicates, overlap of train and test, balance and lengths; default: GENEB-mini."""
+    """Report duplicates, leakage, balance and lengths.
+
+    Leakage is the overlap of train and test. Without FOLDER, GENEB-mini is audited.
+    """
     from . import audit_data, benchmark  # noqa: PLC0415 - NumPy: see cli.py
     from .data import Folder, MiniSource  # noqa: PLC0415
 

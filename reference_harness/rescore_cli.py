@@ -40,9 +40,9 @@ _COPIES, _COPIES_MAX = 16, 1000
 @_OUTPUT
 @_QUIET
 def sequences(**options: Any) -> None:  # noqa: ANN401 - click's own types
-    """Write the distinct sequences of tasks, one per line, without labels.
+    """Write the distinct sequences of tasks, unlabelled.
 
-    Train and test of all tasks together, in the order of the sequences' digests: neither order
+    One per line; train and test of all tasks together, sorted by digest, so that neither order
     nor content tells split or label.
     """
     from .files import write_bytes  # noqa: PLC0415 - NumPy: see cli.py
@@ -92,7 +92,10 @@ def sequences(**options: Any) -> None:  # noqa: ANN401 - click's own types
 @_OUTPUT
 @_QUIET
 def rescore(**options: Any) -> None:  # noqa: ANN401 - click's own types
-    """Score embeddings and jittered copies of them, for comparison with the claims."""
+    """Score embeddings and jittered copies of them.
+
+    An audit compares the claims with these scores.
+    """
     from . import progress  # noqa: PLC0415 - NumPy: see cli.py
     from .engine.local import default_workers  # noqa: PLC0415
     from .files import write_json  # noqa: PLC0415

@@ -29,7 +29,7 @@ class Need(enum.StrEnum):
 
 
 _ROWS = "run inside the repository or pass --against DIR"
-_INSIDE = "run the check on the file inside a repository of submissions"
+_INSIDE = "check the file inside a repository of submissions"
 _TEXTS = {
     Need.OTHER_ROWS: ("the other rows", _ROWS),
     Need.MANY_ROWS: (f"at least {ROWS_MIN} other rows", _ROWS),

@@ -72,8 +72,8 @@ SPACE = click.option("--space", metavar="OWNER/NAME", help="Space; default: HF_O
 
 @click.command()
 @SPACE
-@click.option("--dry-run", is_flag=True, help="Show what would change, and send nothing.")
-@click.option("--verify", is_flag=True, help="Compare what the Space serves with main.")
+@click.option("--dry-run", is_flag=True, help="Show what would change, without uploading.")
+@click.option("--verify", is_flag=True, help="Compare the Space with main.")
 @click.option("--expect", metavar="GENERATION", help="Fail unless this is the generation.")
 def publish_command(space: str | None, dry_run: bool, verify: bool, expect: str | None) -> int:
     """Check all rows, build the board of HEAD, and publish it in one commit.
@@ -155,9 +155,7 @@ def ledger_command(commit: str, shape: str) -> int:
 
 
 @click.command()
-@click.option(
-    "--rules", required=True, metavar="REF", help="Commit, branch or tag that holds the rules."
-)
+@click.option("--rules", required=True, metavar="REF", help="Commit, branch or tag with the rules.")
 @click.option(
     "--format",
     "format_",
@@ -165,7 +163,7 @@ def ledger_command(commit: str, shape: str) -> int:
     default="text",
     show_default=True,
 )
-@click.option("--output", default=STDOUT, metavar="FILE", help="Write here.")
+@click.option("--output", default=STDOUT, metavar="FILE", help="File to write.")
 def replay_command(rules: str, format_: str, output: str) -> int:
     """List the rows of the working tree that the rules of REF would newly reject.
 

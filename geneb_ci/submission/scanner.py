@@ -147,7 +147,7 @@ class _Scanner(Strings, Scalars):
                 return items
 
     def after(self, closing: str) -> bool:
-        """Parse what follows a member: return False after a comma, True after the closing bracket."""
+        """Parse what follows a member: False after a comma, True after the closing bracket."""
         match = _after(self.text, self.at)
         mark = match.group(1)
         if mark == closing:

@@ -137,9 +137,9 @@ def test_a_lone_file_says_which_rules_were_not_run_and_why(tmp_path, against, ru
     assert rules_run(found) == run
     assert [one.message for one in skipped(found)] == [
         *messages,
-        "1 rule needs the folder of submissions: run the check on the file inside a repository of submissions",
+        "1 rule needs the folder of submissions: check the file inside a repository of submissions",
         (
-            "6 rules need the model card: run the check on the file inside a repository of submissions, where "
+            "6 rules need the model card: check the file inside a repository of submissions, where "
             "cards are known"
         ),
     ]
