@@ -80,9 +80,9 @@ class Queue:
             return "no submission is waiting"
         parts = []
         for turn, what in (
-            (Turn.MAINTAINER, "waiting for a maintainer"),
-            (Turn.PROGRAM, "waiting for a verdict"),
-            (Turn.CONTRIBUTOR, "waiting for the contributor"),
+            (Turn.MAINTAINER, "for a maintainer"),
+            (Turn.PROGRAM, "for a verdict"),
+            (Turn.CONTRIBUTOR, "for the contributor"),
         ):
             ages = [row.age_seconds for row in self.rows if row.turn is turn]
             if ages:

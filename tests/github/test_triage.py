@@ -90,8 +90,8 @@ def test_the_order_is_whose_turn_it_is_then_age():
         "wait for new commits",
     ]
     assert QUEUE.clock == (
-        "waiting: 9 waiting for a maintainer (longest: 40 d; 1 waiting for a verdict (longest: 14 min; "
-        "1 waiting for the contributor (longest: 4 d; 2 overdue (over 7 d"
+        "waiting: 9 for a maintainer (longest: 40 d); 1 for a verdict (longest: 14 min); "
+        "1 for the contributor (longest: 4 d); 2 overdue (over 7 d)"
     )
 
 
