@@ -195,14 +195,14 @@ FINDING = (*FIRST, "findings", 0)
     [
         (
             change((*FIRST, "outcome"), "passed"),
-            "the verdict on 1 says passed, but its findings give ",
+            "the verdict on 1 is passed, but its findings give ",
         ),
         (change((*FIRST, "places"), {}), "the verdict on 1 lists an uncounted error missing-task"),
         (change((*FIRST, "places", "missing-task"), 0), "at pulls/0/places/missing-task"),
-        (change((*FIRST, "places", "no-such-rule"), 1), "holds no rule of ours: no-such-rule"),
+        (change((*FIRST, "places", "no-such-rule"), 1), "names an unknown rule: no-such-rule"),
         (
             change((*FIRST, "places"), {"missing-task": 1, "foreign-file": 1}),
-            "the verdict on 1 says changes-needed, but its findings give needs-maintainer",
+            "the verdict on 1 is changes-needed, but its findings give needs-maintainer",
         ),
         (change((*FIRST, "outcome"), "approved"), "does not fit its schema at pulls/0/outcome"),
         (
@@ -248,7 +248,7 @@ def test_more_findings_than_are_counted_are_refused():
 def test_one_pull_request_twice_is_refused():
     document = json.loads(encode(verdict_of(pull_of(many(1)))))
     document["pulls"] *= 2
-    with pytest.raises(Tampered, match="names one pull request twice"):
+    with pytest.raises(Tampered, match="has a duplicate pull request"):
         decode(json.dumps(document), REPOSITORY)
 
 
@@ -256,7 +256,7 @@ def test_a_pass_without_a_file_is_refused():
     document = json.loads(encode(verdict_of(pull_of([]))))
     assert document["pulls"][0]["outcome"] == "passed"
     document["pulls"][0]["files"] = []
-    with pytest.raises(Tampered, match="its findings say needs-maintainer"):
+    with pytest.raises(Tampered, match="its findings give needs-maintainer"):
         decode(json.dumps(document), REPOSITORY)
 
 

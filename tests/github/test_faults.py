@@ -68,7 +68,7 @@ def test_62_a_fault_that_stays_ends_the_run_and_says_so(place, fault, message):
     code, out, err = place.run("reconcile", "--pr", str(number))
     assert (code, out) == (3, "")
     assert err.startswith(f"geneb-ci: {message}")
-    assert "  fix: run it again" in err
+    assert "  fix: run the command again" in err
     assert "##[" not in err
     assert sum("/compare/" in path for _, path in place.server.requests) <= 3
 
@@ -233,7 +233,7 @@ def test_a_token_without_a_scope_names_it(place, granted, scope):
     code, _, err = place.report(line)
     assert code == 2
     assert "the token lacks a permission: Resource not accessible by integration" in err
-    assert f"  fix: give it {scope}\n" in err
+    assert f"  fix: grant it {scope}\n" in err
 
 
 @pytest.mark.parametrize(
@@ -250,7 +250,7 @@ def test_a_token_that_may_not_read_says_what_it_lacks(place, granted, scope):
     assert (code, out) == (2, "")
     assert err == (
         "geneb-ci: the token lacks a permission: Resource not accessible by integration\n"
-        f"  fix: give it {scope}\n"
+        f"  fix: grant it {scope}\n"
     )
 
 

@@ -23,8 +23,8 @@ RULE = Rule(
     what="A score is outside the range of its metric.",
     why="No predictions give such a value: it is a typing error, or in another unit.",
     fix=(
-        "MCC is in [-1, 1], accuracy and macro-F1 in [0, 1]; compute the score again from the "
-        "predictions."
+        "MCC ranges from -1 to 1, accuracy and macro-F1 from 0 to 1; compute the score again from "
+        "the predictions."
     ),
     check=check,
 )
