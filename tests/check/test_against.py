@@ -139,8 +139,8 @@ def test_a_lone_file_says_which_rules_were_not_run_and_why(tmp_path, against, ru
         *messages,
         "1 rule needs the folder of submissions: check the file inside a repository of submissions",
         (
-            "6 rules need the model card: check the file inside a repository of submissions, where "
-            "cards are known"
+            "6 rules need the model card: check the file inside a repository of submissions that "
+            "has a folder of model cards"
         ),
     ]
 

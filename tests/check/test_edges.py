@@ -54,7 +54,7 @@ def said(request, tmp_path) -> Callable[[Any], Found]:
         ("https://example.org:8443/x", "names a port"),
         (
             "https://example.org:x/",
-            "cannot be read: Port could not be cast to integer value as 'x'",
+            "cannot be parsed: Port could not be cast to integer value as 'x'",
         ),
         ("https://localhost/x", "has no host name"),
         ("https://10.0.0.1/x", "has no host name"),

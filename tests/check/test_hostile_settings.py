@@ -124,7 +124,7 @@ def test_what_a_setting_names(tmp_path, name, key):
     done = checked(root)
     first, second = done.stderr.splitlines()
     assert (done.returncode, done.stdout) == (1, "")
-    assert f"[tool.geneb-ci] {key} of {root}/pyproject.toml names it" in first
+    assert f"(set by [tool.geneb-ci] {key} in {root}/pyproject.toml)" in first
     assert second.startswith("  fix: ")
 
 

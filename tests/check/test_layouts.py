@@ -289,7 +289,7 @@ def test_a_file_that_a_setting_names_must_be_there(tmp_path):
         said(root)
     assert caught.value.message == (
         f"{root}/no.json: cannot be read: No such file or directory; "
-        f"[tool.geneb-ci] benchmark of {root}/pyproject.toml names it"
+        f"(set by [tool.geneb-ci] benchmark in {root}/pyproject.toml)"
     )
 
 
