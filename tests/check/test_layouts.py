@@ -288,7 +288,7 @@ def test_a_file_that_a_setting_names_must_be_there(tmp_path):
     with pytest.raises(BadConfiguration) as caught:
         said(root)
     assert caught.value.message == (
-        f"{root}/no.json: cannot be read: No such file or directory; "
+        f"{root}/no.json: cannot be read: No such file or directory "
         f"(set by [tool.geneb-ci] benchmark in {root}/pyproject.toml)"
     )
 

@@ -32,7 +32,8 @@ def test_all_that_is_said_of_the_public_submissions():
             found='"1.0"',
             expected='"1.1"',
             fix=(
-                "Write format 1.1 with `geneb-harness run --submission FILE`; format 1.0 stays valid."
+                "Write format 1.1 with `geneb-harness run --submission FILE`; "
+                "format 1.0 stays valid."
             ),
         )
     ]

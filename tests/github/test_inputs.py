@@ -113,7 +113,8 @@ def test_43_the_head_moves_between_reading_and_writing(place):
     assert (code, out) == (4, "")
     assert err == (
         f"geneb-ci: 1: pull request 1 has the new head {new}\n"
-        "  fix: nothing was written; the new commits are queued, and are checked within 15 minutes\n"
+        "  fix: nothing was written; the new commits are queued, "
+        "and are checked within 15 minutes\n"
     )
     assert place.server.writes() == []
     code, _, err = place.run("reconcile", "--head-sha", old)

@@ -63,7 +63,10 @@ def test_a_constant_gain(judge: Judge) -> None:
 
 def test_scaled_by_a_factor(judge: Judge) -> None:
     findings = judge(changed(public("GROVER", "better"), lambda _r, _t, x: x * 1.02))
-    message = 'every score is 1.0200 x that of "GROVER" +0.0000, with residuals of 0.0000 (root mean square)'
+    message = (
+        'every score is 1.0200 x that of "GROVER" +0.0000, with residuals of 0.0000 '
+        "(root mean square)"
+    )
     assert message in {finding.message for finding in findings}
 
 
