@@ -69,8 +69,10 @@ def late(context: Context) -> Iterator[Fault]:
         ),
         (
             late,
-            "the rule missing-task crashed: ZeroDivisionError: "
-            '"integer division or modulo by zero"',
+            (
+                "the rule missing-task crashed: ZeroDivisionError: "
+                '"integer division or modulo by zero"'
+            ),
         ),
     ],
 )
