@@ -113,7 +113,7 @@ def test_a_task_that_stands_twice_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_tasks_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="holds no task of GENEB-mini: expected <task_id>"):
+    with pytest.raises(DataError, match="no task of GENEB-mini: expected <task_id>"):
         data.Folder(tmp_path, BENCH)
     with pytest.raises(DataError, match="no such folder"):
         data.Folder(tmp_path / "none", BENCH)
@@ -128,7 +128,7 @@ def test_half_a_remote_task_is_refused(tmp_path: Path) -> None:
 def test_other_data_than_the_benchmark_says_are_refused(tmp_path: Path) -> None:
     made = mini.load(TASK.id)
     write_flat(TaskData(TASK.id, made.train, made.test.head(50)), tmp_path)
-    with pytest.raises(DataError, match="50 test rows, the benchmark says 160"):
+    with pytest.raises(DataError, match="50 test rows, the benchmark has 160"):
         data.Folder(tmp_path, BENCH).load(TASK)
 
 

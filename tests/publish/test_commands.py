@@ -157,7 +157,7 @@ def test_a_submission_with_an_error_publishes_nothing(run, repo, clone):
             1,
             "HF_OIDC_RESOURCE is 'spaces/other/board'",
         ),
-        ([], {"HF_OIDC_RESOURCE": RESOURCE, "token": None}, 1, "has no identity to show"),
+        ([], {"HF_OIDC_RESOURCE": RESOURCE, "token": None}, 1, "has no OIDC identity"),
     ],
 )
 def test_errors_say_what_to_do(run, repo, arguments, setting, code, message):
@@ -177,7 +177,7 @@ def test_a_trusted_publisher_needs_no_stored_token(run, hub, repo, clone):
     }
     code, _, errors = run("publish", token=None, **runner)
     assert code == 1
-    assert "does not take this job for a publisher" in errors
+    assert "rejected this job as a publisher" in errors
     hub.shelf.trusted = {f"identity for {hub.endpoint}": RESOURCE}
     hub.calls.clear()
     assert run("publish", token=None, **runner)[0] == 0
@@ -244,7 +244,7 @@ def test_verify_tells_which_generation_is_live(run, repo, clone):
     )
     code, _, errors = run("publish", "--space", NAME)
     assert code == 1
-    assert "was taken back" in errors
+    assert "was rolled back" in errors
     repo.add(repo.head.tree | {"ledger.json": b"{}"}, "by hand")
     code, lines = verify()
     assert code == 11

@@ -130,7 +130,7 @@ def test_six_tries_are_all(hub, repo, space, newest, clock, step):
 
 def test_412_for_ever_ends(hub, space, newest, clock):
     hub.faults = [Fault("commit", 412)] * 9
-    with pytest.raises(faults.RetriesExhausted, match="another commit came first"):
+    with pytest.raises(faults.RetriesExhausted, match="the repository has a new commit"):
         push(space, newest, clock=clock)
 
 
@@ -151,7 +151,11 @@ def test_a_lost_read_after_the_commit_is_settled_by_the_next(hub, repo, space, n
 @pytest.mark.parametrize(
     ("token", "error", "message"),
     [
-        ("hf_revoked", faults.HubTokenRefused, r"refuses the token for spaces/geneb/board \(401\)"),
+        (
+            "hf_revoked",
+            faults.HubTokenRefused,
+            r"rejected the token for spaces/geneb/board \(401\)",
+        ),
         (READER, faults.NoWriteRight, r"may not write to spaces/geneb/board \(403\)"),
     ],
 )
@@ -196,9 +200,7 @@ def test_a_commit_that_this_clone_does_not_know_is_not_overtaken(repo, space, ne
 
 def test_a_file_that_the_space_ignores_is_noticed(repo, space, newest, clock):
     repo.ignored = {"ledger.json"}
-    with pytest.raises(
-        faults.Unverified, match=re.escape("differs from what was sent: ledger.json")
-    ):
+    with pytest.raises(faults.Unverified, match=re.escape("differs from the upload: ledger.json")):
         push(space, newest, clock=clock)
 
 
@@ -211,7 +213,7 @@ def test_a_manifest_that_is_served_otherwise_than_sent_is_noticed(hub, repo, spa
             hub.faults = [Fault("resolve", 200, body=before)]
 
     hub.watch = tamper
-    with pytest.raises(faults.Unverified, match=r"differs from what was sent: manifest\.json$"):
+    with pytest.raises(faults.Unverified, match=r"differs from the upload: manifest\.json$"):
         push(space, newest, clock=clock)
     assert clock.waits == []
 
@@ -238,7 +240,7 @@ def test_a_file_that_is_not_deleted_is_noticed(hub, repo, space, clone, clock):
             repo.head.tree["old.css"] = b"p {}"
 
     hub.watch = keep
-    with pytest.raises(faults.Unverified, match=r"differs from what was sent: old\.css$"):
+    with pytest.raises(faults.Unverified, match=r"differs from the upload: old\.css$"):
         push(space, Newest(made(clone), GitRepository(clone.root)), clock=clock)
 
 
