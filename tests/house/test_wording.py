@@ -58,9 +58,10 @@ def texts(path: Path) -> Iterator[tuple[int, str]]:
     """Yield line and text of each string and comment of a module."""
     source = path.read_text("utf-8")
     for node in ast.walk(ast.parse(source)):
-        value = node.value if isinstance(node, ast.Constant) else None
-        if isinstance(value, str) and PROSE.search(value):
-            yield node.lineno, " ".join(value.split())
+        if not isinstance(node, ast.Constant) or not isinstance(node.value, str):
+            continue
+        if PROSE.search(node.value):
+            yield node.lineno, " ".join(node.value.split())
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type == tokenize.COMMENT:
             yield token.start[0], token.string.lstrip("# ")
