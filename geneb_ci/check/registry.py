@@ -213,7 +213,7 @@ def select(wanted: Iterable[str], unwanted: Iterable[str]) -> tuple[Rule, ...]:
     )
     if all(rule.family == "internal" for rule in chosen):
         raise UsageProblem(
-            "no rule is left to run: --ignore excludes every rule of --select",
+            "no rule is left to run",
             "name fewer rules in --ignore, or more in --select",
         )
     return chosen

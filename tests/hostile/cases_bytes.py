@@ -19,7 +19,7 @@ EMPTY = [
     Case(1, "blank", b" \t\r\n\n", whole("empty-file", "the file is empty"), ()),
     at_top("null", "null", "null"),
     at_top("array", "[]", "an array"),
-    at_top("text", '"x"', "a text"),
+    at_top("text", '"x"', "a string"),
     at_top("number", "1", "a number"),
     at_top("true", "true", "true or false"),
 ]

@@ -58,8 +58,8 @@ DUPLICATES = [
     ),
 ]
 
-_NO_NUMBER = "is not a number of JSON"
-_INFINITE = "is too large: it would be read as infinity"
+_NO_NUMBER = "is not a JSON number"
+_INFINITE = "is too large for a double: it would become infinity"
 NUMBERS = [
     *(
         token(3, name, word, "non-finite-number", f"{word} {_NO_NUMBER}")
@@ -76,14 +76,14 @@ NUMBERS = [
         5,
         "integer-of-5000-digits",
         edited("integer-of-5000-digits", "meta/params", Raw(MARK + "7" * 5000)),
-        (Says("unrepresentable-number", "/meta/params", "a number of 5,000 characters"),),
+        (Says("unrepresentable-number", "/meta/params", "the number has 5,000 characters"),),
     ),
     token(
         6,
         "score-of-33-characters",
         "0." + "3" * 31,
         "unrepresentable-number",
-        "a number of 33 characters",
+        "the number has 33 characters",
     ),
 ]
 
@@ -182,12 +182,12 @@ TYPES = [
     wrong_type("true-as-params", "meta/params", "true", "params is true, true or false"),
     wrong_type("null-as-score", f"{CELL}/Acc", "null", "Acc is null, null"),
     wrong_type("one-as-zero-shot", "meta/zero_shot", "1", "zero_shot is 1, a number"),
-    wrong_type("score-as-text", f"{CELL}/Acc", '"0.9"', 'Acc is "0.9", a text'),
+    wrong_type("score-as-text", f"{CELL}/Acc", '"0.9"', 'Acc is "0.9", a string'),
     wrong_type(
         "arabic-digits-as-text",
         f"{CELL}/Acc",
         '"\u0660.\u0669"',
-        'Acc is "\\u0660.\\u0669", a text',
+        'Acc is "\\u0660.\\u0669", a string',
     ),
     Case(
         15,

@@ -54,11 +54,11 @@ LARGE: dict[str, tuple[Callable[[], bytes], tuple[str, str, int, int, str]]] = {
     ),
     "200 integers of 4,300 digits": (
         f"[{','.join(['7' * 4300] * 200)}]".encode,
-        ("unrepresentable-number", "/0", 1, 2, "a number of 4,300 characters"),
+        ("unrepresentable-number", "/0", 1, 2, "the number has 4,300 characters"),
     ),
     "one integer of 900,000 digits": (
         lambda: b"7" * 900_000,
-        ("unrepresentable-number", "", 1, 1, "a number of 900,000 characters"),
+        ("unrepresentable-number", "", 1, 1, "the number has 900,000 characters"),
     ),
     "100,000 arrays": (
         lambda: b"[" * 100_000 + b"]" * 100_000,
@@ -166,7 +166,7 @@ def test_a_flood_of_one_fault_is_counted(tmp_path):
     assert found[-1].message == (
         "23,801 more findings of wrong-type are not listed; this is the first of them"
     )
-    assert (found[-1].pointer, found[-1].found) == ("/results/full/k000199", "24000 places")
+    assert (found[-1].pointer, found[-1].found) == ("/results/full/k000199", "24000 findings")
 
 
 @pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ('{"a":', "}")])
