@@ -29,7 +29,7 @@ def test_keygen_writes_a_key_that_nobody_else_may_read_and_prints_its_entry(tmp_
     found = TrustedKey.model_validate(json.loads(out))
     assert found.raw == private_key(path).public_key().public_bytes_raw()
     assert (found.owner, found.valid_until, found.revoked_at) == ("Jo Doe", None, None)
-    assert "keys.json of the main branch" in err
+    assert "keys.json on the main branch" in err
 
 
 def test_keygen_never_overwrites(tmp_path, capsys):
@@ -119,7 +119,7 @@ def test_a_broken_key_file_is_refused_whole(tmp_path, keys, message):
 def test_a_key_that_stands_twice_in_the_file_is_refused(tmp_path):
     root = repository(tmp_path)
     (root / "leaderboard/policy/keys.json").write_text('{"keys": [], "keys": []}')
-    with pytest.raises(BadConfiguration, match='the key "keys" stands twice'):
+    with pytest.raises(BadConfiguration, match='the key "keys" occurs twice'):
         trusted_keys(find_layout(root))
 
 
