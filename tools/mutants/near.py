@@ -51,7 +51,9 @@ def near(target: str) -> list[str]:
     whole = [
         file for folder, files in WHOLE.items() if target.startswith(f"{folder}/") for file in files
     ]
-    return list(dict.fromkeys([*by_name, *own[:2], *whole, *own]))[:MOST]
+    folder = "/".join(["tests", *path.parts[1:-1]])
+    close = [file for file in own if file.startswith(f"{folder}/")]
+    return list(dict.fromkeys([*by_name, *close, *own[:2], *whole, *own]))[:MOST]
 
 
 @functools.cache
