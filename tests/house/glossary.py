@@ -1,0 +1,217 @@
+"""docs/glossary.md as data, and what is wrong with a glossary text: each check returns lines."""
+
+import ast
+import enum
+import functools
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple, get_args
+
+from geneb_ci.audit.outcome import Verdict as AuditVerdict
+from geneb_ci.audit.plan import Reason
+from geneb_ci.audit.trust import Level
+from geneb_ci.audit.verify import StepState
+from geneb_ci.check.registry import FAMILIES
+from geneb_ci.common.benchmark import shipped_benchmark
+from geneb_ci.common.finding import Severity
+from geneb_ci.github.queue import Turn
+from geneb_ci.github.verdict import PullOutcome
+from geneb_ci.publish.difference import LiveStatus
+from geneb_ci.publish.manifest import EventKind
+from geneb_ci.publish.push import PublishOutcome
+from geneb_ci.render.summary import Verdict as CheckVerdict
+from tests.house.tracked import ours
+from tests.paths import ROOT
+
+GLOSSARY = Path("docs/glossary.md")
+INDEX = Path("docs/index.md")
+BENCHMARK = shipped_benchmark()
+ENUMERATIONS: Mapping[str, Iterable[str]] = {
+    "trust level": Level,
+    "regime": BENCHMARK.regimes,
+    "metric": BENCHMARK.metrics,
+    "severity": Severity,
+    "rule family": FAMILIES,
+    "audit verdict": get_args(AuditVerdict),
+    "reason for a rerun": get_args(Reason),
+    "verification step": StepState,
+    "verdict of check": CheckVerdict,
+    "verdict on a pull request": PullOutcome,
+    "result of publish": PublishOutcome,
+    "state of the Space": LiveStatus,
+    "ledger event": get_args(EventKind),
+    "whose turn": Turn,
+}
+"""What the second column of the table of values may say, and the values the code has for it."""
+
+REFERENCE = re.compile(r"`((?:geneb_ci|reference_harness|schemas|leaderboard)/[^`]+)`")
+GENERATED = frozenset({"docs/mutants.md"})
+"""Pages that a command writes and a fresh checkout may lack."""
+GOLDEN = re.compile(r"^(submissions/|tests/.*golden/|RULES\.md$|docs/glossary\.md$)")
+"""What contributors wrote, what a program printed, the texts of rules, and this very list."""
+
+
+class Entry(NamedTuple):
+    """A line of a table of the glossary."""
+
+    word: str
+    cells: tuple[str, ...]
+
+
+def table(text: str, heading: str) -> list[Entry]:
+    """Return the lines of the table under a heading of the second level."""
+    section = text.split(f"\n## {heading}\n")[1].split("\n## ")[0]
+    lines = [line for line in section.splitlines() if line.startswith("|")][2:]
+    rows = [tuple(cell.strip() for cell in line.strip("|").split("|")) for line in lines]
+    return [Entry(row[0], row[1:]) for row in rows]
+
+
+@functools.cache
+def members(path: Path) -> frozenset[str]:
+    """Return the names at the top of a module, and those in its classes as `Class.name`."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    found = set(_names(tree.body))
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef):
+            found |= {f"{node.name}.{name}" for name in _names(node.body)}
+    return frozenset(found)
+
+
+def _names(body: list[ast.stmt]) -> Iterator[str]:
+    for node in body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            yield node.name
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            yield node.target.id
+        elif isinstance(node, ast.Assign):
+            yield from (one.id for one in node.targets if isinstance(one, ast.Name))
+
+
+def wrong_references(text: str) -> list[str]:
+    """Name the entries without exactly one place in the code, and the places that do not exist."""
+    found = []
+    for heading, column in (("Terms", 1), ("Values", 2)):
+        for entry in table(text, heading):
+            places = REFERENCE.findall(entry.cells[column])
+            if len(places) != 1:
+                found.append(f"{entry.word}: {len(places)} places in the code, expected one")
+    for place in REFERENCE.findall(text):
+        file, _, name = place.partition(":")
+        path = ROOT / file
+        if not path.exists():
+            found.append(f"{place}: there is no such file")
+        elif name and name not in members(path):
+            found.append(f"{place}: {file} has no {name}")
+    return found
+
+
+def wrong_order(text: str) -> list[str]:
+    """Name the entries that stand twice or not in alphabetical order."""
+    found = []
+    for heading, keys in (
+        ("Terms", [(one.word.lower(),) for one in table(text, "Terms")]),
+        ("Values", [(one.word.lower(), one.cells[0].lower()) for one in table(text, "Values")]),
+    ):
+        for before, after in zip(keys, keys[1:], strict=False):
+            if after <= before:
+                wrong = "stands twice" if after == before else f"belongs before {before[0]}"
+                found.append(f"{heading}: {after[0]} {wrong}")
+    return found
+
+
+def wrong_values(text: str) -> list[str]:
+    """Name the values of the code without an entry, and the entries without a value."""
+    listed = {(one.cells[0], one.word) for one in table(text, "Values")}
+    known = {
+        (kind, str(value.value if isinstance(value, enum.Enum) else value))
+        for kind, values in ENUMERATIONS.items()
+        for value in values
+    }
+    return [f"{kind} {value}: no entry" for kind, value in sorted(known - listed)] + [
+        f"{kind} {value}: not in the code" for kind, value in sorted(listed - known)
+    ]
+
+
+def discouraged(text: str) -> dict[str, re.Pattern[str]]:
+    """Return the words that the glossary says not to use, each with its pattern."""
+    words = [w for one in table(text, "Words not to use") for w in one.word.split(", ")]
+    return {
+        word: re.compile(
+            rf"\b{re.escape(word)}\b".replace(r"\ \.\.\.\ ", r"\b[^.|]{0,60}?\b").replace(
+                r"\ ", r"\s+"
+            ),
+            re.IGNORECASE,
+        )
+        for word in words
+    }
+
+
+def prose(text: str) -> str:
+    """Return a page without code, quoted output and the targets of links."""
+    text = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
+    text = re.sub(r"^ {4,}\S.*$", "", text, flags=re.MULTILINE)
+    text = re.sub(r"`[^`]*`", "", text)
+    return re.sub(r"\]\([^)]*\)", "]", text)
+
+
+def wrong_words(page: str, text: str) -> list[str]:
+    """Name the discouraged words of a page, each with the words around it."""
+    body = prose(text)
+    found = []
+    for word, pattern in discouraged((ROOT / GLOSSARY).read_text(encoding="utf-8")).items():
+        for match in pattern.finditer(body):
+            around = " ".join(body[max(0, match.start() - 30) : match.end() + 30].split())
+            found.append(f"{page}: {word!r}: {around}")
+    return found
+
+
+def pages() -> list[str]:
+    """Name the pages that keep to the glossary: Markdown of ours, and the forms on GitHub."""
+    found = [
+        path.as_posix()
+        for path in ours()
+        if path.suffix == ".md" or path.parts[:2] == (".github", "ISSUE_TEMPLATE")
+    ]
+    return [name for name in found if not GOLDEN.match(name)]
+
+
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+
+
+def anchors(text: str) -> set[str]:
+    """Return the anchors that GitHub makes of the headings of a page."""
+    headings = re.findall(r"^#+ (.+)$", re.sub(r"^```.*?^```", "", text, flags=re.M | re.S), re.M)
+    return {re.sub(r"[^\w\- ]", "", one.lower()).replace(" ", "-") for one in headings}
+
+
+def wrong_links(page: str, text: str) -> list[str]:
+    """Name the links of a page to files or headings of the repository that do not exist."""
+    found = []
+    for target in LINK.findall(prose_links(text)):
+        if re.match(r"[a-z]+:", target):
+            continue
+        file, _, anchor = target.partition("#")
+        path = (ROOT / page).parent / file
+        name = path.resolve().relative_to(ROOT).as_posix()
+        if file and not path.exists():
+            if name not in GENERATED:
+                found.append(f"{page}: {target}: there is no such file")
+        elif anchor:
+            there = path.read_text(encoding="utf-8") if file else text
+            if anchor not in anchors(there):
+                found.append(f"{page}: {target}: no heading makes this anchor")
+    return found
+
+
+def prose_links(text: str) -> str:
+    """Return a page without its code blocks, where brackets are no links."""
+    text = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
+    return re.sub(r"`[^`]*`", "", text)
+
+
+def unlisted(index: str) -> list[str]:
+    """Name the pages of docs/ that the index does not link."""
+    linked = {target.partition("#")[0] for target in LINK.findall(index)}
+    names = sorted(path.name for path in (ROOT / "docs").glob("*.md") if path.name != INDEX.name)
+    return [name for name in names if name not in linked]

@@ -1,0 +1,153 @@
+"""The glossary against the code, the pages against the glossary, and both against broken texts."""
+
+import pytest
+
+from tests.house import glossary
+from tests.house.glossary import GLOSSARY, INDEX
+from tests.paths import ROOT
+
+TEXT = (ROOT / GLOSSARY).read_text(encoding="utf-8")
+PAGES = {name: (ROOT / name).read_text(encoding="utf-8") for name in glossary.pages()}
+
+
+def test_each_entry_names_one_place_that_exists():
+    assert glossary.wrong_references(TEXT) == []
+
+
+def test_entries_are_sorted_and_unique():
+    assert glossary.wrong_order(TEXT) == []
+
+
+def test_each_value_of_the_code_has_an_entry():
+    assert glossary.wrong_values(TEXT) == []
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_no_page_uses_a_discouraged_word(page):
+    assert glossary.wrong_words(page, PAGES[page]) == []
+
+
+@pytest.mark.parametrize("page", [*PAGES, GLOSSARY.as_posix()])
+def test_each_link_leads_somewhere(page):
+    assert glossary.wrong_links(page, (ROOT / page).read_text(encoding="utf-8")) == []
+
+
+def test_the_index_links_every_page():
+    assert glossary.unlisted((ROOT / INDEX).read_text(encoding="utf-8")) == []
+
+
+def test_the_pages_are_those_that_readers_see():
+    assert {"README.md", "CONTRIBUTING.md", "SECURITY.md", "docs/trust.md"} <= PAGES.keys()
+    assert ".github/ISSUE_TEMPLATE/dispute.yml" in PAGES
+    assert not any("golden" in name or name.startswith("submissions/") for name in PAGES)
+
+
+LEVEL = "| verified | trust level |"
+AUDIT = "`geneb_ci/audit/trust.py:Audit`"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "found"),
+    [
+        (
+            AUDIT,
+            "`geneb_ci/audit/trust.py:Auditt`",
+            ["geneb_ci/audit/trust.py:Auditt: geneb_ci/audit/trust.py has no Auditt"],
+        ),
+        (
+            AUDIT,
+            "`geneb_ci/audits/trust.py:Audit`",
+            ["geneb_ci/audits/trust.py:Audit: there is no such file"],
+        ),
+        (
+            "trust.py:Level.DISPUTED`",
+            "trust.py:Level.DOUBTED`",
+            ["geneb_ci/audit/trust.py:Level.DOUBTED: geneb_ci/audit/trust.py has no Level.DOUBTED"],
+        ),
+        (AUDIT, "nowhere", ["audit: 0 places in the code, expected one"]),
+        (AUDIT, f"{AUDIT} {AUDIT}", ["audit: 2 places in the code, expected one"]),
+    ],
+    ids=["name", "file", "member", "none", "two"],
+)
+def test_a_wrong_reference_is_found(old, new, found):
+    assert old in TEXT
+    assert glossary.wrong_references(TEXT.replace(old, new, 1)) == found
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "found"),
+    [
+        ("\n| audit |", "\n| zebra |", ["Terms: audit record belongs before zebra"]),
+        ("\n| audit record |", "\n| audit |", ["Terms: audit stands twice"]),
+        (LEVEL, "| zebra | trust level |", ["Values: warning belongs before zebra"]),
+    ],
+    ids=["unsorted", "doubled", "value"],
+)
+def test_a_wrong_order_is_found(old, new, found):
+    assert old in TEXT
+    assert glossary.wrong_order(TEXT.replace(old, new, 1)) == found
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        ("trust level", "verified"),
+        ("regime", "10shot"),
+        ("metric", "MCC"),
+        ("severity", "note"),
+        ("verdict on a pull request", "changes-needed"),
+        ("rule family", "arithmetic"),
+    ],
+)
+def test_a_value_without_an_entry_is_found(kind, value):
+    line = f"\n| {value} | {kind} |"
+    assert line in TEXT
+    assert glossary.wrong_values(TEXT.replace(line, f"\n| bogus | {kind} |", 1)) == [
+        f"{kind} {value}: no entry",
+        f"{kind} bogus: not in the code",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("Mend what it names.", ["mend"]),
+        ("Two models that cannot be\ntold  apart.", ["told apart"]),
+        ("Every claim is held, cell by cell, against the rerun.", ["held ... against"]),
+        ("It is held. Nothing speaks against it.", []),
+        ("A regime with gaps is not ranked.", ["gaps"]),
+        ("The member `gaps` says why.", []),
+        ("```console\n$ geneb-ci build\nmend it\n```\nFine.", []),
+        ("[fine](mend.md)", []),
+        ("Amended, mending-free or commended.", ["mending"]),
+    ],
+)
+def test_a_discouraged_word_is_found_in_prose_alone(text, words):
+    lines = glossary.wrong_words("x.md", text)
+    assert [line.split("'")[1] for line in lines] == words
+
+
+def test_a_new_discouraged_word_counts_at_once():
+    wider = TEXT.replace("| at hand |", "| at hand, yonder |")
+    assert glossary.discouraged(wider).keys() - glossary.discouraged(TEXT).keys() == {"yonder"}
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("[a](nowhere.md)", ["docs/x.md: nowhere.md: there is no such file"]),
+        ("[a](trust.md#nothing)", ["docs/x.md: trust.md#nothing: no heading makes this anchor"]),
+        ("[a](#here)\n\n## Not here", ["docs/x.md: #here: no heading makes this anchor"]),
+        ("[a](#not-here)\n\n## Not here", []),
+        ("[a](trust.md#records) [b](https://example.org/x) [c](../README.md)", []),
+        ("`[a](nowhere.md)`", []),
+        ("[a](mutants.md)", []),
+    ],
+)
+def test_a_dead_link_is_found(text, found):
+    assert glossary.wrong_links("docs/x.md", text) == found
+
+
+def test_a_page_that_the_index_forgets_is_found():
+    index = (ROOT / INDEX).read_text(encoding="utf-8")
+    assert glossary.unlisted(index.replace("(trust.md)", "(nowhere.md)")) == ["trust.md"]
