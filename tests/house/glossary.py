@@ -3,6 +3,7 @@
 import ast
 import enum
 import functools
+import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -21,11 +22,11 @@ from geneb_ci.publish.difference import LiveStatus
 from geneb_ci.publish.manifest import EventKind
 from geneb_ci.publish.push import PublishOutcome
 from geneb_ci.render.summary import Verdict as CheckVerdict
-from tests.house.tracked import ours
+from tests.house.pages import without_blocks
+from tests.house.tracked import python_files
 from tests.paths import ROOT
 
 GLOSSARY = Path("docs/glossary.md")
-INDEX = Path("docs/index.md")
 BENCHMARK = shipped_benchmark()
 ENUMERATIONS: Mapping[str, Iterable[str]] = {
     "trust level": Level,
@@ -45,11 +46,8 @@ ENUMERATIONS: Mapping[str, Iterable[str]] = {
 }
 """What the second column of the table of values may say, and the values the code has for it."""
 
+PACKAGES = ("geneb_ci", "reference_harness")
 REFERENCE = re.compile(r"`((?:geneb_ci|reference_harness|schemas|leaderboard)/[^`]+)`")
-GENERATED = frozenset({"docs/mutants.md"})
-"""Pages that a command writes and a fresh checkout may lack."""
-GOLDEN = re.compile(r"^(submissions/|tests/.*golden/|RULES\.md$|docs/glossary\.md$)")
-"""What contributors wrote, what a program printed, the texts of rules, and this very list."""
 
 
 class Entry(NamedTuple):
@@ -61,7 +59,7 @@ class Entry(NamedTuple):
 
 def table(text: str, heading: str) -> list[Entry]:
     """Return the lines of the table under a heading of the second level."""
-    section = text.split(f"\n## {heading}\n")[1].split("\n## ")[0]
+    section = text.split(f"\n## {heading}\n")[1].partition("\n## ")[0]
     lines = [line for line in section.splitlines() if line.startswith("|")][2:]
     rows = [tuple(cell.strip() for cell in line.strip("|").split("|")) for line in lines]
     return [Entry(row[0], row[1:]) for row in rows]
@@ -102,8 +100,14 @@ def wrong_references(text: str) -> list[str]:
         if not path.exists():
             found.append(f"{place}: there is no such file")
         elif name and name not in members(path):
-            found.append(f"{place}: {file} has no {name}")
+            found.append(f"{place}: {file} has no {name}{_moved(name)}")
     return found
+
+
+def _moved(name: str) -> str:
+    """Say where a name is now, or nothing where it is nowhere or in several places."""
+    places = [path for path in python_files(*PACKAGES) if name in members(ROOT / path)]
+    return f"; it is in {places[0]}" if len(places) == 1 else ""
 
 
 def wrong_order(text: str) -> list[str]:
@@ -113,7 +117,7 @@ def wrong_order(text: str) -> list[str]:
         ("Terms", [(one.word.lower(),) for one in table(text, "Terms")]),
         ("Values", [(one.word.lower(), one.cells[0].lower()) for one in table(text, "Values")]),
     ):
-        for before, after in zip(keys, keys[1:], strict=False):
+        for before, after in itertools.pairwise(keys):
             if after <= before:
                 wrong = "stands twice" if after == before else f"belongs before {before[0]}"
                 found.append(f"{heading}: {after[0]} {wrong}")
@@ -149,7 +153,7 @@ def discouraged(text: str) -> dict[str, re.Pattern[str]]:
 
 def prose(text: str) -> str:
     """Return a page without code, quoted output and the targets of links."""
-    text = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
+    text = without_blocks(text)
     text = re.sub(r"^ {4,}\S.*$", "", text, flags=re.MULTILINE)
     text = re.sub(r"`[^`]*`", "", text)
     return re.sub(r"\]\([^)]*\)", "]", text)
@@ -164,54 +168,3 @@ def wrong_words(page: str, text: str) -> list[str]:
             around = " ".join(body[max(0, match.start() - 30) : match.end() + 30].split())
             found.append(f"{page}: {word!r}: {around}")
     return found
-
-
-def pages() -> list[str]:
-    """Name the pages that keep to the glossary: Markdown of ours, and the forms on GitHub."""
-    found = [
-        path.as_posix()
-        for path in ours()
-        if path.suffix == ".md" or path.parts[:2] == (".github", "ISSUE_TEMPLATE")
-    ]
-    return [name for name in found if not GOLDEN.match(name)]
-
-
-LINK = re.compile(r"\]\(([^)\s]+)\)")
-
-
-def anchors(text: str) -> set[str]:
-    """Return the anchors that GitHub makes of the headings of a page."""
-    headings = re.findall(r"^#+ (.+)$", re.sub(r"^```.*?^```", "", text, flags=re.M | re.S), re.M)
-    return {re.sub(r"[^\w\- ]", "", one.lower()).replace(" ", "-") for one in headings}
-
-
-def wrong_links(page: str, text: str) -> list[str]:
-    """Name the links of a page to files or headings of the repository that do not exist."""
-    found = []
-    for target in LINK.findall(prose_links(text)):
-        if re.match(r"[a-z]+:", target):
-            continue
-        file, _, anchor = target.partition("#")
-        path = (ROOT / page).parent / file
-        name = path.resolve().relative_to(ROOT).as_posix()
-        if file and not path.exists():
-            if name not in GENERATED:
-                found.append(f"{page}: {target}: there is no such file")
-        elif anchor:
-            there = path.read_text(encoding="utf-8") if file else text
-            if anchor not in anchors(there):
-                found.append(f"{page}: {target}: no heading makes this anchor")
-    return found
-
-
-def prose_links(text: str) -> str:
-    """Return a page without its code blocks, where brackets are no links."""
-    text = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
-    return re.sub(r"`[^`]*`", "", text)
-
-
-def unlisted(index: str) -> list[str]:
-    """Name the pages of docs/ that the index does not link."""
-    linked = {target.partition("#")[0] for target in LINK.findall(index)}
-    names = sorted(path.name for path in (ROOT / "docs").glob("*.md") if path.name != INDEX.name)
-    return [name for name in names if name not in linked]
