@@ -206,7 +206,7 @@ def attacks() -> dict[tuple[str, str], Attack]:
         table["three metrics shifted alike", scope.name] = all_metrics(scope)
     return table | {
         ("a cell of another model", "any"): other_model,
-        ("an invented confusion matrix, 0.02 better", FULL.name): feasible,
+        ("a made-up table, 0.02 better", FULL.name): feasible,
         ("every MCC times 1.02, the rest recomputed", "whole row"): scaled,
         ("two rows averaged", "whole row"): averaged,
         ("a row copied with noise of 1e-4", "whole row"): noisy,
