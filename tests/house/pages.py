@@ -82,11 +82,13 @@ def wrong_places(page: str, text: str) -> list[str]:
 
 def commands(text: str) -> Iterator[str]:
     """Return the command lines of a page: after a prompt, in a block, or in a code span."""
-    lines = text.replace("\\\n", " ").splitlines()
-    for line in lines:
-        spans = re.findall(r"`(geneb-(?:ci|harness) [^`]+)`", line)
-        prompt = re.match(r"\s*(?:\$ )?(?:[\w.]+/)*(geneb-(?:ci|harness) .+)", line)
-        yield from spans or ([prompt[1]] if prompt else [])
+    is_block = False
+    for line in text.replace("\\\n", " ").splitlines():
+        is_block ^= line.lstrip().startswith("```")
+        yield from re.findall(r"`(geneb-(?:ci|harness) [^`]+)`", line)
+        start = r"\s*(?:\$ )?" if is_block else r"(?: {4,}|\s*\$ )"
+        if prompt := re.match(rf"{start}(?:[\w.]+/)*(geneb-(?:ci|harness) .+)", line):
+            yield prompt[1]
 
 
 def wrong_commands(page: str, text: str) -> list[str]:
