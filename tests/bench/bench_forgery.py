@@ -49,7 +49,7 @@ def context_of(forgery: Forgery, benchmark: Benchmark, peers: Peers) -> Context:
     )
 
 
-def flagged(context: Context, families: Iterable[str]) -> set[tuple[str, Severity]]:
+def heard(context: Context, families: Iterable[str]) -> set[tuple[str, Severity]]:
     """Give which families speak, and how loudly."""
     return {
         (rule.family, rule.severity)
@@ -61,12 +61,14 @@ def flagged(context: Context, families: Iterable[str]) -> set[tuple[str, Severit
 def measured(board: Board, peers: Peers, families: tuple[str, ...], trials: int) -> list[str]:
     """Give the lines of the table; what is said of an unchanged row is not counted."""
     unchanged = {
-        row["model_id"]: flagged(
+        row["model_id"]: heard(
             context_of(Forgery(row["model_id"], row["results"]), board.benchmark, peers), families
         )
         for row in board.rows
     }
-    print("flagged unchanged:", [name for name, said in unchanged.items() if said], flush=True)
+    print(
+        "heard of unchanged rows:", [name for name, said in unchanged.items() if said], flush=True
+    )
     lines = [
         f"| attack | cells | {' | '.join(families)} |",
         f"|---|---|{'---:|' * len(families)}",
@@ -76,7 +78,7 @@ def measured(board: Board, peers: Peers, families: tuple[str, ...], trials: int)
         counts: Counter[tuple[str, Severity]] = Counter()
         for _ in range(trials):
             forgery = attack(board, rng)
-            said = flagged(context_of(forgery, board.benchmark, peers), families)
+            said = heard(context_of(forgery, board.benchmark, peers), families)
             counts.update(said - unchanged.get(forgery.model_id, set()))
         shares = [share(counts, family, trials) for family in families]
         lines.append(f"| {what} | {where} | {' | '.join(shares)} |")

@@ -45,6 +45,24 @@ ENUMERATIONS: Mapping[str, Iterable[str]] = {
     "whose turn": Turn,
 }
 """What the second column of the table of values may say, and the values the code has for it."""
+NAMES = frozenset(
+    {"Level", "Severity", "Verdict", "Reason", "StepState", "PullOutcome", "PublishOutcome"}
+    | {"LiveStatus", "EventKind", "Turn"}
+)
+"""The enumerations above by their names in the code."""
+ELSEWHERE = {
+    "TrustLevel": "Level, as verdicts have it",
+    "Exit": "the README has the table of exit codes",
+    "Need": "each value says in its own text what a rule needs",
+    "Sign": "marks of added, changed and removed lines",
+    "LayoutKind": "the three layouts that the README lists",
+    "Holder": "`geneb-ci doctor` says what holds processes",
+    "Mode": "--help of `geneb-harness run` explains --batching",
+    "Dtype": "numeric types",
+    "Kind": "warnings of a run record: reference_harness/README.md",
+    "FormatVersion": "versions of the submission format",
+}
+"""The other enumerations of the code, and where their values are explained."""
 
 PACKAGES = ("geneb_ci", "reference_harness")
 REFERENCE = re.compile(r"`((?:geneb_ci|reference_harness|schemas|leaderboard)/[^`]+)`")
@@ -137,14 +155,25 @@ def wrong_values(text: str) -> list[str]:
     ]
 
 
+def enumerations(source: str) -> list[str]:
+    """Return the names of the enumerations and of the aliases of literals in a module."""
+    return [
+        name
+        for node in ast.parse(source).body
+        for name in _names([node])
+        if (isinstance(node, ast.ClassDef) and any("Enum" in ast.unparse(b) for b in node.bases))
+        or (isinstance(node, ast.Assign) and ast.unparse(node.value).startswith("Literal["))
+    ]
+
+
 def discouraged(text: str) -> dict[str, re.Pattern[str]]:
     """Return the words that the glossary says not to use, each with its pattern."""
     words = [w for one in table(text, "Words not to use") for w in one.word.split(", ")]
     return {
         word: re.compile(
-            rf"\b{re.escape(word)}\b".replace(r"\ \.\.\.\ ", r"\b[^.|]{0,60}?\b").replace(
-                r"\ ", r"\s+"
-            ),
+            r"(?<![\w-])"
+            + re.escape(word).replace(r"\ \.\.\.\ ", r"\b[^.|]{0,60}?\b").replace(r"\ ", r"\s+")
+            + r"(?![\w-])",
             re.IGNORECASE,
         )
         for word in words
