@@ -60,7 +60,10 @@ def test_the_readme_has_every_report_format():
 
 @pytest.mark.parametrize(
     ("page", "header"),
-    [("README.md", "| level | meaning |"), ("docs/trust.md", "| level | evidence |")],
+    [
+        ("README.md", "| trust level | meaning |"),
+        ("docs/trust.md", "| trust level | what it takes |"),
+    ],
 )
 def test_a_table_has_every_trust_level(page, header):
     assert sorted(first_cells(page, header)) == sorted(Level)
