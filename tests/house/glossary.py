@@ -122,6 +122,14 @@ def wrong_references(text: str) -> list[str]:
     return found
 
 
+def wrong_names(text: str) -> list[str]:
+    """Name the classes of the third table that no module has any more."""
+    section = text.split("\n## Words with several meanings\n")[1].partition("\n## ")[0]
+    known = {name for path in python_files(*PACKAGES) for name in members(ROOT / path)}
+    named = re.findall(r"`([A-Z][a-z]\w*(?:\.\w+)?)`", section)
+    return [f"{name}: no module has it" for name in named if name not in known]
+
+
 def _moved(name: str) -> str:
     """Say where a name is now, or nothing where it is nowhere or in several places."""
     places = [path for path in python_files(*PACKAGES) if name in members(ROOT / path)]

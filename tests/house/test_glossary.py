@@ -16,6 +16,19 @@ def test_each_entry_names_one_place_that_exists():
     assert glossary.wrong_references(TEXT) == []
 
 
+def test_each_class_with_an_old_word_exists():
+    assert glossary.wrong_names(TEXT) == []
+
+
+def test_a_class_that_is_gone_is_found():
+    assert "`DrawPolicy`" in TEXT
+    text = TEXT.replace("`DrawPolicy`", "`DrawnPolicy`").replace("`Plan.seed`", "`Plan.sead`")
+    assert glossary.wrong_names(text) == [
+        "DrawnPolicy: no module has it",
+        "Plan.sead: no module has it",
+    ]
+
+
 def test_entries_are_sorted_and_unique():
     assert glossary.wrong_order(TEXT) == []
 
