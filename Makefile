@@ -47,8 +47,8 @@ SEEDS ?= 50
 flakes: $(READY)  ## the property tests with SEEDS seeds: what fails with one is fixed and pinned
 	$(BIN)/python -m tests.flakes $(SEEDS)
 
-# What reads the code and runs none of it; the rest of tests/house is part of `make test`.
-STRUCTURE := $(addprefix tests/house/test_,architecture.py direction.py names.py no_leaks.py sizes.py)
+# What reads the code and the pages and runs no command; the rest of tests/house is part of `make test`.
+STRUCTURE := $(addprefix tests/house/test_,architecture.py direction.py docs.py glossary.py names.py no_leaks.py sizes.py)
 
 lint: $(READY)  ## ruff, mypy, zizmor, generated files, import directions
 	$(BIN)/ruff check .

@@ -197,16 +197,16 @@ def generated() -> dict[str, str]:
 
 
 LAYERS = (
-    ("cli", "one function a command, found by name when it is called"),
+    ("cli", "one function for each command, imported when it is called"),
     ("github", "pull requests: what they change, verdicts, one comment, the queue"),
     ("render", "findings, audits and boards as text, Markdown, JSON, SARIF, JUnit, annotations"),
     ("publish", "git history, ledger, generations of the board, one commit to the Space"),
     ("board", "rows, intervals, ranks, diagnostics, advice, the page and its data"),
     ("audit", "commitment, draw, rerun, comparison, signed record, verification, trust levels"),
-    ("sandbox", "runs an extractor that nobody trusts, and takes a matrix of numbers from it"),
-    ("check", "what a rule may know, the runner, the registry, the rules by family"),
-    ("statistics", "which scores can exist, and what the rows of a board say of each other"),
-    ("submission", "hostile bytes to a located document, to typed models; cards, logs, other rows"),
+    ("sandbox", "runs an untrusted extractor and takes only a matrix of numbers from it"),
+    ("check", "the input of a rule, the runner, the list of rules, the rules by family"),
+    ("statistics", "which scores are possible, and how a row compares with the others"),
+    ("submission", "untrusted bytes to a document with positions, to typed models; cards, logs"),
     ("common", "errors, findings, settings, the benchmark, shared types"),
 )
 
