@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from geneb_ci.audit import commitment, envelope, keys, outcome, plan, withdrawal
-from geneb_ci.board import recommend, shape
+from geneb_ci.board import columns, recommend, shape
 from geneb_ci.board.diagnostics import shape as diagnostics_shape
 from geneb_ci.check import place
 from geneb_ci.common import benchmark as benchmark_models
@@ -149,7 +149,10 @@ def generated() -> dict[str, str]:
             "Verdicts on pull requests, format 1.0",
         ),
         "leaderboard": model_schema(
-            shape.Leaderboard, shape, "leaderboard.schema.json", "leaderboard.json: category scores"
+            shape.Leaderboard,
+            (shape, columns),
+            "leaderboard.schema.json",
+            "leaderboard.json: category scores",
         ),
         "leaderboard-tasks": model_schema(
             shape.TaskLeaderboard,

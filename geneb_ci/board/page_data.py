@@ -4,8 +4,8 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from geneb_ci.board.columns import COLUMNS, Entry, facts_of, page_columns
 from geneb_ci.board.matrices import recovered_cell
-from geneb_ci.board.rows import Entry
 from geneb_ci.check.claims import claims_of, two_classes
 from geneb_ci.common.benchmark import Benchmark
 
@@ -69,7 +69,8 @@ def page_scripts(
     diagnostics = values.get("diagnostics.json")
     base = {
         "benchmark": _benchmark(benchmark),
-        "models": [_model(entry) for entry in ordered],
+        "columns": page_columns(),
+        "models": [facts_of(entry, COLUMNS) for entry in ordered],
         "scores": _scores(values["leaderboard.json"]["data"], ids, benchmark),
         "standings": _standings(diagnostics, ids, benchmark),
         "facts": _facts(diagnostics, place, benchmark),
@@ -143,31 +144,6 @@ def _benchmark(benchmark: Benchmark) -> dict[str, Any]:
             }
             for task in benchmark.tasks
         ],
-    }
-
-
-def _model(entry: Entry) -> dict[str, Any]:
-    meta = entry.submission.meta
-    audit = entry.audit
-    return {
-        "id": entry.submission.model_id,
-        "name": meta.display,
-        "params": meta.params,
-        "level": str(entry.level),
-        "official": entry.is_official or str(entry.level) == "official",
-        "zero_shot": meta.zero_shot,
-        "url": meta.url,
-        "training": meta.training_data,
-        "by": meta.submitted_by,
-        "audit": None
-        if audit is None
-        else {
-            "tasks": audit.tasks,
-            "of": audit.of,
-            "date": audit.date,
-            "sandbox": audit.sandbox,
-            "agrees": audit.agrees,
-        },
     }
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field
 
-from geneb_ci.board.rows import Entry
+from geneb_ci.board.columns import Entry
 from geneb_ci.board.uncertainty import DECIMALS, Estimate, Intervals, surely_differ
 from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.errors import UsageProblem

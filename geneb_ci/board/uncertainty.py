@@ -15,8 +15,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import norm, t
 
+from geneb_ci.board.columns import Entry
 from geneb_ci.board.noise import DRAWS, Floats, Noise, Spread, noise_of
-from geneb_ci.board.rows import Entry, category_means, mean, ranked_regimes
+from geneb_ci.board.rows import category_means, mean, ranked_regimes
 from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.submission.models import Submission
 

@@ -10,14 +10,13 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from geneb_ci.audit.trust import Level
 from geneb_ci.board.files import InvalidBoard, encode, write_files
 from geneb_ci.board.page import NAMES
-from geneb_ci.board.rows import Entry, leaderboards, mean
+from geneb_ci.board.rows import leaderboards, mean
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.errors import MachineFault
 from geneb_ci.submission.models import SubmissionV10
-from tests.board.board import entries
+from tests.board.board import entries, entry
 from tests.paths import PUBLIC, ROOT, SUBMISSIONS
 
 # macro and micro MCC in the full regime, as the benchmark's authors publish them.
@@ -113,13 +112,10 @@ def test_a_mean_is_rounded_once():
 
 
 def test_minus_zero_has_one_way_to_be_written():
-    entry = entries()[0]
-    document = entry.submission.model_dump(by_alias=True, exclude_none=True)
+    document = entries()[0].submission.model_dump(by_alias=True, exclude_none=True)
     task = next(iter(document["results"]["full"]))
     document["results"]["full"][task]["MCC"] = -0.0
-    _, tasks = leaderboards(
-        [Entry(SubmissionV10.model_validate(document), Level.SELF_REPORTED)], shipped_benchmark()
-    )
+    _, tasks = leaderboards([entry(SubmissionV10.model_validate(document))], shipped_benchmark())
     assert str(tasks["data"]["full"][0]["task_MCC"][task]) == "0.0"
 
 
@@ -248,7 +244,7 @@ def test_a_regime_with_declared_gaps_is_not_ranked(submission_v11):
     benchmark = shipped_benchmark()
     task = benchmark.task_ids[0]
     submission = submission_v11(lambda document: drop(document, "1shot", task))
-    categories, tasks = leaderboards([Entry(submission, Level.SELF_REPORTED)], benchmark)
+    categories, tasks = leaderboards([entry(submission)], benchmark)
     assert {regime: len(rows) for regime, rows in categories["data"].items()} == {
         "full": 1,
         "10shot": 1,

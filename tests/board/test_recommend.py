@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from geneb_ci.board.columns import Entry
 from geneb_ci.board.files import encode
 from geneb_ci.board.recommend import (
     LEVELS,
@@ -16,11 +17,10 @@ from geneb_ci.board.recommend import (
     recommendations,
     size_text,
 )
-from geneb_ci.board.rows import Entry
 from geneb_ci.cli.main import main
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.errors import UsageProblem
-from tests.board.board import entries, found_intervals
+from tests.board.board import entries, entry, found_intervals
 from tests.paths import PUBLIC
 
 BENCHMARK = shipped_benchmark()
@@ -97,7 +97,7 @@ def test_the_level_is_a_least_one():
     [("disputed", None, 0), ("stale", None, 1), ("stale", "self-reported", 0), ("new", None, 1)],
 )
 def test_rows_whose_evidence_failed_or_is_old(level, asked, considered):
-    row = (Entry(entries()[0].submission, level),)
+    row = (entry(entries()[0].submission, level),)
     assert ask(level=asked, rows=row).considered == considered
 
 

@@ -35,8 +35,8 @@ def test_a_score_in_millionths_shows_the_same_three_decimals(score):
 
 def test_every_score_of_the_board_is_in_the_scripts(scripts):
     base, ids = value_in(scripts["board-data.js"]), [e.submission.model_id for e in entries()]
-    assert sorted(model["id"] for model in base["models"]) == sorted(ids)
-    place = {model["id"]: index for index, model in enumerate(base["models"])}
+    assert sorted(model["model"] for model in base["models"]) == sorted(ids)
+    place = {model["model"]: index for index, model in enumerate(base["models"])}
     benchmark = shipped_benchmark()
     for number, regime in enumerate(benchmark.regimes):
         tasks = value_in(scripts[f"board-tasks-{number}.js"])["scores"]
@@ -65,7 +65,7 @@ def test_matrices_give_the_scores_they_were_recovered_from(scripts):
             count, small, large = found[3 * order : 3 * order + 3]
             assert count >= 1
             accuracy = (small + large) / sum(task.test_class_counts)
-            assert accuracy == pytest.approx(rows[model["id"]]["task_Acc"][task.id], abs=1e-4)
+            assert accuracy == pytest.approx(rows[model["model"]]["task_Acc"][task.id], abs=1e-4)
             looked += 1
     assert looked == 41 * 91
 

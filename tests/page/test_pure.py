@@ -29,7 +29,7 @@ BY_COLUMN = [[0.1, 0.4], [0.2, 0.3]]
         ("words.weightText", [3_000_000_000], "6 GB"),
         ("words.weightText", [19_700_000], "39 MB"),
         ("words.memoryText", [0], "no weights"),
-        ("words.memoryText", [87_100_000], "170 MB in 16 bits"),
+        ("words.memoryText", [87_100_000], "170 MB weights (fp16)"),
         ("words.parametersText", [0], "no parameters"),
         ("words.limitText", [None], "any size"),
         ("words.regimeName", ["full"], "All data"),
@@ -78,7 +78,7 @@ def test_scores_are_written_as_python_writes_them(call):
             assert call("words.scoreText", score) == shown(score)
 
 
-AUDIT = {"tasks": 13, "of": 100, "sandbox": 2, "date": "2026-11-20", "agrees": True}
+AUDIT = {"tasks": 13, "of": 100, "sandbox": 2, "date": "2026-11-20", "verdict": "agrees"}
 
 
 def test_a_level_is_said_with_its_evidence(call):
@@ -86,7 +86,7 @@ def test_a_level_is_said_with_its_evidence(call):
     said = "verified: audited 13/100, sandbox level 2, 2026-11-20"
     assert call("words.trustText", verified) == said
     assert call("words.evidenceText", verified) == "13/100, sandbox 2, 2026-11-20"
-    disputed = {"level": "disputed", "audit": AUDIT | {"agrees": False}}
+    disputed = {"level": "disputed", "audit": AUDIT | {"verdict": "differs"}}
     said = "disputed: audit failed, 13/100, sandbox level 2, 2026-11-20"
     assert call("words.trustText", disputed) == said
     stale = {"level": "stale", "audit": None}

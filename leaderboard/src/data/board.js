@@ -9,7 +9,16 @@ const MICRO = "micro";
 
 export const base = globalThis.geneb?.base;
 export const bench = base?.benchmark;
-export const models = base?.models ?? [];
+/** What is said of a model beside its scores, as geneb_ci/board/columns.py defines it. */
+export const facts = base?.columns ?? [];
+export const tableFacts = facts.filter(({ table }) => table);
+// Rows have the keys of leaderboard.json; three of them have plainer names here.
+export const models = (base?.models ?? []).map((row) => ({
+  ...row,
+  id: row.model,
+  name: row.disp,
+  level: row.submitted,
+}));
 export const params = models.map((model) => model.params);
 export const byId = new Map(models.map((model, index) => [model.id, index]));
 

@@ -49,9 +49,9 @@ export function weightText(params) {
   return `${Number((bytes / unit).toPrecision(2))} ${name}`;
 }
 
-/** Say what the weights of a model take. */
+/** Write what the weights of a model take in half precision. */
 export function memoryText(params) {
-  return params ? `${weightText(params)} in 16 bits` : "no weights";
+  return params ? `${weightText(params)} weights (fp16)` : "no weights";
 }
 
 const REGIMES = { full: "All data" };
@@ -78,7 +78,7 @@ export function trustText({ audit, level }) {
   if (!audit) {
     return level === "official" ? "official: the authors' own file" : `${level}: not audited`;
   }
-  const verb = audit.agrees ? "audited" : "audit failed,";
+  const verb = audit.verdict === "agrees" ? "audited" : "audit failed,";
   return `${level}: ${verb} ${audit.tasks}/${audit.of}, sandbox level ${audit.sandbox}, ${audit.date}`;
 }
 

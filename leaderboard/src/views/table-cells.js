@@ -1,15 +1,18 @@
 // The elements of the table of scores.
 
-import { bench, models } from "../data/board.js";
+import { bench, models, tableFacts } from "../data/board.js";
 import { standingOf } from "../data/scores.js";
 import { h, head } from "../page/dom.js";
-import { modelLink, pickOrSay, trustMark } from "../page/marks.js";
+import { factCell } from "../page/facts.js";
+import { modelLink, pickOrSay } from "../page/marks.js";
+import { factText } from "../pure/facts.js";
 import { heat } from "../pure/ranks.js";
 import { metricName, rangeText, regimeWords, scoreText } from "../pure/words.js";
-import { shortInterval, sizeText } from "../pure/words.js";
+import { shortInterval } from "../pure/words.js";
 import { change } from "../state/store.js";
 
-const FIXED_COLUMNS = 5; // compare, rank, model, size, trust
+const FIXED_COLUMNS = 2 + tableFacts.length; // compare, rank, then name, size and so on
+const isName = ({ kind }) => kind === "name";
 
 /** Make the table of the rows that a page shows. */
 export function scoreTable(state, content) {
@@ -46,16 +49,20 @@ function heads(state, { columns, isGrouped, ranking }) {
     h("th", { scope: "col", class: "pick" }, h("span", { class: "unseen" }, "Compare")),
     h("th", { scope: "col", class: "rank" }, "Rank", by),
     isGrouped ? h("th", { scope: "col", class: "group" }, "Tie group") : null,
-    sortHead(state, "name", "Model", "name", "name"),
-    sortHead(state, "params", "Size", "parameters", "sized"),
-    sortHead(state, "level", "Trust", "trust level and its evidence", "trusted"),
+    ...tableFacts.map((fact) => factHead(state, fact)),
     ...columns.map((column) => sortHead(state, column.key, column.label, column.title)),
   ];
 }
 
-function sortHead({ sort, order }, key, label, title, className = null) {
+function factHead(state, fact) {
+  const { sort, title, first } = fact.table;
+  const made = sortHead(state, sort, fact.label, title, first);
+  made.className = isName(fact) ? "name" : "fact";
+  return made;
+}
+
+function sortHead({ sort, order }, key, label, title, usualOrder = "down") {
   const isSorted = sort === key;
-  const usualOrder = key === "name" ? "up" : "down";
   const isUp = order === "up";
   const next = isSorted ? (isUp ? "down" : "up") : usualOrder;
   const arrow = isSorted ? (isUp ? "▲" : "▼") : "";
@@ -72,7 +79,6 @@ function sortHead({ sort, order }, key, label, title, className = null) {
       h("span", { class: "arrow", "aria-hidden": "true" }, arrow),
     ),
   );
-  if (className) made.className = className;
   if (isSorted) made.setAttribute("aria-sort", isUp ? "ascending" : "descending");
   return made;
 }
@@ -93,8 +99,7 @@ function scoreRow(state, content, order, before) {
       modelLink(index),
       narrowFacts(model, standings[order]),
     ),
-    h("td", { class: "number sized" }, sizeText(model.params)),
-    h("td", { class: "trusted" }, trustMark(model)),
+    ...tableFacts.filter((fact) => !isName(fact)).map((fact) => factCell(fact, model)),
     ...columns.map((column, place) =>
       scoreCell(state, column, index, scores[place][index], ranges[place]),
     ),
@@ -112,10 +117,11 @@ export function rankCell(standing, plain) {
   );
 }
 
-/** Say size, trust and group below the name, where the screen has no room for their columns. */
+/** Say size, trust and so on below the name, where the screen has no room for their columns. */
 function narrowFacts(model, standing) {
-  const group = standing?.group ? ` · tie group ${standing.group}` : "";
-  const text = `${sizeText(model.params)} · ${model.level}${group}`;
+  const facts = tableFacts.filter((fact) => !isName(fact)).map((fact) => factText(fact, model));
+  const group = standing?.group ? `tie group ${standing.group}` : "";
+  const text = [...facts, group].filter(Boolean).join(" · ");
   return h("small", { class: "narrow", "aria-hidden": "true" }, text);
 }
 

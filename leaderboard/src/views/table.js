@@ -35,11 +35,9 @@ export function tableView(state) {
   ];
 }
 
-const PLAIN = { name: "name", params: "size", level: "trust" };
-
-function tell({ regime, metric, sort, order }, { places, ranking }) {
+function tell({ regime, metric, order }, { places, ranking, sortedFact }) {
   const of = `${places.length.toLocaleString("en")} of ${counted(models.length, "model")}`;
-  const by = Object.hasOwn(PLAIN, sort) ? PLAIN[sort] : ranking.label;
+  const by = sortedFact ? sortedFact.table.said : ranking.label;
   const direction = order === "up" ? "lowest first" : "highest first";
   say(`${of}, ${regimeWords(regime)}, ${metricName(metric)}, by ${by}, ${direction}`);
 }
