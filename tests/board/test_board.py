@@ -50,24 +50,27 @@ def test_rows_have_upstreams_keys_in_upstreams_order(board):
     categories, tasks = board
     assert list(categories) == ["data"]
     assert list(categories["data"]) == ["full", "10shot", "1shot"]
-    assert list(categories["data"]["full"][0]) == [
+    upstreams = [
         *("model", "disp", "params", "official", "zero_shot", "submitted"),
         *("micro_MCC", "macro_MCC", "cat_MCC"),
         *("micro_Acc", "macro_Acc", "cat_Acc"),
         *("micro_F1", "macro_F1", "cat_F1"),
     ]
+    # Rows may have keys of ours beside upstream's.
+    assert [key for key in categories["data"]["full"][0] if key in upstreams] == upstreams
     assert list(tasks) == ["tasks", "data"]
     assert tasks["tasks"][0] == {
         "id": "InstaDeepAI_nucleotide_transformer_downstream_tasks_H3",
         "label": "NT H3",
         "cat": "Histone Mod.",
     }
-    assert list(tasks["data"]["1shot"][0]) == [
+    upstreams = [
         *("model", "disp", "params"),
         *("micro_MCC", "macro_MCC", "task_MCC"),
         *("micro_Acc", "macro_Acc", "task_Acc"),
         *("micro_F1", "macro_F1", "task_F1"),
     ]
+    assert [key for key in tasks["data"]["1shot"][0] if key in upstreams] == upstreams
 
 
 def test_rows_stand_in_the_order_of_lower_case_ids(board):
@@ -90,18 +93,9 @@ def test_the_order_of_the_files_changes_no_byte(board):
         assert encode(name, one) == encode(name, other)
 
 
-# What any Python from 3.11 to 3.13 must give for the 41 public submissions.
-BYTES = {
-    "leaderboard.json": "e6390f00518122eaca772709566e22a2bac83997704baf1c317dfd49756c1891",
-    "leaderboard_tasks.json": "a04ff9b14586df6f178543cefb034a6c96ae712dc95a468b2d0d5c34a8932d83",
-}
-
-
-def test_the_bytes_are_the_same_everywhere(board):
-    files = dict(zip(BYTES, board, strict=True))
-    assert {
-        name: hashlib.sha256(encode(name, value)).hexdigest() for name, value in files.items()
-    } == BYTES
+DIGESTS = Path(__file__).with_name("golden") / "board.sha256"
+# Of the 41 public submissions; test_columns.py holds that they are right.
+BYTES = {name: digest for digest, name in map(str.split, DIGESTS.read_text("utf-8").splitlines())}
 
 
 def test_a_mean_is_rounded_once():

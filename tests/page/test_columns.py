@@ -1,0 +1,117 @@
+"""Every column of the board on the page: its heading, order, download, line on a model's page."""
+
+import csv
+import io
+from typing import Any, get_args
+
+import pytest
+
+from geneb_ci.board.columns import COLUMNS, Kind
+from tests.page.boards import values
+from tests.page.rows import FULL, display
+from tests.page.tab import opened
+
+TABLE = [column for column in COLUMNS if column.table]
+LEVELS = ["self-reported", "verified", "reproduced", "official"]
+NARROW = {"width": 390, "height": 844}
+
+
+def order(column: Any, row: dict[str, Any]) -> Any:
+    """Give what a row is sorted by, in Python's own words."""
+    value = row[column.key]
+    if column.kind == "level":
+        return LEVELS.index(value)
+    return value.lower() if isinstance(value, str) else value
+
+
+def test_the_page_has_every_kind_of_column(call):
+    assert set(call("facts.kinds")) == set(get_args(Kind))
+
+
+def test_the_table_has_the_columns_in_their_order(tab):
+    page = tab.go("#/table")
+    heads = page.locator(".scores thead th button")
+    assert [
+        (text.strip("▼▲ \n"), heads.nth(place).get_attribute("title"))
+        for place, text in enumerate(heads.all_inner_texts()[: len(TABLE)])
+    ] == [(column.label, column.table.title) for column in TABLE if column.table]
+
+
+@pytest.mark.parametrize("column", TABLE, ids=lambda column: column.key)
+def test_a_column_sorts(tab, column):
+    page = tab.go("#/table")
+    head = page.locator(".scores thead th button").nth(TABLE.index(column))
+    for direction in (column.table.first, {"up": "down", "down": "up"}[column.table.first]):
+        head.click()
+        said = "lowest first" if direction == "up" else "highest first"
+        assert page.inner_text("#status").endswith(f", by {column.table.said}, {said}")
+        assert f"sort={column.table.sort}" in tab.address()
+        rows = {row["disp"]: row for row in FULL if column.key in row}
+        shown = [name for name in tab.names() if name in rows]
+        keys = [order(column, rows[name]) for name in shown]
+        assert keys == sorted(keys, reverse=direction == "down")
+        # Rows without a value come last in either order.
+        assert tab.names()[: len(shown)] == shown
+        head = page.locator(".scores thead th button").nth(TABLE.index(column))
+
+
+def test_the_row_above_the_heads_is_as_wide_as_they_are(tab):
+    tab.go("#/table?columns=tasks")
+    spans = tab.page.locator(".scores .above > *").evaluate_all(
+        "(cells) => cells.reduce((sum, cell) => sum + cell.colSpan, 0)"
+    )
+    assert spans == tab.page.locator(".scores thead tr:last-child > *").count()
+    assert spans == tab.page.locator(".scores tbody tr").first.locator("> *").count()
+
+
+def test_a_download_has_the_columns(tab):
+    page = tab.go("#/table")
+    with page.expect_download() as waiting:
+        page.click("#csv")
+    head, *rows = csv.reader(io.StringIO(waiting.value.path().read_text("utf-8"), newline=""))
+    wanted = [column for column in COLUMNS if column.download]
+    assert head[: len(wanted)] == [column.download for column in wanted]
+    exact = {row["model"]: row for row in FULL}
+    for found in rows:
+        own = exact[found[0]]
+        for column, field in zip(wanted, found, strict=False):
+            if column.kind != "audit":  # its heading is trust: level and evidence in words
+                assert field == str(own.get(column.key, "")), column.key
+
+
+def test_a_models_page_has_the_columns(tab):
+    tab.go("#/model/space")
+    listed = [c for c in COLUMNS if c.label and c.kind != "name"]
+    assert tab.texts(".facts dt")[: len(listed)] == [column.label for column in listed]
+    assert all(tab.texts(".facts dd"))
+    by_label = dict(zip(tab.texts(".facts dt"), tab.texts(".facts dd"), strict=True))
+    own = next(row for row in FULL if row["model"] == "space")
+    for column in listed:
+        value = own.get(column.key)
+        if column.kind in {"id", "text"} and value is not None:
+            assert by_label[column.label] == value
+        if column.kind == "flag":
+            assert by_label[column.label] == column.words[0 if value else 1]
+        if column.kind == "count" and value is not None:
+            assert by_label[column.label] == f"{value:,}"
+    assert by_label["Size"] == f"{own['params']:,} parameters; 1.2 GB weights (fp16)"
+
+
+def test_a_narrow_screen_says_the_columns_below_the_name(browser, board):
+    with opened(browser, f"{board.as_uri()}/index.html", viewport=NARROW) as tab:
+        page = tab.go("#/table")
+        facts = page.locator(".scores .fact")
+        rows = len(tab.names())
+        assert facts.count() == (rows + 1) * (len(TABLE) - 1)
+        assert [cell for cell in facts.all() if cell.is_visible()] == []
+        lines = tab.texts(".scores .narrow")
+        group = values()["diagnostics.json"]["ranks"]["full"]["macro"]
+        for name, line in zip(tab.names(), lines, strict=True):
+            own = next(row for row in FULL if row["disp"] == name)
+            parts = line.split(" · ")
+            texts = [str(own[c.key]) for c in TABLE if c.kind in {"level", "text"} and c.key in own]
+            assert [part for part in parts if part in texts] == texts
+            assert parts[-1] == f"tie group {group[own['model']]['group']}"
+            present = [column for column in TABLE if column.key in own]
+            assert len(parts) == len(present)  # the name stands above, the group beside
+        assert display("space") in tab.names()
