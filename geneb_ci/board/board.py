@@ -83,7 +83,7 @@ class Board:
     """The same for the page, which may be opened from a disk, where nothing can be fetched."""
     models: int
     unranked: tuple[str, ...]
-    """Model and regime of each row that declared gaps keep off the board."""
+    """Model and regime of each row that missing cells keep off the board."""
     unsized: tuple[str, ...] = ()
     """Tasks without a size, for which the files that need intervals are left out."""
 

@@ -64,7 +64,7 @@ class RankMove(NamedTuple):
     passed: tuple[str, ...]
     passed_by: tuple[str, ...]
     inside_noise: bool
-    """Whether none of these pairs can be told apart on the new board."""
+    """Whether no pair of these differs significantly on the new board."""
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ def matrices(entries: Iterable[Entry], benchmark: Benchmark) -> dict[str, Any]:
     """Return the two-class tasks of such regimes, and of every model what was recovered in each.
 
     A model's list has three numbers a task: how many matrices give the scores as printed, then the
-    right predictions in the smaller and in the larger class of the one that comes nearest.
+    right predictions in the minority and in the majority class of the one that comes nearest.
     """
     regimes = [r for r in benchmark.regimes if r not in benchmark.protocol.few_shot_k]
     tasks = [index for index, task in enumerate(benchmark.tasks) if two_classes(task)]
@@ -150,7 +150,7 @@ def _benchmark(benchmark: Benchmark) -> dict[str, Any]:
 def _scores(
     data: Mapping[str, list[dict[str, Any]]], ids: list[str], benchmark: Benchmark
 ) -> list[dict[str, list[list[int] | None]]]:
-    """Regime, metric, model: macro, micro, then the categories; None for a model with gaps."""
+    """Regime, metric, model: macro, micro, then the categories; None where cells are missing."""
     found = []
     for regime in benchmark.regimes:
         rows = {row["model"]: row for row in data[regime]}
@@ -173,7 +173,7 @@ def _scores(
 def _tasks(
     rows: list[dict[str, Any]], ids: list[str], benchmark: Benchmark
 ) -> dict[str, dict[str, list[list[int] | None]]]:
-    """Metric, model: scores in board order of the tasks; None for a model with gaps."""
+    """Metric, model: scores in board order of the tasks; None for a model with missing cells."""
     by_model = {row["model"]: row for row in rows}
     return {
         "scores": {
@@ -235,7 +235,7 @@ def _parts(end: float) -> int:
 def _facts(
     diagnostics: Mapping[str, Any] | None, place: Mapping[str, int], benchmark: Benchmark
 ) -> dict[str, Any] | None:
-    """Return what the overview says of how far one rank misleads."""
+    """Return figures of how far ranks differ between regimes, for the overview."""
     if diagnostics is None:
         return None
     stability = diagnostics["stability"]
@@ -244,7 +244,7 @@ def _facts(
             {key: pair[key] for key in ("regimes", "macro_tau", "categories")}
             | {
                 "changed": pair["winners_changed"],
-                "surely": pair["winners_surely_changed"],
+                "significant": pair["winners_surely_changed"],
             }
             for pair in stability["regime_pairs"]
         ],

@@ -1,4 +1,4 @@
-"""Where rows stand in a regime, by macro MCC, and which of them can be told apart."""
+"""Where rows stand in a regime, by macro MCC, and which of them differ significantly."""
 
 import functools
 from collections.abc import Callable, Mapping

@@ -30,7 +30,7 @@ def leaderboards(
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return leaderboard.json and leaderboard_tasks.json as values.
 
-    A regime with declared gaps has no row: its means would not be comparable.
+    A regime with missing cells has no row: its means would not be comparable.
     """
     ordered = sorted(entries, key=lambda e: (e.submission.model_id.lower(), e.submission.model_id))
     by_category: dict[str, list[dict[str, Any]]] = {regime: [] for regime in benchmark.regimes}

@@ -37,9 +37,10 @@ class RankedScore(NamedTuple):
     """1 is best; equal scores share the better rank."""
     rank_low: int
     rank_high: int
-    """The rank lies between these: so many models, less one, are surely better; the rest not."""
+    """The rank lies between these: so many models, less one, differ significantly and are better."""
     group: int
-    """1 holds the best model and all that cannot be told from it, 2 the best of the rest, ..."""
+    """1 holds the best model and all that do not differ significantly from it, 2 the best of the
+    rest and those that do not differ from that one, ..."""
 
 
 class Estimate(NamedTuple):
@@ -194,7 +195,7 @@ def _stretch(drawn: Floats, weights: Floats, spreads: Sequence[Spread | None]) -
 def standings(estimates: Mapping[str, Estimate]) -> ByModel:
     """Rank models by one score, best first, with rank intervals and tie groups.
 
-    Two models can be told apart when their scores differ by more than `critical` standard errors
+    Two models differ significantly when their scores differ by more than `critical` standard errors
     of the difference, as if errors were independent. On one test set they are alike instead, which
     makes differences surer than that: so intervals of ranks are too wide rather than too narrow.
     """
@@ -231,7 +232,7 @@ def surely_differ(one: Estimate, other: Estimate, models: int) -> bool:
 
 
 def _surely_above(scores: Floats, errors: Floats) -> npt.NDArray[np.bool_]:
-    """Tell for each pair whether the first model is surely better than the second."""
+    """Tell for each pair whether the first model is significantly better than the second."""
     limit = critical(len(scores)) * np.hypot(errors[:, None], errors[None, :])
     return np.asarray(scores[:, None] - scores[None, :] > limit)
 
@@ -240,7 +241,7 @@ def tie_groups(above: npt.NDArray[np.bool_]) -> list[int]:
     """Return each model, best first, the number of its tie group.
 
     The best model without a group leads the next one, and takes in all without a group that it is
-    not surely above. Members of one group tie with its leader; not each with each other.
+    not significantly above. Members of one group tie with its leader; not each with each other.
     """
     groups = [0] * len(above)
     number = 0

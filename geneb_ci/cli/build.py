@@ -129,7 +129,7 @@ def _build(folder: Path | None, out: Path, *, more: bool) -> int:
             f"sequences there are: {first_and_more(list(board.unsized))}"
         )
     if board.unranked:
-        click.echo(f"not ranked, because of declared gaps: {first_and_more(list(board.unranked))}")
+        click.echo(f"not ranked, because of missing cells: {first_and_more(list(board.unranked))}")
     return Exit.CLEAN
 
 

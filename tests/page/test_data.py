@@ -15,6 +15,7 @@ from geneb_ci.common.benchmark import shipped_benchmark
 from tests.board.board import entries
 from tests.page.boards import value_in, values
 from tests.paths import ROOT
+from tools.vendor_d3 import MODULES, note
 
 PAGE = ROOT / "leaderboard"
 BUDGET = 1_500_000  # bytes, compressed, page and data of 41 models
@@ -132,9 +133,28 @@ def test_every_file_of_the_page_is_built_and_shipped():
         assert f'"leaderboard/{top}" = "geneb_ci/_shipped/page/{top}"' in shipped
 
 
-def test_the_library_is_the_one_that_its_note_names():
-    note = (PAGE / "vendor/README.md").read_text("utf-8")
+def test_the_library_is_published_modules_and_nothing_else():
     library = (PAGE / "vendor/d3.min.js").read_bytes()
-    assert hashlib.sha256(library).hexdigest() in note
-    assert re.findall(rb"d3js\.org v(\S+)", library)[0].decode() in note
-    assert b"Permission to use, copy, modify" in (PAGE / "vendor/d3.LICENSE.txt").read_bytes()
+    before, *parts = re.split(rb"^(?=// https://d3js\.org/d3-)", library, flags=re.MULTILINE)
+    assert before == b""
+    heads = [re.match(rb"// https://d3js\.org/(\S+)/ v(\S+)", part) for part in parts]
+    assert [
+        (*(text.decode() for text in head.groups()), hashlib.sha256(part).hexdigest())
+        for head, part in zip(heads, parts, strict=True)
+        if head
+    ] == [tuple(module) for module in MODULES]
+    assert (PAGE / "vendor/README.md").read_text("utf-8") == note(library)
+
+
+def test_every_module_is_under_its_licence():
+    licence = (PAGE / "vendor/d3.LICENSE.txt").read_text("utf-8")
+    named = re.findall(r"^(d3-[\w, -]+):$", licence, re.MULTILINE)
+    assert sorted(", ".join(named).split(", ")) == sorted(module.name for module in MODULES)
+    assert licence.count("Permission to use, copy, modify") == len(named)
+
+
+def test_the_page_uses_nothing_that_the_modules_lack():
+    used = set(re.findall(r"\bd3\.(\w+)", page_files()["board.js"].decode()))
+    library = (PAGE / "vendor/d3.min.js").read_text("utf-8")
+    assert {name for name in used if not re.search(rf"\.{name}=", library)} == set()
+    assert len(used) > 5

@@ -53,12 +53,12 @@ export function categoryKey(name) {
   return name ? `category:${name}` : MACRO;
 }
 
-/** Give the place of a regime, by which data are kept. */
+/** Return the place of a regime, by which data are kept. */
 export function regimePlace(regime) {
   return bench.regimes.indexOf(regime);
 }
 
-/** Give the limits of size that the board has advice for; null is none. */
+/** Return the limits of size that the board has advice for; null is none. */
 export function sizes() {
   const known = base.advice
     ? [...new Set(base.advice.map((one) => one.max_params))]
@@ -66,7 +66,7 @@ export function sizes() {
   return known.includes(null) ? known : [null, ...known];
 }
 
-/** Give the columns that one choice of `columns` shows. */
+/** Return the columns that one choice of `columns` shows. */
 export function columnsOf(choice) {
   if (choice === "categories") return meanColumns;
   if (choice === "tasks") return [...summaryColumns, ...taskColumns];

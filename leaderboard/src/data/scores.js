@@ -8,7 +8,7 @@ const INTERVAL_UNIT = 1e4; // and an end of an interval of these
 
 const tasksOf = (regime) => globalThis.geneb[`tasks${regimePlace(regime)}`];
 
-/** Give the scores of all models in one column, as numbers; undefined where a model has gaps. */
+/** Return the scores of all models in one column, as numbers; undefined where cells are missing. */
 export function scoresIn(column, regime, metric) {
   const rows =
     column.task === undefined
@@ -18,7 +18,7 @@ export function scoresIn(column, regime, metric) {
   return rows.map((row) => (row ? row[place] / SCORE_UNIT : undefined));
 }
 
-/** Give interval, ranks and tie group of a model in a column, as far as they are known. */
+/** Return interval, ranks and tie group of a model in a column, as far as they are known. */
 export function standingOf(column, regime, metric, model) {
   if (!hasIntervals(metric)) return null;
   if (column.task !== undefined) {
@@ -33,12 +33,12 @@ export function standingOf(column, regime, metric, model) {
   return { low: low / INTERVAL_UNIT, high: high / INTERVAL_UNIT, rank, rankLow, rankHigh, group };
 }
 
-/** Whether a model has every score of a regime; one with gaps is not ranked. */
+/** Whether a model has every score of a regime; one with missing cells is not ranked. */
 export function isRanked(index, regime, metric) {
   return base.scores[regimePlace(regime)][metric][index] !== null;
 }
 
-/** Give the places of the models that are ranked and pass the filters of a state. */
+/** Return the places of the models that are ranked and pass the filters of a state. */
 export function filtered(state) {
   return models
     .map((_, index) => index)

@@ -8,7 +8,7 @@ const VIEWS = ["overview", "table", "plots", "compare", "model", "about"];
 const LEVELS = ["official", "reproduced", "verified", "self-reported", "stale", "disputed"];
 const FACT_SORTS = tableFacts.map(({ table }) => table.sort);
 
-/** Give the state of a page that is opened without an address. */
+/** Return the state of a page that is opened without an address. */
 export function usual() {
   return {
     view: "overview",
@@ -50,7 +50,7 @@ export function columnChoices() {
 }
 
 export function needChoices() {
-  return [["", "a bit of everything"], ...bench.categories.map((name) => [name, name])];
+  return [["", "all categories"], ...bench.categories.map((name) => [name, name])];
 }
 
 const firsts = (pairs) => pairs.map(([value]) => value);

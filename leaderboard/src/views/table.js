@@ -46,8 +46,8 @@ function note({ metric }, ranking) {
   if (hasGroups(metric, ranking)) {
     return hint(
       `A rank is a range: where the model could stand by ${ranking.label} on other test sequences, `,
-      "among all models of the board. A line divides tie groups: within one, no model can be told ",
-      "from the best of the group, whatever the order of the rows.",
+      "among all models of the board. A line divides tie groups: within a group, no model differs ",
+      "significantly from the best of the group, whatever the order of the rows.",
     );
   }
   if (metric !== bench.primary) {
