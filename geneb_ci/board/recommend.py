@@ -213,10 +213,8 @@ def _reasons(
     of = f"{len(rows)} models{f' with {limits}' if limits else ''}"
     low, high = best.estimate.low, best.estimate.high
     interval = f"{best.estimate.score:.3f}, 95 % interval {low:.3f} to {high:.3f}"
-    why = [
-        f"{best.model} has the highest MCC on {where} in the regime {need.regime}, of {of}: "
-        f"{interval}."
-    ]
+    where = f"{where} in the regime {need.regime}"
+    why = [f"{best.model} has the highest MCC on {where}, of {of}: {interval}."]
     if ties:
         others = "1 other" if len(ties) == 1 else f"{len(ties)} others"
         why.append(

@@ -37,7 +37,8 @@ class RankedScore(NamedTuple):
     """1 is best; equal scores share the better rank."""
     rank_low: int
     rank_high: int
-    """The rank lies between these: so many models, less one, differ significantly and are better."""
+    """The rank lies between these: one more than the models that are significantly better, and the
+    number of models less those that are significantly worse."""
     group: int
     """1 holds the best model and all that do not differ significantly from it, 2 the best of the
     rest and those that do not differ from that one, ..."""

@@ -35,7 +35,7 @@ export function heat(score, [low, high]) {
   return `h${Math.max(0, Math.min(HEAT_STEPS - 1, Math.floor(share * HEAT_STEPS)))}`;
 }
 
-/** Return the models better than all that are no larger, smallest first; none without parameters. */
+/** Return the models better than all that are no larger, smallest first; all have parameters. */
 export function frontOf(places, params, scores) {
   const order = places
     .filter((index) => params[index] > 0)

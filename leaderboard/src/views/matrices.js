@@ -5,7 +5,7 @@ import { h, head, hint, number, options, row } from "../page/dom.js";
 import { counted, scoreText } from "../pure/words.js";
 import { change } from "../state/store.js";
 
-const PER_TASK = 3; // numbers: how many matrices, right in the minority class, right in the majority
+const PER_TASK = 3; // how many matrices; right predictions in the minority and majority class
 
 const HEADS = ["True class", "predicted minority class", "predicted majority class", "recall"];
 

@@ -1,4 +1,4 @@
-// What to take for which need: the answer first, then every need, then why no single ranking fits every use.
+// What to take for which need: the answer, then every need, then why no single ranking fits all.
 
 import { base } from "../data/board.js";
 import { h } from "../page/dom.js";
