@@ -53,6 +53,14 @@ SHOWN = 3
 BASE, MATRICES, HISTORY = "board-data.js", "board-matrices.js", "board-history.js"
 
 _STANDING = ("low", "high", "rank", "rank_low", "rank_high", "group")
+_MEANS = ("macro", "micro")
+ENCODING = {
+    "score": SCORE_UNIT,
+    "interval": INTERVAL_UNIT,
+    "standing": _STANDING,
+    "means": _MEANS,
+}
+"""What the page must know to read its numbers: units, and the order in which they stand."""
 
 
 def page_scripts(
@@ -69,6 +77,7 @@ def page_scripts(
     diagnostics = values.get("diagnostics.json")
     base = {
         "benchmark": _benchmark(benchmark),
+        "encoding": ENCODING,
         "columns": page_columns(),
         "models": [facts_of(entry, COLUMNS) for entry in ordered],
         "scores": _scores(values["leaderboard.json"]["data"], ids, benchmark),
@@ -160,8 +169,7 @@ def _scores(
                 None
                 if (row := rows.get(model)) is None
                 else [
-                    millionths(row[f"macro_{metric}"]),
-                    millionths(row[f"micro_{metric}"]),
+                    *(millionths(row[f"{mean}_{metric}"]) for mean in _MEANS),
                     *(millionths(row[f"cat_{metric}"][c]) for c in benchmark.category_order),
                 ]
                 for model in ids
@@ -215,7 +223,7 @@ def _standings(
     found = []
     for regime in benchmark.regimes:
         ranks = diagnostics["ranks"][regime]
-        columns = [ranks["macro"], ranks["micro"]]
+        columns = [ranks[mean] for mean in _MEANS]
         columns += [ranks["categories"][name] for name in benchmark.category_order]
         found.append([[_standing(column.get(model)) for model in ids] for column in columns])
     return found

@@ -5,7 +5,6 @@ scores alone, and from leaderboard.json, diagnostics.json and recommendations.js
 files come as scripts, since a page opened from a disk cannot fetch: their text, word for word.
 """
 
-import gzip
 import json
 import os
 import shutil
@@ -115,13 +114,12 @@ def main() -> None:
             "the published files": "".join([board, *rest, REST]),
         }
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=arguments)
-        print("| data | size | compressed | first paint | overview drawn | table drawn |")
-        print("|---|---:|---:|---:|---:|---:|")
+        print("| data | size | first paint | overview drawn | table drawn |")
+        print("|---|---:|---:|---:|---:|")
         for number, (way, text) in enumerate(ways.items()):
             folder = Path(temporary) / str(number)
             shutil.copytree(own, folder)
             (folder / DATA).write_text(text)
-            packed = len(gzip.compress(text.encode(), 6))
             with serving(folder) as home:
                 overview, table = (
                     [paint(browser, home, place) for _ in range(RUNS)]
@@ -130,7 +128,7 @@ def main() -> None:
             first = statistics.median(paints[0] for paints in overview)
             drawn = [statistics.median(paints[1] for paints in runs) for runs in (overview, table)]
             print(
-                f"| {way} | {len(text) / 1e6:.1f} MB | {packed / 1e6:.1f} MB | {first:.0f} ms "
+                f"| {way} | {len(text) / 1e6:.1f} MB | {first:.0f} ms "
                 f"| {drawn[0]:.0f} ms | {drawn[1]:.0f} ms |",
                 flush=True,
             )

@@ -182,7 +182,7 @@ def test_what_nobody_else_has_run_is_said_and_can_be_left_out(tab):
     found = advice("full", "Promoters", 25_000_000)
     assert found["best"]["level"] == "self-reported"
     name = display(found["best"]["model"])
-    assert page.inner_text(".caution").startswith(f"{name} is self-reported: no audit")
+    assert page.inner_text(".caution").startswith(f"{name} is self-reported: these scores")
     assert page.inner_text(".needs .asked .doubt") == "self-reported"
     page.click("#verified")
     assert "trust=verified" in tab.address()

@@ -22,17 +22,17 @@ export const models = (base?.models ?? []).map((row) => ({
 export const params = models.map((model) => model.params);
 export const byId = new Map(models.map((model, index) => [model.id, index]));
 
-// Scores of a row stand in the order macro, micro, categories; columns are found by their key.
-const summaryColumns = bench
-  ? [
-      { key: MACRO, label: "Macro", place: 0, title: "Mean of the category means" },
-      { key: MICRO, label: "Micro", place: 1, title: "Mean over all tasks" },
-    ]
-  : [];
+// Scores of a row stand in the order of the means, then the categories.
+const means = base?.encoding.means ?? [];
+const MEANS = {
+  [MACRO]: { label: "Macro", title: "Mean of the category means" },
+  [MICRO]: { label: "Micro", title: "Mean over all tasks" },
+};
+const summaryColumns = means.map((key, place) => ({ key, place, ...MEANS[key] }));
 export const categoryColumns = (bench?.categories ?? []).map((name, index) => ({
   key: categoryKey(name),
   label: name,
-  place: index + 2,
+  place: means.length + index,
   title: `Mean of ${counted(bench.tasks.filter((task) => task.category === index).length, "task")}`,
 }));
 export const taskColumns = (bench?.tasks ?? []).map((task, index) => ({

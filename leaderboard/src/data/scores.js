@@ -3,8 +3,9 @@
 import { base, hasIntervals, models, regimePlace } from "./board.js";
 import { passes } from "../pure/rows.js";
 
-const SCORE_UNIT = 1e6; // a score is a whole number of these
-const INTERVAL_UNIT = 1e4; // and an end of an interval of these
+// Numbers are whole multiples of a unit; what a place of a standing holds is said with the data.
+const { score: SCORE_UNIT, interval: INTERVAL_UNIT, standing: PARTS = [] } = base?.encoding ?? {};
+const AT = Object.fromEntries(PARTS.map((name, place) => [name, place]));
 
 const tasksOf = (regime) => globalThis.geneb[`tasks${regimePlace(regime)}`];
 
@@ -29,8 +30,14 @@ export function standingOf(column, regime, metric, model) {
   }
   const row = base.standings[regimePlace(regime)][column.place][model];
   if (!row) return null;
-  const [low, high, rank, rankLow, rankHigh, group] = row;
-  return { low: low / INTERVAL_UNIT, high: high / INTERVAL_UNIT, rank, rankLow, rankHigh, group };
+  return {
+    low: row[AT.low] / INTERVAL_UNIT,
+    high: row[AT.high] / INTERVAL_UNIT,
+    rank: row[AT.rank],
+    rankLow: row[AT.rank_low],
+    rankHigh: row[AT.rank_high],
+    group: row[AT.group],
+  };
 }
 
 /** Whether a model has every score of a regime; one with missing cells is not ranked. */
