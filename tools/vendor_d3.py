@@ -78,7 +78,7 @@ def published(module: Module, folder: Path) -> Published:
 def _member(archive: tarfile.TarFile, name: str) -> bytes:
     stream = archive.extractfile(name)
     if stream is None:
-        raise ValueError(f"{archive.name}: {name} is not a file")
+        raise ValueError(f"{name} is not a file of the package")
     return stream.read()
 
 

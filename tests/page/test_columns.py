@@ -2,17 +2,21 @@
 
 import csv
 import io
+import json
+import re
 from typing import Any, get_args
 
 import pytest
 
+from geneb_ci.audit.trust import Level
 from geneb_ci.board.columns import COLUMNS, Kind
+from geneb_ci.board.recommend import TRUST
 from tests.page.boards import values
 from tests.page.rows import FULL, display
 from tests.page.tab import opened
+from tests.paths import ROOT
 
 TABLE = [column for column in COLUMNS if column.table]
-LEVELS = ["self-reported", "verified", "reproduced", "official"]
 NARROW = {"width": 390, "height": 844}
 
 
@@ -20,12 +24,27 @@ def order(column: Any, row: dict[str, Any]) -> Any:
     """Give what a row is sorted by, in Python's own words."""
     value = row[column.key]
     if column.kind == "level":
-        return LEVELS.index(value)
+        return TRUST.index(value)
     return value.lower() if isinstance(value, str) else value
 
 
 def test_the_page_has_every_kind_of_column(call):
     assert set(call("facts.kinds")) == set(get_args(Kind))
+
+
+def test_the_page_knows_every_level_of_trust():
+    """Three lists of it: what can be chosen, what is explained, and what is more than what."""
+    source = ROOT / "leaderboard/src"
+    chosen = re.search(
+        r"const LEVELS = (\[.*?\]);", (source / "state/choices.js").read_text("utf-8")
+    )
+    ordered = re.search(r"const TRUST = (\[.*?\]);", (source / "pure/facts.js").read_text("utf-8"))
+    about = (source / "views/about.js").read_text("utf-8").partition("const LEVELS = [")[2]
+    explained = re.findall(r'^  \["(\S+)", ', about.partition("];")[0], re.MULTILINE)
+    assert chosen is not None
+    assert ordered is not None
+    assert set(json.loads(chosen[1])) == set(explained) == {str(level) for level in Level}
+    assert json.loads(ordered[1]) == list(TRUST)
 
 
 def test_the_table_has_the_columns_in_their_order(tab):
@@ -55,13 +74,26 @@ def test_a_column_sorts(tab, column):
         head = page.locator(".scores thead th button").nth(TABLE.index(column))
 
 
-def test_the_row_above_the_heads_is_as_wide_as_they_are(tab):
-    tab.go("#/table?columns=tasks")
-    spans = tab.page.locator(".scores .above > *").evaluate_all(
-        "(cells) => cells.reduce((sum, cell) => sum + cell.colSpan, 0)"
-    )
-    assert spans == tab.page.locator(".scores thead tr:last-child > *").count()
-    assert spans == tab.page.locator(".scores tbody tr").first.locator("> *").count()
+SHOWN = """(cells) => cells.filter((cell) => getComputedStyle(cell).display !== "none")
+  .reduce((sum, cell) => sum + cell.colSpan, 0)"""
+
+
+@pytest.mark.parametrize(("width", "media"), [(1280, "screen"), (390, "screen"), (1280, "print")])
+def test_every_row_of_the_table_is_as_wide_as_the_others(browser, board, width, media):
+    """Also where columns are hidden: the names of categories stand above their tasks."""
+    size = {"width": width, "height": 844}
+    with opened(browser, f"{board.as_uri()}/index.html", viewport=size) as tab:
+        page = tab.go("#/table?columns=tasks")
+        page.emulate_media(media=media)
+        rows = (
+            ".scores .above > *",
+            ".scores thead tr:last-child > *",
+            ".scores tbody tr:first-child > *",
+        )
+        widths = [page.locator(row).evaluate_all(SHOWN) for row in rows]
+        hidden = 0 if (width, media) == (1280, "screen") else len(TABLE) - 1
+        assert len(set(widths)) == 1
+        assert widths[0] <= 3 + len(TABLE) + 2 + 100 - hidden
 
 
 def test_a_download_has_the_columns(tab):

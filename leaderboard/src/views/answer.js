@@ -91,7 +91,7 @@ function tieSentence(one, count) {
   if (one.considered === 1) return "It is the only model that meets size and trust.";
   if (count === 1) return `It is the only choice ${of}: every other is significantly worse.`;
   return (
-    `${count} ${of} do not differ significantly from the best here. ` +
+    `${count} ${of} tie: the best, and those that do not differ significantly from it. ` +
     "Among them, take one that is small, or audited, or fits your machine."
   );
 }

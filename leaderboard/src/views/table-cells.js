@@ -11,7 +11,6 @@ import { metricName, rangeText, regimeWords, scoreText } from "../pure/words.js"
 import { shortInterval } from "../pure/words.js";
 import { change } from "../state/store.js";
 
-const FIXED_COLUMNS = 2 + tableFacts.length; // compare, rank, then name, size and so on
 const isName = ({ kind }) => kind === "name";
 
 /** Make the table of the rows that a page shows. */
@@ -32,10 +31,15 @@ export function scoreTable(state, content) {
   );
 }
 
-/** Name the category above its tasks. */
+const classOf = (fact) => (isName(fact) ? "name" : "fact");
+
+/** Name the category above its tasks.
+ *
+ * The cells before have the classes of the heads below them, and are hidden together with these. */
 function categoryHeads(columns, isGrouped) {
-  const own = columns.filter((column) => column.task === undefined).length;
-  const spans = [h("td", { colspan: FIXED_COLUMNS + (isGrouped ? 1 : 0) + own })];
+  const fixed = ["pick", "rank", ...(isGrouped ? ["group"] : []), ...tableFacts.map(classOf)];
+  const means = columns.filter((column) => column.task === undefined);
+  const spans = [...fixed, ...means.map(() => null)].map((name) => h("td", { class: name }));
   bench.categories.forEach((name, index) => {
     const count = columns.filter((column) => column.category === index).length;
     if (count) spans.push(h("th", { scope: "colgroup", colspan: count }, name));
@@ -57,7 +61,7 @@ function heads(state, { columns, isGrouped, ranking }) {
 function factHead(state, fact) {
   const { sort, title, first } = fact.table;
   const made = sortHead(state, sort, fact.label, title, first);
-  made.className = isName(fact) ? "name" : "fact";
+  made.className = classOf(fact);
   return made;
 }
 
