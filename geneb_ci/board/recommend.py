@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 from pydantic import Field
 
 from geneb_ci.board.columns import Entry
-from geneb_ci.board.uncertainty import DECIMALS, Estimate, Intervals, surely_differ
+from geneb_ci.board.uncertainty import DECIMALS, Estimate, Intervals, differ_significantly
 from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.common.finding import quoted
@@ -154,7 +154,7 @@ def advise(
         why = [f"No model ranked in the regime {need.regime} meets {_limits(need) or 'the need'}."]
         return Advice(need=need, considered=0, best=None, ties=[], smallest=None, why=why)
     best, *others = rows
-    ties = [r for r in others if not surely_differ(best.estimate, r.estimate, len(rows))]
+    ties = [r for r in others if not differ_significantly(best.estimate, r.estimate, len(rows))]
     smallest = min((best, *ties), key=lambda row: (row.params, -row.estimate.score, row.model))
     return Advice(
         need=need,

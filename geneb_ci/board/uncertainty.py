@@ -204,7 +204,7 @@ def standings(estimates: Mapping[str, Estimate]) -> ByModel:
     if not models:
         return {}
     scores = np.array([estimates[model].score for model in models])
-    above = _surely_above(scores, np.array([estimates[model].error for model in models]))
+    above = _significantly_above(scores, np.array([estimates[model].error for model in models]))
     ranks = 1 + np.sum(scores[:, None] > scores[None, :], axis=0)
     lows, highs = 1 + above.sum(axis=0), len(models) - above.sum(axis=1)
     groups = tie_groups(above)
@@ -226,13 +226,13 @@ def critical(models: int) -> float:
     return float(norm.ppf((1 + CONFIDENCE ** (1 / max(models - 1, 1))) / 2))
 
 
-def surely_differ(one: Estimate, other: Estimate, models: int) -> bool:
+def differ_significantly(one: Estimate, other: Estimate, models: int) -> bool:
     """Whether two scores differ by more than their uncertainty, among so many models."""
     error = math.hypot(one.error, other.error)
     return abs(one.score - other.score) > critical(models) * error
 
 
-def _surely_above(scores: Floats, errors: Floats) -> npt.NDArray[np.bool_]:
+def _significantly_above(scores: Floats, errors: Floats) -> npt.NDArray[np.bool_]:
     """Tell for each pair whether the first model is significantly better than the second."""
     limit = critical(len(scores)) * np.hypot(errors[:, None], errors[None, :])
     return np.asarray(scores[:, None] - scores[None, :] > limit)

@@ -239,7 +239,7 @@ def test_laws_of_ranks(values):
 
 
 def test_groups_need_not_be_runs():
-    # The third is so unsure that it ties with the first; the second is surely worse.
+    # The third is so unsure that it ties with the first; the second is significantly worse.
     above = np.array([[0, 1, 0], [0, 0, 0], [0, 0, 0]], dtype=bool)
     assert tie_groups(above) == [1, 2, 1]
 

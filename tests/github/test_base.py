@@ -5,7 +5,7 @@ import hashlib
 import pytest
 
 from geneb_ci.audit.trust import Level
-from geneb_ci.board.uncertainty import intervals, surely_differ
+from geneb_ci.board.uncertainty import differ_significantly, intervals
 from geneb_ci.common.config import Layout, LayoutKind, find_layout
 from geneb_ci.github.standing import BaseBranch, standings
 from geneb_ci.github.verdict import TIES_MAX
@@ -36,7 +36,8 @@ def test_ties_are_those_of_the_intervals(board):
         assert ties(regime, own.model_id) == sorted(
             name
             for name, one in estimates.items()
-            if name != own.model_id and not surely_differ(estimates[own.model_id], one, len(ROWS))
+            if name != own.model_id
+            and not differ_significantly(estimates[own.model_id], one, len(ROWS))
         )
     told = standings(own, board.rows, board.benchmark, ties)
     tied = [ties(r, own.model_id) for r in board.benchmark.regimes]

@@ -11,6 +11,14 @@ from hypothesis import strategies as st
 from tests.page.boards import values
 from tests.page.rows import DASH, FULL, MINUS, display, shown
 
+TEXT = {"key": "x", "kind": "text"}
+MODELS = [
+    {"name": "b", "x": "T"},
+    {"name": "a"},
+    {"name": "c", "x": "a"},
+    {"name": "d", "x": "t"},
+]
+SCORES = [0.1, 0.2, 0.3, 0.4]
 BY_COLUMN = [[0.1, 0.4], [0.2, 0.3]]
 
 
@@ -56,6 +64,17 @@ BY_COLUMN = [[0.1, 0.4], [0.2, 0.3]]
         ("rows.hasLevel", ["disputed", "verified+"], False),
         ("rows.hasLevel", ["reproduced", "verified+"], True),
         ("rows.hasLevel", ["official", "verified"], False),
+        # What has no value comes last in either order; equals stand by score.
+        ("rows.sorted", [[0, 1, 2, 3], MODELS, SCORES, "up", TEXT], [2, 3, 0, 1]),
+        ("rows.sorted", [[0, 1, 2, 3], MODELS, SCORES, "down", TEXT], [3, 0, 2, 1]),
+        ("rows.sorted", [[0, 1, 2, 3], MODELS, SCORES, "up", None], [0, 1, 2, 3]),
+        ("facts.factText", [{"key": "n", "kind": "count"}, {"n": 1024}], "1,024"),
+        ("facts.factText", [{"key": "n", "kind": "count"}, {}], ""),
+        ("facts.factText", [{"key": "n", "kind": "flag", "words": ["a", "b"]}, {"n": False}], "b"),
+        ("facts.factText", [{"key": "n", "kind": "text"}, {"n": "<b>"}], "<b>"),
+        ("facts.factCells", [[{"key": "n", "kind": "text", "download": "N"}], {"n": 0}], {"N": 0}),
+        ("facts.factCells", [[{"key": "n", "kind": "text", "download": ""}], {"n": 0}], {}),
+        ("csv.csvText", [[{"a": True, "b": None}]], '"a","b"\r\n"true",""\r\n'),
         ("rows.paged", [[4, 5, 6], 2, 9], {"pages": 2, "page": 2, "first": 2, "shown": [6]}),
         ("rows.paged", [[], 2, 1], {"pages": 1, "page": 1, "first": 0, "shown": []}),
     ],

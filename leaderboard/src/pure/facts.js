@@ -6,8 +6,8 @@ import { sizeText, trustText } from "./words.js";
 export const TRUST = ["self-reported", "verified", "reproduced", "official"];
 
 const same = (value) => value;
-const lower = (value) => value.toLowerCase();
-const cased = { text: same, key: lower };
+const lower = (value) => String(value).toLowerCase();
+const cased = { text: String, key: lower };
 const countText = (value) => value.toLocaleString("en");
 
 // What a kind is written as, sorted by, and aligned like a number or not.
