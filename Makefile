@@ -8,7 +8,7 @@ SYSTEM := bwrap=bubblewrap chromium=chromium
 
 .PHONY: demo test real-tasks test-rows flakes lint rehearse rehearse-proof bench bench-harness \
   bench-forgery bench-sampling bench-audit bench-sandbox bench-tolerance bench-uncertainty bench-page \
-  page-shots mutants generate lock clean
+  page-shots vendor mutants generate lock clean
 
 # An environment that is there goes on being used, unless its interpreter is gone or PYTHON is named
 # and is another than the one that made it.
@@ -95,6 +95,9 @@ bench-page: $(READY)  ## how fast the page is with a thousand models, as tables 
 
 page-shots: $(READY)  ## pictures of every view in build/page-shots: look at them when you change the page
 	$(BIN)/python -m tests.page.shots build/page-shots
+
+vendor: $(READY)  ## fetch the modules of d3 that the page uses, by version and digest; needs npm
+	$(BIN)/python -m tools.vendor_d3
 
 mutants: $(READY)  ## do the tests notice a wrong line? hours; a run that was stopped goes on
 	$(BIN)/python -m tools.mutants

@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from geneb_ci.audit import commitment, envelope, keys, outcome, plan, withdrawal
-from geneb_ci.board import recommend, shape
+from geneb_ci.board import columns, recommend, shape
 from geneb_ci.board.diagnostics import shape as diagnostics_shape
 from geneb_ci.check import place
 from geneb_ci.common import benchmark as benchmark_models
@@ -149,7 +149,10 @@ def generated() -> dict[str, str]:
             "Verdicts on pull requests, format 1.0",
         ),
         "leaderboard": model_schema(
-            shape.Leaderboard, shape, "leaderboard.schema.json", "leaderboard.json: category scores"
+            shape.Leaderboard,
+            (shape, columns),
+            "leaderboard.schema.json",
+            "leaderboard.json: category scores",
         ),
         "leaderboard-tasks": model_schema(
             shape.TaskLeaderboard,
@@ -193,7 +196,33 @@ def generated() -> dict[str, str]:
         "RULES.md": rules_markdown(),
         rows: numbers,
         "ARCHITECTURE.md": architecture(page, modules),
+        BOARD_FILES: with_columns((ROOT / BOARD_FILES).read_text(encoding="utf-8")),
     }
+
+
+BOARD_FILES = "docs/board-files.md"
+
+
+def with_columns(page: str) -> str:
+    """Return docs/board-files.md with its table of columns, in the order of the rows."""
+    rows = ["| key | meaning | in | on the page |", "|---|---|---|---|"]
+    for column in columns.COLUMNS:
+        files = ["`leaderboard.json`"] if column.is_published else []
+        files += ["`leaderboard_tasks.json`"] if column.is_by_task else []
+        about = column.about if column.is_required else f"{column.about} May be missing."
+        shown = [f'"{column.label}"'] if column.label else []
+        shown += ["table"] if column.table else []
+        shown += [f"download `{column.download}`"] if column.download else []
+        where = ", ".join(files) or "the page alone"
+        rows.append(f"| `{column.key}` | {about} | {where} | {', '.join(shown)} |")
+    return between(page, "columns", rows)
+
+
+def between(page: str, name: str, lines: Sequence[str]) -> str:
+    """Return a page with other lines between the two comments of a name."""
+    begin, end = f"<!-- {name} -->\n", f"<!-- /{name} -->"
+    head, rest = page.split(begin)
+    return "\n".join([f"{head}{begin}{lines[0]}", *lines[1:], f"{end}{rest.split(end)[1]}"])
 
 
 LAYERS = (
@@ -213,15 +242,13 @@ LAYERS = (
 
 def architecture(page: str, modules: Sequence[Path]) -> str:
     """Return ARCHITECTURE.md with its table of layers, highest first."""
-    begin, end = "<!-- layers -->\n", "<!-- /layers -->"
-    head, rest = page.split(begin)
-    tail = rest.split(end)[1]
     rows = [
         f"| `{name}` | {text} | {sum(path.parts[1] == name for path in modules)} |"
         for name, text in LAYERS
     ]
-    table = "\n".join(["| package | what it does | modules |", "|---|---|---:|", *rows])
-    return f"{head}{begin}{table}\n{end}{tail}"
+    return between(
+        page, "layers", ["| package | what it does | modules |", "|---|---|---:|", *rows]
+    )
 
 
 def main() -> int:

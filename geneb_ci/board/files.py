@@ -23,7 +23,7 @@ SCHEMAS = {
 
 
 class InvalidBoard(GenebError):
-    """What was built does not fit its own schema: our fault, and nothing is written."""
+    """What was built does not fit its own schema: an error of ours, and nothing is written."""
 
 
 def encode(name: str, value: dict[str, Any]) -> bytes:

@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field
 
-from geneb_ci.board.rows import Entry
-from geneb_ci.board.uncertainty import DECIMALS, Estimate, Intervals, surely_differ
+from geneb_ci.board.columns import Entry
+from geneb_ci.board.uncertainty import DECIMALS, Estimate, Intervals, differ_significantly
 from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.common.finding import quoted
@@ -80,7 +80,7 @@ class Advice(StrictModel):
     best: Choice | None
     """The highest score; null when no model meets size and level."""
     ties: list[Model]
-    """Other models that cannot be told from the best one, best first."""
+    """Other models that do not differ significantly from the best one, best first."""
     smallest: Choice | None
     """The smallest of the best one and its ties."""
     why: list[str]
@@ -151,10 +151,10 @@ def advise(
     ]
     rows.sort(key=lambda row: (-row.estimate.score, row.model))
     if not rows:
-        why = [f"No model ranked in {need.regime} meets {_limits(need) or 'the need'}."]
+        why = [f"No model ranked in the regime {need.regime} meets {_limits(need) or 'the need'}."]
         return Advice(need=need, considered=0, best=None, ties=[], smallest=None, why=why)
     best, *others = rows
-    ties = [r for r in others if not surely_differ(best.estimate, r.estimate, len(rows))]
+    ties = [r for r in others if not differ_significantly(best.estimate, r.estimate, len(rows))]
     smallest = min((best, *ties), key=lambda row: (row.params, -row.estimate.score, row.model))
     return Advice(
         need=need,
@@ -213,16 +213,17 @@ def _reasons(
     of = f"{len(rows)} models{f' with {limits}' if limits else ''}"
     low, high = best.estimate.low, best.estimate.high
     interval = f"{best.estimate.score:.3f}, 95 % interval {low:.3f} to {high:.3f}"
-    why = [f"{best.model} has the highest MCC on {where} in {need.regime} of {of}: {interval}."]
+    where = f"{where} in the regime {need.regime}"
+    why = [f"{best.model} has the highest MCC on {where}, of {of}: {interval}."]
     if ties:
         others = "1 other" if len(ties) == 1 else f"{len(ties)} others"
         why.append(
-            f"{others} cannot be told from it: the scores differ by less than their uncertainty."
+            f"{others} {'does' if len(ties) == 1 else 'do'} not differ significantly from it."
         )
     elif len(rows) > 1:
         drawn = _is_draws_own(need, best, intervals)
         where = "With the benchmark's own training draws it" if drawn else "It"
-        why.append(f"{where} is surely better than each of the others.")
+        why.append(f"{where} is significantly better than each of the others.")
     if smallest is not best:
         times = f", {best.params / smallest.params:.1f} times fewer" if smallest.params else ""
         why.append(

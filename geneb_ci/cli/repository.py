@@ -5,8 +5,9 @@ from typing import NamedTuple
 
 import click
 
-from geneb_ci.board.board import Watch, rows_of
-from geneb_ci.board.rows import Entry
+from geneb_ci.board.board import rows_of
+from geneb_ci.board.columns import Entry
+from geneb_ci.board.rows import Watch
 from geneb_ci.check.runner import Report, files_of
 from geneb_ci.cli.shared import exit_code, watched
 from geneb_ci.common.config import Layout, LayoutKind, find_layout

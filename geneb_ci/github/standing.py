@@ -64,7 +64,7 @@ class BaseBranch:
         if self.benchmark.primary_metric != METRIC or unknown_sizes(self.benchmark):
             return None
         try:
-            from geneb_ci.board.uncertainty import surely_differ  # noqa: PLC0415 (of the extra)
+            from geneb_ci.board.uncertainty import differ_significantly  # noqa: PLC0415 (of the extra)
         except ModuleNotFoundError:
             return None
         board = {row.model_id: row for row in self.rows} | {own.model_id: own}
@@ -76,7 +76,8 @@ class BaseBranch:
             return sorted(
                 other
                 for other, row in ranked.items()
-                if other != model and not surely_differ(this, estimate(row, regime), len(ranked))
+                if other != model
+                and not differ_significantly(this, estimate(row, regime), len(ranked))
             )
 
         return tied

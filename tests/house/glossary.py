@@ -68,19 +68,19 @@ PACKAGES = ("geneb_ci", "reference_harness")
 REFERENCE = re.compile(r"`((?:geneb_ci|reference_harness|schemas|leaderboard)/[^`]+)`")
 
 
-class Entry(NamedTuple):
+class TableRow(NamedTuple):
     """A line of a table of the glossary."""
 
     word: str
     cells: tuple[str, ...]
 
 
-def table(text: str, heading: str) -> list[Entry]:
+def table(text: str, heading: str) -> list[TableRow]:
     """Return the lines of the table under a heading of the second level."""
     section = text.split(f"\n## {heading}\n")[1].partition("\n## ")[0]
     lines = [line for line in section.splitlines() if line.startswith("|")][2:]
     rows = [tuple(cell.strip() for cell in line.strip("|").split("|")) for line in lines]
-    return [Entry(row[0], row[1:]) for row in rows]
+    return [TableRow(row[0], row[1:]) for row in rows]
 
 
 @functools.cache

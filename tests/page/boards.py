@@ -68,8 +68,8 @@ def crowd(folder: Path, copies: int = 25) -> int:
     base["models"] = [
         base["models"][i % own]
         | {
-            "id": f"{base['models'][i % own]['id']}-{i // own}",
-            "name": f"{base['models'][i % own]['name']} no. {i // own}",
+            "model": f"{base['models'][i % own]['model']}-{i // own}",
+            "disp": f"{base['models'][i % own]['disp']} no. {i // own}",
             "params": base["models"][i % own]["params"] + 1000 * (i // own),
         }
         for i in places

@@ -103,7 +103,7 @@ class Winner(StrictModel):
     model: Model
     score: Signed
     ties: Count
-    """How many other models cannot be told from it."""
+    """How many other models do not differ significantly from it."""
 
 
 class WinnerChange(StrictModel):
