@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 from geneb_ci.audit.canonical import digest
 from geneb_ci.audit.outcome import INFORMATIVE_TOLERANCE, MEAN_BIAS, METRICS, Tolerance
-from geneb_ci.audit.scoring import RescoredCopy, RescoredScores, RescoredSeeds
+from geneb_ci.audit.rescored import RescoredCopy, RescoredSeeds
 from geneb_ci.common.errors import NothingChecked
+from geneb_ci.common.types import Scores
 from geneb_ci.statistics.printed import Triple
 
 Matrix = Sequence[Sequence[int]]
@@ -174,7 +175,7 @@ class Measured(NamedTuple):
     """One confusion matrix a seed."""
     plain: Sequence[RescoredCopy]
     stressed: Sequence[RescoredCopy]
-    halts: Sequence[Sequence[RescoredScores]]
+    halts: Sequence[Sequence[Scores]]
     """A list a fit."""
     one_fit: bool
     """Whether a single fit on all rows stands for every seed."""

@@ -8,6 +8,7 @@ from geneb_ci.board.matrices import recovered_cell
 from geneb_ci.board.rows import Entry
 from geneb_ci.check.claims import claims_of, two_classes
 from geneb_ci.common.benchmark import Benchmark
+from geneb_ci.common.types import TrustLevel
 
 
 def matrices(entries: Iterable[Entry], benchmark: Benchmark) -> dict[str, Any]:
@@ -154,7 +155,7 @@ def _model(entry: Entry) -> dict[str, Any]:
         "name": meta.display,
         "params": meta.params,
         "level": str(entry.level),
-        "official": entry.is_official or str(entry.level) == "official",
+        "official": entry.is_official or entry.level is TrustLevel.OFFICIAL,
         "zero_shot": meta.zero_shot,
         "url": meta.url,
         "training": meta.training_data,

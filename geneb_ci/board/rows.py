@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from geneb_ci.audit.trust import Decision, Level, Summary
+from geneb_ci.audit.trust import Decision, Summary
 from geneb_ci.audit.trust_evidence import gather
 from geneb_ci.check.rule import Rule
 from geneb_ci.check.runner import Checker, FileResult, files_of
 from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.config import find_layout
 from geneb_ci.common.finding import Severity
+from geneb_ci.common.types import TrustLevel
 from geneb_ci.submission.models import Submission, SubmissionV11
 
 
@@ -21,7 +22,7 @@ class Entry:
     """One submission that passed every check, with the level its evidence gives it."""
 
     submission: Submission
-    level: Level
+    level: TrustLevel
     audit: Summary | None = None
     """What the board shows of its audits."""
     is_official: bool = False
@@ -77,7 +78,7 @@ def _rows(entry: Entry, regime: str, benchmark: Benchmark) -> tuple[dict[str, An
         "params": submission.meta.params,
     }
     category_row: dict[str, Any] = name | {
-        "official": entry.is_official or entry.level is Level.OFFICIAL,
+        "official": entry.is_official or entry.level is TrustLevel.OFFICIAL,
         "zero_shot": submission.meta.zero_shot,
         "submitted": str(entry.level),
     }

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from geneb_ci.common.types import Signed, StrictModel
+from geneb_ci.common.types import Signed, StrictModel, TrustLevel
 
 ByName = dict[str, Signed]
 
@@ -31,7 +31,7 @@ class CategoryRow(StrictModel):
     params: Annotated[int, Field(ge=0)]
     official: bool
     zero_shot: bool
-    submitted: Literal["self-reported", "verified", "reproduced", "official", "disputed", "stale"]
+    submitted: TrustLevel
     """Trust level, computed from evidence."""
     audit: Annotated[Audited | None, Field(default=None)]
     """Only where audits of this very file count."""

@@ -199,7 +199,7 @@ def pull_verdict(pull: Pull, judged: Judged, base: BaseBranch) -> PullVerdict:
         base_sha=judged.merge_base,
         outcome=outcome_of(places, is_checked=result is not None),
         model=model,
-        level=base.level(own, digest).value if own is not None else None,
+        level=base.level(own, digest) if own is not None else None,
         is_edit=any(row.model_id == model for row in board),
         files=list(judged.files),
         places=places,

@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from geneb_ci.common.finding import plural
+from geneb_ci.common.types import TrustLevel
 from geneb_ci.github.api import GitHub
 from geneb_ci.github.errors import ForgeProblem
 from geneb_ci.github.receipt import Receipt, receipts_on
@@ -172,7 +173,7 @@ def _decision(receipt: Receipt, *, is_draft: bool) -> str:
         (receipt.outcome is PullOutcome.NEEDS_MAINTAINER, "look at the other files it changes"),
         (receipt.level == "disputed", "close it: an audit of these bytes failed"),
         (receipt.is_edit, "ask the row's author, then merge"),
-        (receipt.level == "official", "merge"),
+        (receipt.level == TrustLevel.OFFICIAL, "merge"),
         (receipt.weight >= AUDIT_WEIGHT, "audit before merging"),
         (receipt.outcome is PullOutcome.WARNINGS, "read the warnings and their answers"),
     )

@@ -8,11 +8,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any, NamedTuple
 
-from geneb_ci.audit.trust import Decision, Level
+from geneb_ci.audit.trust import Decision
 from geneb_ci.audit.trust_evidence import RepositoryEvidence, reasons, shown_audit
 from geneb_ci.board.matrices import Recovered
 from geneb_ci.board.recommend import Advice, Choice, size_text
 from geneb_ci.common.finding import plural
+from geneb_ci.common.types import TrustLevel
 from geneb_ci.render.plain import visible
 from geneb_ci.render.text import escape
 
@@ -47,7 +48,7 @@ def labels_text(rows: Sequence[LabelRow]) -> str:
         lines.append(f"{_level(row):<{width}}  {escape(row.model_id)}: {escape(first)}{tail}")
         lines += [f"{'':<{width}}    {escape(line)}" for line in others]
     tally = Counter(map(_level, rows))
-    order = [*map(str, Level), _NONE]
+    order = [*map(str, TrustLevel), _NONE]
     said = [f"{tally[level]} {level}" for level in order if tally[level]]
     return "\n".join([*lines, "", f"{plural(len(rows), 'row')}: {', '.join(said)}"]) + "\n"
 

@@ -5,11 +5,11 @@ import hashlib
 import json
 from typing import Any
 
-from geneb_ci.audit.trust import Level
 from geneb_ci.board.diagnostics.whole import diagnostics
 from geneb_ci.board.rows import Entry
 from geneb_ci.board.uncertainty import Intervals, intervals
 from geneb_ci.common.benchmark import shipped_benchmark
+from geneb_ci.common.types import TrustLevel
 from geneb_ci.submission.models import SubmissionV10
 from tests.paths import ROOT, SUBMISSIONS
 
@@ -26,7 +26,7 @@ def entries() -> tuple[Entry, ...]:
     for path in sorted(SUBMISSIONS.glob("*.json")):
         raw = path.read_bytes()
         listed = hashlib.sha256(raw).hexdigest() in official.values()
-        level = Level.OFFICIAL if listed else Level.SELF_REPORTED
+        level = TrustLevel.OFFICIAL if listed else TrustLevel.SELF_REPORTED
         found.append(Entry(SubmissionV10.model_validate(json.loads(raw)), level))
     return tuple(found)
 

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from geneb_ci.audit.trust import Level
 from geneb_ci.board.files import InvalidBoard, encode, write_files
 from geneb_ci.board.page import NAMES
 from geneb_ci.board.rows import Entry, leaderboards, mean
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.errors import MachineFault
+from geneb_ci.common.types import TrustLevel
 from geneb_ci.submission.models import SubmissionV10
 from tests.board.board import entries
 from tests.paths import PUBLIC, ROOT, SUBMISSIONS
@@ -118,7 +118,8 @@ def test_minus_zero_has_one_way_to_be_written():
     task = next(iter(document["results"]["full"]))
     document["results"]["full"][task]["MCC"] = -0.0
     _, tasks = leaderboards(
-        [Entry(SubmissionV10.model_validate(document), Level.SELF_REPORTED)], shipped_benchmark()
+        [Entry(SubmissionV10.model_validate(document), TrustLevel.SELF_REPORTED)],
+        shipped_benchmark(),
     )
     assert str(tasks["data"]["full"][0]["task_MCC"][task]) == "0.0"
 
@@ -248,7 +249,7 @@ def test_a_regime_with_declared_gaps_is_not_ranked(submission_v11):
     benchmark = shipped_benchmark()
     task = benchmark.task_ids[0]
     submission = submission_v11(lambda document: drop(document, "1shot", task))
-    categories, tasks = leaderboards([Entry(submission, Level.SELF_REPORTED)], benchmark)
+    categories, tasks = leaderboards([Entry(submission, TrustLevel.SELF_REPORTED)], benchmark)
     assert {regime: len(rows) for regime, rows in categories["data"].items()} == {
         "full": 1,
         "10shot": 1,

@@ -8,7 +8,6 @@ import pandas as pd
 import pytest
 from jsonschema import Draft202012Validator
 
-from geneb_ci.audit.trust import Level
 from geneb_ci.board.diagnostics.figures import (
     ATTRIBUTES,
     _Facts,
@@ -23,6 +22,7 @@ from geneb_ci.board.files import encode
 from geneb_ci.board.rows import Entry
 from geneb_ci.board.uncertainty import intervals
 from geneb_ci.common.benchmark import Benchmark, shipped_benchmark
+from geneb_ci.common.types import TrustLevel
 from geneb_ci.submission.models import SubmissionV10
 from tests.board.board import DRAWS, attributes, entries, found_diagnostics, found_intervals
 from tests.board.test_board import drop
@@ -42,7 +42,7 @@ def board(*names: str, params: dict[str, int] | None = None) -> dict[str, Any]:
     for name in names:
         document = small(name)
         document["meta"]["params"] = (params or {}).get(name, 86_000_000)
-        rows.append(Entry(SubmissionV10.model_validate(document), Level.SELF_REPORTED))
+        rows.append(Entry(SubmissionV10.model_validate(document), TrustLevel.SELF_REPORTED))
     found = intervals(rows, SIZED, draws=DRAWS)
     return diagnostics(rows, SIZED, {}, found)
 
@@ -76,7 +76,7 @@ def test_boards_of_few_models_have_figures_where_those_are_defined(names):
 def test_a_row_with_gaps_is_left_out_of_its_regime_only(submission_v11):
     task = shipped_benchmark().task_ids[0]
     row = submission_v11(lambda document: drop(document, "1shot", task))
-    rows = [*entries()[:3], Entry(row, Level.SELF_REPORTED)]
+    rows = [*entries()[:3], Entry(row, TrustLevel.SELF_REPORTED)]
     rows = [e for e in rows if e.submission.model_id != "splicebert-1024nt"] + rows[-1:]
     found = diagnostics(
         rows, shipped_benchmark(), attributes(), intervals(rows, shipped_benchmark(), draws=DRAWS)

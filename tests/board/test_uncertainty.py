@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 from sklearn.metrics import accuracy_score, f1_score, matthews_corrcoef
 
-from geneb_ci.audit.trust import Level
 from geneb_ci.board.diagnostics.frame import rounded
 from geneb_ci.board.matrices import recovered
 from geneb_ci.board.noise import (
@@ -34,6 +33,7 @@ from geneb_ci.board.uncertainty import (
 from geneb_ci.check.runner import Checker
 from geneb_ci.common.benchmark import Benchmark, shipped_benchmark
 from geneb_ci.common.errors import BadConfiguration
+from geneb_ci.common.types import TrustLevel
 from geneb_ci.statistics.binary import BinaryTable, Classes, scores_of
 from geneb_ci.statistics.printed import Reading, Triple
 from tests.board.board import DRAWS as FEW
@@ -114,7 +114,9 @@ def test_what_is_all_right_may_be_wrong_elsewhere(submission_v11):
         document["results"]["full"] = dict.fromkeys(document["results"]["full"], cell)
 
     row = submission_v11(perfect)
-    found = intervals([Entry(row, Level.SELF_REPORTED)], BENCHMARK, regimes=["full"], draws=FEW)
+    found = intervals(
+        [Entry(row, TrustLevel.SELF_REPORTED)], BENCHMARK, regimes=["full"], draws=FEW
+    )
     limits = found.regimes["full"].tasks
     assert {high for models in limits.values() for _, high in models.values()} == {1.0}
     assert all(0.9 < low < 1.0 for models in limits.values() for low, _ in models.values())
@@ -138,7 +140,7 @@ def test_seeds_widen_few_shot_intervals_only(submission_v11):
     )
     spread = submission_v11(seeds)
     one, other = (
-        intervals([Entry(row, Level.SELF_REPORTED)], BENCHMARK, draws=2000)
+        intervals([Entry(row, TrustLevel.SELF_REPORTED)], BENCHMARK, draws=2000)
         for row in (plain, spread)
     )
     assert one.regimes["full"].tasks == other.regimes["full"].tasks

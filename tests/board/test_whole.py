@@ -8,11 +8,12 @@ import json
 from pathlib import Path
 from typing import Any
 
-from geneb_ci.audit.trust import Level, Summary
+from geneb_ci.audit.trust import Summary
 from geneb_ci.board.diagnostics.whole import diagnostics
 from geneb_ci.board.rows import Entry, leaderboards
 from geneb_ci.board.uncertainty import intervals, macro_estimate
 from geneb_ci.common.benchmark import Benchmark
+from geneb_ci.common.types import TrustLevel
 from geneb_ci.submission.models import SubmissionV10, SubmissionV11
 from tests.board.test_board import drop
 from tests.small import BENCHMARK, small, small_v11
@@ -63,7 +64,7 @@ def rows() -> list[Entry]:
             continue
         document = small(name, SIZED)
         document["meta"]["params"] = params
-        found.append(Entry(SubmissionV10.model_validate(document), Level.OFFICIAL))
+        found.append(Entry(SubmissionV10.model_validate(document), TrustLevel.OFFICIAL))
     contributed = small_v11("contributed", SIZED)
     contributed["meta"] |= {"params": PARAMS["contributed"], "zero_shot": False}
     for regime in ("10shot", "1shot"):
@@ -75,7 +76,9 @@ def rows() -> list[Entry]:
             ]
             cell["per_seed"]["MCC"] = values
     audit = Summary(tasks=2, of=3, date="2026-11-20", sandbox=2, agrees=True)
-    found.insert(1, Entry(SubmissionV11.model_validate(contributed), Level.VERIFIED, audit=audit))
+    found.insert(
+        1, Entry(SubmissionV11.model_validate(contributed), TrustLevel.VERIFIED, audit=audit)
+    )
     worst = small_v11("Worst", SIZED)
     worst["meta"]["params"] = PARAMS["Worst"]
     drop(worst, "1shot", SIZED.task_ids[0])
@@ -83,7 +86,7 @@ def rows() -> list[Entry]:
     worst["results"]["full"][first] = PERFECT
     worst["results"]["full"][second] = {"MCC": -0.0, "Acc": 0.5, "F1": 1 / 3}
     disputed = Summary(tasks=3, of=3, date="2026-11-21", sandbox=1, agrees=False)
-    found.append(Entry(SubmissionV11.model_validate(worst), Level.DISPUTED, audit=disputed))
+    found.append(Entry(SubmissionV11.model_validate(worst), TrustLevel.DISPUTED, audit=disputed))
     return found
 
 

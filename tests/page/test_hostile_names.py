@@ -8,10 +8,10 @@ from urllib.parse import quote
 
 import pytest
 
-from geneb_ci.audit.trust import Level
 from geneb_ci.board.page import page_files, write_page
 from geneb_ci.board.page_data import page_scripts
 from geneb_ci.board.rows import Entry, leaderboards
+from geneb_ci.common.types import TrustLevel
 from geneb_ci.submission.models import Meta, SubmissionV10
 from tests.hostile.corpus import inputs
 from tests.page.tab import Tab, opened
@@ -81,7 +81,7 @@ def entry(number: int, text: str) -> Entry:
         | dict.fromkeys(("display", "url", "training_data", "submitted_by"), text)
     )
     changed = sound.model_copy(update={"meta": meta, "model_id": text})
-    return Entry(changed, Level.SELF_REPORTED)
+    return Entry(changed, TrustLevel.SELF_REPORTED)
 
 
 @pytest.fixture(scope="module")

@@ -6,10 +6,10 @@ from typing import Any, Final
 
 import pandas as pd
 
-from geneb_ci.audit.trust import Level
 from geneb_ci.board.rows import Entry, leaderboards
 from geneb_ci.board.uncertainty import DECIMALS, Intervals
 from geneb_ci.common.benchmark import Benchmark
+from geneb_ci.common.types import TrustLevel
 
 METRIC: Final = "MCC"
 
@@ -73,7 +73,7 @@ def frames_of(
 
 def _model(entry: Entry, attributes: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     submission = entry.submission
-    known = attributes.get(submission.model_id, {}) if entry.level is Level.OFFICIAL else {}
+    known = attributes.get(submission.model_id, {}) if entry.level is TrustLevel.OFFICIAL else {}
     return {
         "model": submission.model_id,
         "display": submission.meta.display,

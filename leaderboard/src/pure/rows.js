@@ -1,6 +1,6 @@
 // Which models the filters leave, and in which order. Functions of their arguments alone.
 
-export const TRUST = ["self-reported", "verified", "reproduced", "official"];
+import { TRUST } from "./levels.js";
 
 /** Whether a level is the wanted one, or in the order of trust at least the one before the "+". */
 export function hasLevel(level, wanted) {
