@@ -21,6 +21,7 @@ from geneb_ci.github.errors import ForgeProblem
 from geneb_ci.github.receipt import Receipt, receipts_on
 from geneb_ci.github.replies import Pull
 from geneb_ci.github.verdict import PullOutcome
+from geneb_ci.render import tables
 from geneb_ci.render.markdown import cell
 from geneb_ci.render.plain import visible
 from geneb_ci.render.text import escape
@@ -253,12 +254,8 @@ def markdown(queue: Queue, limit: int) -> str:
     """Render at most `limit` rows as a table, then the clock."""
     lines = ["## Open submissions", ""]
     if queue.rows:
-        lines.append("| " + " | ".join(COLUMNS) + " |")
-        lines.append("|" + "".join("---:|" if name in _RIGHT else "---|" for name in COLUMNS))
-        for row in queue.rows[:limit]:
-            cells = [cell(text) if text else "" for text in _cells(row)]
-            lines.append("| " + " | ".join(cells) + " |")
-        lines.append("")
+        rows = [[cell(text) if text else "" for text in _cells(row)] for row in queue.rows[:limit]]
+        lines += [*tables.Table(COLUMNS, rows, right=_RIGHT).markdown_lines(), ""]
     return "\n".join([*lines, *_lines(queue, limit)]) + "\n"
 
 
