@@ -22,10 +22,12 @@ from geneb_ci.common.types import LEVEL_MEANING, TRUST_ORDER
 from geneb_ci.github import verdict
 from geneb_ci.publish import manifest as published
 from geneb_ci.render.findings_json import findings_schema
+from geneb_ci.render.formats import FORMATS
 from geneb_ci.render.rules_md import rules_markdown
 from geneb_ci.sandbox import facts
 from geneb_ci.submission import models
 from reference_harness import generate as harness
+from reference_harness.extractors import BUILTINS
 from tools.contract import rescored_module
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -204,12 +206,38 @@ def generated() -> dict[str, str]:
         | by_harness
         | {
             "RULES.md": rules_markdown(),
+            **lists(),
             rows: numbers,
             "ARCHITECTURE.md": architecture(page, modules),
             "geneb_ci/audit/rescored.py": rescored_module(),
             "leaderboard/src/pure/levels.js": levels_script(),
         }
     )
+
+
+def lists() -> dict[str, str]:
+    """Return the pages that list what a table of the code has: formats, built-in extractors."""
+    names = r"\|".join(FORMATS)
+    extractors = "\n".join(f"- `{name}`: {one.what}" for name, one in BUILTINS.items())
+    return {
+        "README.md": between("README.md", "formats", f"`--format {names}`"),
+        "reference_harness/README.md": between(
+            "reference_harness/README.md", "extractors", f"\n{extractors}\n"
+        ),
+    }
+
+
+def between(page: str, name: str, text: str) -> str:
+    """Return a page with the text between its marks `<!-- name -->` and `<!-- /name -->`.
+
+    Raises ValueError unless both marks stand there once.
+    """
+    begin, end = f"<!-- {name} -->", f"<!-- /{name} -->"
+    found = (ROOT / page).read_text(encoding="utf-8")
+    if not found.count(begin) == found.count(end) == 1:
+        raise ValueError(f"{page} lacks {begin}...{end}: put both marks where the list belongs")
+    head, _, rest = found.partition(begin)
+    return f"{head}{begin}{text}{end}{rest.partition(end)[2]}"
 
 
 def levels_script() -> str:
@@ -227,7 +255,7 @@ def levels_script() -> str:
 LAYERS = (
     ("cli", "one function a command, found by name when it is called"),
     ("github", "pull requests: what they change, verdicts, one comment, the queue"),
-    ("render", "findings, audits and boards as text, Markdown, JSON, SARIF, JUnit, annotations"),
+    ("render", "findings, audits and boards in every format that they are read in"),
     ("publish", "git history, ledger, generations of the board, one commit to the Space"),
     ("board", "rows, intervals, ranks, diagnostics, advice, the page and its data"),
     ("audit", "commitment, draw, rerun, comparison, signed record, verification, trust levels"),
