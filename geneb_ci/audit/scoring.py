@@ -3,7 +3,7 @@
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,9 +31,6 @@ def read_rescored(path: Path) -> Rescored:
         raise NothingChecked(f"{path}: {error.reason}", fix) from error
     except ValidationError as error:
         raise NothingChecked(f"{path}: {first_error(error)}", fix) from error
-
-
-Runner = Callable[[Sequence[str]], "subprocess.CompletedProcess[str]"]
 
 
 @dataclass(frozen=True)

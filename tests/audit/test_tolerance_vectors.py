@@ -24,7 +24,6 @@ THREE = [[30, 4, 2], [5, 41, 3], [0, 7, 8]]
 UNEVEN = [[9, 1], [30, 160]]
 BASE = [np.array([[150 - 7 * s, 50 + 7 * s], [60 - s, 140 + s]]) for s in range(SEEDS)]
 FULL = [BASE[1]] * SEEDS
-STILL = [[0] * SEEDS]
 
 
 def drawn(seed: int, number: int, most: int, least: int = 0) -> list[list[int]]:

@@ -69,7 +69,7 @@ def test_the_worker_reads_the_options_that_the_sandbox_writes(spec, tmp_path):
 def test_sandbox_and_worker_agree_on_defaults_and_on_the_header_of_embeddings():
     assert run.TOKEN_BUDGET == batching.TOKEN_BUDGET
     assert run.ROWS == embed.FILE_ROWS
-    assert get_args(ExtractorSpec.__annotations__["batching"]) == embed.MODES
+    assert ExtractorSpec.__annotations__["batching"] == embed.Mode
     assert (channel.MAGIC, channel.VERSION) == (worker.MAGIC, worker.VERSION)
     assert channel.HEADER.format == worker.HEADER.format
     assert struct.calcsize(channel.HEADER.format) == 32
@@ -112,10 +112,6 @@ def test_a_submission_is_a_projection_of_a_run_record():
         theirs: Any = record.RunRecord.model_fields[name].annotation
         computed = {"dim"}  # of the embedding: the record has it for each task
         assert set(mine.model_fields) - computed <= set(theirs.model_fields), name
-
-
-class _Caught(Exception):  # noqa: N818 (it only carries words)
-    pass
 
 
 @pytest.mark.parametrize("data", [None, Path("data")])
