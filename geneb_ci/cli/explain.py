@@ -30,8 +30,8 @@ def rules_command(as_json: bool) -> None:
         click.echo(json.dumps(rows, indent=2))
         return
     columns = ("rule", "severity", "what it looks for")
-    rows = [(rule.id, rule.severity, rule.what) for rule in ALL]
-    lines = Table(columns, rows).text_lines(head=False)
+    cells = [(rule.id, rule.severity, rule.what) for rule in ALL]
+    lines = Table(columns, cells).text_lines(head=False)
     family = ""
     for rule, line in zip(ALL, lines, strict=True):
         if rule.family != family:
@@ -51,7 +51,7 @@ def explain_command(name: str) -> None:
     if found is not None:
         _explain(found)
         return
-    from geneb_ci.cli.board import tell  # noqa: PLC0415 (a rule needs neither evidence nor git)
+    from geneb_ci.cli.repository import tell  # noqa: PLC0415 (a rule needs neither evidence nor git)
 
     tell(name)
 

@@ -7,7 +7,8 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from securesystemslib.dsse import Envelope
 from securesystemslib.exceptions import VerificationError
-from securesystemslib.signer import CryptoSigner, SSlibKey
+from securesystemslib.signer._crypto_signer import CryptoSigner
+from securesystemslib.signer._key import SSlibKey
 
 from geneb_ci.audit.envelope import PAYLOAD_TYPE, is_signed_by, key_id, opened, pae, sealed
 from tests.audit import recorded
