@@ -5,6 +5,7 @@ tests/render/test_generated.py) or compared here, so that changing one side alon
 """
 
 import ast
+import inspect
 import json
 import re
 import struct
@@ -14,7 +15,7 @@ from typing import Any, get_args
 import jsonschema
 import pytest
 
-from geneb_ci.audit import scoring
+from geneb_ci.audit import scoring, trust
 from geneb_ci.common import types
 from geneb_ci.common.benchmark import Benchmark, shipped_benchmark
 from geneb_ci.common.errors import NothingChecked
@@ -171,3 +172,12 @@ def test_trust_levels_are_listed_in_one_place():
     }
     assert lists == {"geneb_ci/common/types.py", "leaderboard/src/pure/levels.js"}
     assert set(LEVEL_MEANING) == set(TrustLevel) > set(TRUST_ORDER)
+
+
+def test_each_trust_level_can_be_reached_and_is_described():
+    source = inspect.getsource(trust.decide)
+    assert [level for level in TrustLevel if f"TrustLevel.{level.name}" not in source] == []
+    rows = re.findall(
+        r"^\| `([a-z-]+)` \|", (ROOT / "docs/trust.md").read_text("utf-8"), re.MULTILINE
+    )
+    assert {str(level) for level in TrustLevel} <= set(rows), "describe it in docs/trust.md"
