@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import vulture  # type: ignore[import-untyped]
 
+from reference_harness.extractors import BUILTINS
 from tests.house.tracked import python_files
 from tests.paths import ROOT
 
@@ -38,8 +39,6 @@ ALLOWED = {
     "scores_sha256": "written to schemas/shipped-rows.json",
     # reference_harness
     "FAULT": "the table of exit codes",
-    "HuggingFaceExtractor": "extractors.BUILTINS names it",
-    "KmerExtractor": "extractors.BUILTINS names it",
     "get_filename": "importlib calls it",
     "get_data": "importlib calls it",
     "__path__": "importlib reads it",
@@ -60,7 +59,7 @@ ALLOWED = {
     "pre_tokenizer": "the tokenizer reads it",
     "post_processor": "the tokenizer reads it",
     "peak_rss": "programs in texts import it: tests/harness/test_harness_memory.py",
-}
+} | {one.class_name: "extractors.BUILTINS names it" for one in BUILTINS.values()}
 ROUTES = ("tests/publish/hub_answers.py", "tests/publish/hub_cas.py")
 """Answers of the stand-in Hub, looked up by the name of their route."""
 
