@@ -17,7 +17,7 @@ from geneb_ci.audit.plan import Beacon, DrandBeacon, FallbackBeacon
 from geneb_ci.audit.policy import AuditPolicy
 from geneb_ci.audit.steps import ROUND, SIGNATURE, AuditRefused, StepMismatch
 from geneb_ci.common.errors import NothingChecked, UsageProblem
-from geneb_ci.common.types import Hex64
+from geneb_ci.common.types import Hex64, first_error
 from geneb_ci.submission.bytes import read_bytes
 from geneb_ci.submission.fault import Fault
 
@@ -58,11 +58,9 @@ def parse_round(raw: bytes, number: int) -> DrandBeacon:
     try:
         answer = _Answer.model_validate_json(raw)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        place = "/".join(map(str, first["loc"])) or "the document"
         raise StepMismatch(
             SIGNATURE,
-            f"this is no round of the beacon: {place}: {first['msg']}",
+            f"this is no round of the beacon: {first_error(error)}",
             f"take what {RELAYS[0]}/{QUICKNET.hash}/public/{number} gives",
         ) from error
     if answer.round != number:

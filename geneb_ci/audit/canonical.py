@@ -1,9 +1,10 @@
 """Canonical JSON, its digest, and moments: one way to write each value that is hashed or signed."""
 
 import hashlib
-import json
 from datetime import UTC, datetime
 from typing import Any
+
+import rfc8785
 
 from geneb_ci.common.errors import UsageProblem
 
@@ -11,14 +12,16 @@ from geneb_ci.common.errors import UsageProblem
 def canonical(value: Any) -> bytes:  # noqa: ANN401 (JSON has no narrower type)
     """Return the canonical JSON of a value (RFC 8785), as UTF-8.
 
-    Texts, whole numbers, booleans, null, lists and objects with ASCII keys only: for these the RFC
-    asks for what Python's encoder gives with sorted keys and no spaces. Raises TypeError for
-    floats, whose notation differs between languages, and for anything JSON does not have.
+    Raises TypeError for floats, which no commitment needs and whose notation readers get wrong, for
+    keys that are not ASCII, and for anything that JSON does not have; ValueError for texts that are
+    not UTF-8 and whole numbers beyond 2**53, which not every reader of JSON keeps.
     """
     _refuse(value)
-    return json.dumps(
-        value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
-    ).encode()
+    try:
+        return rfc8785.dumps(value)
+    except rfc8785.CanonicalizationError as error:
+        msg = f"canonical JSON cannot hold this: {error}"
+        raise ValueError(msg) from error
 
 
 def digest(value: Any) -> str:  # noqa: ANN401

@@ -27,6 +27,7 @@ from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.config import Layout, benchmark_of, find_layout
 from geneb_ci.common.errors import NothingChecked, UsageProblem
 from geneb_ci.common.finding import Severity, first_and_more, plural
+from geneb_ci.common.types import first_error
 from geneb_ci.submission.bytes import read_bytes
 from geneb_ci.submission.document import read_document
 from geneb_ci.submission.fault import Fault
@@ -264,10 +265,8 @@ def commit(file: Path, tolerance: str, given: Given | None = None) -> Commitment
         )
         found.sha256  # noqa: B018 (a name that canonical JSON has no way to write shows here)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        place = "/".join(map(str, (error.title, *first["loc"])))
         raise AuditRefused(
-            f"{file}: {place} cannot be committed to: {first['msg']}",
+            f"{file}: cannot be committed to: {error.title}/{first_error(error)}",
             "shorten or correct what the submission's run says",
         ) from error
     except TypeError as error:

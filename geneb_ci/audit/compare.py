@@ -8,7 +8,6 @@ from geneb_ci.audit.outcome import (
     AGREES,
     INFORMATIVE_TOLERANCE,
     METRICS,
-    AuditedScores,
     AuditedTask,
     CanonicalCompared,
     Compared,
@@ -19,10 +18,11 @@ from geneb_ci.audit.outcome import (
     verdict_of,
 )
 from geneb_ci.audit.plan import Chosen
-from geneb_ci.audit.scoring import Rescored, RescoredRegime, RescoredScores
+from geneb_ci.audit.rescored import Rescored, RescoredRegime
 from geneb_ci.check.claims import claims_of
 from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.errors import NothingChecked
+from geneb_ci.common.types import Scores
 from geneb_ci.statistics.printed import Reading
 from geneb_ci.statistics.printed import Triple as Values
 
@@ -207,9 +207,9 @@ def _canonical(
     return compared.model_copy(update={"verdict": verdict_of(compared)})
 
 
-def _values(scores: RescoredScores) -> Values:
+def _values(scores: Scores) -> Values:
     return Values(scores.MCC, scores.Acc, scores.F1)
 
 
-def _triple(values: Values) -> AuditedScores:
-    return AuditedScores(MCC=float(values.mcc), Acc=float(values.acc), F1=float(values.f1))
+def _triple(values: Values) -> Scores:
+    return Scores(MCC=float(values.mcc), Acc=float(values.acc), F1=float(values.f1))

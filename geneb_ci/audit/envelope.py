@@ -15,8 +15,7 @@ from pydantic import Field, ValidationError
 
 from geneb_ci.audit.steps import StepMismatch
 from geneb_ci.common.errors import BrokenInstallation
-from geneb_ci.common.finding import quoted
-from geneb_ci.common.types import Hex64, StrictModel
+from geneb_ci.common.types import Hex64, StrictModel, first_error
 from geneb_ci.submission.document import parse_document
 
 if TYPE_CHECKING:
@@ -94,7 +93,7 @@ def opened(raw: bytes) -> Opened:
         payload = base64.b64decode(envelope.payload, validate=True)
         signature = base64.b64decode(envelope.signatures[0].sig, validate=True)
     except ValidationError as error:
-        raise StepMismatch(ENVELOPE, first_fault(error), RESTORE) from error
+        raise StepMismatch(ENVELOPE, first_error(error), RESTORE) from error
     except binascii.Error as error:
         raise StepMismatch(ENVELOPE, f"the base64 is broken: {error}", RESTORE) from error
     found = Opened(payload, envelope.signatures[0].keyid, signature)
@@ -114,13 +113,6 @@ def strict_json(raw: bytes, step: str) -> Any:  # noqa: ANN401 (JSON has no narr
     if document.faults:
         raise StepMismatch(step, document.faults[0].message, RESTORE)
     return document.value
-
-
-def first_fault(error: ValidationError) -> str:
-    """Say in one line where a value differs from its typed model."""
-    first = error.errors(include_url=False)[0]
-    place = "/".join(str(part) for part in first["loc"]) or "the document"
-    return f"{quoted(place)[1:-1]}: {first['msg']}"
 
 
 def is_signed_by(found: Opened, public_key: bytes) -> bool:

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Self
 from pydantic import Field, ValidationError, model_validator
 
 from geneb_ci.audit.canonical import seconds_of
-from geneb_ci.audit.envelope import SIGNER, Opened, first_fault, is_signed_by, key_id, strict_json
+from geneb_ci.audit.envelope import SIGNER, Opened, is_signed_by, key_id, strict_json
 from geneb_ci.audit.steps import StepMismatch
 from geneb_ci.common.config import Layout, naming
 from geneb_ci.common.errors import BadConfiguration, UsageProblem
 from geneb_ci.common.regular import NotReadable, lies_there, read_regular
 from geneb_ci.common.shipped import shipped
-from geneb_ci.common.types import Hex64, Moment, Name, StrictModel
+from geneb_ci.common.types import Hex64, Moment, Name, StrictModel, first_error
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -115,7 +115,7 @@ def _keys_in(path: Path) -> Keys:
     except StepMismatch as error:
         raise BadConfiguration(f"{path}: {error.message}", fix) from error
     except ValidationError as error:
-        raise BadConfiguration(f"{path}: {first_fault(error)}", fix) from error
+        raise BadConfiguration(f"{path}: {first_error(error)}", fix) from error
     return {key.keyid: key for key in found.keys}
 
 

@@ -7,21 +7,13 @@ from typing import Annotated, Literal, NamedTuple
 from pydantic import Field
 
 from geneb_ci.audit.plan import Plan, Reason
-from geneb_ci.common.types import Count, Hex40, Hex64, Moment, Name, Signed, StrictModel, Unit
+from geneb_ci.common.types import Count, Hex40, Hex64, Moment, Name, Scores, StrictModel
 from geneb_ci.sandbox.facts import SandboxFacts
 
 PREDICATE_TYPE = "urn:geneb-ci:audit:1.0"
 STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
 
 Verdict = Literal["agrees", "differs"]
-
-
-class AuditedScores(StrictModel):
-    """One value a metric."""
-
-    MCC: Signed
-    Acc: Unit
-    F1: Unit
 
 
 class Tolerance(StrictModel):
@@ -41,8 +33,8 @@ class Tolerance(StrictModel):
 class Compared(StrictModel):
     """One task in one regime: claim against rerun."""
 
-    claimed: AuditedScores
-    rescored: AuditedScores
+    claimed: Scores
+    rescored: Scores
     tolerance: Tolerance
     predictions_equal: bool | None
     """Whether the prediction digests agree; null where the claim has none."""
@@ -54,8 +46,8 @@ class Compared(StrictModel):
 class CanonicalCompared(StrictModel):
     """The probe solved to its optimum: far less noise, so a far smaller tolerance."""
 
-    claimed: AuditedScores
-    rescored: AuditedScores
+    claimed: Scores
+    rescored: Scores
     tolerance: Tolerance
     verdict: Verdict
 

@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field, ValidationError
 from geneb_ci.audit.commitment import Commitment
 from geneb_ci.audit.steps import COMMITMENT, StepMismatch
 from geneb_ci.common.errors import NothingChecked
-from geneb_ci.common.types import Hex64, Moment, Name, Positive, StrictModel
+from geneb_ci.common.types import Hex64, Moment, Name, Positive, StrictModel, first_error
 from geneb_ci.submission.bytes import read_bytes
 from geneb_ci.submission.fault import Fault
 
@@ -34,7 +34,7 @@ class FallbackBeacon(StrictModel):
     kind: Literal["hmac"]
     key_sha256: Hex64
     """Published at the start of the key's epoch."""
-    key: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None
+    key: Hex64 | None
     """Revealed at the end of the epoch; null before."""
     value: Hex64
     """HMAC-SHA256 of the commitment."""
@@ -135,6 +135,4 @@ def _read(path: Path, model: type[_M], what: str) -> _M:
     try:
         return model.model_validate_json(raw)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        place = "/".join(map(str, first["loc"])) or "the document"
-        raise NothingChecked(f"{path}: {place}: {first['msg']}", f"name a {what}") from error
+        raise NothingChecked(f"{path}: {first_error(error)}", f"name a {what}") from error

@@ -10,7 +10,7 @@ from geneb_ci.common.config import Layout, naming
 from geneb_ci.common.errors import BadConfiguration
 from geneb_ci.common.regular import NotReadable, lies_there, read_regular
 from geneb_ci.common.shipped import shipped
-from geneb_ci.common.types import Hex64, Name, Positive, StrictModel
+from geneb_ci.common.types import Hex64, Name, Positive, StrictModel, first_error
 
 FILE = "policy.toml"
 # The shipped one has 700 bytes. Parsing is never slow at this size, whatever it holds.
@@ -62,9 +62,8 @@ def load_policy(path: Path) -> AuditPolicy:
         table = tomllib.loads(read_regular(path, BYTES_MAX).decode("utf-8"))["audit"]
         return AuditPolicy.model_validate(table)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        key = ".".join(str(part) for part in first["loc"]) or "the table"
-        raise BadConfiguration(f"{path}: [audit] {key}: {first['msg']}", _RESTORE) from error
+        what = first_error(error, "the table")
+        raise BadConfiguration(f"{path}: [audit] {what}", _RESTORE) from error
     except NotReadable as error:
         raise BadConfiguration(f"{path}: [audit]: {error.reason}", _RESTORE) from error
     except (ValueError, KeyError, TypeError, RecursionError) as error:

@@ -16,7 +16,6 @@ from geneb_ci.audit.envelope import (
     ENVELOPE,
     RESTORE,
     STATEMENT,
-    first_fault,
     key_id,
     opened,
     sealed,
@@ -28,6 +27,7 @@ from geneb_ci.audit.steps import StepMismatch
 from geneb_ci.common.config import Layout
 from geneb_ci.common.errors import NothingChecked, UsageProblem
 from geneb_ci.common.finding import quoted
+from geneb_ci.common.types import first_error
 from geneb_ci.submission.bytes import read_bytes
 from geneb_ci.submission.models import MODEL_ID_MAX, MODEL_ID_PATTERN
 from geneb_ci.submission.paths import files_in, is_folder
@@ -131,7 +131,7 @@ def statement_in(payload: bytes) -> Statement:
     try:
         statement = Statement.model_validate(value)
     except ValidationError as error:
-        raise StepMismatch(STATEMENT, first_fault(error), RESTORE) from error
+        raise StepMismatch(STATEMENT, first_error(error), RESTORE) from error
     commitment, subject = statement.predicate.plan.commitment, statement.subject[0]
     model_id = commitment.model_id
     # The id names files: it is held to the form that submissions have, before anything is opened.

@@ -19,8 +19,8 @@ from geneb_ci.audit.decoys import judge, real_rows, with_decoys
 from geneb_ci.audit.draw import recompute
 from geneb_ci.audit.outcome import AuditOutcome, Decoys, HarnessFacts, overall_verdict
 from geneb_ci.audit.plan import Plan
+from geneb_ci.audit.rescored import Rescored
 from geneb_ci.audit.scoring import (
-    Rescored,
     Scoring,
     TaskSource,
     rescored,

@@ -3,164 +3,20 @@
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import ValidationError
 
+from geneb_ci.audit.rescored import Rescored
 from geneb_ci.common.benchmark import Benchmark, shipped_benchmark
 from geneb_ci.common.config import PRACTICE_BENCHMARK
 from geneb_ci.common.errors import NothingChecked, UsageProblem
 from geneb_ci.common.regular import NotReadable, read_regular
-from geneb_ci.common.types import Count, Hex40, Hex64, Signed, StrictModel, Unit
+from geneb_ci.common.types import first_error
 
 BYTES_MAX = 1 << 28  # 100 tasks have about 15 MB; confusion matrices of many classes more
-
-Seconds = Annotated[float, Field(ge=0)]
-Matrix = list[list[Count]]
-
-
-class RescoredScores(StrictModel):
-    """One value a metric."""
-
-    MCC: Signed
-    Acc: Unit
-    F1: Unit
-
-
-class RescoredSeeds(StrictModel):
-    """One value a seed, in the benchmark's order."""
-
-    MCC: Annotated[list[Signed], Field(min_length=1)]
-    Acc: Annotated[list[Unit], Field(min_length=1)]
-    F1: Annotated[list[Unit], Field(min_length=1)]
-
-
-class RescoredCopy(StrictModel):
-    """Scores of one jittered copy, and the predictions it changed, one count a seed."""
-
-    per_seed: RescoredSeeds
-    flips: Annotated[list[Count], Field(min_length=1)]
-
-
-class RescoredWarning(StrictModel):
-    """What a reader of a score should know."""
-
-    kind: str
-    message: str
-    seeds: list[int]
-
-
-class RescoredCanonical(StrictModel):
-    """Scores of the probe solved to its optimum."""
-
-    scores: RescoredScores
-    per_seed: RescoredSeeds
-    confusion: Annotated[list[Matrix], Field(min_length=1)]
-    predictions_sha256: Hex64
-    solvers: list[str]
-    seconds: Seconds
-
-
-class RescoredBase(StrictModel):
-    """One task in one regime, on the embeddings as they came."""
-
-    scores: RescoredScores
-    per_seed: RescoredSeeds
-    classes: Annotated[list[int], Field(min_length=2)]
-    confusion: Annotated[list[Matrix], Field(min_length=1)]
-    predictions_sha256: Hex64
-    rows: list[Count]
-    iterations: list[Count]
-    warnings: list[RescoredWarning]
-    seconds: Seconds
-    canonical: RescoredCanonical | None
-    no_canonical: str | None
-
-
-class RescoredRegime(StrictModel):
-    """One task in one regime, with its copies."""
-
-    base: RescoredBase
-    plain: Annotated[list[RescoredCopy], Field(min_length=1)]
-    stressed: list[RescoredCopy]
-    halts: list[list[RescoredScores]]
-    """Scores of every place where rounding alone may stop a fit, a list a fit."""
-    canonical: list[RescoredCopy]
-
-
-class RescoredTask(StrictModel):
-    """One task."""
-
-    data_sha256: Hex64
-    train: dict[str, Count]
-    test: dict[str, Count]
-    distinct_sequences: Count
-    regimes: Annotated[dict[str, RescoredRegime], Field(min_length=1)]
-
-
-class RescoredBenchmark(StrictModel):
-    """Which benchmark definition was in force."""
-
-    name: str
-    sha256: Hex64
-
-
-class RescoredDataset(StrictModel):
-    """Which task data were used, and whether a manifest vouched for them."""
-
-    repo_id: str
-    revision: Hex40
-    verified: bool
-
-
-class RescoredHarness(StrictModel):
-    """Which harness scored."""
-
-    version: str
-    commit: Hex40 | None
-    dirty: bool
-
-
-class RescoredLibrary(StrictModel):
-    """One numerical library of the probe's processes."""
-
-    library: str
-    version: str
-    kernel: str
-    threads: Count
-
-
-class RescoredNoise(StrictModel):
-    """Which noise the copies have."""
-
-    dtype: Literal["float64", "float32", "float16", "bfloat16"]
-    units: Annotated[float, Field(gt=0)]
-    stress: Annotated[float, Field(gt=1)]
-    seed: Count
-    copies: Annotated[int, Field(ge=1)]
-
-
-class Rescored(StrictModel):
-    """Scores of given embeddings, and how far numeric noise moves them."""
-
-    schema_version: Literal["1.0"]
-    benchmark: RescoredBenchmark
-    dataset: RescoredDataset
-    harness: RescoredHarness
-    embeddings_sha256: Hex64
-    sequences_sha256: Hex64
-    dim: Annotated[int, Field(ge=1)]
-    feature_dtype: Literal["float16", "float32", "float64"]
-    noise: RescoredNoise
-    seeds: Annotated[list[int], Field(min_length=1)]
-    few_shot_k: dict[str, int]
-    libraries: list[RescoredLibrary]
-    packages: dict[str, str]
-    seconds: Seconds
-    tasks: Annotated[dict[str, RescoredTask], Field(min_length=1)]
 
 
 def read_rescored(path: Path) -> Rescored:
@@ -174,12 +30,7 @@ def read_rescored(path: Path) -> Rescored:
     except NotReadable as error:
         raise NothingChecked(f"{path}: {error.reason}", fix) from error
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        key = "/".join(str(part) for part in first["loc"]) or "the document"
-        raise NothingChecked(f"{path}: {key}: {first['msg']}", fix) from error
-
-
-Runner = Callable[[Sequence[str]], "subprocess.CompletedProcess[str]"]
+        raise NothingChecked(f"{path}: {first_error(error)}", fix) from error
 
 
 @dataclass(frozen=True)

@@ -1,24 +1,13 @@
 """Evidence to trust level: a table, without I/O."""
 
-import enum
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from geneb_ci.common.finding import plural
+from geneb_ci.common.types import TrustLevel
 
 NO_SANDBOX = 0
 """Level of an audit whose extractor ran unconfined: it never counts, for or against a row."""
-
-
-class Level(enum.StrEnum):
-    """How far a row can be trusted, in upstream's words."""
-
-    SELF_REPORTED = "self-reported"
-    VERIFIED = "verified"
-    REPRODUCED = "reproduced"
-    OFFICIAL = "official"
-    DISPUTED = "disputed"
-    STALE = "stale"
 
 
 @dataclass(frozen=True)
@@ -104,7 +93,7 @@ class Summary:
 class Decision:
     """The level of a row, and what it rests on."""
 
-    level: Level
+    level: TrustLevel
     reason: str
     is_official: bool = False
     """Whether the file is the authors' own, whatever its level."""
@@ -133,23 +122,23 @@ def decide(
         one for one in own if one.agrees and one.is_tight and one.sandbox >= demands.minimum_level
     ]
     current = [one for one in agreeing if one.versions == demands.versions]
-    level: Level
+    level: TrustLevel
     if failed:
-        level, basis, reason = Level.DISPUTED, failed, f"{_audits(failed)} failed"
+        level, basis, reason = TrustLevel.DISPUTED, failed, f"{_audits(failed)} failed"
     elif is_official:
-        level, basis = Level.OFFICIAL, current
+        level, basis = TrustLevel.OFFICIAL, current
         reason = "its sha256 is that of the authors' own file, in official.json"
     elif regime := _reproduced(current, demands):
-        level, basis = Level.REPRODUCED, current
+        level, basis = TrustLevel.REPRODUCED, current
         reason = f"audits cover each of the {len(demands.tasks)} tasks of the regime {regime}"
     elif enough := _verifying(current, demands):
-        level, basis = Level.VERIFIED, current
+        level, basis = TrustLevel.VERIFIED, current
         reason = f"{_audits(enough)} agrees on at least {demands.needed} drawn tasks"
     elif _reproduced(agreeing, demands) or _verifying(agreeing, demands):
-        level, basis = Level.STALE, agreeing
+        level, basis = TrustLevel.STALE, agreeing
         reason = f"{_audits(agreeing)} agrees, but for another harness, benchmark or dataset"
     else:
-        level, basis = Level.SELF_REPORTED, current
+        level, basis = TrustLevel.SELF_REPORTED, current
         reason = "no audit counts" if not current else _too_small(current, demands)
     return Decision(level, reason, is_official, _summary(basis, demands), tuple(basis))
 

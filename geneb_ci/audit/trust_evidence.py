@@ -16,6 +16,7 @@ from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.config import Layout, benchmark_of, policy_file
 from geneb_ci.common.errors import Exit, GenebError
 from geneb_ci.common.finding import Severity, plural
+from geneb_ci.common.types import TrustLevel
 from geneb_ci.submission.models import MODEL_ID_PATTERN
 
 
@@ -149,7 +150,7 @@ def reasons(model_id: str, sha256: str, evidence: RepositoryEvidence) -> list[st
     """Say why a row has its level, one line a fact."""
     decision = evidence.decide(sha256)
     lines = [f"{decision.level}: {decision.reason}"]
-    if decision.is_official and decision.level != "official":
+    if decision.is_official and decision.level is not TrustLevel.OFFICIAL:
         lines.append("the file is the authors' own, by its sha256")
     for audit in evidence.of_model(model_id):
         verdict = "agrees" if audit.agrees else "differs"

@@ -10,7 +10,6 @@ from geneb_ci.audit.beacon import is_open
 from geneb_ci.audit.draw import earlier_draws, recompute
 from geneb_ci.audit.envelope import ENVELOPE, RESTORE, SIGNER, STATEMENT
 from geneb_ci.audit.outcome import (
-    AuditedScores,
     AuditOutcome,
     Compared,
     Verdict,
@@ -22,7 +21,8 @@ from geneb_ci.audit.plan import FallbackBeacon, Plan
 from geneb_ci.audit.record import Record
 from geneb_ci.audit.steps import AuditRefused, StepMismatch
 from geneb_ci.audit.withdrawal import Withdrawn
-from geneb_ci.submission.models import CellEvidence, Scores, Submission, SubmissionV11
+from geneb_ci.common.types import Scores
+from geneb_ci.submission.models import CellEvidence, Submission, SubmissionV11
 
 COMPARISON = "comparison"
 
@@ -77,7 +77,7 @@ def _check_claim(
         _refuse(f"{place}: the canonical scores are not those that the submission claims")
 
 
-def _same(claimed: AuditedScores, scores: Scores | None) -> bool:
+def _same(claimed: Scores, scores: Scores | None) -> bool:
     return scores is not None and claimed.model_dump() == scores.model_dump()
 
 
@@ -92,7 +92,7 @@ def _check(place: str, given: Verdict, due: Verdict) -> None:
         _refuse(f"{place}: the verdict is {given!r}, and the numbers say {due!r}")
 
 
-def _text(triple: AuditedScores) -> str:
+def _text(triple: Scores) -> str:
     return f"MCC {triple.MCC}, Acc {triple.Acc}, F1 {triple.F1}"
 
 

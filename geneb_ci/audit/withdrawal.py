@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import AfterValidator, Field, ValidationError
 
-from geneb_ci.audit.envelope import STATEMENT, first_fault, opened, sealed, strict_json
+from geneb_ci.audit.envelope import STATEMENT, opened, sealed, strict_json
 from geneb_ci.audit.keys import Keys, check_validity, checked, signer_of
 from geneb_ci.audit.outcome import STATEMENT_TYPE, StatementSubject
 from geneb_ci.audit.record import ID_DIGITS, WITHDRAWN, audit_id_of, payload_of, read_record
 from geneb_ci.audit.steps import StepMismatch
 from geneb_ci.common.errors import UsageProblem
-from geneb_ci.common.types import Moment, Name, StrictModel
+from geneb_ci.common.types import Moment, Name, StrictModel, first_error
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -71,7 +71,7 @@ def withdrawal_of(
         )
     except ValidationError as error:
         raise UsageProblem(
-            f"the withdrawal cannot be written: {first_fault(error)}",
+            f"the withdrawal cannot be written: {first_error(error)}",
             f"give a reason of 1 to {REASON_MAX} characters",
         ) from error
     content = payload_of(statement)
@@ -89,7 +89,7 @@ def read_withdrawal(path: Path, keys: Keys) -> Withdrawn:
     try:
         statement = WithdrawalStatement.model_validate(strict_json(found.payload, STATEMENT))
     except ValidationError as error:
-        raise StepMismatch(STATEMENT, first_fault(error)) from error
+        raise StepMismatch(STATEMENT, first_error(error)) from error
     check_validity(key, statement.predicate.withdrawn_at, "this withdrawal was signed")
     audit_id = path.name.removesuffix(WITHDRAWN)
     record = path.with_name(f"{audit_id}.json")

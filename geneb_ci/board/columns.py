@@ -11,8 +11,8 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field
 
-from geneb_ci.audit.trust import Decision, Level, Summary
-from geneb_ci.common.types import Count, StrictModel
+from geneb_ci.audit.trust import Decision, Summary
+from geneb_ci.common.types import Count, StrictModel, TrustLevel
 from geneb_ci.submission.models import Submission
 
 
@@ -21,7 +21,7 @@ class Entry:
     """One submission that passed every check, and all that a column may show of it."""
 
     submission: Submission
-    level: Level
+    level: TrustLevel
     audit: Summary | None = None
     """What the board shows of its audits."""
     is_official: bool = False
@@ -150,7 +150,7 @@ COLUMNS: tuple[Column, ...] = (
         key="official",
         type=bool,
         about="Whether the submission is the file of the benchmark's authors, byte for byte.",
-        value=lambda entry: entry.is_official or entry.level is Level.OFFICIAL,
+        value=lambda entry: entry.is_official or entry.level is TrustLevel.OFFICIAL,
         kind="flag",
         label="File",
         words=("the authors' own", "contributed"),
@@ -166,7 +166,9 @@ COLUMNS: tuple[Column, ...] = (
     ),
     Column(
         key="submitted",
-        type=Annotated[str, Field(json_schema_extra={"enum": [str(level) for level in Level]})],
+        type=Annotated[
+            str, Field(json_schema_extra={"enum": [str(level) for level in TrustLevel]})
+        ],
         about="Trust level, computed from evidence.",
         value=lambda entry: str(entry.level),
         kind="level",

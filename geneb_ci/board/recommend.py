@@ -12,11 +12,10 @@ from geneb_ci.board.uncertainty import DECIMALS, Estimate, Intervals, differ_sig
 from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.common.finding import quoted
-from geneb_ci.common.types import Count, Signed, StrictModel
+from geneb_ci.common.types import TRUST_ORDER, Count, Hex64, Signed, StrictModel, TrustLevel
 
-TRUST = ("self-reported", "verified", "reproduced", "official")
-"""Levels from least to most trust; a row of another level, such as `stale`, meets none of them."""
-NEVER = "disputed"
+TRUST = tuple(map(str, TRUST_ORDER))
+NEVER = TrustLevel.DISPUTED.value
 """The level of a row whose audit failed: no advice for any need names it."""
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "B": 10**9, "G": 10**9, "T": 10**12}
 _SIZE = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,6})?) ?([KMBGT]?)", re.IGNORECASE)
@@ -91,7 +90,7 @@ class AdvisedBenchmark(StrictModel):
     """Which benchmark definition the scores belong to."""
 
     name: str
-    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    sha256: Hex64
 
 
 class Recommendations(StrictModel):
@@ -104,7 +103,7 @@ class Recommendations(StrictModel):
 
 SIZES = (None, 1_000_000_000, 500_000_000, 100_000_000, 25_000_000)
 """Limits in recommendations.json: one large accelerator, a small one, a laptop, a processor."""
-LEVELS = (None, "verified")
+LEVELS = (None, TrustLevel.VERIFIED.value)
 
 
 class _Candidate(NamedTuple):

@@ -58,7 +58,7 @@ COMMANDS = {
     "ledger": ("publish", "list what happened to every row, when, by whom and why"),
     "diff": ("board", "say what a change does to the board"),
     "replay": ("publish", "say which rows a change of rules would newly fail"),
-    "pack": ("harness", "gather upstream's per-task logs into a submission"),
+    "pack": ("pack", "gather upstream's per-task logs into a submission"),
     "audit": ("audit", "rerun a sample that nobody can foresee, and sign what came out"),
     "data": ("harness", "pull, verify, audit and push the task data"),
     "reconcile": ("github", "read pull requests, and write a verdict"),

@@ -5,9 +5,10 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
+from geneb_ci.common.types import Hex40, first_error
 from geneb_ci.github.errors import UnexpectedReply
 
-Sha = Annotated[str, Field(pattern=r"^[0-9a-f]{40}$")]
+Sha = Hex40
 Id = Annotated[int, Field(ge=0)]
 
 
@@ -139,9 +140,7 @@ def parsed(kind: type[T], body: Any, what: str) -> T:  # noqa: ANN401 (JSON)
     try:
         return TypeAdapter(kind).validate_python(body)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        place = "/".join(str(part) for part in first["loc"])
         raise UnexpectedReply(
-            f"{what}: not as GitHub documents it, at {place or 'the top'}: {first['msg']}",
+            f"{what}: not as GitHub documents it, at {first_error(error, 'the top')}",
             "run it again; if it stays, report it to the maintainers",
         ) from error

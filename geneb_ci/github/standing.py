@@ -8,7 +8,6 @@ from typing import NamedTuple
 from geneb_ci.audit.policy import AuditPolicy, audit_policy
 from geneb_ci.audit.power import design_of, detection
 from geneb_ci.audit.sampling import strata_of
-from geneb_ci.audit.trust import Level
 from geneb_ci.audit.trust_evidence import gather
 from geneb_ci.board.board import unknown_sizes
 from geneb_ci.board.ranks import Estimates
@@ -18,6 +17,7 @@ from geneb_ci.check.runner import Checker
 from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.config import Layout, benchmark_of
 from geneb_ci.common.errors import NothingChecked
+from geneb_ci.common.types import TrustLevel
 from geneb_ci.github.verdict import (
     TIES_MAX,
     AuditEstimate,
@@ -52,7 +52,7 @@ class BaseBranch:
         self._layout = layout
         self._estimates = Estimates()
 
-    def level(self, own: Submission, sha256: str) -> Level:
+    def level(self, own: Submission, sha256: str) -> TrustLevel:
         """Return the level that a row would have: bytes that were disputed before still are."""
         return gather(self._layout, own.model_id).decide(sha256).level
 

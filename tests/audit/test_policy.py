@@ -44,7 +44,7 @@ def test_a_place_has_its_own(tmp_path):
         ("minimum_drawn = 2", "minimum_drawn = 3", "no audit could verify a row"),
         ("minimum_level = 2", "minimum_level = 0", "[audit] minimum_level: Input should be 1, 2"),
         ("minimum_level = 2", "minimum_level = 5", "[audit] minimum_level: Input should be 1, 2"),
-        ("stratified", 'fallback_keys = ["x"]\nstratified', "[audit] fallback_keys.0: String"),
+        ("stratified", 'fallback_keys = ["x"]\nstratified', "[audit] fallback_keys/0: String"),
         ("[audit]", "[audits]", "[audit] cannot be read: 'audit'"),
         ("[audit]", "[audit", "[audit] cannot be read: "),
         ("[audit]", "audit = 3\n[x]", "[audit] the table: Input should be"),

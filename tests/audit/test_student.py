@@ -1,9 +1,9 @@
-"""Quantiles of Student's t, against SciPy's."""
+"""Quantiles of Student's t: level, degrees of freedom, and what tables print."""
 
 import pytest
 from scipy import stats
 
-from geneb_ci.audit.tolerance import beyond, quantile
+from geneb_ci.audit.tolerance import quantile
 
 
 @pytest.mark.parametrize("freedom", [2, 3, 4, 5, 15, 16, 31, 48, 200])
@@ -11,7 +11,7 @@ from geneb_ci.audit.tolerance import beyond, quantile
 def test_quantiles_are_scipys(freedom, level):
     t = quantile(level, freedom)
     assert t == pytest.approx(stats.t.isf(level / 2, freedom), rel=1e-6)
-    assert beyond(t, freedom) == pytest.approx(level, rel=1e-6)
+    assert 2 * stats.t.sf(t, freedom) == pytest.approx(level, rel=1e-6)
 
 
 def test_the_published_table():
@@ -20,13 +20,7 @@ def test_the_published_table():
     assert quantile(0.001, 16) == pytest.approx(4.015, abs=5e-4)
 
 
-@pytest.mark.parametrize(("level", "freedom"), [(0.0, 16), (1.0, 16), (1e-13, 16), (0.1, 1)])
+@pytest.mark.parametrize(("level", "freedom"), [(0.0, 16), (1.0, 16), (-0.1, 16), (0.1, 0)])
 def test_what_has_no_quantile_is_refused(level, freedom):
     with pytest.raises(ValueError, match="no t for level"):
         quantile(level, freedom)
-
-
-@pytest.mark.parametrize("freedom", [1, 2, 3, 4, 5, 16, 49])
-@pytest.mark.parametrize("t", [0.0, 1e-3, 0.5, 1.0, 3.0, 40.0])
-def test_probabilities_are_scipys(t, freedom):
-    assert beyond(t, freedom) == pytest.approx(2 * stats.t.sf(t, freedom), abs=1e-12)

@@ -9,10 +9,9 @@ from hypothesis import strategies as st
 
 from geneb_ci.audit import tolerance as rule
 from geneb_ci.audit.outcome import METRICS, CanonicalCompared, Tolerance, beyond
-from geneb_ci.audit.outcome import AuditedScores as Values
-from geneb_ci.audit.scoring import RescoredScores
 from geneb_ci.audit.tolerance import largest_effect, quantile
 from geneb_ci.common.errors import NothingChecked
+from geneb_ci.common.types import Scores
 from geneb_ci.statistics.printed import Triple
 from tests.audit.rescoring import SEEDS, measured
 
@@ -30,7 +29,7 @@ quick = settings(max_examples=40)
 
 
 def agree(claim: Triple, rerun: Triple, allowed: Tolerance) -> bool:
-    values = [Values(MCC=one.mcc, Acc=one.acc, F1=one.f1) for one in (claim, rerun)]
+    values = [Scores(MCC=one.mcc, Acc=one.acc, F1=one.f1) for one in (claim, rerun)]
     cell = CanonicalCompared(
         claimed=values[0], rescored=values[1], tolerance=allowed, verdict="agrees"
     )
@@ -157,8 +156,8 @@ def test_a_few_outcomes_far_apart_are_allowed_and_not_blown_up():
 
 def test_stops_that_no_copy_showed_widen_the_tolerance_of_a_fit_that_moves():
     base = measured(BASE).base
-    stop = RescoredScores(MCC=base.MCC[0] - 0.1, Acc=base.Acc[0] - 0.05, F1=base.F1[0] - 0.05)
-    same = [RescoredScores(MCC=base.MCC[k], Acc=base.Acc[k], F1=base.F1[k]) for k in range(SEEDS)]
+    stop = Scores(MCC=base.MCC[0] - 0.1, Acc=base.Acc[0] - 0.05, F1=base.F1[0] - 0.05)
+    same = [Scores(MCC=base.MCC[k], Acc=base.Acc[k], F1=base.F1[k]) for k in range(SEEDS)]
     halts = [[same[0], stop], *([one] for one in same[1:])]
     still = limits(rule.tolerance(measured(BASE), ALARM, NONE))
     assert limits(rule.tolerance(measured(BASE, halts=halts), ALARM, NONE)) == still

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from geneb_ci.audit import tolerance as rule
-from geneb_ci.audit.scoring import RescoredScores
 from geneb_ci.audit.tolerance import largest_effect
+from geneb_ci.common.types import Scores
 from geneb_ci.statistics.printed import Triple
 from tests.audit.rescoring import SEEDS, measured
 
@@ -24,7 +24,6 @@ THREE = [[30, 4, 2], [5, 41, 3], [0, 7, 8]]
 UNEVEN = [[9, 1], [30, 160]]
 BASE = [np.array([[150 - 7 * s, 50 + 7 * s], [60 - s, 140 + s]]) for s in range(SEEDS)]
 FULL = [BASE[1]] * SEEDS
-STILL = [[0] * SEEDS]
 
 
 def drawn(seed: int, number: int, most: int, least: int = 0) -> list[list[int]]:
@@ -38,18 +37,15 @@ def one_wild(seed: int, number: int) -> list[list[int]]:
     return [[rng.randint(3, 14), 0, rng.randint(0, 1), 0, 0] for _ in range(number)]
 
 
-def halts(seed: int) -> list[list[RescoredScores]]:
+def halts(seed: int) -> list[list[Scores]]:
     """Several places to stop for each fit; the first has none, the second other ones than ours."""
     rng = random.Random(seed)
     base = measured(BASE).base
-    found: list[list[RescoredScores]] = [[]]
+    found: list[list[Scores]] = [[]]
     for k in range(1, SEEDS):
         moves = [0.0 if k != 1 else 0.003, *(rng.uniform(-0.03, 0.03) for _ in range(3))]
         found.append(
-            [
-                RescoredScores(MCC=base.MCC[k] + m, Acc=base.Acc[k] + m / 2, F1=base.F1[k] - m)
-                for m in moves
-            ]
+            [Scores(MCC=base.MCC[k] + m, Acc=base.Acc[k] + m / 2, F1=base.F1[k] - m) for m in moves]
         )
     return found
 

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from geneb_ci.audit.outcome import (
     INFORMATIVE_TOLERANCE,
     MEAN_BIAS,
-    AuditedScores,
     AuditedTask,
     Compared,
     Decoys,
@@ -21,6 +20,7 @@ from geneb_ci.audit.outcome import (
     overall_verdict,
     verdict_of,
 )
+from geneb_ci.common.types import Scores
 
 QUIET = Decoys(order_dependent=False, memorised=False, detail="none")
 
@@ -28,8 +28,8 @@ QUIET = Decoys(order_dependent=False, memorised=False, detail="none")
 def cell(gain: float, tolerance: float = 0.02) -> Compared:
     wide = Tolerance(MCC=tolerance, Acc=1.0, F1=1.0, copies=48, flips=0.0, spread=0.0)
     made = Compared(
-        claimed=AuditedScores(MCC=max(-1.0, min(1.0, 0.5 + gain)), Acc=0.5, F1=0.5),
-        rescored=AuditedScores(MCC=0.5, Acc=0.5, F1=0.5),
+        claimed=Scores(MCC=max(-1.0, min(1.0, 0.5 + gain)), Acc=0.5, F1=0.5),
+        rescored=Scores(MCC=0.5, Acc=0.5, F1=0.5),
         tolerance=wide,
         predictions_equal=None,
         canonical=None,

@@ -6,11 +6,12 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from geneb_ci.audit.trust import Decision, Level, Summary
+from geneb_ci.audit.trust import Decision, Summary
 from geneb_ci.board.columns import Entry, entry_of
 from geneb_ci.board.diagnostics.whole import diagnostics
 from geneb_ci.board.uncertainty import Intervals, intervals
 from geneb_ci.common.benchmark import shipped_benchmark
+from geneb_ci.common.types import TrustLevel
 from geneb_ci.submission.models import Submission, SubmissionV10
 from tests.paths import ROOT, SUBMISSIONS
 
@@ -21,7 +22,7 @@ DRAWS = 300
 
 def entry(
     submission: Submission,
-    level: Level = Level.SELF_REPORTED,
+    level: TrustLevel = TrustLevel.SELF_REPORTED,
     audit: Summary | None = None,
     registry: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Entry:
@@ -38,7 +39,7 @@ def entries() -> tuple[Entry, ...]:
     for path in sorted(SUBMISSIONS.glob("*.json")):
         raw = path.read_bytes()
         listed = hashlib.sha256(raw).hexdigest() in official.values()
-        level = Level.OFFICIAL if listed else Level.SELF_REPORTED
+        level = TrustLevel.OFFICIAL if listed else TrustLevel.SELF_REPORTED
         found.append(entry(SubmissionV10.model_validate(json.loads(raw)), level))
     return tuple(found)
 

@@ -14,7 +14,7 @@ from typing import Any, get_args
 
 import pytest
 
-from geneb_ci.audit.trust import Level, Summary
+from geneb_ci.audit.trust import Summary
 from geneb_ci.board.board import board_of, rows_of
 from geneb_ci.board.columns import COLUMNS, PUBLISHED, Column, Kind, facts_of, page_columns
 from geneb_ci.board.diff import Side, board_diff
@@ -24,6 +24,7 @@ from geneb_ci.board.uncertainty import Estimate
 from geneb_ci.check.runner import files_of
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.config import find_layout
+from geneb_ci.common.types import TrustLevel
 from tests.board.board import entries, entry
 from tests.paths import ROOT
 from tests.small import BENCHMARK_FILE, CARD, small
@@ -52,7 +53,7 @@ FIRST = {*PROMISED, "audit", "url", "training_data", "submitted_by"}
 def row(**changes: Any) -> dict[str, Any]:
     """Give the row of GROVER in leaderboard.json, audited, with other values of some keys."""
     own = next(one for one in entries() if one.submission.model_id == "GROVER")
-    made = leaderboards([entry(own.submission, Level.VERIFIED, AUDIT)], shipped_benchmark())
+    made = leaderboards([entry(own.submission, TrustLevel.VERIFIED, AUDIT)], shipped_benchmark())
     found: dict[str, Any] = made[0]["data"]["full"][0]
     return found | changes
 
@@ -60,7 +61,7 @@ def row(**changes: Any) -> dict[str, Any]:
 def test_all_that_the_columns_say_of_one_model(update_golden):
     """Its row, its record on the page, and what the page knows of every column."""
     own = next(one for one in entries() if one.submission.model_id == "GROVER")
-    audited = entry(own.submission, Level.VERIFIED, AUDIT)
+    audited = entry(own.submission, TrustLevel.VERIFIED, AUDIT)
     found = {
         "leaderboard.json": {key: value for key, value in row().items() if not SCORES.search(key)},
         "page": facts_of(audited, COLUMNS),

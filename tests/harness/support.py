@@ -3,7 +3,10 @@
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+
+import numpy as np
 
 from reference_harness.tasks import Split, TaskData
 from tests.paths import ROOT
@@ -88,3 +91,9 @@ def peak_rss() -> int:
     lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
     kilobytes = next(line for line in lines if line.startswith("VmHWM")).split()[1]
     return int(kilobytes) * 1024
+
+
+def padded_tokens(lengths: Sequence[int], batches: Sequence[np.ndarray]) -> int:
+    """Return the tokens that go through the model, padding included."""
+    values = np.asarray(lengths, dtype=np.int64)
+    return int(sum(values[batch].max() * len(batch) for batch in batches))

@@ -11,11 +11,11 @@ from typing import NamedTuple, get_args
 
 from geneb_ci.audit.outcome import Verdict as AuditVerdict
 from geneb_ci.audit.plan import Reason
-from geneb_ci.audit.trust import Level
 from geneb_ci.audit.verify import StepState
 from geneb_ci.check.registry import FAMILIES
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.finding import Severity
+from geneb_ci.common.types import TrustLevel
 from geneb_ci.github.queue import Turn
 from geneb_ci.github.verdict import PullOutcome
 from geneb_ci.publish.difference import LiveStatus
@@ -29,7 +29,7 @@ from tests.paths import ROOT
 GLOSSARY = Path("docs/glossary.md")
 BENCHMARK = shipped_benchmark()
 ENUMERATIONS: Mapping[str, Iterable[str]] = {
-    "trust level": Level,
+    "trust level": TrustLevel,
     "regime": BENCHMARK.regimes,
     "metric": BENCHMARK.metrics,
     "severity": Severity,
@@ -46,12 +46,11 @@ ENUMERATIONS: Mapping[str, Iterable[str]] = {
 }
 """What the second column of the table of values may say, and the values the code has for it."""
 NAMES = frozenset(
-    {"Level", "Severity", "Verdict", "Reason", "StepState", "PullOutcome", "PublishOutcome"}
+    {"TrustLevel", "Severity", "Verdict", "Reason", "StepState", "PullOutcome", "PublishOutcome"}
     | {"LiveStatus", "EventKind", "Turn"}
 )
 """The enumerations above by their names in the code."""
 ELSEWHERE = {
-    "TrustLevel": "Level, as verdicts have it",
     "Exit": "the README has the table of exit codes",
     "Need": "each value says in its own text what a rule needs",
     "Sign": "marks of added, changed and removed lines",

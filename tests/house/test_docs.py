@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from geneb_ci.audit.trust import Level
 from geneb_ci.common.errors import Exit
+from geneb_ci.common.types import TrustLevel
 from geneb_ci.render.formats import FORMATS
 from tests.house import pages
 from tests.house.pages import INDEX
@@ -66,7 +66,7 @@ def test_the_readme_has_every_report_format():
     ],
 )
 def test_a_table_has_every_trust_level(page, header):
-    assert sorted(first_cells(page, header)) == sorted(Level)
+    assert sorted(first_cells(page, header)) == sorted(TrustLevel)
 
 
 def test_the_readme_says_first_what_it_is():

@@ -75,9 +75,12 @@ WRONG = "geneb_ci/audit/power.py:Audit"
             ["geneb_ci/audits/trust.py:Audit: there is no such file"],
         ),
         (
-            "trust.py:Level.DISPUTED`",
-            "trust.py:Level.DOUBTED`",
-            ["geneb_ci/audit/trust.py:Level.DOUBTED: geneb_ci/audit/trust.py has no Level.DOUBTED"],
+            "types.py:TrustLevel.DISPUTED`",
+            "types.py:TrustLevel.DOUBTED`",
+            [
+                "geneb_ci/common/types.py:TrustLevel.DOUBTED: "
+                + "geneb_ci/common/types.py has no TrustLevel.DOUBTED"
+            ],
         ),
         (
             AUDIT,

@@ -8,9 +8,9 @@ from typing import Any, get_args
 
 import pytest
 
-from geneb_ci.audit.trust import Level
 from geneb_ci.board.columns import COLUMNS, Kind
 from geneb_ci.board.recommend import TRUST
+from geneb_ci.common.types import TrustLevel
 from tests.page.boards import values
 from tests.page.rows import FULL, display
 from tests.page.tab import opened
@@ -43,7 +43,7 @@ def test_the_page_knows_every_level_of_trust():
     explained = re.findall(r'^  \["(\S+)", ', about.partition("];")[0], re.MULTILINE)
     assert chosen is not None
     assert ordered is not None
-    assert set(json.loads(chosen[1])) == set(explained) == {str(level) for level in Level}
+    assert set(json.loads(chosen[1])) == set(explained) == {str(level) for level in TrustLevel}
     assert json.loads(ordered[1]) == list(TRUST)
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from geneb_ci.cli.pack import identify
 from geneb_ci.common.benchmark import shipped_benchmark
-from geneb_ci.submission.logs import identify
 from tests.paths import PUBLIC, ROOT, SUBMISSIONS
 
 SUFFIXES = {"full": "", "10shot": "_k-10", "1shot": "_k-1"}

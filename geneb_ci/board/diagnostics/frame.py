@@ -6,11 +6,11 @@ from typing import Any, Final
 
 import pandas as pd
 
-from geneb_ci.audit.trust import Level
 from geneb_ci.board.columns import Entry
 from geneb_ci.board.rows import leaderboards
 from geneb_ci.board.uncertainty import DECIMALS, Intervals
 from geneb_ci.common.benchmark import Benchmark
+from geneb_ci.common.types import TrustLevel
 
 METRIC: Final = "MCC"
 
@@ -70,7 +70,7 @@ def frames_of(entries: Iterable[Entry], benchmark: Benchmark, intervals: Interva
 
 def _model(entry: Entry) -> dict[str, Any]:
     submission = entry.submission
-    known = entry.attributes if entry.level is Level.OFFICIAL else {}
+    known = entry.attributes if entry.level is TrustLevel.OFFICIAL else {}
     return {
         "model": submission.model_id,
         "display": submission.meta.display,

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from geneb_ci.common.types import Count, Signed, StrictModel
+from geneb_ci.common.types import Count, Hex64, Signed, StrictModel
 
 Share = Annotated[float, Field(ge=0, le=1)]
 Difference = Annotated[float, Field(ge=-2, le=2)]
@@ -239,7 +239,7 @@ class ScoredBenchmark(StrictModel):
     """Which benchmark definition the scores belong to."""
 
     name: str
-    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    sha256: Hex64
 
 
 class Diagnostics(StrictModel):

@@ -1,9 +1,8 @@
 // How the page writes, sorts and downloads the columns of the board, by their kind. The columns
 // themselves are defined once, in geneb_ci/board/columns.py. Functions of their arguments alone.
 
+import { TRUST } from "./levels.js";
 import { sizeText, trustText } from "./words.js";
-
-export const TRUST = ["self-reported", "verified", "reproduced", "official"];
 
 const same = (value) => value;
 const lower = (value) => String(value).toLowerCase();

@@ -1,6 +1,7 @@
 // Which models the filters leave, and in which order. Functions of their arguments alone.
 
-import { TRUST, factKey } from "./facts.js";
+import { factKey } from "./facts.js";
+import { TRUST } from "./levels.js";
 
 /** Whether a level is the wanted one, or in the order of trust at least the one before the "+". */
 export function hasLevel(level, wanted) {

@@ -3,9 +3,9 @@
 import { COMPARED_MAX, MACRO, bench, byId, columnByKey, columnsOf } from "../data/board.js";
 import { meanColumns, sizes, tableFacts } from "../data/board.js";
 import { read } from "../pure/address.js";
+import { LEVELS } from "../pure/levels.js";
 
 const VIEWS = ["overview", "table", "plots", "compare", "model", "about"];
-const LEVELS = ["official", "reproduced", "verified", "self-reported", "stale", "disputed"];
 const FACT_SORTS = tableFacts.map(({ table }) => table.sort);
 
 /** Return the state of a page that is opened without an address. */
@@ -37,7 +37,7 @@ export function levelChoices() {
     ["any", "any level"],
     ["verified+", "verified or more"],
     ["reproduced+", "reproduced or more"],
-    ...LEVELS.map((level) => [level, `${level} only`]),
+    ...LEVELS.map(([level]) => [level, `${level} only`]),
   ];
 }
 

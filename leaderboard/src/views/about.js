@@ -2,6 +2,7 @@
 
 import { base, bench } from "../data/board.js";
 import { h, hint } from "../page/dom.js";
+import { LEVELS } from "../pure/levels.js";
 
 const PUBLISHED = [
   ["leaderboard.json", "scores by category, one row a model and regime"],
@@ -10,14 +11,6 @@ const PUBLISHED = [
 const ANALYSED = [
   ["diagnostics.json", "ranks, intervals, tie groups, stability, size"],
   ["recommendations.json", "which model to take for every need"],
-];
-const LEVELS = [
-  ["self-reported", "passes every check; not independently rerun"],
-  ["verified", "an audit reran tasks drawn at random after the submission was fixed, and agrees"],
-  ["reproduced", "audits cover every task of a regime"],
-  ["official", "the file of the benchmark's authors"],
-  ["stale", "the evidence is for another version of harness, benchmark or data"],
-  ["disputed", "an audit failed"],
 ];
 
 /** Draw the page about the board. */

@@ -7,7 +7,7 @@ import { h, head, hint, number, scroller, table } from "../page/dom.js";
 import { intervalBar, modelLink, trustMark } from "../page/marks.js";
 import { counted, intervalText, memoryText, parametersText } from "../pure/words.js";
 import { regimeWords, scoreText, shortInterval, sizeText, weightText } from "../pure/words.js";
-import { TRUST } from "../pure/facts.js";
+import { TRUST } from "../pure/levels.js";
 import { addressOf, change } from "../state/store.js";
 
 const TIES_OPEN = 8; // more push the rest of the page out of sight

@@ -6,7 +6,7 @@ import { scoresIn } from "../data/scores.js";
 import { h, head, hint, row, scroller, table } from "../page/dom.js";
 import { modelLink } from "../page/marks.js";
 import { counted, limitText, regimeWords, scoreText, sizeText, weightText } from "../pure/words.js";
-import { TRUST } from "../pure/facts.js";
+import { TRUST } from "../pure/levels.js";
 
 /** Draw the table of needs for the regime and the trust of a state. */
 export function needs(state) {

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from geneb_ci.audit.trust import Audit, Decision, Demands, Level, Summary, Versions, decide
+from geneb_ci.audit.trust import Audit, Decision, Demands, Summary, Versions, decide
+from geneb_ci.common.types import TrustLevel
 
 OWN, OTHER = "a" * 64, "b" * 64
 NOW = Versions("GENEB-0.1.0", "c" * 64, "d" * 40)
@@ -44,7 +45,7 @@ def audit(tasks: int = 13, **changes: object) -> Audit:
     return dataclasses.replace(sound, **changes)  # type: ignore[arg-type]  # its own fields
 
 
-def level(*audits: Audit, official: bool = False, demands: Demands = DEMANDS) -> Level:
+def level(*audits: Audit, official: bool = False, demands: Demands = DEMANDS) -> TrustLevel:
     return decide(OWN, audits, OFFICIAL if official else {}, demands).level
 
 
@@ -169,7 +170,7 @@ def test_the_reason_says_why(audits, reason):
 
 def test_a_disputed_official_file_is_still_the_authors_own():
     found = decide(OWN, [FAILED], OFFICIAL, DEMANDS)
-    assert (found.level, found.is_official) == (Level.DISPUTED, True)
+    assert (found.level, found.is_official) == (TrustLevel.DISPUTED, True)
 
 
 # How much a row of each level can be trusted, as far as levels can be compared at all.
@@ -245,7 +246,7 @@ def test_more_drawn_tasks_never_lower_a_level(audits, one, more, official):
     )
     found = decide(OWN, [*audits, larger], official, DEMANDS)
     # What was of no version to count becomes evidence of an old one: stale, which is no less.
-    if {fewer.level, found.level} != {Level.STALE, Level.SELF_REPORTED}:
+    if {fewer.level, found.level} != {TrustLevel.STALE, TrustLevel.SELF_REPORTED}:
         assert trust(found) >= trust(fewer)
 
 

@@ -1,15 +1,22 @@
-"""Upstream's per-task logs: one file a task and regime, gathered into the results of a submission.
+"""`geneb-ci pack`: upstream's per-task logs, gathered into a submission.
 
 `results_<model>_<task_id>_<extractor>.json` holds `mcc`, `accuracy` and `f1_score`, each with a
 `mean`; few-shot logs end in `_k-1` or `_k-10` before `.json`.
 """
 
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import click
+
+from geneb_ci.board.files import write_files
 from geneb_ci.common.benchmark import Benchmark
+from geneb_ci.common.config import benchmark_of, find_layout
+from geneb_ci.common.errors import Exit, NothingChecked
+from geneb_ci.common.finding import first_and_more, quoted
 from geneb_ci.submission.document import read_document
 
 METRICS = {"mcc": "MCC", "accuracy": "Acc", "f1_score": "F1"}
@@ -95,3 +102,87 @@ def _scores(path: Path) -> tuple[dict[str, float], str]:
             return {}, f"{key}.mean is missing or no number"
         scores[metric] = float(mean)
     return scores, ""
+
+
+@click.command()
+@click.argument("folder", type=click.Path(path_type=Path, file_okay=False, exists=True))
+@click.option("--model-id", required=True, help="Key of the row.")
+@click.option("--display", required=True, help="Name on the board.")
+@click.option(
+    "--params", required=True, type=click.IntRange(min=0), help="Parameters of the encoder."
+)
+@click.option("--url", default="", help="https address of weights or paper.")
+@click.option("--submitted-by", default="", help="Who ran the evaluation.")
+@click.option("--training-data", default="", help="What the model was trained on.")
+@click.option("--zero-shot", is_flag=True, help="The model saw no sequence of any task.")
+@click.option(
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="File; <model id>.json unless said.",
+)
+def pack_command(
+    folder: Path,
+    model_id: str,
+    display: str,
+    params: int,
+    url: str,
+    submitted_by: str,
+    training_data: str,
+    zero_shot: bool,
+    output: Path | None,
+) -> int:
+    """Gather the results_*.json of FOLDER into a submission of format 1.0.
+
+    Missing and doubled logs are listed by regime; the submission is written without them, and the
+    exit code is 11.
+    """
+    logs = sorted(folder.glob("*.json"))
+    if not logs:
+        raise NothingChecked(
+            f"{folder}: the folder holds no *.json", "name the folder of results_*.json"
+        )
+    benchmark = benchmark_of(find_layout(Path.cwd()))
+    packed = pack_logs(logs, benchmark)
+    meta = {
+        "display": display,
+        "params": params,
+        "url": url,
+        "zero_shot": zero_shot,
+        "training_data": training_data,
+        "provenance": "self-reported",
+        "submitted_by": submitted_by,
+    }
+    submission = {
+        "schema_version": "1.0",
+        "model_id": model_id,
+        "harness_version": benchmark.harness_version,
+        "meta": meta,
+        "results": packed.results,
+    }
+    path = output or Path(f"{model_id.replace('/', '_')}.json")
+    text = json.dumps(submission, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    write_files(path.parent, {path.name: text.encode()})
+    _say(packed)
+    cells = sum(len(tasks) for tasks in packed.results.values())
+    click.echo(f"wrote {path}: {cells} of {len(benchmark.regimes) * len(benchmark.tasks)} cells")
+    return Exit.CLEAN if packed.is_whole else Exit.ERRORS
+
+
+def _say(packed: Packed) -> None:
+    for regime, missing in packed.missing.items():
+        click.echo(f"{regime}: {len(missing)} missing: {first_and_more(missing)}", err=True)
+    for regime, doubled in packed.doubled.items():
+        for task, names in doubled.items():
+            click.echo(
+                f"{regime}: {task} has {len(names)} logs: "
+                f"{first_and_more([quoted(n) for n in names])}",
+                err=True,
+            )
+    for name, reason in packed.broken.items():
+        click.echo(f"{quoted(name)} cannot be used: {reason}", err=True)
+    if packed.foreign:
+        click.echo(
+            "left out, no task id in the name: "
+            f"{first_and_more([quoted(n) for n in packed.foreign])}",
+            err=True,
+        )
