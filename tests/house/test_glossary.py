@@ -61,6 +61,9 @@ AUDIT = "`geneb_ci/audit/trust.py:Audit`"
 WRONG = "geneb_ci/audit/power.py:Audit"
 
 
+TYPES = "geneb_ci/common/types.py"
+
+
 @pytest.mark.parametrize(
     ("old", "new", "found"),
     [
@@ -77,10 +80,7 @@ WRONG = "geneb_ci/audit/power.py:Audit"
         (
             "types.py:TrustLevel.DISPUTED`",
             "types.py:TrustLevel.DOUBTED`",
-            [
-                "geneb_ci/common/types.py:TrustLevel.DOUBTED: "
-                + "geneb_ci/common/types.py has no TrustLevel.DOUBTED"
-            ],
+            [f"{TYPES}:TrustLevel.DOUBTED: {TYPES} has no TrustLevel.DOUBTED"],
         ),
         (
             AUDIT,
