@@ -1,8 +1,7 @@
 """Whether a valid record still applies: same file, benchmark, policy, harness and sandbox level."""
 
-import functools
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
@@ -44,14 +43,19 @@ class TrustInputs:
     """The plan of each record of the repository, by model id."""
     unreadable: Mapping[str, str]
     """Model ids of which a record cannot be read, and its name: what it drew is not known."""
+    read: dict[str, SubmissionNow | None] = field(default_factory=dict, compare=False, repr=False)
+    """Submissions that were read, by model id: each is read once for all records of its model."""
 
-    def claim(self, model_id: str) -> SubmissionNow | None:
+    def submission(self, model_id: str) -> SubmissionNow | None:
         """Return the submission of a model, or None where there is none."""
-        return _claim(self.submissions / f"{model_id}.json") if self.submissions else None
+        if self.submissions is None:
+            return None
+        if model_id not in self.read:
+            self.read[model_id] = _submission(self.submissions / f"{model_id}.json")
+        return self.read[model_id]
 
 
-@functools.lru_cache(maxsize=8)
-def _claim(path: Path) -> SubmissionNow | None:
+def _submission(path: Path) -> SubmissionNow | None:
     if not path.is_file():
         return None
     try:
@@ -66,10 +70,10 @@ SUBMISSION, BENCHMARK, POLICY = "submission", "benchmark", "policy"
 HARNESS, SANDBOX = "harness", "sandbox"
 
 
-def check_submission(outcome: AuditOutcome, ground: TrustInputs) -> None:
+def check_submission(outcome: AuditOutcome, inputs: TrustInputs) -> None:
     """Hold the commitment against the file: its bytes, its run, the tasks it claims."""
     commitment = outcome.plan.commitment
-    claim = claim_of(outcome, ground)
+    claim = submission_of(outcome, inputs)
     if claim.sha256 != commitment.submission_sha256:
         raise StepMismatch(
             SUBMISSION,
@@ -81,7 +85,7 @@ def check_submission(outcome: AuditOutcome, ground: TrustInputs) -> None:
     if submission is None:
         raise StepMismatch(SUBMISSION, f"{claim.path.name} cannot be read", "geneb-ci check it")
     try:
-        regimes, tasks = drawable(submission, ground.benchmark, commitment.regimes)
+        regimes, tasks = drawable(submission, inputs.benchmark, commitment.regimes)
     except (AuditRefused, BadConfiguration) as error:
         raise StepMismatch(
             SUBMISSION, f"it claims nothing in {quoted(commitment.regimes)}", "commit again"
@@ -123,10 +127,10 @@ def _check_run(outcome: AuditOutcome, submission: SubmissionV11) -> None:
             )
 
 
-def claim_of(outcome: AuditOutcome, ground: TrustInputs) -> SubmissionNow:
+def submission_of(outcome: AuditOutcome, inputs: TrustInputs) -> SubmissionNow:
     """Return the submission that a record is about. Raises NotHere where there is none."""
     model_id = outcome.plan.commitment.model_id
-    claim = ground.claim(model_id)
+    claim = inputs.submission(model_id)
     if claim is None:
         raise NotHere(
             SUBMISSION,
@@ -136,9 +140,9 @@ def claim_of(outcome: AuditOutcome, ground: TrustInputs) -> SubmissionNow:
     return claim
 
 
-def check_benchmark(outcome: AuditOutcome, ground: TrustInputs) -> None:
+def check_benchmark(outcome: AuditOutcome, inputs: TrustInputs) -> None:
     """Hold the pin of the commitment against the benchmark in force."""
-    benchmark, pin = ground.benchmark, outcome.plan.commitment.benchmark
+    benchmark, pin = inputs.benchmark, outcome.plan.commitment.benchmark
     due = (
         ("definition", benchmark.sha256, pin.sha256),
         ("name", benchmark.name, pin.name),
@@ -161,10 +165,10 @@ def check_benchmark(outcome: AuditOutcome, ground: TrustInputs) -> None:
         )
 
 
-def check_policy(outcome: AuditOutcome, ground: TrustInputs) -> None:
+def check_policy(outcome: AuditOutcome, inputs: TrustInputs) -> None:
     """Hold size and kind of the sample against what the policy asks of evidence."""
-    plan, policy = outcome.plan, ground.policy
-    needed = needed_tasks(ground)
+    plan, policy = outcome.plan, inputs.policy
+    needed = needed_tasks(inputs)
     if len(plan.drawn) < needed:
         raise StepMismatch(
             POLICY, f"{len(plan.drawn)} tasks are drawn, and it asks for {needed}", "audit again"
@@ -172,12 +176,12 @@ def check_policy(outcome: AuditOutcome, ground: TrustInputs) -> None:
     if policy.stratified and not plan.commitment.policy.stratified:
         raise StepMismatch(POLICY, "the sample is not stratified, and it asks for that")
     committed = plan.commitment
-    strata = strata_of(ground.benchmark, committed.tasks) if committed.policy.stratified else []
+    strata = strata_of(inputs.benchmark, committed.tasks) if committed.policy.stratified else []
     if committed.policy.strata != strata:
         raise StepMismatch(
             POLICY, "its strata are not the larger categories of the benchmark", "commit again"
         )
-    if lacking := left_out(outcome, ground):
+    if lacking := left_out(outcome, inputs):
         raise StepMismatch(POLICY, f"the audit leaves out {', '.join(lacking)}", "audit again")
     if plan.commitment.policy.tolerance != tolerance_digest():
         raise StepMismatch(
@@ -185,30 +189,30 @@ def check_policy(outcome: AuditOutcome, ground: TrustInputs) -> None:
         )
 
 
-def left_out(outcome: AuditOutcome, ground: TrustInputs) -> list[str]:
+def left_out(outcome: AuditOutcome, inputs: TrustInputs) -> list[str]:
     """Name the regimes that the policy asks for and the audit did not compare.
 
     A regime of which the submission claims nothing cannot be compared.
     """
-    claim = ground.claim(outcome.plan.commitment.model_id)
+    claim = inputs.submission(outcome.plan.commitment.model_id)
     claimed = claim.submission.results if claim is not None and claim.submission else None
     return [
         name
-        for name in ground.policy.regimes
-        if name in ground.benchmark.regimes
+        for name in inputs.policy.regimes
+        if name in inputs.benchmark.regimes
         and name not in outcome.plan.commitment.regimes
         and (claimed is None or claimed.get(name))
     ]
 
 
-def needed_tasks(ground: TrustInputs) -> int:
+def needed_tasks(inputs: TrustInputs) -> int:
     """Return the number of drawn tasks that the policy asks for: all, where there are fewer."""
-    return min(ground.policy.minimum_drawn, len(ground.benchmark.tasks))
+    return min(inputs.policy.minimum_drawn, len(inputs.benchmark.tasks))
 
 
-def check_harness(outcome: AuditOutcome, ground: TrustInputs) -> None:
+def check_harness(outcome: AuditOutcome, inputs: TrustInputs) -> None:
     """Hold the harness that scored against the version in force."""
-    harness, due = outcome.harness, ground.benchmark.harness_version
+    harness, due = outcome.harness, inputs.benchmark.harness_version
     if harness.version != due:
         raise StepMismatch(
             HARNESS,
@@ -221,9 +225,9 @@ def check_harness(outcome: AuditOutcome, ground: TrustInputs) -> None:
         )
 
 
-def check_sandbox(outcome: AuditOutcome, ground: TrustInputs) -> None:
+def check_sandbox(outcome: AuditOutcome, inputs: TrustInputs) -> None:
     """Hold the sandbox against the level asked for; every escape has to have been refused."""
-    sandbox, least = outcome.sandbox, ground.policy.minimum_level
+    sandbox, least = outcome.sandbox, inputs.policy.minimum_level
     if sandbox.level < least:
         raise StepMismatch(
             SANDBOX,

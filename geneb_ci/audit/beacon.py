@@ -73,7 +73,7 @@ def value_of(signature: str) -> bytes:
 
 
 @functools.lru_cache(maxsize=ROUNDS_KEPT)
-def verify(number: int, signature: str, public_key: str = QUICKNET.public_key) -> None:
+def verify_round(number: int, signature: str, public_key: str = QUICKNET.public_key) -> None:
     """Verify the signature of a round: e(H(round), key) = e(signature, generator of G2).
 
     `signature` has 96 hex digits, `public_key` 192. Takes about half a second. Raises StepMismatch

@@ -10,7 +10,15 @@ from typing import Annotated, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from geneb_ci.audit.beacon import OUTAGE, QUICKNET, fallback, round_at, time_of, value_of, verify
+from geneb_ci.audit.beacon import (
+    OUTAGE,
+    QUICKNET,
+    fallback,
+    round_at,
+    time_of,
+    value_of,
+    verify_round,
+)
 from geneb_ci.audit.canonical import moment_of, seconds_of
 from geneb_ci.audit.commitment import Commitment
 from geneb_ci.audit.plan import Beacon, DrandBeacon, FallbackBeacon
@@ -29,7 +37,7 @@ RELAYS = (
     "https://drand.cloudflare.com",
 )
 ANSWER_MAX = 4096  # bytes; a round takes about 250
-PATIENCE = 10.0  # seconds for one answer as a whole, however slowly it drips
+ANSWER_SECONDS = 10.0  # seconds for one answer as a whole, however slowly it drips
 # A relay may have a round some seconds after it is due: all of them are asked this often.
 ATTEMPTS = 3
 PAUSE = 3.0  # seconds between attempts: one period of the chain
@@ -71,7 +79,7 @@ def parse_round(raw: bytes, number: int) -> DrandBeacon:
             f"this is round {answer.round}, and the commitment fixes round {number}",
             f"take what {RELAYS[0]}/{QUICKNET.hash}/public/{number} gives",
         )
-    verify(answer.round, answer.signature)
+    verify_round(answer.round, answer.signature)
     if answer.randomness not in {None, value_of(answer.signature).hex()}:
         raise StepMismatch(SIGNATURE, "its randomness is not SHA-256 of its signature")
     return DrandBeacon(
@@ -83,12 +91,12 @@ def fetch_round(
     number: int,
     relays: Sequence[str] = RELAYS,
     *,
-    patience: float = PATIENCE,
+    timeout: float = ANSWER_SECONDS,
     pause: Callable[[float], None] = time.sleep,
 ) -> DrandBeacon:
     """Ask the relays in order, `ATTEMPTS` times, for a round; the first genuine one is taken.
 
-    `patience` is in seconds for one answer. Raises BeaconUnavailable, with what each relay said,
+    `timeout` is in seconds for one answer. Raises BeaconUnavailable, with what each relay said,
     and UsageProblem for an address that is not https (http for this machine itself).
     """
     for relay in relays:
@@ -101,7 +109,7 @@ def fetch_round(
         for relay in relays:
             address = f"{relay.rstrip('/')}/{QUICKNET.hash}/public/{number}"
             try:
-                return parse_round(_get(address, patience), number)
+                return parse_round(_get(address, timeout), number)
             except (OSError, http.client.HTTPException, ValueError) as error:
                 said[relay] = _reason(error)
             except StepMismatch as error:
@@ -127,10 +135,10 @@ def wait_for(
         sleep(left)
 
 
-def _get(address: str, patience: float) -> bytes:
+def _get(address: str, timeout: float) -> bytes:
     request = urllib.request.Request(address, headers={"Accept": "application/json"})  # noqa: S310 (fetch_round looked at the scheme)
-    deadline = time.monotonic() + patience
-    with urllib.request.urlopen(request, timeout=patience) as answer:  # noqa: S310
+    deadline = time.monotonic() + timeout
+    with urllib.request.urlopen(request, timeout=timeout) as answer:  # noqa: S310
         raw = b""
         # read1 gives what is there: a server that drips one byte at a time meets the deadline.
         while chunk := answer.read1(_CHUNK):
@@ -138,7 +146,7 @@ def _get(address: str, patience: float) -> bytes:
             if len(raw) > ANSWER_MAX:
                 raise ValueError(f"more than {ANSWER_MAX} bytes")
             if time.monotonic() > deadline:
-                raise TimeoutError(f"no whole answer within {patience:g} s")
+                raise TimeoutError(f"no whole answer within {timeout:g} s")
     return raw
 
 

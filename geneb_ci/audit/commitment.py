@@ -5,12 +5,11 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from geneb_ci.audit.canonical import digest
+from geneb_ci.audit.steps import COMMITMENT, StepMismatch
 from geneb_ci.common.types import Hex40, Hex64, Name, Positive, StrictModel
 
 PROTOCOL: Literal["geneb-audit-v1"] = "geneb-audit-v1"
 """Name of the protocol, and the domain of its hashes."""
-
-"""UTC, to the second."""
 
 
 class Weights(StrictModel):
@@ -78,3 +77,28 @@ class Commitment(StrictModel):
     def sha256(self) -> str:
         """The commitment c: SHA-256 of the canonical JSON."""
         return digest(self.model_dump())
+
+
+def check_commitment(commitment: Commitment, published: str) -> None:
+    """Refuse a commitment that is not the one published, or from which nothing can be drawn.
+
+    `published` is its digest, as hex digits. Raises StepMismatch, of the step "commitment".
+    """
+    tasks, policy = commitment.tasks, commitment.policy
+    stratified = [task for stratum in policy.strata for task in stratum]
+    wrong = {
+        f"its digest is {commitment.sha256}, and {published} was published": (
+            commitment.sha256 != published
+        ),
+        "a task is listed twice": len(set(tasks)) != len(tasks),
+        f"{policy.drawn} tasks are to be drawn from {len(tasks)}": policy.drawn > len(tasks),
+        "a stratum has a task that is not among the tasks, or that is in another stratum": (
+            len(set(stratified)) != len(stratified) or not set(stratified) <= set(tasks)
+        ),
+        "it has strata without being stratified, or an empty stratum": (
+            bool(policy.strata) and not (policy.stratified and all(policy.strata))
+        ),
+    }
+    for message, holds in wrong.items():
+        if holds:
+            raise StepMismatch(COMMITMENT, message)

@@ -5,18 +5,17 @@ from typing import Any, NamedTuple
 
 from geneb_ci.audit import tolerance as rule
 from geneb_ci.audit.outcome import (
-    AGREES,
     INFORMATIVE_TOLERANCE,
     METRICS,
     AuditedScores,
     AuditedTask,
     CanonicalCompared,
     Compared,
+    cell_verdict,
     informative_cells,
     informative_text,
     mean_biases,
     task_verdict,
-    verdict_of,
 )
 from geneb_ci.audit.plan import Chosen
 from geneb_ci.audit.scoring import Rescored, RescoredRegime, RescoredScores
@@ -105,7 +104,7 @@ def notes(tasks: Sequence[AuditedTask], rescored: Rescored) -> list[str]:
         f"{regime}: the claims lie {one.raised:+.4f} beside the rerun in the mean, {one.share:+.2f}"
         f" of their tolerances, and chance explains {one.most:.2f}"
         for regime, one in mean_biases(tasks).items()
-        if one.tells
+        if one.is_significant
     ]
     full = [
         compared.tolerance.MCC
@@ -173,15 +172,15 @@ def _compared(rescored: Rescored, task: str, name: str, claimed: Claims, alarm: 
     allowed = rule.tolerance(measured, alarm, reading.width)
     canonical = _canonical(found, claimed.canonical.get((name, task)), one_fit=one_fit)
     digest = claimed.digests.get((name, task))
-    compared = Compared(
-        claimed=_triple(reading.value),
-        rescored=_triple(_values(found.base.scores)),
+    scores, rerun = _triple(reading.value), _triple(_values(found.base.scores))
+    return Compared(
+        claimed=scores,
+        rescored=rerun,
         tolerance=allowed,
         predictions_equal=None if digest is None else digest == found.base.predictions_sha256,
         canonical=canonical,
-        verdict=AGREES,
+        verdict=cell_verdict(scores, rerun, allowed, canonical),
     )
-    return compared.model_copy(update={"verdict": verdict_of(compared)})
 
 
 def _canonical(
@@ -198,13 +197,13 @@ def _canonical(
         )
     measured = rule.Measured(solved.per_seed, solved.confusion, (), found.canonical, (), one_fit)
     allowed = rule.canonical_tolerance(measured, reading.width)
-    compared = CanonicalCompared(
-        claimed=_triple(reading.value),
-        rescored=_triple(_values(solved.scores)),
+    scores, rerun = _triple(reading.value), _triple(_values(solved.scores))
+    return CanonicalCompared(
+        claimed=scores,
+        rescored=rerun,
         tolerance=allowed,
-        verdict=AGREES,
+        verdict=cell_verdict(scores, rerun, allowed),
     )
-    return compared.model_copy(update={"verdict": verdict_of(compared)})
 
 
 def _values(scores: RescoredScores) -> Values:

@@ -26,9 +26,9 @@ to each answer is not seen. Nothing here proves intent: a flag is for a human to
 
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from geneb_ci.audit.outcome import Decoys
 
@@ -70,7 +70,7 @@ _LETTERS = "ACGT"
 
 
 @dataclass(frozen=True)
-class Decoyed:
+class SequencesWithDecoys:
     """The list that goes in, and what each of its places is."""
 
     sequences: list[str]
@@ -88,7 +88,7 @@ class Decoyed:
         return [self.sequences[place] for place, _ in self.again]
 
 
-def with_decoys(sequences: Sequence[str], seed: bytes) -> Decoyed:
+def with_decoys(sequences: Sequence[str], seed: bytes) -> SequencesWithDecoys:
     """Permute n real sequences and decoys under a seed, 32 bytes of `secrets.token_bytes`.
 
     The seed is recorded afterwards, never before. Raises ValueError for no sequence.
@@ -115,7 +115,7 @@ def with_decoys(sequences: Sequence[str], seed: bytes) -> Decoyed:
     listed += [_fresh(draw.choice(sequences), draw) for _ in range(min(FRESH, count))]
     order = draw.sample(range(len(listed)), len(listed))
     place = {old: new for new, old in enumerate(order)}
-    return Decoyed(
+    return SequencesWithDecoys(
         [listed[old] for old in order],
         [place[row] for row in range(count)],
         [(place[one], place[other]) for one, other in again],
@@ -123,13 +123,42 @@ def with_decoys(sequences: Sequence[str], seed: bytes) -> Decoyed:
     )
 
 
-def real_rows(decoyed: Decoyed, values: "np.ndarray") -> "np.ndarray":
+class Embedded(NamedTuple):
+    """Embeddings of the real sequences, and what those of the decoys show."""
+
+    values: "np.ndarray"
+    """(n, d), row i for real sequence i."""
+    decoys: Decoys
+
+
+def embed_among_decoys(
+    decoyed: SequencesWithDecoys,
+    embed: Callable[[Sequence[str]], "np.ndarray"],
+    embed_in_order: Callable[[Sequence[str]], "np.ndarray"],
+    dtype: str,
+) -> Embedded:
+    """Embed real sequences and decoys, and judge the extractor by the decoys.
+
+    Both callables turn n sequences into an (n, d) matrix: `embed` in batches of its choice,
+    `embed_in_order` in batches of neighbours. `dtype` is what the model computes in.
+    Raises KeyError for a dtype that is not in `NOISE`, and what the callables raise.
+    """
+    values = embed(decoyed.sequences)
+    # Again, alone and in order: an embedding that depends on its batch shows a difference.
+    apart = embed_in_order(decoyed.apart)
+    return Embedded(real_rows(decoyed, values), judge(decoyed, values, dtype, apart))
+
+
+def real_rows(decoyed: SequencesWithDecoys, values: "np.ndarray") -> "np.ndarray":
     """Return the (n, d) rows of the real sequences, in the caller's order."""
     return values[decoyed.real]
 
 
 def judge(
-    decoyed: Decoyed, values: "np.ndarray", dtype: str, apart: "np.ndarray | None" = None
+    decoyed: SequencesWithDecoys,
+    values: "np.ndarray",
+    dtype: str,
+    apart: "np.ndarray | None" = None,
 ) -> Decoys:
     """Judge the rows of a whole list; `dtype` is what the model computes in.
 
@@ -170,7 +199,7 @@ def _jump(values: "np.ndarray", triangle: tuple[int, int, int], noise: float) ->
     return far / near if near > 0 else 0.0
 
 
-def _answers(decoyed: Decoyed, values: "np.ndarray") -> int:
+def _answers(decoyed: SequencesWithDecoys, values: "np.ndarray") -> int:
     """Return the number of distinct real embeddings when there are suspiciously few, else 0."""
     texts = {decoyed.sequences[place] for place in decoyed.real}
     if len(texts) < APART_MIN or _alike(texts):

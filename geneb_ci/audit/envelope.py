@@ -1,7 +1,7 @@
 """Signed envelopes: DSSE v1 with one Ed25519 signature, and one sequence of bytes for each.
 
 Specification: github.com/secure-systems-lab/dsse, protocol.md and envelope.md, version 1.0.2. What
-is signed is what is parsed: `opened` gives the very bytes that the signature covers.
+is signed is what is parsed: `parse_envelope` gives the very bytes that the signature covers.
 """
 
 import base64
@@ -47,7 +47,7 @@ class Envelope(StrictModel):
     signatures: Annotated[list[Signature], Field(min_length=1, max_length=1)]
 
 
-class Opened(NamedTuple):
+class ParsedEnvelope(NamedTuple):
     """What an envelope holds, before anybody has looked at its signature."""
 
     payload: bytes
@@ -66,7 +66,7 @@ def pae(payload_type: str, payload: bytes) -> bytes:
     return b"DSSEv1 %d %b %d %b" % (len(kind), kind, len(payload), payload)
 
 
-def sealed(payload: bytes, key: "Ed25519PrivateKey") -> bytes:
+def sign_payload(payload: bytes, key: "Ed25519PrivateKey") -> bytes:
     """Sign a payload: the bytes of its envelope, the same each time."""
     public = key.public_key().public_bytes_raw()
     signature = key.sign(pae(PAYLOAD_TYPE, payload))
@@ -82,10 +82,10 @@ def _encoded(payload: bytes, keyid: str, signature: bytes) -> bytes:
     return json.dumps(value, separators=(",", ":")).encode() + b"\n"
 
 
-def opened(raw: bytes) -> Opened:
+def parse_envelope(raw: bytes) -> ParsedEnvelope:
     """Take an envelope apart.
 
-    Raises StepMismatch, of the step "envelope", unless the bytes are exactly those that `sealed`
+    Raises StepMismatch, of the step "envelope", unless the bytes are exactly those that `sign_payload`
     writes for this payload, key and signature.
     """
     value = strict_json(raw, ENVELOPE)
@@ -97,7 +97,7 @@ def opened(raw: bytes) -> Opened:
         raise StepMismatch(ENVELOPE, first_fault(error), RESTORE) from error
     except binascii.Error as error:
         raise StepMismatch(ENVELOPE, f"the base64 is broken: {error}", RESTORE) from error
-    found = Opened(payload, envelope.signatures[0].keyid, signature)
+    found = ParsedEnvelope(payload, envelope.signatures[0].keyid, signature)
     if _encoded(*found) != raw:
         raise StepMismatch(
             ENVELOPE, "the same envelope is written in other bytes than ours", RESTORE
@@ -123,7 +123,7 @@ def first_fault(error: ValidationError) -> str:
     return f"{quoted(place)[1:-1]}: {first['msg']}"
 
 
-def is_signed_by(found: Opened, public_key: bytes) -> bool:
+def is_signed_by(found: ParsedEnvelope, public_key: bytes) -> bool:
     """Whether the signature is that of a raw public key, over this payload and its type.
 
     Raises BrokenInstallation when cryptography is not installed.

@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Self
 from pydantic import Field, ValidationError, model_validator
 
 from geneb_ci.audit.canonical import seconds_of
-from geneb_ci.audit.envelope import SIGNER, Opened, first_fault, is_signed_by, key_id, strict_json
+from geneb_ci.audit.envelope import (
+    SIGNER,
+    ParsedEnvelope,
+    first_fault,
+    is_signed_by,
+    key_id,
+    strict_json,
+)
 from geneb_ci.audit.steps import StepMismatch
 from geneb_ci.common.config import Layout, naming
 from geneb_ci.common.errors import BadConfiguration, UsageProblem
@@ -119,7 +126,7 @@ def _keys_in(path: Path) -> Keys:
     return {key.keyid: key for key in found.keys}
 
 
-def signer_of(found: Opened, keys: Keys) -> TrustedKey:
+def signer_of(found: ParsedEnvelope, keys: Keys) -> TrustedKey:
     """Return the trusted key that signed. Raises StepMismatch, of the step "signer"."""
     key = keys.get(found.keyid)
     if key is None:

@@ -138,21 +138,39 @@ INFORMATIVE_TOLERANCE = 0.1
 """Tolerance of MCC: by so much the power tables of docs/audits.md let a single task be raised."""
 
 
-def beyond(cell: Compared | CanonicalCompared) -> list[str]:
-    """Name the metrics of a claim that lie outside their tolerance of the rescored value."""
+def outside_tolerance(
+    claimed: AuditedScores, rescored: AuditedScores, tolerance: Tolerance
+) -> list[str]:
+    """Name the metrics with |claimed - rescored| > tolerance."""
     return [
         metric
         for metric in METRICS
-        if abs(getattr(cell.claimed, metric) - getattr(cell.rescored, metric))
-        > getattr(cell.tolerance, metric)
+        if abs(getattr(claimed, metric) - getattr(rescored, metric)) > getattr(tolerance, metric)
     ]
 
 
-def verdict_of(cell: Compared | CanonicalCompared) -> Verdict:
+def differing_metrics(cell: Compared | CanonicalCompared) -> list[str]:
+    """Name the metrics of a cell that lie outside their tolerance; canonical ones left aside."""
+    return outside_tolerance(cell.claimed, cell.rescored, cell.tolerance)
+
+
+def cell_verdict(
+    claimed: AuditedScores,
+    rescored: AuditedScores,
+    tolerance: Tolerance,
+    canonical: CanonicalCompared | None = None,
+) -> Verdict:
     """Return the verdict of a cell; canonical scores count as much as the others."""
+    outside = outside_tolerance(claimed, rescored, tolerance)
+    if canonical is not None:
+        outside += differing_metrics(canonical)
+    return DIFFERS if outside else AGREES
+
+
+def verdict_of(cell: Compared | CanonicalCompared) -> Verdict:
+    """Return the verdict that the numbers of a cell give, whatever it says itself."""
     canonical = cell.canonical if isinstance(cell, Compared) else None
-    told = beyond(cell) or (canonical is not None and beyond(canonical))
-    return DIFFERS if told else AGREES
+    return cell_verdict(cell.claimed, cell.rescored, cell.tolerance, canonical)
 
 
 def task_verdict(cells: Iterable[Compared]) -> Verdict:
@@ -171,7 +189,7 @@ class MeanBias(NamedTuple):
     """Mean of claimed - rescored."""
 
     @property
-    def tells(self) -> bool:
+    def is_significant(self) -> bool:
         """Whether chance does not explain it."""
         return abs(self.share) > self.most
 
@@ -203,7 +221,11 @@ def overall_verdict(tasks: Sequence[AuditedTask], decoys: Decoys) -> Verdict:
     """Return the verdict of an audit: a task differs, a regime slants, or a decoy tells."""
     told = decoys.order_dependent or decoys.memorised
     told = told or any(task_verdict(one.regimes.values()) == DIFFERS for one in tasks)
-    return DIFFERS if told or any(one.tells for one in mean_biases(tasks).values()) else AGREES
+    return (
+        DIFFERS
+        if told or any(one.is_significant for one in mean_biases(tasks).values())
+        else AGREES
+    )
 
 
 class InformativeCells(NamedTuple):

@@ -6,7 +6,7 @@ from typing import Annotated, Literal, TypeVar
 
 from pydantic import BaseModel, Field, ValidationError
 
-from geneb_ci.audit.commitment import Commitment
+from geneb_ci.audit.commitment import Commitment, check_commitment
 from geneb_ci.audit.steps import COMMITMENT, StepMismatch
 from geneb_ci.common.errors import NothingChecked
 from geneb_ci.common.types import Hex64, Moment, Name, Positive, StrictModel
@@ -111,7 +111,8 @@ def committed_text(commitment: Commitment) -> str:
 def read_commitment(path: Path) -> Commitment:
     """Read what `audit commit` wrote.
 
-    Raises NothingChecked when it cannot be read, StepMismatch when the digest is not its own.
+    Raises NothingChecked when it cannot be read, StepMismatch when the digest is not its own or
+    nothing can be drawn from it.
     """
     found = _read(path, Committed, "commitment: `geneb-ci audit commit` writes one")
     if found.commitment.sha256 != found.sha256:
@@ -120,6 +121,7 @@ def read_commitment(path: Path) -> Commitment:
             f"{path}: its digest is {found.commitment.sha256}, and the file says {found.sha256}",
             "take the file as it was published, or commit anew",
         )
+    check_commitment(found.commitment, found.sha256)
     return found.commitment
 
 

@@ -106,7 +106,7 @@ def table(
     return [PowerRow(k, tuple(detection(design, m, k, power) for m in fabricated)) for k in sizes]
 
 
-def shown(probability: Fraction) -> str:
+def probability_text(probability: Fraction) -> str:
     """Write a probability to three digits, as the tables do; only a certain one is 1."""
     text = f"{float(probability):.3f}"
     return ">.999" if text == "1.000" and probability < 1 else text.removeprefix("0")

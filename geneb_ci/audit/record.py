@@ -18,8 +18,8 @@ from geneb_ci.audit.envelope import (
     STATEMENT,
     first_fault,
     key_id,
-    opened,
-    sealed,
+    parse_envelope,
+    sign_payload,
     strict_json,
 )
 from geneb_ci.audit.keys import Keys, TrustedKey, check_validity, signer_of, trusted_keys
@@ -39,7 +39,7 @@ WITHDRAWN = ".withdrawn.json"
 ID_DIGITS = 16  # hex digits: 64 bits tell the audits of one model apart
 
 
-class SealedRecord(NamedTuple):
+class SignedRecord(NamedTuple):
     """A record to be written."""
 
     audit_id: str
@@ -72,7 +72,7 @@ def audit_id_of(payload: bytes) -> str:
     return hashlib.sha256(payload).hexdigest()[:ID_DIGITS]
 
 
-def record_of(outcome: AuditOutcome, key: "Ed25519PrivateKey") -> SealedRecord:
+def record_of(outcome: AuditOutcome, key: "Ed25519PrivateKey") -> SignedRecord:
     """Sign an outcome. The same outcome and key give the same bytes.
 
     Raises UsageProblem when the outcome could not be read back from its record.
@@ -88,15 +88,15 @@ def record_of(outcome: AuditOutcome, key: "Ed25519PrivateKey") -> SealedRecord:
         }
     )
     payload = payload_of(statement)
-    content = sealed(payload, key)
+    content = sign_payload(payload, key)
     try:
-        statement_in(opened(content).payload)
+        statement_in(parse_envelope(content).payload)
     except StepMismatch as error:
         raise UsageProblem(
             f"the outcome cannot be recorded: {error.message}", "run the audit again"
         ) from error
     audit_id = audit_id_of(payload)
-    return SealedRecord(audit_id, content, Path(commitment.model_id) / f"{audit_id}.json")
+    return SignedRecord(audit_id, content, Path(commitment.model_id) / f"{audit_id}.json")
 
 
 def check_can_record(signer: "Ed25519PrivateKey", layout: Layout, folder: Path) -> None:
@@ -174,12 +174,12 @@ def _check_moments(outcome: AuditOutcome) -> None:
         )
 
 
-def opened_record(raw: bytes, keys: Keys) -> Record:
+def parse_record(raw: bytes, keys: Keys) -> Record:
     """Take a record apart: envelope, signer, statement, in this order.
 
     Raises StepMismatch, of the first of these steps that fails.
     """
-    found = opened(raw)
+    found = parse_envelope(raw)
     key = signer_of(found, keys)
     outcome = statement_in(found.payload).predicate
     check_validity(key, outcome.finished_at, "this audit ended")

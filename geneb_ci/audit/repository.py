@@ -15,19 +15,25 @@ from geneb_ci.audit.record import (
     WITHDRAWN,
     Record,
     check_place,
-    opened_record,
+    parse_record,
     read_record,
     record_files,
     withdrawal_files,
 )
 from geneb_ci.audit.steps import StepMismatch
-from geneb_ci.audit.verify import EARLIER, Verification, said, unopened, verify
+from geneb_ci.audit.verify import (
+    EARLIER,
+    Verification,
+    message_of,
+    unreadable_record,
+    verify_record,
+)
 from geneb_ci.audit.withdrawal import Withdrawn, read_withdrawal
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.config import PRACTICE_BENCHMARK, Layout, LayoutKind, benchmark_of
 from geneb_ci.common.errors import UsageProblem
 
-_Opened = Record | StepMismatch
+_Parsed = Record | StepMismatch
 
 
 class AuditRepository:
@@ -37,7 +43,9 @@ class AuditRepository:
         self.layout = layout
         self.submissions = submissions or layout.submissions
         self.keys = trusted_keys(layout)
-        self._opened: dict[Path, _Opened] = {}
+        self._parsed: dict[Path, _Parsed] = {}
+        self._raw: dict[Path, bytes] = {}
+        """Records that have a withdrawal: both are read with the same bytes."""
 
     @functools.cached_property
     def files(self) -> list[Path]:
@@ -51,18 +59,20 @@ class AuditRepository:
         for path in withdrawal_files(self.layout.audits) if self.layout.audits is not None else ():
             record = path.with_name(f"{path.name.removesuffix(WITHDRAWN)}.json")
             try:
-                found[record] = read_withdrawal(path, self.keys)
+                if record.is_file():
+                    self._raw[record] = read_record(record)
+                found[record] = read_withdrawal(path, self.keys, self._raw.get(record))
             except StepMismatch as error:
                 found[record] = error
         return found
 
     @functools.cached_property
-    def ground(self) -> TrustInputs:
+    def inputs(self) -> TrustInputs:
         """What every record is held against."""
         drawn: dict[str, tuple[Plan, ...]] = {}
         unreadable: dict[str, str] = {}
         for path in self.files:
-            record = self._open(path)
+            record = self._parse(path)
             if isinstance(record, Record):
                 plan = record.outcome.plan
                 model_id = plan.commitment.model_id
@@ -77,7 +87,7 @@ class AuditRepository:
             unreadable,
         )
 
-    def verify(self, path: Path, name: str = "") -> Verification:
+    def verification(self, path: Path, name: str = "") -> Verification:
         """Verify one record, of the repository or from elsewhere.
 
         Raises NothingChecked when the file cannot be opened.
@@ -85,20 +95,20 @@ class AuditRepository:
         name = name or str(path)
         withdrawn = self.withdrawals.get(path)
         if isinstance(withdrawn, StepMismatch):
-            error = StepMismatch(withdrawn.step, f"its withdrawal: {said(withdrawn)}")
-            return unopened(name, error)
-        record = self._open(path)
+            error = StepMismatch(withdrawn.step, f"its withdrawal: {message_of(withdrawn)}")
+            return unreadable_record(name, error)
+        record = self._parse(path)
         if isinstance(record, StepMismatch):
-            return unopened(name, record, withdrawn)
-        return verify(name, record, self._ground_of(record), withdrawn)
+            return unreadable_record(name, record, withdrawn)
+        return verify_record(name, record, self._inputs_for(record), withdrawn)
 
-    def _ground_of(self, record: Record) -> TrustInputs:
-        """Return the ground; outside of any repository, the practice benchmark for its audits."""
+    def _inputs_for(self, record: Record) -> TrustInputs:
+        """Return the inputs; outside of any repository, the practice benchmark for its audits."""
         if self.layout.kind is LayoutKind.ALONE:
             practice = shipped_benchmark(PRACTICE_BENCHMARK)
             if record.outcome.plan.commitment.benchmark.name == practice.name:
-                return dataclasses.replace(self.ground, benchmark=practice)
-        return self.ground
+                return dataclasses.replace(self.inputs, benchmark=practice)
+        return self.inputs
 
     def verifications(self, model_id: str | None = None) -> Iterator[Verification]:
         """Verify every record of the repository, or of one model, in the order of their paths.
@@ -107,32 +117,33 @@ class AuditRepository:
         """
         for path in sorted({*self.files, *self.withdrawals}):
             if model_id in {None, path.parent.name}:
-                yield self.verify(path, f"{path.parent.name}/{path.name}")
+                yield self.verification(path, f"{path.parent.name}/{path.name}")
 
     def plans_of(self, model_id: str) -> list[Plan]:
         """Return the plan of each record of a model, whichever of its files was audited.
 
         Raises StepMismatch, of the step "earlier", when a record cannot be read.
         """
-        if model_id in self.ground.unreadable:
+        if model_id in self.inputs.unreadable:
             raise StepMismatch(
                 EARLIER,
-                f"{model_id}/{self.ground.unreadable[model_id]} cannot be read, so what it drew is "
+                f"{model_id}/{self.inputs.unreadable[model_id]} cannot be read, so what it drew is "
                 "not known",
                 "mend that record first; `geneb-ci audit verify` shows what is wrong with it",
             )
-        return list(self.ground.drawn.get(model_id, ()))
+        return list(self.inputs.drawn.get(model_id, ()))
 
-    def _open(self, path: Path) -> _Opened:
-        if path not in self._opened:
+    def _parse(self, path: Path) -> _Parsed:
+        if path not in self._parsed:
             try:
-                record = opened_record(read_record(path), self.keys)
+                raw = self._raw.get(path)
+                record = parse_record(read_record(path) if raw is None else raw, self.keys)
                 if path in self.files:
                     check_place(path, record)
-                self._opened[path] = record
+                self._parsed[path] = record
             except StepMismatch as error:
-                self._opened[path] = error
-        return self._opened[path]
+                self._parsed[path] = error
+        return self._parsed[path]
 
 
 def earlier_plans(

@@ -7,16 +7,16 @@ its weights. Labels, claims, task names, the seed of the draw and that of the de
 import dataclasses
 import functools
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from geneb_ci.audit import compare, weights
 from geneb_ci.audit.canonical import moment_of
-from geneb_ci.audit.commit import AuditSubject, lay_out, subject_of
 from geneb_ci.audit.commitment import Commitment, Weights
-from geneb_ci.audit.decoys import judge, real_rows, with_decoys
+from geneb_ci.audit.decoys import embed_among_decoys, with_decoys
 from geneb_ci.audit.draw import recompute
+from geneb_ci.audit.extractors import write_modules
 from geneb_ci.audit.outcome import AuditOutcome, Decoys, HarnessFacts, overall_verdict
 from geneb_ci.audit.plan import Plan
 from geneb_ci.audit.scoring import (
@@ -27,14 +27,15 @@ from geneb_ci.audit.scoring import (
     sequences_of,
     task_source,
 )
+from geneb_ci.audit.subject import AuditSubject, subject_of
 from geneb_ci.audit.tolerance import COPIES_MIN
 from geneb_ci.common.config import Layout
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.sandbox.facts import sandbox_facts
 from geneb_ci.sandbox.launch import Sandbox
-from geneb_ci.sandbox.levels import DEFAULT, opened
+from geneb_ci.sandbox.levels import DEFAULT, open_sandbox
 from geneb_ci.sandbox.limits import Limits
-from geneb_ci.sandbox.run import ExtractorSpec, probe_suite, refuse_leaks, run_in_sandbox
+from geneb_ci.sandbox.run import Batching, ExtractorSpec, probe_suite, refuse_leaks, run_in_sandbox
 
 SEED_BITS = 63
 """Of the jitter's seed: what NumPy's generator takes and JSON keeps whole."""
@@ -76,7 +77,7 @@ def rerun(
     noise = _noise(subject, machine)
     source = task_source(subject.benchmark, layout.benchmark, machine.data)
     say("the plan recomputes; submission, extractor and benchmark are those committed to")
-    with opened(
+    with open_sandbox(
         machine.level,
         gpu=machine.gpu,
         throw_away_machine=machine.throw_away,
@@ -133,13 +134,11 @@ def _noise(subject: AuditSubject, machine: Machine) -> str:
 def _weights(
     committed: Weights, machine: Machine, sandbox: Sandbox
 ) -> tuple[Path | None, dict[str, str]]:
-    """Return the folder of weights, fetched unless it is at hand, and the digest of each file."""
+    """Return the folder of weights and the digest of each file; None and {} without weights."""
     if committed.kind == "none":
         return None, {}
     folder = machine.weights or sandbox.scratch / "weights"
-    if not folder.is_dir() or not any(folder.iterdir()):
-        weights.fetch(committed, folder)
-    return folder, weights.verify(folder, committed, sandbox.level)
+    return folder, weights.provide(committed, folder, sandbox.level)
 
 
 def _loaded(digests: dict[str, str]) -> list[str]:
@@ -165,7 +164,7 @@ def _spec(
     if not subject.modules:
         return common(code.path)
     folder = sandbox.scratch / "extractors"
-    lay_out(subject.modules, folder)
+    write_modules(subject.modules, folder)
     return common(code.class_name, module=folder / Path(code.path).name)
 
 
@@ -189,15 +188,25 @@ def _scores(
         f"embedding {len(sequences)} sequences of {len(names)} tasks and "
         f"{len(decoyed.sequences) - len(sequences)} decoys"
     )
-    ran = run_in_sandbox(decoyed.sequences, spec, sandbox, machine.limits)
-    # Once more, on their own and in the order given: what depends on its batch shows itself.
-    alone = dataclasses.replace(spec, batching="file")
-    apart = run_in_sandbox(decoyed.apart, alone, sandbox, machine.limits).values
-    decoys = judge(decoyed, ran.values, noise, apart)
+    attempts: list[str] = []
+
+    def embed(given: Sequence[str], batching: Batching) -> np.ndarray:
+        ran = run_in_sandbox(
+            given, dataclasses.replace(spec, batching=batching), sandbox, machine.limits
+        )
+        attempts.extend(one for one in ran.attempts if one not in attempts)
+        return ran.values
+
+    embedded = embed_among_decoys(
+        decoyed,
+        functools.partial(embed, batching="budget"),
+        functools.partial(embed, batching="file"),
+        noise,
+    )
     embeddings = sandbox.scratch / "embeddings.npy"
-    np.save(embeddings, real_rows(decoyed, ran.values), allow_pickle=False)
-    attempts = ran.attempts
-    del ran, apart  # the matrix is in its file: scoring needs the memory
+    np.save(embeddings, embedded.values, allow_pickle=False)
+    decoys = embedded.decoys
+    del embedded  # the matrix is in its file: scoring needs the memory
     say(f"scoring them, and {machine.copies} jittered copies")
     how = Scoring(
         noise=noise,

@@ -49,7 +49,7 @@ _STEPS = (
 _LINE_MAX = 200  # characters of the client's own words
 
 
-class Told(NamedTuple):
+class StorageFailure(NamedTuple):
     """What the storage's client says."""
 
     what: str
@@ -65,7 +65,7 @@ def limit(settings: dict[str, str] = LIMITS) -> None:
         os.environ.setdefault(name, value)
 
 
-def told_by(error: BaseException) -> Told | OSError | None:
+def storage_failure(error: BaseException) -> StorageFailure | OSError | None:
     """Read an error of the storage's client; None for any other.
 
     An OSError is one of this machine, such as a full disk, and has its number.
@@ -80,7 +80,9 @@ def told_by(error: BaseException) -> Told | OSError | None:
     status = _STATUS.search(line)
     if address is None:
         reason = _ADDRESS.sub("", line)[:_LINE_MAX]
-        return Told(f"the Hub's storage gave no usable answer ({reason})", None, by_hub=False)
+        return StorageFailure(
+            f"the Hub's storage gave no usable answer ({reason})", None, by_hub=False
+        )
     path = urlsplit(address[0]).path
     who, step = next(
         ((who, step) for part, who, step in _STEPS if part in path),
@@ -89,7 +91,7 @@ def told_by(error: BaseException) -> Told | OSError | None:
     host = urlsplit(address[0]).netloc
     answer = f"answers {_named(int(status[1]))}" if status else "does not answer"
     what = f"{who} ({host}) {answer} when {step}"
-    return Told(what, int(status[1]) if status else None, by_hub=who == "the Hub")
+    return StorageFailure(what, int(status[1]) if status else None, by_hub=who == "the Hub")
 
 
 def _named(status: int) -> str:

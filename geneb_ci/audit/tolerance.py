@@ -208,7 +208,7 @@ def tolerance(measured: Measured, alarm: float, width: Triple) -> Tolerance:
         _enough(measured.stressed, "stressed")
     parts = {
         metric: max(_flips(measured, metric, alarm), _draws(measured, metric, alarm))
-        + _unseen_halts(measured, metric)
+        + _unseen_stops(measured, metric)
         for metric in METRICS
     }
     return _tolerance(measured, parts, width, measured.plain)
@@ -273,7 +273,7 @@ def _farthest(measured: Measured, metric: str, seeds: Sequence[int]) -> float:
     return margin * max(map(abs, _deviations(measured, copies, metric, seeds)), default=0.0)
 
 
-def _unseen_halts(measured: Measured, metric: str) -> float:
+def _unseen_stops(measured: Measured, metric: str) -> float:
     """Return how much farther off than in any copy the fits may stop, all of them at once."""
     base: list[float] = getattr(measured.base, metric)
     copies = [*measured.plain, *measured.stressed]

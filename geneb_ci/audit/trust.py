@@ -48,18 +48,18 @@ class Audit:
     rerun: Mapping[str, frozenset[str]]
     """Regime to the tasks that were rerun in it: drawn, earlier and targeted ones."""
     sandbox: int
-    is_tight: bool
+    all_refused: bool
     """Whether escapes were tried, and every one refused."""
-    is_clean: bool
+    harness_unchanged: bool
     """Whether the harness that scored was unchanged."""
     versions: Versions
     date: str
     """Day on which it ended, as 2026-11-20."""
     withdrawn: str = ""
     """Why it was withdrawn; "" when it was not."""
-    weak: tuple[str, ...] = ()
+    uninformative: tuple[str, ...] = ()
     """Regimes in which too few of the drawn tasks could tell anything."""
-    force: str = ""
+    informative: str = ""
     """In how many of the drawn tasks each regime could."""
 
     @property
@@ -124,13 +124,15 @@ def decide(
     """
     own = [one for one in audits if one.submission_sha256 == sha256 and not one.withdrawn]
     # A rerun by a changed harness, or of an extractor that nothing confined, proves nothing.
-    own = [one for one in own if one.sandbox > NO_SANDBOX and one.is_clean]
+    own = [one for one in own if one.sandbox > NO_SANDBOX and one.harness_unchanged]
     is_official = sha256 in official.values()
     failed = [one for one in own if not one.agrees]
     # The sandbox keeps an extractor from faking agreement. It takes none to disagree, so a failed
     # audit counts at any level but 0, and for any version: a new version settles no dispute.
     agreeing = [
-        one for one in own if one.agrees and one.is_tight and one.sandbox >= demands.minimum_level
+        one
+        for one in own
+        if one.agrees and one.all_refused and one.sandbox >= demands.minimum_level
     ]
     current = [one for one in agreeing if one.versions == demands.versions]
     level: Level
@@ -167,8 +169,8 @@ def shortcoming(audit: Audit, demands: Demands) -> str:
         return "its sample is not stratified, and the policy asks for that"
     if audit.left_out:
         return f"it leaves out {', '.join(audit.left_out)}"
-    if audit.weak:
-        return f"most tolerances are too wide to tell anything in {', '.join(audit.weak)}"
+    if audit.uninformative:
+        return f"most tolerances are too wide to tell anything in {', '.join(audit.uninformative)}"
     return ""
 
 
@@ -176,7 +178,7 @@ def _reproduced(audits: Iterable[Audit], demands: Demands) -> str:
     """Name a regime of which audits of one and the same version cover every task, or nothing."""
     covered: dict[tuple[Versions, str], set[str]] = {}
     for one in audits:
-        for regime in sorted(set(one.rerun) - set(one.weak)):
+        for regime in sorted(set(one.rerun) - set(one.uninformative)):
             tasks = one.rerun[regime]
             covered.setdefault((one.versions, regime), set()).update(tasks)
     whole = (regime for (_, regime), tasks in covered.items() if tasks >= demands.tasks)

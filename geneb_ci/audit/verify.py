@@ -27,13 +27,13 @@ from geneb_ci.submission.models import CellEvidence, Scores, Submission, Submiss
 COMPARISON = "comparison"
 
 
-def check_comparison(outcome: AuditOutcome, ground: TrustInputs) -> None:
+def check_comparison(outcome: AuditOutcome, inputs: TrustInputs) -> None:
     """Make the comparison again; where the file is another or not here, without its claims."""
     plan = outcome.plan
     planned = [(one.task, one.reason) for one in plan.chosen]
     if [(one.task, one.reason) for one in outcome.tasks] != planned:
         _refuse("the tasks compared are not those of the plan, in its order")
-    claim = ground.claim(plan.commitment.model_id)
+    claim = inputs.submission(plan.commitment.model_id)
     known = claim is not None and claim.sha256 == plan.commitment.submission_sha256
     submission = claim.submission if claim is not None and known else None
     for one in outcome.tasks:
@@ -101,7 +101,7 @@ def _refuse(message: str) -> None:
 
 
 EARLIER = "earlier"
-OPENING = (ENVELOPE, SIGNER, STATEMENT)
+PARSING = (ENVELOPE, SIGNER, STATEMENT)
 _Check = Callable[[AuditOutcome, TrustInputs], None]
 
 
@@ -145,21 +145,21 @@ class Verification(NamedTuple):
     @property
     def broken(self) -> tuple[VerificationStep, ...]:
         """The steps that differ although they need nothing that changes: forged, or damaged."""
-        return tuple(step for step in self.differs if step.name not in _BEARING)
+        return tuple(step for step in self.differs if step.name not in _APPLICABILITY)
 
     @property
     def is_sound(self) -> bool:
         """Whether the record holds in itself, be it evidence here or not."""
         return all(
-            step.state is StepState.HOLDS for step in self.steps if step.name not in _BEARING
+            step.state is StepState.HOLDS for step in self.steps if step.name not in _APPLICABILITY
         )
 
 
-def _check_earlier(outcome: AuditOutcome, ground: TrustInputs) -> None:
+def _check_earlier(outcome: AuditOutcome, inputs: TrustInputs) -> None:
     """Refuse a plan that leaves out a draw for the same model before it."""
     plan = outcome.plan
     model_id = plan.commitment.model_id
-    before = [one for one in ground.drawn.get(model_id, ()) if _moment(one) < _moment(plan)]
+    before = [one for one in inputs.drawn.get(model_id, ()) if _moment(one) < _moment(plan)]
     try:
         due = earlier_draws(before, plan.commitment, plan.committed_at)
     except AuditRefused as error:
@@ -172,10 +172,10 @@ def _check_earlier(outcome: AuditOutcome, ground: TrustInputs) -> None:
                 f"the draw for commitment {draw.commitment[:16]}... came before, and is left out",
                 "plan the audit again with the records of the repository",
             )
-    if model_id in ground.unreadable:
+    if model_id in inputs.unreadable:
         raise NotHere(
             EARLIER,
-            f"{ground.unreadable[model_id]} cannot be read, so what it drew is not known",
+            f"{inputs.unreadable[model_id]} cannot be read, so what it drew is not known",
             "mend that record first",
         )
 
@@ -184,12 +184,12 @@ def _moment(plan: Plan) -> tuple[str, str]:
     return (plan.committed_at, plan.commitment_sha256)
 
 
-def _check_beacon(outcome: AuditOutcome, ground: TrustInputs) -> None:
+def _check_beacon(outcome: AuditOutcome, inputs: TrustInputs) -> None:
     """Take a fallback only under a key that was published, and once that key is revealed."""
     beacon = outcome.plan.beacon
     if not isinstance(beacon, FallbackBeacon):
         return
-    policy = ground.policy
+    policy = inputs.policy
     if beacon.key_sha256 not in (*policy.fallback_keys, *policy.spent_keys):
         raise StepMismatch(
             steps.SIGNATURE,
@@ -205,34 +205,36 @@ def _check_beacon(outcome: AuditOutcome, ground: TrustInputs) -> None:
 
 
 # Steps that hold a record against what may change after it was signed.
-_BEARING: dict[str, _Check] = {
+_APPLICABILITY: dict[str, _Check] = {
     applicability.SUBMISSION: applicability.check_submission,
     applicability.BENCHMARK: applicability.check_benchmark,
     applicability.POLICY: applicability.check_policy,
     applicability.HARNESS: applicability.check_harness,
     applicability.SANDBOX: applicability.check_sandbox,
 }
-_OWN: dict[str, _Check] = {EARLIER: _check_earlier, COMPARISON: check_comparison}
-STEPS = (*OPENING, *steps.STEPS, *_OWN, *_BEARING)
+_CONSISTENCY: dict[str, _Check] = {EARLIER: _check_earlier, COMPARISON: check_comparison}
+STEPS = (*PARSING, *steps.STEPS, *_CONSISTENCY, *_APPLICABILITY)
 """Every step, in the order in which they are shown."""
 
 
-def unopened(name: str, error: StepMismatch, withdrawn: Withdrawn | None = None) -> Verification:
+def unreadable_record(
+    name: str, error: StepMismatch, withdrawn: Withdrawn | None = None
+) -> Verification:
     """Return the verification of a record that could not be opened."""
-    found = [*_up_to(OPENING, error)]
-    rest = [VerificationStep(step, StepState.UNKNOWN) for step in STEPS[len(OPENING) :]]
+    found = [*_up_to(PARSING, error)]
+    rest = [VerificationStep(step, StepState.UNKNOWN) for step in STEPS[len(PARSING) :]]
     return Verification(name, None, (*found, *rest), withdrawn)
 
 
-def verify(
-    name: str, record: Record, ground: TrustInputs, withdrawn: Withdrawn | None = None
+def verify_record(
+    name: str, record: Record, inputs: TrustInputs, withdrawn: Withdrawn | None = None
 ) -> Verification:
     """Verify a record that was opened; every step is looked at, whatever the others say."""
-    found = [VerificationStep(step, StepState.HOLDS) for step in OPENING]
-    found += _draw(record.outcome, ground)
-    for step, check in (_OWN | _BEARING).items():
+    found = [VerificationStep(step, StepState.HOLDS) for step in PARSING]
+    found += _draw(record.outcome, inputs)
+    for step, check in (_CONSISTENCY | _APPLICABILITY).items():
         try:
-            check(record.outcome, ground)
+            check(record.outcome, inputs)
         except StepMismatch as error:
             # A claim that is not here leaves several steps open; each names itself.
             found.append(_failed(step, error))
@@ -241,11 +243,11 @@ def verify(
     return Verification(name, record, tuple(found), withdrawn)
 
 
-def _draw(outcome: AuditOutcome, ground: TrustInputs) -> Iterator[VerificationStep]:
+def _draw(outcome: AuditOutcome, inputs: TrustInputs) -> Iterator[VerificationStep]:
     """Return the steps of the draw; each follows from the one before."""
     try:
         recompute(outcome.plan)
-        _check_beacon(outcome, ground)
+        _check_beacon(outcome, inputs)
     except StepMismatch as error:
         yield from _up_to(steps.STEPS, error)
     else:
@@ -261,9 +263,9 @@ def _up_to(names: tuple[str, ...], error: StepMismatch) -> Iterator[Verification
 
 def _failed(step: str, error: StepMismatch) -> VerificationStep:
     state = StepState.UNKNOWN if isinstance(error, NotHere) else StepState.DIFFERS
-    return VerificationStep(step, state, said(error), error.fix)
+    return VerificationStep(step, state, message_of(error), error.fix)
 
 
-def said(error: StepMismatch) -> str:
+def message_of(error: StepMismatch) -> str:
     """Return what a mismatch says beside the name of its step."""
     return error.message.removeprefix(f"{error.step}: ")

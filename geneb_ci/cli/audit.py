@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from geneb_ci.audit.canonical import FORMAT
-from geneb_ci.audit.commit import Given, commit
+from geneb_ci.audit.commit import DeclaredRun, commit
 from geneb_ci.audit.decoys import NOISE
 from geneb_ci.audit.keys import KEY_VARIABLE, new_key, private_key
 from geneb_ci.audit.plan import committed_text, encoded, read_plan
@@ -29,7 +29,7 @@ from geneb_ci.render.audits import outcome_text, verification_json, verification
 from geneb_ci.submission.paths import is_folder, located
 
 
-def given_run(
+def declared_run(
     extractor: str | None,
     options: tuple[str, ...],
     model: str | None,
@@ -37,7 +37,7 @@ def given_run(
     weights: tuple[str, ...],
     *,
     no_weights: bool,
-) -> Given | None:
+) -> DeclaredRun | None:
     """Gather what is said of a run; None when nothing is."""
     if extractor is None:
         if options or model or revision or weights or no_weights:
@@ -51,7 +51,7 @@ def given_run(
             "the weights are named by halves",
             "either --model REPO with --revision COMMIT, or --no-weights",
         )
-    return Given(extractor, model, revision, _pairs(weights), _pairs(options))
+    return DeclaredRun(extractor, model, revision, _pairs(weights), _pairs(options))
 
 
 def _pairs(words: tuple[str, ...]) -> dict[str, str]:
@@ -110,7 +110,7 @@ def commit_command(
 
     FILE has to pass every check. What format 1.0 does not say of the run, the maintainer says.
     """
-    given = given_run(extractor, options, model, revision, weights, no_weights=no_weights)
+    given = declared_run(extractor, options, model, revision, weights, no_weights=no_weights)
     found = commit(file, tolerance_digest(), given)
     write(Output("json", output), committed_text(found))
     name = "C.json" if output == STDOUT else output
@@ -211,7 +211,7 @@ def verify_command(records: tuple[Path, ...], submissions: Path | None, form: st
         raise NothingChecked("there is no record to verify", "name one, or run it in a repository")
     names = {path: os.path.relpath(path) if not records else str(path) for path in files}
     found = [
-        repository.verify(located(path), names[path])
+        repository.verification(located(path), names[path])
         for path in watched(iter(files), len(files), "verifying")
     ]
     click.echo(_RENDER[form](found), nl=False)

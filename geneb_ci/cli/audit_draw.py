@@ -8,10 +8,16 @@ import click
 
 from geneb_ci.audit.beacon_source import BeaconSource, beacon_of
 from geneb_ci.audit.commitment import Commitment
-from geneb_ci.audit.draw import draw, drawn_before, earlier_draws, recompute, targets_of
+from geneb_ci.audit.draw import draw, drawn_before, earlier_draws, targets_of
 from geneb_ci.audit.plan import encoded, read_commitment
-from geneb_ci.audit.policy import audit_policy
-from geneb_ci.audit.power import design_of, detection, needed, probability, shown, size_of
+from geneb_ci.audit.power import (
+    design_of,
+    detection,
+    needed,
+    probability,
+    probability_text,
+    size_of,
+)
 from geneb_ci.audit.repository import AuditRepository, earlier_plans
 from geneb_ci.cli.shared import STDOUT, Output, write
 from geneb_ci.common.config import find_layout
@@ -76,10 +82,12 @@ def wanted_design(
     marked = {committed: "committed"}
     marked[size] = "committed, asked for" if size == committed else "asked for"
     click.echo(power_table(design, marked, power), nl=False, err=to_stderr)
+    asked, least = (
+        probability_text(detection(design, detect, count, power)) for count in (size, committed)
+    )
     click.echo(
-        f"{plural(size, 'drawn task')} of {design.tasks}: one of {detect} fabricated is found "
-        f"with probability {shown(detection(design, detect, size, power))}; the committed "
-        f"{committed} find it with {shown(detection(design, detect, committed, power))}",
+        f"{plural(size, 'drawn task')} of {design.tasks}: at least one of {detect} fabricated is "
+        f"found with probability {asked}; with {least} by the {committed} committed",
         err=to_stderr,
     )
     return size
@@ -138,14 +146,22 @@ def plan_command(
         table_was_all(detect)
         return
     layout, say = find_layout(Path.cwd()), functools.partial(click.echo, err=True)
-    plans = earlier_plans(commitment, AuditRepository(layout), earlier)
+    repository = AuditRepository(layout)
+    plans = earlier_plans(commitment, repository, earlier)
     history = earlier_draws(plans, commitment, committed_at)
     size = size_of(commitment, drawn, wanted, drawn_before(plans, commitment))
-    beacon = beacon_of(commitment, committed_at, BeaconSource(**source), audit_policy(layout), say)
-    plan = draw(commitment, committed_at, beacon, drawn=size, earlier=history)
-    aimed = targets_of(plan, targeted, submission, layout)
-    plan = draw(commitment, committed_at, beacon, drawn=size, earlier=history, targeted=aimed)
-    recompute(plan)
+    aimed = targets_of(commitment, targeted, submission, layout)
+    policy = repository.inputs.policy
+    beacon = beacon_of(commitment, committed_at, BeaconSource(**source), policy, say)
+    plan = draw(
+        commitment,
+        committed_at,
+        beacon,
+        drawn=size,
+        earlier=history,
+        targeted=aimed,
+        targeted_max=targeted,
+    )
     write(Output("json", output), encoded(plan))
     name = "PLAN.json" if output == STDOUT else output
     click.echo(plan_text(plan, targeted, name), nl=False, err=to_stderr)

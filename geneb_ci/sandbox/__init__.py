@@ -1,6 +1,6 @@
 """Runs an extractor that nobody trusts, and takes nothing from it but a matrix of numbers.
 
-    with opened(level=2) as sandbox:                      # tried out, or SandboxUnavailable
+    with open_sandbox(level=2) as sandbox:                      # tried out, or SandboxUnavailable
         escapes = probe_suite(sandbox)                    # some thirty ways out
         refuse_leaks(sandbox, escapes)                    # SandboxLeaks if one got out
         spec = ExtractorSpec("MyExtractor", module=Path("submissions/extractors/mine.py"))

@@ -20,7 +20,7 @@ LINE_MAX = 400  # characters of a line shown
 LINES_MAX = 200  # last lines kept
 
 
-def shown(raw: bytes) -> str:
+def visible_log(raw: bytes) -> str:
     """Return the last lines, each behind a bar, with every character visible.
 
     The bar keeps a line from being read as a command by the runner of GitHub Actions, which looks

@@ -51,7 +51,7 @@ NONE, LANDLOCK, BUBBLEWRAP, GVISOR = "none", "landlock", "bubblewrap", "gvisor"
 
 @dataclass(frozen=True)
 class Sandbox:
-    """A level that was found to work on this machine; `levels.opened` gives one."""
+    """A level that was found to work on this machine; `levels.open_sandbox` gives one."""
 
     level: int
     kind: str
@@ -61,7 +61,7 @@ class Sandbox:
     devices: tuple[str, ...] = ()
     """GPU device files that are bound."""
 
-    def outside(self, view: SandboxView) -> Callable[[str], str]:
+    def visible_path(self, view: SandboxView) -> Callable[[str], str]:
         """Return what turns a place of the view into a path for the process that runs."""
         if self.kind != NONE:
             return lambda place: place
@@ -149,7 +149,7 @@ def _plain(sandbox: Sandbox, view: SandboxView) -> dict[str, str]:
     folder.mkdir(exist_ok=True)
     for place, content in view.data.items():
         (folder / Path(place).name).write_bytes(content)
-    place_of = sandbox.outside(view)
+    place_of = sandbox.visible_path(view)
     environment = dict(view.environment)
     environment["PYTHONPATH"] = ":".join(
         place_of(place) if place in view.folders else str(_parent(place, view))

@@ -34,7 +34,7 @@ FIXES = (
 
 
 @contextlib.contextmanager
-def opened(
+def open_sandbox(
     level: int = DEFAULT,
     *,
     gpu: bool = False,

@@ -102,7 +102,7 @@ def alive(one: Process) -> bool:
     return now is not None and now.started == one.started and not now.zombie
 
 
-def kill(processes: list[Process], patience: float) -> list[Process]:
+def kill(processes: list[Process], timeout: float) -> list[Process]:
     """Kill processes and wait for their end; gives those that are still there in the end.
 
     SIGKILL from outside ends a process in any state, stopped by a tracer too; that of a sandbox's
@@ -112,7 +112,7 @@ def kill(processes: list[Process], patience: float) -> list[Process]:
         if alive(one):
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(one.pid, signal.SIGKILL)
-    deadline = time.monotonic() + patience
+    deadline = time.monotonic() + timeout
     left = [one for one in processes if alive(one)]
     while left and time.monotonic() < deadline:
         time.sleep(0.005)
@@ -157,7 +157,7 @@ def refuse_leftovers(place: Path) -> None:
     """Raise LeftOver when a folder or processes of an earlier audit are there."""
     if not os.path.lexists(place):
         return
-    alive = living(place)
+    alive = surviving(place)
     if alive:
         shown = ", ".join(str(pid) for pid in alive[:_SHOWN])
         raise LeftOver(
@@ -178,7 +178,7 @@ def remember(place: Path, found: list[Process]) -> None:
         stream.writelines(f"{name}\n" for name in sorted(filter(None, names)))
 
 
-def living(place: Path) -> list[int]:
+def surviving(place: Path) -> list[int]:
     """Return the processes that run in a namespace that was written down."""
     try:
         names = set((place / NAMESPACES).read_text(encoding="ascii").split())

@@ -37,6 +37,9 @@ KILLED = (-9, 137)
 ROWS = 8
 """Rows a batch in file order: upstream's loop, and the harness' own default."""
 
+Batching = Literal["budget", "exact", "file"]
+"""How the worker groups sequences: by padded tokens, by equal length, or in file order."""
+
 
 @dataclass(frozen=True)
 class ExtractorSpec:
@@ -54,7 +57,7 @@ class ExtractorSpec:
     device: str = "cpu"
     options: Mapping[str, str] = field(default_factory=dict)
     """Keyword arguments of the constructor, as text."""
-    batching: Literal["budget", "exact", "file"] = "budget"
+    batching: Batching = "budget"
     token_budget: int = TOKEN_BUDGET
     rows: int = ROWS
 
@@ -94,7 +97,7 @@ def run_in_sandbox(
     if spec.weights is not None:
         extra[_weights(spec.weights)] = spec.weights
     view = mounts.view(extra, {SEQUENCES: content})
-    place = sandbox.outside(view)
+    place = sandbox.visible_path(view)
     view.data[OPTIONS] = options(spec, limits, place)
     inner = [
         python_of(sandbox, view),
@@ -108,16 +111,18 @@ def run_in_sandbox(
             f"the extractor was killed, as the kernel does beyond {limits.memory_mib} MiB",
             "raise the limit if the extractor is sound, else leave its audit as failed",
         )
-        stopped.log = channel.shown(ended.log)
+        stopped.log = channel.visible_log(ended.log)
         raise stopped
     if ended.code != 0:
         error = ExtractorFailed(
             f"the extractor ended with code {ended.code}: {channel.last_line(ended.log)}",
             "read what it printed; `geneb-harness run` fails in the same way without the sandbox",
         )
-        error.log = channel.shown(ended.log)
+        error.log = channel.visible_log(ended.log)
         raise error
-    return SandboxRun(receiver.finish(), channel.shown(ended.log), channel.attempts(ended.log))
+    return SandboxRun(
+        receiver.finish(), channel.visible_log(ended.log), channel.attempts(ended.log)
+    )
 
 
 def options(spec: ExtractorSpec, limits: Limits, place: Any) -> bytes:  # noqa: ANN401 (a callable)

@@ -21,7 +21,7 @@ SHARE = 10
 """A look may cost a tenth of the time; on a machine with many processes they are rarer."""
 RAREST = 0.5
 """Seconds between two looks at most: a fork bomb makes looks slow, and must not make them rare."""
-PATIENCE = 5.0
+KILL_SECONDS = 5.0
 """Seconds to wait for the end of killed processes. A process in the kernel, such as one that a GPU
 driver holds, ends late."""
 FILES_EVERY = 10
@@ -58,7 +58,7 @@ def supervise(
         try:
             watch.until_the_end()
         except ExtractorRefused as error:
-            error.log = channel.shown(bytes(watch.log))
+            error.log = channel.visible_log(bytes(watch.log))
             raise
         finally:
             watch.kill()
@@ -104,7 +104,7 @@ class _Watch:
         for _ in range(2):
             for one in processes.descendants(self._process.pid):
                 self._seen[one.pid, one.started] = one
-            left = processes.kill(list(self._seen.values()), PATIENCE)
+            left = processes.kill(list(self._seen.values()), KILL_SECONDS)
         self._process.kill()
         self._process.wait()
         if left:

@@ -9,7 +9,7 @@ import pytest
 
 from geneb_ci.audit import compare as stage
 from geneb_ci.audit import scoring as reader
-from geneb_ci.audit.outcome import METRICS, AuditedTask, beyond
+from geneb_ci.audit.outcome import METRICS, AuditedTask, differing_metrics
 from geneb_ci.audit.plan import Chosen
 from geneb_ci.audit.scoring import Rescored, read_rescored
 from geneb_ci.common.errors import NothingChecked
@@ -113,7 +113,7 @@ def test_a_forged_canonical_score_differs_alone(audits: Audits) -> None:
     compared = task.regimes["1shot"]
     assert compared.canonical is not None
     assert (compared.canonical.verdict, compared.verdict, task.verdict) == ("differs",) * 3
-    assert beyond(compared) == []
+    assert differing_metrics(compared) == []
 
 
 def test_rounded_claims_get_half_a_digit(audits: Audits) -> None:

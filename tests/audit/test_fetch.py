@@ -27,10 +27,10 @@ def text(number: int = ROUND, signature: str = ROUNDS[ROUND], **more: str) -> st
     return json.dumps({"round": number, "signature": signature} | more)
 
 
-def fetched(*relays: str, patience: float = 5.0):
+def fetched(*relays: str, timeout: float = 5.0):
     """Fetch; also give how long it was to pause."""
     pauses: list[float] = []
-    return fetch_round(ROUND, relays, patience=patience, pause=pauses.append), pauses
+    return fetch_round(ROUND, relays, timeout=timeout, pause=pauses.append), pauses
 
 
 def test_the_first_relay_is_asked_for_the_round_by_chain_and_number():
@@ -92,7 +92,7 @@ def test_a_relay_that_drips_is_left_in_time():
         relay(drips(text(), 0.05)) as (slow, asked),
         pytest.raises(BeaconUnavailable, match=r"no whole answer within 0\.2 s"),
     ):
-        fetched(slow, patience=0.2)
+        fetched(slow, timeout=0.2)
     assert len(asked) == ATTEMPTS
 
 

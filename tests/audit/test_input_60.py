@@ -38,7 +38,7 @@ OUTCOME = outcome_of(PLAN, RAW)
 def verified(root, raw: bytes) -> Verification:
     path = root / "record.json"
     path.write_bytes(raw)
-    return AuditRepository(find_layout(root)).verify(path)
+    return AuditRepository(find_layout(root)).verification(path)
 
 
 def refusal(found: Verification) -> tuple[str, str]:
@@ -240,7 +240,7 @@ def test_a_record_in_the_place_of_another_is_refused(tmp_path):
     path = put(root, OUTCOME)
     other = path.with_name(f"{'0' * 16}.json")
     path.rename(other)
-    found = AuditRepository(find_layout(root)).verify(other)
+    found = AuditRepository(find_layout(root)).verification(other)
     assert refusal(found)[0] == "statement"
     assert (
         refusal(found)[1] == f"the record lies at {MODEL}/{other.name}, and is {MODEL}/{path.name}"

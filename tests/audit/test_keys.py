@@ -8,7 +8,7 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from geneb_ci.audit.envelope import sealed
+from geneb_ci.audit.envelope import sign_payload
 from geneb_ci.audit.keys import KEY_VARIABLE, TrustedKey, check_validity, private_key, trusted_keys
 from geneb_ci.audit.steps import StepMismatch
 from geneb_ci.cli.main import main
@@ -48,7 +48,7 @@ def test_the_key_comes_from_a_file_or_from_the_environment(tmp_path, monkeypatch
     path = tmp_path / "key.pem"
     main(["audit", "keygen", "--output", str(path)])
     monkeypatch.setenv(KEY_VARIABLE, str(path))
-    assert sealed(b"x", private_key(None)) == sealed(b"x", private_key(path))
+    assert sign_payload(b"x", private_key(None)) == sign_payload(b"x", private_key(path))
     monkeypatch.delenv(KEY_VARIABLE)
     with pytest.raises(UsageProblem, match="there is no key to sign with"):
         private_key(None)

@@ -177,11 +177,11 @@ def test_a_flipped_bit_of_a_digest_is_refused(bit, name):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (put("tasks", [*TASKS, TASKS[0]]), "a task stands twice"),
+        (put("tasks", [*TASKS, TASKS[0]]), "a task is listed twice"),
         (put("policy", "drawn", 21), "21 tasks are to be drawn from 20"),
         (put("policy", "strata", [STRATA[0], STRATA[0]]), "a stratum has a task"),
         (put("policy", "strata", [["nowhere"]]), "a stratum has a task"),
-        (put("policy", "strata", [[]]), "or an empty one"),
+        (put("policy", "strata", [[]]), "or an empty stratum"),
         (lambda c: c["policy"].update(stratified=False), "strata without being stratified"),
     ],
 )

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from geneb_ci.audit import tolerance as rule
-from geneb_ci.audit.outcome import METRICS, CanonicalCompared, Tolerance, beyond
+from geneb_ci.audit.outcome import METRICS, CanonicalCompared, Tolerance, differing_metrics
 from geneb_ci.audit.outcome import AuditedScores as Values
 from geneb_ci.audit.scoring import RescoredScores
 from geneb_ci.audit.tolerance import largest_effect, quantile
@@ -34,7 +34,7 @@ def agree(claim: Triple, rerun: Triple, allowed: Tolerance) -> bool:
     cell = CanonicalCompared(
         claimed=values[0], rescored=values[1], tolerance=allowed, verdict="agrees"
     )
-    return not beyond(cell)
+    return not differing_metrics(cell)
 
 
 def limits(found: Tolerance) -> Triple:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
-from geneb_ci.audit.envelope import opened
+from geneb_ci.audit.envelope import parse_envelope
 from geneb_ci.audit.record import record_of
 from geneb_ci.audit.verify import STEPS
 from geneb_ci.cli.main import main
@@ -162,7 +162,7 @@ def test_records_and_keys_fit_their_schemas(place):
     validator("envelope").validate(json.loads(record_bytes(OUTCOME)))
     validator("keys").validate(json.loads((place / "leaderboard/policy/keys.json").read_bytes()))
     validator("keys").validate(json.loads((ROOT / "leaderboard/policy/keys.json").read_bytes()))
-    assert opened(record_bytes(OUTCOME)).payload
+    assert parse_envelope(record_bytes(OUTCOME)).payload
 
 
 def test_each_step_says_what_it_means_that_it_holds():

@@ -57,7 +57,7 @@ def _put(node: Any, path: tuple[str | int, ...], value: Any) -> Any:
     return node.model_copy(update={name: _put(getattr(node, name), tuple(rest), value)})
 
 
-def ground(folder: Path | None = None, **policy: Any) -> TrustInputs:
+def inputs(folder: Path | None = None, **policy: Any) -> TrustInputs:
     asked = POLICY.model_copy(update=policy)
     return TrustInputs(BENCHMARK, asked, folder, drawn={}, unreadable={})
 
@@ -69,7 +69,7 @@ def here(folder: Path, change: Change = lambda _: None) -> tuple[AuditOutcome, T
     raw = json.dumps(document).encode()
     (folder / f"{MODEL}.json").write_bytes(raw)
     digest = hashlib.sha256(raw).hexdigest()
-    return changed("plan", "commitment", "submission_sha256", to=digest), ground(folder)
+    return changed("plan", "commitment", "submission_sha256", to=digest), inputs(folder)
 
 
 def refusal(check: Callable[[AuditOutcome, TrustInputs], None], *what: Any) -> tuple[str, str]:
@@ -101,7 +101,7 @@ PIN = ("plan", "commitment", "benchmark")
     ],
 )
 def test_another_benchmark_is_stale(path, value, message):
-    step, said = refusal(check_benchmark, changed(*path, to=value), ground())
+    step, said = refusal(check_benchmark, changed(*path, to=value), inputs())
     assert step == "benchmark"
     assert said.startswith(message)
 
@@ -117,27 +117,27 @@ def test_another_benchmark_is_stale(path, value, message):
 )
 def test_a_sample_that_the_policy_does_not_take(path, value, message):
     outcome = changed(*path, to=value)
-    step, said = refusal(check_policy, outcome, ground())
+    step, said = refusal(check_policy, outcome, inputs())
     assert step == "policy"
     assert said.startswith(message)
 
 
 def test_a_policy_that_asks_for_strata():
-    assert refusal(check_policy, OUTCOME, ground(stratified=True)) == (
+    assert refusal(check_policy, OUTCOME, inputs(stratified=True)) == (
         "policy",
         "the sample is not stratified, and it asks for that",
     )
 
 
 def test_no_more_tasks_are_needed_than_there_are():
-    assert [needed_tasks(ground(minimum_drawn=k)) for k in (1, 2, 3, 4, 99)] == [1, 2, 3, 3, 3]
+    assert [needed_tasks(inputs(minimum_drawn=k)) for k in (1, 2, 3, 4, 99)] == [1, 2, 3, 3, 3]
 
 
 def test_a_regime_is_left_out_when_it_is_asked_for_there_and_claimed(tmp_path):
     full = changed("plan", "commitment", "regimes", to=["full"])
-    assert left_out(full, ground()) == ["10shot", "1shot"]
-    assert left_out(full, ground(regimes=["1shot", "5shot", "full"])) == ["1shot"]
-    assert left_out(OUTCOME, ground()) == []
+    assert left_out(full, inputs()) == ["10shot", "1shot"]
+    assert left_out(full, inputs(regimes=["1shot", "5shot", "full"])) == ["1shot"]
+    assert left_out(OUTCOME, inputs()) == []
 
     def without(document: dict[str, Any]) -> None:
         for table in ("results", "evidence"):
@@ -145,7 +145,7 @@ def test_a_regime_is_left_out_when_it_is_asked_for_there_and_claimed(tmp_path):
         document["gaps"] = {"10shot": dict.fromkeys(BENCHMARK.task_ids, "does not fit one GPU")}
 
     _, place = here(tmp_path, without)
-    claim = place.claim(MODEL)
+    claim = place.submission(MODEL)
     assert claim is not None
     assert claim.submission is not None
     assert left_out(full, place) == ["1shot"]
@@ -153,28 +153,28 @@ def test_a_regime_is_left_out_when_it_is_asked_for_there_and_claimed(tmp_path):
 
 def test_a_harness_of_another_version_or_with_changes():
     other = changed("harness", "version", to="GENEB-0.2.0")
-    assert refusal(check_harness, other, ground()) == (
+    assert refusal(check_harness, other, inputs()) == (
         "harness",
         '"GENEB-0.2.0" scored, and "GENEB-0.1.0" is in force',
     )
     dirty = changed("harness", "dirty", to=True)
-    assert refusal(check_harness, dirty, ground()) == (
+    assert refusal(check_harness, dirty, inputs()) == (
         "harness",
         "the harness that scored had changes of its own",
     )
 
 
 def test_a_sandbox_that_was_open():
-    assert refusal(check_sandbox, OUTCOME, ground(minimum_level=3)) == (
+    assert refusal(check_sandbox, OUTCOME, inputs(minimum_level=3)) == (
         "sandbox",
         "the extractor ran at level 2, and evidence begins at level 3",
     )
     names = [escape.name for escape in OUTCOME.sandbox.escapes]
     one = changed("sandbox", "escapes", 0, "refused", to=False)
-    assert refusal(check_sandbox, one, ground()) == ("sandbox", f'"{names[0]}" got out')
+    assert refusal(check_sandbox, one, inputs()) == ("sandbox", f'"{names[0]}" got out')
     none = changed("sandbox", "escapes", to=[])
-    assert refusal(check_sandbox, none, ground()) == ("sandbox", "no escape was tried")
-    check_sandbox(OUTCOME, ground(minimum_level=2))
+    assert refusal(check_sandbox, none, inputs()) == ("sandbox", "no escape was tried")
+    check_sandbox(OUTCOME, inputs(minimum_level=2))
 
 
 WEIGHTS = ("plan", "commitment", "weights")
@@ -204,7 +204,7 @@ def test_a_run_other_than_the_one_committed(tmp_path, path, value, what):
 
 def test_a_submission_that_is_not_here_was_changed_or_cannot_be_read(tmp_path):
     with pytest.raises(NotHere) as caught:
-        check_submission(OUTCOME, ground(tmp_path / "empty"))
+        check_submission(OUTCOME, inputs(tmp_path / "empty"))
     assert (
         caught.value.message == "submission: there is no model.json here to hold the record against"
     )
