@@ -27,7 +27,7 @@ from geneb_ci.submission.models import Run, Submission, SubmissionV11
 
 @dataclass(frozen=True)
 class DeclaredRun:
-    """What the maintainer says of a run that format 1.0 does not describe."""
+    """What the maintainer declares of a run that format 1.0 does not describe."""
 
     extractor: str
     """`PATH:CLASS`."""
@@ -41,11 +41,11 @@ class DeclaredRun:
 
 
 def commit(file: Path, tolerance: str, declared: DeclaredRun | None = None) -> Commitment:
-    """Return the commitment of a submission, held against the place it lies in.
+    """Return the commitment of a submission in its repository; each file is read once.
 
     `tolerance` is the digest of the constants of the tolerance.
     Raises AuditRefused when the file has errors or its run cannot be repeated, UsageProblem when
-    `given` lacks something or is not asked for, and what `Checker.check` does.
+    `declared` is incomplete or not needed, and what `Checker.check` does.
     """
     read = read_submission(file)
     layout = find_layout(read.document.path.parent)
@@ -83,16 +83,16 @@ def commit(file: Path, tolerance: str, declared: DeclaredRun | None = None) -> C
                 tolerance=tolerance,
             ),
         )
-        found.sha256  # noqa: B018 (a name that canonical JSON has no way to write shows here)
+        found.sha256  # noqa: B018 (raises TypeError for a name that canonical JSON cannot have)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         place = "/".join(map(str, (error.title, *first["loc"])))
         raise AuditRefused(
             f"{file}: {place} cannot be committed to: {first['msg']}",
-            "shorten or correct what the submission's run says",
+            "ask for a submission whose run is corrected",
         ) from error
     except TypeError as error:
-        raise AuditRefused(f"{file}: {error}", "rename the weight file in ASCII") from error
+        raise AuditRefused(f"{file}: {error}", "ask for ASCII names of weight files") from error
     return found
 
 
@@ -120,13 +120,13 @@ def _sources(
     if declared is None:
         raise UsageProblem(
             "format 1.0 does not say which extractor and weights ran",
-            "name them: --extractor PATH:CLASS with --model REPO --revision COMMIT or --no-weights",
+            "pass --extractor PATH:CLASS with --model REPO --revision COMMIT, or --no-weights",
         )
     path, colon, class_name = declared.extractor.rpartition(":")
     if not colon or not path.endswith(".py") or not class_name.isidentifier():
         raise UsageProblem(
             f"--extractor {declared.extractor!r} is not PATH:CLASS",
-            "write for example submissions/extractors/mine.py:MyExtractor",
+            "pass for example submissions/extractors/mine.py:MyExtractor",
         )
     if declared.model is None:
         weights = Weights(kind="none", location="", revision=None, files={})
@@ -147,8 +147,8 @@ def _declared_weights(declared: DeclaredRun) -> Weights:
         )
     except ValidationError as error:
         raise UsageProblem(
-            f"--revision {declared.revision!r} or a digest of --weights is not of its form",
-            "a revision is a commit of 40 hex digits, a digest is a sha256 of 64, in lower case",
+            f"--revision {declared.revision!r} or a digest of --weights is malformed",
+            "pass a revision of 40 hex digits and digests of 64, in lower case",
         ) from error
 
 
@@ -160,8 +160,8 @@ def _weights(run: Run) -> Weights:
         raise _unpinned()
     if model.kind == "local":
         raise AuditRefused(
-            "the weights lie on the contributor's machine alone",
-            "ask for a public place: a repository on the Hub, or an https address",
+            "the weights are only on the contributor's machine",
+            "ask for a public copy: a repository on the Hub, or an https address",
         )
     return Weights(
         kind=model.kind,
@@ -173,6 +173,6 @@ def _weights(run: Run) -> Weights:
 
 def _unpinned() -> AuditRefused:
     return AuditRefused(
-        "the weights are not pinned: a rerun could load others",
+        "the weights are not pinned, so a rerun could load others",
         "ask for the 40-hex commit of the model repository and the sha256 of each weight file",
     )

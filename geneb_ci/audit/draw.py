@@ -1,4 +1,4 @@
-"""From a commitment and a beacon to a plan, and whether a plan follows from public data."""
+"""Draws: from a commitment and a beacon to a plan, and the plan recomputed from public data."""
 
 import math
 from collections.abc import Collection, Iterable, Sequence
@@ -32,11 +32,11 @@ from geneb_ci.statistics.view import RowView
 def earlier_draws(
     plans: Iterable[Plan], commitment: Commitment, committed_at: str
 ) -> list[EarlierDraw]:
-    """Return the draw of each earlier plan for this model, and those which that plan lists.
+    """Return the draw of each earlier plan for this model, and the draws that those plans list.
 
-    Each commitment counts once, with all that was ever drawn for it, in order of time. Plans for
-    other models are left out. Raises AuditRefused when this very commitment was drawn for at
-    another time: its draw stands.
+    One entry a commitment, with every task ever drawn for it, in order of time. Plans for other
+    models are ignored. Raises AuditRefused when this very commitment was drawn for at another
+    time: a commitment has one draw.
     """
     found: dict[str, dict[str, None]] = {}
     mine = commitment.sha256
@@ -46,7 +46,7 @@ def earlier_draws(
         if plan.commitment_sha256 == mine and plan.committed_at != committed_at:
             raise AuditRefused(
                 f"this commitment was drawn for already, as of {plan.committed_at}",
-                "its draw stands: there is one draw for one commitment. Run that plan",
+                "run that plan: a commitment has one draw",
             )
         draws = [(one.commitment, one.drawn) for one in plan.earlier]
         for name, drawn in (*draws, (plan.commitment_sha256, plan.drawn)):
@@ -83,7 +83,7 @@ def draw(
         raise UsageProblem(
             f"{wanted} tasks cannot be drawn: {commitment.policy.drawn} are committed, of "
             f"{len(commitment.tasks)}",
-            "a sample may be raised above what is committed, and never lowered",
+            f"draw {commitment.policy.drawn} to {len(commitment.tasks)} tasks",
         )
     seed = seed_of(commitment.sha256, beacon_value(beacon))
     tickets = tickets_of(seed, commitment.tasks)
@@ -128,10 +128,10 @@ def _marked(tasks: Sequence[str], reason: Reason) -> list[Chosen]:
 
 
 def recompute(plan: Plan) -> None:
-    """Compute every step of a draw again, without network.
+    """Compute every step of a draw again, without network access.
 
-    What it cannot know: whether `committed_at` is when the commitment became public, whether all
-    earlier draws are listed, and a fallback key that is not revealed yet (`fallback.is_open`).
+    It cannot check whether the commitment became public at `committed_at`, whether every earlier
+    draw is listed, and a fallback key that is not revealed yet (`beacon.is_open`).
     Raises StepMismatch, whose `step` is one of `steps.STEPS`.
     """
     # 1. Commitment: its digest, and that it can be drawn from.
@@ -147,13 +147,13 @@ def recompute(plan: Plan) -> None:
     # 4. Seed.
     seed = seed_of(plan.commitment_sha256, beacon_value(plan.beacon))
     if plan.seed != seed:
-        _refuse(SEED, f"it is {plan.seed}, and commitment and beacon give {seed}")
+        _refuse(SEED, f"it is {plan.seed}, commitment and beacon give {seed}")
     # 5. Tickets: one for each task, of the right value, smallest first.
     tickets = tickets_of(seed, plan.commitment.tasks)
     if plan.tickets != tickets:
         pairs = zip(plan.tickets, tickets, strict=False)
         wrong = next((given.task for given, due in pairs if given != due), "the number of them")
-        _refuse(TICKETS, f"they are not what the seed gives, from {wrong!r} on")
+        _refuse(TICKETS, f"they do not follow from the seed, from {wrong!r} on")
     # 6. Sample.
     _sample(plan, [one.task for one in tickets])
 
@@ -163,7 +163,7 @@ def _round(given: DrandBeacon, committed_at: str) -> None:
         _refuse(ROUND, f"the chain {given.chain} is not that of drand quicknet")
     due = _due(committed_at)
     if given.round != due:
-        _refuse(ROUND, f"it is {given.round}, and a commitment at {committed_at} fixes {due}")
+        _refuse(ROUND, f"it is {given.round}, expected {due} for a commitment at {committed_at}")
 
 
 def _due(committed_at: str) -> int:
@@ -176,7 +176,10 @@ def _due(committed_at: str) -> int:
 def _sample(plan: Plan, ranked: list[str]) -> None:
     committed, given = plan.commitment.policy, plan.drawn
     if len(given) < committed.drawn:
-        _refuse(SAMPLE, f"{len(given)} tasks are drawn, and {committed.drawn} are committed")
+        _refuse(
+            SAMPLE,
+            f"{len(given)} tasks are drawn, expected the {committed.drawn} committed or more",
+        )
     try:
         due = sample(ranked, len(given), committed.strata)
     except UsageProblem as error:
@@ -187,15 +190,15 @@ def _sample(plan: Plan, ranked: list[str]) -> None:
     again = earlier_tasks(ranked, due, plan.earlier)
     given_again = [one.task for one in plan.chosen if one.reason == "earlier"]
     if given_again != again:
-        _refuse(SAMPLE, f"earlier draws add {again}, and the plan has {given_again}")
+        _refuse(SAMPLE, f"earlier draws add {again}, the plan has {given_again}")
     tasks = [one.task for one in plan.chosen]
     targeted = [one.task for one in plan.chosen if one.reason == "targeted"]
     if tasks != [*due, *again, *targeted]:
-        _refuse(SAMPLE, "drawn tasks come first, then earlier ones, then targeted ones")
+        _refuse(SAMPLE, "wrong order: expected drawn tasks, then earlier ones, then targeted ones")
     if len(set(tasks)) != len(tasks) or not set(targeted) <= set(ranked):
-        _refuse(SAMPLE, "a task stands twice, or is none of the commitment's")
+        _refuse(SAMPLE, "a task is listed twice, or is not in the commitment")
     if any(one.commitment == plan.commitment_sha256 for one in plan.earlier):
-        _refuse(SAMPLE, "the plan's own draw stands among the earlier ones")
+        _refuse(SAMPLE, "the plan's own draw is listed among the earlier ones")
 
 
 def _refuse(step: str, message: str) -> NoReturn:

@@ -1,4 +1,4 @@
-"""What one audit reruns, and why these tasks; commitments and plans as files."""
+"""Plans: which tasks an audit reruns, and why these; plans and commitments as files."""
 
 import json
 from pathlib import Path
@@ -19,7 +19,7 @@ version of the submission; targeted ones are named by the plausibility scores.""
 
 
 class DrandBeacon(StrictModel):
-    """A round of the public drand beacon, as its signature proves it."""
+    """A round of the public drand beacon, proved by its signature."""
 
     kind: Literal["drand"]
     chain: Hex64
@@ -29,7 +29,7 @@ class DrandBeacon(StrictModel):
 
 
 class FallbackBeacon(StrictModel):
-    """A recorded substitute for an hour without beacon: HMAC under a key committed beforehand."""
+    """The fallback for an outage of the beacon: HMAC under a key whose digest was published."""
 
     kind: Literal["hmac"]
     key_sha256: Hex64
@@ -99,12 +99,12 @@ class Committed(StrictModel):
 
 
 def encoded(value: BaseModel) -> str:
-    """Write a file: as people read it, and the same bytes each time."""
+    """Return indented JSON with a final newline, the same bytes each time."""
     return json.dumps(value.model_dump(), indent=2, ensure_ascii=False) + "\n"
 
 
 def committed_text(commitment: Commitment) -> str:
-    """Write a commitment beside its digest."""
+    """Return the file of a commitment: the commitment and its digest."""
     return encoded(Committed(commitment=commitment, sha256=commitment.sha256))
 
 
@@ -114,11 +114,12 @@ def read_commitment(path: Path) -> Commitment:
     Raises NothingChecked when it cannot be read, StepMismatch when the digest is not its own or
     nothing can be drawn from it.
     """
-    found = _read(path, Committed, "commitment: `geneb-ci audit commit` writes one")
+    found = _read(path, Committed, "commitment, as `geneb-ci audit commit` writes one")
     if found.commitment.sha256 != found.sha256:
         raise StepMismatch(
             COMMITMENT,
-            f"{path}: its digest is {found.commitment.sha256}, and the file says {found.sha256}",
+            f"{path}: the commitment has digest {found.commitment.sha256}, the file says "
+            f"{found.sha256}",
             "take the file as it was published, or commit anew",
         )
     check_commitment(found.commitment, found.sha256)
@@ -127,16 +128,16 @@ def read_commitment(path: Path) -> Commitment:
 
 def read_plan(path: Path) -> Plan:
     """Read a plan, without recomputing it. Raises NothingChecked when it cannot be read."""
-    return _read(path, Plan, "plan: `geneb-ci audit plan` writes one")
+    return _read(path, Plan, "plan, as `geneb-ci audit plan` writes one")
 
 
 def _read(path: Path, model: type[_M], what: str) -> _M:
     raw = read_bytes(path)
     if isinstance(raw, Fault):
-        raise NothingChecked(f"{path}: {raw.message}", f"name a {what}")
+        raise NothingChecked(f"{path}: {raw.message}", f"expected a {what}")
     try:
         return model.model_validate_json(raw)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         place = "/".join(map(str, first["loc"])) or "the document"
-        raise NothingChecked(f"{path}: {place}: {first['msg']}", f"name a {what}") from error
+        raise NothingChecked(f"{path}: {place}: {first['msg']}", f"expected a {what}") from error

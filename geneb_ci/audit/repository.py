@@ -1,4 +1,4 @@
-"""The audits of a repository: each opened once, each verified against all the others."""
+"""The records of a repository: each read once, each verified beside the others."""
 
 import dataclasses
 import functools
@@ -37,7 +37,7 @@ _Parsed = Record | StepMismatch
 
 
 class AuditRepository:
-    """Verifies records against one place."""
+    """Reads the records of one place, and verifies records with its public inputs."""
 
     def __init__(self, layout: Layout, submissions: Path | None = None) -> None:
         self.layout = layout
@@ -49,12 +49,12 @@ class AuditRepository:
 
     @functools.cached_property
     def files(self) -> list[Path]:
-        """The records that lie in the repository."""
+        """The records of the repository, in order of their paths."""
         return record_files(self.layout.audits) if self.layout.audits is not None else []
 
     @functools.cached_property
     def withdrawals(self) -> dict[Path, Withdrawn | StepMismatch]:
-        """What was withdrawn, by the path of its record."""
+        """Withdrawals, or why they are invalid, by the path of their record."""
         found: dict[Path, Withdrawn | StepMismatch] = {}
         for path in withdrawal_files(self.layout.audits) if self.layout.audits is not None else ():
             record = path.with_name(f"{path.name.removesuffix(WITHDRAWN)}.json")
@@ -68,7 +68,7 @@ class AuditRepository:
 
     @functools.cached_property
     def inputs(self) -> TrustInputs:
-        """What every record is held against."""
+        """The public inputs with which every record is verified."""
         drawn: dict[str, tuple[Plan, ...]] = {}
         unreadable: dict[str, str] = {}
         for path in self.files:
@@ -90,7 +90,7 @@ class AuditRepository:
     def verification(self, path: Path, name: str = "") -> Verification:
         """Verify one record, of the repository or from elsewhere.
 
-        Raises NothingChecked when the file cannot be opened.
+        `name` is how the record is shown. Raises NothingChecked when it cannot be opened.
         """
         name = name or str(path)
         withdrawn = self.withdrawals.get(path)
@@ -120,16 +120,16 @@ class AuditRepository:
                 yield self.verification(path, f"{path.parent.name}/{path.name}")
 
     def plans_of(self, model_id: str) -> list[Plan]:
-        """Return the plan of each record of a model, whichever of its files was audited.
+        """Return the plan of each record of a model, of whichever version of its file.
 
         Raises StepMismatch, of the step "earlier", when a record cannot be read.
         """
         if model_id in self.inputs.unreadable:
             raise StepMismatch(
                 EARLIER,
-                f"{model_id}/{self.inputs.unreadable[model_id]} cannot be read, so what it drew is "
+                f"{model_id}/{self.inputs.unreadable[model_id]} cannot be read, so its draw is "
                 "not known",
-                "mend that record first; `geneb-ci audit verify` shows what is wrong with it",
+                "fix that record first; `geneb-ci audit verify` shows what is wrong with it",
             )
         return list(self.inputs.drawn.get(model_id, ()))
 
@@ -149,10 +149,10 @@ class AuditRepository:
 def earlier_plans(
     commitment: Commitment, repository: AuditRepository, files: Sequence[Path]
 ) -> list[Plan]:
-    """Read the plans of earlier draws for this model, from its records and from files.
+    """Return the plans of earlier draws for this model, from its records and from files.
 
-    Raises StepMismatch when one of them does not follow from its own commitment and beacon, or
-    cannot be read: what it drew would be missing.
+    Raises StepMismatch when a plan does not recompute, or a record cannot be read, since its draw
+    would be missing; UsageProblem for the plan of another model.
     """
     plans = repository.plans_of(commitment.model_id)
     for plan in plans:
@@ -162,7 +162,7 @@ def earlier_plans(
         if plan.commitment.model_id != commitment.model_id:
             raise UsageProblem(
                 f"{file}: this plan is for another model: {plan.commitment.model_id!r}",
-                f"name plans of {commitment.model_id} alone",
+                f"pass --earlier with plans of {commitment.model_id} only",
             )
         recompute(plan)
         plans.append(plan)

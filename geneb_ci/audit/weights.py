@@ -158,7 +158,7 @@ def _is_json(file: Path) -> bool:
 
 
 def _config(file: Path, name: str) -> bytes:
-    """Read a JSON file of a model: its configuration, its vocabulary, or the index of its weights."""
+    """Read a JSON file of a model: configuration, vocabulary, or index of the weights."""
     size = file.stat().st_size
     if size > CONFIG_MAX:
         raise WeightsRefused(

@@ -1,4 +1,4 @@
-"""Withdrawals: a maintainer takes an audit back, with a reason, signed as audits are."""
+"""Withdrawals: a maintainer takes an audit back, with a reason, signed as records are."""
 
 import hashlib
 from pathlib import Path
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import AfterValidator, Field, ValidationError
 
 from geneb_ci.audit.envelope import (
+    RESTORE,
     STATEMENT,
     first_fault,
     parse_envelope,
@@ -58,9 +59,10 @@ class Withdrawn(StrictModel):
 def withdrawal_of(
     model_id: str, record: bytes, reason: str, now: str, key: "Ed25519PrivateKey"
 ) -> bytes:
-    """Sign the withdrawal of a record, given by its bytes.
+    """Return the signed withdrawal of a record, given by its bytes.
 
-    Raises StepMismatch when it is no envelope, UsageProblem for a reason that cannot be shown.
+    `now` is a time. Raises StepMismatch when the record is not an envelope, or for characters in
+    the reason that are not allowed; UsageProblem for a reason that is empty or too long.
     """
     payload = parse_envelope(record).payload
     name = f"{model_id}/{audit_id_of(payload)}.json"
@@ -78,7 +80,7 @@ def withdrawal_of(
     except ValidationError as error:
         raise UsageProblem(
             f"the withdrawal cannot be written: {first_fault(error)}",
-            f"give a reason of 1 to {REASON_MAX} characters",
+            f"pass --reason with 1 to {REASON_MAX} characters",
         ) from error
     content = payload_of(statement)
     strict_json(content, STATEMENT)
@@ -110,7 +112,9 @@ def read_withdrawal(path: Path, keys: Keys, record: bytes | None) -> Withdrawn:
     if subject.name != f"{path.parent.name}/{audit_id}.json" or (
         subject.digest.get("sha256") != digest or audit_id != digest[:ID_DIGITS]
     ):
-        raise StepMismatch(STATEMENT, f"it withdraws {subject.name}, which is another record")
+        raise StepMismatch(
+            STATEMENT, f"it withdraws {subject.name}, which is another record", RESTORE
+        )
     predicate = statement.predicate
     return Withdrawn(
         audit_id=audit_id, reason=predicate.reason, withdrawn_at=predicate.withdrawn_at

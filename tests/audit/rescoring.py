@@ -38,7 +38,7 @@ def measured(
     plain: Sequence[Sequence[int]] | None = None,
     stressed: Sequence[Sequence[int]] | None = None,
     *,
-    halts: list[list[RescoredScores]] | None = None,
+    stops: list[list[RescoredScores]] | None = None,
     one_fit: bool = False,
     seed: int = 0,
 ) -> Measured:
@@ -50,6 +50,6 @@ def measured(
         [matrix.tolist() for matrix in base],
         [copy(base, flips, rng) for flips in (still * COPIES_MIN if plain is None else plain)],
         [copy(base, flips, rng) for flips in (still * MANY if stressed is None else stressed)],
-        halts or [],
+        stops or [],
         one_fit,
     )

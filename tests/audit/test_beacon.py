@@ -52,10 +52,10 @@ def test_another_round_is_refused(number):
 
 
 @pytest.mark.parametrize("number", [-1, 0, 2**64])
-def test_what_is_no_round_is_refused(number):
+def test_what_is_not_a_round_is_refused(number):
     with pytest.raises(StepMismatch) as caught:
         verify_round(number, ROUNDS[123])
-    assert caught.value.message == f"round: {number} is no round of a beacon"
+    assert caught.value.message == f"round: {number} is not a round number of the beacon"
 
 
 def test_another_key_is_refused():
@@ -171,6 +171,6 @@ def test_moments_are_written_in_one_way(seconds):
         *("2026-11-20t08:30:00z", "٢٠٢٦-11-20T08:30:00Z", "2026-11-20T08:30:61Z"),
     ],
 )
-def test_what_is_no_moment_is_refused(text):
-    with pytest.raises(UsageProblem, match="is not a moment"):
+def test_what_is_not_a_time_is_refused(text):
+    with pytest.raises(UsageProblem, match="is not a time"):
         seconds_of(text)

@@ -97,7 +97,7 @@ def test_format_1_0_with_what_the_maintainer_says(tmp_path):
         ),
     ],
 )
-def test_what_the_maintainer_says_by_halves(tmp_path, declared, message):
+def test_an_incomplete_declaration_of_a_run_is_refused(tmp_path, declared, message):
     file = repository(tmp_path, version="1.0")
     with pytest.raises((UsageProblem, AuditRefused)) as caught:
         commit(file, TOLERANCE, declared)
@@ -134,7 +134,7 @@ def local_changes(document: dict[str, Any]) -> None:
         (put("run", "model", "weights", {}), "1 error: unpinned-model"),
         (put("run", "extractor", "sha256", "0" * 64), "1 error: extractor-mismatch"),
         (local_changes, "the harness had local changes"),
-        (put("run", "model", "kind", "local"), "on the contributor's machine alone"),
+        (put("run", "model", "kind", "local"), "only on the contributor's machine"),
         (put("run", "extractor", "path", "extractors/other.py"), "no extractor 'other.py'"),
         (put("run", "extractor", "path", "../../model"), "there is no extractor 'model'"),
         (

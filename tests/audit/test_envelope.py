@@ -78,11 +78,11 @@ SIGNATURE = VALUE["signatures"][0]
         (rewritten(signatures=[SIGNATURE] * 2), "signatures: List should have at most 1 item"),
         (rewritten(payloadType="text/plain"), "payloadType: Input should be 'application/vnd"),
         (rewritten(more=1), "more: Extra inputs are not permitted"),
-        (rewritten(payload="QQ="), "the base64 is broken"),
+        (rewritten(payload="QQ="), "invalid base64"),
         # The last digit of "QR==" has bits that no byte takes: it is "QQ==" written otherwise.
-        (rewritten(payload="QR=="), "the same envelope is written in other bytes than ours"),
-        (SEALED[:-1], "the same envelope is written in other bytes than ours"),
-        (json.dumps(VALUE, indent=1).encode(), "the same envelope is written in other bytes"),
+        (rewritten(payload="QR=="), "the JSON is not written as this program writes it"),
+        (SEALED[:-1], "the JSON is not written as this program writes it"),
+        (json.dumps(VALUE, indent=1).encode(), "the JSON is not written as this program writes it"),
         (
             SEALED.replace(b'{"payloadType"', b'{"payload":"QQ==","payloadType"'),
             'the key "payload" stands twice in one object',

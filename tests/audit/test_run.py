@@ -206,7 +206,7 @@ def test_an_extractor_that_fails_ends_the_audit_with_its_own_words(place: Place)
         (("--unsigned", "--level", "4"), 2, "--throw-away-machine"),
         (("--unsigned", "--noise", "bfloat16"), 2, "declares float32"),
         (("--unsigned", "--copies", "3"), 2, "--copies"),
-        (("--unsigned", "--data", "submissions"), 3, "the harness could not do `sequences`"),
+        (("--unsigned", "--data", "submissions"), 3, "`geneb-harness sequences` failed"),
     ],
 )
 def test_what_is_missing_or_contradicts_is_said(

@@ -159,15 +159,15 @@ def test_stops_that_no_copy_showed_widen_the_tolerance_of_a_fit_that_moves():
     base = measured(BASE).base
     stop = RescoredScores(MCC=base.MCC[0] - 0.1, Acc=base.Acc[0] - 0.05, F1=base.F1[0] - 0.05)
     same = [RescoredScores(MCC=base.MCC[k], Acc=base.Acc[k], F1=base.F1[k]) for k in range(SEEDS)]
-    halts = [[same[0], stop], *([one] for one in same[1:])]
+    stops = [[same[0], stop], *([one] for one in same[1:])]
     still = limits(rule.tolerance(measured(BASE), ALARM, NONE))
-    assert limits(rule.tolerance(measured(BASE, halts=halts), ALARM, NONE)) == still
-    other = [[stop], *halts[1:]]
-    wide = limits(rule.tolerance(measured(BASE, halts=other), ALARM, NONE))
+    assert limits(rule.tolerance(measured(BASE, stops=stops), ALARM, NONE)) == still
+    other = [[stop], *stops[1:]]
+    wide = limits(rule.tolerance(measured(BASE, stops=other), ALARM, NONE))
     assert [w - s for w, s in zip(wide, still, strict=True)] == pytest.approx([0.04, 0.02, 0.02])
     moved = [[1, 0, 0, 0, 0]] * 16
     bare = rule.tolerance(measured(BASE, moved), ALARM, NONE)
-    assert rule.tolerance(measured(BASE, moved, halts=halts), ALARM, NONE).MCC > bare.MCC + 0.035
+    assert rule.tolerance(measured(BASE, moved, stops=stops), ALARM, NONE).MCC > bare.MCC + 0.035
 
 
 def test_a_seed_whose_ties_break_anew_each_time_gets_a_spread():

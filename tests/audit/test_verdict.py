@@ -1,4 +1,4 @@
-"""What the numbers of an audit say as a whole: slants and force."""
+"""Verdict of a whole audit: mean bias and informative cells."""
 
 import math
 
@@ -73,7 +73,7 @@ def test_each_regime_is_looked_at_alone():
     assert [one.is_significant for one in mean_biases(found).values()] == [True, True]
 
 
-def test_fewer_than_five_cells_cannot_slant():
+def test_fewer_than_five_cells_have_no_significant_bias():
     for count in (1, 2, 3, 4):
         assert not mean_biases(tasks(*[cell(0.02)] * count))["full"].is_significant
     assert mean_biases(tasks(*[cell(0.0199)] * 5))["full"].is_significant
@@ -86,7 +86,7 @@ def test_no_numbers_of_a_record_break_it(pairs):
     assert abs(found.share) <= 1
 
 
-def test_force_is_counted_for_each_regime():
+def test_informative_cells_are_counted_for_each_regime():
     found = informative_cells(
         tasks(
             cell(0, INFORMATIVE_TOLERANCE),

@@ -157,10 +157,13 @@ def test_what_the_board_shows_of_audits():
         ([audit()], "audit 0000000000000000 agrees on at least 13 drawn tasks"),
         ([audit(20)], "audits cover each of the 20 tasks of the regime 10shot"),
         ([FAILED], "audit 0000000000000000 failed"),
-        ([audit(5)], "5 tasks drawn, and the policy asks for 13"),
-        ([audit(left_out=("1shot",))], "it leaves out 1shot"),
-        ([audit(uninformative=("full",))], "most tolerances are too wide to tell anything in full"),
-        ([audit(versions=BEFORE)], "agrees, but for another harness, benchmark or dataset"),
+        ([audit(5)], "5 tasks drawn, the policy requires 13"),
+        ([audit(left_out=("1shot",))], "it leaves out the regimes 1shot"),
+        ([audit(uninformative=("full",))], "fewer than half of the cells are informative in full"),
+        (
+            [audit(versions=BEFORE)],
+            "agrees, but for another version of harness, benchmark or dataset",
+        ),
     ],
 )
 def test_the_reason_says_why(audits, reason):
