@@ -1,4 +1,4 @@
-"""A sandbox of each level that the tests use, and a look for processes that outlive a run."""
+"""A sandbox of each level that the tests use, and a check for processes left by a run."""
 
 import os
 from collections.abc import Iterator

@@ -50,9 +50,9 @@ def test_the_facts_for_the_record(bubblewrap_sandbox):
 @pytest.mark.parametrize(
     ("level", "message"),
     [
-        (0, "level 0 is no sandbox: the extractor could do all that you can"),
-        (4, "level 4 is a promise that this machine is thrown away after the audit"),
-        (5, "there is no sandbox level 5"),
+        (0, "level 0 is not a sandbox: the extractor can do whatever you can"),
+        (4, "level 4 needs a machine that is deleted after the audit"),
+        (5, "sandbox level 5, expected 0 to 4"),
     ],
 )
 def test_a_level_that_needs_a_declaration(tmp_path, level, message):
@@ -87,7 +87,7 @@ def test_refused_namespaces_are_named_with_both_fixes(tmp_path, monkeypatch):
         pass
     assert caught.value.exit_code == Exit.NOT_CHECKED
     assert caught.value.message == (
-        "sandbox level 2 (bubblewrap) is not to be had: "
+        "sandbox level 2 (bubblewrap) does not work here: "
         f"bwrap: setting up uid map: Permission denied; {setting}"
     )
     assert "AppArmor profile" in caught.value.fix
