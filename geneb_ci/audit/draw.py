@@ -9,6 +9,7 @@ from typing import NoReturn
 from geneb_ci.audit import beacon
 from geneb_ci.audit.beacon import value_of
 from geneb_ci.audit.canonical import seconds_of
+from geneb_ci.audit.commit import checked, read_submission
 from geneb_ci.audit.commitment import Commitment, check_commitment
 from geneb_ci.audit.plan import Beacon, Chosen, DrandBeacon, EarlierDraw, Plan, Reason
 from geneb_ci.audit.sampling import sample, seed_of, tickets_of
@@ -20,7 +21,6 @@ from geneb_ci.audit.steps import (
     AuditRefused,
     StepMismatch,
 )
-from geneb_ci.audit.subject import checked, read_submission
 from geneb_ci.check.context import Context
 from geneb_ci.check.registry import BY_ID
 from geneb_ci.common.config import Layout

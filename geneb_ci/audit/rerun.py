@@ -13,6 +13,7 @@ from pathlib import Path
 
 from geneb_ci.audit import compare, weights
 from geneb_ci.audit.canonical import moment_of
+from geneb_ci.audit.commit import AuditSubject, subject_of
 from geneb_ci.audit.commitment import Commitment, Weights
 from geneb_ci.audit.decoys import embed_among_decoys, with_decoys
 from geneb_ci.audit.draw import recompute
@@ -27,7 +28,6 @@ from geneb_ci.audit.scoring import (
     sequences_of,
     task_source,
 )
-from geneb_ci.audit.subject import AuditSubject, subject_of
 from geneb_ci.audit.tolerance import COPIES_MIN
 from geneb_ci.common.config import Layout
 from geneb_ci.common.errors import UsageProblem

@@ -1,4 +1,4 @@
-"""A record that holds in itself against a repository: every refusal, by one changed value."""
+"""A valid record compared with a repository: every refusal, by one changed value."""
 
 import hashlib
 import json

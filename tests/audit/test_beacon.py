@@ -1,4 +1,4 @@
-"""The beacon: published rounds verify_round, anything else does not; which round is due when."""
+"""The beacon: published rounds verify, anything else does not; which round is due when."""
 
 import re
 

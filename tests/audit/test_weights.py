@@ -1,4 +1,4 @@
-"""Input 59 of the hostile corpus: weights that move, lie, or run code when they are opened."""
+"""Weights: unpinned, malformed, or running code when they are loaded."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""Fetching a round, from a real server on this machine: only the genuine round is taken."""
+"""Fetching a round from a server on this machine: only the genuine round is accepted."""
 
 import json
 

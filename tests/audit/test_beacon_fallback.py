@@ -1,4 +1,4 @@
-"""The substitute for the beacon: a published key, a reason, and a value anybody can check later."""
+"""The fallback for the beacon: a published key, a reason, and a value anybody can check later."""
 
 import hashlib
 import hmac

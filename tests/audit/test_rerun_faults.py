@@ -1,4 +1,4 @@
-"""What goes wrong around the rerun of an audit: records lost, or taken by nobody."""
+"""Faults around the rerun of an audit: records lost, or accepted by nobody."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Targeted tasks: named by what the checks find, then by the largest gain over the neighbours."""
+"""Targeted tasks: by the findings of the checks, then by the largest gain over the neighbours."""
 
 import json
 import math
@@ -6,8 +6,8 @@ import shutil
 
 import pytest
 
+from geneb_ci.audit.commit import checked, read_submission
 from geneb_ci.audit.draw import gains, suspicion, targets
-from geneb_ci.audit.subject import checked, read_submission
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.finding import Finding, Severity
 from geneb_ci.statistics.table import ScoreTable

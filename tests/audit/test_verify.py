@@ -1,4 +1,4 @@
-"""Input 60 of the corpus: records that somebody with the trusted key made up, step by step."""
+"""Verification: records that somebody with a trusted key made up, refused step by step."""
 
 import hashlib
 import hmac
