@@ -76,18 +76,18 @@ def check_submission(outcome: AuditOutcome, inputs: TrustInputs) -> None:
     Raises StepMismatch; NotHere when there is no such file.
     """
     commitment = outcome.plan.commitment
-    claim = submission_of(outcome, inputs)
-    if claim.sha256 != commitment.submission_sha256:
+    current = submission_of(outcome, inputs)
+    if current.sha256 != commitment.submission_sha256:
         raise StepMismatch(
             SUBMISSION,
-            f"{claim.path.name} has sha256 {claim.sha256}, the audited file had "
+            f"{current.path.name} has sha256 {current.sha256}, the audited file had "
             f"{commitment.submission_sha256}",
-            "the file was changed after the audit: it needs an audit of its own",
+            "the file was changed after the audit: audit the new file",
         )
-    submission = claim.submission
+    submission = current.submission
     if submission is None:
         raise StepMismatch(
-            SUBMISSION, f"{claim.path.name} has errors", f"see `geneb-ci check {claim.path}`"
+            SUBMISSION, f"{current.path.name} has errors", f"see `geneb-ci check {current.path}`"
         )
     try:
         regimes, tasks = drawable(submission, inputs.benchmark, commitment.regimes)
@@ -138,14 +138,14 @@ def _check_run(outcome: AuditOutcome, submission: SubmissionV11) -> None:
 def submission_of(outcome: AuditOutcome, inputs: TrustInputs) -> SubmissionNow:
     """Return the submission that a record is about. Raises NotHere where there is none."""
     model_id = outcome.plan.commitment.model_id
-    claim = inputs.submission(model_id)
-    if claim is None:
+    current = inputs.submission(model_id)
+    if current is None:
         raise NotHere(
             SUBMISSION,
             f"there is no {model_id}.json here to compare the record with",
             "name the folder of submissions: --submissions DIR",
         )
-    return claim
+    return current
 
 
 def check_benchmark(outcome: AuditOutcome, inputs: TrustInputs) -> None:
@@ -211,8 +211,8 @@ def check_policy(outcome: AuditOutcome, inputs: TrustInputs) -> None:
 
 def left_out(outcome: AuditOutcome, inputs: TrustInputs) -> list[str]:
     """Return the regimes that the policy requires, the submission claims, and the audit lacks."""
-    claim = inputs.submission(outcome.plan.commitment.model_id)
-    claimed = claim.submission.results if claim is not None and claim.submission else None
+    current = inputs.submission(outcome.plan.commitment.model_id)
+    claimed = current.submission.results if current is not None and current.submission else None
     return [
         name
         for name in inputs.policy.regimes

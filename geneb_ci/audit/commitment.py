@@ -1,4 +1,4 @@
-"""What is fixed before the draw: its digest is published before any seed exists."""
+"""Commitments: what is fixed before the draw; the digest is published before any seed exists."""
 
 from typing import Annotated, Literal
 
@@ -13,7 +13,7 @@ PROTOCOL: Literal["geneb-audit-v1"] = "geneb-audit-v1"
 
 
 class Weights(StrictModel):
-    """Which weights the rerun is to use."""
+    """Weights that the rerun uses."""
 
     kind: Literal["huggingface", "url", "local", "none"]
     location: str
@@ -23,7 +23,7 @@ class Weights(StrictModel):
 
 
 class ExtractorCode(StrictModel):
-    """Which code is to turn sequences into embeddings."""
+    """Code that turns sequences into embeddings."""
 
     path: Name
     """Path in the repository, or `builtin:<name>`."""
@@ -38,7 +38,7 @@ class ExtractorCode(StrictModel):
 
 
 class BenchmarkPin(StrictModel):
-    """Which benchmark definition and which data."""
+    """Benchmark definition and data."""
 
     name: Name
     sha256: Hex64
@@ -47,7 +47,7 @@ class BenchmarkPin(StrictModel):
 
 
 class DrawPolicy(StrictModel):
-    """How many tasks are drawn, and what counts as agreement, by the policy then in force."""
+    """How many tasks are drawn, and what counts as agreement, by the policy at that time."""
 
     drawn: Positive
     """k: tasks of the guaranteed sample."""
@@ -60,7 +60,7 @@ class DrawPolicy(StrictModel):
 
 
 class Commitment(StrictModel):
-    """All that decides the sample and its outcome, but the seed."""
+    """Everything that decides the sample and its outcome, except the seed."""
 
     protocol: Literal["geneb-audit-v1"]
     model_id: Name

@@ -43,7 +43,7 @@ least four of them with probability 0.97; if half is, always in practice."""
 FRESH = 16
 """Shuffled sequences: they hide how many of the list are real."""
 JUMP = 10.0
-"""How far a real sequence may lie from its mutants, in distances between the mutants. Measured: at
+"""Largest distance of a real sequence from its mutants, in distances between these. Measured: at
 most 1.8 on k-mer counts, 1.2 on random BERT, ESM and GPT-2 (mean and one-token pooling), on four
 sets, one of them 200 variants of one sequence. No trained model was measured, hence the margin."""
 SHARE_MEMORISED = 0.125
@@ -181,7 +181,7 @@ def judge(
         f"{len(decoyed.again)} sequences {times}: "
         f"rows differ by up to {drift:.1e} of their length, "
         f"{noise:.0e} is allowed for {dtype}; {many} sequences with two mutants: "
-        f"{len(jumps)} lie more than {JUMP:g} times farther from them than they from each other"
+        f"{len(jumps)} are more than {JUMP:g} times farther from them than they from each other"
     )
     if few:
         detail += f"; all sequences together have {few} embeddings"

@@ -74,7 +74,7 @@ def extractor_code(
     claimed: str | None,
     options: Mapping[str, str],
 ) -> ExtractorCode:
-    """Return the extractor that a run names, as it lies in the folder of extractors.
+    """Return the extractor that a run names, as it is in the folder of extractors.
 
     `claimed` is the digest that the run names, or None. Only the last part of `path` counts, so
     that it never leads out of the folder.

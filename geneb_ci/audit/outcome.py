@@ -25,7 +25,7 @@ class AuditedScores(StrictModel):
 
 
 class Tolerance(StrictModel):
-    """How far an honest claim may lie from the rescored value, and how that was measured."""
+    """How far an honest claim may differ from the rescored value, and how that was measured."""
 
     MCC: Annotated[float, Field(ge=0)]
     Acc: Annotated[float, Field(ge=0)]
@@ -151,7 +151,7 @@ def outside_tolerance(
 
 
 def differing_metrics(cell: Compared | CanonicalCompared) -> list[str]:
-    """Name the metrics of a cell that lie outside their tolerance; canonical ones left aside."""
+    """Name the metrics of a cell outside their tolerance; canonical scores have their own."""
     return outside_tolerance(cell.claimed, cell.rescored, cell.tolerance)
 
 

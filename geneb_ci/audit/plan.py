@@ -114,7 +114,7 @@ def read_commitment(path: Path) -> Commitment:
     Raises NothingChecked when it cannot be read, StepMismatch when the digest is not its own or
     nothing can be drawn from it.
     """
-    found = _read(path, Committed, "commitment, as `geneb-ci audit commit` writes one")
+    found = _read(path, Committed, "commitment", "commit")
     if found.commitment.sha256 != found.sha256:
         raise StepMismatch(
             COMMITMENT,
@@ -128,16 +128,16 @@ def read_commitment(path: Path) -> Commitment:
 
 def read_plan(path: Path) -> Plan:
     """Read a plan, without recomputing it. Raises NothingChecked when it cannot be read."""
-    return _read(path, Plan, "plan, as `geneb-ci audit plan` writes one")
+    return _read(path, Plan, "plan", "plan")
 
 
-def _read(path: Path, model: type[_M], what: str) -> _M:
-    raw = read_bytes(path)
+def _read(path: Path, model: type[_M], what: str, command: str) -> _M:
+    raw, fix = read_bytes(path), f"make one with `geneb-ci audit {command}`"
     if isinstance(raw, Fault):
-        raise NothingChecked(f"{path}: {raw.message}", f"expected a {what}")
+        raise NothingChecked(f"{path}: not a {what}: {raw.message}", fix)
     try:
         return model.model_validate_json(raw)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         place = "/".join(map(str, first["loc"])) or "the document"
-        raise NothingChecked(f"{path}: {place}: {first['msg']}", f"expected a {what}") from error
+        raise NothingChecked(f"{path}: not a {what}: {place}: {first['msg']}", fix) from error

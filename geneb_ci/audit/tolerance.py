@@ -92,7 +92,7 @@ def _mean(terms: Sequence[float | None]) -> float:
 
 # Bisections after which an interval of doubles holds a single one.
 HALVINGS = 200
-# Beyond it two-sided levels of 1e-12 and above lie, from 2 degrees of freedom on.
+# Above every quantile of a two-sided level of 1e-12 or more, from 2 degrees of freedom on.
 FARTHEST = 1e7
 
 
@@ -162,7 +162,7 @@ SATURATED = 2.0
 eight times the noise, do not flip in proportion: these are fits of the second or third kind."""
 STOP_MARGIN = 2.0
 """Factor on the deviation at a stopping point: the loss is as flat beyond its optimum as before it,
-so an equal loss may lie up to twice as far off. Fits on word counts were measured to end there."""
+so an equal loss may be up to twice as far off. Fits on word counts were measured to end there."""
 
 
 class Measured(NamedTuple):
@@ -176,7 +176,7 @@ class Measured(NamedTuple):
     stops: Sequence[Sequence[RescoredScores]]
     """Scores at the stopping points of each fit."""
     one_fit: bool
-    """Whether a single fit on all rows stands for every seed."""
+    """Whether a single fit on all rows is that of every seed."""
 
 
 def tolerance_digest() -> str:
@@ -203,7 +203,7 @@ def tolerance(measured: Measured, alarm: float, width: Triple) -> Tolerance:
     """Return the tolerance of a score of record.
 
     `alarm` is the false alarm of one metric; `width` the half-width of the interval that the
-    claimed value, as printed, stands for. Raises NothingChecked when there are too few copies.
+    claimed value, as printed, represents. Raises NothingChecked when there are too few copies.
     """
     _check_copies(measured.plain, "plain")
     if measured.stressed or not (measured.one_fit and _most_copies_change(measured.plain)):

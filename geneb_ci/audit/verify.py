@@ -37,9 +37,9 @@ def check_comparison(outcome: AuditOutcome, inputs: TrustInputs) -> None:
     planned = [(one.task, one.reason) for one in plan.chosen]
     if [(one.task, one.reason) for one in outcome.tasks] != planned:
         _refuse("the tasks compared are not those of the plan, in its order")
-    claim = inputs.submission(plan.commitment.model_id)
-    known = claim is not None and claim.sha256 == plan.commitment.submission_sha256
-    submission = claim.submission if claim is not None and known else None
+    current = inputs.submission(plan.commitment.model_id)
+    known = current is not None and current.sha256 == plan.commitment.submission_sha256
+    submission = current.submission if current is not None and known else None
     for one in outcome.tasks:
         due = [
             regime

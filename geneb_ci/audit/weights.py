@@ -182,7 +182,7 @@ def _check_config(raw: bytes, name: str) -> None:
 
 
 def _mapped(value: Any) -> Iterator[str]:  # noqa: ANN401 (JSON has no narrower type)
-    """Return every text below an `auto_map`, wherever it stands."""
+    """Yield every text below an `auto_map`, wherever that is."""
     waiting = [(value, False)]
     while waiting:
         one, inside = waiting.pop()

@@ -89,16 +89,27 @@ STATUS = "geneb/audit-commit"
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--output", default=STDOUT, metavar="C.json", help="Write here.")
+@click.option(
+    "--output",
+    default=STDOUT,
+    metavar="C.json",
+    help="File to write; standard output unless given.",
+)
 @click.option("--extractor", metavar="PATH:CLASS", help="For format 1.0: the code that ran.")
-@click.option("--option", "options", multiple=True, metavar="KEY=VALUE", help="For format 1.0.")
+@click.option(
+    "--option",
+    "options",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="For format 1.0: option of the extractor. Repeatable.",
+)
 @click.option("--model", metavar="REPO", help="For format 1.0: repository of the weights.")
 @click.option("--revision", metavar="COMMIT", help="For format 1.0: its 40-hex commit.")
 @click.option(
     "--weights",
     multiple=True,
     metavar="NAME=SHA256",
-    help="For format 1.0: digest of a weight file.",
+    help="For format 1.0: digest of a weight file. Repeatable.",
 )
 @click.option("--no-weights", is_flag=True, help="For format 1.0: the method has none.")
 def commit_command(
@@ -302,9 +313,12 @@ def withdraw_command(record: Path, reason: str, key: Path | None) -> None:
 
 class _Audit(LazyGroup):
     table = {  # noqa: RUF012 (click's groups are made once)
-        "commit": ("audit", "fix all that decides an audit, before any seed exists"),
+        "commit": (
+            "audit",
+            "commit to a submission and its run, before any seed exists",
+        ),
         "plan": ("audit_draw", "draw the tasks to rerun, by the public beacon"),
-        "run": ("audit", "rerun them in a sandbox, compare, and sign the record"),
+        "run": ("audit", "rerun the tasks in a sandbox, compare, and sign the record"),
         "verify": ("audit", "compute every step of a record again, from public data"),
         "withdraw": ("audit", "take an audit back, with a reason, signed"),
         "keygen": ("audit", "make a maintainer's key for signing records"),

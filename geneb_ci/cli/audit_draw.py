@@ -154,7 +154,12 @@ def table_was_all(detect: int | None) -> None:
 )
 @earlier_option
 @source_options
-@click.option("--output", default=STDOUT, metavar="PLAN.json", help="Write here.")
+@click.option(
+    "--output",
+    default=STDOUT,
+    metavar="PLAN.json",
+    help="File to write; standard output unless given.",
+)
 def plan_command(
     commitment_file: Path,
     committed_at: str | None,

@@ -20,7 +20,7 @@ from geneb_ci.sandbox.limits import Limits
 Holder = Literal["control group", "service manager", "RLIMIT_NPROC", "watched only"]
 
 ROOT = Path("/sys/fs/cgroup")
-# Where each controller lies in version 1 (a tree each) and in version 2 (one tree).
+# Where each controller is in version 1 (a tree each) and in version 2 (one tree).
 PLACES = {"pids": ("pids", "."), "memory": ("memory", ".")}
 FILES = {
     "pids": ("pids.max",),

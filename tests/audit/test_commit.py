@@ -264,7 +264,8 @@ def test_what_is_no_commitment(tmp_path, raw, message):
     with pytest.raises(NothingChecked) as caught:
         read_commitment(path)
     assert message in caught.value.message
-    assert "`geneb-ci audit commit` writes one" in caught.value.fix
+    assert caught.value.message.startswith(f"{path}: not a commitment: ")
+    assert caught.value.fix == "make one with `geneb-ci audit commit`"
 
 
 def test_no_commitment_has_a_member_more():
