@@ -3,7 +3,7 @@
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
@@ -177,9 +177,6 @@ def read_rescored(path: Path) -> Rescored:
         first = error.errors(include_url=False)[0]
         key = "/".join(str(part) for part in first["loc"]) or "the document"
         raise NothingChecked(f"{path}: {key}: {first['msg']}", fix) from error
-
-
-Runner = Callable[[Sequence[str]], "subprocess.CompletedProcess[str]"]
 
 
 @dataclass(frozen=True)
