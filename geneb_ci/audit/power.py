@@ -72,7 +72,7 @@ def needed(design: Design, fabricated: int, confidence: Fraction, power: Fractio
     """
     if not 1 <= fabricated <= design.tasks:
         raise UsageProblem(
-            f"{fabricated} fabricated tasks, expected 1 to {design.tasks}: there are no more tasks",
+            f"{fabricated} fabricated tasks, expected 1 to {design.tasks}, the number of tasks",
             f"pass --detect with a number from 1 to {design.tasks}",
         )
     low, high = max(1, design.guaranteed), design.tasks

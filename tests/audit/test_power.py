@@ -127,7 +127,7 @@ def test_the_smallest_sample_at_the_ends(design, fabricated, confidence, size):
 
 @pytest.mark.parametrize("fabricated", [0, 101, -1])
 def test_a_number_of_tasks_that_there_is_not(fabricated):
-    with pytest.raises(UsageProblem, match="make no sense"):
+    with pytest.raises(UsageProblem, match="fabricated tasks, expected 1 to 100"):
         needed(HUNDRED, fabricated, Fraction(1, 2))
 
 
@@ -135,7 +135,7 @@ def test_what_no_sample_finds():
     with pytest.raises(UsageProblem) as caught:
         needed(HUNDRED, 1, Fraction("0.95"), Fraction("0.8"))
     assert caught.value.message == (
-        "no sample finds one of 1 fabricated tasks with probability 0.95, when a rerun finds a "
+        "no sample detects one of 1 fabricated tasks with probability 0.95, when a rerun finds a "
         "drawn one with 0.8"
     )
 
