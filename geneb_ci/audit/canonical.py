@@ -1,4 +1,4 @@
-"""Canonical JSON, its digest, and moments: one way to write each value that is hashed or signed."""
+"""Canonical JSON, its digest, and times: one way to write each value that is hashed or signed."""
 
 import hashlib
 from datetime import UTC, datetime
@@ -48,19 +48,22 @@ FORMAT = "%Y-%m-%dT%H:%M:%SZ"
 
 
 def seconds_of(moment: str) -> int:
-    """Return the seconds since 1970 of a moment. Raises UsageProblem when it is none."""
+    """Return the seconds since 1970 of a time such as 2026-11-20T08:30:00Z.
+
+    Raises UsageProblem for any other text.
+    """
     try:
         found = datetime.strptime(moment, FORMAT).replace(tzinfo=UTC)
     except ValueError:
         found = None
-    # strptime takes the digits of every script and leaves out zeros; there is one way to write it.
+    # strptime also takes digits of other scripts and missing zeros; one way to write it is valid.
     if found is None or not moment.isascii() or found.strftime(FORMAT) != moment:
         raise UsageProblem(
-            f"{moment!r} is not a moment", "write it in UTC, to the second: 2026-11-20T08:30:00Z"
+            f"{moment!r} is not a time", "write it in UTC, to the second: 2026-11-20T08:30:00Z"
         )
     return int(found.timestamp())
 
 
 def moment_of(seconds: int) -> str:
-    """Write seconds since 1970 as a moment."""
+    """Return seconds since 1970 as a time such as 2026-11-20T08:30:00Z."""
     return datetime.fromtimestamp(seconds, UTC).strftime(FORMAT)

@@ -1,4 +1,4 @@
-"""The harness's part of an audit: sequences without labels, then scores of the embeddings."""
+"""The part of the harness in an audit: sequences without labels, then scores of embeddings."""
 
 import os
 import subprocess
@@ -40,7 +40,7 @@ class TaskSource:
     data: Path | None
     """Folder of task data; None for the practice benchmark, whose data are generated."""
     definition: Path | None
-    """The benchmark in force, where it is not the shipped one."""
+    """The benchmark definition, where it is not the shipped one."""
 
     @property
     def options(self) -> list[str]:
@@ -54,15 +54,15 @@ def task_source(benchmark: Benchmark, definition: Path | None, data: Path | None
     if data is None:
         if benchmark.sha256 != shipped_benchmark(PRACTICE_BENCHMARK).sha256:
             raise UsageProblem(
-                f"the task data of {benchmark.name} are not named",
-                "pull them with `geneb-ci data pull`, then: --data DIR",
+                f"--data is missing: {benchmark.name} needs its task data",
+                "download them with `geneb-ci data pull`, then pass --data DIR",
             )
         return TaskSource(None, None)
     return TaskSource(data.resolve(), definition)
 
 
 def sequences_of(tasks: Sequence[str], source: TaskSource, folder: Path) -> Path:
-    """Write the distinct sequences of tasks, one a line; gives the file.
+    """Write the distinct sequences of tasks, one a line, and return the file.
 
     Raises NothingChecked, with what the harness said, when it cannot.
     """
@@ -91,7 +91,7 @@ def rescored(
     embeddings: Path,
     how: Scoring,
 ) -> Rescored:
-    """Score embeddings, row i for line i of the sequences.
+    """Return the scores of embeddings; row i is the embedding of line i of `sequences`.
 
     Raises NothingChecked, with what the harness said, when it cannot.
     """
@@ -107,8 +107,8 @@ def rescored(
     found = read_rescored(output)
     if not found.dataset.verified:
         raise NothingChecked(
-            "the task data are not known to be the benchmark's: no manifest of its revision",
-            "pull them with `geneb-ci data pull`, which writes one; a claim is of those data alone",
+            "the task data have no manifest of the benchmark's dataset revision",
+            "download them with `geneb-ci data pull`, which writes the manifest",
         )
     return found
 
@@ -122,6 +122,6 @@ def _harness(arguments: Sequence[str]) -> None:
     if ended.returncode:
         said = ended.stderr.strip().removeprefix("error: ") or f"code {ended.returncode}"
         raise NothingChecked(
-            f"the harness could not do `{arguments[0]}`: {said}",
-            "mend what it names, then run the audit again: the plan stays the same",
+            f"`geneb-harness {arguments[0]}` failed: {said}",
+            "fix what it names, then run the audit again with the same plan",
         )

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from geneb_ci.audit.canonical import FORMAT
-from geneb_ci.audit.commit import Given, commit
+from geneb_ci.audit.commit import DeclaredRun, commit
 from geneb_ci.audit.decoys import NOISE
 from geneb_ci.audit.keys import KEY_VARIABLE, new_key, private_key
 from geneb_ci.audit.plan import committed_text, encoded, read_plan
@@ -29,7 +29,7 @@ from geneb_ci.render.audits import outcome_text, verification_json, verification
 from geneb_ci.submission.paths import is_folder, located
 
 
-def given_run(
+def declared_run(
     extractor: str | None,
     options: tuple[str, ...],
     model: str | None,
@@ -37,21 +37,24 @@ def given_run(
     weights: tuple[str, ...],
     *,
     no_weights: bool,
-) -> Given | None:
-    """Gather what is said of a run; None when nothing is."""
+) -> DeclaredRun | None:
+    """Return the run that the options declare; None when they declare none.
+
+    Raises UsageProblem for options that do not make a whole run.
+    """
     if extractor is None:
         if options or model or revision or weights or no_weights:
             raise UsageProblem(
-                "options or weights are named without --extractor",
-                "name both: --extractor PATH:CLASS",
+                "options or weights are given without --extractor",
+                "add --extractor PATH:CLASS",
             )
         return None
     if no_weights == bool(model) or bool(model) != bool(revision) or (no_weights and weights):
         raise UsageProblem(
-            "the weights are named by halves",
-            "either --model REPO with --revision COMMIT, or --no-weights",
+            "incomplete weights: expected a repository with its commit, or no weights",
+            "pass --model REPO with --revision COMMIT, or --no-weights alone",
         )
-    return Given(extractor, model, revision, _pairs(weights), _pairs(options))
+    return DeclaredRun(extractor, model, revision, _pairs(weights), _pairs(options))
 
 
 def _pairs(words: tuple[str, ...]) -> dict[str, str]:
@@ -65,17 +68,19 @@ def _pairs(words: tuple[str, ...]) -> dict[str, str]:
     type=click.Path(path_type=Path, dir_okay=False),
     help="File for the private key; one that exists is never overwritten.",
 )
-@click.option("--owner", default="fill in who holds the key", help="Who holds the private key.")
+@click.option(
+    "--owner", default="replace by the name of the key's owner", help="Who holds the private key."
+)
 def keygen_command(output: Path, owner: str) -> None:
     """Write a new private key (Ed25519, PEM, mode 0600), and print its entry for keys.json."""
     entry = new_key(output, owner, datetime.now(UTC).strftime(FORMAT))
     click.echo(json.dumps(entry.model_dump(exclude_none=True), indent=1))
     click.echo(
-        f"wrote {output}: keep it to yourself, and name it by {KEY_VARIABLE} or --key to sign",
+        f"wrote {output}: keep it secret; pass it by --key or {KEY_VARIABLE} to sign",
         err=True,
     )
     click.echo(
-        "  next: put the entry above into leaderboard/policy/keys.json of the main branch", err=True
+        "  next: add the entry above to leaderboard/policy/keys.json of the main branch", err=True
     )
 
 
@@ -84,16 +89,27 @@ STATUS = "geneb/audit-commit"
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--output", default=STDOUT, metavar="C.json", help="Write here.")
+@click.option(
+    "--output",
+    default=STDOUT,
+    metavar="C.json",
+    help="File to write; standard output unless given.",
+)
 @click.option("--extractor", metavar="PATH:CLASS", help="For format 1.0: the code that ran.")
-@click.option("--option", "options", multiple=True, metavar="KEY=VALUE", help="For format 1.0.")
+@click.option(
+    "--option",
+    "options",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="For format 1.0: option of the extractor. Repeatable.",
+)
 @click.option("--model", metavar="REPO", help="For format 1.0: repository of the weights.")
 @click.option("--revision", metavar="COMMIT", help="For format 1.0: its 40-hex commit.")
 @click.option(
     "--weights",
     multiple=True,
     metavar="NAME=SHA256",
-    help="For format 1.0: digest of a weight file.",
+    help="For format 1.0: digest of a weight file. Repeatable.",
 )
 @click.option("--no-weights", is_flag=True, help="For format 1.0: the method has none.")
 def commit_command(
@@ -108,9 +124,10 @@ def commit_command(
 ) -> None:
     """Commit to an audit of FILE: submission, code, weights, benchmark and policy, as one digest.
 
-    FILE has to pass every check. What format 1.0 does not say of the run, the maintainer says.
+    FILE has to pass every check. Format 1.0 does not say which code and weights ran: declare them
+    by --extractor with --model and --revision, or --no-weights.
     """
-    given = given_run(extractor, options, model, revision, weights, no_weights=no_weights)
+    given = declared_run(extractor, options, model, revision, weights, no_weights=no_weights)
     found = commit(file, tolerance_digest(), given)
     write(Output("json", output), committed_text(found))
     name = "C.json" if output == STDOUT else output
@@ -130,21 +147,50 @@ _FOLDER = click.Path(path_type=Path, file_okay=False, exists=True)
 @click.command()
 @click.argument("plan_file", metavar="PLAN", type=click.Path(path_type=Path))
 @click.option("--key", type=click.Path(path_type=Path), help="Private key to sign the record with.")
-@click.option("--unsigned", is_flag=True, help="A trial: print the outcome, write no record.")
-@click.option("--output", type=click.Path(path_type=Path), help="Folder of records to write to.")
-@click.option("--data", type=_FOLDER, help="Folder of task data; not for the practice benchmark.")
-@click.option("--weights", type=click.Path(path_type=Path, file_okay=False), help="Keep them here.")
+@click.option("--unsigned", is_flag=True, help="Print the outcome and write no record.")
+@click.option(
+    "--output",
+    type=click.Path(path_type=Path),
+    help="Write the record below this folder; leaderboard/audits unless given.",
+)
+@click.option(
+    "--data", type=_FOLDER, help="Folder of task data; the practice benchmark needs none."
+)
+@click.option(
+    "--weights",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Folder of the weights; fetched into it where it is empty.",
+)
 @click.option(
     "--noise",
     type=click.Choice(tuple(NOISE)),
-    help="For format 1.0: dtype in which the model computes.",
+    help="For format 1.0: dtype in which the model computes; its rounding is the noise.",
 )
-@click.option("--copies", type=click.IntRange(16), default=16, show_default=True, metavar="N")
-@click.option("--level", type=click.IntRange(0, 4), default=2, show_default=True)
-@click.option("--throw-away-machine", "throw_away", is_flag=True, help="Level 4: it is one.")
-@click.option("--i-wrote-this-code", "own_code", is_flag=True, help="Level 0; it never counts.")
-@click.option("--gpu", is_flag=True, help="Show the sandbox the GPU devices.")
-@click.option("--workers", type=click.IntRange(1), help="Probe processes; one a processor.")
+@click.option(
+    "--copies",
+    type=click.IntRange(16),
+    default=16,
+    show_default=True,
+    metavar="N",
+    help="Jittered copies from which each tolerance is measured.",
+)
+@click.option(
+    "--level", type=click.IntRange(0, 4), default=2, show_default=True, help="Sandbox level."
+)
+@click.option(
+    "--throw-away-machine",
+    "throw_away",
+    is_flag=True,
+    help="Level 4: declare that this machine is deleted after the audit.",
+)
+@click.option(
+    "--i-wrote-this-code",
+    "own_code",
+    is_flag=True,
+    help="Level 0: run your own code without a sandbox; such an audit never counts.",
+)
+@click.option("--gpu", is_flag=True, help="Make the GPU devices visible in the sandbox.")
+@click.option("--workers", type=click.IntRange(1), help="Scoring processes; default: one per core.")
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
 def run_command(
     plan_file: Path,
@@ -154,9 +200,10 @@ def run_command(
     as_json: bool,
     **machine: object,
 ) -> int:
-    """Rerun the tasks of PLAN in a sandbox, compare, and sign the record.
+    """Rerun the tasks of PLAN in a sandbox, compare the scores, and sign the record.
 
-    Run it in the checkout that was committed to. The record goes to leaderboard/audits.
+    Run it in the checkout that was committed to. The record goes to leaderboard/audits. The exit
+    code is 11 when a claim differs.
     """
     layout = find_layout(Path.cwd())
     audits = output or layout.audits or layout.root / "leaderboard" / "audits"
@@ -165,7 +212,7 @@ def run_command(
     if not unsigned:
         signer = private_key(key)
         check_can_record(signer, layout, audits / plan.commitment.model_id)
-    # A service manager ends with SIGTERM what a person ends with Ctrl-C: both leave nothing behind.
+    # A service manager ends a process by SIGTERM, a person by Ctrl-C: both clean up.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         outcome = rerun(
@@ -177,10 +224,10 @@ def run_command(
         )
     except ExtractorRefused as error:
         error.fix += (
-            f"\n  the draw stands, and has no record: draw the next with --earlier {plan_file}"
+            f"\n  this draw has no record: pass it to the next `audit plan`: --earlier {plan_file}"
         )
         raise
-    if signer is not None:  # before anything is printed: its reader may have gone away
+    if signer is not None:  # before anything is printed: a closed pipe must not lose the record
         record = record_of(outcome, signer)
         write_files((audits / record.place).parent, {record.place.name: record.content})
         click.echo(f"wrote {audits / record.place}", err=True)
@@ -196,22 +243,26 @@ _RENDER = {"text": verification_text, "json": verification_json}
 @click.option(
     "--submissions",
     type=click.Path(path_type=Path, file_okay=False, exists=True),
-    help="Folder of the submissions; that of the repository unless said.",
+    help="Folder of the submissions; that of the repository unless given.",
 )
 @click.option("--format", "form", type=click.Choice(list(_RENDER)), default="text")
 def verify_command(records: tuple[Path, ...], submissions: Path | None, form: str) -> int:
     """Verify RECORDS, or every record of the repository, against public data.
 
-    Keys, policy and benchmark are those of the folder the command is run in, never of the record's.
+    Keys, policy and benchmark are those of the folder the command is run in, not of the record's.
+    The exit code is 11 when a step differs, 3 when something that a step needs is missing.
     """
     layout = find_layout(Path.cwd())
     repository = AuditRepository(layout, submissions.resolve() if submissions else None)
     files = _files(records) if records else repository.files
     if not files:
-        raise NothingChecked("there is no record to verify", "name one, or run it in a repository")
+        raise NothingChecked(
+            "there is no record to verify",
+            "name one, or run the command in a repository with records",
+        )
     names = {path: os.path.relpath(path) if not records else str(path) for path in files}
     found = [
-        repository.verify(located(path), names[path])
+        repository.verification(located(path), names[path])
         for path in watched(iter(files), len(files), "verifying")
     ]
     click.echo(_RENDER[form](found), nl=False)
@@ -219,12 +270,15 @@ def verify_command(records: tuple[Path, ...], submissions: Path | None, form: st
 
 
 def _files(arguments: tuple[Path, ...]) -> list[Path]:
-    """List what is named: files, or folders as `leaderboard/audits` is one."""
+    """Return the records that the arguments name: files, or folders such as leaderboard/audits."""
     found: list[Path] = []
     for path in arguments:
         inside = record_files(path) if is_folder(path) else [path]
         if not inside:
-            raise NothingChecked(f"{path}: the folder holds no <model_id>/<audit_id>.json")
+            raise NothingChecked(
+                f"{path}: the folder holds no <model_id>/<audit_id>.json",
+                "name a record, or a folder such as leaderboard/audits",
+            )
         found += inside
     return found
 
@@ -251,16 +305,20 @@ def withdraw_command(record: Path, reason: str, key: Path | None) -> None:
             stream.write(content)
     except OSError as error:
         raise UsageProblem(
-            f"{path}: cannot be written: {error.strerror}", "an audit is withdrawn once"
+            f"{path}: cannot be written: {error.strerror}",
+            "an audit is withdrawn only once",
         ) from error
     click.echo(f"wrote {path}: commit it to the main branch")
 
 
 class _Audit(LazyGroup):
     table = {  # noqa: RUF012 (click's groups are made once)
-        "commit": ("audit", "fix all that decides an audit, before any seed exists"),
+        "commit": (
+            "audit",
+            "commit to a submission and its run, before any seed exists",
+        ),
         "plan": ("audit_draw", "draw the tasks to rerun, by the public beacon"),
-        "run": ("audit", "rerun them in a sandbox, compare, and sign the record"),
+        "run": ("audit", "rerun the tasks in a sandbox, compare, and sign the record"),
         "verify": ("audit", "compute every step of a record again, from public data"),
         "withdraw": ("audit", "take an audit back, with a reason, signed"),
         "keygen": ("audit", "make a maintainer's key for signing records"),

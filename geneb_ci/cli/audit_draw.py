@@ -1,4 +1,4 @@
-"""`geneb-ci audit plan`: the draw, or what a draw of some size would find."""
+"""`geneb-ci audit plan`: draw the tasks, or show what a sample of some size would detect."""
 
 import functools
 from pathlib import Path
@@ -8,10 +8,16 @@ import click
 
 from geneb_ci.audit.beacon_source import BeaconSource, beacon_of
 from geneb_ci.audit.commitment import Commitment
-from geneb_ci.audit.draw import draw, drawn_before, earlier_draws, recompute, targets_of
+from geneb_ci.audit.draw import draw, drawn_before, earlier_draws, targets_of
 from geneb_ci.audit.plan import encoded, read_commitment
-from geneb_ci.audit.policy import audit_policy
-from geneb_ci.audit.power import design_of, detection, needed, probability, shown, size_of
+from geneb_ci.audit.power import (
+    design_of,
+    detection,
+    needed,
+    probability,
+    probability_text,
+    size_of,
+)
 from geneb_ci.audit.repository import AuditRepository, earlier_plans
 from geneb_ci.cli.shared import STDOUT, Output, write
 from geneb_ci.common.config import find_layout
@@ -21,31 +27,46 @@ from geneb_ci.render.audits import plan_text
 
 
 def earlier_option(function: Any) -> Any:  # noqa: ANN401 (a decorator of click)
-    """Add the option that names earlier draws."""
+    """Add the option `--earlier`."""
     return click.option(
         "--earlier",
         multiple=True,
         metavar="PLAN",
         type=click.Path(path_type=Path),
-        help="An earlier draw for this model; its tasks are rerun, too.",
+        help="Plan of an earlier draw for this model; its tasks are rerun too. Repeatable.",
     )(function)
 
 
 def source_options(function: Any) -> Any:  # noqa: ANN401
-    """Add the options that say where the beacon's value comes from, in this order."""
+    """Add the options that say where the value of the beacon comes from, in this order."""
     file = click.Path(path_type=Path)
     options = (
         click.option(
-            "--beacon-file", metavar="F", type=file, help="The round, as a relay gives it."
+            "--beacon-file", metavar="F", type=file, help="File with the round, as a relay answers."
         ),
         click.option(
-            "--relay", multiple=True, metavar="URL", help="Ask here, not the public relays."
+            "--relay",
+            multiple=True,
+            metavar="URL",
+            help="Ask this relay instead of the public ones. Repeatable.",
         ),
         click.option(
-            "--fallback-key-file", metavar="F", type=file, help="After an hour without the beacon."
+            "--fallback-key-file",
+            metavar="F",
+            type=file,
+            help="After an outage of an hour: draw by this key.",
         ),
-        click.option("--why", default="", metavar="TEXT", help="For the fallback: what was out."),
-        click.option("--reveal", is_flag=True, help="For the fallback: the last use of its key."),
+        click.option(
+            "--why",
+            default="",
+            metavar="TEXT",
+            help="For the fallback: what was unreachable, since when.",
+        ),
+        click.option(
+            "--reveal",
+            is_flag=True,
+            help="For the fallback: publish the key in this plan, its last.",
+        ),
     )
     for option in reversed(options):
         function = option(function)
@@ -60,10 +81,13 @@ def wanted_design(
     *,
     to_stderr: bool,
 ) -> int:
-    """Find the size of sample that is asked for, and print the table; 0 when none is."""
+    """Print the table of detection, and return the sample size asked for; 0 when none is.
+
+    Raises UsageProblem for options that contradict each other or cannot be met.
+    """
     if (detect is None) != (confidence is None):
         raise UsageProblem(
-            "--detect and --confidence belong together", "write --detect 20 --confidence 0.95"
+            "--detect and --confidence need each other", "pass both: --detect 20 --confidence 0.95"
         )
     if detect is None or confidence is None:
         return 0
@@ -76,42 +100,66 @@ def wanted_design(
     marked = {committed: "committed"}
     marked[size] = "committed, asked for" if size == committed else "asked for"
     click.echo(power_table(design, marked, power), nl=False, err=to_stderr)
+    asked, least = (
+        probability_text(detection(design, detect, count, power)) for count in (size, committed)
+    )
     click.echo(
-        f"{plural(size, 'drawn task')} of {design.tasks}: one of {detect} fabricated is found "
-        f"with probability {shown(detection(design, detect, size, power))}; the committed "
-        f"{committed} find it with {shown(detection(design, detect, committed, power))}",
+        f"{plural(size, 'drawn task')} of {design.tasks}: at least one of {detect} fabricated is "
+        f"found with probability {asked}; with {least} by the {committed} committed",
         err=to_stderr,
     )
     return size
 
 
 def table_was_all(detect: int | None) -> None:
-    """Refuse to end without a draw where no table was asked for either. Raises UsageProblem."""
+    """Raise UsageProblem where neither a draw nor a table was asked for."""
     if detect is None:
         raise UsageProblem(
-            "nothing says when the commitment became public",
-            "--committed-at T draws; --detect M --confidence P alone prints the table",
+            "--committed-at is missing: the time at which the commitment became public",
+            "pass --committed-at T to draw, or --detect M --confidence P to print the table alone",
         )
 
 
 @click.command()
 @click.argument("commitment_file", metavar="COMMITMENT", type=click.Path(path_type=Path))
 @click.option("--committed-at", metavar="T", help="When the digest became public, in UTC.")
-@click.option("--drawn", type=click.IntRange(1), metavar="K", help="Draw more than is committed.")
-@click.option("--detect", type=click.IntRange(1), metavar="M", help="Fabricated tasks to find.")
-@click.option("--confidence", metavar="P", help="With this probability; needs --detect.")
-@click.option("--task-power", default="1", metavar="Q", help="Chance that a rerun finds one.")
+@click.option(
+    "--drawn",
+    type=click.IntRange(1),
+    metavar="K",
+    help="Draw K tasks: at least as many as are committed.",
+)
+@click.option(
+    "--detect",
+    type=click.IntRange(1),
+    metavar="M",
+    help="Number of fabricated tasks of which one is to be detected.",
+)
+@click.option("--confidence", metavar="P", help="Probability of that; needs --detect.")
+@click.option(
+    "--task-power",
+    default="1",
+    metavar="Q",
+    help="Probability that a rerun detects a drawn fabricated task.",
+)
 @click.option(
     "--targeted",
     type=click.IntRange(0),
     default=0,
     metavar="C",
-    help="Add C tasks by the published rule.",
+    help="Add the C most suspicious tasks, by the published rule.",
 )
-@click.option("--submission", type=click.Path(path_type=Path), help="For --targeted: the file.")
+@click.option(
+    "--submission", type=click.Path(path_type=Path), help="For --targeted: the committed file."
+)
 @earlier_option
 @source_options
-@click.option("--output", default=STDOUT, metavar="PLAN.json", help="Write here.")
+@click.option(
+    "--output",
+    default=STDOUT,
+    metavar="PLAN.json",
+    help="File to write; standard output unless given.",
+)
 def plan_command(
     commitment_file: Path,
     committed_at: str | None,
@@ -127,9 +175,9 @@ def plan_command(
 ) -> None:
     """Draw the tasks that an audit of COMMITMENT reruns.
 
-    The moment at which the commitment became public fixes the round of the beacon; nobody knew its
-    value then. With --detect and --confidence, the table of what a sample finds is printed, and the
-    sample is made large enough; without --committed-at that is all.
+    The time at which the commitment became public decides the round of the beacon, whose value
+    nobody knew then. --detect and --confidence print the table of what a sample detects, and make
+    the sample large enough; without --committed-at the table is all that is printed.
     """
     commitment = read_commitment(commitment_file)
     to_stderr = output == STDOUT and committed_at is not None
@@ -138,14 +186,22 @@ def plan_command(
         table_was_all(detect)
         return
     layout, say = find_layout(Path.cwd()), functools.partial(click.echo, err=True)
-    plans = earlier_plans(commitment, AuditRepository(layout), earlier)
+    repository = AuditRepository(layout)
+    plans = earlier_plans(commitment, repository, earlier)
     history = earlier_draws(plans, commitment, committed_at)
     size = size_of(commitment, drawn, wanted, drawn_before(plans, commitment))
-    beacon = beacon_of(commitment, committed_at, BeaconSource(**source), audit_policy(layout), say)
-    plan = draw(commitment, committed_at, beacon, drawn=size, earlier=history)
-    aimed = targets_of(plan, targeted, submission, layout)
-    plan = draw(commitment, committed_at, beacon, drawn=size, earlier=history, targeted=aimed)
-    recompute(plan)
+    aimed = targets_of(commitment, targeted, submission, layout)
+    policy = repository.inputs.policy
+    beacon = beacon_of(commitment, committed_at, BeaconSource(**source), policy, say)
+    plan = draw(
+        commitment,
+        committed_at,
+        beacon,
+        drawn=size,
+        earlier=history,
+        targeted=aimed,
+        targeted_max=targeted,
+    )
     write(Output("json", output), encoded(plan))
     name = "PLAN.json" if output == STDOUT else output
     click.echo(plan_text(plan, targeted, name), nl=False, err=to_stderr)

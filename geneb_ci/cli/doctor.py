@@ -36,7 +36,7 @@ def doctor_command(network: bool) -> None:
 
 
 def _state(level: int, folder: Path) -> str:
-    cause = levels.why_not(level, folder)
+    cause = levels.unavailable_because(level, folder)
     if cause is not None:
         return f"no, {cause}"
     return {0: "only with --i-wrote-this-code", 4: "only with --throw-away-machine"}.get(

@@ -117,7 +117,7 @@ def tell(model: str) -> None:
     Raises UsageProblem where there never was such a row, and BrokenRecordError.
     """
     layout = find_layout(Path.cwd())
-    why = trust_evidence.story(model, layout)
+    why = trust_evidence.level_reasons(model, layout)
     found, no_history = _history()
     events = list(story(found, model))
     if why is None and not events:

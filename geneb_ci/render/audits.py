@@ -11,9 +11,15 @@ from rich.console import Console
 from rich.table import Table
 
 from geneb_ci.audit.beacon import is_open
-from geneb_ci.audit.outcome import AuditedTask, AuditOutcome, Compared, beyond, mean_biases
+from geneb_ci.audit.outcome import (
+    AuditedTask,
+    AuditOutcome,
+    Compared,
+    differing_metrics,
+    mean_biases,
+)
 from geneb_ci.audit.plan import FallbackBeacon, Plan
-from geneb_ci.audit.power import SHOWN_DRAWN, SHOWN_FABRICATED, Design, shown, table
+from geneb_ci.audit.power import SHOWN_DRAWN, SHOWN_FABRICATED, Design, probability_text, table
 from geneb_ci.audit.verify import StepState, Verification
 from geneb_ci.common.finding import plural
 from geneb_ci.render.plain import visible
@@ -23,23 +29,23 @@ _STEP_MARKS = {StepState.HOLDS: "✓", StepState.DIFFERS: "✗", StepState.UNKNO
 _HELD = {
     "envelope": "one DSSE envelope with one signature, in the bytes that we write",
     "signer": "signed by a trusted key that was valid then",
-    "statement": "an audit record, in itself without contradiction",
+    "statement": "an audit record without contradiction in itself",
     "commitment": "its digest is the one that was published",
-    "round": "the round of the beacon that the moment of the commitment fixes",
+    "round": "the round of the beacon that the time of the commitment decides",
     "signature": "the beacon signed this round",
-    "seed": "of commitment and beacon alone",
-    "tickets": "of seed and tasks alone",
+    "seed": "follows from commitment and beacon alone",
+    "tickets": "follow from seed and tasks alone",
     "sample": "the tasks with the smallest tickets, and those of earlier draws",
     "earlier": "no earlier draw of the repository is left out",
     "comparison": "every verdict follows from its numbers",
     "submission": "the file here is the one that was audited",
     "benchmark": "the definition in force",
-    "policy": "as many tasks and regimes as it asks for",
+    "policy": "as many tasks and regimes as it requires",
     "harness": "the version in force, unchanged",
     "sandbox": "a level that counts, and every escape refused",
 }
 _WIDTH = max(map(len, _HELD))
-_NOT_LOOKED_AT = "not looked at, because of the step above"
+_NOT_LOOKED_AT = "not checked, because of the step above"
 
 
 def verification_text(found: Sequence[Verification]) -> str:
@@ -149,9 +155,9 @@ def _numbers(cell: Compared) -> tuple[str, ...]:
 
 def _which(cell: Compared) -> str:
     """Name the metrics outside their tolerance; canonical ones only where no other is."""
-    if told := beyond(cell):
-        return ", ".join(told)
-    return f"canonical {', '.join(beyond(cell.canonical))}" if cell.canonical else ""
+    if metrics := differing_metrics(cell):
+        return ", ".join(metrics)
+    return f"canonical {', '.join(differing_metrics(cell.canonical))}" if cell.canonical else ""
 
 
 def _summary(outcome: AuditOutcome) -> Iterator[str]:
@@ -163,16 +169,16 @@ def _summary(outcome: AuditOutcome) -> Iterator[str]:
     elif differing:
         yield f"differs: {_names(differing)} of {plural(len(outcome.tasks), 'rerun task')}"
     for regime, one in mean_biases(outcome.tasks).items():
-        if one.tells:
+        if one.is_significant:
             side = "above" if one.share > 0 else "below"
             yield (
                 f"differs: {visible(regime)}: the claims lie {side} the rerun as a whole, by "
-                f"{abs(one.raised):.4f} in the mean: more than chance explains"
+                f"{abs(one.difference):.4f} in the mean: more than chance explains"
             )
     if outcome.decoys.order_dependent:
         yield "differs: an embedding depends on the order or the batch of its sequence"
     if outcome.decoys.memorised:
-        yield "differs: sequences of the benchmark are treated otherwise than fresh ones like them"
+        yield "differs: embeddings of benchmark sequences are unlike those of fresh ones like them"
     yield f"decoys: {visible(outcome.decoys.detail)}"
     yield from (f"note: {visible(note)}" for note in outcome.notes)
 
@@ -200,7 +206,7 @@ def plan_text(plan: Plan, targeted: int, name: str) -> str:
                 *(f"  {visible(task)}" for task in tasks),
             ]
     if len(by_reason["targeted"]) < targeted:
-        lines.append("no more tasks stand out: fewer are targeted than were asked for")
+        lines.append("fewer tasks are targeted than --targeted asks for: no more stand out")
     lines += [
         f"check that commitment {plan.commitment_sha256[:16]}... was public at {plan.committed_at}",
         f"next: geneb-ci audit run {name}",
@@ -226,7 +232,7 @@ def power_table(design: Design, marked: Mapping[int, str], power: Fraction) -> s
         found.add_column(f"m = {m}", justify="right")
     found.add_column("")
     for row in table(design, [*SHOWN_DRAWN, *marked], fabricated, power):
-        cells = (shown(value) for value in row.detection)
+        cells = (probability_text(value) for value in row.detection)
         style = "bold" if row.drawn in marked else None
         found.add_row(str(row.drawn), *cells, marked.get(row.drawn, ""), style=style)
     console = Console(file=io.StringIO(), width=POWER_WIDTH, color_system=None)

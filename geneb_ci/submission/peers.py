@@ -6,7 +6,7 @@ import hashlib
 import math
 import re
 import struct
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -128,6 +128,8 @@ class Peers:
     """Rows to hold lone files against; a file of `paths` takes the place of that of its model."""
     derived: dict[Hashable, Any] = field(default_factory=dict, compare=False, repr=False)
     """What later stages computed from these rows, once for all files of a folder."""
+    contents: Mapping[Path, bytes] = field(default_factory=dict, compare=False, repr=False)
+    """Files that the caller has read, with their bytes: they are not opened again."""
 
     @functools.cached_property
     def ids(self) -> dict[str, list[Path]]:
@@ -163,7 +165,10 @@ class Peers:
         if len(kept) > ROWS_MAX:
             kept = set(sorted(self._candidates, key=_lot)[:ROWS_MAX])
         shapes: dict[str, tuple[str, ...]] = {}
-        found = [_scores_of(path, shapes, keep=path in kept) for path in self.paths]
+        found = [
+            _scores_of(path, shapes, keep=path in kept, raw=self.contents.get(path))
+            for path in self.paths
+        ]
         replaced = {scores.model_id for scores in found if scores.model_id}
         for one in self.population:
             if isinstance(one, Known):
@@ -195,14 +200,16 @@ def _lot(path: Path) -> bytes:
     return hashlib.sha256(path.name.encode("utf-8", "surrogateescape")).digest()
 
 
-def _scores_of(path: Path, shapes: dict[str, tuple[str, ...]], *, keep: bool) -> _Scores:
+def _scores_of(
+    path: Path, shapes: dict[str, tuple[str, ...]], *, keep: bool, raw: bytes | None = None
+) -> _Scores:
     """Read the scores of a file; one that cannot be read has none.
 
     Nearly all rows name the same cells: one tuple of names in `shapes` serves them all.
     """
     try:
-        raw = read_bytes(path)
-        value = pydantic_core.from_json(raw) if isinstance(raw, bytes) else None
+        content = read_bytes(path) if raw is None else raw
+        value = pydantic_core.from_json(content) if isinstance(content, bytes) else None
     except (NothingChecked, ValueError):
         value = None
     value = value if isinstance(value, dict) else {}

@@ -39,7 +39,7 @@ def measured(
     plain: Sequence[Sequence[int]] | None = None,
     stressed: Sequence[Sequence[int]] | None = None,
     *,
-    halts: list[list[Scores]] | None = None,
+    stops: list[list[Scores]] | None = None,
     one_fit: bool = False,
     seed: int = 0,
 ) -> Measured:
@@ -51,6 +51,6 @@ def measured(
         [matrix.tolist() for matrix in base],
         [copy(base, flips, rng) for flips in (still * COPIES_MIN if plain is None else plain)],
         [copy(base, flips, rng) for flips in (still * MANY if stressed is None else stressed)],
-        halts or [],
+        stops or [],
         one_fit,
     )

@@ -10,7 +10,14 @@ from securesystemslib.exceptions import VerificationError
 from securesystemslib.signer._crypto_signer import CryptoSigner
 from securesystemslib.signer._key import SSlibKey
 
-from geneb_ci.audit.envelope import PAYLOAD_TYPE, is_signed_by, key_id, opened, pae, sealed
+from geneb_ci.audit.envelope import (
+    PAYLOAD_TYPE,
+    is_signed_by,
+    key_id,
+    pae,
+    parse_envelope,
+    sign_payload,
+)
 from tests.audit import recorded
 
 PAYLOADS = [b"", b"{}", "é\u2028\U0001f9ec".encode(), bytes(range(256)) * 300]
@@ -33,10 +40,10 @@ def test_the_signed_bytes_are_the_same(payload):
 @pytest.mark.parametrize("payload", PAYLOADS[1:])
 def test_they_verify_what_we_sign(payload):
     key = recorded.key()
-    accepted = theirs(sealed(payload, key)).verify([public(key)], 1)
+    accepted = theirs(sign_payload(payload, key)).verify([public(key)], 1)
     assert list(accepted) == [public(key).keyid]
     with pytest.raises(VerificationError):
-        theirs(sealed(payload, recorded.key("another"))).verify([public(key)], 1)
+        theirs(sign_payload(payload, recorded.key("another"))).verify([public(key)], 1)
 
 
 def test_they_verify_a_record_of_an_audit_and_read_its_statement():
@@ -54,10 +61,10 @@ def test_we_verify_what_they_sign():
     envelope = Envelope(b'{"a":1}', PAYLOAD_TYPE, {})
     envelope.sign(CryptoSigner(key, public(key)))
     [signature] = envelope.to_dict()["signatures"]
-    assert signature == json.loads(sealed(envelope.payload, key))["signatures"][0] | {
+    assert signature == json.loads(sign_payload(envelope.payload, key))["signatures"][0] | {
         "sig": signature["sig"]
     }
-    ours = opened(sealed(envelope.payload, key))
+    ours = parse_envelope(sign_payload(envelope.payload, key))
     assert is_signed_by(
         ours._replace(signature=bytes.fromhex(envelope.signatures[ours.keyid].signature)),
         key.public_key().public_bytes_raw(),
@@ -66,9 +73,9 @@ def test_we_verify_what_they_sign():
 
 def test_a_changed_payload_is_refused_by_both():
     key = recorded.key()
-    content = json.loads(sealed(b'{"a":1}', key))
-    content["payload"] = json.loads(sealed(b'{"a":2}', key))["payload"]
+    content = json.loads(sign_payload(b'{"a":1}', key))
+    content["payload"] = json.loads(sign_payload(b'{"a":2}', key))["payload"]
     forged = json.dumps(content, separators=(",", ":")).encode() + b"\n"
-    assert not is_signed_by(opened(forged), key.public_key().public_bytes_raw())
+    assert not is_signed_by(parse_envelope(forged), key.public_key().public_bytes_raw())
     with pytest.raises(VerificationError):
         theirs(forged).verify([public(key)], 1)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
-from geneb_ci.audit.envelope import opened
+from geneb_ci.audit.envelope import parse_envelope
 from geneb_ci.audit.record import record_of
 from geneb_ci.audit.verify import STEPS
 from geneb_ci.cli.main import main
@@ -41,18 +41,18 @@ leaderboard/audits/model/{id}.json: verified; 2 tasks drawn of 3, 2 rerun in san
 claim agrees
   ✓ envelope    one DSSE envelope with one signature, in the bytes that we write
   ✓ signer      signed by a trusted key that was valid then
-  ✓ statement   an audit record, in itself without contradiction
+  ✓ statement   an audit record without contradiction in itself
   ✓ commitment  its digest is the one that was published
-  ✓ round       the round of the beacon that the moment of the commitment fixes
+  ✓ round       the round of the beacon that the time of the commitment decides
   ✓ signature   the beacon signed this round
-  ✓ seed        of commitment and beacon alone
-  ✓ tickets     of seed and tasks alone
+  ✓ seed        follows from commitment and beacon alone
+  ✓ tickets     follow from seed and tasks alone
   ✓ sample      the tasks with the smallest tickets, and those of earlier draws
   ✓ earlier     no earlier draw of the repository is left out
   ✓ comparison  every verdict follows from its numbers
   ✓ submission  the file here is the one that was audited
   ✓ benchmark   the definition in force
-  ✓ policy      as many tasks and regimes as it asks for
+  ✓ policy      as many tasks and regimes as it requires
   ✓ harness     the version in force, unchanged
   ✓ sandbox     a level that counts, and every escape refused
 
@@ -87,12 +87,12 @@ def test_a_mismatch_names_its_step_and_exits_11(place, capsys):
     assert out[1:7] == [
         "  ✓ envelope    one DSSE envelope with one signature, in the bytes that we write",
         "  ✓ signer      signed by a trusted key that was valid then",
-        "  ✓ statement   an audit record, in itself without contradiction",
+        "  ✓ statement   an audit record without contradiction in itself",
         "  ✓ commitment  its digest is the one that was published",
-        "  ✗ round       it is 124, and a commitment at 2023-08-23T15:14:33Z fixes 123",
-        "      fix: do not trust this file: ask where it is from",
+        "  ✗ round       it is 124, expected 123 for a commitment at 2023-08-23T15:14:33Z",
+        "      fix: do not trust this file; take it from where it was published",
     ]
-    assert out[7] == "  ? signature   not looked at, because of the step above"
+    assert out[7] == "  ? signature   not checked, because of the step above"
     assert out[-1] == "1 record: 0 verified"
 
 
@@ -162,7 +162,7 @@ def test_records_and_keys_fit_their_schemas(place):
     validator("envelope").validate(json.loads(record_bytes(OUTCOME)))
     validator("keys").validate(json.loads((place / "leaderboard/policy/keys.json").read_bytes()))
     validator("keys").validate(json.loads((ROOT / "leaderboard/policy/keys.json").read_bytes()))
-    assert opened(record_bytes(OUTCOME)).payload
+    assert parse_envelope(record_bytes(OUTCOME)).payload
 
 
 def test_each_step_says_what_it_means_that_it_holds():

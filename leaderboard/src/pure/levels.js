@@ -2,8 +2,8 @@
 
 /** Each level and its meaning, in the order of explanation. */
 export const LEVELS = [
-  ["self-reported", "passes every check; nobody else has run it"],
-  ["verified", "an audit reran a sample of tasks that nobody could foresee, and agrees"],
+  ["self-reported", "passes every check; not independently rerun"],
+  ["verified", "an audit reran tasks drawn after the submission was fixed, and agrees"],
   ["reproduced", "audits cover every task of a regime"],
   ["official", "the file of the benchmark's authors"],
   ["stale", "the evidence is for another version of harness, benchmark or data"],

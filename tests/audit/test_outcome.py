@@ -1,4 +1,4 @@
-"""What the numbers of an audit say as a whole: slants and force."""
+"""Verdict of a whole audit: mean bias and informative cells."""
 
 import math
 
@@ -14,11 +14,11 @@ from geneb_ci.audit.outcome import (
     Decoys,
     InformativeCells,
     Tolerance,
+    cell_verdict,
     informative_cells,
     informative_text,
     mean_biases,
     overall_verdict,
-    verdict_of,
 )
 from geneb_ci.common.types import Scores
 
@@ -27,15 +27,16 @@ QUIET = Decoys(order_dependent=False, memorised=False, detail="none")
 
 def cell(gain: float, tolerance: float = 0.02) -> Compared:
     wide = Tolerance(MCC=tolerance, Acc=1.0, F1=1.0, copies=48, flips=0.0, spread=0.0)
-    made = Compared(
-        claimed=Scores(MCC=max(-1.0, min(1.0, 0.5 + gain)), Acc=0.5, F1=0.5),
-        rescored=Scores(MCC=0.5, Acc=0.5, F1=0.5),
+    claimed = Scores(MCC=max(-1.0, min(1.0, 0.5 + gain)), Acc=0.5, F1=0.5)
+    rescored = Scores(MCC=0.5, Acc=0.5, F1=0.5)
+    return Compared(
+        claimed=claimed,
+        rescored=rescored,
         tolerance=wide,
         predictions_equal=None,
         canonical=None,
-        verdict="agrees",
+        verdict=cell_verdict(claimed, rescored, wide),
     )
-    return made.model_copy(update={"verdict": verdict_of(made)})
 
 
 def tasks(*cells: Compared, regime: str = "full") -> list[AuditedTask]:
@@ -69,13 +70,13 @@ def test_each_regime_is_looked_at_alone():
         )
         for k in range(9)
     ]
-    assert [one.tells for one in mean_biases(found).values()] == [True, True]
+    assert [one.is_significant for one in mean_biases(found).values()] == [True, True]
 
 
-def test_fewer_than_five_cells_cannot_slant():
+def test_fewer_than_five_cells_have_no_significant_bias():
     for count in (1, 2, 3, 4):
-        assert not mean_biases(tasks(*[cell(0.02)] * count))["full"].tells
-    assert mean_biases(tasks(*[cell(0.0199)] * 5))["full"].tells
+        assert not mean_biases(tasks(*[cell(0.02)] * count))["full"].is_significant
+    assert mean_biases(tasks(*[cell(0.0199)] * 5))["full"].is_significant
     assert math.sqrt(4) == MEAN_BIAS
 
 
@@ -85,7 +86,7 @@ def test_no_numbers_of_a_record_break_it(pairs):
     assert abs(found.share) <= 1
 
 
-def test_force_is_counted_for_each_regime():
+def test_informative_cells_are_counted_for_each_regime():
     found = informative_cells(
         tasks(
             cell(0, INFORMATIVE_TOLERANCE),

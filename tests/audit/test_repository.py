@@ -64,7 +64,7 @@ def test_a_record_that_cannot_be_read_stops_the_plan(place, capsys):
     path = put(place, outcome_of(FIRST_PLAN, BEFORE))
     path.write_bytes(b"{}")
     assert planned() == 11
-    assert f"model/{path.name} cannot be read, so what it drew is not known" in (
+    assert f"model/{path.name} cannot be read, so its draw is not known" in (
         capsys.readouterr().err
     )
     assert not (place / "plan.json").exists()

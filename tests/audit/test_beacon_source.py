@@ -1,4 +1,4 @@
-"""Fetching a round, from a real server on this machine: only the genuine round is taken."""
+"""Fetching a round from a server on this machine: only the genuine round is accepted."""
 
 import json
 
@@ -27,10 +27,10 @@ def text(number: int = ROUND, signature: str = ROUNDS[ROUND], **more: str) -> st
     return json.dumps({"round": number, "signature": signature} | more)
 
 
-def fetched(*relays: str, patience: float = 5.0):
+def fetched(*relays: str, timeout: float = 5.0):
     """Fetch; also give how long it was to pause."""
     pauses: list[float] = []
-    return fetch_round(ROUND, relays, patience=patience, pause=pauses.append), pauses
+    return fetch_round(ROUND, relays, timeout=timeout, pause=pauses.append), pauses
 
 
 def test_the_first_relay_is_asked_for_the_round_by_chain_and_number():
@@ -53,23 +53,26 @@ def test_both_versions_of_the_api_are_understood():
         (says("gone", 404), "HTTP 404"),
         (says("broken", 500), "HTTP 500"),
         (says("too early", 425), "HTTP 425"),
-        (says("no json"), "signature: this is no round of the beacon: the document: Invalid JSON"),
-        (says("[]"), "signature: this is no round of the beacon: the document: Input should be"),
-        (says(""), "signature: this is no round of the beacon: the document: Invalid JSON"),
-        (says(b"\xff\xfe\x00"), "signature: this is no round of the beacon"),
+        (
+            says("no json"),
+            "signature: this is not a round of the beacon: the document: Invalid JSON",
+        ),
+        (says("[]"), "signature: this is not a round of the beacon: the document: Input should be"),
+        (says(""), "signature: this is not a round of the beacon: the document: Invalid JSON"),
+        (says(b"\xff\xfe\x00"), "signature: this is not a round of the beacon"),
         (says("x" * (ANSWER_MAX + 1)), f"more than {ANSWER_MAX} bytes"),
-        (says(text(number=ROUND - 1)), f"round: this is round {ROUND - 1}, and the commitment"),
+        (says(text(number=ROUND - 1)), f"round: this is round {ROUND - 1}, expected round"),
         (says(text(ROUND - 1, ROUNDS[ROUND - 1])), f"round: this is round {ROUND - 1}"),
         (
             says(text(signature=ROUNDS[ROUND - 1])),
             f"signature: it is not the beacon's signature of round {ROUND}",
         ),
         (says(text(signature="0" * 96)), "signature: the signature is not a point"),
-        (says(text(signature="xyz")), "signature: this is no round of the beacon: signature"),
+        (says(text(signature="xyz")), "signature: this is not a round of the beacon: signature"),
         (says(text(randomness="0" * 64)), "signature: its randomness is not SHA-256"),
         (
             says(json.dumps({"round": str(ROUND)})),
-            "signature: this is no round of the beacon: round",
+            "signature: this is not a round of the beacon: round",
         ),
         (hangs_up, "Remote end closed connection without response"),
     ],
@@ -92,7 +95,7 @@ def test_a_relay_that_drips_is_left_in_time():
         relay(drips(text(), 0.05)) as (slow, asked),
         pytest.raises(BeaconUnavailable, match=r"no whole answer within 0\.2 s"),
     ):
-        fetched(slow, patience=0.2)
+        fetched(slow, timeout=0.2)
     assert len(asked) == ATTEMPTS
 
 

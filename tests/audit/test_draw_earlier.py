@@ -1,4 +1,4 @@
-"""Earlier draws: each counts once, none is lost on the way, and the union only grows."""
+"""Earlier draws: each counts once, none is lost, and the union only grows."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""The substitute for the beacon: a published key, a reason, and a value anybody can check later."""
+"""The fallback for the beacon: a published key, a reason, and a value anybody can check later."""
 
 import hashlib
 import hmac
@@ -48,7 +48,7 @@ def test_a_plan_by_the_substitute_is_recomputed(reveal):
     [
         ({"key": hexes("another key")}, "not the one whose digest was published"),
         ({"key_sha256": hexes("another key")}, "not the one whose digest was published"),
-        ({"value": hexes("a wish")}, "not the HMAC of the commitment under the key"),
+        ({"value": hexes("a wish")}, "not the HMAC-SHA256 of the commitment under the key"),
     ],
 )
 def test_a_revealed_key_has_to_fit(change, message):
@@ -60,13 +60,13 @@ def test_a_revealed_key_has_to_fit(change, message):
 
 
 def test_a_value_for_another_commitment_is_refused():
-    with pytest.raises(StepMismatch, match="not the HMAC of the commitment"):
+    with pytest.raises(StepMismatch, match="not the HMAC-SHA256 of the commitment"):
         verify_fallback(substitute(reveal=True), hexes("another commitment"))
 
 
 @pytest.mark.parametrize("why", ["", "  \n"])
 def test_a_reason_has_to_be_given(why):
-    with pytest.raises(AuditRefused, match="no reason is given"):
+    with pytest.raises(AuditRefused, match="--why is missing"):
         fallback(C.sha256, KEY, [PUBLISHED], why)
 
 

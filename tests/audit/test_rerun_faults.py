@@ -1,4 +1,4 @@
-"""What goes wrong around the rerun of an audit: records lost, or taken by nobody."""
+"""Faults around the rerun of an audit: records lost, or accepted by nobody."""
 
 import os
 import signal
@@ -51,7 +51,7 @@ def test_a_record_outlives_the_reader_of_the_outcome_and_holds_under_a_narrow_po
     assert done.returncode == 0, done.stdout
 
 
-def test_a_record_in_vain_is_refused_before_the_work(place: Place) -> None:
+def test_a_record_that_nobody_would_accept_is_refused_before_the_rerun(place: Place) -> None:
     place.run("geneb_ci", "audit", "keygen", "--output", "other.pem")
     process = started(place, "--key", "other.pem")
     _, said = process.communicate()

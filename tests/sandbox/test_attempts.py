@@ -76,7 +76,7 @@ def test_a_missing_guard_is_noticed(bubblewrap_sandbox: Sandbox, monkeypatch, ch
     monkeypatch.setattr(bubblewrap, "options", lambda *a: change(sound(*a)))
     escapes = probe_suite(bubblewrap_sandbox)
     assert noticed <= {one.name for one in escapes if not one.refused}
-    with pytest.raises(SandboxLeaks, match="got out of the sandbox"):
+    with pytest.raises(SandboxLeaks, match="from the sandbox succeeded"):
         refuse_leaks(bubblewrap_sandbox, escapes)
 
 
@@ -129,9 +129,9 @@ def test_an_inherited_descriptor_is_noticed(bubblewrap_sandbox: Sandbox, monkeyp
 
 def test_a_suite_that_is_not_whole_is_no_suite(bubblewrap_sandbox: Sandbox):
     escapes = probe_suite(bubblewrap_sandbox)
-    with pytest.raises(SandboxLeaks, match="attempts were made"):
+    with pytest.raises(SandboxLeaks, match="escapes were attempted"):
         refuse_leaks(bubblewrap_sandbox, escapes[:-1])
-    with pytest.raises(SandboxLeaks, match="0 attempts were made"):
+    with pytest.raises(SandboxLeaks, match="0 escapes were attempted"):
         refuse_leaks(bubblewrap_sandbox, [])
 
 
@@ -156,4 +156,7 @@ def test_nothing_of_ours_is_on_the_command_line(bubblewrap_sandbox: Sandbox, mon
 def test_an_unknown_machine_has_no_filter():
     with pytest.raises(SandboxUnavailable) as caught:
         seccomp.program("riscv64")
-    assert caught.value.message == "no filter of system calls is known for riscv64"
+    assert (
+        caught.value.message
+        == "there is no filter of system calls for riscv64, expected x86_64 or aarch64"
+    )

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import pytest
 
-from geneb_ci.audit.envelope import opened
+from geneb_ci.audit.envelope import parse_envelope
 from geneb_ci.audit.record import record_files
 from tests.sandbox.conftest import sandbox_of
 from tools.demo_audit import COMMITTED_AT, FORGED, HONEST, HONEST_K, Place
@@ -98,7 +98,7 @@ def test_an_honest_row_becomes_verified(place: Place, honest_plan: str) -> None:
     (record,) = records(place, HONEST)
     assert ran(place, "audit", "verify", str(record)).code == 0
     assert level(place, HONEST)["level"] == "verified"
-    outcome = json.loads(opened(record.read_bytes()).payload)["predicate"]
+    outcome = json.loads(parse_envelope(record.read_bytes()).payload)["predicate"]
     assert outcome["verdict"] == "agrees"
     assert [one["regimes"]["full"]["predictions_equal"] for one in outcome["tasks"]] == [True] * 3
     assert outcome["sandbox"]["level"] == 2
@@ -206,7 +206,7 @@ def test_an_extractor_that_fails_ends_the_audit_with_its_own_words(place: Place)
         (("--unsigned", "--level", "4"), 2, "--throw-away-machine"),
         (("--unsigned", "--noise", "bfloat16"), 2, "declares float32"),
         (("--unsigned", "--copies", "3"), 2, "--copies"),
-        (("--unsigned", "--data", "submissions"), 3, "the harness could not do `sequences`"),
+        (("--unsigned", "--data", "submissions"), 3, "`geneb-harness sequences` failed"),
     ],
 )
 def test_what_is_missing_or_contradicts_is_said(

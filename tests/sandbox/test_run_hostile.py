@@ -103,8 +103,8 @@ def test_the_worker_refuses_what_is_no_matrix(sandbox: Sandbox, name, said):
     ("name", "message"),
     [
         ("WritesNothing", "the result ended after 0 of 32 bytes"),
-        ("WritesNan", "row 0 and 2 others hold NaN or infinity"),
-        ("WritesWrongRows", "4 rows came back for 3 sequences"),
+        ("WritesNan", "row 0 and 2 others contain NaN or infinity"),
+        ("WritesWrongRows", "4 rows, expected 3: one a sequence"),
         ("WritesWide", "rows of width 1,099,511,627,776, expected 1 to 60,000"),
         ("WritesNoWidth", "rows of width 0, expected 1 to 60,000"),
         (
@@ -113,8 +113,8 @@ def test_the_worker_refuses_what_is_no_matrix(sandbox: Sandbox, name, said):
         ),
         ("WritesLarge", "a matrix of 1,440,000 bytes, more than the 1,048,576 allowed"),
         ("WritesTooLittle", "the result ended after 55 of 56 bytes"),
-        ("WritesTooMuch", "more than the 56 bytes that the header announces came back"),
-        ("WritesForEver", "more than the 56 bytes that the header announces came back"),
+        ("WritesTooMuch", "the result has more than the 56 bytes that its header announces"),
+        ("WritesForEver", "the result has more than the 56 bytes that its header announces"),
         (
             "WritesNpy",
             (

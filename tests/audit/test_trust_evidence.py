@@ -91,8 +91,8 @@ def test_tolerances_that_allow_anything_verify_nothing(place, capsys):
     capsys.readouterr()
     assert main(["explain", MODEL]) == 0
     said = capsys.readouterr().out
-    assert "2 rerun, with force 10shot 2 of 2, 1shot 2 of 2, full 0 of 2, " in said
-    assert "does not suffice: most tolerances are too wide to tell anything in full" in said
+    assert "2 rerun, informative cells 10shot 2 of 2, 1shot 2 of 2, full 0 of 2, " in said
+    assert "does not count: fewer than half of the cells are informative in full" in said
 
 
 def test_an_audit_of_other_bytes_changes_nothing(place):
@@ -143,8 +143,8 @@ def test_label_lists_every_row_and_writes_nothing(place, capsys):
         "not on the board  broken: 1 error: `geneb-ci check` shows them\n"
         f"verified          model: audit {path.stem} agrees on at least 2 drawn tasks "
         "(audited 2/3, sandbox level 2, 2023-08-23)\n"
-        f"                    audit {path.stem} of 2023-08-23: 2 tasks drawn, 2 rerun, "
-        "with force 10shot 2 of 2, 1shot 2 of 2, full 2 of 2, sandbox level 2, agrees; counts\n"
+        f"                    audit {path.stem} of 2023-08-23: 2 tasks drawn, 2 rerun, informative "
+        "cells 10shot 2 of 2, 1shot 2 of 2, full 2 of 2, sandbox level 2, agrees; counts\n"
         "self-reported     other: no audit counts\n"
         "\n"
         "3 rows: 1 self-reported, 1 verified, 1 not on the board\n"
@@ -174,8 +174,8 @@ def test_explain_says_why_a_row_has_its_level(place, capsys):
     assert main(["explain", MODEL]) == 0
     out = capsys.readouterr().out
     assert out.splitlines()[0] == "model  self-reported: no audit counts"
-    assert "does not suffice: sandbox level 1, and evidence begins at 2" in out
-    assert "differs; does not suffice: withdrawn: the wrong weights were fetched" in out
+    assert "does not count: sandbox level 1, the policy requires 2" in out
+    assert "differs; does not count: withdrawn: the wrong weights were fetched" in out
 
 
 def test_explain_shows_audits_of_earlier_versions(place, capsys):
@@ -187,7 +187,7 @@ def test_explain_shows_audits_of_earlier_versions(place, capsys):
     assert main(["explain", MODEL]) == 0
     first_line, older, newer = capsys.readouterr().out.splitlines()
     assert first_line.startswith("model  ")
-    assert older.endswith("does not suffice: it was of other bytes than the file has now")
+    assert older.endswith("does not count: the file was changed since")
     assert newer.endswith("agrees; counts")
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from geneb_ci.audit.envelope import is_signed_by, opened
+from geneb_ci.audit.envelope import is_signed_by, parse_envelope
 from geneb_ci.audit.repository import AuditRepository
 from geneb_ci.audit.verify import STEPS, StepState
 from geneb_ci.common.config import find_layout
@@ -108,7 +108,7 @@ def place(tmp_path_factory):
 def refused_at(place, raw: bytes) -> list[str]:
     path = place / "record.json"
     path.write_bytes(raw)
-    found = AuditRepository(find_layout(place)).verify(path)
+    found = AuditRepository(find_layout(place)).verification(path)
     assert [step.name for step in found.steps] == list(STEPS)
     assert found.holds == (not found.differs)
     return [step.name for step in found.steps if step.state is StepState.DIFFERS]
@@ -133,7 +133,7 @@ def test_a_flipped_bit_without_a_new_signature_is_refused_at_the_signer(place, f
         if flip.pointer(path) != field:
             continue
         for leaf in flip.flips(flip.at(STATEMENT, path)):
-            payload = opened(resealed(flip.put_at(STATEMENT, path, leaf))).payload
+            payload = parse_envelope(resealed(flip.put_at(STATEMENT, path, leaf))).payload
             mutant = copy.deepcopy(sound)
             mutant["payload"] = base64.b64encode(payload).decode()
             raw = json.dumps(mutant, separators=(",", ":")).encode() + b"\n"
@@ -147,7 +147,7 @@ def test_a_flipped_bit_that_a_stranger_signed_is_refused_at_the_signer(place, fi
         if flip.pointer(path) == field:
             leaf = next(flip.flips(flip.at(STATEMENT, path)))
             raw = resealed(flip.put_at(STATEMENT, path, leaf), stranger)
-            assert is_signed_by(opened(raw), stranger.public_key().public_bytes_raw())
+            assert is_signed_by(parse_envelope(raw), stranger.public_key().public_bytes_raw())
             assert refused_at(place, raw) == ["signer"]
 
 

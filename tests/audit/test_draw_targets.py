@@ -1,4 +1,4 @@
-"""Targeted tasks: named by what the checks find, then by the largest gain over the neighbours."""
+"""Targeted tasks: by the findings of the checks, then by the largest gain over the neighbours."""
 
 import json
 import math
@@ -6,13 +6,14 @@ import shutil
 
 import pytest
 
+from geneb_ci.audit.commit import checked, read_submission
 from geneb_ci.audit.draw import gains, suspicion, targets
-from geneb_ci.check.registry import RULES
-from geneb_ci.check.runner import Checker
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.finding import Finding, Severity
 from geneb_ci.statistics.table import ScoreTable
 from geneb_ci.statistics.view import RowView
+from tests.audit.examples import TASKS as EXAMPLE_TASKS
+from tests.audit.examples import plan
 from tests.paths import ROOT, SUBMISSIONS
 from tests.small import BENCHMARK
 
@@ -40,9 +41,7 @@ def test_scores_of_a_task_add_up_over_regimes_and_rules():
 
 
 def context_of(name: str):
-    checker = Checker(RULES)
-    path = SUBMISSIONS / f"{name}.json"
-    return checker.context(path), checker.check(path).findings
+    return checked(read_submission(SUBMISSIONS / f"{name}.json"))
 
 
 def test_a_public_row_with_warnings_is_aimed_at_where_they_point():
@@ -51,11 +50,11 @@ def test_a_public_row_with_warnings_is_aimed_at_where_they_point():
     scores = suspicion(findings)
     named = [f"iPro-WAEL_Promoter_{cell}" for cell in ("HUVEC", "Hela-S3", "GM12878", "NHEK")]
     assert sorted(scores) == sorted(named)
-    found = targets(context, findings, 6, TASKS)
+    found = targets(context, findings, TASKS)
     assert found[:4] == sorted(named, key=lambda task: -scores[task])
     gain = gains(context.view)
     rest = sorted((task for task in TASKS if task not in named), key=lambda task: -gain[task])
-    assert found[4:] == rest[:2]
+    assert found[4:] == [task for task in rest if gain[task] > 0]
 
 
 def test_a_raised_task_is_aimed_at(tmp_path):
@@ -69,20 +68,26 @@ def test_a_raised_task_is_aimed_at(tmp_path):
     document = json.loads(path.read_bytes())
     document["results"]["10shot"]["deep4mc_C.elegans_4mC"]["MCC"] += 0.2
     path.write_text(json.dumps(document))
-    checker = Checker(RULES)
-    context, findings = checker.context(path), checker.check(path).findings
-    assert targets(context, [], 1, TASKS) == ["deep4mc_C.elegans_4mC"]
-    assert "deep4mc_C.elegans_4mC" in targets(context, findings, 5, TASKS)
+    context, findings = checked(read_submission(path))
+    assert targets(context, [], TASKS)[0] == "deep4mc_C.elegans_4mC"
+    assert "deep4mc_C.elegans_4mC" in targets(context, findings, TASKS)[:5]
 
 
-def test_only_candidates_are_named_and_never_more_than_asked_for():
+def test_only_candidates_are_named_in_the_order_of_all():
     context, findings = context_of("space")
     few = TASKS[10:20]
-    found = targets(context, findings, 3, few)
-    assert len(found) == 3
-    assert set(found) <= set(few)
-    assert targets(context, findings, 0, few) == []
-    assert targets(context, findings, 3, []) == []
+    found = targets(context, findings, few)
+    assert len(found) >= 3
+    assert found == [task for task in targets(context, findings, TASKS) if task in few]
+    assert targets(context, findings, []) == []
+
+
+def test_no_more_targeted_tasks_are_added_than_were_asked_for():
+    wanted = [*reversed(EXAMPLE_TASKS), EXAMPLE_TASKS[0]]
+    made = plan(targeted=wanted, targeted_max=3)
+    left = [task for task in reversed(EXAMPLE_TASKS) if task not in made.drawn]
+    assert [one.task for one in made.chosen if one.reason == "targeted"] == left[:3]
+    assert plan(targeted=wanted, targeted_max=0).chosen == plan().chosen
 
 
 def view(own: list[float], *others: list[float]) -> RowView:

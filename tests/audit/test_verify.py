@@ -1,4 +1,4 @@
-"""Input 60 of the corpus: records that somebody with the trusted key made up, step by step."""
+"""Verification: records that somebody with a trusted key made up, refused step by step."""
 
 import hashlib
 import hmac
@@ -38,7 +38,7 @@ OUTCOME = outcome_of(PLAN, RAW)
 def verified(root, raw: bytes) -> Verification:
     path = root / "record.json"
     path.write_bytes(raw)
-    return AuditRepository(find_layout(root)).verify(path)
+    return AuditRepository(find_layout(root)).verification(path)
 
 
 def refusal(found: Verification) -> tuple[str, str]:
@@ -147,28 +147,36 @@ def _early_start(value: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("change", "step", "message"),
     [
-        (_round(3), "round", "it is 126, and a commitment at 2023-08-23T15:14:33Z fixes 123"),
-        (_round(-3), "round", "it is 120, and a commitment at 2023-08-23T15:14:33Z fixes 123"),
-        (_moved(3), "round", "it is 123, and a commitment at 2023-08-23T15:14:36Z fixes 124"),
-        (_moved(-3), "round", "fixes 122"),
-        (_lower_k, "sample", "1 tasks are drawn, and 2 are committed"),
-        (_relabel, "sample", "1 tasks are drawn, and 2 are committed"),
+        (_round(3), "round", "it is 126, expected 123 for a commitment at 2023-08-23T15:14:33Z"),
+        (_round(-3), "round", "it is 120, expected 123 for a commitment at 2023-08-23T15:14:33Z"),
+        (_moved(3), "round", "it is 123, expected 124 for a commitment at 2023-08-23T15:14:36Z"),
+        (_moved(-3), "round", "expected 122"),
+        (_lower_k, "sample", "1 tasks are drawn, expected the 2 committed or more"),
+        (_relabel, "sample", "1 tasks are drawn, expected the 2 committed or more"),
         (_other_task, "sample", "the drawn tasks are not those of the smallest tickets"),
-        (_swap_tickets, "tickets", "they are not what the seed gives"),
+        (_swap_tickets, "tickets", "they do not follow from the seed"),
         (_other_seed, "seed", "commitment and beacon give"),
         (_other_commitment, "commitment", "its digest is"),
-        (_flip_verdict, "comparison", "the whole audit: the verdict is 'differs', and the numbers"),
-        (_flip_cell, "comparison", "full: the verdict is 'differs', and the numbers say 'agrees'"),
-        (_memorised, "comparison", "the verdict is 'agrees', and the numbers say 'differs'"),
+        (
+            _flip_verdict,
+            "comparison",
+            "the whole audit: the verdict is 'differs', its numbers give",
+        ),
+        (_flip_cell, "comparison", "full: the verdict is 'differs', its numbers give 'agrees'"),
+        (_memorised, "comparison", "the verdict is 'agrees', its numbers give 'differs'"),
         (_kinder_claim, "comparison", "the submission does not claim MCC"),
         (_drop_task, "comparison", "the tasks compared are not those of the plan"),
-        (_drop_regime, "comparison", "is compared in ['10shot', 'full'], and it claims"),
+        (
+            _drop_regime,
+            "comparison",
+            "is compared in ['10shot', 'full'], expected ['10shot', '1shot', 'full']",
+        ),
         (_canonical, "comparison", "the canonical scores are not those that the submission claims"),
-        (_unconfined, "sandbox", "the extractor ran at level 0, and evidence begins at level 2"),
-        (_untried, "sandbox", "no escape was tried"),
-        (_escaped, "sandbox", '"home" got out'),
-        (_traversal, "statement", '"../../.github/workflows/x" is no model id'),
-        (_early_start, "statement", "this cannot be"),
+        (_unconfined, "sandbox", "the extractor ran at level 0, the policy requires 2 or above"),
+        (_untried, "sandbox", "no escape was attempted"),
+        (_escaped, "sandbox", 'escapes that succeeded: "home"'),
+        (_traversal, "statement", '"../../.github/workflows/x" is not a model id'),
+        (_early_start, "statement", "expected committed_at + 60 s <= started_at <= finished_at"),
     ],
 )
 def test_what_is_made_up_is_refused_at_its_step(tmp_path, change, step, message):
@@ -183,7 +191,7 @@ def test_a_plan_that_was_made_for_a_smaller_sample_is_refused_at_the_policy(tmp_
     outcome = outcome_of(plan_for(RAW, policy=policy), RAW)
     found = verified(repository(tmp_path), record_bytes(outcome))
     assert [step.name for step in found.differs] == ["policy"]
-    assert refusal(found)[1] == "1 tasks are drawn, and it asks for 2"
+    assert refusal(found)[1] == "1 tasks are drawn, the policy requires 2"
     # The record itself is true, so that it may still dispute a row.
     assert found.is_sound
 
@@ -232,7 +240,7 @@ def test_a_neighbour_that_cannot_be_read_leaves_its_draw_unknown(tmp_path):
     found = verified(root, record_bytes(OUTCOME))
     (unknown,) = [step for step in found.steps if step.state is StepState.UNKNOWN]
     assert unknown.name == "earlier"
-    assert unknown.message == f"{path.name} cannot be read, so what it drew is not known"
+    assert unknown.message == f"{path.name} cannot be read, so its draw is not known"
 
 
 def test_a_record_in_the_place_of_another_is_refused(tmp_path):
@@ -240,10 +248,10 @@ def test_a_record_in_the_place_of_another_is_refused(tmp_path):
     path = put(root, OUTCOME)
     other = path.with_name(f"{'0' * 16}.json")
     path.rename(other)
-    found = AuditRepository(find_layout(root)).verify(other)
+    found = AuditRepository(find_layout(root)).verification(other)
     assert refusal(found)[0] == "statement"
     assert (
-        refusal(found)[1] == f"the record lies at {MODEL}/{other.name}, and is {MODEL}/{path.name}"
+        refusal(found)[1] == f"the record is at {MODEL}/{other.name}, expected {MODEL}/{path.name}"
     )
 
 

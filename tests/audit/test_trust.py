@@ -37,8 +37,8 @@ def audit(tasks: int = 13, **changes: object) -> Audit:
         left_out=(),
         rerun=rerun,
         sandbox=2,
-        is_tight=True,
-        is_clean=True,
+        all_refused=True,
+        harness_unchanged=True,
         versions=NOW,
         date="2026-11-20",
     )
@@ -63,8 +63,8 @@ FAILED = audit(agrees=False)
         ([audit(withdrawn="wrong weights")], "self-reported"),
         ([audit(sandbox=0)], "self-reported"),
         ([audit(sandbox=1)], "self-reported"),
-        ([audit(is_tight=False)], "self-reported"),
-        ([audit(is_clean=False)], "self-reported"),
+        ([audit(all_refused=False)], "self-reported"),
+        ([audit(harness_unchanged=False)], "self-reported"),
         # Enough, too little, and no more by adding up samples.
         ([audit()], "verified"),
         ([audit(sandbox=4)], "verified"),
@@ -72,10 +72,10 @@ FAILED = audit(agrees=False)
         ([audit(12), audit(12, audit_id="1" * 16)], "self-reported"),
         ([audit(left_out=("1shot",))], "self-reported"),
         # Where most tolerances are too wide, agreement is no evidence of that regime.
-        ([audit(weak=("full",))], "self-reported"),
-        ([audit(20, weak=("full",))], "reproduced"),
-        ([audit(20, weak=REGIMES)], "self-reported"),
-        ([audit(weak=("full",), agrees=False)], "disputed"),
+        ([audit(uninformative=("full",))], "self-reported"),
+        ([audit(20, uninformative=("full",))], "reproduced"),
+        ([audit(20, uninformative=REGIMES)], "self-reported"),
+        ([audit(uninformative=("full",), agrees=False)], "disputed"),
         # Targeted tasks are rerun and not drawn: they do not verify, but they do cover.
         ([audit(15, drawn=5)], "self-reported"),
         ([audit(20, drawn=5)], "reproduced"),
@@ -108,10 +108,10 @@ FAILED = audit(agrees=False)
         ([FAILED, audit(20)], "disputed"),
         ([audit(1, agrees=False)], "disputed"),
         ([audit(agrees=False, sandbox=1)], "disputed"),
-        ([audit(agrees=False, is_tight=False)], "disputed"),
+        ([audit(agrees=False, all_refused=False)], "disputed"),
         ([audit(agrees=False, versions=BEFORE), audit()], "disputed"),
         ([audit(agrees=False, sandbox=0), audit()], "verified"),
-        ([audit(agrees=False, is_clean=False), audit()], "verified"),
+        ([audit(agrees=False, harness_unchanged=False), audit()], "verified"),
         ([audit(agrees=False, submission_sha256=OTHER), audit()], "verified"),
         ([audit(agrees=False, withdrawn="wrong weights"), audit()], "verified"),
         ([audit(agrees=False, withdrawn="wrong weights")], "self-reported"),
@@ -158,10 +158,13 @@ def test_what_the_board_shows_of_audits():
         ([audit()], "audit 0000000000000000 agrees on at least 13 drawn tasks"),
         ([audit(20)], "audits cover each of the 20 tasks of the regime 10shot"),
         ([FAILED], "audit 0000000000000000 failed"),
-        ([audit(5)], "5 tasks drawn, and the policy asks for 13"),
-        ([audit(left_out=("1shot",))], "it leaves out 1shot"),
-        ([audit(weak=("full",))], "most tolerances are too wide to tell anything in full"),
-        ([audit(versions=BEFORE)], "agrees, but for another harness, benchmark or dataset"),
+        ([audit(5)], "5 tasks drawn, the policy requires 13"),
+        ([audit(left_out=("1shot",))], "it leaves out the regimes 1shot"),
+        ([audit(uninformative=("full",))], "fewer than half of the cells are informative in full"),
+        (
+            [audit(versions=BEFORE)],
+            "agrees, but for another version of harness, benchmark or dataset",
+        ),
     ],
 )
 def test_the_reason_says_why(audits, reason):
@@ -186,13 +189,13 @@ any_audit = st.builds(
     tasks=st.integers(1, 20),
     agrees=st.booleans(),
     sandbox=st.integers(0, 4),
-    is_tight=st.booleans(),
-    is_clean=st.booleans(),
+    all_refused=st.booleans(),
+    harness_unchanged=st.booleans(),
     versions=st.sampled_from([NOW, BEFORE]),
     withdrawn=st.sampled_from(["", "", "", "why"]),
     submission_sha256=st.sampled_from([OWN, OWN, OWN, OTHER]),
     left_out=st.sampled_from([(), (), ("1shot",)]),
-    weak=st.sampled_from([(), (), ("full",)]),
+    uninformative=st.sampled_from([(), (), ("full",)]),
 )
 any_audits = st.lists(any_audit, max_size=5)
 any_official = st.sampled_from([{}, OFFICIAL])
@@ -204,7 +207,7 @@ def test_a_failed_audit_never_raises_a_level(audits, one, official):
     before = decide(OWN, audits, official, DEMANDS)
     after = decide(OWN, [*audits, failed], official, DEMANDS)
     assert trust(after) <= trust(before)
-    counts = failed.sandbox > 0 and failed.is_clean and not failed.withdrawn
+    counts = failed.sandbox > 0 and failed.harness_unchanged and not failed.withdrawn
     if counts and failed.submission_sha256 == OWN:
         assert after.level == "disputed"
 
