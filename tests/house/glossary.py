@@ -56,6 +56,7 @@ ELSEWHERE = {
     "Sign": "marks of added, changed and removed lines",
     "LayoutKind": "the three layouts that the README lists",
     "Holder": "`geneb-ci doctor` says what holds processes",
+    "Batching": "--help of `geneb-harness run` explains --batching",
     "Mode": "--help of `geneb-harness run` explains --batching",
     "Dtype": "numeric types",
     "Kind": "warnings of a run record: reference_harness/README.md",
