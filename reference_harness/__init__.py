@@ -1,1 +1,1 @@
-"""Turns an extractor and the pinned task data into a run record and a submission."""
+"""Runs an extractor on the pinned task data; writes a run record and a submission."""

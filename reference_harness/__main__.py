@@ -1,4 +1,4 @@
-"""Lets `python -m reference_harness` do what `geneb-harness` does."""
+"""`python -m reference_harness` is the same as `geneb-harness`."""
 
 from .cli import main
 

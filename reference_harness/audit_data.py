@@ -1,4 +1,4 @@
-"""What a careful reader would want to know of task data before trusting a score made with it."""
+"""Statistics of task data: duplicates, contradictory labels, overlap of train and test, balance."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
@@ -13,38 +13,38 @@ _COMPLEMENT = str.maketrans("ACGTURYSWKMBDHVN", "TGCAAYRSWMKVHDBN")
 
 @dataclass(frozen=True)
 class SplitAudit:
-    """One split."""
+    """Statistics of one split."""
 
     rows: int
     classes: dict[str, int]
     majority: float
-    """Accuracy of always saying the largest class."""
+    """Accuracy of always predicting the largest class."""
     length_min: int
     length_median: float
     length_max: int
     duplicates: int
-    """Rows whose sequence stood in an earlier row of the same split; case does not count."""
+    """Rows whose sequence occurs in an earlier row of the split, ignoring case."""
     contradictions: int
-    """Rows of sequences that have two labels or more in this split."""
+    """Rows of sequences with more than one label in this split."""
 
 
 @dataclass(frozen=True)
 class TaskAudit:
-    """One task."""
+    """Statistics of one task."""
 
     task: str
     train: SplitAudit
     test: SplitAudit
     overlap: int
-    """Test rows whose sequence is also a training row: they measure memory."""
+    """Test rows whose sequence is also a training row (leakage)."""
     overlap_other_label: int
-    """Of those, the ones whose label is none the training rows give it."""
+    """Those of them whose label differs from all labels in training."""
     overlap_reverse: int
-    """Test rows whose reverse complement, and not itself, is a training row: the other strand."""
+    """Test rows of which only the reverse complement is a training row."""
 
     @property
     def clean(self) -> bool:
-        """Whether no sequence stands twice, within a split or across."""
+        """Whether no sequence occurs twice, within a split or across splits."""
         counts = (self.train.duplicates, self.test.duplicates, self.overlap, self.overlap_reverse)
         return not any(counts)
 
@@ -54,12 +54,12 @@ class TaskAudit:
 
 
 def reverse_complement(sequence: str) -> str:
-    """Return the other strand of an upper-case IUPAC sequence."""
+    """Return the reverse complement of an upper-case IUPAC sequence."""
     return sequence.translate(_COMPLEMENT)[::-1]
 
 
 def audit(data: TaskData) -> TaskAudit:
-    """Count what is doubled, shared or contradictory in one task, and how it is balanced."""
+    """Return the statistics of one task."""
     train = [s.upper() for s in data.train.sequences]
     test = [s.upper() for s in data.test.sequences]
     seen = _labels(train, data.train)

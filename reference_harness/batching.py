@@ -1,4 +1,4 @@
-"""Which sequences go through a model together: pure functions from token counts to batches.
+"""Batching: pure functions from token counts to batches.
 
 A batch is an array of row numbers. Every function returns each row exactly once.
 """
@@ -8,22 +8,22 @@ from collections.abc import Sequence
 import numpy as np
 
 TOKEN_BUDGET = 2048
-"""Padded tokens a batch may hold. On a CPU in float32, 2,048 was faster than 8,192 by 7 to 30 % on
-mixed lengths, since fewer lengths share a batch; in bfloat16 8,192 was faster by up to 30 %. An
-accelerator wants more: none was measured."""
+"""Default limit of padded tokens per batch. On a CPU in float32, 2,048 was faster than 8,192 by 7
+to 30 % on mixed lengths, since fewer lengths share a batch; in bfloat16 8,192 was faster by up to
+30 %. Accelerators need more; none was measured."""
 
 EXACT_ROWS = 64
-"""Rows a batch of equal lengths may hold: the largest for which no row differed from a batch of
+"""Limit of rows per batch of equal lengths: the largest for which no row differed from a batch of
 one, in eight settings of length, dtype and attention kernel."""
 
 EXACT_ALONE = 16
-"""Rows of fewer tokens than this go alone under exact batching. Matrix libraries have other kernels
-for few rows, and a batch lifts a row over their threshold: on CPU, rows of up to 9 tokens differed
-from a batch of one in the last bit, and none of 13 tokens and more did."""
+"""Under exact batching, sequences of fewer tokens are batches of one. Matrix libraries use other
+kernels for few rows: on CPU, sequences of up to 9 tokens differed from a batch of one in the last
+bit, and none of 13 or more tokens did."""
 
 
 def file_order(count: int, batch_size: int) -> list[np.ndarray]:
-    """Cut rows 0..count-1 into runs of `batch_size`, as upstream's loop does."""
+    """Return rows 0..count-1 in batches of `batch_size`, as upstream's loop does."""
     if batch_size < 1:
         msg = f"batch size is {batch_size}, expected at least 1: pass another --batch-size"
         raise ValueError(msg)
@@ -31,10 +31,10 @@ def file_order(count: int, batch_size: int) -> list[np.ndarray]:
 
 
 def token_budget(lengths: Sequence[int], budget: int = TOKEN_BUDGET) -> list[np.ndarray]:
-    """Sort rows by length, longest first, and fill batches up to `budget` padded tokens.
+    """Return batches of at most `budget` padded tokens, longest rows first.
 
-    The longest come first so that a batch too large for the memory fails at once. A row longer
-    than the budget makes a batch of its own. Rows of one length keep their order.
+    The longest come first so that lack of memory shows at once. A row longer than the budget is a
+    batch of one. Rows of equal length keep their order.
     """
     _positive(budget)
     order = np.argsort(-np.asarray(lengths, dtype=np.int64), kind="stable")
@@ -51,10 +51,10 @@ def token_budget(lengths: Sequence[int], budget: int = TOKEN_BUDGET) -> list[np.
 def exact_length(
     lengths: Sequence[int], budget: int = TOKEN_BUDGET, rows: int = EXACT_ROWS
 ) -> list[np.ndarray]:
-    """Batch rows of equal length only, so that nothing is padded; longest first.
+    """Return batches of rows of equal length, without padding, longest first.
 
-    Their embeddings are then the same bits whatever else there is to embed: measured on CPU, and
-    not promised where the choice of kernel follows the shape of the batch, as on CUDA.
+    Embeddings are then bitwise independent of the other sequences: measured on CPU, not guaranteed
+    where kernels depend on the shape of the batch, as on CUDA.
     """
     _positive(budget)
     _positive(rows)
@@ -71,5 +71,5 @@ def exact_length(
 
 def _positive(value: int) -> None:
     if value < 1:
-        msg = f"a batch may hold {value}, expected at least 1: pass a larger token budget"
+        msg = f"the batch limit is {value}, expected at least 1: pass a larger token budget"
         raise ValueError(msg)

@@ -1,4 +1,4 @@
-"""What is measured: tasks, categories, regimes and protocol, from a file of `schemas/`."""
+"""The benchmark definition: tasks, categories, regimes and protocol, from a file of `schemas/`."""
 
 import hashlib
 from pathlib import Path
@@ -12,7 +12,7 @@ from .record import Hex40, first_error
 from .shipped import schema
 
 FULL = "full"
-"""The regime that fits on the whole training split; the others name a k in `few_shot_k`."""
+"""The regime that trains on the whole split; the others have a k in `few_shot_k`."""
 
 
 class _Part(BaseModel):
@@ -27,11 +27,11 @@ class Task(_Part):
     category: str
     n_test: int | None = None
     test_class_counts: list[int] | None = None
-    """Test sequences of each class, ascending, unlabelled, where known."""
+    """Test sequences per class, ascending, without class names, if known."""
 
 
 class Dataset(_Part):
-    """Where the task data are."""
+    """Location of the task data."""
 
     repo_id: str
     revision: Hex40
@@ -61,24 +61,23 @@ class Benchmark(_Part):
     sha256: str = ""
 
     def task(self, task_id: str) -> Task:
-        """Return a task by its id; KeyError when there is none."""
+        """Return a task by its id. Raises KeyError if there is none."""
         for task in self.tasks:
             if task.id == task_id:
                 return task
         raise KeyError(task_id)
 
 
-# What the probe does is code, not configuration: a definition that asks for anything else is
-# refused, rather than run as something it does not say.
+# The probe is fixed in code: a definition with another protocol is rejected.
 _LOGREG = {"C": 1.0, "max_iter": 1000, "solver": "lbfgs"}
 # The real definition has 21 kB.
 BYTES_MAX = 1_000_000
 
 
 def load(path: Path) -> Benchmark:
-    """Read a benchmark definition.
+    """Return the benchmark definition in a file.
 
-    Raises OptionError, which names the file and the key, when it cannot be used.
+    Raises OptionError, which names file and key, if it is invalid.
     """
     try:
         raw = read_bounded(path, BYTES_MAX)

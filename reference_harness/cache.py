@@ -1,8 +1,8 @@
-"""A content-addressed store of embeddings on disk: a run that is killed loses seconds of work.
+"""A content-addressed cache of embeddings on disk, so that a killed run loses little work.
 
-A folder a key, the key being the digest of all that decides an embedding but the sequence. In it,
-shards: files that are written once, under another name, and renamed when whole. A shard is one
-line of JSON, then n digests of 16 bytes, then the (n, d) matrix, rows in the order of the digests.
+There is one folder per key, the digest of everything that determines an embedding except the
+sequence. It contains shards, which are written under a temporary name and renamed when complete. A
+shard is one line of JSON, then n digests of 16 bytes, then the (n, d) matrix in the same order.
 """
 
 import contextlib
@@ -23,9 +23,9 @@ from .files import write_bytes, write_json
 from .tasks import DIGEST_BYTES
 
 SHARD_BYTES = 1 << 26
-"""Embeddings held in memory before they are written: 64 MiB keeps files few and memory small."""
+"""Bytes of embeddings that are buffered before they are written."""
 FLUSH_SECONDS = 30.0
-"""Work that a kill may cost, while an extractor is slow enough for a shard to take longer."""
+"""Seconds after which a buffer is written in any case: the work that a kill can cost."""
 FORMAT = 1
 _HEADER_MAX = 4096  # a header has about 120 bytes
 
@@ -42,7 +42,7 @@ def default_cache() -> Path:
 
 
 class Places(NamedTuple):
-    """Where embeddings lie: (n,) number of the shard, -1 for none, and (n,) row in it."""
+    """Location of n embeddings: (n,) index of the shard, -1 for none, and (n,) row in it."""
 
     shards: list[Path]
     shard: npt.NDArray[np.int64]
@@ -50,25 +50,25 @@ class Places(NamedTuple):
 
 
 class Shape(NamedTuple):
-    """What a shard holds."""
+    """Header of a shard."""
 
     rows: int
     dim: int
     dtype: str
     crc: int
-    """CRC-32 of the matrix: a disk that lost a page must not become a score."""
+    """CRC-32 of the matrix, against disk errors."""
     start: int
     """Bytes before the digests."""
 
 
 def key(parts: Mapping[str, Any]) -> str:
-    """Return the 64 hex digits that stand for what an embedding depends on."""
+    """Return the key: 64 hex digits of everything an embedding depends on."""
     text = json.dumps(parts, sort_keys=True, separators=(",", ":"), default=str)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 class Cache:
-    """The embeddings of one extractor, set up in one way."""
+    """The embeddings of one extractor with one configuration."""
 
     def __init__(self, root: Path, parts: Mapping[str, Any]) -> None:
         self.folder = root / key(parts)
@@ -76,27 +76,27 @@ class Cache:
             write_json(self.folder / "key.json", dict(parts))
 
     def find(self, wanted: Iterable[bytes]) -> set[bytes]:
-        """Return those of the wanted sequences whose embedding is here.
+        """Return those of the wanted sequences that are in the cache.
 
-        Reads headers and digests, no embedding. A damaged shard is left out, and so made again.
+        Reads only headers and digests. Damaged shards are ignored, so they are computed again.
         """
         names = list(wanted)
         shard = self._locate(names).shard
         return {name for name, at in zip(names, shard.tolist(), strict=True) if at >= 0}
 
     def _locate(self, names: Sequence[bytes]) -> Places:
-        """Return for each name the shard that holds it, -1 for none, and the row in it.
+        """Return for each name the shard that contains it, -1 for none, and the row in it.
 
-        Whole arrays are compared: a cache of the benchmark has millions of digests. The newest
-        shard comes first and the search ends when all are found, so a task that was just
-        embedded costs no look at the others. Two names of one task that share eight bytes, a
-        chance of 3e-10 at 100,000 names, would count as missing: an error, never another's row.
+        Vectorised, since a cache of the benchmark has millions of digests. The newest shard comes
+        first and the search ends when all are found, so a task that was just embedded is found
+        fast. Two names of one task that share eight bytes (probability 3e-10 at 100,000 names)
+        count as missing, which is an error, never a wrong row.
         """
         if not names:
             return Places([], np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
         keys = np.frombuffer(b"".join(names), dtype=_KEY)
         unique, inverse = np.unique(keys, return_inverse=True)
-        heads = _heads(unique)  # in the order of the keys, for both sort as bytes do
+        heads = _heads(unique)  # sorted like the keys
         found = Places(
             sorted(self.folder.glob("*.shard"), reverse=True),
             np.full(len(unique), -1, dtype=np.int64),
@@ -131,10 +131,10 @@ class Cache:
         write_bytes(self.folder / name, json.dumps(header).encode(), b"\n", names, matrix)
 
     def read(self, digests: Sequence[bytes]) -> Rows:
-        """Return the (n, d) embeddings of n sequences, filled into one array.
+        """Return the (n, d) embeddings of n sequences as one array.
 
-        At most one shard is in memory beside the result. Raises StateError when one is missing
-        or damaged.
+        At most one shard is in memory besides the result. Raises StateError if an embedding is
+        missing or damaged.
         """
         shards, shard_of, row_of = self._locate(digests)
         if lacking := int((shard_of < 0).sum()):
@@ -151,13 +151,13 @@ class Cache:
             rows = np.flatnonzero(shard_of == number)
             out[rows] = _matrix(shard, shape)[row_of[rows]]
         if out is None:
-            msg = "no sequence to read an embedding of"
+            msg = "there is no sequence to embed"
             raise StateError(msg)
         return out
 
 
 class Writer:
-    """Gathers rows and writes them as shards, by size and by time; a context that flushes."""
+    """Buffers rows and writes them as shards, by size and time; a context manager that flushes."""
 
     def __init__(self, cache: Cache) -> None:
         self._cache = cache
@@ -170,11 +170,11 @@ class Writer:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Write what is left, also when an error or Ctrl-C ends the run."""
+        """Write the rest, also after an error or Ctrl-C."""
         self.flush()
 
     def add(self, digests: Sequence[bytes], rows: Rows) -> None:
-        """Take (n, d) rows for n digests."""
+        """Add (n, d) rows for n digests."""
         self._digests.extend(digests)
         self._rows.append(rows)
         self._bytes += rows.nbytes
@@ -182,7 +182,7 @@ class Writer:
             self.flush()
 
     def flush(self) -> None:
-        """Write what was gathered, if anything."""
+        """Write the buffered rows, if any."""
         if self._digests:
             self._cache.add(self._digests, np.concatenate(self._rows))
         self._digests, self._rows, self._bytes = [], [], 0

@@ -1,9 +1,9 @@
-"""The canonical score: the same probe solved to its optimum, so that nothing but the data moves it.
+"""The canonical score: the same probe solved to its optimum, so that it depends only on the data.
 
-Stock lbfgs stops early, and where it stops depends on the BLAS kernel, its threads and the last bit
-of each feature. The problem itself is strictly convex: its optimum is one point. It is found in
-float64 by Newton's method where that is cheap, else by lbfgs at a tolerance a thousand times
-tighter than stock, and the two agree. It is another number than the score of record.
+Default lbfgs stops early, at a point that depends on the BLAS kernel, its threads and the last bit
+of each feature. The problem is strictly convex, so its optimum is unique. It is found in float64 by
+Newton's method if that is cheap, else by lbfgs with a tolerance a thousand times tighter than the
+default; both agree. The canonical score differs from the score of record.
 """
 
 import warnings
@@ -20,29 +20,29 @@ from .errors import ProbeError
 from .tasks import Labels
 
 LBFGS_TOL = 1e-8
-"""Of the mean loss' gradient: the loosest at which no prediction moved over four BLAS kernels and
-two float32 batchings on the sets measured, and Newton's predictions were met on all of them."""
+"""Tolerance of the gradient of the mean loss: the largest at which no prediction changed over four
+BLAS kernels and two float32 batchings on the data sets measured; all agree with Newton's method."""
 LBFGS_MAX_ITER = 50_000
-"""Sets measured needed up to 2,344 steps at that tolerance; a solve beyond this is an error."""
+"""Limit of iterations; the data sets measured needed up to 2,344."""
 NEWTON_TOL = 1e-10
-"""Newton's last step squares the error: from 1e-5 to below float64's resolution."""
+"""Newton's last step squares the error, from 1e-5 to below the resolution of float64."""
 NEWTON_WIDTH = 2048
-"""Unknowns up to which Newton is used: its cost grows with their square times the rows, and the
-Hessian of 2,048 takes 32 MiB."""
+"""Unknowns up to which Newton is used: its cost is rows x unknowns^2, and a Hessian of 2,048
+unknowns takes 32 MiB."""
 TIE = 1e-6
-"""A row whose two best classes are nearer than this, relative to the largest decision value of the
-test split, takes the lower label. Few-shot probes on word counts have exact ties, which rounding
-would decide; 1e-6 is above what float32 features move, and about one row in a million of a
-continuous feature lies within it."""
+"""Relative to the largest decision value of the test split: a row whose two best classes differ by
+less gets the lower label. Few-shot probes on k-mer counts have exact ties, which rounding would
+decide. 1e-6 exceeds the effect of float32 features; about one row in a million of continuous
+features is within it."""
 FLOAT64_BYTES_MAX = 1 << 30
-"""Size of the features in float64 above which no canonical score is made: the copy would hold a
-large task twice. 100,000 x 768 passes, 100,000 x 4,096 does not."""
+"""Size of the features in float64, in bytes, above which no canonical score is computed, to limit
+memory: 100,000 x 768 passes, 100,000 x 4,096 does not."""
 
 Matrix = npt.NDArray[np.float64]
 
 
 class Solved(NamedTuple):
-    """The optimum: decision value `x @ weights + intercepts`, one column a class."""
+    """The optimum: decision values `x @ weights + intercepts`, one column per class."""
 
     weights: Matrix
     intercepts: Matrix
@@ -60,17 +60,18 @@ class Solved(NamedTuple):
 
 
 def affordable(rows: int, dim: int) -> bool:
-    """Whether a canonical score of (rows, dim) features is made."""
+    """Whether a canonical score of (rows, dim) features is computed."""
     return rows * dim * np.dtype(np.float64).itemsize <= FLOAT64_BYTES_MAX
 
 
 def solve(train: npt.NDArray[Any], labels: Labels, solver: str | None = None) -> Solved:
     """Solve the probe on (n, d) features and (n,) labels.
 
-    With fewer rows than columns the weights lie in the span of the rows, so the problem is solved
-    there, exactly: n unknowns a class instead of d. `solver` forces "newton-cholesky" or "lbfgs".
+    With fewer rows than columns the weights are in the span of the rows, so the problem is solved
+    there exactly, with n unknowns per class instead of d. `solver` forces "newton-cholesky" or
+    "lbfgs".
 
-    Raises ProbeError when neither solver reaches the optimum.
+    Raises ProbeError if neither solver reaches the optimum.
     """
     x = np.asarray(train, dtype=np.float64)
     basis: Matrix | None = None
@@ -85,7 +86,7 @@ def solve(train: npt.NDArray[Any], labels: Labels, solver: str | None = None) ->
     if fitted is None and solver != "newton-cholesky":
         fitted = _lbfgs(x, labels)
     if fitted is None:
-        msg = "canonical score: newton-cholesky met a singular Hessian"
+        msg = "canonical score: the Hessian of newton-cholesky is singular"
         raise ProbeError(msg)
     weights = fitted.coef_.T if basis is None else basis @ fitted.coef_.T
     intercepts = fitted.intercept_
@@ -96,7 +97,7 @@ def solve(train: npt.NDArray[Any], labels: Labels, solver: str | None = None) ->
 
 
 def _newton(x: Matrix, labels: Labels) -> LogisticRegression | None:
-    """Fit by Newton, or return None: it falls back to loose lbfgs with no more than a warning."""
+    """Fit by Newton; None if scikit-learn falls back to lbfgs, which it only warns about."""
     probe = LogisticRegression(solver="newton-cholesky", tol=NEWTON_TOL)
     with warnings.catch_warnings(), sklearn.config_context(assume_finite=True):
         warnings.simplefilter("error", LinAlgWarning)

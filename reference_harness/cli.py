@@ -1,7 +1,7 @@
-"""The command `geneb-harness`: options in, files out, one sentence for whatever went wrong.
+"""The command `geneb-harness`; every expected error becomes one sentence and an exit code.
 
-Nothing here imports NumPy at module level: worker processes import this file first, and their BLAS
-has to be held to one thread before it is loaded.
+Nothing here imports NumPy at module level: worker processes import this file first, and must limit
+BLAS to one thread before it is loaded.
 """
 
 import signal
@@ -19,13 +19,13 @@ from .extractors_cli import extractors
 from .rescore_cli import rescore, sequences
 
 FAULT, USAGE, NOTHING, ERRORS, INTERRUPTED = 1, 2, 3, 11, 130
-"""Exit codes: our own fault; usage; nothing was done; faults found; 128 + SIGINT."""
+"""Exit codes: internal error; usage; nothing was done; errors found; 128 + SIGINT."""
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="geneb-ci", prog_name="geneb-harness")
 def cli() -> None:
-    """Turn an extractor and task data into a run record and a submission."""
+    """Evaluate an extractor on task data; write a run record and a submission."""
 
 
 @cli.command()
@@ -37,38 +37,40 @@ def cli() -> None:
     help=f"{', '.join(BUILTINS)}, or a class of yours.",
 )
 @click.option("--model", "name_model", default="", help="Hub repository or folder of the weights.")
-@click.option("--device", default="cpu", show_default=True, help="Where the extractor runs.")
+@click.option("--device", default="cpu", show_default=True, help="Torch device of the extractor.")
 @click.option(
     "--option",
     "options",
     multiple=True,
     metavar="KEY=VALUE",
-    help="Keyword for the extractor's constructor; repeatable.",
+    help="Keyword argument of the extractor's constructor; repeatable.",
 )
 @click.option(
     "--declare",
     "declared",
     multiple=True,
     metavar="KEY=VALUE",
-    help="What the extractor does not say of itself: layer, pooling, max_length, "
+    help="Declare what the extractor does not: layer, pooling, max_length, "
     "truncation, dtype or source.",
 )
 @click.option(
     "--data",
     type=click.Path(path_type=Path),
-    help="Folder of task data; without it, the synthetic GENEB-mini.",
+    help="Folder of task data; default: the synthetic GENEB-mini.",
 )
 @click.option(
     "--benchmark",
     "definition",
     type=click.Path(path_type=Path),
-    help="Benchmark definition; GENEB with --data unless said.",
+    help="Benchmark definition; default with --data: GENEB.",
 )
+@click.option("--tasks", multiple=True, metavar="ID[,ID]", help="Run only these tasks; repeatable.")
+@click.option("--regimes", metavar="NAME[,NAME]", help="Run only these regimes.")
 @click.option(
-    "--tasks", multiple=True, metavar="ID[,ID]", help="Run these tasks alone; repeatable."
+    "--limit",
+    type=click.IntRange(min=2),
+    help="Sequences per split, for a trial run without submission.",
 )
-@click.option("--regimes", metavar="NAME[,NAME]", help="Run these regimes alone.")
-@click.option("--limit", type=click.IntRange(min=2), help="Cut each split: a trial, no submission.")
 @click.option(
     "--output",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -85,50 +87,61 @@ def cli() -> None:
     show_default=True,
     help="Format of the submission.",
 )
-@click.option("--model-id", help="Key of the row on the board; made from the model unless said.")
+@click.option("--model-id", help="Id of the row; default: derived from the model.")
 @click.option("--display", help="Name on the board.")
 @click.option("--params", type=click.IntRange(min=0), help="Parameters of the encoder.")
-@click.option("--url", default="", help="Address of the weights or the paper.")
+@click.option("--url", default="", help="https link to the weights or the paper.")
 @click.option(
     "--zero-shot/--no-zero-shot",
     default=False,
     show_default=False,
-    help="Whether the model saw no benchmark sequence in training.",
+    help="The model saw no benchmark sequence in training.",
 )
 @click.option("--training-data", default="", help="What the model was trained on.")
-@click.option("--submitted-by", default="unnamed", show_default=True, help="Who ran it.")
+@click.option(
+    "--submitted-by", default="unnamed", show_default=True, help="Who ran the evaluation."
+)
 @click.option(
     "--batching",
     type=click.Choice(["budget", "exact", "file"]),
     default="budget",
     show_default=True,
-    help="budget: sorted by length; exact: equal lengths only, the "
-    "same bits whatever the batch; file: upstream's order.",
+    help="budget: sorted by length; exact: equal lengths only, bitwise "
+    "reproducible; file: in file order, as upstream.",
 )
-@click.option("--token-budget", type=click.IntRange(min=1), help="Padded tokens a batch may hold.")
-@click.option("--batch-size", type=click.IntRange(min=1), help="Rows of a batch under file.")
+@click.option(
+    "--token-budget", type=click.IntRange(min=1), help="Maximum of padded tokens per batch."
+)
+@click.option(
+    "--batch-size", type=click.IntRange(min=1), help="Rows per batch, with --batching file."
+)
 @click.option(
     "--cache",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Folder of embeddings kept between runs.",
+    help="Cache folder for embeddings.",
 )
 @click.option(
     "--probe-device",
     default="cpu",
     show_default=True,
-    help="Where the probe runs; anything but cpu is marked in the record.",
+    help="Device of the probe; other than cpu is marked in the record.",
 )
 @click.option(
     "--canonical/--no-canonical",
     default=True,
     show_default=True,
-    help="Also solve each probe to its optimum.",
+    help="Also compute canonical scores (probe solved to its optimum).",
 )
-@click.option("--workers", type=click.IntRange(min=1), help="Probe processes; one a processor.")
-@click.option("--resume", is_flag=True, help="Go on with a run that was stopped.")
-@click.option("--quiet", is_flag=True, help="Say nothing but errors.")
+@click.option(
+    "--workers", type=click.IntRange(min=1), help="Probe processes; default: one per CPU."
+)
+@click.option("--resume", is_flag=True, help="Continue a run that was stopped.")
+@click.option("--quiet", is_flag=True, help="Print only errors.")
 def run(**options: Any) -> None:  # noqa: ANN401 - click's own types
-    """Embed, probe and score; write a run record and, if asked, a submission."""
+    """Run an extractor; write a run record and a submission.
+
+    Embeds the sequences, fits the probes and scores them. The submission is optional.
+    """
     from .command import run_command  # noqa: PLC0415 - see the module's docstring
 
     run_command(options)
@@ -139,11 +152,14 @@ def run(**options: Any) -> None:  # noqa: ANN401 - click's own types
     "--benchmark",
     "definition",
     type=click.Path(path_type=Path),
-    help="Benchmark definition; GENEB unless said.",
+    help="Benchmark definition; default: GENEB.",
 )
 @click.option("--mini", is_flag=True, help="List GENEB-mini.")
 def tasks(definition: Path | None, *, mini: bool) -> None:
-    """List the tasks of a benchmark: id, category, test size."""
+    """List the tasks of a benchmark.
+
+    Each line has id, category and number of test sequences.
+    """
     from . import benchmark  # noqa: PLC0415 - see the module's docstring
 
     found = benchmark.load(definition) if definition else (
@@ -160,8 +176,8 @@ cli.add_command(rescore)
 
 
 def main() -> None:
-    """Run the command line; every expected error becomes a sentence and an exit code."""
-    # A scheduler's SIGTERM is to leave what Ctrl-C leaves.
+    """Run the command line; every expected error becomes a message and an exit code."""
+    # Handle a scheduler's SIGTERM like Ctrl-C.
     signal.signal(signal.SIGTERM, _interrupt)
     try:
         cli(standalone_mode=False)
@@ -169,7 +185,7 @@ def main() -> None:
         error.show()
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
-        click.echo("stopped; what is finished is kept: run again with --resume", err=True)
+        click.echo("stopped; finished work is kept: continue with --resume", err=True)
         sys.exit(INTERRUPTED)
     except HarnessError as error:
         click.echo(f"error: {error}", err=True)

@@ -1,4 +1,4 @@
-"""The commands `geneb-harness data`: fetch task data, verify them, say what is in them."""
+"""The commands `geneb-harness data`: download, verify and audit task data."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,20 +12,23 @@ if TYPE_CHECKING:
 
 _FOLDER = click.Path(path_type=Path, file_okay=False)
 _DEFINITION = click.option(
-    "--benchmark", "definition", type=click.Path(path_type=Path), help="GENEB unless said."
+    "--benchmark",
+    "definition",
+    type=click.Path(path_type=Path),
+    help="Benchmark definition; default: GENEB.",
 )
 
 
 @click.group()
 def data() -> None:
-    """Fetch, verify and audit task data."""
+    """Download, verify and audit task data."""
 
 
 @data.command()
 @click.argument("folder", type=_FOLDER)
-@click.option("--tasks", multiple=True, metavar="ID", help="Fetch these tasks alone; repeatable.")
-@click.option("--revision", help="Another commit than the pinned one; 40 hex digits.")
-@click.option("--endpoint", help="Another Hub than huggingface.co.")
+@click.option("--tasks", multiple=True, metavar="ID", help="Download only these tasks; repeatable.")
+@click.option("--revision", help="Commit, 40 hex digits; default: the pinned one.")
+@click.option("--endpoint", help="URL of the Hub; default: huggingface.co.")
 @_DEFINITION
 def pull(
     folder: Path,
@@ -34,7 +37,7 @@ def pull(
     endpoint: str | None,
     definition: Path | None,
 ) -> None:
-    """Download the pinned dataset into FOLDER and write its manifest."""
+    """Download the pinned task data into FOLDER and write a manifest."""
     from . import benchmark, download  # noqa: PLC0415 - NumPy: see cli.py
 
     found = benchmark.load(definition) if definition else benchmark.geneb()
@@ -46,7 +49,7 @@ def pull(
 @click.argument("folder", type=_FOLDER)
 @_DEFINITION
 def verify(folder: Path, definition: Path | None) -> None:
-    """Hold FOLDER against its manifest."""
+    """Verify the files of FOLDER against its manifest."""
     from . import benchmark, download  # noqa: PLC0415 - NumPy: see cli.py
 
     found = benchmark.load(definition) if definition else benchmark.geneb()
@@ -58,7 +61,10 @@ def verify(folder: Path, definition: Path | None) -> None:
 @click.argument("folder", type=_FOLDER)
 @_DEFINITION
 def manifest(folder: Path, definition: Path | None) -> None:
-    """Print what the manifest of FOLDER would say at the pinned revision; nothing is written."""
+    """Print the manifest of a folder without writing it.
+
+    It is the manifest that FOLDER would have at the pinned revision.
+    """
     from . import benchmark, download  # noqa: PLC0415 - NumPy: see cli.py
 
     found = benchmark.load(definition) if definition else benchmark.geneb()
@@ -71,7 +77,10 @@ def manifest(folder: Path, definition: Path | None) -> None:
 @click.argument("out", type=_FOLDER)
 @_DEFINITION
 def stage(folder: Path, out: Path, definition: Path | None) -> None:
-    """Write the tasks of FOLDER into OUT in both layouts with a card, to be pushed."""
+    """Write task data in both layouts, ready to push.
+
+    The tasks of FOLDER are written to OUT, with a card.
+    """
     from . import benchmark  # noqa: PLC0415 - NumPy: see cli.py
     from .stage import stage as write  # noqa: PLC0415
 
@@ -92,7 +101,10 @@ def stage(folder: Path, out: Path, definition: Path | None) -> None:
 )
 @_DEFINITION
 def audit(folder: Path | None, shape: str, definition: Path | None) -> None:
-    """Count duplicates, overlap of train and test, balance and lengths; mini without FOLDER."""
+    """Report duplicates, leakage, balance and lengths.
+
+    Leakage is the overlap of train and test. Without FOLDER, GENEB-mini is audited.
+    """
     from . import audit_data, benchmark  # noqa: PLC0415 - NumPy: see cli.py
     from .data import Folder, MiniSource  # noqa: PLC0415
 
@@ -108,7 +120,7 @@ def audit(folder: Path | None, shape: str, definition: Path | None) -> None:
     for one in audits:
         click.echo(_line(one))
     unclean = sum(not one.clean for one in audits)
-    click.echo(f"{unclean} of {len(audits)} tasks have a sequence twice")
+    click.echo(f"{unclean} of {len(audits)} tasks have duplicate sequences")
 
 
 def _line(one: "TaskAudit") -> str:
@@ -117,11 +129,11 @@ def _line(one: "TaskAudit") -> str:
     return (
         f"{one.task}\n"
         f"  labels: train {_counts(one.train.classes)}, test {_counts(one.test.classes)}; "
-        f"always the largest: {one.test.majority:.3f}; {lengths}\n"
-        f"  rows that repeat a sequence: train {one.train.duplicates}, test {one.test.duplicates}; "
-        f"with two labels: {one.train.contradictions}, {one.test.contradictions}\n"
-        f"  test rows that are training rows: {one.overlap}, {one.overlap_other_label} of them "
-        f"under another label; on the other strand: {one.overlap_reverse}"
+        f"majority accuracy: {one.test.majority:.3f}; {lengths}\n"
+        f"  duplicate rows: train {one.train.duplicates}, test {one.test.duplicates}; with "
+        f"contradictory labels: {one.train.contradictions}, {one.test.contradictions}\n"
+        f"  test rows also in training: {one.overlap}, {one.overlap_other_label} of them with "
+        f"another label; as reverse complement: {one.overlap_reverse}"
     )
 
 

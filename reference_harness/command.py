@@ -1,4 +1,4 @@
-"""What `geneb-harness run` does with its options, step by step."""
+"""Implements `geneb-harness run`, step by step."""
 
 import re
 from pathlib import Path
@@ -24,23 +24,23 @@ from .settings import Settings, missing
 from .state import State
 
 MODEL_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-MODEL_ID_MAX = 128  # the file is called <model_id>.json, and file names end at 255 bytes
+MODEL_ID_MAX = 128  # the file is <model_id>.json, and file names are limited to 255 bytes
 _EMBEDDING = ("layer", "pooling", "max_length", "truncation", "dtype")
 _WORDS = {"truncation": TRUNCATIONS, "dtype": DTYPES, "source": KINDS}
 _MISSING_SHOWN = 3
 
 
 def run_command(options: dict[str, Any]) -> None:
-    """Run with the options of the command line and write what they ask for.
+    """Run with the options of the command line; write the record and the submission.
 
-    Raises a HarnessError for everything a user can cause.
+    Raises HarnessError for every error that a user can cause.
     """
-    # 1. What contradicts itself is said before anything is loaded.
+    # 1. Check the options before anything is loaded.
     if options["submission"] and options["limit"]:
-        msg = "--limit cuts the data, so its scores are no submission's: leave out one of the two"
+        msg = "--limit and --submission exclude each other: a submission needs all data"
         raise OptionError(msg)
     if options["definition"] and not options["data"]:
-        msg = "--benchmark names a definition without data: add --data DIR"
+        msg = "--benchmark needs task data: add --data DIR"
         raise OptionError(msg)
     # 2. Benchmark and data.
     bench = _benchmark(options)
@@ -58,7 +58,7 @@ def run_command(options: dict[str, Any]) -> None:
     given = texts(options["options"], "--option")
     loaded = _load(options, given, batching)
     _declare(loaded, texts(options["declared"], "--declare"))
-    # 4. A submission that cannot be written is refused before the work, not after it.
+    # 4. Check that the submission can be written, before the work.
     lacking = submission.undeclared(loaded.description)
     if options["submission"] and options["format_version"] == "1.1" and lacking:
         msg = (
@@ -132,14 +132,14 @@ def _load(options: dict[str, Any], given: dict[str, str], batching: Batching) ->
 
 
 def _declare(loaded: LoadedExtractor, said: dict[str, str]) -> None:
-    """Add to the description what the user says; what the extractor says itself stands."""
+    """Add what the user declares to the description; it cannot override the extractor."""
     for key, value in said.items():
         part, name = ("model", "kind") if key == "source" else ("embedding", key)
         if key not in (*_EMBEDDING, "source"):
             msg = f"--declare {key}: expected one of {', '.join(_EMBEDDING)}, source"
             raise OptionError(msg)
         if (own := loaded.description[part][name]) != submission.UNDECLARED:
-            msg = f"--declare {key}={value}: the extractor says {own!r} itself"
+            msg = f"--declare {key}={value}: the extractor declares {own!r}"
             raise OptionError(msg)
         allowed = _WORDS.get(key)
         if allowed and value not in allowed:
@@ -153,9 +153,9 @@ def _declare(loaded: LoadedExtractor, said: dict[str, str]) -> None:
 
 
 def model_id(asked: str | None, options: dict[str, Any], given: dict[str, str]) -> str:
-    """Return the id asked for, or one made from the model or the extractor.
+    """Return the requested id, or one derived from the model or the extractor.
 
-    Raises OptionError for an id that cannot be a file name.
+    Raises OptionError for an id that is not a valid file name.
     """
     if asked is not None:
         if not MODEL_ID.fullmatch(asked) or len(asked) > MODEL_ID_MAX:
@@ -170,7 +170,7 @@ def model_id(asked: str | None, options: dict[str, Any], given: dict[str, str]) 
 
 
 def _params(asked: int | None, loaded: LoadedExtractor) -> int:
-    """Return the parameters said, else those of the extractor's torch modules, else 0."""
+    """Return the requested number, else that of the extractor's torch modules, else 0."""
     if asked is not None:
         return asked
     values = vars(loaded.extractor).values() if hasattr(loaded.extractor, "__dict__") else ()
@@ -202,9 +202,9 @@ def _say_what_is_left_out(settings: Settings, listener: progress.Listener) -> No
         listener.say(f"the data folder lacks {len(lacking)} tasks: {shown}{more}")
     if isinstance(settings.source, data.Folder):
         for name in settings.source.ignored:
-            listener.say(f"left out {name}: no task of {settings.benchmark.name}")
+            listener.say(f"ignored {name}: not a task of {settings.benchmark.name}")
         if not settings.source.verified:
             listener.say(
-                "no manifest says where these data come from: the revision in the record is the "
-                "benchmark's, unverified"
+                "the data folder has no manifest: the record has the benchmark's revision, marked "
+                "as unverified"
             )

@@ -1,4 +1,4 @@
-"""Reads task data from a folder, in the flat layout or in the remote one, and says what is wrong.
+"""Reads and validates task data from a folder, in the flat or the remote layout.
 
 Flat: `<task_id>.csv` with the columns text, label and split. Remote, as the pinned dataset has it:
 `tasks/<task_id>/train.csv` and `test.csv` with text and label. Every file may be gzipped.
@@ -22,9 +22,9 @@ from .manifest import Manifest
 from .tasks import SPLITS, Split, TaskData
 
 IUPAC = "ACGTURYSWKMBDHVN"
-"""Letters of a nucleotide sequence, ambiguity codes included; either case. No gaps."""
+"""Letters of a nucleotide sequence, with ambiguity codes, in either case; without gaps."""
 VALUE_SHOWN = 40
-"""Characters of a faulty value shown: a sequence can have thousands."""
+"""Characters of an invalid value in a message."""
 # The csv module refuses fields beyond 131,072 characters unless told; no task comes near this.
 FIELD_MAX = 10_000_000
 # Fits a signed 64-bit integer, with room: labels are class numbers.
@@ -41,7 +41,7 @@ class Source(Protocol):
 
     @property
     def verified(self) -> bool:
-        """Whether the content is known to be what `dataset.revision` names."""
+        """Whether the content was verified to be that of `dataset.revision`."""
 
     def available(self) -> set[str]:
         """Return the ids of the tasks it has."""
@@ -69,9 +69,9 @@ class Folder:
     """A folder of task files."""
 
     def __init__(self, path: Path, benchmark: Benchmark) -> None:
-        """Look at the folder's names, and at its manifest where it has one.
+        """Read the folder's file names, and its manifest if it has one.
 
-        Raises DataError when it is no folder, holds no task, or holds one task twice.
+        Raises DataError if it is not a folder, has no task, or has a task twice.
         """
         self.path = path
         if not path.is_dir():
@@ -108,7 +108,7 @@ class Folder:
         return self._files[task_id]
 
     def load(self, task: Task) -> TaskData:
-        """Read one task and hold it against the manifest and the benchmark's counts."""
+        """Return one task, verified against the manifest and the benchmark's counts."""
         files = self._files[task.id]
         if self.manifest:
             self.manifest.verify(self.path, files)
@@ -143,7 +143,7 @@ def _layout(path: Path) -> Iterator[tuple[str, tuple[Path, ...]]]:
 def read_task(task_id: str, files: tuple[Path, ...]) -> TaskData:
     """Read one flat file, or a train and a test file.
 
-    Raises DataError with every fault found, each with file, line and value.
+    Raises DataError with every error found, each with file, line and value.
     """
     faults: list[str] = []
     rows: dict[str, tuple[list[str], list[int]]] = {split: ([], []) for split in SPLITS}
@@ -167,7 +167,7 @@ def read_task(task_id: str, files: tuple[Path, ...]) -> TaskData:
 
 
 def _rows(file: Path, split: str | None, faults: list[str]) -> Iterator[tuple[str, int, str]]:
-    """Yield (sequence, label, split) of each good row, and note what is wrong with the others."""
+    """Yield (sequence, label, split) of each valid row; add errors of the others to `faults`."""
     header = ["text", "label"] if split else ["text", "label", "split"]
     csv.field_size_limit(FIELD_MAX)
     opener = gzip.open if file.name.endswith(".gz") else open
@@ -210,7 +210,7 @@ def _against_benchmark(data: TaskData, task: Task, file: Path) -> None:
     counts = sorted(data.test.class_counts.values())
     size = len(data.test.labels)
     if task.n_test is not None and size != task.n_test:
-        raise DataError([f"{file}: {size} test rows, the benchmark says {task.n_test}"])
+        raise DataError([f"{file}: {size} test rows, the benchmark has {task.n_test}"])
     if task.test_class_counts is not None and counts != task.test_class_counts:
         said = task.test_class_counts
-        raise DataError([f"{file}: test classes of {counts} rows, the benchmark says {said}"])
+        raise DataError([f"{file}: test classes of {counts} rows, the benchmark has {said}"])

@@ -1,4 +1,4 @@
-"""What an extractor says of itself, in the words of submission format 1.1."""
+"""What an extractor declares about itself, in the terms of submission format 1.1."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,7 +10,7 @@ from .extractors.weights import digests
 TRUNCATIONS = ("none", "right", "left", "windows")
 DTYPES = ("float64", "float32", "float16", "bfloat16")
 KINDS = ("huggingface", "url", "local", "none")
-# A tokenizer without a limit says 10**30; no model reads a thousand million tokens.
+# A tokenizer without a limit has 10**30; no model reads 10**9 tokens.
 LENGTH_MAX = 10**9
 
 _MISSING = object()

@@ -45,7 +45,7 @@ def pull(
         raise OptionError(msg)
     patterns = [f"tasks/{one}/*" for one in tasks] or ["tasks/*"]
     _fetch(benchmark.dataset.repo_id, commit, folder, patterns, endpoint)
-    # An older manifest speaks of what the folder was, not of what was just fetched.
+    # Delete an older manifest, which does not describe the new files.
     (folder / NAME).unlink(missing_ok=True)
     made = describe(benchmark, folder, commit)
     made.write(folder)
@@ -94,7 +94,7 @@ def _fetch(
         raise DataError(
             [
                 f"{where}: {name} came with other bytes than the Hub lists: it was deleted; run "
-                "the command again to fetch it anew"
+                "the command again"
                 for name in altered
             ]
         )

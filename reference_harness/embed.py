@@ -1,4 +1,4 @@
-"""From sequences to cached embeddings: each distinct sequence once, in batches of like length."""
+"""Embeds each distinct sequence once, in batches of similar length, into the cache."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass

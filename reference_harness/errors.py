@@ -1,19 +1,19 @@
-"""What can go wrong: one tree, caught once in the command line, shown without a traceback."""
+"""Errors of the harness; the command line shows them without a traceback."""
 
 FAULTS_SHOWN = 10
-"""Faults named in one message: enough to see the pattern, few enough to read."""
+"""Errors that one message lists; the rest is counted."""
 
 
 class HarnessError(Exception):
-    """Base of every error a user can cause or cure; the message is a whole sentence."""
+    """Base of every error that a user can cause or fix; the message is a sentence."""
 
 
 class OptionError(HarnessError):
-    """Options that contradict each other or name nothing."""
+    """Contradictory options, or an option that names something that does not exist."""
 
 
 class DataError(HarnessError):
-    """Task data that cannot be used. The message names file, line and value of each fault."""
+    """Invalid task data. The message names file, line and value of each error."""
 
     def __init__(self, faults: list[str]) -> None:
         self.faults = tuple(faults)
@@ -24,7 +24,7 @@ class DataError(HarnessError):
 
 
 class EmbeddingError(HarnessError):
-    """An extractor failed, or gave something that is not one finite row a sequence."""
+    """An extractor failed, or did not return one finite row per sequence."""
 
 
 class ProbeError(HarnessError):

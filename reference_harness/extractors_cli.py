@@ -1,4 +1,4 @@
-"""`geneb-harness extractors`: which are built in, and whether one keeps the rules."""
+"""`geneb-harness extractors`: list the built-in ones, and check an extractor."""
 
 import json
 import sys
@@ -16,7 +16,7 @@ ERRORS = 11
 
 @click.group()
 def extractors() -> None:
-    """List the built-in extractors, or check one of yours."""
+    """List the built-in extractors, or check your own."""
 
 
 @extractors.command("list")
@@ -38,17 +38,19 @@ def list_() -> None:
 @extractors.command()
 @click.argument("spec", metavar="NAME|MODULE:CLASS")
 @click.option("--model", "name_model", default="", help="Hub repository or folder of the weights.")
-@click.option("--device", default="cpu", show_default=True, help="Where the extractor runs.")
-@click.option("--folder", help="Where a dotted module is looked for.")
+@click.option("--device", default="cpu", show_default=True, help="Torch device of the extractor.")
+@click.option("--folder", help="Folder of dotted modules.")
 @click.option(
     "--option",
     "options",
     multiple=True,
     metavar="KEY=VALUE",
-    help="Keyword for the extractor's constructor; repeatable.",
+    help="Keyword argument of the extractor's constructor; repeatable.",
 )
-@click.option("--select", multiple=True, metavar="PROPERTY", help="Try this one; repeatable.")
-@click.option("--seconds", type=click.FloatRange(min=1), help="Time limit of one property.")
+@click.option(
+    "--select", multiple=True, metavar="PROPERTY", help="Check only this property; repeatable."
+)
+@click.option("--seconds", type=click.FloatRange(min=1), help="Time limit per property.")
 @click.option("--letters", type=click.IntRange(min=64), help="Longest sequence to try.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 def check(
@@ -63,10 +65,10 @@ def check(
     *,
     as_json: bool,
 ) -> None:
-    """Try every property on one extractor.
+    """Check every property of an extractor.
 
-    It runs in a process of its own with a time limit, which is no sandbox: check code you would
-    run. Exit codes: 0 all hold, 11 one does not, 2 usage, 1 our own fault.
+    It runs in a child process with a time limit, which is not a sandbox: only check code that you
+    would run. Exit codes: 0 all hold, 11 one does not, 2 usage, 1 internal error.
     """
     from . import conformance  # noqa: PLC0415 - numpy, after worker threads are set
     from .errors import OptionError  # noqa: PLC0415

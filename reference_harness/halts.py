@@ -1,10 +1,10 @@
-"""Where a short fit may stop, when rounding of its loss and not the loss decides.
+"""Possible stopping points of a short fit, if rounding of its loss determines where it stops.
 
-lbfgs computes its loss in the type of the features. Steps that change it by less than that type can
-tell are taken or not by chance. On word counts that was seen to change a tenth of a fit's
-predictions at once for one jittered copy in fifty, so that a few dozen copies may not show it. So
-the same fit is made in float64, and the steps before and after its stop are looked at as long as
-they change the loss by less than float32 can tell.
+lbfgs computes its loss in the dtype of the features. Whether it takes a step that changes the loss
+by less than the rounding error is a matter of chance. On k-mer counts this changed a tenth of a
+fit's predictions at once for one jittered copy in fifty, which a few dozen copies may miss. So the
+fit is repeated in float64, and the steps before and after its stopping point are examined as long
+as they change the loss by less than the resolution of float32.
 """
 
 import warnings
@@ -26,8 +26,8 @@ UNITS = 2.0
 """Units of roundoff of the loss that a step may go unnoticed by: one each for the losses before
 and after it."""
 STEPS_MAX = 64
-"""Fits of more steps are not looked at: such a fit ends elsewhere for each copy, and the spread
-over the copies tells."""
+"""Limit of steps of examined fits. Longer fits stop at another point for each copy, so the spread
+over the copies shows it."""
 BEYOND_MAX = 32
 """Steps after the stop that are looked at: word counts need up to five to their optimum."""
 
@@ -37,7 +37,7 @@ Matrix = npt.NDArray[np.float64]
 def outcomes(
     problem: Problem, rows: list[npt.NDArray[np.int64] | None], fits: list[Fit]
 ) -> list[list[Labels]]:
-    """Return for each fit the (m,) predictions of every place where it may stop.
+    """Return for each fit the (m,) predictions at every possible stopping point.
 
     The first is the stop of the float64 fit. Empty for fits of more than `STEPS_MAX` steps. Raises
     ProbeError when a fit fails.

@@ -1,4 +1,4 @@
-"""One task in a worker process: read its embeddings, probe every regime, hand back plain values."""
+"""One task in a worker process: reads embeddings, fits probes in every regime, returns scores."""
 
 import time
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ NO_CANONICAL = "asked for with --no-canonical"
 
 
 class Asked(Protocol):
-    """What is to be probed, whatever the place the embeddings come from."""
+    """Settings of the probes."""
 
     @property
     def seeds(self) -> tuple[int, ...]:
@@ -30,7 +30,7 @@ class Asked(Protocol):
 
     @property
     def few_shot_k(self) -> Mapping[str, int]:
-        """Regime to rows a class; a regime that is not here fits on all."""
+        """Regime to rows per class; a regime that is missing here uses all rows."""
 
     @property
     def canonical(self) -> bool:
@@ -46,7 +46,7 @@ class Scored(NamedTuple):
 
     regime: Regime
     fits: list[probe.Fit]
-    """One a fit: where nothing is drawn, one for all seeds."""
+    """One per fit; a single one for all seeds without sampling."""
     predictions: list[Labels]
     canonical: list[Labels] | None
 
@@ -75,7 +75,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Probed:
-    """What a worker hands back."""
+    """Result of a worker."""
 
     task_id: str
     dim: int
@@ -154,7 +154,7 @@ def rows_of(problem: probe.Problem, name: str, asked: Asked) -> list[npt.NDArray
 
 
 def each_seed(found: list[One], asked: Asked) -> list[One]:
-    """Return one result a seed: where nothing is drawn, the one fit stands for every seed."""
+    """Return one result per seed; without sampling, that of the single fit for every seed."""
     return found * len(asked.seeds) if len(found) == 1 else found
 
 
@@ -168,7 +168,7 @@ def score(
 
 
 def columns(triples: list[metrics.Scores]) -> PerSeed:
-    """Return the values of each metric, one a seed."""
+    """Return the values of each metric, one per seed."""
     mcc, acc, f1 = (list(column) for column in zip(*triples, strict=True))
     return PerSeed(MCC=mcc, Acc=acc, F1=f1)
 
@@ -176,7 +176,7 @@ def columns(triples: list[metrics.Scores]) -> PerSeed:
 def _canonical(
     problem: probe.Problem, rows: list[npt.NDArray[np.int64] | None], asked: Asked
 ) -> tuple[Canonical | None, list[Labels] | None, str | None]:
-    """Return the canonical score of one regime and its predictions, or why there is none."""
+    """Return the canonical score of one regime and its predictions, or the reason for none."""
     if not asked.canonical:
         return None, None, NO_CANONICAL
     count, dim = problem.train.shape
@@ -225,7 +225,7 @@ def _warnings(
 
     warn(
         "not-converged",
-        f"the solver stopped before its tolerance, at {probe.MAX_ITER} steps or for want of digits",
+        f"the solver did not reach its tolerance within {probe.MAX_ITER} steps or its precision",
         [not fit.converged for fit in fits],
     )
     warn(

@@ -1,4 +1,4 @@
-"""Finds an extractor by name or by `MODULE:CLASS`, builds it, and says what it is.
+"""Finds an extractor by name or by `MODULE:CLASS`, builds it and describes it.
 
 A community module says `from .base import BaseEmbeddingExtractor` and lies in a folder that need
 not be a package. Each folder gets a package of its own in `sys.modules`, under a name made of the
@@ -28,7 +28,7 @@ _HERE = Path(__file__).parent
 
 @dataclass(frozen=True, kw_only=True)
 class LoadedExtractor:
-    """An extractor and what a run record says of it."""
+    """An extractor and its description for the run record."""
 
     extractor: BaseEmbeddingExtractor
     path: str

@@ -1,4 +1,4 @@
-"""What a data folder held when it was downloaded: later runs hold it against this."""
+"""The manifest of a data folder: digests at download, against which later runs verify it."""
 
 from pathlib import Path
 
@@ -58,7 +58,7 @@ class Manifest(Part):
         return (self.repo_id, self.revision) == (dataset.repo_id, dataset.revision)
 
     def verify(self, folder: Path, files: tuple[Path, ...]) -> None:
-        """Hold files against their sizes and digests.
+        """Verify sizes and digests of files.
 
         Raises DataError with every file that differs or is not listed.
         """

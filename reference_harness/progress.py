@@ -1,4 +1,4 @@
-"""What a run says while it works: a live bar on a terminal, one line a task elsewhere."""
+"""Progress of a run: bars on a terminal, otherwise one line per task."""
 
 import time
 from collections.abc import Iterator
@@ -11,23 +11,23 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 
 class Listener(Protocol):
-    """Hears how a run goes on."""
+    """Receives the progress of a run."""
 
     def begin(self, task_id: str, todo: int) -> None:
-        """Hear that a task is next, and that `todo` of its sequences are not in the cache."""
+        """Receive that a task begins, with `todo` sequences that are not in the cache."""
 
     def step(self, sequences: int, letters: int) -> None:
-        """Hear that some sequences were embedded."""
+        """Receive that some sequences were embedded."""
 
     def finish(self, task_id: str, line: str) -> None:
-        """Hear that a task has its scores."""
+        """Receive that a task is finished; `line` has its scores."""
 
     def say(self, line: str) -> None:
-        """Hear anything else a user should know."""
+        """Receive any other message for the user."""
 
 
 class Silent:
-    """Hears and says nothing."""
+    """Ignores all progress."""
 
     def begin(self, task_id: str, todo: int) -> None:
         """Say nothing."""

@@ -1,4 +1,4 @@
-"""The run record: what one run did and measured. `schemas/run-record.schema.json` is made of it."""
+"""The run record; `schemas/run-record.schema.json` is generated from it."""
 
 from typing import Annotated, Literal
 
@@ -14,7 +14,7 @@ Moment = Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")]
 
 
 class Part(BaseModel):
-    """What every part of a record shares: nothing unknown, nothing coerced, no NaN."""
+    """Base of the parts of a record: no unknown fields, no type coercion, no NaN."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
 
@@ -35,7 +35,7 @@ class Triple(Part):
 
 
 class PerSeed(Part):
-    """One value a seed, in the order of `protocol.seeds`."""
+    """One value per seed, in the order of `protocol.seeds`."""
 
     MCC: Annotated[list[Signed], Field(min_length=1)]
     Acc: Annotated[list[Unit], Field(min_length=1)]
@@ -48,7 +48,7 @@ Kind = Literal[
 
 
 class Warned(Part):
-    """What a reader of a score should know."""
+    """A warning about a score."""
 
     kind: Kind
     message: str
@@ -56,7 +56,7 @@ class Warned(Part):
 
 
 class Canonical(Part):
-    """Scores of the probe solved to its optimum: another number than the score of record."""
+    """Scores of the probe solved to its optimum; they differ from the score of record."""
 
     scores: Triple
     per_seed: PerSeed
@@ -74,19 +74,19 @@ class Regime(Part):
     classes: Annotated[list[int], Field(min_length=2)]
     """Labels of rows and columns of the confusion matrices."""
     confusion: Annotated[list[list[list[Count]]], Field(min_length=1)]
-    """One matrix a seed: row the true class, column the predicted one."""
+    """One matrix per seed: rows are true classes, columns predicted ones."""
     predictions_sha256: Hex64
     """sha256 over the predicted labels as signed 64-bit little-endian integers, seeds in order,
     test rows in file order, nothing between them."""
     rows: list[Count]
-    """Training rows fitted on, one a seed."""
+    """Number of training rows, one per seed."""
     iterations: list[Count]
-    """Steps of the solver, one a seed."""
+    """Iterations of the solver, one per seed."""
     warnings: list[Warned]
     seconds: Seconds
     canonical: Canonical | None
     no_canonical: str | None
-    """Why there is no canonical score; null when there is one."""
+    """Why there is no canonical score; null if there is one."""
 
 
 class TaskRecord(Part):
@@ -99,7 +99,7 @@ class TaskRecord(Part):
     test: dict[str, Count]
     distinct_sequences: Count
     embedded_now: Count
-    """Those this run computed; the others came from the cache."""
+    """Number of sequences that this run embedded; the others came from the cache."""
     dim: Annotated[int, Field(ge=1)]
     feature_dtype: str
     embed_seconds: Seconds
@@ -108,23 +108,23 @@ class TaskRecord(Part):
 
 
 class BenchmarkRef(Part):
-    """Which benchmark definition was in force."""
+    """The benchmark definition of the run."""
 
     name: str
     sha256: Hex64
 
 
 class DatasetRef(Part):
-    """Which task data were used."""
+    """The task data of the run."""
 
     repo_id: str
     revision: Hex40
     verified: bool
-    """Whether a manifest of that revision vouched for the files, or they were generated."""
+    """Whether the files were verified by a manifest of this revision, or were generated."""
 
 
 class HarnessRef(Part):
-    """Which harness ran."""
+    """The harness of the run."""
 
     version: str
     commit: Hex40 | None
@@ -132,7 +132,7 @@ class HarnessRef(Part):
 
 
 class ExtractorRef(Part):
-    """Which code turned sequences into embeddings."""
+    """The code that computed the embeddings."""
 
     path: str
     class_name: str
@@ -151,7 +151,7 @@ class ModelRef(Part):
 
 
 class EmbeddingRef(Part):
-    """How hidden states became one vector a sequence; "undeclared" where nobody said."""
+    """How hidden states became one vector per sequence; "undeclared" if unknown."""
 
     layer: str
     pooling: str
@@ -161,7 +161,7 @@ class EmbeddingRef(Part):
 
 
 class BatchingRef(Part):
-    """Which sequences shared batches."""
+    """How sequences were batched."""
 
     mode: Literal["budget", "exact", "file"]
     token_budget: Count
@@ -169,14 +169,14 @@ class BatchingRef(Part):
 
 
 class Hardware(Part):
-    """Where it ran."""
+    """The hardware of the run."""
 
     device: str
     name: str
 
 
 class LibraryRef(Part):
-    """One numerical library of the probe's processes: its kernel and threads can move a score."""
+    """A numerical library of the probe's processes; kernel and threads can change a score."""
 
     library: str
     version: str
@@ -189,7 +189,7 @@ class ProbeRef(Part):
 
     device: str
     array_api: bool
-    """True when torch tensors went through scikit-learn's array API: not the number NumPy gives."""
+    """Whether torch tensors were used through scikit-learn's array API, which changes the score."""
     seeds: list[int]
     few_shot_k: dict[str, int]
     workers: Count
@@ -204,7 +204,7 @@ class Missing(Part):
 
 
 class RunRecord(Part):
-    """What one run did and measured; a submission is a projection of it."""
+    """The result of one run; a submission is derived from it."""
 
     schema_version: Literal["1.0"] = "1.0"
     model_id: str
@@ -222,7 +222,7 @@ class RunRecord(Part):
     finished_at: Moment
     resumed: bool
     limit: Count | None
-    """Sequences a split was cut to; null for a real run."""
+    """Sequences to which each split was cut; null for a real run."""
     regimes: Annotated[list[str], Field(min_length=1)]
     missing: list[Missing]
     tasks: Annotated[dict[str, TaskRecord], Field(min_length=1)]

@@ -1,4 +1,4 @@
-"""Scores given embeddings and jittered copies of them: what an audit compares a claim with."""
+"""Scores embeddings and jittered copies of them, with which an audit compares the claims."""
 
 import time
 from collections import defaultdict
@@ -134,7 +134,11 @@ class _Rescoring:
         base = self.base[task_id].regimes[name]
         few = name in self.asked.benchmark.protocol.few_shot_k
         record: list[Labels] | None = base.predictions
-        if stressed and not few and _restless(self._gathered(task_id, name, stressed=False)):
+        if (
+            stressed
+            and not few
+            and _most_copies_change(self._gathered(task_id, name, stressed=False))
+        ):
             record = None
         canonical = base.canonical if stressed else None
         if record is None and canonical is None:
@@ -211,6 +215,6 @@ class _Rescoring:
         )
 
 
-def _restless(plain: list[Copy]) -> bool:
-    """Whether more than half of the copies moved a prediction."""
+def _most_copies_change(plain: list[Copy]) -> bool:
+    """Whether more than half of the copies changed a prediction."""
     return 2 * sum(any(copy.flips) for copy in plain) > len(plain)

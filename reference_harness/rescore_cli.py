@@ -1,4 +1,4 @@
-"""The commands an audit calls: give sequences without labels, score their embeddings.
+"""The commands that an audit calls: write sequences without labels, score their embeddings.
 
 Nothing here imports NumPy at module level; see cli.py.
 """
@@ -19,16 +19,16 @@ _TASKS = click.option(
 _DATA = click.option(
     "--data",
     type=click.Path(path_type=Path),
-    help="Folder of task data; without it, the synthetic GENEB-mini.",
+    help="Folder of task data; default: the synthetic GENEB-mini.",
 )
 _BENCHMARK = click.option(
     "--benchmark",
     "definition",
     type=click.Path(path_type=Path),
-    help="Benchmark definition; GENEB with --data unless said.",
+    help="Benchmark definition; default with --data: GENEB.",
 )
 _OUTPUT = click.option("--output", type=_FILE, required=True, help="File to write.")
-_QUIET = click.option("--quiet", is_flag=True, help="Say nothing but errors.")
+_QUIET = click.option("--quiet", is_flag=True, help="Print only errors.")
 _DTYPES = ("float64", "float32", "float16", "bfloat16")
 _COPIES, _COPIES_MAX = 16, 1000
 
@@ -40,9 +40,9 @@ _COPIES, _COPIES_MAX = 16, 1000
 @_OUTPUT
 @_QUIET
 def sequences(**options: Any) -> None:  # noqa: ANN401 - click's own types
-    """Write the distinct sequences of tasks, one a line, without labels.
+    """Write the distinct sequences of tasks, unlabelled.
 
-    Train and test of all tasks together, in the order of the sequences' digests: neither order
+    One per line; train and test of all tasks together, sorted by digest, so that neither order
     nor content tells split or label.
     """
     from .files import write_bytes  # noqa: PLC0415 - NumPy: see cli.py
@@ -84,13 +84,18 @@ def sequences(**options: Any) -> None:  # noqa: ANN401 - click's own types
     "--canonical/--no-canonical",
     default=True,
     show_default=True,
-    help="Also solve each probe to its optimum.",
+    help="Also compute canonical scores (probe solved to its optimum).",
 )
-@click.option("--workers", type=click.IntRange(min=1), help="Probe processes; one a processor.")
+@click.option(
+    "--workers", type=click.IntRange(min=1), help="Probe processes; default: one per CPU."
+)
 @_OUTPUT
 @_QUIET
 def rescore(**options: Any) -> None:  # noqa: ANN401 - click's own types
-    """Score embeddings and jittered copies of them: what an audit holds a claim against."""
+    """Score embeddings and jittered copies of them.
+
+    An audit compares the claims with these scores.
+    """
     from . import progress  # noqa: PLC0415 - NumPy: see cli.py
     from .engine.local import default_workers  # noqa: PLC0415
     from .files import write_json  # noqa: PLC0415
@@ -124,7 +129,7 @@ def _place(options: dict[str, Any]) -> "tuple[Benchmark, Source]":
 
     folder, definition = options["data"], options["definition"]
     if definition and not folder:
-        msg = "--benchmark names a definition without data: add --data DIR"
+        msg = "--benchmark needs task data: add --data DIR"
         raise OptionError(msg)
     if not folder:
         return benchmark.mini(), data.MiniSource()

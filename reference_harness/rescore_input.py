@@ -1,4 +1,4 @@
-"""The files a rescoring is given: sequences without labels, and a matrix with a row for each."""
+"""The input files of a rescoring: sequences without labels, and a matrix with a row for each."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -27,7 +27,7 @@ class Given(NamedTuple):
 
 
 def given_by(sequences: Path, embeddings: Path, rows: int) -> Given:
-    """Read the sequences, one a line. Raises EmbeddingError unless there is one for each row."""
+    """Read the sequences, one per line. Raises EmbeddingError unless there is one for each row."""
     lines = sequences.read_text(encoding="utf-8").splitlines()
     if len(lines) != rows:
         msg = (

@@ -32,7 +32,7 @@ class TaskPart:
     few: int
     """How many those are."""
     train: Places
-    """(n,) places in `rows`, one a training row."""
+    """(n,) indices into `rows`, one per training row."""
     train_labels: Labels
     test: Places
     test_labels: Labels
@@ -74,7 +74,7 @@ class Based(NamedTuple):
     task_id: str
     regimes: dict[str, Scored]
     halts: dict[str, list[list[Triple]]]
-    """Regime to the scores of every place where a fit may stop, a list a fit."""
+    """Regime to the scores at every possible stopping point, one list per fit."""
     libraries: list[Library]
 
 

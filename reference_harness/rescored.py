@@ -1,4 +1,4 @@
-"""What an audit's rescoring found. `schemas/rescored.schema.json` is made of it."""
+"""The result of an audit's rescoring; `schemas/rescored.schema.json` is generated from it."""
 
 from typing import Annotated, Literal
 
@@ -25,11 +25,11 @@ class Copy(Part):
 
     per_seed: PerSeed
     flips: Annotated[list[Count], Field(min_length=1)]
-    """Predictions that differ from those of the embeddings as they came, one count a seed."""
+    """Number of predictions that differ from those of the original embeddings, one per seed."""
 
 
 class NoiseRef(Part):
-    """Which noise the copies have; `reference_harness/noise.py` has the formula."""
+    """Noise of the copies; `reference_harness/noise.py` has the formula."""
 
     dtype: Dtype
     units: Annotated[float, Field(gt=0)]
@@ -45,17 +45,17 @@ class RescoredRegime(Part):
     """One task in one regime."""
 
     base: Regime
-    """Scores of the embeddings as they came, as a run record has them."""
+    """Scores of the original embeddings, as in a run record."""
     plain: Annotated[list[Copy], Field(min_length=1)]
     """Copies at the noise of the dtype: score of record."""
     stressed: list[Copy]
-    """Copies at a multiple of the noise: score of record. Empty where the plain ones moved so often
-    that their spread says all."""
+    """Copies at a multiple of the noise: score of record. Empty if most plain copies
+    changed, because their spread then suffices."""
     halts: list[list[Triple]]
-    """Scores of every place where rounding alone may stop a fit, a list a fit: one for all seeds
-    where nothing is drawn. A list is empty where the fit has too many steps for that."""
+    """Scores at every possible stopping point of a fit (see `halts.py`), one list per fit; a single
+    list without sampling. A list is empty if the fit has too many steps."""
     canonical: list[Copy]
-    """Copies at a multiple of the noise: canonical score. Empty where the base has none."""
+    """Copies at a multiple of the noise: canonical score. Empty if the original has none."""
 
 
 class RescoredTask(Part):
@@ -69,7 +69,7 @@ class RescoredTask(Part):
 
 
 class Rescored(Part):
-    """Scores of given embeddings, and how far numeric noise moves them."""
+    """Scores of embeddings, and how much numeric noise changes them."""
 
     schema_version: Literal["1.0"] = "1.0"
     benchmark: BenchmarkRef

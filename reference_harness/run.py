@@ -1,4 +1,4 @@
-"""One run: check the data, embed task by task, probe in worker processes, write the record."""
+"""One run: checks the data, embeds task by task, fits probes in workers, returns the record."""
 
 import time
 from dataclasses import dataclass
@@ -93,7 +93,7 @@ class _Run:
         return data if self.settings.limit is None else data.head(self.settings.limit)
 
     def _check(self, tasks: list[Task]) -> dict[str, str]:
-        """Read every task before the first is embedded: hours of work must not end in a typo."""
+        """Read every task before the first is embedded, so that invalid data show early."""
         digests: dict[str, str] = {}
         faults: list[str] = []
         for task in tasks:
@@ -106,7 +106,7 @@ class _Run:
         return digests
 
     def _identity(self, digests: dict[str, str]) -> dict[str, Any]:
-        """Return all that a resumed run must share with the stopped one."""
+        """Return everything that must be equal in a resumed run."""
         chosen = self.settings
         return {
             "model_id": chosen.model_id,

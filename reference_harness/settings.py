@@ -1,4 +1,4 @@
-"""What a user chose for a run, and how the record and the cache write it down."""
+"""Settings of a run, and how the record and the cache store them."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,7 +29,7 @@ from .record import (
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What a user chose."""
+    """Settings of a run."""
 
     benchmark: Benchmark
     source: Source
@@ -68,7 +68,7 @@ def missing(settings: Settings) -> list[Missing]:
 
 
 def key_parts(settings: Settings) -> dict[str, Any]:
-    """Return all that decides an embedding but the sequence: the cache is addressed by it."""
+    """Return everything that determines an embedding except the sequence: the cache key."""
     loaded, batching = settings.loaded, settings.batching
     return {
         "extractor": [loaded.path, loaded.class_name, loaded.sha256],

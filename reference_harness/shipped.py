@@ -1,4 +1,4 @@
-"""Where the contracts under `schemas/` lie: inside an installed wheel, or beside a checkout."""
+"""Finds files of `schemas/`, inside an installed wheel or in a checkout."""
 
 from pathlib import Path
 

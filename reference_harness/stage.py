@@ -1,4 +1,4 @@
-"""Lays out task data as their repository on the Hub holds them: both layouts, and a card."""
+"""Writes task data as in their repository on the Hub: both layouts, and a card."""
 
 import csv
 import io

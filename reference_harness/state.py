@@ -1,4 +1,4 @@
-"""What a stopped run leaves beside its output, so that `--resume` repeats none of it."""
+"""The state of a stopped run, next to its output, for `--resume`."""
 
 import json
 import shutil
@@ -21,7 +21,7 @@ class State:
         self.folder = output.with_name(output.name + SUFFIX)
 
     def begin(self, identity: dict[str, Any], *, resume: bool) -> bool:
-        """Open the folder; return whether an earlier run is gone on with.
+        """Open the folder; return whether an earlier run is continued.
 
         `identity` is all that may not change between the two. Raises StateError, which names what
         did; without `resume`, what is left of an earlier run is dropped.

@@ -1,4 +1,4 @@
-"""The storage behind the Hub, where large files lie: the limits of its client, and its errors.
+"""The Hub's storage of large files: limits of its client hf_xet, and its errors.
 
 The Hub's own client leaves large files to another one, hf_xet, which raises RuntimeError, OSError
 or ConnectionError with one line of text. Nothing but the line says what went wrong.
@@ -28,8 +28,8 @@ _STEPS = {
     "/xet-read-token": "the Hub {answer} when asked for a token",
     "/reconstructions": "the Hub's storage {answer} when asked what the file is made of",
 }
-_AGAIN = "run the command again: files that are whole are not fetched anew"
-_PUT_RIGHT = f"free some space or see who may write there (HF_HOME is used, too), then {_AGAIN}"
+_AGAIN = "run the command again: complete files are not downloaded again"
+_PUT_RIGHT = f"free disk space or check permissions, also of HF_HOME, then {_AGAIN}"
 _TRANSIENT = (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS)
 _LINE_MAX = 200  # characters of the client's own words
 
@@ -41,9 +41,9 @@ def limit() -> None:
 
 
 def reason(error: BaseException) -> str:
-    """Say what a failed download failed at, and what to do; the address of a file is left out.
+    """Return why a download failed and what to do, without the URL of the file.
 
-    Such addresses are signed: who has one may fetch the file for an hour.
+    Such URLs are signed: anyone can download the file with one for an hour.
     """
     line = " ".join(str(error).split())
     if isinstance(error, OSError) and error.errno is not None:

@@ -1,4 +1,4 @@
-"""Projects a run record onto a submission, format 1.1 or upstream's 1.0."""
+"""Builds a submission from a run record, in format 1.1 or upstream's 1.0."""
 
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -10,12 +10,12 @@ from .record import RunRecord
 FormatVersion = Literal["1.1", "1.0"]
 UNDECLARED = "undeclared"
 MUST_DECLARE = ("max_length", "truncation", "dtype")
-"""What format 1.1 has no word for when nobody said."""
+"""Fields that format 1.1 requires to be declared."""
 
 
 @dataclass(frozen=True)
 class Meta:
-    """What the board shows beside the scores."""
+    """What the board shows besides the scores."""
 
     display: str
     params: int

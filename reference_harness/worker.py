@@ -38,9 +38,9 @@ HEADER = struct.Struct("<8sHHIQQ")
 PIECE = 1 << 20  # bytes a write: a pipe takes 64 KiB at once, and a whole matrix needs no copy
 
 FAILED = 3
-"""Exit code: the extractor or the harness said why."""
+"""Exit code: an expected error, whose reason was printed."""
 BROKEN = 4
-"""Exit code: an error that nobody foresaw."""
+"""Exit code: an unexpected error."""
 
 NOTED = frozenset({
     "socket.connect", "socket.getaddrinfo", "socket.gethostbyname", "socket.sendto",
@@ -121,7 +121,7 @@ def write(stream: int, values: np.ndarray) -> None:
 
 
 def leave(text: str, code: int) -> NoReturn:
-    """Say why and end at once: no handler that foreign code left behind runs."""
+    """Print why and exit at once, without running handlers that foreign code installed."""
     os.write(2, text.encode("utf-8", "backslashreplace") + b"\n")
     os._exit(code)
 

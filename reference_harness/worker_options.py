@@ -1,4 +1,4 @@
-"""What the sandbox tells the worker: one small JSON file, with nothing in it worth stealing."""
+"""Options of the sandboxed worker: a small JSON file without secrets."""
 
 from pathlib import Path
 from typing import Annotated, Literal

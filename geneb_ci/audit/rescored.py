@@ -11,14 +11,14 @@ from geneb_ci.common.types import Count, Hex40, Hex64, Positive, Scores, Signed,
 
 
 class RescoredBenchmark(StrictModel):
-    """Which benchmark definition was in force."""
+    """The benchmark definition of the run."""
 
     name: str
     sha256: Hex64
 
 
 class RescoredSeeds(StrictModel):
-    """One value a seed, in the order of `protocol.seeds`."""
+    """One value per seed, in the order of `protocol.seeds`."""
 
     MCC: Annotated[list[Signed], Field(min_length=1)]
     Acc: Annotated[list[Unit], Field(min_length=1)]
@@ -26,7 +26,7 @@ class RescoredSeeds(StrictModel):
 
 
 class RescoredCanonical(StrictModel):
-    """Scores of the probe solved to its optimum: another number than the score of record."""
+    """Scores of the probe solved to its optimum; they differ from the score of record."""
 
     scores: Scores
     per_seed: RescoredSeeds
@@ -44,7 +44,7 @@ class RescoredCopy(StrictModel):
 
 
 class RescoredDataset(StrictModel):
-    """Which task data were used."""
+    """The task data of the run."""
 
     repo_id: str
     revision: Hex40
@@ -52,7 +52,7 @@ class RescoredDataset(StrictModel):
 
 
 class RescoredHarness(StrictModel):
-    """Which harness ran."""
+    """The harness of the run."""
 
     version: str
     commit: Hex40 | None
@@ -60,7 +60,7 @@ class RescoredHarness(StrictModel):
 
 
 class RescoredLibrary(StrictModel):
-    """One numerical library of the probe's processes: its kernel and threads can move a score."""
+    """A numerical library of the probe's processes; kernel and threads can change a score."""
 
     library: str
     version: str
@@ -69,7 +69,7 @@ class RescoredLibrary(StrictModel):
 
 
 class RescoredNoise(StrictModel):
-    """Which noise the copies have; `reference_harness/noise.py` has the formula."""
+    """Noise of the copies; `reference_harness/noise.py` has the formula."""
 
     dtype: Literal["float64", "float32", "float16", "bfloat16"]
     units: Annotated[float, Field(gt=0)]
@@ -79,7 +79,7 @@ class RescoredNoise(StrictModel):
 
 
 class RescoredWarning(StrictModel):
-    """What a reader of a score should know."""
+    """A warning about a score."""
 
     kind: Literal[
         "not-converged", "constant-prediction", "untrained-class", "small-class", "scikit-learn"
@@ -125,7 +125,7 @@ class RescoredTask(StrictModel):
 
 
 class Rescored(StrictModel):
-    """Scores of given embeddings, and how far numeric noise moves them."""
+    """Scores of embeddings, and how much numeric noise changes them."""
 
     schema_version: Literal["1.0"]
     benchmark: RescoredBenchmark

@@ -1,4 +1,4 @@
-"""What a pull request changes: two trees side by side, frozen, with nothing left to fetch."""
+"""What a pull request changes: the difference of two git trees, complete and immutable."""
 
 import functools
 import re
@@ -12,7 +12,7 @@ SYMLINK = "120000"
 SUBMODULE = "160000"
 
 _MODEL_ID = re.compile(MODEL_ID_PATTERN[1:-1])
-# Names that Python or pytest would import by themselves are nobody's extractor.
+# conftest.py and sitecustomize.py are excluded: pytest and Python import them automatically.
 _MODULE = re.compile(r"(?!conftest\.|sitecustomize\.)[A-Za-z0-9][A-Za-z0-9_.-]*\.py")
 
 
@@ -22,14 +22,14 @@ class Blob:
 
     mode: str
     sha: str
-    """Git's name of it: SHA-1 of "blob", its size and its bytes."""
+    """Git object id: SHA-1 of "blob", the size and the bytes."""
     size: int = 0
     """In bytes; 0 for a submodule."""
 
 
 @dataclass(frozen=True)
 class FileChange:
-    """One path that differs between the two trees; None on the side where it is not."""
+    """One path that differs between the two trees; None on the side where it does not exist."""
 
     path: str
     before: Blob | None
@@ -47,7 +47,7 @@ class Places:
 
 @dataclass(frozen=True)
 class ChangeFault:
-    """One fault of a change, at one of its paths; "" is the change as a whole."""
+    """One problem of a pull request, at one of its paths; "" means the change as a whole."""
 
     rule: str
     file: str
@@ -59,7 +59,7 @@ class ChangeFault:
 
 @dataclass(frozen=True)
 class Change:
-    """What a pull request changes, against the commit it began from."""
+    """What a pull request changes, compared with its merge base."""
 
     files: tuple[FileChange, ...]
     """In the order of their paths."""
@@ -69,7 +69,7 @@ class Change:
     module: str = ""
     """File name of the extractor that the changed row names, or ""."""
     is_there: bool = False
-    """Whether the extractor that the row names ships with the harness, or lies there unchanged."""
+    """Whether the row's extractor is built into the harness, or in the repository unchanged."""
     published_module: str = ""
     """File name of the extractor that the published row names, and no other row; or ""."""
     correction: str = ""
@@ -77,15 +77,15 @@ class Change:
 
     @functools.cached_property
     def rows(self) -> tuple[FileChange, ...]:
-        """Changes of files that are rows by their place and name."""
+        """Changes of files that are rows, judged by folder and name."""
         return tuple(f for f in self.files if self._model_of(f.path, self.places.submissions))
 
     @functools.cached_property
     def model(self) -> str:
-        """Id of the one model that the change is about, or "" where there is none or several.
+        """Id of the one model that the change is about, or "" when there is none or several.
 
-        It is that of the only row that is added, else of the only row touched, else of the only
-        card.
+        It is the id of the only added row; otherwise of the only changed row; otherwise of the
+        only changed card.
         """
         added = [f for f in self.rows if f.before is None]
         touched = added if len(added) == 1 else self.rows
@@ -96,20 +96,20 @@ class Change:
 
     @functools.cached_property
     def row(self) -> FileChange | None:
-        """The change of the model's row, or None where it has none."""
+        """The change of the model's row, or None when there is none."""
         return self.at(f"{self.places.submissions}/{self.model}.json") if self.model else None
 
     @functools.cached_property
     def card(self) -> FileChange | None:
-        """The change of the model's card, or None where it has none."""
+        """The change of the model's card, or None when there is none."""
         return self.at(f"{self.places.cards}/{self.model}.md") if self.model else None
 
     @functools.cached_property
     def extractor(self) -> FileChange | None:
         """The change of the model's extractor: the one its row names, or the only one added.
 
-        One that was there before is the model's own only where its published row, and no other,
-        named it: else any row could name another's extractor and rewrite it.
+        An existing extractor belongs to the model only if its published row, and no other row,
+        names it. Otherwise a row could name another model's extractor and rewrite it.
         """
         found = [f for f in self.files if self._is_module(f.path)]
         named = [

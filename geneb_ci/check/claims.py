@@ -1,4 +1,4 @@
-"""Every triple a submission claims, with how exactly it is known and what it is a mean of."""
+"""Every (MCC, accuracy, F1) triple that a submission claims, with precision and number of fits."""
 
 from collections.abc import Hashable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeVar
@@ -13,7 +13,7 @@ Tables = Mapping[str, Any]
 
 
 class Claim(NamedTuple):
-    """One triple, said to be the mean over `fits` fits on one task."""
+    """One triple, claimed to be the mean over `fits` fits on one task."""
 
     path: Path
     regime: str
@@ -21,7 +21,7 @@ class Claim(NamedTuple):
     reading: Reading
     fits: int
     classes: Classes | None
-    """Sizes of the two classes of the task, or None where it has more or they are not known."""
+    """Sizes of the two classes; None if the task has more classes or the sizes are unknown."""
 
 
 class SeedClaims(NamedTuple):
@@ -40,27 +40,27 @@ def two_classes(task: Task) -> Classes | None:
 
 
 def fits_of(benchmark: Benchmark, regime: str) -> int:
-    """Return how many different fits a regime's scores are means of: one where nothing is drawn."""
+    """Return over how many fits a regime averages: one per seed if few-shot, otherwise one."""
     return len(benchmark.protocol.seeds) if regime in benchmark.protocol.few_shot_k else 1
 
 
 def triple_of(scores: Any) -> Triple | None:  # noqa: ANN401 (JSON has no narrower type)
-    """Return a cell's triple, or None where a metric is missing, no number, or out of its bounds.
+    """Return a cell's triple, or None if a metric is missing, not a number, or out of range.
 
-    Other rules speak of those.
+    Other rules report those cases.
     """
     if not isinstance(scores, dict):
         return None
     values = [scores.get(metric) for metric in ("MCC", "Acc", "F1")]
     if any(type(value) not in {int, float} for value in values):
         return None
-    triple = Triple(*values)  # type: ignore[arg-type]  # the types were looked at above
+    triple = Triple(*values)  # type: ignore[arg-type]  # the types were checked above
     within = -1 <= triple.mcc <= 1 and 0 <= triple.acc <= 1 and 0 <= triple.f1 <= 1
     return triple if within else None
 
 
 def readings(triples: Mapping[Key, Triple], fits: int) -> dict[Key, Reading]:
-    """Return each triple the widths that the digits of all of them together tell."""
+    """Return each triple with its half-widths, inferred from the decimals of all triples."""
     mixed = is_mixed(value for triple in triples.values() for value in (triple.mcc, triple.f1))
     columns = [
         half_widths(column, fits, mixed=mixed) for column in zip(*triples.values(), strict=True)
@@ -73,7 +73,7 @@ def readings(triples: Mapping[Key, Triple], fits: int) -> dict[Key, Reading]:
 
 
 def claims_of(results: Tables, evidence: Tables, benchmark: Benchmark) -> Iterator[Claim]:
-    """Return the triples of `results`, then those of `canonical`, of known tasks and regimes."""
+    """Yield the triples of known tasks and regimes: those of `results`, then of `canonical`."""
     for regime in benchmark.regimes:
         fits = fits_of(benchmark, regime)
         cells = _known(results, regime, benchmark)
@@ -93,7 +93,7 @@ def claims_of(results: Tables, evidence: Tables, benchmark: Benchmark) -> Iterat
 
 
 def seed_claims_of(evidence: Tables, benchmark: Benchmark) -> Iterator[SeedClaims]:
-    """Return the triples of `per_seed`, where all lists are whole."""
+    """Yield the triples of `per_seed`, for cells whose lists are complete."""
     for regime in benchmark.regimes:
         triples: dict[tuple[str, int], Triple] = {}
         for task, cell in _known(evidence, regime, benchmark).items():
@@ -108,7 +108,7 @@ def seed_claims_of(evidence: Tables, benchmark: Benchmark) -> Iterator[SeedClaim
 
 
 def _seed_triples(per_seed: Any, seeds: int) -> list[Triple]:  # noqa: ANN401
-    """Return one triple a seed, or nothing where a list is short, long or broken."""
+    """Return one triple per seed; an empty list if a list is too short, too long or malformed."""
     columns = [_member(per_seed, metric) for metric in ("MCC", "Acc", "F1")]
     if not all(isinstance(column, list) and len(column) == seeds for column in columns):
         return []
@@ -120,7 +120,7 @@ def _seed_triples(per_seed: Any, seeds: int) -> list[Triple]:  # noqa: ANN401
 
 
 def _known(tables: Tables, regime: str, benchmark: Benchmark) -> dict[str, Any]:
-    """Return the cells of a regime whose tasks the benchmark has, in its order."""
+    """Return the cells of a regime whose tasks are in the benchmark, in benchmark order."""
     cells = _member(tables, regime)
     if not isinstance(cells, dict):
         return {}

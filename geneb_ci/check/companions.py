@@ -1,4 +1,4 @@
-"""What stands beside a row: its card and its extractor, on disk or along with it."""
+"""The model card and the extractor of a row, on disk or submitted together with it."""
 
 import hashlib
 import os
@@ -16,24 +16,24 @@ from geneb_ci.submission.fault import Fault
 
 @dataclass(frozen=True)
 class Proposed:
-    """A row that no folder holds yet, with what comes along with it.
+    """A row that is not in the repository yet, with the files submitted together with it.
 
-    `raw` is the reason where there are no bytes. Without a card or an extractor of its own, it is
-    held against those that lie in the repository.
+    `raw` is a Fault if the bytes could not be read. Without its own card or extractor, the row is
+    checked against those in the repository.
     """
 
     raw: bytes | Fault
     card: Card | None = None
     extractors: Mapping[str, bytes] = field(default_factory=dict)
-    """Name of each module to its bytes."""
+    """Module file name to its bytes."""
 
 
 NOTHING = Proposed(b"")
-"""Nothing comes along: the row lies in its folder, and so does what belongs to it."""
+"""No submitted files: the row, its card and its extractor are in their folders."""
 
 
 def card_of(document: Document, layout: Layout, proposed: Proposed) -> Card | None:
-    """Return the card that comes along with a row, or else the one that lies in the repository."""
+    """Return the card submitted with a row, or else the one in the repository."""
     if proposed.card is not None:
         return proposed.card
     if layout.cards is None:
@@ -43,9 +43,9 @@ def card_of(document: Document, layout: Layout, proposed: Proposed) -> Card | No
 
 
 def extractor_module(value: object) -> str:
-    """Return the name of the module that a document's run names, or "".
+    """Return the file name of the extractor module in a document's run, or "".
 
-    Only the last part counts: a path of the contributor's never leads out of the folder.
+    Only the last path component is used, so that no path can leave the folder of extractors.
     """
     path = _extractor_path(value)
     return path.rsplit("/", 1)[-1] if path.endswith(".py") else ""
@@ -57,7 +57,7 @@ def is_built_in(value: object) -> bool:
 
 
 def names_module(document: Document) -> bool:
-    """Whether a document's run names an extractor that should lie among the extractors."""
+    """Whether a document's run names an extractor that should be in the folder of extractors."""
     return bool(extractor_module(document.value)) and not is_built_in(document.value)
 
 
@@ -68,7 +68,7 @@ def _extractor_path(value: object) -> str:
 
 
 def extractor_digest(document: Document, layout: Layout, proposed: Proposed) -> str | None:
-    """Digest the extractor that the run names, if it comes along or lies among the extractors."""
+    """Return the SHA-256 of the run's extractor, submitted or in the repository; None if absent."""
     module = extractor_module(document.value)
     if module in proposed.extractors:
         return hashlib.sha256(proposed.extractors[module]).hexdigest()
@@ -77,7 +77,7 @@ def extractor_digest(document: Document, layout: Layout, proposed: Proposed) -> 
     path = layout.extractors / module
     try:
         raw = read_bytes(path)
-    except (NothingChecked, ValueError):  # none there, or a name that no file can have
+    except (NothingChecked, ValueError):  # no such file, or an impossible file name
         return None
     return hashlib.sha256(raw).hexdigest() if isinstance(raw, bytes) else None
 

@@ -1,4 +1,4 @@
-"""All that a rule may know of a submission: read once, frozen, without I/O of its own."""
+"""Everything a rule may use: one submission and its surroundings, read once, immutable."""
 
 import functools
 from collections.abc import Callable, Iterator
@@ -18,7 +18,7 @@ from geneb_ci.submission.peers import Peers
 
 
 class Cell(NamedTuple):
-    """One task in one regime, as far as its scores are numbers."""
+    """One task in one regime, with those of its scores that are numbers."""
 
     regime: str
     task: str
@@ -26,13 +26,13 @@ class Cell(NamedTuple):
 
     @property
     def path(self) -> Path:
-        """Where it stands in the document."""
+        """Its path in the document."""
         return ("results", self.regime, self.task)
 
 
 @dataclass(frozen=True)
 class Policy:
-    """What the maintainers decided: digests of official files and attributes of models."""
+    """Decisions of the maintainers: digests of official files and attributes of models."""
 
     official: dict[str, str] = field(default_factory=dict)
     registry: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -40,10 +40,10 @@ class Policy:
 
 @dataclass(frozen=True)
 class Context:
-    """One submission and what it is held against.
+    """One submission and what it is checked against.
 
-    `submission` is None where the structure has faults: a rule that needs only a part of the
-    document reads it through `cells` and `text`, so that one fault does not hide the next.
+    `submission` is None if the structure has errors. A rule that needs only a part of the document
+    reads it through `cells` and `text`, so that one error does not hide the next.
     """
 
     document: Document
@@ -55,36 +55,36 @@ class Context:
     card: Card | None
     in_repository: bool
     practice: bool
-    """Whether the file was held against the synthetic practice benchmark."""
+    """Whether the file is checked against the synthetic practice benchmark."""
     extractor_sha256: str | None
-    """Digest of the extractor file that `run` names, where that file is at hand."""
+    """SHA-256 of the extractor file that `run` names, if that file is available."""
     extractor_needed: bool = False
-    """Whether `run` names an extractor that must lie in the repository."""
+    """Whether `run` names an extractor that must be in the repository."""
 
     @functools.cached_property
     def root(self) -> dict[str, Any]:
-        """The document's members, or none when it is not an object."""
+        """The document's members; empty when it is not an object."""
         return self.document.value if isinstance(self.document.value, dict) else {}
 
     def member(self, *path: str) -> Any:  # noqa: ANN401 (JSON has no narrower type)
-        """Return a member by its path, or None when it is not there."""
+        """Return a member by its path, or None when it is missing."""
         value: Any = self.root
         for part in path:
             value = value.get(part) if isinstance(value, dict) else None
         return value
 
     def text(self, *path: str) -> str:
-        """Return a text by its path, or "" when it is not there or no text."""
+        """Return a string by its path, or "" when it is missing or not a string."""
         value = self.member(*path)
         return value if isinstance(value, str) else ""
 
     def table(self, *path: str) -> dict[str, Any]:
-        """Return an object by its path, or an empty one."""
+        """Return an object by its path, or an empty one when it is missing or not an object."""
         value = self.member(*path)
         return value if isinstance(value, dict) else {}
 
     def is_reported(self, *path: str) -> bool:
-        """Whether reading already found a fault of this very member."""
+        """Whether an error of this member was already found while the file was read."""
         return path in self._reported_paths
 
     @functools.cached_property
@@ -98,12 +98,12 @@ class Context:
 
     @property
     def is_official(self) -> bool:
-        """Whether these very bytes are listed as official."""
+        """Whether the digest of the file is listed as official."""
         return bool(self.document.sha256) and self.document.sha256 in self.policy.official.values()
 
     @functools.cached_property
     def cells(self) -> tuple[Cell, ...]:
-        """Every cell, known or not, with the scores that are numbers, in the order written."""
+        """Every cell, of known and unknown tasks, with its numeric scores, in file order."""
         return tuple(self._cells())
 
     def _cells(self) -> Iterator[Cell]:
@@ -115,27 +115,27 @@ class Context:
 
     @functools.cached_property
     def claims(self) -> tuple[Claim, ...]:
-        """Every triple of known tasks and regimes, with how exactly it is known."""
+        """Every triple of known tasks and regimes, with its precision."""
         evidence = self.table("evidence")
         return tuple(claims_of(self.table("results"), evidence, self.benchmark))
 
     @functools.cached_property
     def seed_claims(self) -> tuple[SeedClaims, ...]:
-        """The triples of each seed of known tasks and regimes; format 1.0 has none."""
+        """The triples of each seed, for known tasks and regimes; empty for format 1.0."""
         return tuple(seed_claims_of(self.table("evidence"), self.benchmark))
 
     def gaps(self, regime: str) -> dict[str, Any]:
-        """Return the declared gaps of a regime: task to reason."""
+        """Return the declared missing cells of a regime: task to reason."""
         return self.table("gaps", regime)
 
     @functools.cached_property
     def view(self) -> RowView:
-        """The row among the rows beside it, for the family plausibility."""
+        """The row together with the other rows, for the plausibility rules."""
         results = self.table("results")
         return view_of(results, self.document.path, self.peers, self.benchmark)
 
     def lacks(self, needs: tuple[Need, ...]) -> Need | None:
-        """Return the first of some needs that is not at hand, or None."""
+        """Return the first unmet need, or None when all are met."""
         return next((need for need in needs if not self._has(need)), None)
 
     def _has(self, need: Need) -> bool:

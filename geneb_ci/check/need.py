@@ -1,4 +1,4 @@
-"""What a rule needs beside the file itself: where that is not at hand, the rule is not run."""
+"""What a rule needs besides the file itself; if it is unavailable, the rule is skipped."""
 
 import enum
 
@@ -6,7 +6,7 @@ from geneb_ci.statistics.reference import ROWS_MIN
 
 
 class Need(enum.StrEnum):
-    """One thing that a rule cannot do without."""
+    """One requirement of a rule."""
 
     OTHER_ROWS = "other-rows"
     MANY_ROWS = "many-rows"
@@ -19,24 +19,24 @@ class Need(enum.StrEnum):
 
     @property
     def text(self) -> str:
-        """Complete "a rule needs"."""
+        """What is needed, as the object of "the rule needs"."""
         return _TEXTS[self][0]
 
     @property
     def fix(self) -> str:
-        """Say how to have it."""
+        """How to provide it."""
         return _TEXTS[self][1]
 
 
 _ROWS = "run inside the repository or pass --against DIR"
-_INSIDE = "check it among the submissions of a repository"
+_INSIDE = "check the file inside a repository of submissions"
 _TEXTS = {
     Need.OTHER_ROWS: ("the other rows", _ROWS),
     Need.MANY_ROWS: (f"at least {ROWS_MIN} other rows", _ROWS),
-    Need.COMPLETE_ROWS: (f"at least {ROWS_MIN} other rows without gaps", _ROWS),
+    Need.COMPLETE_ROWS: (f"at least {ROWS_MIN} other rows without missing cells", _ROWS),
     Need.FOLDER: ("the folder of submissions", _INSIDE),
-    Need.CARD: ("the model card", f"{_INSIDE}, where cards are known"),
-    Need.EXTRACTOR: ("the extractor that the run names", f"{_INSIDE}, with its extractor"),
+    Need.CARD: ("the model card", f"{_INSIDE} that has a folder of model cards"),
+    Need.EXTRACTOR: ("the extractor that the run names", f"{_INSIDE} that has its extractor"),
     Need.TEST_SIZES: ("the sizes of test splits", "add n_test to the tasks of the benchmark"),
     Need.CLASS_SIZES: (
         "the class sizes of test splits",

@@ -1,4 +1,4 @@
-"""What the files of one folder are compared with: benchmark, policy, other or shipped rows."""
+"""What the files of a folder are checked against: benchmark, policy, and other rows."""
 
 import array
 import functools
@@ -38,7 +38,10 @@ class _Row(NamedTuple):
 
 @functools.cache
 def shipped_rows() -> tuple[Known, ...]:
-    """Read the rows, in the order of their names. Raises BrokenInstallation."""
+    """Return the public rows that ship with the package, sorted by name.
+
+    Raises BrokenInstallation if the file cannot be read.
+    """
     path = shipped("schemas", FILE)
     try:
         value = pydantic_core.from_json(read_regular(path, BYTES_MAX))
@@ -63,10 +66,10 @@ def _doubles(scores: list[float | None]) -> "array.array[float]":
 
 
 def population_text(former: str, submissions: Path, benchmark: Benchmark) -> str:
-    """Write the file anew, from submissions and from what it held.
+    """Return the new text of `shipped-rows.json`, from its old text and the submissions.
 
-    Only models that it names already are in it. A row whose submission is not the one that it was
-    made of stays as it is, and so does one whose submission is gone.
+    The set of models does not change. A row is kept as it was if its submission has changed or is
+    gone.
     """
     old = json.loads(former)["rows"]
     rows: dict[str, Any] = {}
@@ -87,7 +90,7 @@ def population_text(former: str, submissions: Path, benchmark: Benchmark) -> str
 
 
 def row_of(raw: bytes, benchmark: Benchmark) -> _Row:
-    """Return the row of one submission."""
+    """Return the row of one submission, from the bytes of its file."""
     results: Mapping[str, Any] = json.loads(raw)["results"]
     scores = [
         results.get(regime, {}).get(task, {}).get(benchmark.primary_metric)
@@ -104,7 +107,7 @@ def _dense(row: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True)
 class Place:
-    """What all files of one folder share."""
+    """What all files of one folder are checked against."""
 
     layout: Layout
     benchmark: Benchmark
@@ -114,33 +117,31 @@ class Place:
 
 @dataclass(frozen=True)
 class Against:
-    """Rows to hold files against that do not lie among the submissions of a repository."""
+    """Rows to compare files with that are not in a repository's folder of submissions."""
 
     folder: Path | None = None
     shipped: bool = False
-    """Whether the shipped rows serve where there is no repository around the file."""
+    """Whether to use the shipped rows when the file is not inside a repository."""
     only_shipped: bool = False
-    """Whether they serve everywhere."""
+    """Whether to use the shipped rows everywhere."""
 
     def rows(self, layout: Layout, benchmark: Benchmark) -> tuple[Path | Known, ...]:
-        """Return the rows. Raises NothingChecked where the folder cannot be listed."""
+        """Return the rows. Raises NothingChecked if the folder cannot be listed."""
         if self.folder is not None:
             return tuple(sorted(files_in(self.folder)))
         around = layout.submissions
         if around is not None and around.is_dir() and not self.only_shipped:
             return tuple(sorted(files_in(around)))
         if self.shipped and benchmark.sha256 == shipped_benchmark().sha256:
-            # Imported here: files of a repository do without.
-
             return shipped_rows()
         return ()
 
 
 def place_of(folder: Path, find: Finder, given: Iterable[Path], against: Against | None) -> Place:
-    """Look up what the files of a folder are held against.
+    """Return what the files of a folder are checked against.
 
-    `given` are the files under check, which are held against one another.
-    Raises BadConfiguration when something of it cannot be used.
+    `given` are the files being checked; they are also compared with each other.
+    Raises BadConfiguration if the settings, the benchmark or the policy cannot be used.
     """
     layout = find(folder)
     benchmark = benchmark_of(layout)
@@ -163,5 +164,5 @@ def _located(row: Path | Known) -> Path | Known:
 
 @functools.cache
 def practice_benchmark() -> Benchmark:
-    """Return the synthetic benchmark that a lone file may have been measured on."""
+    """Return the synthetic practice benchmark that ships with the package."""
     return shipped_benchmark(PRACTICE_BENCHMARK)

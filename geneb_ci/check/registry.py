@@ -1,4 +1,4 @@
-"""Every rule, in the order of RULES.md: a rule that is not listed here does not exist."""
+"""Every rule, in the order of RULES.md; only rules listed here are run."""
 
 from collections.abc import Iterable
 
@@ -164,7 +164,7 @@ RULES: tuple[Rule, ...] = (
     # internal
     reported.CHECK_CRASHED,
 )
-"""What `geneb-ci check` looks for in a file."""
+"""Rules that `geneb-ci check` runs on a file."""
 
 CHANGE_RULES: tuple[ChangeRule, ...] = (
     # pullrequest
@@ -182,7 +182,7 @@ CHANGE_RULES: tuple[ChangeRule, ...] = (
     row_without_card.RULE,
     row_without_extractor.RULE,
 )
-"""What `geneb-ci reconcile` looks for in a pull request, before it looks into its files."""
+"""Rules that `geneb-ci reconcile` runs on a pull request before it reads the files."""
 
 ALL: tuple[AnyRule, ...] = (*RULES, *CHANGE_RULES)
 BY_ID = {rule.id: rule for rule in ALL}
@@ -192,8 +192,8 @@ FAMILIES = tuple(dict.fromkeys(rule.family for rule in ALL))
 def select(wanted: Iterable[str], unwanted: Iterable[str]) -> tuple[Rule, ...]:
     """Return the rules to run: those named by id or family, or all, without those in `unwanted`.
 
-    A rule of the family `internal` always runs: nobody can ask not to hear of our own faults.
-    Raises UsageProblem for a name that is neither a rule nor a family.
+    Rules of the family `internal` always run: bugs of geneb-ci cannot be hidden.
+    Raises UsageProblem for an unknown name, and if no rule is left.
     """
     wanted, unwanted = tuple(wanted), tuple(unwanted)
     for name in (*wanted, *unwanted):
@@ -213,6 +213,7 @@ def select(wanted: Iterable[str], unwanted: Iterable[str]) -> tuple[Rule, ...]:
     )
     if all(rule.family == "internal" for rule in chosen):
         raise UsageProblem(
-            "no rule is left to run", "name fewer rules in --ignore, or more in --select"
+            "no rule is left to run: --ignore excludes every rule of --select",
+            "name fewer rules in --ignore, or more in --select",
         )
     return chosen

@@ -1,4 +1,4 @@
-"""What a rule is: one name, three texts and a pure function."""
+"""A rule: an id, three texts and a pure function."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -17,10 +17,10 @@ RULES = "geneb_ci.check.rules"
 
 @dataclass(frozen=True)
 class AnyRule:
-    """One fault that can be found.
+    """One kind of problem that can be found.
 
-    `what` says when it is raised, `why` what it would cost to let it through, `fix` the cure. They
-    are the text of `geneb-ci explain`, of RULES.md and of every finding.
+    `what` states the problem, `why` the harm it does, `fix` how to fix it. `geneb-ci explain`,
+    RULES.md and the findings show these texts.
     """
 
     id: str
@@ -30,24 +30,24 @@ class AnyRule:
     fix: str
     check: Callable[[Any], Iterator[Any]]
     needs: tuple[Need, ...] = ()
-    """What must be at hand for it to be run, the plainest first."""
+    """What the rule requires, in the order in which unmet needs are reported."""
 
     @property
     def family(self) -> str:
-        """The folder the rule lies in, below `geneb_ci/check/rules`."""
+        """The rule's folder below `geneb_ci/check/rules`."""
         return self.check.__module__.removeprefix(f"{RULES}.").split(".")[0]
 
 
 @dataclass(frozen=True)
 class Rule(AnyRule):
-    """One fault a submission can have: `geneb-ci check` looks for it in a file."""
+    """A rule about one file, run by `geneb-ci check`."""
 
     check: Check
 
 
 @dataclass(frozen=True)
 class ChangeRule(AnyRule):
-    """One fault a pull request can have: `geneb-ci reconcile` looks for it in what it changes."""
+    """A rule about what a pull request changes, run by `geneb-ci reconcile`."""
 
     check: ChangeCheck
 
@@ -55,7 +55,7 @@ class ChangeRule(AnyRule):
 def reported(
     family: str, rule_id: str, *, what: str, why: str, fix: str, needs: tuple[Need, ...] = ()
 ) -> Rule:
-    """Return a rule, an error, whose faults were already found while the file was read."""
+    """Return a rule of severity error whose faults were already found while the file was read."""
 
     def check(context: Context) -> Iterator[Fault]:
         yield from context.reported.get(rule_id, ())

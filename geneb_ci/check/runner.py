@@ -1,4 +1,4 @@
-"""Runs rules over files: reads each once, gathers every finding, and never stops at the first."""
+"""Runs rules on files: reads each file once and collects every finding."""
 
 import dataclasses
 import os
@@ -25,13 +25,13 @@ from geneb_ci.submission.peers import peers_of
 from geneb_ci.submission.scanner import UNUSABLE
 from geneb_ci.submission.structure import Engine, check_structure
 
-# Findings of one rule in one file: a regime of 100 tasks is shown whole, a flood is counted.
+# Findings of one rule in one file. Enough for two regimes of 100 tasks; the rest is counted.
 FINDINGS_MAX = 200
 
 
 @dataclass(frozen=True)
 class FileResult:
-    """What became of one file."""
+    """The result of checking one file."""
 
     document: Document
     model_id: str
@@ -40,27 +40,27 @@ class FileResult:
     card: Card | None
     findings: tuple[Finding, ...]
     skipped: tuple[tuple[str, Need], ...] = ()
-    """Rules that were not run, each with what it lacked."""
+    """Rules that were not run, each with its unmet need."""
 
 
 @dataclass
 class Report:
-    """What became of a run: all findings in order, files that could not be read, what was held."""
+    """The result of a run over several files: findings in order, and what was not checked."""
 
     files: list[str] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
     unreadable: list[NothingChecked | BadConfiguration] = field(default_factory=list)
     frames: dict[Finding, tuple[str, int]] = field(default_factory=dict)
-    """Text around the place of a finding, and the column of the place in it, from 0."""
+    """Excerpt of the text around a finding, and the column of the finding in it, from 0."""
     rules: int = 0
     """How many rules were chosen."""
     skipped: dict[Need, Counter[str]] = field(default_factory=dict)
-    """What was lacking, to the rules that need it and the number of files they were not run on."""
+    """Unmet need to the rules that were skipped, each with the number of files."""
     benchmarks: dict[str, str] = field(default_factory=dict)
-    """Name to sha256 of each benchmark definition that was held against."""
+    """Name to sha256 of each benchmark definition that was used."""
 
     def add(self, result: FileResult) -> None:
-        """Take in one file, keeping only its findings and the text around them."""
+        """Add the result of one file, keeping only its findings and their excerpts."""
         self.files.append(result.document.name)
         self.findings.extend(result.findings)
         for rule, need in result.skipped:
@@ -72,7 +72,7 @@ class Report:
 
 
 class Checker:
-    """Checks files with one choice of rules, sharing what files of one folder have in common."""
+    """Checks files with one set of rules; files of one folder share settings and other rows."""
 
     def __init__(
         self,
@@ -88,12 +88,12 @@ class Checker:
         self._given: tuple[Path, ...] = ()
         self._places: dict[Path, Place] = {}
         self.benchmarks: dict[str, str] = {}
-        """Name to sha256 of each benchmark definition that files were held against."""
+        """Name to sha256 of each benchmark definition that was used."""
 
     def run(self, files: list[Path]) -> Iterator[FileResult | NothingChecked]:
-        """Check each file; one that cannot be read is given as the reason, and hides no other.
+        """Yield the result of each file, or the NothingChecked error of one that cannot be read.
 
-        Raises BadConfiguration at the end, when what some files are held against cannot be used.
+        Raises BadConfiguration at the end if settings, benchmark or policy of any file are invalid.
         """
         self._given, self._places = tuple(map(located, files)), {}
         broken: dict[str, str] = {}
@@ -110,15 +110,15 @@ class Checker:
     def check(self, path: Path) -> FileResult:
         """Check one file.
 
-        Raises NothingChecked when it cannot be opened, BadConfiguration when what it is held
-        against cannot be used.
+        Raises NothingChecked if it cannot be opened, and BadConfiguration if its settings,
+        benchmark or policy are invalid.
         """
         return self.result(self.context(path))
 
     def proposed(self, path: Path, name: str, proposed: Proposed) -> Context:
-        """Return the context of a row as if it lay at `path`; findings call it `name`.
+        """Return the context of a row as if it were at `path`; findings use the file name `name`.
 
-        Raises BadConfiguration when what it is held against cannot be used.
+        Raises BadConfiguration if settings, benchmark or policy are invalid.
         """
         return self.context_of(parse_document(proposed.raw, located(path), name), proposed)
 
@@ -127,7 +127,7 @@ class Checker:
         return self._context(document, self._place(document.path.parent), proposed)
 
     def result(self, context: Context) -> FileResult:
-        """Run every rule over one context."""
+        """Run every rule whose needs are met on one context."""
         runnable, skipped = [], []
         for rule in self.rules:
             need = _lacking(rule, context)
@@ -176,7 +176,7 @@ class Checker:
             reported={rule: tuple(found) for rule, found in reported.items()},
             benchmark=benchmark,
             policy=place.policy,
-            # Rows of another benchmark say nothing of a practice run.
+            # Rows of the real benchmark are not comparable with a practice run.
             peers=peers_of(place.peers.paths) if practice else place.peers,
             card=card,
             in_repository=in_repository,
@@ -191,7 +191,7 @@ class Checker:
 def _lacking(rule: Rule, context: Context) -> Need | None:
     try:
         return context.lacks(rule.needs)
-    except Exception:  # noqa: BLE001 (the rule runs, meets the same fault, and says so)
+    except Exception:  # noqa: BLE001 (the rule then runs into the same error and reports it)
         return None
 
 
@@ -199,7 +199,7 @@ def _findings(rules: Iterable[Rule], context: Context) -> Iterator[Finding]:
     for rule in rules:
         try:
             faults = list(rule.check(context))
-        except Exception as error:  # noqa: BLE001 (whatever a rule raises is our fault, and shown)
+        except Exception as error:  # noqa: BLE001 (any exception is a bug, reported as a finding)
             message = crash_message(rule, error)
             crash = Fault("check-crashed", (), message, rule.id, "a verdict", at=0)
             yield _finding(BY_ID["check-crashed"], crash, context)
@@ -209,25 +209,28 @@ def _findings(rules: Iterable[Rule], context: Context) -> Iterator[Finding]:
 
 
 def crash_message(rule: AnyRule, error: Exception) -> str:
-    """Say which rule failed, and of what."""
-    return f"the rule {rule.id} failed: {type(error).__name__}: {quoted(str(error))}"
+    """Return the message of a crashed rule: its id, the exception type and text."""
+    return f"the rule {rule.id} crashed: {type(error).__name__}: {quoted(str(error))}"
 
 
 def _first(rule: Rule, faults: list[Fault]) -> list[Fault]:
-    """Cut the faults of one rule, counting the rest in a last one where the list is cut."""
+    """Return the first `FINDINGS_MAX` faults; if there are more, the last one states how many."""
     if len(faults) <= FINDINGS_MAX:
         return faults
     *kept, cut = faults[:FINDINGS_MAX]
     more = len(faults) - len(kept)
-    message = f"{more:,} more places have the fault {rule.id}; this is the first of them"
-    found, expected = f"{len(faults)} places", "none"
+    message = f"{more:,} more findings of {rule.id} are not listed; this is the first of them"
+    found, expected = f"{len(faults)} findings", "none"
     return [*kept, dataclasses.replace(cut, message=message, found=found, expected=expected)]
 
 
 def named_files(
     arguments: Iterable[Path], find: Finder = find_layout
 ) -> tuple[list[Path], list[NothingChecked]]:
-    """List the submissions that the arguments name, and say which arguments name none."""
+    """Return the submission files that the arguments name, and an error per argument without any.
+
+    The root of a repository stands for its folder of submissions.
+    """
     arguments = list(arguments)
     roots: dict[Path, Path] = {}
     for argument in arguments:
@@ -239,7 +242,10 @@ def named_files(
 
 
 def files_of(arguments: Iterable[Path]) -> list[Path]:
-    """List the submissions that the arguments name. Raises NothingChecked when one names none."""
+    """Return the submission files that the arguments name.
+
+    Raises NothingChecked if any argument names none.
+    """
     files, lost = named_files(arguments)
     if lost:
         raise NothingChecked("; ".join(one.message for one in lost), lost[0].fix)

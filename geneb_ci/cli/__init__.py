@@ -1,1 +1,1 @@
-"""The command line: one file a command; nobody imports it."""
+"""The command line, one module per group of commands; no other package imports it."""

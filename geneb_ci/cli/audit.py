@@ -111,7 +111,7 @@ STATUS = "geneb/audit-commit"
     metavar="NAME=SHA256",
     help="For format 1.0: digest of a weight file. Repeatable.",
 )
-@click.option("--no-weights", is_flag=True, help="For format 1.0: the method has none.")
+@click.option("--no-weights", is_flag=True, help="For format 1.0: no weights.")
 def commit_command(
     file: Path,
     output: str,
@@ -122,7 +122,7 @@ def commit_command(
     weights: tuple[str, ...],
     no_weights: bool,
 ) -> None:
-    """Commit to an audit of FILE: submission, code, weights, benchmark and policy, as one digest.
+    """Commit to an audit of FILE: one digest of submission, code, weights, benchmark and policy.
 
     FILE has to pass every check. Format 1.0 does not say which code and weights ran: declare them
     by --extractor with --model and --revision, or --no-weights.
@@ -134,8 +134,8 @@ def commit_command(
     click.echo(
         f"commitment {found.sha256}\n"
         f"{found.model_id}: {found.policy.drawn} of {len(found.tasks)} tasks will be drawn\n"
-        f"next: publish the digest, as commit status {STATUS} or in the ledger, and note when\n"
-        f"  it became public, by the clock of the server that shows it; then draw:\n"
+        f"next: publish the digest, as commit status {STATUS} or in the ledger, and note the\n"
+        f"  time of publication according to that server; then draw the tasks:\n"
         f"  geneb-ci audit plan {name} --committed-at 2026-11-20T08:30:00Z",
         err=output == STDOUT,
     )
@@ -218,7 +218,7 @@ def run_command(
         outcome = rerun(
             plan,
             layout,
-            Machine(**machine),  # type: ignore[arg-type]  # click's options bear the fields' names
+            Machine(**machine),  # type: ignore[arg-type]  # options are named like the fields
             time.time,
             lambda said: click.echo(said, err=True),
         )
@@ -247,7 +247,7 @@ _RENDER = {"text": verification_text, "json": verification_json}
 )
 @click.option("--format", "form", type=click.Choice(list(_RENDER)), default="text")
 def verify_command(records: tuple[Path, ...], submissions: Path | None, form: str) -> int:
-    """Verify RECORDS, or every record of the repository, against public data.
+    """Verify RECORDS, or every record in the repository, from public data.
 
     Keys, policy and benchmark are those of the folder the command is run in, not of the record's.
     The exit code is 11 when a step differs, 3 when something that a step needs is missing.
@@ -292,10 +292,12 @@ def _exit_code(found: list[Verification]) -> Exit:
 
 @click.command()
 @click.argument("record", type=click.Path(path_type=Path))
-@click.option("--reason", required=True, help="What was wrong with the audit; shown on the board.")
-@click.option("--key", type=click.Path(path_type=Path), help=f"Private key; or {KEY_VARIABLE}.")
+@click.option("--reason", required=True, help="Why the audit is invalid; shown on the board.")
+@click.option(
+    "--key", type=click.Path(path_type=Path), help=f"Private key; default: {KEY_VARIABLE}."
+)
 def withdraw_command(record: Path, reason: str, key: Path | None) -> None:
-    """Write the signed withdrawal of RECORD beside it; the record itself stays."""
+    """Withdraw the audit RECORD: write a signed withdrawal next to it. The record is kept."""
     now = datetime.now(UTC).strftime(FORMAT)
     place = record.resolve()
     content = withdrawal_of(place.parent.name, read_record(place), reason, now, private_key(key))
@@ -327,4 +329,4 @@ class _Audit(LazyGroup):
 
 @click.group(cls=_Audit)
 def audit_command() -> None:
-    """Audit a submission: commit, draw, rerun, sign; anybody can verify the record."""
+    """Audit a submission: commit, draw tasks, rerun them, sign; anybody can verify the record."""

@@ -98,7 +98,7 @@ def wanted_design(
     size = needed(design, detect, probability(confidence, "--confidence"), power)
     committed = commitment.policy.drawn
     marked = {committed: "committed"}
-    marked[size] = "committed, asked for" if size == committed else "asked for"
+    marked[size] = "committed, requested" if size == committed else "requested"
     click.echo(power_table(design, marked, power), nl=False, err=to_stderr)
     asked, least = (
         probability_text(detection(design, detect, count, power)) for count in (size, committed)

@@ -1,4 +1,4 @@
-"""Commands that read the board: `recommend`, `matrices`, `label`, `diff`."""
+"""Commands about rows and the board: `recommend`, `matrices`, `label`, `diff`."""
 
 from pathlib import Path
 
@@ -35,10 +35,12 @@ from geneb_ci.render.rows import (
 
 @click.command()
 @FOLDER
-@click.option("--category", help='As in "Splice Sites"; without it, the mean of all categories.')
-@click.option("--regime", default="full", show_default=True, help="How much training data.")
-@click.option("--max-params", metavar="COUNT", help="The most parameters, as in 500M or 1.2B.")
-@click.option("--level", type=click.Choice(TRUST), help="The least trust level.")
+@click.option("--category", help='Such as "Splice Sites"; default: mean over categories.')
+@click.option("--regime", default="full", show_default=True, help="Amount of training data.")
+@click.option(
+    "--max-params", metavar="COUNT", help="Maximum number of parameters, such as 500M or 1.2B."
+)
+@click.option("--level", type=click.Choice(TRUST), help="Minimum trust level.")
 @click.option(
     "--format",
     "format_",
@@ -46,7 +48,7 @@ from geneb_ci.render.rows import (
     default="text",
     show_default=True,
 )
-@click.option("--output", default=STDOUT, metavar="FILE", help="Write here.")
+@click.option("--output", default=STDOUT, metavar="FILE", help="File to write.")
 def recommend_command(
     folder: Path | None,
     category: str | None,
@@ -56,10 +58,10 @@ def recommend_command(
     format_: str,
     output: str,
 ) -> int:
-    """Say which model of FOLDER scores best for a need, what ties with it, and which is smallest.
+    """Recommend a model of FOLDER: the best score, models tied with it, and the smallest of them.
 
-    Every submission is checked first. A tie is a difference of scores that is smaller than its
-    uncertainty: docs/uncertainty.md. The exit code is 3 when no model meets size and level.
+    Every submission is checked first. Models are tied if their scores do not differ significantly
+    (docs/uncertainty.md). The exit code is 3 if no model meets size and level.
     """
     most = None if max_params is None else parameters(max_params)
     need = ModelRequest(category=category, regime=regime, max_params=most, level=level)
@@ -73,7 +75,7 @@ def recommend_command(
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--regime", default="full", show_default=True, help="Regime whose cells are taken.")
+@click.option("--regime", default="full", show_default=True, help="Regime of the cells.")
 @click.option(
     "--format",
     "format_",
@@ -81,26 +83,26 @@ def recommend_command(
     default="text",
     show_default=True,
 )
-@click.option("--output", default=STDOUT, metavar="FILE", help="Write here.")
+@click.option("--output", default=STDOUT, metavar="FILE", help="File to write.")
 def matrices_command(file: Path, regime: str, format_: str, output: str) -> int:
-    """Recover the confusion matrix behind each two-class cell of a submission.
+    """Recover the confusion matrix of each two-class cell of a submission.
 
-    Scores with all their digits leave one; rounded ones leave several, and the one nearest to what
-    was printed stands for them. A mean over seeds has none: the seeds of format 1.1 are taken.
-    The exit code is 11 where a cell has no matrix.
+    Unrounded scores determine one matrix. Rounded scores fit several; the nearest is shown. Means
+    over seeds have none, so per-seed scores (format 1.1) are used. The exit code is 11 if no matrix
+    gives the scores of a cell.
     """
     context = Checker(()).context(file)
     if regime not in context.benchmark.regimes:
         raise UsageProblem(
             f"{quoted(regime)} is not a regime of {context.benchmark.name}",
-            f"name one of {', '.join(context.benchmark.regimes)}",
+            f"use one of {', '.join(context.benchmark.regimes)}",
         )
     cells = list(recovered(context, regime))
     if not cells:
         raise NothingChecked(
-            f'{file}: "{regime}" has no two-class scores of one fit',
-            "means over seeds have no matrix: take `--regime full`, or a file of format 1.1; and "
-            "see what `geneb-ci check` says",
+            f'{file}: "{regime}" has no scores of single fits on two-class tasks',
+            "use `--regime full` or a file of format 1.1, since means over seeds have no matrix; "
+            "run `geneb-ci check` for errors of the file",
         )
     write(Output(format_, output), MATRICES_WRITERS[format_](cells))
     return Exit.CLEAN if all(cell.matrices for cell in cells) else Exit.ERRORS
@@ -113,7 +115,7 @@ _RENDER = {"text": labels_text, "json": labels_json}
 @FOLDER
 @click.option("--format", "form", type=click.Choice(list(_RENDER)), default="text")
 def label_command(folder: Path | None, form: str) -> int:
-    """Compute the level of every submission of FOLDER from its checks and audits."""
+    """Compute the trust level of every submission of FOLDER from checks and audits."""
     layout = layout_of(folder, "label FOLDER")
     evidence = gather(layout)
     evidence.require_sound()
@@ -136,14 +138,13 @@ def label_command(folder: Path | None, form: str) -> int:
 @click.option(
     "--format", "format_", type=click.Choice(list(WRITERS)), default="text", show_default=True
 )
-@click.option("--output", default=STDOUT, metavar="FILE", help="Write here.")
+@click.option("--output", default=STDOUT, metavar="FILE", help="File to write.")
 def diff_command(base: str, format_: str, output: str) -> int:
-    """Say what the working tree does to the board of REF.
+    """Compare the board of the working tree with the board of REF.
 
-    Rows added, changed and removed; rows that trade places, by macro MCC of each regime; and which
-    of these moves are inside the noise of a finite test set. REF is read from git and never checked
-    out; nothing of it is run. The exit code is 11 where a submission of the working tree has
-    errors.
+    Lists rows added, changed and removed, changes of rank by macro MCC of each regime, and which of
+    them are not significant. REF is read from git; it is not checked out, and none of its code is
+    run. The exit code is 11 if a submission of the working tree has errors.
     """
     found = compare(layout_here(), base)
     write(Output(format_, output), WRITERS[format_](found))

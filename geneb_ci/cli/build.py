@@ -1,4 +1,4 @@
-"""`geneb-ci build` and `serve`: the board from the submissions, and its page on this machine."""
+"""`geneb-ci build` and `serve`: build the board, and show its page on this machine."""
 
 import http.server
 import tempfile
@@ -18,10 +18,10 @@ ADDRESS = "127.0.0.1"
 
 
 class _Handler(http.server.SimpleHTTPRequestHandler):
-    """Files as they are, with the headers that the page is meant to be shown under."""
+    """Serves files with the security headers of the published page."""
 
-    server_version, sys_version = "geneb-ci", ""  # nobody needs to know which Python answers
-    # Said here: what the machine's own table says of .js differs between systems.
+    server_version, sys_version = "geneb-ci", ""  # do not disclose the Python version
+    # Explicit, because the system's MIME type of .js varies.
     extensions_map = {  # noqa: RUF012 (the base class calls it its own)
         ".html": "text/html; charset=utf-8",
         ".js": "text/javascript; charset=utf-8",
@@ -33,24 +33,24 @@ class _Handler(http.server.SimpleHTTPRequestHandler):
     }
 
     def send_head(self):  # type: ignore[no-untyped-def]  # noqa: ANN202 (a type of typeshed's own)
-        """Answer only who asks for this machine: another name is a page elsewhere, led here."""
+        """Answer only requests whose Host header is this machine (against DNS rebinding)."""
         name = self.headers.get("Host", "").partition(":")[0]
         if name not in {ADDRESS, "localhost"}:
             self.send_error(http.HTTPStatus.FORBIDDEN)
             return None
         try:
             return super().send_head()
-        except ValueError:  # a path with a NUL is none
+        except ValueError:  # the path contains a NUL character
             self.send_error(http.HTTPStatus.NOT_FOUND)
             return None
 
     def list_directory(self, path):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202, ARG002
-        """Return no list of a folder."""
+        """Do not list folders."""
         self.send_error(http.HTTPStatus.NOT_FOUND)
 
     def end_headers(self) -> None:
-        """Add what every answer says."""
-        # What a page cannot say of itself is said here: no other page shows or reads it.
+        """Add the headers of every response."""
+        # frame-ancestors cannot be set in a page's own <meta> tag.
         self.send_header("Content-Security-Policy", f"{POLICY}; frame-ancestors 'none'")
         self.send_header("Cross-Origin-Resource-Policy", "same-origin")
         self.send_header("Cross-Origin-Opener-Policy", "same-origin")
@@ -65,13 +65,13 @@ class _Handler(http.server.SimpleHTTPRequestHandler):
 
 class _Server(http.server.ThreadingHTTPServer):
     def handle_error(self, *_: object) -> None:
-        """Keep quiet: a browser that goes away in the middle of an answer is no fault."""
+        """Print nothing: a browser may close the connection during a response."""
 
 
 def server(folder: Path, port: int) -> http.server.ThreadingHTTPServer:
-    """Return a server of a folder; it holds the port, but answers only in `serve_forever`.
+    """Return a server of a folder, bound to the port; it answers once `serve_forever` is called.
 
-    Raises UsageProblem when the port cannot be had.
+    Raises UsageProblem if the port cannot be used.
     """
     try:
         return _Server((ADDRESS, port), partial(_Handler, directory=str(folder)))
@@ -88,20 +88,22 @@ def server(folder: Path, port: int) -> http.server.ThreadingHTTPServer:
     "--out",
     required=True,
     type=click.Path(path_type=Path, file_okay=False),
-    help="Folder for the board.",
+    help="Folder to write the board to.",
 )
 @click.option(
     "--diagnostics/--no-diagnostics",
     "more",
     default=True,
-    help="Write diagnostics.json and recommendations.json, too; they need the extra `build`.",
+    help="Also write diagnostics.json and recommendations.json; needs the extra `build`.",
 )
-@click.option("--at", "commit", metavar="COMMIT", help="Every published file of this commit.")
+@click.option(
+    "--at", "commit", metavar="COMMIT", help="Rebuild every published file of this commit."
+)
 def build_command(folder: Path | None, out: Path, commit: str | None, *, more: bool) -> int:
     """Rebuild leaderboard.json, leaderboard_tasks.json and the page from the submissions of FOLDER.
 
-    Every submission is checked first; where one has an error, nothing is written. Open index.html
-    in DIR from disk or from any server: it loads nothing from elsewhere.
+    Every submission is checked first; if one has an error, nothing is written. Open index.html in
+    DIR from disk or from any server: it loads nothing from other sites.
     With --at, every published file is rebuilt from the tree of a commit of this repository.
     """
     if commit is not None:
@@ -125,11 +127,11 @@ def _build(folder: Path | None, out: Path, *, more: bool) -> int:
     click.echo(f"built {names} and {last}: {plural(board.models, 'model')}")
     if board.unsized:
         click.echo(
-            "no diagnostics and recommendations, since the benchmark does not say how many test "
-            f"sequences there are: {first_and_more(list(board.unsized))}"
+            "diagnostics and recommendations were left out: the benchmark has no n_test for "
+            f"{first_and_more(list(board.unsized))}"
         )
     if board.unranked:
-        click.echo(f"not ranked, because of missing cells: {first_and_more(list(board.unranked))}")
+        click.echo(f"not ranked (missing cells): {first_and_more(list(board.unranked))}")
     return Exit.CLEAN
 
 
@@ -154,21 +156,21 @@ def _at(commit: str, out: Path) -> int:
     type=click.IntRange(0, 65535),
     default=8000,
     show_default=True,
-    help="0 takes one that is free.",
+    help="Port; 0 for any free one.",
 )
 @click.option(
     "--diagnostics/--no-diagnostics",
     "more",
     default=True,
-    help="With intervals, tie groups and advice; they need the extra `build`.",
+    help="Include intervals, tie groups and advice; needs the extra `build`.",
 )
 def serve_command(folder: Path | None, port: int, *, more: bool) -> int:
-    """Build the board of FOLDER in a temporary folder and show its page, until Ctrl-C.
+    """Build the board of FOLDER in a temporary folder and serve its page until Ctrl-C.
 
-    Only this machine can reach it. Where a submission has an error, nothing is shown.
+    Only this machine can reach it. If a submission has an error, nothing is served.
     """
     layout_of(folder, "serve FOLDER")
-    # The port first: a build that ends in "the port is taken" was for nothing.
+    # Bind the port first, so that a used port fails before the long build.
     with (
         tempfile.TemporaryDirectory(prefix="geneb-ci-serve-") as temporary,
         server(Path(temporary), port) as running,

@@ -1,4 +1,4 @@
-"""`geneb-ci check`: every fault of every submission, at once."""
+"""`geneb-ci check`: all errors of all submissions in one run."""
 
 import os
 import shutil
@@ -26,7 +26,7 @@ from geneb_ci.render.formats import render
 from geneb_ci.submission.paths import is_folder
 from geneb_ci.submission.structure import Engine, check_structure
 
-NARROWEST, WIDEST = 60, 120  # columns between which a report is pleasant to read
+NARROWEST, WIDEST = 60, 120  # limits of the width of a report, in columns
 
 
 @click.command(cls=PairedCommand)
@@ -41,16 +41,16 @@ NARROWEST, WIDEST = 60, 120  # columns between which a report is pleasant to rea
 @click.option(
     "--against",
     metavar="DIR|shipped|none",
-    help="Rows to hold a file against that lies in no folder of submissions; the shipped ones, "
-    "or those of the repository around it, unless said.",
+    help="Rows to compare a file with that is not in a folder of submissions; default: those of "
+    "its repository, else the shipped ones.",
 )
-@click.option("--isolated", is_flag=True, help="Use no settings of any pyproject.toml.")
+@click.option("--isolated", is_flag=True, help="Ignore the settings in pyproject.toml.")
 @click.option(
     "--config-from",
     type=click.Path(path_type=Path),
     metavar="PATH",
-    help="Take settings, benchmark, policy and audits from this folder, or that of this "
-    "pyproject.toml, and none from the current folder, of which only the rows count.",
+    help="Take settings, benchmark, policy and audits from this trusted folder or pyproject.toml; "
+    "only rows, cards and extractors come from the current folder.",
 )
 @format_options
 @click.option(
@@ -68,11 +68,9 @@ def check_command(
     outputs: tuple[str, ...],
     engine: str,
 ) -> int:
-    """Check submissions: files, or folders that hold some; in a repository, all of them."""
+    """Check submissions: files or folders; without a path, all submissions of the repository."""
     if isolated and config_from is not None:
-        raise UsageProblem(
-            "--isolated and --config-from exclude each other", "leave one of them out"
-        )
+        raise UsageProblem("--isolated and --config-from exclude each other", "omit one of them")
     find = finder(isolated=isolated, config_from=config_from)
     layout = find(Path.cwd())
     reports = paired(formats, outputs)
@@ -92,7 +90,7 @@ def check_command(
 
 
 def _checked(checker: Checker, arguments: Iterable[Path]) -> tuple[Report, BadConfiguration | None]:
-    """Check all that can be checked; gives the fault of settings that kept files from it, too."""
+    """Check all files; also return the error of settings that kept some from being checked."""
     files, lost = named_files(arguments, checker.find)
     report = Report(rules=len(checker.rules), unreadable=[*lost])
     fault = None
@@ -111,7 +109,7 @@ def _checked(checker: Checker, arguments: Iterable[Path]) -> tuple[Report, BadCo
 
 
 def _against(value: str | None, find: Finder) -> Against | None:
-    """Read --against. Raises UsageProblem for what is no folder."""
+    """Parse --against. Raises UsageProblem if the folder does not exist."""
     if value == "none":
         return None
     if value in {None, "shipped"}:
@@ -119,7 +117,7 @@ def _against(value: str | None, find: Finder) -> Against | None:
     folder = Path(str(value))
     if not is_folder(folder):
         raise UsageProblem(
-            f"--against {value}: there is no such folder", 'name a folder, "shipped" or "none"'
+            f"--against {value}: no such folder", 'pass a folder, "shipped" or "none"'
         )
     layout = find(folder.resolve())
     is_root = layout.root == folder.resolve() and layout.submissions is not None

@@ -1,4 +1,4 @@
-"""`geneb-ci doctor`: what this machine can do, and why not."""
+"""`geneb-ci doctor`: which sandbox levels, GPUs and packages this machine has."""
 
 import importlib.metadata
 import platform
@@ -20,19 +20,19 @@ BEACON_SECONDS = 5
 
 
 @click.command("doctor")
-@click.option("--network", is_flag=True, help="also ask whether the public beacon can be reached")
+@click.option("--network", is_flag=True, help="Also test the connection to the public beacon.")
 def doctor_command(network: bool) -> None:
-    """Say what this machine can do: sandbox levels, limits, GPUs, packages."""
+    """Show what this machine supports: sandbox levels, limits, GPUs, packages."""
     click.echo(f"geneb-ci {__version__}, Python {platform.python_version()}, {platform.platform()}")
     click.echo("sandbox levels")
     with tempfile.TemporaryDirectory() as folder:
         for level, name in levels.LEVELS.items():
             click.echo(f"  {level}  {name}: {_state(level, Path(folder))}")
-    click.echo(f"number of processes held by: {cgroups.holder()}")
+    click.echo(f"number of processes limited by: {cgroups.holder()}")
     click.echo(f"GPU devices: {', '.join(mounts.gpu_devices()) or 'none'}")
     click.echo(f"left from an earlier audit: {_left()}")
     click.echo("packages: " + ", ".join(f"{name} {_version(name)}" for name in PACKAGES))
-    click.echo(f"public beacon: {_beacon() if network else 'not asked for; --network asks'}")
+    click.echo(f"public beacon: {_beacon() if network else 'not tested (pass --network)'}")
 
 
 def _state(level: int, folder: Path) -> str:

@@ -1,4 +1,4 @@
-"""`geneb-ci rules` and `explain`: what a rule looks for, and why a row has its level."""
+"""`geneb-ci rules` and `explain`: explain rules, and the trust levels of rows."""
 
 import json
 import textwrap
@@ -46,7 +46,7 @@ WIDTH = 88  # columns of a paragraph
 @click.command()
 @click.argument("name", metavar="RULE-OR-MODEL")
 def explain_command(name: str) -> None:
-    """Explain a rule; or why a model's row has its level, and all that ever became of it."""
+    """Explain a rule, or the trust level and history of a model's row."""
     found = BY_ID.get(name)
     if found is not None:
         _explain(found)
@@ -62,4 +62,4 @@ def _explain(rule: AnyRule) -> None:
         click.echo(textwrap.fill(title + text, WIDTH) + "\n")
     if rule.needs:
         need = rule.needs[-1]
-        click.echo(textwrap.fill(f"Needs {need.text}; else {need.fix}.", WIDTH) + "\n")
+        click.echo(textwrap.fill(f"Needs {need.text}. If unavailable: {need.fix}.", WIDTH) + "\n")

@@ -1,4 +1,4 @@
-"""Commands of GitHub jobs and of maintainers: `reconcile`, `report`, `triage`."""
+"""Commands for GitHub jobs and maintainers: `reconcile`, `report`, `triage`."""
 
 import os
 import re
@@ -24,32 +24,32 @@ _SHA = re.compile(r"[0-9a-f]{40}")
 
 
 @click.command()
-@click.option("--repo", metavar="OWNER/NAME", help="Repository; GITHUB_REPOSITORY unless said.")
-@click.option("--head-sha", metavar="SHA", help="Judge the open pull request with this head.")
-@click.option("--pr", type=click.IntRange(min=1), metavar="N", help="Judge this pull request.")
+@click.option("--repo", metavar="OWNER/NAME", help="Repository; default: GITHUB_REPOSITORY.")
+@click.option("--head-sha", metavar="SHA", help="Check the open pull request with this head.")
+@click.option("--pr", type=click.IntRange(min=1), metavar="N", help="Check this pull request.")
 @click.option(
     "--author-id",
     type=click.IntRange(min=1),
     default=ACTIONS_BOT,
     show_default=True,
-    help="Account that writes the verdicts; that of GitHub Actions unless said.",
+    help="Account that writes the verdicts; default: that of GitHub Actions.",
 )
-@click.option("--output", default=STDOUT, metavar="FILE", help="Write the verdict here.")
+@click.option("--output", default=STDOUT, metavar="FILE", help="File to write the verdict to.")
 def reconcile_command(
     repo: str | None, head_sha: str | None, pr: int | None, author_id: int, output: str
 ) -> int:
-    """Read pull requests by SHA, check them, and print a verdict: JSON on one line.
+    """Check pull requests, read by commit SHA, and print a verdict: JSON on one line.
 
-    With neither --head-sha nor --pr it takes the open ones that have no verdict yet, the longest
-    waiting first. Run it in a checkout of the base branch, with a token that may read (GH_TOKEN).
-    In GitHub Actions the verdict is also the step's output `verdict`. The exit code is 4 where the
-    head has moved: its new commits are queued.
+    Without --head-sha and --pr it checks open pull requests that have no verdict yet, the oldest
+    first. Run it in a checkout of the base branch, with a read-only token (GH_TOKEN). In GitHub
+    Actions the verdict is also the step's output `verdict`. The exit code is 4 if the pull request
+    has new commits; they are queued.
     """
     if head_sha == "":  # a schedule or a dispatch has no head
         head_sha = None
     if head_sha is not None and not _SHA.fullmatch(head_sha):
         raise UsageProblem(
-            f"{quoted(head_sha)} is not the SHA of a commit", "give all its 40 hex digits"
+            f"{quoted(head_sha)} is not the SHA of a commit", "pass all 40 hex digits"
         )
     layout = find_layout(Path.cwd())
     with connect(repo, author=author_id) as github:
@@ -65,7 +65,7 @@ def reconcile_command(
         click.echo(f"geneb-ci: {visible(problem.message)}", err=True)
     line = encode(found.verdict)
     write(Output("json", output), f"{line}\n")
-    # Without a pull request there is nothing to report: the job that may write is not started.
+    # Without a pull request there is nothing to report: the job with write access does not start.
     if os.environ.get("GITHUB_OUTPUT") and found.verdict.pulls:
         with Path(os.environ["GITHUB_OUTPUT"]).open("a", encoding="utf-8") as outputs:
             outputs.write(f"verdict={line}\n")  # one line of ASCII: no delimiter to guess
@@ -76,19 +76,19 @@ def reconcile_command(
 
 
 @click.command()
-@click.option("--repo", metavar="OWNER/NAME", help="Repository; GITHUB_REPOSITORY unless said.")
+@click.option("--repo", metavar="OWNER/NAME", help="Repository; default: GITHUB_REPOSITORY.")
 @click.option(
     "--author-id",
     type=click.IntRange(min=1),
     default=ACTIONS_BOT,
     show_default=True,
-    help="Account that the token writes as; that of GitHub Actions unless said.",
+    help="Account of the token; default: that of GitHub Actions.",
 )
 def report_command(repo: str | None, author_id: int) -> int:
-    """Write the verdict in the environment variable VERDICT: a comment, labels, a status.
+    """Write the verdict from the environment variable VERDICT: a comment, labels, a status.
 
-    It sees nothing of a pull request but the verdict, which it checks again. Nothing is written
-    twice, and nothing where the head has moved since (exit code 4).
+    It reads nothing of the pull request's content, only the verdict, which it validates. Nothing is
+    written twice, and nothing if the pull request has new commits since (exit code 4).
     """
     with connect(repo, author=author_id) as github:
         verdict = decode(os.environ.get("VERDICT", ""), github.wire.repository)
@@ -97,7 +97,7 @@ def report_command(repo: str | None, author_id: int) -> int:
         click.echo("the verdict names no pull request: nothing to write", err=True)
     if not problems:
         return Exit.CLEAN
-    # A head that moved is nobody's fault: any other problem says more.
+    # Any other error is more important than a pull request with new commits.
     worst = next((error for error in problems if error.exit_code is not Exit.MOVED), problems[0])
     if worst.fix:
         click.echo(f"  fix: {worst.fix}", err=True)
@@ -105,14 +105,14 @@ def report_command(repo: str | None, author_id: int) -> int:
 
 
 def _written(github: GitHub, pull: PullVerdict) -> GenebError | None:
-    """Write one verdict and say so; gives what went wrong, which hides no other."""
+    """Write one verdict and print what was done. Return the error, if there was one."""
     try:
         written = publish(github, pull)
     except GenebError as error:
         click.echo(f"geneb-ci: {pull.number}: {visible(error.message)}", err=True)
         return error
     done = [name for name, is_new in written._asdict().items() if is_new]
-    what = f"wrote {', '.join(done)}" if done else "nothing to write, all of it is there"
+    what = f"wrote {', '.join(done)}" if done else "nothing to write, already up to date"
     click.echo(f"{pull.number}: {pull.outcome.value}; {what}", err=True)
     return None
 
@@ -121,7 +121,7 @@ NARROWEST = 80
 
 
 @click.command()
-@click.option("--repo", metavar="OWNER/NAME", help="Repository; GITHUB_REPOSITORY unless said.")
+@click.option("--repo", metavar="OWNER/NAME", help="Repository; default: GITHUB_REPOSITORY.")
 @click.option("--limit", type=click.IntRange(min=1), default=30, show_default=True, metavar="N")
 @click.option("--json", "style", flag_value="json", help="Print JSON.")
 @click.option("--markdown", "style", flag_value="markdown", help="Print Markdown.")
@@ -130,24 +130,24 @@ NARROWEST = 80
     type=click.IntRange(min=1),
     default=ACTIONS_BOT,
     show_default=True,
-    help="Account that writes the verdicts; that of GitHub Actions unless said.",
+    help="Account that writes the verdicts; default: that of GitHub Actions.",
 )
-@click.option("--cache/--no-cache", default=True, help="Keep GitHub's answers for the next time.")
+@click.option("--cache/--no-cache", default=True, help="Cache GitHub's responses.")
 def triage_command(
     repo: str | None, limit: int, style: str | None, author_id: int, cache: bool
 ) -> int:
-    """List the open submissions: age, verdict, warnings by weight, level, cost of an audit.
+    """List the open submissions: age, verdict, weight of warnings, level, cost of an audit.
 
-    Those that wait for a maintainer stand first, the oldest above; "!" marks what waits for more
-    than a week. It reads our own comments, nothing of what pull requests hold. Weight is the sum of
-    the scores of all warnings; from 10 on, an audit comes before the merge.
+    Those that wait for a maintainer come first, oldest on top; "!" marks those waiting for more
+    than a week. Only our own comments are read, not the content of pull requests. Weight is the sum
+    of the scores of all warnings; from 10 on, audit before merging.
     """
     etags = Etags(_cache() if cache else None)
     with connect(repo, author=author_id, etags=etags) as github:
         try:
             queue = read_queue(github)
         finally:
-            etags.save()  # after a limit, the next run goes on from here
+            etags.save()  # also after a rate limit, so that the next run can continue
     if style == "json":
         text = as_json(queue, limit)
     elif style == "markdown":

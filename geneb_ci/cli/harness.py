@@ -11,16 +11,16 @@ import click
 from geneb_ci.common.benchmark import load_benchmark, shipped_benchmark
 from geneb_ci.common.errors import Exit
 
-# What the harness calls each of them.
+# Name of each command in the harness.
 GROUPS = {"data": "data", "extractor": "extractors"}
 HELP = ((), ("-h",), ("--help",))
 
 
 def handed_over(name: str, help_text: str) -> click.Command:
-    """Return a command that becomes `geneb-harness` with its arguments.
+    """Return a command that runs `geneb-harness` with its arguments.
 
-    The process is replaced, so that who stops the command stops its work: a child would go on.
-    Only help is asked of a child, since more may be said after it.
+    The process is replaced (exec), so that stopping the command stops the work. Only --help runs in
+    a child process, because text may follow it.
     """
 
     @click.command(
@@ -44,7 +44,7 @@ _harness = handed_over("data", DATA_HELP)
 
 
 class _Data(click.Group):
-    """Knows `push`; everything else is the harness' business."""
+    """Implements `push`; all other subcommands are those of the harness."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         ctx.meta["geneb_ci.arguments"] = list(args)
@@ -62,19 +62,19 @@ class _Data(click.Group):
 
 @click.group("data", cls=_Data, invoke_without_command=True, help=DATA_HELP, add_help_option=False)
 def data_command() -> None:
-    """Stand before `push`."""
+    """Group of the subcommand `push`."""
 
 
 @data_command.command()
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False, exists=True))
-@click.option("--repo", metavar="OWNER/NAME", help="Another data set than the benchmark's.")
+@click.option("--repo", metavar="OWNER/NAME", help="Data set; default: that of the benchmark.")
 @click.option("--benchmark", "definition", type=click.Path(path_type=Path, dir_okay=False))
 def push(folder: Path, repo: str | None, definition: Path | None) -> int:
-    """Upload the tasks of FOLDER in both layouts with a card, and print the revision to pin.
+    """Upload the tasks in FOLDER, in both layouts with a card, and print the revision to pin.
 
-    Every task is checked against the benchmark first; all of them must be there.
+    Every task is checked against the benchmark first; none may be missing.
     """
-    # Imported here: pulling needs none of it.
+    # Imported here: only push needs them.
     from geneb_ci.publish.session import find_token  # noqa: PLC0415
     from geneb_ci.publish.space import Remote, staged, upload  # noqa: PLC0415
 

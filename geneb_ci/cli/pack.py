@@ -1,4 +1,5 @@
-"""`geneb-ci pack`: upstream's per-task logs, gathered into a submission.
+"""`geneb-ci pack`: collects upstream's log files, one per task and regime, into a submission.
+
 
 `results_<model>_<task_id>_<extractor>.json` holds `mcc`, `accuracy` and `f1_score`, each with a
 `mean`; few-shot logs end in `_k-1` or `_k-10` before `.json`.
@@ -26,26 +27,26 @@ Cells = dict[str, dict[str, dict[str, float]]]
 
 @dataclass
 class Packed:
-    """What the logs of one folder add up to."""
+    """The results in the logs of one folder, and which logs could not be used."""
 
     results: Cells
     missing: dict[str, list[str]] = field(default_factory=dict)
-    """Regime to the tasks without a log."""
+    """Regime to tasks without a log."""
     doubled: dict[str, dict[str, list[str]]] = field(default_factory=dict)
-    """Regime to the tasks with more than one log, and the names of those."""
+    """Regime to tasks with more than one log, with their file names."""
     foreign: list[str] = field(default_factory=list)
-    """Files whose name holds no task id."""
+    """Files whose name contains no task id."""
     broken: dict[str, str] = field(default_factory=dict)
-    """Files that cannot be used, and why."""
+    """Files that cannot be used, with the reason."""
 
     @property
     def is_whole(self) -> bool:
-        """Whether every cell has exactly one log that could be read."""
+        """Whether every cell has exactly one readable log."""
         return not (self.missing or self.doubled or self.broken)
 
 
 def pack_logs(paths: Iterable[Path], benchmark: Benchmark) -> Packed:
-    """Gather logs; what does not fit is listed, and no other log suffers from it.
+    """Return the results in the logs; unusable logs are listed and do not affect the others.
 
     Raises NothingChecked when a file cannot be opened.
     """
@@ -76,9 +77,9 @@ def pack_logs(paths: Iterable[Path], benchmark: Benchmark) -> Packed:
 
 
 def identify(stem: str, benchmark: Benchmark) -> tuple[str | None, str]:
-    """Read task and regime off a file name without its ending; of two ids that fit, the longer.
+    """Return task and regime from a file name without extension; the longest matching id wins.
 
-    The task is None when no id of the benchmark stands in the name between underscores.
+    The task is None if the name contains no task id between underscores.
     """
     few_shot = {f"_k-{k}": regime for regime, k in benchmark.protocol.few_shot_k.items()}
     suffix = next((ending for ending in few_shot if stem.endswith(ending)), "")
@@ -89,7 +90,7 @@ def identify(stem: str, benchmark: Benchmark) -> tuple[str | None, str]:
 
 
 def _scores(path: Path) -> tuple[dict[str, float], str]:
-    """Return the means of one log, or the reason why there are none."""
+    """Return the means of one log and "", or no means and the reason."""
     document = read_document(path)
     if document.faults:
         return {}, document.faults[0].message
@@ -99,26 +100,26 @@ def _scores(path: Path) -> tuple[dict[str, float], str]:
         entry = value.get(key) if isinstance(value, dict) else None
         mean = entry.get("mean") if isinstance(entry, dict) else None
         if isinstance(mean, bool) or not isinstance(mean, int | float):
-            return {}, f"{key}.mean is missing or no number"
+            return {}, f"{key}.mean is missing or not a number"
         scores[metric] = float(mean)
     return scores, ""
 
 
 @click.command()
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False, exists=True))
-@click.option("--model-id", required=True, help="Key of the row.")
+@click.option("--model-id", required=True, help="Id of the row.")
 @click.option("--display", required=True, help="Name on the board.")
 @click.option(
     "--params", required=True, type=click.IntRange(min=0), help="Parameters of the encoder."
 )
-@click.option("--url", default="", help="https address of weights or paper.")
+@click.option("--url", default="", help="https link to the weights or paper.")
 @click.option("--submitted-by", default="", help="Who ran the evaluation.")
 @click.option("--training-data", default="", help="What the model was trained on.")
 @click.option("--zero-shot", is_flag=True, help="The model saw no sequence of any task.")
 @click.option(
     "--output",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="File; <model id>.json unless said.",
+    help="File; default: <model id>.json.",
 )
 def pack_command(
     folder: Path,
@@ -131,15 +132,15 @@ def pack_command(
     zero_shot: bool,
     output: Path | None,
 ) -> int:
-    """Gather the results_*.json of FOLDER into a submission of format 1.0.
+    """Collect the results_*.json of FOLDER into a submission of format 1.0.
 
-    Missing and doubled logs are listed by regime; the submission is written without them, and the
-    exit code is 11.
+    Missing and duplicate logs are listed by regime; the submission is written without them, and
+    the exit code is 11.
     """
     logs = sorted(folder.glob("*.json"))
     if not logs:
         raise NothingChecked(
-            f"{folder}: the folder holds no *.json", "name the folder of results_*.json"
+            f"{folder}: the folder contains no *.json", "pass the folder of results_*.json"
         )
     benchmark = benchmark_of(find_layout(Path.cwd()))
     packed = pack_logs(logs, benchmark)
@@ -182,7 +183,7 @@ def _say(packed: Packed) -> None:
         click.echo(f"{quoted(name)} cannot be used: {reason}", err=True)
     if packed.foreign:
         click.echo(
-            "left out, no task id in the name: "
+            "ignored, no task id in the file name: "
             f"{first_and_more([quoted(n) for n in packed.foreign])}",
             err=True,
         )

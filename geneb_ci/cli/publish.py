@@ -1,4 +1,4 @@
-"""Commands of publication: `publish`, `rollback`, `ledger`, `replay`."""
+"""Commands for publishing: `publish`, `rollback`, `ledger`, `replay`."""
 
 import click
 
@@ -37,7 +37,7 @@ from geneb_ci.render.published import (
 
 
 def show_health(space: Space, made: Generation, repository: GitRepository) -> Exit:
-    """Say which generation is live; exit 11 where it is not the right one, whole."""
+    """Print which generation is live; return 11 if it is not the expected one or incomplete."""
     health = attempt(lambda: look(space, made, repository), say=say)
     for line in health_lines(space.resource, health, made.manifest):
         click.echo(line)
@@ -45,7 +45,7 @@ def show_health(space: Space, made: Generation, repository: GitRepository) -> Ex
 
 
 def show_changes(space: Space, intent: Newest) -> Exit:
-    """Show what a publish would change. Raises Overtaken where it would be refused."""
+    """Show what a publish would change. Raises NotFastForward if it would be rejected."""
     made = intent.made
     state = attempt(space.state, say=say)
     if intent.is_live(state):
@@ -63,24 +63,22 @@ def show_changes(space: Space, intent: Newest) -> Exit:
 
 
 def say(line: str) -> None:
-    """Tell a maintainer what is going on, beside the result."""
+    """Print a progress message to standard error."""
     click.echo(line, err=True)
 
 
-SPACE = click.option(
-    "--space", metavar="OWNER/NAME", help="The Space; else that of HF_OIDC_RESOURCE."
-)
+SPACE = click.option("--space", metavar="OWNER/NAME", help="Space; default: HF_OIDC_RESOURCE.")
 
 
 @click.command()
 @SPACE
-@click.option("--dry-run", is_flag=True, help="Show what would change, and send nothing.")
-@click.option("--verify", is_flag=True, help="Compare what the Space serves with main.")
-@click.option("--expect", metavar="GENERATION", help="Refuse to publish any other generation.")
+@click.option("--dry-run", is_flag=True, help="Show what would change, without uploading.")
+@click.option("--verify", is_flag=True, help="Compare the Space with main.")
+@click.option("--expect", metavar="GENERATION", help="Fail unless this is the generation.")
 def publish_command(space: str | None, dry_run: bool, verify: bool, expect: str | None) -> int:
-    """Build the board of HEAD, check it from zero, and publish it with one commit.
+    """Check all rows, build the board of HEAD, and publish it in one commit.
 
-    Nothing is sent when nothing changed, or when the Space holds something newer.
+    Nothing is uploaded if nothing changed, or if the Space has a newer generation.
     """
     name = space_name(space)
     repository = repository_here()
@@ -90,7 +88,7 @@ def publish_command(space: str | None, dry_run: bool, verify: bool, expect: str 
     if expect is not None and expect != made.manifest.generation:
         raise HubRefused(
             f"this commit gives generation {made.manifest.generation}, expected {expect}",
-            "publish with the version and the commit that the expected one was built with",
+            "use the geneb-ci version and the commit of the expected generation",
         )
     resource = f"spaces/{name}"
     reading = dry_run or verify
@@ -113,13 +111,13 @@ def publish_command(space: str | None, dry_run: bool, verify: bool, expect: str 
     "--as-published",
     "fetched",
     is_flag=True,
-    help="Take the bytes that the Space held, where this version builds others or none.",
+    help="Publish the bytes that the Space had, if this version cannot rebuild them.",
 )
 def rollback_command(generation: str, space: str | None, *, fetched: bool) -> int:
-    """Publish GENERATION again, in the place of all that HEAD holds.
+    """Publish an earlier GENERATION again, instead of that of HEAD.
 
-    It is rebuilt from its commit and must equal what was published then. It stays live until main
-    changes: a job for HEAD or an earlier commit is refused.
+    It is rebuilt from its commit and must equal what was published. It stays live until main
+    changes: publishing HEAD or an earlier commit is rejected.
     """
     name = space_name(space)
     repository = repository_here()
@@ -145,7 +143,7 @@ def rollback_command(generation: str, space: str | None, *, fetched: bool) -> in
 @click.option("--at", "commit", default=HEAD, show_default=True, metavar="COMMIT")
 @click.option("--format", "shape", type=click.Choice(["text", "json"]), default="text")
 def ledger_command(commit: str, shape: str) -> int:
-    """List every event of every row up to a commit, oldest first."""
+    """List the events of all rows up to a commit, oldest first."""
     repository = repository_here()
     found = ledger(repository, repository.resolve(commit))
     if shape == "json":
@@ -157,9 +155,7 @@ def ledger_command(commit: str, shape: str) -> int:
 
 
 @click.command()
-@click.option(
-    "--rules", required=True, metavar="REF", help="Commit, branch or tag that holds the rules."
-)
+@click.option("--rules", required=True, metavar="REF", help="Commit, branch or tag with the rules.")
 @click.option(
     "--format",
     "format_",
@@ -167,13 +163,13 @@ def ledger_command(commit: str, shape: str) -> int:
     default="text",
     show_default=True,
 )
-@click.option("--output", default=STDOUT, metavar="FILE", help="Write here.")
+@click.option("--output", default=STDOUT, metavar="FILE", help="File to write.")
 def replay_command(rules: str, format_: str, output: str) -> int:
-    """Say which rows of the working tree the rules of REF would newly fail, before they land.
+    """List the rows of the working tree that the rules of REF would newly reject.
 
-    Rules, benchmark and policy are those of REF, the rows those of the working tree; what the rules
-    of this installation find is known already. The rules of REF are code, and are run: never name
-    a commit of a stranger's pull request. The exit code is 11 where a row would newly fail.
+    Rules, benchmark and policy are those of REF, rows those of the working tree; errors that the
+    installed rules find are not listed. The rules of REF are executed: never pass a commit of an
+    untrusted pull request. The exit code is 11 if a row would newly be rejected.
     """
     found = replay(layout_here(), rules)
     write(Output(format_, output), REPLAY_WRITERS[format_](found))

@@ -1,4 +1,4 @@
-"""What commands ask of a repository: its layout, its rows, its generation at a commit."""
+"""Access of commands to the repository: layout, rows, the generation of a commit."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -32,48 +32,50 @@ WATCH: Watch = lambda results, total: watched(results, total, "checking")  # noq
 
 
 class Loaded(NamedTuple):
-    """A folder of submissions, all of which passed every check."""
+    """The submissions of a folder, all of which passed every check."""
 
     layout: Layout
     entries: list[Entry]
 
 
 def load(folder: Path | None, refusal: str, usage: str) -> Loaded | Exit:
-    """Check the submissions of a folder; where one has an error, show it and give the exit code."""
+    """Check and return the submissions of a folder; print errors and return the exit code."""
     layout = layout_of(folder, usage)
     report, entries = rows_of(layout, files_of([folder or layout.root]), WATCH)
     return Loaded(layout, entries) if entries is not None else refused(report, refusal)
 
 
 def layout_of(folder: Path | None, usage: str) -> Layout:
-    """Return the layout that a folder, or the current one, lies in.
+    """Return the layout of the repository of a folder, or of the current folder.
 
-    Raises UsageProblem where no folder is named, and the current one has no submissions.
+    Raises UsageProblem if no folder is named and the current one has no submissions.
     """
     layout = find_layout((folder or Path.cwd()).resolve())
     if folder is None and layout.kind is LayoutKind.ALONE:
-        raise UsageProblem("no folder of submissions is named", f"name it: geneb-ci {usage}")
+        raise UsageProblem(
+            "the current folder has no submissions", f"pass a folder: geneb-ci {usage}"
+        )
     return layout
 
 
 def layout_here() -> Layout:
-    """Return the layout of the repository of submissions that the current folder lies in.
+    """Return the layout of the repository of the current folder.
 
-    Raises UsageProblem where it lies in none.
+    Raises UsageProblem if it is not in a repository of submissions.
     """
     layout = find_layout(Path.cwd())
     if layout.kind is LayoutKind.ALONE:
         raise UsageProblem(
-            "this folder is no repository of submissions",
-            "run it in a clone that has submissions/ and schemas/benchmark.json",
+            "the current folder is not in a repository of submissions",
+            "run this in a clone that has submissions/ and schemas/benchmark.json",
         )
     return layout
 
 
 def refused(report: Report, refusal: str = "nothing was built") -> Exit:
-    """Print why there are no rows, and give the exit code."""
+    """Print why there are no rows, and return the exit code."""
     click.echo(render("text", report), nl=False)
-    click.echo(f"{refusal}: a board is made of submissions that pass every check", err=True)
+    click.echo(f"{refusal}: every submission must pass every check", err=True)
     return exit_code(report, strict=False)
 
 
@@ -81,30 +83,30 @@ HEAD = "HEAD"
 
 
 def repository_here() -> GitRepository:
-    """Return the repository of submissions that the current folder lies in.
+    """Return the git repository of the current folder.
 
-    Raises UsageProblem, and BadRepository where the submissions do not lie at its root.
+    Raises UsageProblem, and BadRepository if the submissions are not at its root.
     """
     return repository_at(layout_here())
 
 
 def built(repository: GitRepository, commit: str) -> tuple[Exit, Generation | None]:
-    """Build all files of a commit; where a check fails, print why and give the exit code."""
+    """Build all files of a commit; if a check fails, print why. Return exit code and files."""
     report, made = generate(repository, repository.resolve(commit), WATCH)
     return (Exit.CLEAN, made) if made is not None else (refused(report), None)
 
 
 def space_name(given: str | None) -> str:
-    """Return the Space to work on, as OWNER/NAME. Raises UsageProblem."""
+    """Return the Space as OWNER/NAME. Raises UsageProblem."""
     name = given or space_of_environment()
     if name is None:
         raise UsageProblem(
-            "no Space is named",
-            "name it: --space OWNER/NAME, or HF_OIDC_RESOURCE=spaces/OWNER/NAME",
+            "no Space is given",
+            "pass --space OWNER/NAME, or set HF_OIDC_RESOURCE=spaces/OWNER/NAME",
         )
     owner, slash, rest = name.partition("/")
     if not (owner and slash and rest) or "/" in rest:
-        raise UsageProblem(f"{name!r} is no Space", "name it as OWNER/NAME")
+        raise UsageProblem(f"{name!r} is not a Space", "write it as OWNER/NAME")
     return name
 
 

@@ -1,4 +1,4 @@
-"""What commands share: pairs of format and output, progress on a terminal."""
+"""Shared by commands: `--format` with `--output`, progress on a terminal."""
 
 import sys
 import time
@@ -17,17 +17,17 @@ STDOUT = "-"
 
 
 class Output(NamedTuple):
-    """One report: its format and where it goes, "-" for standard output."""
+    """One report: its format and its file, "-" for standard output."""
 
     format: str
     path: str
 
 
 class PairedCommand(click.Command):
-    """A command that knows in which order `--format` and `--output` stood."""
+    """A command that records the order of `--format` and `--output`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Note the order of the options, then parse as click does."""
+        """Record the order of the options, then parse as click does."""
         _, _, order = self.make_parser(ctx).parse_args(list(args))
         ctx.meta["geneb_ci.order"] = [param.name for param in order]
         return super().parse_args(ctx, args)
@@ -40,7 +40,7 @@ def format_options(function: Any) -> Any:  # noqa: ANN401 (a decorator of click)
         "outputs",
         multiple=True,
         metavar="FILE",
-        help="Write the format before it here.",
+        help="File for the format before it.",
     )
     said = "; ".join(f"{name}: {one.what}" for name, one in FORMATS.items())
     return click.option(
@@ -53,9 +53,9 @@ def format_options(function: Any) -> Any:  # noqa: ANN401 (a decorator of click)
 
 
 def paired(formats: tuple[str, ...], outputs: tuple[str, ...]) -> list[Output]:
-    """Pair each output with the format before it; a format without one goes to standard output.
+    """Pair each output with the format before it; a format without one uses standard output.
 
-    Raises UsageProblem when two reports would go to one place.
+    Raises UsageProblem if two reports would go to the same file.
     """
     order = click.get_current_context().meta["geneb_ci.order"]
     rest_formats, rest_outputs = iter(formats), iter(outputs)
@@ -73,14 +73,14 @@ def paired(formats: tuple[str, ...], outputs: tuple[str, ...]) -> list[Output]:
     places = [pair.path for pair in pairs]
     if len(set(places)) < len(places):
         raise UsageProblem(
-            "two reports would go to the same place",
-            "name a file for all but one: --format sarif --output x.sarif",
+            "two reports would go to the same file",
+            "pass --output for all but one: --format sarif --output x.sarif",
         )
     return pairs
 
 
 def write(output: Output, text: str) -> None:
-    """Write one report. Raises UsageProblem or MachineFault when its file cannot be written."""
+    """Write one report. Raises UsageProblem or MachineFault if its file cannot be written."""
     if output.path == STDOUT:
         sys.stdout.write(text)
         sys.stdout.flush()
@@ -93,12 +93,12 @@ def write(output: Output, text: str) -> None:
 
 T = TypeVar("T")
 
-# Shorter work is over before a bar could be read.
+# No progress bar for work that is shorter than this.
 PATIENCE = 2.0  # seconds
 
 
 def watched(items: Iterable[T], total: int, label: str) -> Iterator[T]:
-    """Pass items on, drawing a bar on standard error once the work has lasted `PATIENCE`."""
+    """Yield the items, with a progress bar on standard error after `PATIENCE` seconds."""
     if not sys.stderr.isatty():
         yield from items
         return
@@ -112,7 +112,7 @@ def watched(items: Iterable[T], total: int, label: str) -> Iterator[T]:
             break
     else:
         return
-    # Imported here: most runs are over before a bar is due.
+    # Imported here: most runs need no progress bar.
     from rich.console import Console  # noqa: PLC0415
     from rich.progress import Progress  # noqa: PLC0415
 
@@ -132,6 +132,6 @@ _EXITS = {
 
 
 def exit_code(report: Report, *, strict: bool) -> Exit:
-    """Return the exit code that says what the verdict says."""
+    """Return the exit code of a report; with `strict`, warnings give 10."""
     found = verdict(report)
     return Exit.WARNINGS if strict and found is Verdict.WARNINGS else _EXITS[found]

@@ -1,1 +1,1 @@
-"""What every package builds on: errors, findings, settings, the benchmark."""
+"""Shared by all packages: errors, findings, settings, the benchmark definition."""

@@ -1,4 +1,4 @@
-"""What is measured: tasks, categories, regimes, metrics, protocol and the data pin."""
+"""The benchmark definition: tasks, categories, regimes, metrics, protocol, pinned data."""
 
 import functools
 import hashlib
@@ -15,10 +15,10 @@ from geneb_ci.common.shipped import shipped
 from geneb_ci.common.types import Hex40, Hex64, StrictModel, first_error
 
 BENCHMARK_BYTES_MAX = 1_000_000  # the real one has 21 kB
-# Every rule walks regimes times tasks times metrics, of which the real one has 900. These limits
-# leave room for ten times as many, and for none that would take minutes.
+# Rules iterate over regimes x tasks x metrics (3 x 100 x 3 in the real benchmark). The limits allow
+# ten times as many of each kind and keep a hostile definition from taking minutes.
 REGIMES_MAX, TASKS_MAX, METRICS_MAX, SEEDS_MAX = 10, 1_000, 10, 100
-# A test split of a thousand million sequences is none; beyond, grids of scores are no numbers.
+# No test split has 10^9 sequences; above that, 1 / n is lost in the rounding of a double.
 SIZE_MAX = 1_000_000_000
 
 
@@ -29,9 +29,9 @@ class Task(StrictModel):
     label: Annotated[str, Field(min_length=1)]
     category: Annotated[str, Field(min_length=1)]
     n_test: Annotated[int, Field(ge=1, le=SIZE_MAX)] | None = None
-    """Sequences in the test split, where known."""
+    """Number of sequences in the test split, if known."""
     test_class_counts: list[Annotated[int, Field(ge=0, le=SIZE_MAX)]] | None = None
-    """Test sequences of each class, ascending, unlabelled, where known."""
+    """Number of test sequences per class, ascending, without class names, if known."""
 
     @model_validator(mode="after")
     def _counts_add_up(self) -> Self:
@@ -44,7 +44,7 @@ class Task(StrictModel):
 
 
 class Dataset(StrictModel):
-    """Where the task data are, at which commit, in which layout."""
+    """Repository, commit and file layout of the task data."""
 
     repo_id: str
     former_repo_id: str | None = None
@@ -54,7 +54,7 @@ class Dataset(StrictModel):
 
 
 class Protocol(StrictModel):
-    """How a frozen embedding is scored."""
+    """How frozen embeddings are scored: probe, scaling, seeds, shots per class."""
 
     probe: str
     logreg: dict[str, Any]
@@ -65,7 +65,7 @@ class Protocol(StrictModel):
 
 
 class Benchmark(StrictModel):
-    """A benchmark definition. Order of tasks and categories is the order of the board."""
+    """A benchmark definition. Tasks and categories are in the order of the board."""
 
     schema_: Annotated[str | None, Field(alias="$schema")] = None
     schema_version: str
@@ -86,7 +86,7 @@ class Benchmark(StrictModel):
     def _consistent(self) -> Self:
         ids = [task.id for task in self.tasks]
         if doubled := sorted({i for i in ids if ids.count(i) > 1}):
-            raise ValueError(f"task ids stand twice: {doubled}")
+            raise ValueError(f"duplicate task ids: {doubled}")
         if self.primary_metric not in self.metrics:
             raise ValueError(f"primary_metric {self.primary_metric!r} is not among {self.metrics}")
         if (got := {task.category for task in self.tasks}) != set(self.category_order):
@@ -97,7 +97,7 @@ class Benchmark(StrictModel):
 
     @functools.cached_property
     def task_ids(self) -> tuple[str, ...]:
-        """Ids in board order."""
+        """Task ids in board order."""
         return tuple(task.id for task in self.tasks)
 
     @functools.cached_property
@@ -112,7 +112,7 @@ class Benchmark(StrictModel):
 
 
 def parse_benchmark(raw: bytes, name: str) -> Benchmark:
-    """Read a benchmark definition.
+    """Return the benchmark definition in `raw`; `name` is the file name for messages.
 
     Raises BadConfiguration, which names the file and the key, when it cannot be used.
     """
@@ -127,7 +127,7 @@ def parse_benchmark(raw: bytes, name: str) -> Benchmark:
 
 @functools.cache
 def load_benchmark(path: Path) -> Benchmark:
-    """Read a benchmark definition from a file.
+    """Return the benchmark definition in a file.
 
     Raises BadConfiguration when it is missing, too large or wrong.
     """
@@ -139,7 +139,8 @@ def _read(path: Path) -> bytes:
         return read_regular(path, BENCHMARK_BYTES_MAX)
     except NotReadable as error:
         raise BadConfiguration(
-            f"{path}: {error.reason}", "name a benchmark definition, such as schemas/benchmark.json"
+            f"{path}: {error.reason}",
+            "pass a benchmark definition, such as schemas/benchmark.json",
         ) from error
 
 
@@ -148,7 +149,7 @@ _RESTORE = "restore the file from upstream's main branch"
 
 @functools.cache
 def upstream_benchmark(path: Path) -> Benchmark:
-    """Read upstream's benchmark_spec.json, which has no test sizes: those of our tasks are kept.
+    """Return upstream's benchmark_spec.json, completed with the shipped test sizes and protocol.
 
     Raises BadConfiguration, which names the file and the key, when it cannot be used.
     """
@@ -165,7 +166,7 @@ def upstream_benchmark(path: Path) -> Benchmark:
                 value = value[key]
             except (LookupError, TypeError):
                 name = "/".join(map(str, keys))
-                raise BadConfiguration(f"{path}: {name}: it is missing", _RESTORE) from None
+                raise BadConfiguration(f"{path}: {name}: missing", _RESTORE) from None
         return value
 
     known = {task.id: task.model_dump() for task in ours.tasks}
@@ -184,5 +185,5 @@ def upstream_benchmark(path: Path) -> Benchmark:
 
 
 def shipped_benchmark(file: str = "benchmark.json") -> Benchmark:
-    """Return the definition that ships with this version."""
+    """Return the benchmark definition that ships with this version."""
     return load_benchmark(shipped("schemas", file))

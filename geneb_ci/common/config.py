@@ -1,4 +1,4 @@
-"""Where things lie: found by looking, overridden by [tool.geneb-ci] in a pyproject.toml."""
+"""Where files are: detected from the folder, overridden by [tool.geneb-ci] in pyproject.toml."""
 
 import contextlib
 import enum
@@ -27,10 +27,10 @@ from geneb_ci.common.shipped import shipped
 
 FILE = "pyproject.toml"
 TABLE = "[tool.geneb-ci]"
-# The largest in common use have some 30 kB, and parsing takes 5 s a megabyte.
+# The largest in common use have about 30 kB; parsing takes 5 s per MB.
 BYTES_MAX = 100_000
-# Real keys have four parts. The parser of the standard library keeps every beginning of a dotted
-# key: one of 50,000 parts takes all the memory of a machine.
+# Real keys have four parts. tomllib stores every prefix of a dotted key, so that a key of 50,000
+# parts exhausts the memory.
 KEY_PARTS_MAX = 16
 _PART = r"""(?:[A-Za-z0-9_-]++|"(?:[^"\\\n]|\\.){0,64}+"|'[^'\n]*+')"""
 _LONG_KEY = rf"(?<![A-Za-z0-9_-])(?:{_PART}[ \t]*+\.[ \t]*+){{{KEY_PARTS_MAX}}}".encode()
@@ -42,7 +42,7 @@ _ISOLATED = "or use no settings at all: geneb-ci check --isolated"
 
 @dataclass(frozen=True)
 class Settings:
-    """What one [tool.geneb-ci] says; places are absolute."""
+    """The content of one [tool.geneb-ci] table; paths are absolute."""
 
     path: Path
     places: dict[str, Path]
@@ -50,9 +50,9 @@ class Settings:
 
 
 def read_settings(path: Path) -> Settings | None:
-    """Read the settings of a pyproject.toml; None where there is no such file or table.
+    """Return the settings in a pyproject.toml; None if there is no such file or table.
 
-    Raises BadConfiguration, which names the file and the key, where they cannot be used.
+    Raises BadConfiguration, which names the file and the key, if they are invalid.
     """
     table = _table(path)
     if table is None:
@@ -68,7 +68,7 @@ def read_settings(path: Path) -> Settings | None:
             known = ", ".join((*PLACES, *LISTS))
             raise BadConfiguration(
                 f"{path}: {TABLE} {_key(key)} = {_value(value)} is not a setting",
-                f"settings are {known}; select and ignore are lists of texts, the rest are paths",
+                f"settings are {known}; select and ignore are lists of strings, the others paths",
             )
     return Settings(path, places, lists)
 
@@ -80,24 +80,24 @@ def _table(path: Path) -> dict[str, Any] | None:
         if error.missing:
             return None
         raise BadConfiguration(
-            f"{path}: {error.reason}: its {TABLE} is not known",
-            f"put a readable file in its place, {_ISOLATED}",
+            f"{path}: {error.reason}: its {TABLE} cannot be read",
+            f"make it a readable file, {_ISOLATED}",
         ) from error
     if b"geneb-ci" not in raw:
         return None
     if re.search(_LONG_KEY, raw):  # compiled here: few places have settings
         raise BadConfiguration(
-            f"{path}: {TABLE}: a key has more than {KEY_PARTS_MAX} parts, or a text in it looks "
-            "like one",
+            f"{path}: {TABLE}: a dotted key, or a string that looks like one, has more than "
+            f"{KEY_PARTS_MAX} parts",
             f"shorten it, {_ISOLATED}",
         )
     try:
         document = tomllib.loads(raw.decode("utf-8"))
     except ValueError as error:
-        raise BadConfiguration(f"{path}: {TABLE}: {error}", "repair the TOML") from error
+        raise BadConfiguration(f"{path}: {TABLE}: {error}", "fix the TOML") from error
     except RecursionError as error:
         raise BadConfiguration(
-            f"{path}: {TABLE}: the TOML is nested too deep to be read", "repair the TOML"
+            f"{path}: {TABLE}: the TOML is nested too deeply", "fix the TOML"
         ) from error
     tool = document.get("tool", {})
     if not isinstance(tool, dict):
@@ -117,11 +117,11 @@ def _key(key: str) -> str:
 
 
 def _value(value: object) -> str:
-    """Show a value of a setting; one that cannot be shown is named by its kind."""
+    """Return a value of a setting as text; its type if it cannot be printed."""
     try:
         return quoted(value)
     except (ValueError, RecursionError):  # a number of too many digits, too many brackets
-        return f"a value of the kind {type(value).__name__}"
+        return f"a value of type {type(value).__name__}"
 
 
 PRACTICE_BENCHMARK = "benchmark-mini.json"
@@ -130,7 +130,7 @@ POLICY_BYTES_MAX = 2_000_000
 
 
 class LayoutKind(enum.StrEnum):
-    """What kind of place a file lies in."""
+    """Kind of repository that a file is in."""
 
     ALONE = "alone"
     GENEB_CI = "geneb-ci"
@@ -139,7 +139,7 @@ class LayoutKind(enum.StrEnum):
 
 @dataclass(frozen=True)
 class Layout:
-    """Folders and files of one place; None for what the place does not have."""
+    """Folders and files of a repository; None for those that it does not have."""
 
     kind: LayoutKind
     root: Path
@@ -152,10 +152,10 @@ class Layout:
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
     settings: Settings | None = field(default=None, compare=False)
-    """What somebody wrote, where it is not only found by looking."""
+    """The [tool.geneb-ci] table, if there is one."""
 
     def holds(self, path: Path) -> bool:
-        """Whether a file lies directly in the folder of submissions."""
+        """Whether a file is directly in the folder of submissions."""
         return self.submissions is not None and path.parent == self.submissions
 
 
@@ -176,20 +176,20 @@ _FOLDERS = {
     },
 }
 _ROWS = ("submissions", "cards", "extractors")
-"""What a contributor writes; all else is the maintainers'."""
+"""Folders that contributors write to; the maintainers own the others."""
 _FILES = ("benchmark",)
 
 Finder = Callable[[Path], Layout]
-"""Gives the layout that the files of a folder are checked in."""
+"""Returns the layout for the files of a folder."""
 
 
 @functools.cache
 def find_layout(folder: Path, *, isolated: bool = False) -> Layout:
-    """Look from a folder upwards for a repository of submissions; else the file is alone.
+    """Return the layout of the repository that a folder is in; of kind ALONE if there is none.
 
-    What lies among the submissions is a contributor's: no settings and no benchmark there count.
-    With `isolated`, no settings count at all. Raises BadConfiguration when a [tool.geneb-ci] on
-    the way cannot be used.
+    Settings and benchmarks inside a folder of submissions are ignored, because contributors write
+    there. With `isolated`, all settings are ignored. Raises BadConfiguration if a [tool.geneb-ci]
+    of a parent folder cannot be used.
     """
     found = Layout(LayoutKind.ALONE, folder)
     for root in (folder, *folder.parents):
@@ -202,27 +202,27 @@ def find_layout(folder: Path, *, isolated: bool = False) -> Layout:
 
 
 def finder(*, isolated: bool = False, config_from: Path | None = None) -> Finder:
-    """Choose where settings come from: the checked tree, nowhere, or another place.
+    """Return a function that finds layouts, with settings from the tree, nowhere or `config_from`.
 
-    Raises BadConfiguration when there is nothing at `config_from`.
+    Raises BadConfiguration if `config_from` does not exist.
     """
     if config_from is None:
         return functools.partial(find_layout, isolated=isolated)
     root = config_from.parent if config_from.name == FILE else config_from
     if not (config_from.is_file() if config_from.name == FILE else config_from.is_dir()):
         raise BadConfiguration(
-            f"{config_from}: there is neither a folder nor a {FILE}",
-            f"name the folder of a trusted checkout, or its {FILE}: --config-from PATH",
+            f"{config_from}: no such folder or {FILE}",
+            f"pass the folder of a trusted checkout or its {FILE}: --config-from PATH",
         )
     trusted = _trusted(Path(os.path.realpath(root)), Path.cwd())
     return lambda _: trusted
 
 
 def _trusted(source: Path, tree: Path) -> Layout:
-    """Return the layout of a tree of which nothing is believed: only its rows count.
+    """Return the layout of an untrusted tree, of which only rows, cards and extractors are used.
 
-    Rules, benchmark, policy and audits are those of `source`, or shipped ones.
-    Raises NothingChecked where a link stands in the place of the tree's folders.
+    Rules, benchmark, policy and audits are those of `source`, or the shipped ones.
+    Raises NothingChecked if a folder of the tree is a symbolic link.
     """
     own = _layout_at(source, trusted=True) or _layout(LayoutKind.GENEB_CI, source, None)
     rows: dict[str, Path] = {}
@@ -233,8 +233,8 @@ def _trusted(source: Path, tree: Path) -> Layout:
             place = tree / place.relative_to(source)
             if os.path.realpath(place) != str(place):
                 raise NothingChecked(
-                    f"{place}: a link stands in the place of the folder of {name}",
-                    "put the folder itself in its place",
+                    f"{place}: the folder of {name} is a symbolic link",
+                    "replace the link by the folder itself",
                 )
         rows[name] = place
     return Layout(
@@ -259,9 +259,9 @@ def _among_submissions(root: Path, layout: Layout) -> bool:
 
 
 def _layout_at(root: Path, *, isolated: bool = False, trusted: bool = False) -> Layout | None:
-    """Return the layout of a repository whose root this is.
+    """Return the layout of a repository with this root, or None if it is not one.
 
-    One that is trusted may have no submissions yet.
+    A trusted repository may have no submissions yet.
     """
     settings = None if isolated else read_settings(root / FILE)
     for kind in (LayoutKind.GENEB_CI, LayoutKind.UPSTREAM):
@@ -272,7 +272,7 @@ def _layout_at(root: Path, *, isolated: bool = False, trusted: bool = False) -> 
 
 
 def _layout(kind: LayoutKind, root: Path, settings: Settings | None) -> Layout:
-    # What is not there by default is not there; what somebody named must be.
+    # Default folders are optional; configured ones must be valid.
     places = {
         name: root / relative
         for name, relative in _FOLDERS[kind].items()
@@ -287,14 +287,14 @@ def _layout(kind: LayoutKind, root: Path, settings: Settings | None) -> Layout:
 
 
 def _require(settings: Settings, key: str, place: Path) -> None:
-    """Refuse a setting that leads to the wrong kind of thing; what is not there yet may come.
+    """Reject a setting whose path is not a folder; a path that does not exist yet is allowed.
 
     Raises BadConfiguration.
     """
     try:
         mode = place.stat().st_mode
     except FileNotFoundError:
-        wrong = "is a link that leads nowhere" if place.is_symlink() else ""
+        wrong = "is a broken link" if place.is_symlink() else ""
     except OSError as error:
         wrong = f"cannot be read: {error.strerror}"
     else:
@@ -306,12 +306,12 @@ def _require(settings: Settings, key: str, place: Path) -> None:
 def _named(settings: Settings | None, key: str) -> str:
     if settings is None or key not in settings.places:
         return ""
-    return f"; {TABLE} {key} of {settings.path} names it"
+    return f" (set by {TABLE} {key} in {settings.path})"
 
 
 @contextlib.contextmanager
 def naming(layout: Layout, key: str) -> Iterator[None]:
-    """Add to a complaint about a file which setting names the file, if one does."""
+    """Add the setting that names a file to the error message about the file."""
     try:
         yield
     except BadConfiguration as error:
@@ -321,9 +321,9 @@ def naming(layout: Layout, key: str) -> Iterator[None]:
 
 
 def benchmark_of(layout: Layout) -> Benchmark:
-    """Return the benchmark definition in force in a place.
+    """Return the benchmark definition of a layout, or the shipped one.
 
-    Raises BadConfiguration when the place has one that cannot be used.
+    Raises BadConfiguration if its own definition cannot be used.
     """
     if layout.benchmark is None:
         return shipped_benchmark()
@@ -334,22 +334,22 @@ def benchmark_of(layout: Layout) -> Benchmark:
 
 
 _POLICY_VALUES: dict[str, tuple[type, str]] = {
-    "files": (str, "a text, the digest of a file"),
+    "files": (str, "a string, the digest of a file"),
     "models": (dict, "an object of attributes"),
 }
-"""What the members of a policy file hold."""
+"""Type and description of the values in each member of a policy file."""
 _RESTORE = "restore the file from the main branch"
 
 
 def policy_file(layout: Layout, name: str, member: str) -> dict[str, Any]:
-    """Return one member of a policy file: the place's own, or the shipped one.
+    """Return one member of a policy file, the repository's own or the shipped one.
 
     Raises BadConfiguration when the file cannot be used.
     """
     path = layout.policy / name if layout.policy is not None else shipped("policy", name)
     with naming(layout, "policy"):
         try:
-            # Unlike the standard library's, this parser bounds the depth.
+            # Unlike the standard library's parser, this one limits the nesting depth.
             value = pydantic_core.from_json(read_regular(path, POLICY_BYTES_MAX))[member]
         except NotReadable as error:
             raise BadConfiguration(f"{path}: {error.reason}", _RESTORE) from error

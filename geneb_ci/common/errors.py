@@ -1,20 +1,20 @@
-"""Faults that are ours or the caller's, never the submission's: those are findings.
+"""Errors of geneb-ci, its caller or the machine. Errors of a submission are findings instead.
 
 GenebError
-├── BrokenInstallation   exit 1   our own files are missing or wrong
+├── BrokenInstallation   exit 1   a file of the package is missing or damaged
 ├── BadConfiguration     exit 1   benchmark.json or [tool.geneb-ci] cannot be used
-├── MachineFault         exit 1   this machine or its network fails: a full disk, no permission
-├── UsageProblem         exit 2   the command line asks for what does not exist
+├── MachineFault         exit 1   machine or network failure: disk full, permission denied
+├── UsageProblem         exit 2   the command line names something that does not exist
 ├── NothingChecked       exit 3   no file matched, or none could be read
-├── SandboxUnavailable   exit 3   this machine cannot confine an extractor as asked
-├── SandboxLeaks         exit 3   an attempt of the probe suite got out
-├── StillRunning         exit 1   a process of a sandbox outlives its kill
-├── LeftOver             exit 3   something of an earlier audit is still there
-├── WeightsRefused       exit 3   weights that are not pinned, not those committed, or malformed
-└── ExtractorRefused     exit 3   what ran in the sandbox gave no embeddings that count
-    ├── ExtractorFailed           it ended with an error
-    ├── LimitExceeded             it was stopped at a limit
-    └── ResultRefused             what it gave back is no matrix of the agreed shape
+├── SandboxUnavailable   exit 3   this machine does not support the requested sandbox level
+├── SandboxLeaks         exit 3   an escape attempt of the probe suite succeeded
+├── StillRunning         exit 1   a process of the sandbox could not be killed
+├── LeftOver             exit 3   a folder or process of an earlier audit still exists
+├── WeightsRefused       exit 3   weights are not pinned, not those committed to, or malformed
+└── ExtractorRefused     exit 3   the extractor returned no valid embeddings
+    ├── ExtractorFailed           it exited with an error
+    ├── LimitExceeded             it was stopped at a resource limit
+    └── ResultRefused             its result is not a matrix of the expected shape
 """
 
 import errno
@@ -37,7 +37,7 @@ class Exit(IntEnum):
 
 
 class GenebError(Exception):
-    """Base of all: `message` says what was found and expected, `fix` what to do next."""
+    """Base class: `message` says what was found and what was expected, `fix` what to do next."""
 
     exit_code: ClassVar[Exit] = Exit.OWN_FAULT
 
@@ -56,7 +56,7 @@ class BadConfiguration(GenebError):
 
 
 class MachineFault(GenebError):
-    """This machine, its disk or its network does not do what it is asked to."""
+    """The machine, its disk or its network failed."""
 
 
 class UsageProblem(GenebError):
@@ -66,52 +66,52 @@ class UsageProblem(GenebError):
 
 
 class NothingChecked(GenebError):
-    """There was nothing to check, or it could not be read."""
+    """There was no file to check, or it could not be read."""
 
     exit_code = Exit.NOT_CHECKED
 
 
 class SandboxUnavailable(GenebError):
-    """This machine cannot give the level of sandbox that was asked for."""
+    """This machine does not support the requested sandbox level."""
 
     exit_code = Exit.NOT_CHECKED
 
 
 class SandboxLeaks(GenebError):
-    """An attempt of the probe suite succeeded: nothing untrusted may run."""
+    """An escape attempt of the probe suite succeeded: no untrusted code may run."""
 
     exit_code = Exit.NOT_CHECKED
 
 
 class StillRunning(GenebError):
-    """Processes of a sandbox that nothing could end."""
+    """Processes of a sandbox could not be killed."""
 
 
 class LeftOver(GenebError):
-    """A folder or a process of an earlier audit is still there."""
+    """A folder or a process of an earlier audit still exists."""
 
     exit_code = Exit.NOT_CHECKED
 
 
 class WeightsRefused(GenebError):
-    """Weights that are not pinned, not those committed to, or malformed."""
+    """Weights are not pinned, not those committed to, or malformed."""
 
     exit_code = Exit.NOT_CHECKED
 
 
 class ExtractorRefused(GenebError):
-    """What ran in the sandbox gave no embeddings that count; `log` is what it printed."""
+    """The extractor in the sandbox returned no valid embeddings; `log` is what it printed."""
 
     exit_code = Exit.NOT_CHECKED
     log: str = ""
 
 
 class ExtractorFailed(ExtractorRefused):
-    """The extractor ended with an error of its own."""
+    """The extractor exited with an error."""
 
 
 class LimitExceeded(ExtractorRefused):
-    """The extractor was stopped from outside, at the limit named."""
+    """The extractor was stopped at a resource limit; `limit` names it."""
 
     def __init__(self, limit: str, message: str, fix: str = "") -> None:
         super().__init__(message, fix)
@@ -119,42 +119,42 @@ class LimitExceeded(ExtractorRefused):
 
 
 class ResultRefused(ExtractorRefused):
-    """The bytes that came back are not the embeddings that were asked for."""
+    """The result is not a matrix of finite numbers of the expected shape."""
 
 
-_SPACE = "free some space, or write to another disk; temporary files go where TMPDIR says"
+_SPACE = "free disk space, or write to another disk; TMPDIR sets the folder of temporary files"
 _RIGHTS = (
-    "write to a folder that you may write to, or change who may; TMPDIR is for temporary files"
+    "write to another folder, or change its permissions; TMPDIR sets the folder of temporary files"
 )
 _PLACE = "name another file or folder"
-_FILES = "raise the limit (ulimit -n), or end other programs"
+_FILES = "raise the limit of open files (ulimit -n), or close other programs"
 _MACHINE_FIXES = {
     errno.ENOSPC: _SPACE,
     errno.EDQUOT: _SPACE,
-    errno.EFBIG: "raise the limit of the size of files (ulimit -f), or write to another disk",
+    errno.EFBIG: "raise the file size limit (ulimit -f), or write to another disk",
     errno.EROFS: _RIGHTS,
     errno.EACCES: _RIGHTS,
     errno.EPERM: _RIGHTS,
-    errno.EIO: "the disk fails: look at the system's log, and use another one",
+    errno.EIO: "the disk failed: check the system log, and use another disk",
     errno.EMFILE: _FILES,
     errno.ENFILE: _FILES,
-    errno.ENOMEM: "end other programs, or use a machine with more memory",
+    errno.ENOMEM: "close other programs, or use a machine with more memory",
     errno.ENOTDIR: _PLACE,
     errno.EISDIR: _PLACE,
     errno.EEXIST: _PLACE,
     errno.ELOOP: _PLACE,
     errno.ENAMETOOLONG: _PLACE,
 }
-"""What a user can do, by the number of an error that no code of ours can be at fault for."""
+"""Advice by errno, for errors that a bug in geneb-ci cannot cause."""
 _DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EMFILE, errno.ENFILE})
-_NETWORK_FIX = "look at the network, then run the command again"
+_NETWORK_FIX = "check the network connection, then run the command again"
 _NO_TEMPORARY_FOLDER = "No usable temporary directory"
 
 
 def unwritable(place: str, error: OSError, fix: str) -> GenebError:
-    """Say that a file or folder that the user named cannot be written: by the place, or the disk.
+    """Return the error for a file or folder of the user's that cannot be written.
 
-    `fix` says what to do where another place helps.
+    It is a MachineFault if the disk or a limit is the cause, else a UsageProblem with `fix`.
     """
     fault = machine_fault(error)
     if error.errno in _DISK and fault is not None:
@@ -163,16 +163,16 @@ def unwritable(place: str, error: OSError, fix: str) -> GenebError:
 
 
 def machine_fault(error: OSError) -> MachineFault | None:
-    """Say what an error of the operating system means; None where it may be a fault of ours."""
+    """Return the MachineFault for an OSError; None if a bug in geneb-ci could be the cause."""
     said = error.strerror or str(error)
     where = f"{os.fsdecode(error.filename)}: " if isinstance(error.filename, str | bytes) else ""
     if isinstance(error, ssl.SSLError):
-        fix = "look at this machine's clock and certificates (SSL_CERT_FILE)"
+        fix = "check the clock and the certificates (SSL_CERT_FILE) of this machine"
         return MachineFault(f"no secure connection: {said}", fix)
     if isinstance(error, ConnectionError | TimeoutError):
         return MachineFault(f"{where}the connection failed: {said}", _NETWORK_FIX)
     if _NO_TEMPORARY_FOLDER in said:
-        return MachineFault(said, "free some space there, or set TMPDIR to a folder that has some")
+        return MachineFault(said, "free disk space there, or set TMPDIR to another folder")
     if error.errno not in _MACHINE_FIXES:
         return None
     return MachineFault(f"{where}{said}", _MACHINE_FIXES[error.errno])

@@ -1,4 +1,4 @@
-"""What a check reports: a fault of the submission, with its place and its cure."""
+"""Findings: what a check reports about a submission, where, and how to fix it."""
 
 import enum
 import json
@@ -9,7 +9,7 @@ SHOWN_MAX = 80  # characters of contributor text in one message
 
 
 class Severity(enum.StrEnum):
-    """How much a finding weighs: only an error fails a submission."""
+    """Severity of a finding; only errors fail a submission."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -17,7 +17,7 @@ class Severity(enum.StrEnum):
 
 
 class Position(NamedTuple):
-    """Place in a text: line and column count from 1, the column in code points."""
+    """Position in a text: line and column, both from 1; the column counts code points."""
 
     line: int
     column: int
@@ -25,7 +25,7 @@ class Position(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One fault, as every format shows it.
+    """One finding, with the content that every output format shows.
 
     `pointer` is a JSON Pointer (RFC 6901), "" for the whole document. `found` and `expected` are
     short texts, safe to print: contributor text in them is JSON-escaped ASCII.
@@ -42,15 +42,15 @@ class Finding:
     expected: str
     fix: str
     score: float = 0.0
-    """How strange it is, 1 at a rule's threshold to 10; 0 where a rule has no such measure."""
+    """How unusual it is, from 1 at the rule's threshold to 10; 0 if the rule has no measure."""
 
     def sort_key(self) -> tuple[str, int, int, str, str, str]:
-        """Order of a report: by place, then by rule, so that equal input gives equal bytes."""
+        """Sort key of reports: by position, then by rule, so that output is deterministic."""
         return (self.file, self.line, self.column, self.pointer, self.rule, self.message)
 
 
 def quoted(value: object) -> str:
-    """Return untrusted data as one line of printable ASCII, cut at `SHOWN_MAX` characters."""
+    """Return untrusted data as one line of JSON in ASCII, cut to SHOWN_MAX characters."""
     text = json.dumps(value, ensure_ascii=True, default=str).replace("\x7f", "\\u007f")
     if len(text) <= SHOWN_MAX:
         return text
@@ -58,7 +58,7 @@ def quoted(value: object) -> str:
 
 
 def first_and_more(items: list[str], limit: int = 5) -> str:
-    """Name the first items and count the rest: "a, b and 3 more"."""
+    """Return the first items and the number of the others: "a, b and 3 more"."""
     if len(items) <= limit:
         return ", ".join(items)
     return f"{', '.join(items[:limit])} and {len(items) - limit} more"

@@ -1,4 +1,4 @@
-"""Bytes of a regular file of bounded size: whatever lies at a path, reading it ends."""
+"""Reads regular files of bounded size; never blocks on pipes, devices or huge files."""
 
 import errno
 import os
@@ -15,9 +15,9 @@ _KINDS = {
 
 
 class NotReadable(Exception):  # noqa: N818 (named after what is wrong with the file)
-    """There are no bytes to be had.
+    """The file cannot be read.
 
-    `reason` completes a sentence about the file; `missing` says that nothing lies there.
+    `reason` is the predicate of a sentence about the file; `missing` is true if it does not exist.
     """
 
     def __init__(self, reason: str, *, missing: bool = False) -> None:
@@ -27,7 +27,7 @@ class NotReadable(Exception):  # noqa: N818 (named after what is wrong with the 
 
 
 class Irregular(NotReadable):
-    """Something else than a regular file lies there; `kind` names it, "a folder"."""
+    """It is not a regular file; `kind` says what it is, such as "a folder"."""
 
     def __init__(self, kind: str) -> None:
         super().__init__(f"is {kind}, not a regular file")
@@ -38,7 +38,7 @@ LINK = "a symbolic link"
 
 
 class TooLarge(NotReadable):
-    """The file has more bytes than allowed; `size` is what is known of how many."""
+    """The file is larger than the limit; `size` is a lower bound of its size in bytes."""
 
     def __init__(self, size: int, limit: int) -> None:
         super().__init__(f"has {size:,} bytes; the limit is {limit:,}")
@@ -46,11 +46,11 @@ class TooLarge(NotReadable):
 
 
 def read_regular(path: Path, limit: int, *, links: bool = True) -> bytes:
-    """Read a regular file of at most `limit` bytes, without ever waiting for a writer.
+    """Return the bytes of a regular file of at most `limit` bytes, without blocking.
 
     Links are followed unless `links` is false. Raises NotReadable.
     """
-    # O_NONBLOCK keeps a FIFO from holding us up, O_NOCTTY a terminal from becoming ours.
+    # O_NONBLOCK: do not wait for the writer of a FIFO. O_NOCTTY: do not acquire a terminal.
     flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
     try:
         handle = os.open(path, flags if links else flags | os.O_NOFOLLOW)
@@ -60,7 +60,7 @@ def read_regular(path: Path, limit: int, *, links: bool = True) -> bytes:
         status = os.fstat(handle)
         if not stat.S_ISREG(status.st_mode):
             raise Irregular(_kind(status.st_mode))
-        # The descriptor stays ours: opening a folder raises without closing it.
+        # closefd=False: fdopen raises for a folder without closing the descriptor.
         with os.fdopen(handle, "rb", closefd=False) as stream:
             raw = stream.read(limit + 1)
     except OSError as error:
@@ -73,7 +73,7 @@ def read_regular(path: Path, limit: int, *, links: bool = True) -> bytes:
 
 
 def lies_there(path: Path) -> bool:
-    """Whether anything lies at a path, were it a link that leads nowhere."""
+    """Whether anything exists at a path, including a broken link."""
     try:
         path.lstat()
     except (OSError, ValueError):
@@ -83,14 +83,14 @@ def lies_there(path: Path) -> bool:
 
 def _refusal(path: Path, error: OSError | ValueError, *, links: bool) -> NotReadable:
     if isinstance(error, ValueError):  # a NUL in the name
-        return NotReadable("cannot be read: no file can have this name")
+        return NotReadable("cannot be read: the name contains a NUL character")
     if error.errno == errno.ELOOP:
-        return Irregular("a link that leads to itself" if links else LINK)
+        return Irregular("a link to itself" if links else LINK)
     if error.errno == errno.ENXIO:  # sockets cannot be opened at all
         return Irregular("a socket")
     if error.errno in {errno.ENOENT, errno.ENOTDIR}:
         if os.path.islink(path):  # noqa: PTH114 (never raises, whatever the path)
-            return Irregular("a link that leads nowhere")
+            return Irregular("a broken link")
         return NotReadable(f"cannot be read: {error.strerror}", missing=True)
     return NotReadable(f"cannot be read: {error.strerror}")
 

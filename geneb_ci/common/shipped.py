@@ -1,4 +1,4 @@
-"""Where the files that ship with the package lie: beside it in a checkout, inside it in a wheel."""
+"""Files that ship with the package: next to it in a checkout, inside it in a wheel."""
 
 from pathlib import Path
 
@@ -13,9 +13,9 @@ _PLACES = {
 
 
 def shipped(folder: str, name: str) -> Path:
-    """Find a shipped file; `folder` is "schemas" or "policy".
+    """Return the path of a shipped file; `folder` is "schemas", "page" or "policy".
 
-    Raises BrokenInstallation when it is in neither place.
+    Raises BrokenInstallation if it does not exist.
     """
     for place in _PLACES[folder]:
         if (place / name).is_file():

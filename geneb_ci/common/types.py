@@ -15,13 +15,13 @@ Name = Annotated[str, Field(min_length=1, max_length=200)]
 Positive = Annotated[int, Field(ge=1)]
 Count = Annotated[int, Field(ge=0)]
 Signed = Annotated[float, Field(ge=-1, le=1)]
-"""A score that can be negative: MCC."""
+"""A score from -1 to 1: MCC."""
 Unit = Annotated[float, Field(ge=0, le=1)]
-"""A score that cannot: accuracy and macro-F1."""
+"""A score from 0 to 1: accuracy and macro-F1."""
 
 
 class StrictModel(BaseModel):
-    """A part of a format: nothing unknown, nothing coerced, no NaN."""
+    """Base of all models of files: no unknown fields, no type coercion, no NaN."""
 
     model_config = ConfigDict(
         extra="forbid", strict=True, frozen=True, allow_inf_nan=False, defer_build=True

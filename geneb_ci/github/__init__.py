@@ -1,1 +1,1 @@
-"""GitHub: what a pull request changes, one comment, labels, a status, and the queue."""
+"""GitHub: reads pull requests; writes one comment, one label and one status; lists the queue."""

@@ -1,4 +1,4 @@
-"""A verdict as one comment, labels and a status of a pull request: three writes, or none."""
+"""A verdict as comment, label and status of a pull request: at most three writes."""
 
 import time
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ _NEAREST = 2
 
 
 def place(pull: PullVerdict) -> str:
-    """Render what is known of a sound row; "" where nothing is."""
+    """Return the section on rank and neighbours of a row without errors; "" if there is none."""
     parts = []
     if pull.comparison is not None:
         parts.append(_categories(pull.comparison))
@@ -36,7 +36,7 @@ def place(pull: PullVerdict) -> str:
         parts.append(_regimes(pull.standings))
     if pull.neighbour is not None:
         parts.append(_neighbour(pull.neighbour))
-    standing = "\n### Where it stands\n\n" + "\n".join(parts) if parts else ""
+    standing = "\n### Rank on the board\n\n" + "\n".join(parts) if parts else ""
     return standing + (_audit(pull.audit) if pull.audit is not None else "")
 
 
@@ -58,12 +58,12 @@ def _column(number: int, name: str, best: str) -> str:
 def _regimes(standings: Sequence[RowStanding]) -> str:
     columns = [
         ["regime", *(cell(standing.regime) for standing in standings)],
-        ["mean of the categories", *(f"{standing.score:.3f}" for standing in standings)],
+        ["mean over categories", *(f"{standing.score:.3f}" for standing in standings)],
         ["rank", *(f"{standing.rank} of {standing.rows}" for standing in standings)],
-        ["rank before", *map(_before, standings)],
+        ["previous rank", *map(_before, standings)],
     ]
     if any(standing.ties is not None for standing in standings):
-        columns.append(["within noise of", *map(_ties, standings)])
+        columns.append(["no significant difference to", *map(_ties, standings)])
     head, *rows = zip(*columns, strict=True)
     return _table(head, rows)
 
@@ -71,12 +71,12 @@ def _regimes(standings: Sequence[RowStanding]) -> str:
 def _before(standing: RowStanding) -> str:
     if standing.before is None:
         return "new row"
-    return "the same" if standing.before == standing.rank else str(standing.before)
+    return "unchanged" if standing.before == standing.rank else str(standing.before)
 
 
 def _ties(standing: RowStanding) -> str:
     if standing.ties is None:
-        return "not known"
+        return "unknown"
     if standing.ties == 0:
         return "no other row"
     names = ", ".join(map(cell, standing.tied_with))
@@ -91,18 +91,19 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def _neighbour(near: Neighbour) -> str:
     return (
-        f"Nearest neighbour: {cell(near.model)}, with {near.near:,} of {near.cells:,} scores "
-        f"within the noise of a rerun; {near.limit:,} would make it a copy.\n"
+        f"Most similar row: {cell(near.model)}, with {near.near:,} of {near.cells:,} scores equal "
+        f"within rerun noise; from {near.limit:,} on it would count as a copy.\n"
     )
 
 
 def _audit(audit: AuditEstimate) -> str:
-    data = f"about {audit.sequences:,} test sequences, and " if audit.sequences else ""
+    data = f"about {audit.sequences:,} test sequences and " if audit.sequences else ""
     return (
-        f"\n### What an audit would take, and find\n\n{audit.drawn} of {audit.tasks} tasks, drawn "
-        f"at random after the submission is fixed: {data}the training sequences of those tasks, to "
-        f"embed and score. With made-up scores in {audit.fabricated} of the {audit.tasks}, the "
-        f"draw holds at least one of them in {audit.detection:.1%} of cases.\n"
+        f"\n### Cost and power of an audit\n\nAn audit reruns {audit.drawn} of {audit.tasks} "
+        "tasks, drawn at random after the submission is fixed. It embeds and scores "
+        f"{data}the training sequences of those tasks. If {audit.fabricated} of the "
+        f"{audit.tasks} scores were fabricated, the sample would include at least one of them "
+        f"with probability {audit.detection:.1%}.\n"
     )
 
 
@@ -114,43 +115,42 @@ TITLES = {
     PullOutcome.NOT_CHECKED: "not checked",
 }
 _NEXT = {
-    PullOutcome.PASSED: "Nothing is left for you to do: a maintainer reviews it and merges.",
+    PullOutcome.PASSED: "You need not do anything: a maintainer will review and merge.",
     PullOutcome.WARNINGS: (
-        "Answer here what explains each warning, or push a correction. A warning does not fail a "
-        "submission: a maintainer reads your answer and decides."
+        "Explain each warning in a comment here, or push a correction. Warnings do not fail a "
+        "submission: a maintainer reads your explanation and decides."
     ),
     PullOutcome.CHANGES_NEEDED: (
-        "Mend the errors below and push to this branch: this comment then changes by itself, "
-        "within 15 minutes. To check the row on your own machine:"
+        "Fix the errors below and push to this branch; this comment is updated within 15 "
+        "minutes. To check the row on your own machine:"
     ),
     PullOutcome.NEEDS_MAINTAINER: (
-        "A submission changes the row, the card and the extractor of one model; this pull request "
-        "changes something else. Take that out and push, or wait for a maintainer: no program "
-        "decides on it."
+        "A submission changes only the row, the card and the extractor of one model; this pull "
+        "request changes other files as well. Remove those changes and push, or wait for a "
+        "maintainer's review."
     ),
     PullOutcome.NOT_CHECKED: (
-        "Nothing to do for you: geneb-ci failed, and the fault is its own. Maintainers see the "
-        "label."
+        "You need not do anything: geneb-ci crashed on this pull request. The label notifies the "
+        "maintainers."
     ),
 }
 _NO_SUBMISSION = (
-    "There is no submission in this pull request, or not where it belongs. One changes "
-    "`submissions/MODEL.json`, `submissions/cards/MODEL.md` and "
-    "`submissions/extractors/MODULE.py`, and nothing else. If this is none, a maintainer reviews "
-    "it as any other change."
+    "No submission was found in this pull request. A submission changes `submissions/MODEL.json`, "
+    "`submissions/cards/MODEL.md` and `submissions/extractors/MODULE.py`, and nothing else. A "
+    "maintainer reviews any other change."
 )
 _EDIT = (
-    "Nothing is left for you to do: the row is on the board already, so a maintainer asks its "
-    "author before merging."
+    "You need not do anything: the row is already published, so a maintainer asks its author "
+    "before merging."
 )
 _CUT_MAX = 120  # room for the line that counts what is not listed
 _SHA_SHOWN = 12
 
 
 def comment(pull: PullVerdict) -> str:
-    """Render the comment; the same verdict gives the same bytes.
+    """Return the text of the comment, a deterministic function of the verdict.
 
-    What the contributor has to act on comes first, then where the row stands, then notes.
+    It lists errors and warnings, then the row's rank, then notes.
     """
     findings = [_finding(found) for found in pull.findings]
     notes = [finding for finding in findings if finding.severity is Severity.NOTE]
@@ -169,7 +169,7 @@ def comment(pull: PullVerdict) -> str:
 
 
 def found_line(pull: PullVerdict) -> str:
-    """Count what was found: "2 errors, 1 warning"."""
+    """Return the numbers of findings: "2 errors, 1 warning"."""
     counts = counts_of(pull.places)
     nouns = {"crashed": "failed rule"}
     pairs = counts._asdict().items()
@@ -207,10 +207,10 @@ def _blocks(pull: PullVerdict, findings: Sequence[Finding], room: int) -> tuple[
 
 def _foot(pull: PullVerdict) -> str:
     digests = [f"- {code(file.path)}: sha256 {code(file.sha256)}" for file in pull.files]
-    listed = "This verdict is about these bytes and no others:\n\n" + "\n".join(digests) + "\n\n"
+    listed = "This verdict applies to exactly these files:\n\n" + "\n".join(digests) + "\n\n"
     return (
-        f"\n---\n\n{listed if digests else ''}Why a rule is there: `geneb-ci explain RULE`. "
-        f"Held against {code(pull.base_sha[:_SHA_SHOWN])}.\n"
+        f"\n---\n\n{listed if digests else ''}To explain a rule: `geneb-ci explain RULE`. "
+        f"Base commit: {code(pull.base_sha[:_SHA_SHOWN])}.\n"
     )
 
 
@@ -221,7 +221,7 @@ LABELS = {
     PullOutcome.NEEDS_MAINTAINER: "needs-maintainer",
     PullOutcome.NOT_CHECKED: "geneb: not checked",
 }
-"""The only labels that are ever set or taken away."""
+"""The only labels that geneb-ci adds or removes."""
 STATES = {
     PullOutcome.PASSED: "success",
     PullOutcome.WARNINGS: "success",
@@ -230,7 +230,7 @@ STATES = {
     PullOutcome.NOT_CHECKED: "error",
 }
 _DESCRIPTION_MAX = 140  # GitHub's limit
-_QUEUED = "nothing was written; the new commits are queued, and a sweep finds them in 15 minutes"
+_QUEUED = "nothing was written; the new commits are queued, and are checked within 15 minutes"
 
 
 class Written(NamedTuple):
@@ -242,25 +242,25 @@ class Written(NamedTuple):
 
 
 def publish(github: GitHub, verdict: PullVerdict) -> Written:
-    """Write what is not there yet: two requests to read, at most three to write.
+    """Write comment, label and status where they differ: two read requests, at most three writes.
 
-    Raises HeadMoved, before anything is written, where the verdict is about other commits.
+    Raises HeadMoved, before anything is written, if the pull request has new commits.
     """
-    # 1. What is there. The head is read last, right before the first write.
+    # 1. Read the present state; the head last, right before the first write.
     text = comment(verdict)
     sticky = own_comment(github.comments(verdict.number), github.author)
     pull = github.pull(verdict.number)
     if pull.head.sha != verdict.head_sha or pull.state != "open":
-        what = "is closed" if pull.state != "open" else f"has moved on to {pull.head.sha}"
+        what = "is closed" if pull.state != "open" else f"has the new head {pull.head.sha}"
         raise HeadMoved(f"pull request {verdict.number} {what}", _QUEUED)
     is_said = sticky is not None and _same(sticky.body, text)
-    # 2. The label, while what was read of the others still holds.
+    # 2. The label, before the list of the other labels is outdated.
     is_labelled = _label(github, pull, LABELS[verdict.outcome])
-    # 3. The status, on the very commit that was checked. The comment comes last, so that one that
-    #    stands says that the status does, too.
+    # 3. The status, on the checked commit. The comment is written last, so that its presence
+    #    proves that the status was set.
     if not is_said:
         github.set_status(verdict.head_sha, STATES[verdict.outcome], _description(verdict))
-    # 4. The comment: the one that is there, or a first.
+    # 4. The comment: edited if it exists, else created.
     if sticky is None:
         _comment_once(github, verdict.number, text)
     elif not is_said:
@@ -269,10 +269,10 @@ def publish(github: GitHub, verdict: PullVerdict) -> Written:
 
 
 def _label(github: GitHub, pull: Pull, wanted: str) -> bool:
-    """Leave one label of ours on a pull request, in one write at most; gives whether it took one.
+    """Set our label on a pull request, in at most one write; return whether one was needed.
 
-    A first label is added: what others set meanwhile stays. Another verdict takes a label away and
-    sets one, which is one write only where all labels are written anew.
+    A first label is added, which keeps labels set meanwhile. To replace one in a single write, all
+    labels are set.
     """
     names = [label.name for label in pull.labels]
     ours = set(LABELS.values())
@@ -286,24 +286,24 @@ def _label(github: GitHub, pull: Pull, wanted: str) -> bool:
 
 
 def _comment_once(github: GitHub, number: int, text: str) -> None:
-    """Comment. Where GitHub fails, look whether the comment stands before it is sent again.
+    """Comment; if GitHub fails, check whether the comment exists before sending it again.
 
-    Raises Unavailable where that fails, too.
+    Raises Unavailable if that fails, too.
     """
     try:
         github.add_comment(number, text)
     except Unavailable:
-        time.sleep(github.wire.patience.between_writes)  # GitHub reads from copies that lag
+        time.sleep(github.wire.patience.between_writes)  # GitHub reads from replicas that lag
         if own_comment(github.comments(number), github.author) is None:
             github.add_comment(number, text)
 
 
 def _description(verdict: PullVerdict) -> str:
     if verdict.outcome is PullOutcome.NEEDS_MAINTAINER:
-        return "this is not for a program to decide: a maintainer looks at it"
+        return "a maintainer has to review this change"
     return found_line(verdict)[:_DESCRIPTION_MAX]
 
 
 def _same(one: str, other: str) -> bool:
-    """Whether two comments are one text; GitHub may change line ends and cut blanks at the end."""
+    """Whether two comments are equal, apart from line ends and trailing blanks."""
     return one.replace("\r\n", "\n").strip() == other.strip()

@@ -1,4 +1,4 @@
-"""What can go wrong between us and GitHub, and what to do about it."""
+"""Errors of the GitHub API, with advice, and the limits of retries."""
 
 import datetime as dt
 import email.utils
@@ -16,53 +16,53 @@ from geneb_ci.render.plain import visible
 
 
 class NoGitHubToken(UsageProblem):
-    """There is no token to ask GitHub with."""
+    """GH_TOKEN is not set."""
 
 
 class GitHubTokenRefused(UsageProblem):
-    """GitHub does not know the token."""
+    """GitHub rejected the token (401)."""
 
 
 class MissingScope(UsageProblem):
-    """The token may not do what was asked."""
+    """The token lacks a permission (403)."""
 
 
 class NotFound(UsageProblem):
-    """There is no such thing, or the token may not see it."""
+    """The resource does not exist, or the token may not read it."""
 
 
 class ForgeProblem(GenebError):
-    """GitHub could not be asked, or not be believed."""
+    """GitHub is unavailable, or its answer is invalid."""
 
     exit_code = Exit.NOT_CHECKED
 
 
 class RateLimited(ForgeProblem):
-    """GitHub wants us to wait longer than we do; `wait` is in seconds."""
+    """GitHub requires a longer wait than allowed; `wait` is in seconds."""
 
     def __init__(self, until: dt.datetime, wait: float) -> None:
         super().__init__(
             f"GitHub's rate limit is reached until {until:%Y-%m-%d %H:%M:%S} UTC",
-            "run it again then; nothing is lost",
+            "run the command again after that time; nothing is lost",
         )
         self.until = until
         self.wait = wait
 
 
 class Unavailable(ForgeProblem):
-    """GitHub did not answer, or with a fault of its own."""
+    """GitHub did not answer, or with a server error (5xx)."""
 
 
 class UnexpectedReply(ForgeProblem):
-    """An answer that is not what GitHub documents."""
+    """GitHub's answer differs from its documentation."""
 
 
 class Tampered(ForgeProblem):
-    """What was received contradicts itself."""
+    """The received data contradict themselves, such as bytes that do not match their digest."""
 
 
 class HeadMoved(GenebError):
-    """The pull request has other commits than those that were checked."""
+    """The pull request has new commits, which were not checked."""
 
     exit_code = Exit.MOVED
 
@@ -74,17 +74,17 @@ _LIMIT_BODY = {"message": "API rate limit exceeded"}
 
 @dataclass(frozen=True)
 class Patience:
-    """How long to wait for GitHub, in seconds. A job of Actions is paid by the minute."""
+    """Limits of waiting for GitHub, in seconds."""
 
     wait_max: float = 120.0
-    """Longest wait for a limit to pass; beyond it, the run ends and says until when."""
+    """Longest wait for a rate limit; above it, RateLimited is raised."""
     secondary: float = 60.0
-    """GitHub: wait a minute where a secondary limit does not say how long."""
+    """Wait after a secondary rate limit without a stated time (GitHub's documentation)."""
     retries: int = 3
     backoff: float = 1.0
     """Doubles with each retry."""
     between_writes: float = 1.0
-    """GitHub asks for a second between two requests that write."""
+    """Pause between two writes (GitHub's documentation)."""
     timeout: int = 30
 
 
@@ -92,10 +92,10 @@ PATIENCE = Patience()
 
 
 class PoliteRetry(GithubRetry):
-    """Retries GET alone, never sleeps longer than it was told to, and goes by GitHub's clock."""
+    """Retries only GET, waits at most as long as allowed, and uses GitHub's clock."""
 
     def increment(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 (urllib3's own signature)
-        """Count a failed attempt. Raises RateLimitExceededException where waiting is too long."""
+        """Count a failed attempt. Raises RateLimitExceededException if the wait is too long."""
         response = kwargs.get("response")
         headers = lower(response.headers) if response is not None else {}
         status = response.status if response is not None else 0
@@ -113,9 +113,9 @@ class PoliteRetry(GithubRetry):
 
 
 def told_wait(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds that GitHub says to wait, or None where it says nothing.
+    """Return the seconds to wait according to GitHub's headers, or None.
 
-    The end of the hour is measured from the answer's own date: our clock may be wrong.
+    The reset time is compared with the Date header, because our clock may be wrong.
     """
     asked = headers.get("retry-after", "")
     if asked.isascii() and asked.isdigit():
@@ -128,7 +128,7 @@ def told_wait(headers: Mapping[str, str]) -> float | None:
 
 
 def date_of(headers: Mapping[str, str]) -> dt.datetime | None:
-    """Return the time of an answer by GitHub's clock, or None where it says none."""
+    """Return the Date header of an answer, or None."""
     try:
         return email.utils.parsedate_to_datetime(headers["date"])
     except (KeyError, ValueError, TypeError):
@@ -136,11 +136,11 @@ def date_of(headers: Mapping[str, str]) -> dt.datetime | None:
 
 
 def lower(headers: Mapping[str, str] | None) -> dict[str, str]:
-    """Return headers by their names in small letters: HTTP makes no difference."""
+    """Return the headers with lower-case names."""
     return {name.lower(): value for name, value in (headers or {}).items()}
 
 
-AGAIN = "run it again: what is done already is not done twice"
+AGAIN = "run the command again; nothing is written twice"
 _UNKNOWN_TOKEN, _MISSING = 401, 404
 _SERVER = range(500, 600)
 _SCOPES = ("x-accepted-github-permissions", "x-accepted-oauth-scopes")
@@ -149,41 +149,42 @@ _SAID_MAX = 200  # characters of GitHub's own words in a message of ours
 
 
 class Refusal(NamedTuple):
-    """An answer outside of 200 to 299."""
+    """An answer with a status outside 200 to 299."""
 
     status: int
     headers: Mapping[str, str]
-    """By their names in small letters."""
+    """Header names are in lower case."""
     body: Any
     """Its JSON, or None."""
 
     @property
     def message(self) -> str:
-        """GitHub's own words, made visible."""
+        """GitHub's message, made printable."""
         said = self.body.get("message") if isinstance(self.body, dict) else None
         return visible(said, _SAID_MAX) if isinstance(said, str) else "no reason given"
 
 
 def problem(refusal: Refusal, repository: str, now: dt.datetime, patience: Patience) -> GenebError:
-    """Name what went wrong; `now` is the time by GitHub's clock."""
+    """Return the typed error of an answer; `now` is the time by GitHub's clock."""
     status = refusal.status
     wait = _limit(refusal, patience)
     if wait is not None:
         return RateLimited(now + dt.timedelta(seconds=wait), wait)
     if status == _UNKNOWN_TOKEN:
         return GitHubTokenRefused(
-            "GitHub does not know the token", "put a valid one into GH_TOKEN: `gh auth token`"
+            "GitHub rejected the token in GH_TOKEN",
+            "set GH_TOKEN to a valid token: `gh auth token`",
         )
     if status == FORBIDDEN:
         needs = next((refusal.headers[name] for name in _SCOPES if refusal.headers.get(name)), "")
         return MissingScope(
-            f"the token may not do this: {refusal.message}",
-            f"give it {visible(needs, _SAID_MAX) or _ALL_SCOPES}",
+            f"the token lacks a permission: {refusal.message}",
+            f"grant it {visible(needs, _SAID_MAX) or _ALL_SCOPES}",
         )
     if status == _MISSING:
         return NotFound(
             f"{repository}: GitHub finds no such repository or pull request",
-            "check the name in --repo; a private one is found only by a token that may read it",
+            "check --repo; for a private repository the token needs read access",
         )
     if status in _SERVER:
         return Unavailable(f"GitHub answered {status}", AGAIN)
@@ -191,7 +192,7 @@ def problem(refusal: Refusal, repository: str, now: dt.datetime, patience: Patie
 
 
 def _limit(refusal: Refusal, patience: Patience) -> float | None:
-    """Return the seconds until a limit has passed, or None where this is not a limit."""
+    """Return the seconds until a rate limit ends, or None if this is not a rate limit."""
     wait = told_wait(refusal.headers)
     is_limit = refusal.status == TOO_MANY or (
         refusal.status == FORBIDDEN

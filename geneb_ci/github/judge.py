@@ -38,23 +38,23 @@ from geneb_ci.submission.card import Card, parse_card
 from geneb_ci.submission.document import parse_document
 from geneb_ci.submission.fault import Fault
 
-_AGAIN = "run it again; if it stays, somebody is between you and GitHub"
+_AGAIN = "run the command again; if it fails again, the connection to GitHub may be tampered with"
 
 
 @dataclass(frozen=True)
 class Sides:
-    """Two trees of one pull request, by their one merge base."""
+    """The trees of the merge base and of the head of a pull request."""
 
     merge_base: str
     change: Change
     head: dict[str, Blob]
-    """Every path of the head that is no folder."""
+    """Every path of the head except folders."""
 
 
 def read_sides(github: GitHub, pull: Pull, places: Places) -> Sides:
-    """Read both trees: three requests, fewer where another pull request began at the same commit.
+    """Read both trees, in at most three requests; trees of an earlier merge base are cached.
 
-    Raises Tampered where an answer contradicts itself.
+    Raises Tampered if an answer contradicts itself.
     """
     base = github.comparison(pull.base.sha, pull.head.sha).merge_base_commit
     before, base_cut = _entries(github.tree(base.commit.tree.sha))
@@ -71,15 +71,15 @@ def _entries(tree: RecursiveTree) -> tuple[dict[str, Blob], bool]:
         if entry.type == "tree":
             continue
         if entry.path in found:
-            raise Tampered(f"a tree names one path twice: {ascii(entry.path)[:80]}", _AGAIN)
+            raise Tampered(f"a tree has a duplicate path: {ascii(entry.path)[:80]}", _AGAIN)
         found[entry.path] = Blob(entry.mode, entry.sha, entry.size)
     return found, tree.truncated
 
 
 def read_blob(github: GitHub, blob: Blob) -> bytes | Fault:
-    """Read the bytes of a regular file: a request, or none where it is too large to be one of ours.
+    """Return the bytes of a file, in one request; a Fault without a request if it is too large.
 
-    Raises Tampered where the bytes are not those of their name.
+    Raises Tampered if the bytes do not match their git object id.
     """
     if blob.mode != REGULAR:
         raise ValueError(blob.mode)
@@ -91,23 +91,23 @@ def read_blob(github: GitHub, blob: Blob) -> bytes | Fault:
             raise Tampered(f"blob {blob.sha}: encoding {reply.encoding[:20]!a}", _AGAIN)
         raw = base64.b64decode(reply.content.replace("\n", ""), validate=True)
     except binascii.Error as error:
-        raise Tampered(f"blob {blob.sha}: this is not base64", _AGAIN) from error
+        raise Tampered(f"blob {blob.sha}: not base64", _AGAIN) from error
     if git_sha(raw) != blob.sha:
-        raise Tampered(f"blob {blob.sha}: GitHub sent other bytes, of SHA-1 {git_sha(raw)}", _AGAIN)
+        raise Tampered(f"blob {blob.sha}: GitHub sent bytes with the id {git_sha(raw)}", _AGAIN)
     return raw if len(raw) <= BYTES_MAX else too_large(len(raw))
 
 
 def git_sha(raw: bytes) -> str:
-    """Name bytes as git does: SHA-1 over "blob", their number, a NUL and themselves."""
+    """Return the git object id of a blob: SHA-1 of "blob", a space, the size, a NUL, the bytes."""
     return hashlib.sha1(b"blob %d\0" % len(raw) + raw, usedforsecurity=False).hexdigest()
 
 
-# Findings of one rule: enough to mend the change, few enough to read.
+# Listed findings per rule; the others are counted.
 PATHS_MAX = 20
 
 
 def change_findings(change: Change, rules: Iterable[ChangeRule] = CHANGE_RULES) -> list[Finding]:
-    """Return every finding of a change, in the order of file and rule."""
+    """Return the findings about a change, sorted by file and rule."""
     return sorted(_change_findings(change, rules), key=Finding.sort_key)
 
 
@@ -115,14 +115,14 @@ def _change_findings(change: Change, rules: Iterable[ChangeRule]) -> Iterator[Fi
     for rule in rules:
         try:
             faults = list(rule.check(change))
-        except Exception as error:  # noqa: BLE001 (whatever a rule raises is our fault, and shown)
+        except Exception as error:  # noqa: BLE001 (any exception is a bug, reported as a finding)
             crash = ChangeFault("check-crashed", "", crash_message(rule, error), rule.id)
             yield _change_finding(BY_ID["check-crashed"], crash)
             continue
         yield from (_change_finding(rule, fault) for fault in faults[:PATHS_MAX])
         if len(faults) > PATHS_MAX:
             more = len(faults) - PATHS_MAX
-            message = f"{more:,} more paths have the fault {rule.id}"
+            message = f"{more:,} more findings of {rule.id} are not listed"
             yield _change_finding(
                 rule, ChangeFault(rule.id, "", message, f"{len(faults)} paths", "none")
             )
@@ -151,26 +151,26 @@ _CORRECTION = "correction"
 
 @dataclass(frozen=True)
 class Judged:
-    """All that is known of one pull request."""
+    """The results of checking one pull request."""
 
     merge_base: str
     change: Change
     findings: tuple[Finding, ...]
     files: tuple[FileDigest, ...]
     context: Context | None
-    """The row with what it is held against; None where no row was read."""
+    """The row with its context; None if no row was read."""
     result: FileResult | None
 
 
 def places_of(layout: Layout) -> Places:
     """Return the folders of a repository relative to its root.
 
-    Raises UsageProblem where this is no repository of submissions.
+    Raises UsageProblem if this is not a repository of submissions.
     """
     if layout.submissions is None:
         raise UsageProblem(
             "this is not a repository of submissions",
-            "run it in a checkout of the base branch: rows are held against those that lie there",
+            "run this in a checkout of the base branch, whose rows are used for comparison",
         )
     folders = (layout.submissions, layout.cards, layout.extractors)
     standard = dataclasses.astuple(Places())
@@ -182,10 +182,10 @@ def places_of(layout: Layout) -> Places:
 
 
 class Judge:
-    """Judges pull requests of one repository against the checkout of its base branch."""
+    """Checks pull requests of a repository against a checkout of its base branch."""
 
     def __init__(self, github: GitHub, layout: Layout, modules: Mapping[str, str]) -> None:
-        """Take `modules`: each published row's model id to the file name of its extractor."""
+        """`modules` maps the model id of each published row to the file name of its extractor."""
         self.github = github
         self.layout = layout
         self.modules = modules
@@ -193,7 +193,7 @@ class Judge:
         self.checker = Checker(RULES)
 
     def judge(self, pull: Pull) -> Judged:
-        """Read and check one pull request: at most six requests. Raises ForgeProblem."""
+        """Read and check one pull request, in at most six requests. Raises ForgeProblem."""
         sides = read_sides(self.github, pull, self.places)
         first = change_findings(sides.change)
         if {finding.rule for finding in first} & UNREAD or not sides.change.model:
@@ -201,7 +201,7 @@ class Judge:
         raws = self._read(sides.change, sides.head)
         change = self._told(sides, raws)
         if change.extractor is not None and change.extractor.path not in raws:
-            raws |= self._read(change, sides.head)  # only now is it known to be the row's own
+            raws |= self._read(change, sides.head)  # now known to belong to the row
         findings = change_findings(change)
         files = tuple(
             FileDigest(path=path, blob=git_sha(raw), sha256=hashlib.sha256(raw).hexdigest())
@@ -220,7 +220,7 @@ class Judge:
         return Judged(sides.merge_base, change, tuple(findings), files, context, result)
 
     def _read(self, change: Change, head: Mapping[str, Blob]) -> dict[str, bytes | Fault]:
-        """Read the model's own files; the row also where it is not changed."""
+        """Read the model's files, including the row if it is unchanged."""
         row = f"{self.places.submissions}/{change.model}.json"
         wanted = [file.path for file in change.own if file.after is not None]
         if row in head and row not in wanted:
@@ -232,7 +232,7 @@ class Judge:
         }
 
     def _told(self, sides: Sides, raws: Mapping[str, bytes | Fault]) -> Change:
-        """Add to a change what its own files say, the extractor and the correction."""
+        """Return the change with the extractor and the correction that its files name."""
         change = sides.change
         row = raws.get(f"{self.places.submissions}/{change.model}.json")
         value = parse_document(row, Path(), "").value if row is not None else None
@@ -269,7 +269,7 @@ def _card(raws: Mapping[str, bytes | Fault], path: str) -> Card | None:
 
 
 def _too_large(change: Change, raws: Mapping[str, bytes | Fault]) -> list[Finding]:
-    """Report an extractor that is too large to be read; rows and cards have rules of their own."""
+    """Report an extractor that is too large; rows and cards have their own rules."""
     raw = raws.get(change.extractor.path) if change.extractor is not None else None
     if change.extractor is None or not isinstance(raw, Fault):
         return []
@@ -294,7 +294,7 @@ SHORT, LONG = 255, 600  # characters of a field of the verdict
 
 
 def pull_verdict(pull: Pull, judged: Judged, base: BaseBranch) -> PullVerdict:
-    """Say what became of a pull request."""
+    """Return the verdict on a pull request."""
     result, context = judged.result, judged.context
     places = shown_places_of(judged.findings)
     is_sound = result is not None and not counts_of(places).error
@@ -322,7 +322,7 @@ def pull_verdict(pull: Pull, judged: Judged, base: BaseBranch) -> PullVerdict:
 
 
 def crash_verdict(pull: Pull, merge_base: str, error: Exception) -> PullVerdict:
-    """Say that we failed, and of what: a pull request on which we fail does not pass."""
+    """Return the verdict on a pull request on which geneb-ci crashed; it does not pass."""
     rule = BY_ID[CRASHED]
     what = f"reading the pull request failed: {type(error).__name__}: {quoted(str(error))}"
     finding = Finding(rule.id, rule.severity, what, "", "", 1, 1, "", "", rule.fix)
@@ -347,7 +347,7 @@ def crash_verdict(pull: Pull, merge_base: str, error: Exception) -> PullVerdict:
 
 
 def _weight(findings: Sequence[Finding]) -> float:
-    """Sum the scores of all warnings; one without a measure counts as one at its threshold."""
+    """Return the sum of the scores of all warnings; one without a score counts as 1."""
     warnings = (finding for finding in findings if finding.severity is Severity.WARNING)
     return round(math.fsum(max(1.0, finding.score) for finding in warnings), 1)
 

@@ -1,4 +1,4 @@
-"""The queue of open submissions: findings, waiting time and next action; as text and JSON."""
+"""The queue of open submissions: findings, waiting time, next action; as text and JSON."""
 
 import dataclasses
 import datetime as dt
@@ -26,18 +26,18 @@ from geneb_ci.render.markdown import cell
 from geneb_ci.render.plain import visible
 from geneb_ci.render.text import escape
 
-# A sweep runs every 15 minutes, and schedules of GitHub can be late by as much again.
+# A sweep runs every 15 minutes, and GitHub's schedules can be as late again.
 SWEPT_AFTER = dt.timedelta(minutes=30)
-# A contributor who hears nothing for a week goes elsewhere.
+# A maintainer should answer within a week.
 OVERDUE_AFTER = dt.timedelta(days=7)
 ABANDONED_AFTER = dt.timedelta(days=30)
-# One warning at the top of its scale, or several strange ones together: numbers to rerun first.
+# Sum of warning scores (each 1 to 10) from which an audit is due before merging.
 AUDIT_WEIGHT = 10.0
 _TITLE_MAX = 40
 
 
 class Turn(enum.StrEnum):
-    """Whose turn it is; the order of the queue."""
+    """Who has to act next; sort order of the queue."""
 
     MAINTAINER = "maintainer"
     PROGRAM = "program"
@@ -50,15 +50,15 @@ class QueueRow:
 
     number: int
     name: str
-    """The model's id, or the title where no verdict names a model."""
+    """The model's id, or the title if no verdict names a model."""
     age_seconds: int
-    """Since it was opened, by GitHub's clock."""
+    """Seconds since it was opened, by GitHub's clock."""
     verdict: str
-    """An outcome, or "waiting" where the newest commits have none."""
+    """An outcome, or "waiting" if the newest commit has none."""
     errors: int
     warnings: int
     weight: float
-    """Sum of the scores of its warnings: how strange it is."""
+    """Sum of the scores of its warnings."""
     level: str
     audit_tasks: int
     audit_sequences: int
@@ -69,17 +69,17 @@ class QueueRow:
 
 @dataclass(frozen=True)
 class Queue:
-    """All open pull requests that are submissions, and how many are not."""
+    """All open pull requests that are submissions, and the ages of the others."""
 
     rows: tuple[QueueRow, ...]
     others: tuple[int, ...] = ()
-    """Ages in seconds of the open pull requests that change no submission."""
+    """Ages in seconds of open pull requests without a submission."""
 
     @property
     def clock(self) -> str:
-        """Say in one line what waits, and how long the longest does."""
+        """Return one line with numbers and longest waiting times."""
         if not self.rows:
-            return "no submission waits"
+            return "no submission is waiting"
         parts = []
         for turn, what in (
             (Turn.MAINTAINER, "for a maintainer"),
@@ -88,23 +88,23 @@ class Queue:
         ):
             ages = [row.age_seconds for row in self.rows if row.turn is turn]
             if ages:
-                parts.append(f"{len(ages)} {what}, the longest {duration(max(ages))}")
+                parts.append(f"{len(ages)} {what} (longest: {duration(max(ages))})")
         overdue = sum(row.is_overdue for row in self.rows)
-        late = f"; {overdue} overdue after {duration(_seconds(OVERDUE_AFTER))}" if overdue else ""
+        late = f"; {overdue} overdue (over {duration(_seconds(OVERDUE_AFTER))})" if overdue else ""
         return "waiting: " + "; ".join(parts) + late
 
 
 def read_queue(github: GitHub) -> Queue:
-    """Read the queue: a request for 100 pull requests, and one for each of them.
+    """Read the queue: one request per 100 pull requests, and one for each of them.
 
-    What a verdict said is read from our own comment; nothing of a pull request is fetched.
+    Verdicts are read from our own comments; no content of a pull request is fetched.
     """
     pairs = list(receipts_on(github, list(github.open_pulls())))
     return queue(pairs, github.wire.now)
 
 
 def queue(pairs: Iterable[tuple[Pull, Receipt | ForgeProblem | None]], now: dt.datetime) -> Queue:
-    """Order the queue: whose turn it is, then the oldest first."""
+    """Return the queue, sorted by who has to act, then the oldest first."""
     rows, others = [], []
     for pull, said in pairs:
         if isinstance(said, ForgeProblem):
@@ -122,9 +122,9 @@ def queue(pairs: Iterable[tuple[Pull, Receipt | ForgeProblem | None]], now: dt.d
 
 
 def _unreadable(pull: Pull, now: dt.datetime) -> QueueRow:
-    """Show one whose comments cannot be read: else a flood of them would hide it."""
+    """Return the row of a pull request whose comments cannot be read, so that it is not hidden."""
     row = _row(pull, None, now, is_current=False)
-    action = "look at it by hand: its comments cannot be read"
+    action = "review it manually: its comments cannot be read"
     is_overdue = now - pull.created_at > OVERDUE_AFTER
     return dataclasses.replace(row, turn=Turn.MAINTAINER, action=action, is_overdue=is_overdue)
 
@@ -151,7 +151,7 @@ def _row(pull: Pull, receipt: Receipt | None, now: dt.datetime, *, is_current: b
 
 
 def _next(pull: Pull, receipt: Receipt | None, idle: dt.timedelta) -> tuple[Turn, str]:
-    """Return whose turn it is, and the one thing to do."""
+    """Return who has to act, and the next action."""
     if pull.draft and idle <= ABANDONED_AFTER:
         return Turn.CONTRIBUTOR, "wait: it is a draft"
     if receipt is None:
@@ -164,14 +164,14 @@ def _next(pull: Pull, receipt: Receipt | None, idle: dt.timedelta) -> tuple[Turn
 
 
 def _decision(receipt: Receipt, *, is_draft: bool) -> str:
-    """Return what a maintainer does next: the first line that fits."""
+    """Return the next action of a maintainer: the first condition that holds."""
     table = (
         (
             is_draft or receipt.outcome is PullOutcome.CHANGES_NEEDED,
-            "ask whether it goes on, or close it",
+            "ask whether work continues, or close it",
         ),
-        (receipt.outcome is PullOutcome.NOT_CHECKED, "mend geneb-ci: a rule of it failed"),
-        (receipt.outcome is PullOutcome.NEEDS_MAINTAINER, "look at the other files it changes"),
+        (receipt.outcome is PullOutcome.NOT_CHECKED, "fix geneb-ci: a rule crashed"),
+        (receipt.outcome is PullOutcome.NEEDS_MAINTAINER, "review the other files it changes"),
         (receipt.level == "disputed", "close it: an audit of these bytes failed"),
         (receipt.is_edit, "ask the row's author, then merge"),
         (receipt.level == TrustLevel.OFFICIAL, "merge"),
@@ -186,7 +186,7 @@ def _seconds(span: dt.timedelta) -> int:
 
 
 def duration(seconds: int) -> str:
-    """Write a span of time in its largest unit: "5 min", "7 h", "12 d"."""
+    """Return a time span in its largest unit: "5 min", "7 h", "12 d"."""
     for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
         if seconds >= size:
             return f"{seconds // size} {unit}"
@@ -195,13 +195,13 @@ def duration(seconds: int) -> str:
 
 COLUMNS: tuple[str, ...] = ("PR", "model", "age", "verdict", "warnings", "level", "audit", "next")
 _RIGHT = frozenset({"PR", "age", "warnings", "audit"})
-_EXPENDABLE = ("audit", "level", "warnings")  # in a narrow terminal, the first goes first
+_EXPENDABLE = ("audit", "level", "warnings")  # columns left out in a narrow terminal, in this order
 _GAP = 2
 _STYLES = {Turn.MAINTAINER: "bold", Turn.PROGRAM: "", Turn.CONTRIBUTOR: "dim"}
 
 
 def terminal(queue: Queue, limit: int, *, color: bool, width: int) -> str:
-    """Render at most `limit` rows for a terminal, then the clock."""
+    """Render at most `limit` rows for a terminal, then the summary line."""
     rows = queue.rows[:limit]
     shown, needed = _fitting(rows, width)
     stream = io.StringIO()
@@ -221,7 +221,7 @@ def terminal(queue: Queue, limit: int, *, color: bool, width: int) -> str:
         table = Table(box=None, pad_edge=False, header_style="bold")
         for name in shown:
             justify: Literal["left", "right"] = "right" if name in _RIGHT else "left"
-            # A wrapped cell could begin a line of its own.
+            # No wrapping: contributor text must not begin a line.
             table.add_column(name, justify=justify, no_wrap=True)
         for row in rows:
             style = "bold red" if row.is_overdue else _STYLES[row.turn]
@@ -234,7 +234,7 @@ def terminal(queue: Queue, limit: int, *, color: bool, width: int) -> str:
 
 
 def _fitting(rows: tuple[QueueRow, ...], width: int) -> tuple[tuple[str, ...], int]:
-    """Leave columns out until the rest fits; gives their names and the width they take."""
+    """Return the columns that fit the width, and their total width."""
     shown = COLUMNS
     for name in ("", *_EXPENDABLE):
         shown = tuple(column for column in shown if column != name)
@@ -251,7 +251,7 @@ def _chosen(row: QueueRow, shown: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def markdown(queue: Queue, limit: int) -> str:
-    """Render at most `limit` rows as a table, then the clock."""
+    """Render at most `limit` rows as a Markdown table, then the summary line."""
     lines = ["## Open submissions", ""]
     if queue.rows:
         rows = [[cell(text) if text else "" for text in _cells(row)] for row in queue.rows[:limit]]
@@ -277,11 +277,11 @@ def _lines(queue: Queue, limit: int) -> list[str]:
     lines = []
     if left:
         longest = duration(max(row.age_seconds for row in left))
-        lines.append(f"not shown: {len(left)}, the longest waits {longest}")
+        lines.append(f"not shown: {len(left)} (longest waiting: {longest})")
     lines.append(queue.clock)
     if queue.others:
         what = plural(len(queue.others), "other pull request")
-        lines.append(f"{what} without a submission, the oldest {duration(max(queue.others))}")
+        lines.append(f"{what} without a submission (oldest: {duration(max(queue.others))})")
     return lines
 
 

@@ -1,7 +1,7 @@
-"""The first line of our comment: who wrote it, on which commit, and what it said, for `triage`.
+"""The hidden first line of our comment: commit and verdict in machine-readable form, for `triage`.
 
-It is hidden in an HTML comment, in base64: nothing of a contributor's is readable in it, and it can
-hold no "-->". Whoever copies it into a comment of their own writes as another author.
+It is base64 in an HTML comment, so that contributor text in it is inert and "-->" cannot occur. A
+copy in somebody else's comment is ignored, because the author is checked.
 """
 
 import base64
@@ -18,14 +18,14 @@ from geneb_ci.github.errors import ForgeProblem, RateLimited, Unavailable
 from geneb_ci.github.replies import Comment, Pull
 from geneb_ci.github.verdict import Count, Model, PullOutcome, PullVerdict, counts_of
 
-# So many that cannot be read: it is not they, it is GitHub.
+# After so many unreadable pull requests, GitHub itself is taken to be unavailable.
 FAILED_MAX = 10
 MARKER = "<!-- geneb-ci:verdict:1 "
 _LINE = re.compile(re.escape(MARKER) + r"([A-Za-z0-9+/=]{1,4000}) -->")
 
 
 class Receipt(StrictModel):
-    """What a maintainer's queue shows of a verdict."""
+    """The parts of a verdict that the queue shows."""
 
     number: Annotated[int, Field(ge=1)]
     head_sha: Hex40
@@ -59,13 +59,13 @@ def receipt_of(pull: PullVerdict) -> Receipt:
 
 
 def marker_line(receipt: Receipt) -> str:
-    """Write a receipt as one hidden line."""
+    """Return a receipt as a hidden line."""
     packed = base64.b64encode(receipt.model_dump_json().encode()).decode()
     return f"{MARKER}{packed} -->\n"
 
 
 def read_receipt(body: str) -> Receipt | None:
-    """Read the receipt of a comment of ours; None where it has none that can be read."""
+    """Return the receipt in a comment, or None if there is no valid one."""
     match = _LINE.match(body)
     if match is None:
         return None
@@ -76,9 +76,9 @@ def read_receipt(body: str) -> Receipt | None:
 
 
 def receipt_on(github: GitHub, pull: Pull) -> Receipt | None:
-    """Read what we said of a pull request, whatever its head was then: a request.
+    """Return the receipt on a pull request, for whichever commit; one request.
 
-    The comment is the last thing that is written: where it stands, label and status stand, too.
+    The comment is written last, so that its presence proves that label and status were set.
     """
     comment = own_comment(github.comments(pull.number), github.author)
     receipt = read_receipt(comment.body) if comment is not None else None
@@ -88,9 +88,9 @@ def receipt_on(github: GitHub, pull: Pull) -> Receipt | None:
 def receipts_on(
     github: GitHub, pulls: Iterable[Pull]
 ) -> Iterator[tuple[Pull, Receipt | ForgeProblem | None]]:
-    """Read what we said of each; one that cannot be read hides no other.
+    """Yield the receipt, or the error, for each pull request.
 
-    Raises RateLimited, and Unavailable where GitHub itself is out of order.
+    Raises RateLimited, and Unavailable if GitHub itself is unavailable.
     """
     failed = 0
     for pull in pulls:
@@ -99,7 +99,7 @@ def receipts_on(
             said = receipt_on(github, pull)
         except RateLimited:
             raise
-        except ForgeProblem as problem:  # a flood of comments, or a fault with these
+        except ForgeProblem as problem:  # too many comments, or invalid ones
             failed += isinstance(problem, Unavailable)
             if failed == FAILED_MAX:
                 raise
@@ -108,7 +108,7 @@ def receipts_on(
 
 
 def own_comment(comments: Iterable[Comment], author: int) -> Comment | None:
-    """Find our comment: by the account that wrote it and by its marker, never by one of the two."""
+    """Return our comment, identified by both author and marker; None if there is none."""
     for comment in comments:
         if (
             comment.user is not None

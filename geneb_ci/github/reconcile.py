@@ -1,7 +1,7 @@
-"""Which pull requests want a verdict, and the verdicts: all that needs a read token only.
+"""Finds the pull requests that need a verdict, and checks them; needs only a read token.
 
-What is wanted is found by looking, not by the event that woke us: one that was lost is made good by
-the next sweep.
+Pull requests are found by listing them, not by the triggering event, so that the next sweep makes
+up for a lost event.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -18,39 +18,39 @@ from geneb_ci.github.replies import Pull
 from geneb_ci.github.standing import BaseBranch
 from geneb_ci.github.verdict import PULLS_MAX, PullVerdict, Verdicts
 
-# A sweep leaves these requests of the hour to the doorbells that ring meanwhile.
+# Requests of the hourly limit that a sweep leaves for runs triggered by events.
 RESERVE = 100
-_QUEUED = "nothing was written; the new commits are queued, and a sweep finds them in 15 minutes"
+_QUEUED = "nothing was written; the new commits are queued, and are checked within 15 minutes"
 
 
 @dataclass
 class Found:
-    """The verdicts, how many wait for the next run, and what went wrong on the way."""
+    """The verdicts, the number left for the next run, and errors."""
 
     verdict: Verdicts
     problems: list[GenebError] = field(default_factory=list)
 
 
 def one_pull(github: GitHub, number: int, head_sha: str | None) -> Pull:
-    """Find the pull request to judge. Raises HeadMoved, or NotFound where it is not for us."""
+    """Return the pull request to check. Raises HeadMoved, or NotFound if it is not open to main."""
     pull = github.pull(number)
     if head_sha is not None and pull.head.sha != head_sha:
-        raise HeadMoved(f"pull request {number} has moved on from {head_sha}", _QUEUED)
+        raise HeadMoved(f"pull request {number} no longer has the head {head_sha}", _QUEUED)
     if pull.state != "open":
-        raise NotFound(f"pull request {number} is {pull.state!r}", "name an open one")
+        raise NotFound(f"pull request {number} is {pull.state!r}", "pass an open one")
     if not pull.is_to_main:
         main = pull.base.repo.default_branch
         raise NotFound(
-            f"pull request {number} would change {pull.base.ref!a}, not {main!a}",
-            f"verdicts are on what becomes of {main!a}: name a pull request to it",
+            f"the base branch of pull request {number} is {pull.base.ref!a}, not {main!a}",
+            f"pass a pull request to {main!a}",
         )
     return pull
 
 
 def pull_of(github: GitHub, head_sha: str) -> Pull:
-    """Find the open pull request with this head. Raises HeadMoved where none has it any more.
+    """Return the open pull request with this head. Raises HeadMoved if there is none.
 
-    The event names no number: it is empty for a fork, and anyone can write anything into a branch.
+    The event's pull request number is not used: it is empty for forks, and could be forged.
     """
     for pull in github.open_pulls():
         if pull.head.sha == head_sha:
@@ -59,9 +59,9 @@ def pull_of(github: GitHub, head_sha: str) -> Pull:
 
 
 def verdicts(github: GitHub, layout: Layout, pulls: Sequence[Pull]) -> Found:
-    """Judge pull requests until `PULLS_MAX` have their verdict; the others wait for the next run.
+    """Check pull requests until `PULLS_MAX` have a verdict; the others wait for the next run.
 
-    One that cannot be read is a problem, takes no place and hides no other.
+    One that cannot be read is reported as an error and does not count.
     """
     base = BaseBranch(layout)
     judge = Judge(github, layout, base.modules)
@@ -72,12 +72,12 @@ def verdicts(github: GitHub, layout: Layout, pulls: Sequence[Pull]) -> Found:
             break
         try:
             done.append(pull_verdict(pull, judge.judge(pull), base))
-        except RateLimited as error:  # the next one would fare no better
+        except RateLimited as error:  # would also hit the others
             problems.append(error)
             break
         except GenebError as error:
             problems.append(error)
-        except Exception as error:  # noqa: BLE001 (whatever it is, it must not stop the queue)
+        except Exception as error:  # noqa: BLE001 (no exception may stop the queue)
             done.append(crash_verdict(pull, pull.base.sha, error))
     verdict = Verdicts(
         format_version="1.0",
@@ -90,17 +90,17 @@ def verdicts(github: GitHub, layout: Layout, pulls: Sequence[Pull]) -> Found:
 
 
 def sweep(github: GitHub, layout: Layout, say: Callable[[str], None]) -> Found:
-    """Judge the open pull requests whose head has no comment of ours, the longest waiting first.
+    """Check the open pull requests whose head has no comment of ours, the oldest first.
 
-    As many as fit a verdict and the hour's limit. A status, a label, and a check that calls itself
-    ours count for nothing.
+    It stops at the size limit of a verdict and at the hourly rate limit. Statuses and labels are
+    ignored, since others can set them.
     """
     wanted: list[Pull] = []
     problems: list[GenebError] = []
     queue = sorted(github.open_pulls(), key=lambda pull: (pull.updated_at, pull.number))
     for pull, said in receipts_on(github, _within_reserve(github, queue, say)):
         if isinstance(said, ForgeProblem):
-            problems.append(said)  # its verdict goes through --pr
+            problems.append(said)  # it can still be checked with --pr
         elif said is None or said.head_sha != pull.head.sha:
             wanted.append(pull)
     found = verdicts(github, layout, wanted)
@@ -113,6 +113,6 @@ def _within_reserve(
     for pull in pulls:
         if github.wire.remaining < RESERVE:
             left = f"{github.wire.remaining:.0f}"
-            say(f"GitHub leaves {left} requests in this hour: the sweep ends before {pull.number}")
+            say(f"stopped before pull request {pull.number}: {left} requests left in this hour")
             return
         yield pull

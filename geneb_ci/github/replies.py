@@ -1,4 +1,4 @@
-"""The parts of GitHub's answers that we use; anything else in them is left aside."""
+"""Models of the parts of GitHub's answers that are used."""
 
 import datetime as dt
 from typing import Annotated, Any, TypeVar
@@ -13,33 +13,33 @@ Id = Annotated[int, Field(ge=0)]
 
 
 class ReplyModel(BaseModel):
-    """Whatever GitHub adds to its answers is no concern of ours."""
+    """Base of the models; unknown members are ignored."""
 
     model_config = ConfigDict(extra="ignore", frozen=True, defer_build=True)
 
 
 class User(ReplyModel):
-    """Who did something; the id stays, a login can be renamed and taken by another."""
+    """A GitHub account, identified by id: logins can be renamed and reused."""
 
     id: Id
     login: str = ""
 
 
 class BaseRepository(ReplyModel):
-    """Where a pull request leads."""
+    """The repository of the base branch."""
 
     full_name: str
     default_branch: str
 
 
 class Head(ReplyModel):
-    """What a pull request proposes."""
+    """The head commit of a pull request."""
 
     sha: Sha
 
 
 class Target(ReplyModel):
-    """The branch that a pull request would change."""
+    """The base branch of a pull request."""
 
     sha: Sha
     ref: str
@@ -47,7 +47,7 @@ class Target(ReplyModel):
 
 
 class Label(ReplyModel):
-    """A label by its name."""
+    """A label."""
 
     name: str
 
@@ -62,25 +62,25 @@ class Pull(ReplyModel):
     created_at: dt.datetime
     updated_at: dt.datetime
     user: User | None
-    """None for an account that is gone."""
+    """None if the account was deleted."""
     labels: list[Label] = []
     head: Head
     base: Target
 
     @property
     def is_to_main(self) -> bool:
-        """Whether it would change the branch that rows are published from."""
+        """Whether the base branch is the default branch."""
         return self.base.ref == self.base.repo.default_branch
 
 
 class Tree(ReplyModel):
-    """A commit's tree, by its own name."""
+    """The tree of a commit."""
 
     sha: Sha
 
 
 class CommitBody(ReplyModel):
-    """What a commit holds."""
+    """The content of a commit."""
 
     tree: Tree
 
@@ -93,7 +93,7 @@ class Commit(ReplyModel):
 
 
 class CommitComparison(ReplyModel):
-    """Where two commits part."""
+    """The merge base of two commits."""
 
     merge_base_commit: Commit
 
@@ -136,11 +136,11 @@ T = TypeVar("T")
 
 
 def parsed(kind: type[T], body: Any, what: str) -> T:  # noqa: ANN401 (JSON)
-    """Read an answer. Raises UnexpectedReply, with the first thing that is not as documented."""
+    """Return an answer as a model. Raises UnexpectedReply with the first validation error."""
     try:
         return TypeAdapter(kind).validate_python(body)
     except ValidationError as error:
         raise UnexpectedReply(
-            f"{what}: not as GitHub documents it, at {first_error(error, 'the top')}",
-            "run it again; if it stays, report it to the maintainers",
+            f"{what}: unexpected answer of GitHub, at {first_error(error, 'the top level')}",
+            "run the command again; if it fails again, report it to the maintainers",
         ) from error

@@ -1,4 +1,4 @@
-"""Where a row would stand on the board of the base branch, and what an audit of it would take."""
+"""Rank of a submitted row on the board of the base branch, and the cost of its audit."""
 
 import functools
 import math
@@ -31,8 +31,8 @@ from geneb_ci.submission.models import Submission, SubmissionV11
 from geneb_ci.submission.paths import files_in
 
 Ties = Callable[[str, str], list[str] | None]
-"""Regime and model to the models it cannot be told from."""
-# Intervals, tie groups and the macro mean of the board are those of this metric.
+"""Returns the models from which a model does not differ significantly in a regime."""
+# The board computes intervals, tie groups and macro means for this metric.
 METRIC = "MCC"
 
 
@@ -53,13 +53,13 @@ class BaseBranch:
         self._estimates = Estimates()
 
     def level(self, own: Submission, sha256: str) -> TrustLevel:
-        """Return the level that a row would have: bytes that were disputed before still are."""
+        """Return the trust level that a row would have, from audits of the same bytes."""
         return gather(self._layout, own.model_id).decide(sha256).level
 
     def ties(self, own: Submission) -> Ties | None:
-        """Return what `own` ties with, were it on the board; None where that cannot be known.
+        """Return the function for the ties of a board with `own`; None if it cannot be computed.
 
-        It takes the extra `build`, a test size of every task, and the board's own metric.
+        It needs the extra `build`, n_test of every task, and MCC as primary metric.
         """
         if self.benchmark.primary_metric != METRIC or unknown_sizes(self.benchmark):
             return None
@@ -84,7 +84,7 @@ class BaseBranch:
 
 
 def _rows(layout: Layout) -> list[Submission]:
-    """Read the rows; one that cannot be read has no place."""
+    """Return the rows that can be read."""
     checker = Checker(())
     rows = []
     for path in sorted(files_in(layout.submissions)) if layout.submissions else ():
@@ -98,7 +98,7 @@ def _rows(layout: Layout) -> list[Submission]:
 
 
 NEAREST = 2
-# The example of made-up scores: to raise the mean by 0.02 with at most 0.1 a task takes 20 of 100.
+# Example of fabrication: to raise the mean by 0.02, with at most 0.1 per task, takes 20 of 100.
 FABRICATED_SHARE = 0.2
 
 
@@ -108,11 +108,11 @@ class Ranked(NamedTuple):
     model: str
     categories: dict[str, float]
     score: float
-    """Mean of the category means, of the primary metric."""
+    """Mean over the category means of the primary metric."""
 
 
 def ranked(submissions: Iterable[Submission], regime: str, benchmark: Benchmark) -> list[Ranked]:
-    """Order the rows that have a place in a regime, the best first, then by id."""
+    """Return the rows that are ranked in a regime, the best first, then by id."""
     rows = []
     for submission in submissions:
         if regime in ranked_regimes(submission, benchmark):
@@ -126,7 +126,7 @@ def ranked(submissions: Iterable[Submission], regime: str, benchmark: Benchmark)
 
 
 def rank_of(rows: Sequence[Ranked], model: str) -> int | None:
-    """Return a row's rank: one more than the number of rows above it; equal scores share one."""
+    """Return 1 + the number of rows with a higher score; None if the row is not ranked."""
     own = next((row for row in rows if row.model == model), None)
     return None if own is None else 1 + sum(row.score > own.score for row in rows)
 
@@ -134,7 +134,7 @@ def rank_of(rows: Sequence[Ranked], model: str) -> int | None:
 def standings(
     own: Submission, board: Sequence[Submission], benchmark: Benchmark, ties: Ties | None = None
 ) -> list[RowStanding]:
-    """Return the rank in each regime, and that of the row which it replaces."""
+    """Return the rank in each regime, with the rank of the row that it replaces."""
     others = [row for row in board if row.model_id != own.model_id]
     found = []
     for regime in benchmark.regimes:
@@ -160,9 +160,9 @@ def standings(
 def comparison(
     own: Submission, board: Sequence[Submission], benchmark: Benchmark
 ) -> RowComparison | None:
-    """Set the row beside the two rows that are nearest by category, and the best.
+    """Compare the row with the best row and the two most similar rows.
 
-    Nearest by root mean square over the category means. None where the row is not ranked.
+    Similarity is the root mean square difference of category means. None if it is not ranked.
     """
     regime = benchmark.regimes[0]
     others = [row for row in board if row.model_id != own.model_id]
@@ -196,7 +196,7 @@ def _distance(one: Ranked, other: Ranked) -> float:
 
 
 def neighbour(context: Context) -> Neighbour | None:
-    """Find the row on the board that shares most scores, within the noise of a rerun."""
+    """Return the row with the most scores equal to this row's within rerun noise."""
     view = context.view
     near = next(iter(resemblances(view)), None)
     if near is None:
@@ -208,7 +208,7 @@ def neighbour(context: Context) -> Neighbour | None:
 
 
 def audit_estimate(benchmark: Benchmark, policy: AuditPolicy) -> AuditEstimate:
-    """Say what drawing tasks by the policy takes, and how likely it finds made-up ones."""
+    """Return cost and detection probability of an audit according to the policy."""
     tasks = list(benchmark.task_ids)
     drawn = min(policy.drawn, len(tasks))
     fabricated = max(1, round(FABRICATED_SHARE * len(tasks)))

@@ -1,4 +1,4 @@
-"""The verdict: all that passes from the job that reads pull requests to the one that writes."""
+"""The verdict: all data that the job reading pull requests passes to the job that writes."""
 
 import enum
 import json
@@ -17,12 +17,12 @@ from geneb_ci.render.plain import visible
 from geneb_ci.submission.models import MODEL_ID_MAX, MODEL_ID_PATTERN
 from geneb_ci.submission.scanner import scan
 
-# Outputs of a job are capped at 1 MB, one variable of an environment at 128 kB on Linux.
+# GitHub limits the outputs of a job to 1 MB, Linux an environment variable to 128 kB.
 BYTES_MAX = 64 * 1024
-# One sweep: with 200 open pull requests, four sweeps an hour stay below 1,000 requests.
+# Per sweep: with 200 open pull requests, four sweeps an hour need fewer than 1,000 requests.
 PULLS_MAX = 4
 FINDINGS_MAX = 60
-# Of one rule: who mends five places knows how to mend fifty, and `geneb-ci check` lists them all.
+# Listed findings per rule; `geneb-ci check` lists all.
 PLACES_MAX = 5
 RULES_MAX = 200
 TIES_MAX = 3  # names of a tie group; the rest is a number
@@ -41,7 +41,7 @@ Level = Annotated[TrustLevel, Strict(strict=False)]
 
 
 class PullOutcome(enum.StrEnum):
-    """What became of a pull request, in one word: also its label."""
+    """Result of a pull request; also the name of its label."""
 
     PASSED = "passed"
     WARNINGS = "warnings"
@@ -51,7 +51,7 @@ class PullOutcome(enum.StrEnum):
 
 
 class VerdictFinding(StrictModel):
-    """One finding, as `geneb-ci check` gives it."""
+    """One finding of `geneb-ci check`."""
 
     rule: RuleId
     severity: Literal["error", "warning", "note"]
@@ -63,16 +63,16 @@ class VerdictFinding(StrictModel):
     found: Short
     expected: Short
     fix: Text
-    """Empty where the rule's own text says it."""
+    """Empty if it is the rule's own text."""
     score: Annotated[float, Field(ge=0, le=10)]
 
 
 class FileDigest(StrictModel):
-    """One file that was checked: a verdict is on these bytes, not on a number."""
+    """One file that was checked, identified by digest."""
 
     path: Short
     blob: Hex40
-    """Git's name of the bytes."""
+    """Git object id of the file."""
     sha256: Hex64
 
 
@@ -89,13 +89,13 @@ class RowComparison(StrictModel):
     regime: Short
     metric: Short
     models: Annotated[list[Model], Field(min_length=1, max_length=4)]
-    """The row itself, the two that are nearest by category, the best where it is none of them."""
+    """The row itself, the two most similar rows, and the best row if it is not among them."""
     best: Model
     categories: Annotated[list[CategoryScores], Field(max_length=50)]
 
 
 class RowStanding(StrictModel):
-    """Where the row stands in one regime, by the mean of the category means."""
+    """Rank of the row in one regime, by the mean over category means."""
 
     regime: Short
     score: Signed
@@ -104,55 +104,55 @@ class RowStanding(StrictModel):
     before: Annotated[int, Field(ge=1)] | None
     """Rank of the row that it replaces; null for a new one."""
     ties: Count | None
-    """Rows that its confidence interval cannot be told from; null where that is not known."""
+    """Rows from which it does not differ significantly; null if unknown."""
     tied_with: Annotated[list[Model], Field(max_length=TIES_MAX)]
-    """The first of them by name: on a board of hundreds, all would fill the verdict."""
+    """The first of them by name; limited to keep the verdict small."""
 
 
 class Neighbour(StrictModel):
-    """The row on the board that has most scores in common."""
+    """The published row with the most scores in common."""
 
     model: Model
     near: Count
-    """Scores within the noise of a rerun."""
+    """Number of scores that are equal within rerun noise."""
     cells: Count
     limit: Count
-    """As many as this make a copy."""
+    """Number of such scores from which a row counts as a copy."""
 
 
 class AuditEstimate(StrictModel):
-    """What an audit would take, and what it would find."""
+    """Cost and detection probability of an audit."""
 
     drawn: Annotated[int, Field(ge=1)]
     tasks: Annotated[int, Field(ge=1)]
     sequences: Count
-    """Test sequences to embed, on average over the draws; training sequences come on top."""
+    """Expected number of test sequences to embed, without training sequences."""
     fabricated: Annotated[int, Field(ge=1)]
-    """An example: so many of the tasks with made-up scores."""
+    """Assumed number of tasks with fabricated scores."""
     detection: Annotated[float, Field(ge=0, le=1)]
-    """Probability that the draw holds at least one of them."""
+    """Probability that the sample includes at least one of them."""
 
 
 class PullVerdict(StrictModel):
-    """What is to be said of one pull request."""
+    """The verdict on one pull request."""
 
     number: Annotated[int, Field(ge=1, le=10**9)]
     head_sha: Hex40
     base_sha: Hex40
-    """Where the branch left the base; all that was read is held against this commit."""
+    """Merge base; changes are relative to this commit."""
     outcome: PullOutcome
     model: Model | None
-    level: Level | None
-    """What the row would have on the board: an audit of these very bytes counts."""
+    level: TrustLevel | None
+    """Trust level that the row would have on the board."""
     is_edit: bool
-    """Whether the row is on the board already."""
+    """Whether the row is already published."""
     files: Annotated[list[FileDigest], Field(max_length=8)]
     places: Annotated[dict[RuleId, Annotated[int, Field(ge=1)]], Field(max_length=RULES_MAX)]
-    """Each rule that found something, and in how many places: complete, whatever else is cut."""
+    """Rule to its number of findings; never truncated."""
     weight: Annotated[float, Field(ge=0, le=10**6)]
-    """Sum of the scores of all warnings, each at least 1: how strange it is."""
+    """Sum of the scores of all warnings, each at least 1."""
     findings: Annotated[list[VerdictFinding], Field(max_length=FINDINGS_MAX)]
-    """At most `PLACES_MAX` of one rule: the first of each, the heaviest above, then the second."""
+    """At most `PLACES_MAX` per rule; the first of every rule by severity, then the second."""
     comparison: RowComparison | None
     standings: Annotated[list[RowStanding], Field(max_length=10)]
     neighbour: Neighbour | None
@@ -170,7 +170,7 @@ class Verdicts(StrictModel):
     """Pull requests without a verdict that are left for the next run."""
 
 
-# What is not a submission's to change, or was not seen whole: no program decides on it.
+# Rules whose findings need a maintainer's decision.
 FOR_MAINTAINERS = frozenset(
     {
         "truncated-tree",
@@ -185,7 +185,7 @@ CRASHED = "check-crashed"
 
 
 class Counts(NamedTuple):
-    """All findings by severity; rules of ours that failed are none of the errors."""
+    """Number of findings by severity; crashed rules are counted separately."""
 
     error: int
     crashed: int
@@ -194,7 +194,7 @@ class Counts(NamedTuple):
 
 
 def counts_of(places: Mapping[str, int]) -> Counts:
-    """Count findings by severity, from the places of each rule."""
+    """Return the numbers of findings by severity, from those by rule."""
     found: Counter[str] = Counter()
     for rule, number in places.items():
         found["crashed" if rule == CRASHED else BY_ID[rule].severity.value] += number
@@ -202,7 +202,7 @@ def counts_of(places: Mapping[str, int]) -> Counts:
 
 
 def outcome_of(places: Mapping[str, int], *, is_checked: bool) -> PullOutcome:
-    """Return the outcome; `is_checked` says whether a row was read at all."""
+    """Return the outcome; `is_checked` is whether a row was read."""
     counts = counts_of(places)
     if FOR_MAINTAINERS & places.keys():
         return PullOutcome.NEEDS_MAINTAINER
@@ -216,14 +216,15 @@ def outcome_of(places: Mapping[str, int], *, is_checked: bool) -> PullOutcome:
 
 
 def shown_places_of(findings: Iterable[Finding]) -> dict[str, int]:
-    """Count the places of each rule, by its id."""
+    """Return rule id to number of findings."""
     return dict(sorted(Counter(finding.rule for finding in findings).items()))
 
 
 def chosen(findings: Iterable[Finding]) -> list[Finding]:
-    """Choose what is told: the first finding of each rule, the heaviest above, then the second.
+    """Return findings in the order of importance, at most `PLACES_MAX` per rule.
 
-    However far the end is cut, no rule hides another.
+    The first finding of every rule comes before the second of any, so that cutting the end hides no
+    rule.
     """
     met: Counter[str] = Counter()
     ordered: list[tuple[int, tuple[bool, int, bool], Finding]] = []
@@ -239,19 +240,18 @@ def _weight(finding: Finding) -> tuple[bool, int, bool]:
     return (finding.rule not in FOR_MAINTAINERS, severity, finding.rule == CRASHED)
 
 
-_AGAIN = "run `geneb-ci reconcile` again, and give its output unchanged"
+_AGAIN = "run `geneb-ci reconcile` again, and pass its output unchanged"
 
 
 def encode(verdict: Verdicts) -> str:
-    """Write a verdict on one line of ASCII, at most `BYTES_MAX` bytes: findings are cut to fit.
+    """Return a verdict as one line of ASCII of at most `BYTES_MAX` bytes; findings are cut to fit.
 
-    The places still tell of those that were cut. No "##[" is left for a runner to take for a
-    command.
+    The numbers by rule stay complete. "##[", which a runner would take for a command, is escaped.
     """
     limit = max((len(pull.findings) for pull in verdict.pulls), default=0)
     while len(text := _line(verdict)) > BYTES_MAX:
         if limit == 0:
-            raise AssertionError(len(text))  # all else is bounded by the schema
+            raise AssertionError(len(text))  # the schema bounds everything else
         limit = limit * 3 // 4
         pulls = [p.model_copy(update={"findings": p.findings[:limit]}) for p in verdict.pulls]
         verdict = verdict.model_copy(update={"pulls": pulls})
@@ -264,31 +264,31 @@ def _line(verdict: Verdicts) -> str:
 
 
 def decode(text: str, repository: str) -> Verdicts:
-    """Read a verdict strictly. Raises Tampered where it is not one, or contradicts itself."""
-    # 1. Its size, before a byte of it is parsed.
+    """Return a validated verdict. Raises Tampered if it is invalid or contradicts itself."""
+    # 1. Size, before parsing.
     if not text.strip():
         raise UsageProblem("there is no verdict: VERDICT is empty", _AGAIN)
     size = len(text.encode("utf-8", "surrogatepass"))
     if size > BYTES_MAX:
         raise Tampered(f"the verdict has {size:,} bytes; the limit is {BYTES_MAX:,}", _AGAIN)
-    # 2. JSON without duplicate keys, NaN or depth.
+    # 2. Strict JSON.
     faults = scan(text).faults
     if faults:
         raise Tampered(f"the verdict is not JSON: {visible(faults[0].message, 200)}", _AGAIN)
-    # 3. Its schema.
+    # 3. Schema.
     try:
         verdict = Verdicts.model_validate_json(text)
     except ValidationError as error:
         raise Tampered(
             f"the verdict does not fit its schema at {first_error(error)}", _AGAIN
         ) from error
-    # 4. Its subject.
+    # 4. Repository and pull requests.
     if verdict.repository.casefold() != repository.casefold():
         raise Tampered(f"the verdict is about {verdict.repository}, not about {repository}", _AGAIN)
     numbers = [pull.number for pull in verdict.pulls]
     if len(set(numbers)) < len(numbers):
-        raise Tampered("the verdict names one pull request twice", _AGAIN)
-    # 5. Its reasons: each a rule of ours, with that rule's severity, and the outcome they lead to.
+        raise Tampered("the verdict has a duplicate pull request", _AGAIN)
+    # 5. Consistency: known rules, their severities, and the outcome that follows from them.
     for pull in verdict.pulls:
         _hold_together(pull)
     return verdict
@@ -297,19 +297,21 @@ def decode(text: str, repository: str) -> Verdicts:
 def _hold_together(pull: PullVerdict) -> None:
     unknown = next((rule for rule in pull.places if rule not in BY_ID), None)
     if unknown is not None:
-        raise Tampered(f"the verdict on {pull.number} holds no rule of ours: {unknown}", _AGAIN)
+        raise Tampered(f"the verdict on {pull.number} names an unknown rule: {unknown}", _AGAIN)
     for finding in pull.findings:
         if finding.rule not in pull.places or BY_ID[finding.rule].severity != finding.severity:
             raise Tampered(
-                f"the verdict on {pull.number} counts no {finding.severity} {finding.rule}", _AGAIN
+                f"the verdict on {pull.number} lists an uncounted {finding.severity} "
+                f"{finding.rule}",
+                _AGAIN,
             )
     told = Counter(finding.rule for finding in pull.findings)
     if any(number > pull.places[rule] for rule, number in told.items()):
-        raise Tampered(f"the verdict on {pull.number} tells of more than it counts", _AGAIN)
+        raise Tampered(f"the verdict on {pull.number} lists more findings than it counts", _AGAIN)
     expected = outcome_of(pull.places, is_checked=bool(pull.files and pull.model))
     if pull.outcome is not expected:
         raise Tampered(
-            f"the verdict on {pull.number} says {pull.outcome.value}, its findings say "
+            f"the verdict on {pull.number} is {pull.outcome.value}, but its findings give "
             f"{expected.value}",
             _AGAIN,
         )

@@ -1,4 +1,4 @@
-"""One request to GitHub: PyGithub's connection, our retry limits, typed errors, ETags."""
+"""HTTP requests to GitHub: PyGithub's connection with retry limits, typed errors and ETags."""
 
 import datetime as dt
 import json
@@ -31,12 +31,12 @@ from geneb_ci.github.errors import (
 )
 
 FORMAT = 1
-# A queue of 200 pull requests leaves about 2 MB.
+# A queue of 200 pull requests takes about 2 MB.
 BYTES_MAX = 20_000_000
 
 
 class Kept(NamedTuple):
-    """One answer: its ETag, its JSON, the address of the next page."""
+    """A cached answer: ETag, JSON, URL of the next page."""
 
     etag: str
     body: Any
@@ -44,7 +44,7 @@ class Kept(NamedTuple):
 
 
 class Etags:
-    """Answers by address, in memory; on disk where a file is named."""
+    """Cache of answers by URL, in memory or in a file."""
 
     def __init__(self, path: Path | None = None) -> None:
         self._path = path
@@ -52,18 +52,18 @@ class Etags:
         self._used: dict[str, Kept] = {}
 
     def find(self, key: str) -> Kept | None:
-        """Return the answer that an address had last."""
+        """Return the cached answer for a URL, or None."""
         kept = self._known.get(key)
         if kept is not None:
             self._used[key] = kept
         return kept
 
     def keep(self, key: str, kept: Kept) -> None:
-        """Remember an answer."""
+        """Cache an answer."""
         self._known[key] = self._used[key] = kept
 
     def save(self) -> None:
-        """Write what this run used; a cache that cannot be written is none."""
+        """Write the answers used in this run to the file; errors are ignored."""
         if self._path is None:
             return
         text = json.dumps({"format": FORMAT, "answers": self._used})
@@ -78,7 +78,7 @@ class Etags:
 
 
 def _read(path: Path) -> dict[str, Kept]:
-    """Read the answers of an earlier run; a file that is not one of ours holds none."""
+    """Return the answers of an earlier run; empty if the file is missing or invalid."""
     try:
         if path.stat().st_size > BYTES_MAX:
             return {}
@@ -99,14 +99,14 @@ _OK = range(200, 300)
 
 
 class Reply(NamedTuple):
-    """One answer: its JSON, and the address of the next page."""
+    """An answer: JSON, and URL of the next page."""
 
     body: Any
     following: str | None = None
 
 
 class Wire:
-    """Requests to one repository of GitHub."""
+    """Requests to one GitHub repository."""
 
     def __init__(
         self,
@@ -138,7 +138,7 @@ class Wire:
         self.patience = patience
         self.etags = etags if etags is not None else Etags()
         self.remaining = math.inf
-        """Requests left in this hour, as GitHub said last."""
+        """Requests left in this hour, according to the last answer."""
         self._skew = dt.timedelta(0)
 
     def close(self) -> None:
@@ -147,34 +147,34 @@ class Wire:
 
     @property
     def now(self) -> dt.datetime:
-        """The time by GitHub's clock: ours may be wrong."""
+        """The time by GitHub's clock."""
         return dt.datetime.now(dt.UTC) + self._skew
 
     def get(self, path: str, **parameters: str | int) -> Reply:
-        """Read one address below the repository; a known answer that still holds is free."""
+        """Read a path of the repository; an unchanged cached answer does not count as a request."""
         return self._read(f"/repos/{self.repository}{path}", dict(parameters))
 
     def pages(self, path: str, pages_max: int, **parameters: str | int) -> Iterator[list[Any]]:
-        """Read a list page by page. Raises UnexpectedReply when there are more than `pages_max`.
+        """Yield a list page by page. Raises UnexpectedReply if there are more than `pages_max`.
 
-        A page that cannot be read raises: a list with a hole is no list.
+        Raises also if any page cannot be read, so that a list is never incomplete.
         """
         reply = self.get(path, per_page=PER_PAGE, **parameters)
         for _ in range(pages_max):
             if not isinstance(reply.body, list):
-                raise UnexpectedReply(f"{path}: GitHub sent no list", AGAIN)
+                raise UnexpectedReply(f"{path}: GitHub did not send a list", AGAIN)
             yield reply.body
             if reply.following is None:
                 return
             reply = self._read(reply.following, {})
         raise UnexpectedReply(
-            f"{path}: more than {pages_max} pages of {PER_PAGE}", "a maintainer looks at it by hand"
+            f"{path}: more than {pages_max} pages of {PER_PAGE}", "review it manually"
         )
 
     def send(self, verb: str, path: str, body: Any) -> Any:  # noqa: ANN401 (JSON)
-        """Write once. Where a limit refused it, wait as told and write again: nothing was done yet.
+        """Write once; after a rate limit, which changes nothing, wait and write again.
 
-        Raises Unavailable where nobody knows whether it was done.
+        Raises Unavailable if it is unknown whether the write succeeded.
         """
         for attempt in range(self.patience.retries + 1):
             try:
@@ -192,7 +192,7 @@ class Wire:
         status, answer, body = self._ask("GET", url, parameters, headers, None)
         if status == _NOT_MODIFIED:
             if kept is None:
-                raise UnexpectedReply("GitHub sent 304 to a request without a condition", AGAIN)
+                raise UnexpectedReply("GitHub sent 304 to an unconditional request", AGAIN)
             return Reply(kept.body, kept.following)
         following = _following(answer.get("link", ""))
         if "etag" in answer:
@@ -242,11 +242,11 @@ def _json(text: str) -> Any:  # noqa: ANN401 (JSON)
     try:
         return json.loads(text)
     except ValueError:
-        return None  # a proxy's page: the status says enough
+        return None  # the HTML page of a proxy: the status suffices
 
 
 def _following(link: str) -> str | None:
-    """Return the address of the next page, from a Link header; its host is never asked."""
+    """Return the path and query of the next page from a Link header; its host is ignored."""
     for part in requests.utils.parse_header_links(link) if link else ():
         if part.get("rel") == "next":
             return str(part["url"])

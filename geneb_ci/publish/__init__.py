@@ -1,1 +1,1 @@
-"""From the merged tree to one commit on the Space, with a ledger of how each row came there."""
+"""Publishes the board on the Space in one commit, with a ledger of the history of each row."""

@@ -1,4 +1,4 @@
-"""The board of a working tree against that of a commit, which is read and never checked out."""
+"""Compares the board of a working tree with that of a commit, which is not checked out."""
 
 import os
 import tempfile
@@ -17,28 +17,27 @@ from geneb_ci.publish.git import INPUTS, lay_out, named_places, repository_of
 
 
 class Comparison(NamedTuple):
-    """What differs, between what, and what was left out of it."""
+    """The differences between two boards, and what was left out."""
 
     base: str
-    """As it was named."""
+    """Name of the commit, as given."""
     commit: str
     """40 hex digits."""
     diff: BoardDiff
     refused: tuple[RejectedSubmission, ...]
-    """Submissions of the working tree with errors: the new board is built without them."""
+    """Submissions of the working tree with errors; the new board lacks them."""
     refused_before: tuple[RejectedSubmission, ...]
     """Submissions of the commit that could not be read."""
     unsized: tuple[str, ...] = ()
-    """Tasks of which the benchmark does not know the size: with one, noise is not known."""
+    """Tasks without n_test; if there is any, significance is not computed."""
 
 
 def compare(layout: Layout, base: str) -> Comparison:
     """Compare the board of a working tree with that of a commit of its repository.
 
-    Each side is held against its own benchmark and policy. What was merged counts as it stands:
-    the commit's submissions are read, not judged by today's rules.
-    Raises UsageProblem when the commit is unknown or holds no submissions, or when the extra
-    `build` is not installed.
+    Each side uses its own benchmark and policy. The commit's submissions are not checked, because
+    they were merged. Raises UsageProblem if the commit is unknown or has no submissions, or if the
+    extra `build` is not installed.
     """
     repository, commit = repository_of(layout, base)
     with tempfile.TemporaryDirectory(prefix="geneb-ci-") as name:
@@ -51,12 +50,12 @@ def compare(layout: Layout, base: str) -> Comparison:
             before, old_benchmark = read_entries(folder, ()), benchmark_of(find_layout(folder))
         except NothingChecked as error:
             raise UsageProblem(
-                f"{base!r} ({commit[:12]}) holds no submissions", "name a commit that does"
+                f"{base!r} ({commit[:12]}) has no submissions", "pass a commit that has submissions"
             ) from error
-        except GenebError as error:  # the folder is gone by the time somebody reads its name
+        except GenebError as error:  # do not name the temporary folder
             told = error.message.replace(f"{folder}/", f"{commit[:12]}:")
             raise UsageProblem(
-                told, "name a commit whose benchmark and policy are sound"
+                told, "pass a commit whose benchmark and policy are valid"
             ) from error
     after = read_entries(layout.root, RULES)
     benchmark, known = benchmark_of(layout), Estimates()
@@ -66,7 +65,7 @@ def compare(layout: Layout, base: str) -> Comparison:
 
 
 def _side(read: Read, benchmark: Benchmark, known: Estimates) -> Side:
-    """Return a board; most rows are on both, and estimated once."""
+    """Return a board; estimates of rows that are on both boards are computed once."""
     categories, tasks = leaderboards(read.entries, benchmark)
     with extra_at_hand():
         from geneb_ci.board.uncertainty import Estimate  # noqa: PLC0415 (0.5 s)

@@ -1,4 +1,4 @@
-"""What the Space serves, against its manifest and main, and what a publish would change."""
+"""Compares the Space with its manifest and with main, and previews what publishing would change."""
 
 import enum
 import hashlib
@@ -18,14 +18,14 @@ from geneb_ci.publish.space import Space, SpaceState
 
 BOARD = "leaderboard.json"
 SCORE = "macro_MCC"
-"""The score that ranks a row."""
+"""Column of the score that determines the rank."""
 
 Board = dict[str, dict[str, dict[str, Any]]]
 """Model to regime to row."""
 
 
 class Sign(enum.StrEnum):
-    """What would happen to a file or a row."""
+    """Kind of change of a file or a row."""
 
     ADDED = "+"
     CHANGED = "~"
@@ -34,7 +34,7 @@ class Sign(enum.StrEnum):
 
 
 class SpaceFileChange(NamedTuple):
-    """One file of ours."""
+    """Change of one published file."""
 
     sign: Sign
     name: str
@@ -42,7 +42,7 @@ class SpaceFileChange(NamedTuple):
 
 
 class PublishedFact(NamedTuple):
-    """What the board says of a model beside its scores, now and then; None where it has no row."""
+    """Present and new value of a fact about a model other than a score; None without a row."""
 
     name: str
     was: object
@@ -50,14 +50,14 @@ class PublishedFact(NamedTuple):
 
 
 class PublishedPlace(NamedTuple):
-    """Where a row stands in one regime."""
+    """Rank and score of a row in one regime."""
 
     score: float
     rank: int
 
 
 class PublishedMove(NamedTuple):
-    """A row in one regime, as it is and would be; both the same where other scores differ."""
+    """Present and new place of a row in one regime; equal if only other scores differ."""
 
     regime: str
     was: PublishedPlace | None
@@ -65,7 +65,7 @@ class PublishedMove(NamedTuple):
 
 
 class RowChange(NamedTuple):
-    """A model whose row is added, removed, or shows something else."""
+    """A model whose row is added, removed or changed."""
 
     sign: Sign
     model: str
@@ -74,7 +74,7 @@ class RowChange(NamedTuple):
 
 
 def file_changes(state: SpaceState, made: Generation) -> list[SpaceFileChange]:
-    """Hold every published file against the Space, in the order of their names."""
+    """Return the change of every published file, sorted by name."""
     changes = []
     for name, content in made.published.items():
         there = name in state.files
@@ -86,21 +86,21 @@ def file_changes(state: SpaceState, made: Generation) -> list[SpaceFileChange]:
 
 
 def row_changes(live: bytes | None, made: bytes) -> list[RowChange]:
-    """Compare two leaderboard.json; the live one may be anything, and counts as empty if so."""
+    """Return the changes between two leaderboard.json; an invalid live one counts as empty."""
     old, new = _board(live), _board(made)
     models = sorted({*old, *new}, key=lambda name: (name.lower(), name))
     return [change for model in models if (change := _change(model, old, new)) is not None]
 
 
 def models_of(made: bytes) -> int:
-    """Count the models of a leaderboard.json."""
+    """Return the number of models in a leaderboard.json."""
     return len(_board(made))
 
 
 def _board(raw: bytes | None) -> Board:
     found: Board = {}
     try:
-        # It bounds the depth by itself; json does not once py_ecc has raised Python's limit.
+        # pydantic_core limits the depth; json does not, once py_ecc has raised the recursion limit.
         data = pydantic_core.from_json(raw)["data"] if raw is not None else {}
         for regime, rows in data.items():
             for row in rows:
@@ -126,7 +126,7 @@ def _change(model: str, old: Board, new: Board) -> RowChange | None:
 def _facts(
     was: dict[str, dict[str, Any]], will_be: dict[str, dict[str, Any]]
 ) -> Iterator[PublishedFact]:
-    """Return what differs of the facts, which are the same in every regime of a model."""
+    """Return the changed facts, which are the same in every regime of a model."""
     old, new = (next(iter(rows.values()), {}) for rows in (was, will_be))
     for name in FACTS:
         if old.get(name) != new.get(name):
@@ -147,13 +147,13 @@ def _place(board: Board, model: str, regime: str) -> PublishedPlace | None:
 
 
 def _score(row: dict[str, Any]) -> float:
-    """Return the score that ranks; what is no number on the Space ranks last."""
+    """Return the ranking score; anything but a number ranks last."""
     score = row.get(SCORE)
     return score if isinstance(score, float) and math.isfinite(score) else -math.inf
 
 
 class LiveStatus(enum.StrEnum):
-    """How the live generation stands to that of main."""
+    """Relation of the live generation to that of main."""
 
     CURRENT = "current"
     ROLLED_BACK = "rolled back"
@@ -165,25 +165,25 @@ class LiveStatus(enum.StrEnum):
 
 @dataclass(frozen=True)
 class Health:
-    """What a look at the Space found."""
+    """State of the Space."""
 
     standing: LiveStatus
     head: str
     live: Manifest | None
     altered: tuple[str, ...]
-    """Files that the Space serves with other bytes than its manifest says, or not at all."""
+    """Files that are missing on the Space or differ from its manifest."""
 
     @property
     def sound(self) -> bool:
-        """Whether the right board is served, whole."""
+        """Whether the expected board is served completely."""
         right = self.standing in {LiveStatus.CURRENT, LiveStatus.ROLLED_BACK}
         return right and not self.altered
 
 
 def look(space: Space, made: Generation, repository: GitRepository) -> Health:
-    """Fetch every published file and digest it; compare the generation with that of main.
+    """Return the state of the Space: every file is fetched and its digest compared.
 
-    Raises Setback and PublishFault.
+    Raises Retryable and PublishFault.
     """
     state = space.state()
     live = state.manifest

@@ -1,4 +1,4 @@
-"""What can go wrong between us and the Hub, and how its client's errors are translated."""
+"""Errors of publishing, and the translation of errors of the Hub's client."""
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
@@ -11,11 +11,11 @@ from geneb_ci.common.errors import GenebError, UsageProblem, machine_fault
 
 
 class PublishFault(GenebError):
-    """Base of what a maintainer is told."""
+    """Base of the errors shown to a maintainer."""
 
 
 class NoHubToken(PublishFault):
-    """There is no token, or the identity of the CI job could not be turned into one."""
+    """There is no token, or the CI job's identity could not be exchanged for one."""
 
 
 class HubTokenRefused(PublishFault):
@@ -31,53 +31,53 @@ class RepoMissing(PublishFault):
 
 
 class NotFastForward(PublishFault):
-    """A newer commit has been published, or a rollback covers ours."""
+    """A newer commit has been published, or a rollback excludes ours."""
 
 
 class BadManifest(PublishFault):
-    """manifest.json on the Space cannot be read as ours."""
+    """manifest.json on the Space is not one that geneb-ci wrote."""
 
     def __init__(self, where: str, reason: str) -> None:
         super().__init__(
             f"{where}: manifest.json was not written by geneb-ci: {reason}",
-            "look at the Space's history; restore the file there, or delete it to publish anew",
+            "inspect the Space's history; restore the file, or delete it to publish again",
         )
 
 
 class NewerManifest(PublishFault):
-    """manifest.json on the Space has a format that this version does not know."""
+    """manifest.json on the Space has a newer format than this version supports."""
 
 
 class HubRefused(PublishFault):
-    """The Hub does not take what was sent, and would not take it again."""
+    """The Hub rejected the request; a retry would not help."""
 
 
 class Local(PublishFault):
-    """This machine does not do what the Hub's client asks of it; the Hub has no part in it."""
+    """This machine failed, not the Hub."""
 
 
 class Unverified(PublishFault):
-    """The Space serves something else than was published."""
+    """The Space differs from what was published."""
 
 
 class RetriesExhausted(PublishFault):
-    """The last of the tries failed, too."""
+    """All tries failed."""
 
 
 class Retryable(Exception):
-    """One try failed."""
+    """One try failed; another may succeed."""
 
 
 class HeadChanged(Retryable):
-    """The head of the repository is not the one we built on."""
+    """The repository has a new head, with a commit by somebody else."""
 
 
 class Locked(Retryable):
-    """Somebody else's commit is being written."""
+    """Another commit is in progress."""
 
 
 class Limited(Retryable):
-    """Too many requests; `wait_s` seconds must pass, or None where the Hub does not say."""
+    """Too many requests; wait `wait_s` seconds, None if the Hub does not say."""
 
     def __init__(self, message: str, wait_s: float | None) -> None:
         super().__init__(message)
@@ -85,25 +85,25 @@ class Limited(Retryable):
 
 
 class Unstored(Retryable):
-    """The Hub's storage fails; it gets the large files before the commit, so that none was made."""
+    """The Hub's storage of large files failed, before a commit was made."""
 
 
 class Unknown(Retryable):
-    """The answer got lost, and with it whether the commit was made."""
+    """No valid answer: the commit may or may not have been made."""
 
 
-# What the Hub says where the token itself is wrong; every other 401 hides a missing repository.
+# The Hub's message for an invalid token; any other 401 means a missing repository.
 _BAD_CREDENTIALS = "Invalid credentials in Authorization header"
-TEXT_MAX = 200  # characters of the Hub's own words in a message
+TEXT_MAX = 200  # characters of the Hub's message that are shown
 
 
 @contextlib.contextmanager
 def translated(
     resource: str, *, writing: bool, large: Callable[[], list[str]] = list
 ) -> Iterator[None]:
-    """Turn the client's exceptions into those of `faults`; `resource` is "spaces/OWNER/NAME".
+    """Translate the client's exceptions into those of this module.
 
-    `large` names the files that were to go to the Hub's storage.
+    `resource` is such as "spaces/OWNER/NAME"; `large` returns the files to upload to the storage.
     """
     from huggingface_hub.errors import (  # noqa: PLC0415 (a second to import)
         BadRequestError,
@@ -120,33 +120,33 @@ def translated(
     except httpx.HTTPStatusError as error:
         raise Unknown(f"status {error.response.status_code}") from error
     except OfflineModeIsEnabled as error:
-        raise HubRefused("HF_HUB_OFFLINE is set, so nothing can be sent", "unset it") from error
+        raise HubRefused("HF_HUB_OFFLINE is set, so nothing can be uploaded", "unset it") from error
     except HFValidationError as error:
         raise UsageProblem(
-            f"{resource!r} cannot be the name of a repository", "name it as OWNER/NAME"
+            f"{resource!r} is not a valid repository name", "write it as OWNER/NAME"
         ) from error
     except httpx.HTTPError as error:
         raise Unknown(f"no usable answer from the Hub ({type(error).__name__})") from error
     except (OSError, RuntimeError) as error:
         raise _beyond_the_hub(error, resource, large()) from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        # The client holds the header of a card, README.md, against the Hub before it sends it.
+        # The client has the Hub validate the YAML header of README.md before uploading it.
         if isinstance(error.__cause__, BadRequestError):
-            fix = "mend the header of the card, README.md"
+            fix = "fix the YAML header of README.md"
             raise HubRefused(f"{resource}: {_line(error)}", fix) from error
-        # It checks no answer: what has another shape than it expects fails anyhow.
+        # The client does not validate answers: an unexpected one raises any exception.
         raise Unknown(f"no usable answer from the Hub ({type(error).__name__})") from error
 
 
 def _beyond_the_hub(error: Exception, resource: str, large: list[str]) -> Exception:
-    """Translate what neither the Hub nor its own client said: of its storage, or of this machine.
+    """Translate errors of the Hub's storage and of this machine.
 
-    Anything else comes back as it is.
+    Any other exception is returned unchanged.
     """
     cause = error.__cause__
     told = storage_failure(error)
     if isinstance(error, RuntimeError) and cause is not None:
-        # How the Hub's own client says that one file could not be stored, where Xet is off.
+        # The client's error for a failed upload of a file without Xet.
         status = getattr(getattr(cause, "response", None), "status_code", None)
         answer = f"answers {status}" if status else f"does not answer ({type(cause).__name__})"
         told = StorageFailure(f"the Hub's storage {answer}", status, by_hub=False)
@@ -163,27 +163,27 @@ def _beyond_the_hub(error: Exception, resource: str, large: list[str]) -> Except
     from huggingface_hub.constants import HF_XET_CACHE  # noqa: PLC0415 (a second to import)
 
     return Local(
-        f"{resource}: this machine failed, not the Hub: {fault.message}; the Hub's client works "
-        f"in {HF_XET_CACHE}",
-        f"{fault.fix}; HF_HOME moves the folder of the client",
+        f"{resource}: this machine failed, not the Hub: {fault.message}; the Hub's client uses the "
+        f"folder {HF_XET_CACHE}",
+        f"{fault.fix}; HF_HOME sets the folder of the client",
     )
 
 
 def _of_storage(told: StorageFailure, large: list[str]) -> Exception:
     others = f" and {len(large) - 1} more" if len(large) > 1 else ""
-    what = f"{told.what}; this concerns {large[0]}{others}" if large else told.what
+    what = f"{told.what} (uploading {large[0]}{others})" if large else told.what
     status = told.status
     if told.by_hub and status in _FAULTS:
         kind, _, fix = _FAULTS[status]
         return kind(what, fix)
     if status is None or status == HTTPStatus.UNAUTHORIZED or setback(status, {}):
-        return Unstored(what)  # a later try begins with a new token
+        return Unstored(what)  # the next try gets a new upload token
     return HubRefused(what, _STORAGE_FIX)
 
 
 _STORAGE_FIX = (
-    "another try would end the same: look whether a proxy or firewall of your network stands "
-    "between, and at https://status.huggingface.co; see docs/publishing.md"
+    "a retry would fail as well: check for a proxy or firewall in your network, and "
+    "https://status.huggingface.co; see docs/publishing.md"
 )
 
 
@@ -191,18 +191,18 @@ def _of_status(error: Any, resource: str, *, writing: bool) -> Exception:  # noq
     status: int = error.response.status_code
     headers: Mapping[str, str] = error.response.headers
     asked = [urlsplit(str(one.url)).netloc for one in (*error.response.history, error.response)]
-    if asked[0] != asked[-1]:  # the Hub said where the bytes lie, and that place answered
+    if asked[0] != asked[-1]:  # redirected to the storage, which answered
         host = asked[-1]
-        what = f"the Hub's storage ({host}) answers {status} when asked for the bytes"
+        what = f"the Hub's storage ({host}) answers {status} to a download"
         if status == HTTPStatus.FORBIDDEN:
-            return Unstored(what)  # such an address is good for a while; the Hub gives a new one
+            return Unstored(what)  # the URL may have expired; a retry gets a new one
         return _of_storage(StorageFailure(what, status, by_hub=False), [])
     hidden = status == HTTPStatus.UNAUTHORIZED and not (
         writing or headers.get("X-Error-Message") == _BAD_CREDENTIALS
     )
     if hidden or status == HTTPStatus.NOT_FOUND:
         return RepoMissing(
-            f"{resource} does not exist, or the token may not see it", _creation(resource)
+            f"{resource} does not exist, or the token may not read it", _creation(resource)
         )
     if status in _FAULTS:
         kind, what, fix = _FAULTS[status]
@@ -212,13 +212,13 @@ def _of_status(error: Any, resource: str, *, writing: bool) -> Exception:  # noq
 
 
 def setback(status: int, headers: Mapping[str, str]) -> Retryable | None:
-    """Return what another try may mend, by the status of an answer; None for anything else."""
+    """Return the Retryable error of a status; None if a retry would not help."""
     if status == HTTPStatus.TOO_MANY_REQUESTS:
         return Limited("too many requests (429)", _wait(headers))
     if status == HTTPStatus.PRECONDITION_FAILED:
-        return HeadChanged("another commit came first (412)")
+        return HeadChanged("the repository has a new commit (412)")
     if status == HTTPStatus.CONFLICT:
-        return Locked("another commit is being written (409)")
+        return Locked("another commit is in progress (409)")
     if status >= HTTPStatus.INTERNAL_SERVER_ERROR or status == HTTPStatus.REQUEST_TIMEOUT:
         return Unknown(f"the Hub failed ({status:d})")
     return None
@@ -236,19 +236,19 @@ def _line(said: object) -> str:
 _FAULTS: dict[int, tuple[type[PublishFault], str, str]] = {
     HTTPStatus.UNAUTHORIZED: (
         HubTokenRefused,
-        "the Hub refuses the token for {resource}",
-        "it may have expired or been revoked: make a new one, or check the trusted publisher",
+        "the Hub rejected the token for {resource}",
+        "it may have expired or been revoked: create a new one, or check the trusted publisher",
     ),
     HTTPStatus.FORBIDDEN: (
         NoWriteRight,
         "the token may not {verb} {resource}",
-        "give it write access to this repository, and to no other",
+        "grant it write access to this repository only",
     ),
 }
 
 
 def _wait(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds to wait: of the RateLimit header, else of Retry-After."""
+    """Return the seconds to wait, from the RateLimit header or else Retry-After."""
     from huggingface_hub.utils import (  # type: ignore[attr-defined]  # noqa: PLC0415 (public, not re-exported)
         parse_ratelimit_headers,
     )

@@ -1,4 +1,4 @@
-"""One state of the board: every published file, as a function of a commit."""
+"""A generation of the board: every published file, as a function of a commit."""
 
 import contextlib
 import tempfile
@@ -34,7 +34,7 @@ LEDGER, INDEX = "ledger.json", "index.html"
 
 @dataclass(frozen=True)
 class Generation:
-    """What is published of one commit; `files` has all but manifest.json."""
+    """The published files of one commit; `files` lacks manifest.json."""
 
     files: dict[str, bytes]
     manifest: Manifest
@@ -46,7 +46,7 @@ class Generation:
         return {**self.files, NAME: encode_manifest(self.manifest)}
 
     def rolled_back(self, rollback: Rollback) -> "Generation":
-        """Return the same board, marked as put in the place of a newer one."""
+        """Return the same board with the record of a rollback in its manifest."""
         manifest = self.manifest.model_copy(update={"rollback": rollback})
         return Generation(self.files, manifest, self.models)
 
@@ -54,14 +54,14 @@ class Generation:
 def source_of(repository: GitRepository, commit: str) -> str:
     """Return the newest commit, up to this one, that the published files depend on.
 
-    Raises BadRepository when there is none, or the clone is shallow.
+    Raises BadRepository if there is none, or if the clone is shallow.
     """
     repository.require_whole()
     found = repository.newest_change(commit, (*INPUTS, CODE))
     if found is None:
         raise BadRepository(
-            f"{repository.root}: commit {commit} holds no submissions",
-            "run it in a clone of the submissions repository",
+            f"{repository.root}: commit {commit} has no submissions",
+            "run this in a clone of the submissions repository",
         )
     return found
 
@@ -69,18 +69,18 @@ def source_of(repository: GitRepository, commit: str) -> str:
 def generate(
     repository: GitRepository, commit: str, watch: Watch = lambda results, _: results
 ) -> tuple[Report, Generation | None]:
-    """Build every published file of a commit from its tree alone; none where a check fails.
+    """Build every published file of a commit from its tree; return None if a check fails.
 
-    Works in a folder of its own, as the current one: not for two threads at once.
-    Raises BadRepository, BadConfiguration, BrokenRecordError, InvalidBoard, and UsageProblem where
-    the extra `build` is not installed.
+    Changes the current folder during the build, so it is not thread-safe. Raises BadRepository,
+    BadConfiguration, BrokenRecordError, InvalidBoard, and UsageProblem if the extra `build` is not
+    installed.
     """
     source = source_of(repository, commit)
     events = ledger(repository, source)
     with tempfile.TemporaryDirectory(prefix="geneb-ci-") as name:
         folder = Path(name).resolve()
         lay_out(repository, source, folder)
-        with contextlib.chdir(folder):  # so that findings name files as the repository does
+        with contextlib.chdir(folder):  # so that findings have paths relative to the repository
             layout = find_layout(folder)
             _require_usual_places(layout)
             report, entries = rows_of(layout, files_of([Path()]), watch)
@@ -88,7 +88,7 @@ def generate(
                 return report, None
             board = board_of(entries, layout)
         page = assembled(dict(_page(folder / PAGE)))
-    if INDEX not in page:  # a repository that brings no page of its own gets that of this version
+    if INDEX not in page:  # without its own page, a repository gets that of this version
         page = page_files() | page
     told = events.model_dump(mode="json")
     files = page | board.files | board.scripts
@@ -97,14 +97,14 @@ def generate(
 
 
 def _require_usual_places(layout: Layout) -> None:
-    """Refuse settings under which the ledger would read other files than the board."""
+    """Raise BadConfiguration if settings name other folders than those that the ledger reads."""
     usual = {"submissions": SUBMISSIONS, "policy": POLICY, "audits": AUDITS}
     for name, place in usual.items():
         found: Path | None = getattr(layout, name)
         if found not in {None, layout.root / place}:
             raise BadConfiguration(
-                f"pyproject.toml: [tool.geneb-ci] {name} is not {place}, where the ledger reads",
-                f"to publish, keep them in {place}/ and leave the setting out",
+                f"pyproject.toml: [tool.geneb-ci] {name} is not {place}, which the ledger reads",
+                f"to publish, use {place}/ and remove the setting",
             )
 
 

@@ -1,4 +1,4 @@
-"""Reads a git repository: commits, trees, blobs, and which of them decide the board."""
+"""Reads a git repository: commits, trees, blobs."""
 
 import os
 import re
@@ -10,8 +10,8 @@ from typing import NamedTuple
 from geneb_ci.common.config import Layout
 from geneb_ci.common.errors import GenebError, UsageProblem
 
-# What a layout of submissions can name (geneb_ci.common.config), and the code that turns it into
-# a board: where none of these changed, the published files cannot have changed either.
+# Everything that published files depend on: the folders of a layout (geneb_ci.common.config), and
+# the code. If none of these changed, the published files are unchanged.
 INPUTS = (
     "submissions",
     "leaderboard",
@@ -28,16 +28,16 @@ POLICY = "leaderboard/policy"
 OFFICIAL = f"{POLICY}/official.json"
 BENCHMARK = "schemas/benchmark.json"
 DECISIVE = (OFFICIAL, f"{POLICY}/policy.toml", f"{POLICY}/keys.json", BENCHMARK)
-"""What decides the worth of evidence, for every row."""
+"""Files that determine how evidence counts, for every row."""
 AUDITS = "leaderboard/audits"
 
 PAGE = "leaderboard"
-"""The folder that is published: the page and the Space card; generated files join it."""
+"""The published folder: the page and the Space card, to which generated files are added."""
 UNPUBLISHED = ("policy", "audits")
-"""Folders in it that decide what is published, and are not."""
+"""Folders in it that are inputs and are not published."""
 
 
-# What a machine's or a repository's settings must not change: the bytes we read, and their order.
+# Settings that make git's output independent of the configuration of machine and repository.
 _SETTINGS = (
     "core.quotePath=false",
     "core.attributesFile=/dev/null",
@@ -54,7 +54,7 @@ NO_BLOB = "0" * 40
 
 
 class BadRepository(GenebError):
-    """There is no git history here, or it lacks what is asked for."""
+    """There is no git repository, or it lacks a commit, an object or its history."""
 
 
 class TreeFile(NamedTuple):
@@ -71,13 +71,13 @@ class GitRepository:
     def __init__(self, root: Path) -> None:
         self.root = root
         self._settings = [part for setting in _SETTINGS for part in ("-c", setting)]
-        # A hook or another program may point these at another repository.
+        # Hooks set these variables, possibly to another repository.
         self._environment = {
             name: value for name, value in os.environ.items() if not name.startswith("GIT_")
         } | {"GIT_NO_REPLACE_OBJECTS": "1", "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
 
     def run(self, *arguments: str, stdin: bytes = b"", ok: tuple[int, ...] = (0,)) -> bytes:
-        """Run one git command and give what it prints. Raises BadRepository when it fails."""
+        """Run a git command and return its output. Raises BadRepository if it fails."""
         return self._run(arguments, stdin, ok).stdout
 
     def _run(
@@ -94,12 +94,12 @@ class GitRepository:
             said = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
             raise BadRepository(
                 f"{self.root}: git {arguments[0]} failed: {said}",
-                "run it in a clone of the submissions repository with its whole history",
+                "run this in a full clone of the submissions repository",
             )
         return done
 
     def resolve(self, name: str) -> str:
-        """Return the 40 hex digits of a commit. Raises BadRepository when there is none."""
+        """Return the 40-hex id of a commit. Raises BadRepository if there is none."""
         done = self._run(
             ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}"),
             b"",
@@ -108,21 +108,21 @@ class GitRepository:
         found = done.stdout.decode().strip()
         if done.returncode != 0 or not _FULL.fullmatch(found):
             raise BadRepository(
-                f"{self.root}: {name!r} is no commit of this repository",
-                "name a commit, branch or tag that `git log` shows; `git fetch` gets newer ones",
+                f"{self.root}: {name!r} is not a commit of this repository",
+                "pass a commit, branch or tag that `git log` shows; `git fetch` gets newer ones",
             )
         return found
 
     def require_whole(self) -> None:
-        """Raise BadRepository when the clone lacks the older part of its history."""
+        """Raise BadRepository if the clone is shallow."""
         if self.run("rev-parse", "--is-shallow-repository").strip() == b"true":
             raise BadRepository(
-                f"{self.root}: the clone is shallow, and the ledger is made of the whole history",
+                f"{self.root}: the clone is shallow, but the ledger needs the whole history",
                 "git fetch --unshallow (in GitHub Actions: actions/checkout with fetch-depth: 0)",
             )
 
     def is_ancestor(self, older: str, newer: str) -> bool:
-        """Whether a commit is the other or lies in its history; one that is unknown does not."""
+        """Whether a commit is the other or one of its ancestors; False if it is unknown."""
         done = self._run(
             ("merge-base", "--is-ancestor", "--end-of-options", older, newer), b"", (0, 1, 128)
         )
@@ -137,7 +137,7 @@ class GitRepository:
         return found.decode().strip() or None
 
     def tree(self, commit: str, paths: Iterable[str]) -> list[TreeFile]:
-        """List the files of a commit under the given paths."""
+        """Return the files of a commit under the given paths."""
         listing = self.run("ls-tree", "-r", "-z", "--full-tree", commit, "--", *paths)
         entries = []
         for line in listing.split(b"\0")[:-1]:
@@ -147,7 +147,7 @@ class GitRepository:
         return entries
 
     def blobs(self, names: Iterable[str]) -> Iterator[tuple[str, bytes]]:
-        """Return the bytes of each blob, each once, through one process."""
+        """Yield the bytes of each blob once, from one git process."""
         wanted = list(dict.fromkeys(names))
         if not wanted:
             return
@@ -171,11 +171,10 @@ _FORBIDDEN = frozenset({"", ".", "..", ".git"})
 def lay_out(
     repository: GitRepository, commit: str, folder: Path, paths: Iterable[str] = INPUTS
 ) -> None:
-    """Write the inputs of a commit's board, or other paths of it, into a folder that is empty.
+    """Write the inputs of a commit's board, or other paths of it, into an empty folder.
 
-    Only regular files are written. A symbolic link becomes one that points at itself, so that
-    whoever reads it fails as with the real one, and nobody is led out of the folder.
-    Raises BadRepository when the tree holds a path that no checkout would make.
+    Only regular files are written. A symbolic link becomes a link to itself, which cannot be read
+    and cannot lead out of the folder. Raises BadRepository for a path that git would not check out.
     """
     entries = repository.tree(commit, paths)
     contents = dict(repository.blobs(e.blob for e in entries if e.mode in REGULAR))
@@ -183,7 +182,7 @@ def lay_out(
         parts = entry.path.split("/")
         if _FORBIDDEN.intersection(parts):
             raise BadRepository(
-                f"commit {commit}: the path {entry.path!r} is not allowed", "remove it by a commit"
+                f"commit {commit}: the path {entry.path!r} is not allowed", "delete it in a commit"
             )
         path = folder.joinpath(*parts)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -192,20 +191,20 @@ def lay_out(
         elif entry.mode == LINK:
             path.symlink_to(path.name)
         else:
-            path.mkdir()  # another repository's place: git leaves an empty folder there, too
+            path.mkdir()  # a submodule: git also checks out an empty folder
 
 
 def repository_at(layout: Layout) -> GitRepository:
     """Return the repository of a layout, whose root must be the repository's own.
 
-    Raises BadRepository when it is not, or when there is no repository.
+    Raises BadRepository if it is not, or if there is no repository.
     """
     repository = GitRepository(layout.root)
     top = Path(repository.run("rev-parse", "--show-toplevel").decode().rstrip("\n"))
     if top.resolve() != layout.root.resolve():
         raise BadRepository(
-            f"{layout.root}: the submissions do not lie at the root of their git repository",
-            f"the root is {top}: submissions/ must lie directly in it",
+            f"{layout.root}: the submissions are not at the root of the git repository",
+            f"the root is {top}: move submissions/ there",
         )
     return repository
 
@@ -213,7 +212,7 @@ def repository_at(layout: Layout) -> GitRepository:
 def repository_of(layout: Layout, name: str) -> tuple[GitRepository, str]:
     """Return the repository that a working tree belongs to, and the commit of that name.
 
-    Raises UsageProblem when there is no such repository or commit.
+    Raises UsageProblem if there is no such repository or commit.
     """
     try:
         repository = repository_at(layout)
@@ -223,6 +222,6 @@ def repository_of(layout: Layout, name: str) -> tuple[GitRepository, str]:
 
 
 def named_places(layout: Layout, *places: Path | None) -> list[str]:
-    """Return places of a layout as paths of its repository, those that lie inside it."""
+    """Return those places that are inside the repository, as relative paths."""
     inside = (p for p in places if p is not None and p.is_relative_to(layout.root))
     return sorted({str(place.relative_to(layout.root)) for place in inside} - {"."})

@@ -1,4 +1,4 @@
-"""The ledger: what happened to every row, when, by which commit, who, why and on what evidence."""
+"""The ledger: the history of every row, with commit, time, author, reason and evidence."""
 
 import functools
 import hashlib
@@ -32,7 +32,7 @@ _HEADER_FIELDS = 5
 
 @dataclass(frozen=True)
 class HistoryChange:
-    """What became of one file; None where it was not there."""
+    """Change of one file; None if it did not exist."""
 
     path: str
     before: str | None
@@ -41,7 +41,7 @@ class HistoryChange:
 
 @dataclass(frozen=True)
 class HistoryStep:
-    """One commit on the main line, and what it changed against the one before."""
+    """One commit on the first-parent line, and its changes against its first parent."""
 
     commit: str
     when: str
@@ -49,11 +49,11 @@ class HistoryStep:
     author: str
     subject: str
     trailers: tuple[tuple[str, str], ...]
-    """Key in lower case and value, in the order written."""
+    """Lower-case key and value, in order."""
     changes: tuple[HistoryChange, ...]
 
     def trailer(self, *keys: str) -> str:
-        """Return the values of the first key that stands among the trailers, joined; else ""."""
+        """Return the joined values of the first key that occurs among the trailers; else ""."""
         for key in keys:
             if values := [value for name, value in self.trailers if name == key]:
                 return ", ".join(values)
@@ -61,10 +61,9 @@ class HistoryStep:
 
 
 def steps(repository: GitRepository, commit: str) -> list[HistoryStep]:
-    """List the commits up to this one that changed a submission, an audit, policy or benchmark.
+    """Return the commits up to this one that changed a submission, an audit, policy or benchmark.
 
-    A merge counts as one step, by what it brought to the main line.
-    Raises BadRepository when the clone lacks the older part of the history.
+    A merge is one step, compared with its first parent. Raises BadRepository for a shallow clone.
     """
     repository.require_whole()
     output = repository.run(
@@ -77,7 +76,7 @@ def steps(repository: GitRepository, commit: str) -> list[HistoryStep]:
 
 
 def _parse(tokens: list[bytes]) -> Iterator[HistoryStep]:
-    """Read the header of each commit, then its raw lines: each is facts and a path."""
+    """Parse `git log --raw -z`: the header of each commit, then pairs of facts and path."""
     at = 0
     while at + _HEADER_FIELDS < len(tokens):
         commit, seconds, author, subject, trailers = (
@@ -114,36 +113,36 @@ def _change(facts: str, path: bytes) -> HistoryChange:
 
 
 def _trailers(text: str) -> Iterator[tuple[str, str]]:
-    for line in text.split("\n"):  # not at U+2028 and the like, which a stranger may have typed
+    for line in text.split("\n"):  # not splitlines(), which also splits at U+2028 and others
         key, separator, value = line.partition(":")
         if separator and value.strip():
             yield key.strip().lower(), value.strip()
 
 
-# Rows without an audit share one entry; the others have one for each change of their evidence.
+# Cached verifications. Rows without an audit share one; others have one per change of evidence.
 STATES_MAX = 1024
 
 
 @dataclass(frozen=True)
 class RowAtCommit:
-    """All that lay in the repository about one row at one commit."""
+    """The files about one row at one commit."""
 
     model: str
     submission: bytes
     audits: Mapping[str, bytes]
     """Path to bytes of each audit record of this model, and of each withdrawal."""
     policy: Mapping[str, bytes]
-    """Path to bytes of what decides how evidence counts: policy, keys, benchmark."""
+    """Path to bytes of the files that determine how evidence counts: policy, keys, benchmark."""
 
 
 Levels = Callable[[RowAtCommit], str | None]
 
 
 def level_at(standing: RowAtCommit) -> str | None:
-    """Return the level, by the same steps that `build` follows.
+    """Return the trust level, computed as `build` does.
 
-    None where `build` would have refused: the policy could not be used, or a record was broken.
-    An earlier commit cannot be repaired, so that this is no fault of today.
+    None if `build` would have failed, because of an invalid policy or a broken record. That is not
+    an error now, since an earlier commit cannot be fixed.
     """
     files = dict(standing.policy)
     if standing.audits:
@@ -157,7 +156,7 @@ def level_at(standing: RowAtCommit) -> str | None:
 
 @functools.lru_cache(maxsize=STATES_MAX)
 def _evidence(files: tuple[tuple[str, bytes], ...]) -> RepositoryEvidence | None:
-    """Verify the records among some files; to verify one takes half a second."""
+    """Verify the records among some files, which takes half a second each."""
     with tempfile.TemporaryDirectory(prefix="geneb-ci-") as name:
         root = Path(name).resolve()
         for path, content in files:
@@ -186,17 +185,17 @@ def _layout(root: Path) -> Layout:
     )
 
 
-# Who answers for a step, the first that is there; trailers of the commit on the main line.
+# Trailers that name who is responsible for a step; the first one present counts.
 WHO = ("submitted-by", "audited-by", "reviewed-by", "signed-off-by")
 WHY = ("reason",)
 CORRECTION = "correction"
-"""A change whose commit has this trailer mends a fault, and says which."""
+"""Trailer of a commit that corrects an error, with the reason."""
 UNVOUCHED = TrustLevel.SELF_REPORTED.value
-"""Level of a row that came while no board could be built."""
+"""Level of a row that was added while no board could be built."""
 
 
 def ledger(repository: GitRepository, commit: str, levels: Levels = level_at) -> Ledger:
-    """Tell the history of every row up to a commit. Raises BadRepository."""
+    """Return the history of every row up to a commit. Raises BadRepository."""
     line = steps(repository, commit)
     names = [blob for step in line for change in step.changes for blob in _blobs(change)]
     contents = dict(repository.blobs(names))
@@ -208,7 +207,7 @@ def _blobs(change: HistoryChange) -> Iterator[str]:
 
 
 class _Rows:
-    """The state that the history has reached."""
+    """The state of the repository during the walk through history."""
 
     def __init__(self, contents: dict[str, bytes], levels: Levels) -> None:
         self.contents = contents
@@ -221,7 +220,7 @@ class _Rows:
         self.policy: dict[str, str] = {}
 
     def level(self, model: str, former: str | None) -> str | None:
-        """Return the level of a row; it keeps its former one while no board can be built."""
+        """Return the level of a row; the former one if no board can be built."""
         blob = self.submissions.get(model)
         if blob is None:
             return None
@@ -233,7 +232,7 @@ class _Rows:
         return {path: self.contents[blob] for path, blob in files.items()}
 
     def apply(self, change: HistoryChange) -> None:
-        """Take in one change."""
+        """Apply one change."""
         if change.path in DECISIVE:
             _put(self.policy, change.path, change.after)
         elif model := submission_of(change.path):
@@ -250,14 +249,14 @@ def _put(table: dict[str, str], key: str, value: str | None) -> None:
 
 
 def submission_of(path: str) -> str | None:
-    """Return the model whose submission a path is; None for any other file."""
+    """Return the model of a submission's path; None for any other file."""
     parts = PurePosixPath(path)
     here = str(parts.parent) == SUBMISSIONS and parts.suffix == ".json"
     return parts.stem if here and not parts.name.startswith(".") else None
 
 
 def audited(path: str) -> str | None:
-    """Return the model that an audit record is about; None for any other file."""
+    """Return the model of an audit record's path; None for any other file."""
     parts = PurePosixPath(path)
     below = str(parts.parent.parent) == AUDITS and parts.suffix == ".json"
     return parts.parent.name if below and parts.parent.name != ".." else None
@@ -271,7 +270,7 @@ def _events(line: list[HistoryStep], contents: dict[str, bytes], levels: Levels)
         for change in step.changes:
             rows.apply(change)
         touched = {model for change in step.changes if (model := _model(change))}
-        # The policy may move any row, an audit or a submission its own alone.
+        # A policy change may affect every row, an audit or submission only its own.
         policy = any(change.path in DECISIVE for change in step.changes)
         for model in sorted({*rows.submissions, *before} if policy else touched):
             now[model] = rows.level(model, before.get(model))
@@ -287,7 +286,7 @@ def _model(change: HistoryChange) -> str | None:
 def _of_model(
     step: HistoryStep, model: str, levels: tuple[str | None, str | None], rows: _Rows
 ) -> Iterator[Event]:
-    """Return what a step did to one row: to its file, then to its audits, then to its level."""
+    """Yield the events of one row in a step: its file, then its audits, then its level."""
     former, level = levels
     cause: HistoryChange | None = None
 
@@ -316,7 +315,7 @@ def _of_model(
             yield event("withdrawal" if change.path.endswith(WITHDRAWN) else "audit", change)
     if former and level and former != level:
         policy = [change for change in step.changes if change.path in DECISIVE]
-        # Of several, the list of the authors' files answers for its own level, and no other.
+        # Among several changes, official.json explains the level `official`, and no other.
         listed = TrustLevel.OFFICIAL in levels
         policy.sort(key=lambda change: (change.path == OFFICIAL) is not listed)
         own = [change for change in step.changes if submission_of(change.path) == model]

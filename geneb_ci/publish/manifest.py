@@ -1,4 +1,4 @@
-"""ledger.json and manifest.json, as the Space holds them: written here, read back with distrust."""
+"""Models of ledger.json and manifest.json on the Space; what is read back is validated."""
 
 import hashlib
 import json
@@ -14,8 +14,8 @@ from geneb_ci.common.types import Hex40, Hex64, Moment, StrictModel, first_error
 from geneb_ci.publish.faults import BadManifest, NewerManifest
 
 SCHEMA_VERSION: Final = "1.0"
-"""Of ledger.json and manifest.json; a change of shape makes a later one."""
-LINE_MAX = 300  # characters; more of a commit message does not help a reader
+"""Format version of ledger.json and manifest.json."""
+LINE_MAX = 300  # characters of a line of a commit message
 
 Line = Annotated[str, Field(max_length=LINE_MAX)]
 EventKind = Literal[
@@ -24,16 +24,16 @@ EventKind = Literal[
 
 
 class EventEvidence(StrictModel):
-    """The file that an event rests on."""
+    """The file that is the evidence of an event."""
 
     path: str
-    """In the repository of submissions."""
+    """Path in the repository of submissions."""
     sha256: Hex64 | None
-    """Digest of its bytes; null where the event is that it went away."""
+    """SHA-256 of the file; null if it was deleted."""
 
 
 class Event(StrictModel):
-    """One thing that happened to one row."""
+    """One event in the history of a row."""
 
     when: Moment
     """Time of the commit, UTC."""
@@ -41,25 +41,25 @@ class Event(StrictModel):
     model: str
     kind: EventKind
     level: str | None
-    """Trust level of the row after the event; null when there is no row any more."""
+    """Trust level of the row after the event; null if the row was removed."""
     former_level: str | None
-    """Trust level before it; null when there was no row."""
+    """Trust level before the event; null if there was no row."""
     who: Line
-    """Who answers for it: trailers of the commit, or its author."""
+    """Who is responsible: from trailers of the commit, or its author."""
     why: Line
     """The reason: a trailer of the commit, or its subject."""
     evidence: EventEvidence
 
 
 class Ledger(StrictModel):
-    """ledger.json: what happened to every row, oldest first. A function of the git history."""
+    """ledger.json: the events of all rows, oldest first, computed from the git history."""
 
     schema_version: Literal["1.0"] = SCHEMA_VERSION
     events: list[Event]
 
 
 class Tool(StrictModel):
-    """What built the files."""
+    """The program that built the files."""
 
     name: Literal["geneb-ci"] = "geneb-ci"
     version: str
@@ -73,43 +73,43 @@ class PublishedFile(StrictModel):
 
 
 class Rollback(StrictModel):
-    """An older generation was put in the place of a newer one."""
+    """Record of a rollback to an earlier generation."""
 
     former_generation: Hex64
-    """What was live before."""
+    """The generation that was live before."""
     covers: Hex40
-    """The newest commit that the rollback takes back: only what comes after it is published."""
+    """The newest commit that was rolled back; only later commits can be published."""
 
 
 class Manifest(StrictModel):
-    """manifest.json: which generation of the board the Space holds, and from which commit."""
+    """manifest.json: the generation of the board on the Space, and its commit."""
 
     schema_version: Literal["1.0"] = SCHEMA_VERSION
     generation: Hex64
-    """Digest of `source_commit` and of the files: names this state of the board."""
+    """Id of this state of the board: digest of `source_commit` and of the files."""
     source_commit: Hex40
     """The newest commit on the main line that the files depend on."""
     tool: Tool
     rollback: Rollback | None = None
-    """Null unless an older generation was published again on purpose."""
+    """Null unless this is a rollback."""
     files: dict[str, PublishedFile]
-    """Every published file but this one; other files on the Space are not ours."""
+    """Every published file except this one."""
 
     @property
     def newest_commit(self) -> str:
-        """The newest commit that this state of the Space answers for."""
+        """The newest commit that this state includes or rolls back."""
         return self.rollback.covers if self.rollback else self.source_commit
 
 
 NAME = "manifest.json"
-# 19 files make 2.6 kB; a page of a hundred files would make 15.
+# 19 files take 2.6 kB, a hundred files 15 kB.
 BYTES_MAX = 1_000_000
 
 
 def manifest_of(
     files: Mapping[str, bytes], source_commit: str, rollback: Rollback | None = None
 ) -> Manifest:
-    """Describe the files of a generation."""
+    """Return the manifest of a generation."""
     described = {
         name: PublishedFile(sha256=hashlib.sha256(content).hexdigest(), bytes=len(content))
         for name, content in sorted(files.items())
@@ -126,7 +126,7 @@ def manifest_of(
 
 
 def generation_digest(sha256: Mapping[str, str], source_commit: str) -> str:
-    """Name a generation: sha256 over its source commit and, by name, the digest of each file."""
+    """Return the id of a generation: SHA-256 of source commit and digests, sorted by file name."""
     lines = [source_commit, *(f"{digest}  {name}" for name, digest in sorted(sha256.items()))]
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
@@ -138,9 +138,10 @@ def encode_manifest(manifest: Manifest) -> bytes:
 
 
 def parse_manifest(raw: bytes, where: str) -> Manifest:
-    """Read a manifest from a Space; its generation must follow from what it lists.
+    """Return the validated manifest of a Space.
 
-    Raises BadManifest when it cannot be one of ours, NewerManifest when it is of a later format.
+    Raises BadManifest if it is invalid or its generation does not follow from its files, and
+    NewerManifest if its format is newer.
     """
     try:
         found = Manifest.model_validate_json(raw)
@@ -149,7 +150,7 @@ def parse_manifest(raw: bytes, where: str) -> Manifest:
         raise BadManifest(where, first_error(error)) from error
     said = {name: file.sha256 for name, file in found.files.items()}
     if generation_digest(said, found.source_commit) != found.generation:
-        raise BadManifest(where, "its generation does not follow from its files")
+        raise BadManifest(where, "its generation is not the digest of its files")
     return found
 
 
@@ -157,16 +158,16 @@ _VERSION = re.compile(r"([0-9]{1,6})\.([0-9]{1,6})")
 
 
 def _refuse_newer(raw: bytes, where: str) -> None:
-    """Raise NewerManifest where a document says that it is of a later format than ours."""
+    """Raise NewerManifest if the format version of a document is newer than ours."""
     try:
-        # It bounds the depth by itself; json does not once py_ecc has raised Python's limit.
+        # pydantic_core limits the depth; json does not, once py_ecc has raised the recursion limit.
         told = _VERSION.fullmatch(pydantic_core.from_json(raw)["schema_version"])
     except (ValueError, TypeError, KeyError):
         return
     ours = tuple(map(int, SCHEMA_VERSION.split(".")))
     if told is not None and tuple(map(int, told.groups())) > ours:
         raise NewerManifest(
-            f"{where}: manifest.json is of format {told[0]}, and geneb-ci {__version__} knows "
-            f"{SCHEMA_VERSION}: a later version published it",
-            "update geneb-ci to that of main",
+            f"{where}: manifest.json has format {told[0]}, but geneb-ci {__version__} supports "
+            f"only {SCHEMA_VERSION}",
+            "update geneb-ci to the version of main",
         )

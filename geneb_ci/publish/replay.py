@@ -1,7 +1,7 @@
-"""The rules of another commit on the rows of the working tree: which would newly fail.
+"""Runs the rules of another commit on the rows of the working tree.
 
-Rules are code: those of the other commit run in a process of their own, from a copy of its tree,
-with an environment that holds nothing of ours. It must still be a commit of people one trusts.
+The rules are code: they run in a separate process, from a copy of the commit's tree, with a clean
+environment. The commit must still be trusted.
 """
 
 import json
@@ -22,28 +22,28 @@ from geneb_ci.common.errors import GenebError, NothingChecked, UsageProblem
 from geneb_ci.common.finding import Severity
 from geneb_ci.publish.git import CODE, lay_out, named_places, repository_of
 
-# What rules rest on; the rows and what stands beside them come from the working tree.
+# Taken from the commit; rows, cards and extractors come from the working tree.
 RULES_OF_A_COMMIT = (CODE, "schemas", "leaderboard/policy", "pyproject.toml")
-# A thousand rows take 40 s; a rule that hangs is a fault of the commit.
+# A thousand rows take 40 s; above this, a rule hangs.
 SECONDS_MAX = 900
 FORMAT = "1.0"
-# `check` ends so when it has judged: clean, not all could be checked, warnings, errors.
+# Exit codes of `check` with a report: clean, not checked, warnings, errors.
 _JUDGED = {0, 3, 10, 11}
 
 
 class ReplayError(GenebError):
-    """The checker of the other commit did not come to a verdict."""
+    """The checker of the other commit failed."""
 
 
 class Effect(NamedTuple):
-    """One rule on one row, as only one of the two checkers has it."""
+    """A finding of a rule on a row that only one of the two checkers has."""
 
     row: str
-    """Model id, by the name of its file."""
+    """Model id, from the file name."""
     rule: str
     places: int
     message: str
-    """Of the first place."""
+    """Message of the first finding."""
 
 
 class Replay(NamedTuple):
@@ -61,20 +61,20 @@ class Replay(NamedTuple):
 
 
 Found = dict[tuple[str, str, str], tuple[int, str]]
-"""Severity, row and rule to the number of places and the first message."""
+"""Severity, row and rule to the number of findings and the first message."""
 
 
 def replay(layout: Layout, name: str) -> Replay:
-    """Hold the rows of a working tree against the rules, benchmark and policy of a commit.
+    """Return what the rules, benchmark and policy of a commit change for the rows here.
 
-    Raises UsageProblem when the commit is unknown or holds no checker, ReplayError when its
-    checker gives no verdict, NothingChecked when there is no row.
+    Raises UsageProblem if the commit is unknown or has no checker, ReplayError if its checker
+    fails, and NothingChecked if there is no row.
     """
     repository, commit = repository_of(layout, name)
     if not repository.tree(commit, (f"{CODE}/__main__.py",)):
         raise UsageProblem(
-            f"{name!r} ({commit[:12]}) holds no {CODE}/__main__.py, so no rules to replay",
-            "name a commit of the repository that geneb-ci is developed in",
+            f"{name!r} ({commit[:12]}) has no {CODE}/__main__.py, so no rules to replay",
+            "pass a commit of the repository that geneb-ci is developed in",
         )
     files = files_of([layout.root])
     with tempfile.TemporaryDirectory(prefix="geneb-ci-") as temporary:
@@ -95,7 +95,7 @@ def replay(layout: Layout, name: str) -> Replay:
 
 
 def _copy(place: Path, to: Path) -> None:
-    """Copy files and links as they are; nothing else can be a row, and a FIFO would wait."""
+    """Copy regular files and links only; reading a FIFO would block."""
 
     def special(folder: str, names: list[str]) -> list[str]:
         kinds = {name: os.lstat(os.path.join(folder, name)).st_mode for name in names}  # noqa: PTH118
@@ -106,8 +106,8 @@ def _copy(place: Path, to: Path) -> None:
 
 
 def _judged(folder: Path, name: str) -> Found:
-    """Run the checker that lies in a folder on the rows that lie beside it."""
-    # -P: what is imported comes from PYTHONPATH, not from where the process stands.
+    """Run the checker in a folder on the rows in it, and return its findings."""
+    # -P: import from PYTHONPATH, not from the current folder.
     command = [sys.executable, "-P", "-m", CODE, "check", "--format", "json"]
     environment = {
         "PATH": os.environ.get("PATH", os.defpath),
@@ -127,14 +127,14 @@ def _judged(folder: Path, name: str) -> Found:
         )
     except subprocess.TimeoutExpired as error:
         raise ReplayError(
-            f"the checker of {name!r} gave no verdict in {SECONDS_MAX} seconds",
+            f"the checker of {name!r} did not finish in {SECONDS_MAX} seconds",
             "find the rule that hangs: run its `geneb-ci check` in a checkout of that commit",
         ) from error
     report = _report(done.stdout) if done.returncode in _JUDGED else None
     if report is None:
         said = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
         raise ReplayError(
-            f"the checker of {name!r} gave no verdict: exit {done.returncode}: {said}",
+            f"the checker of {name!r} failed with exit code {done.returncode}: {said}",
             "run its `geneb-ci check` in a checkout of that commit",
         )
     return _gathered(
@@ -143,7 +143,7 @@ def _judged(folder: Path, name: str) -> Found:
 
 
 def _report(raw: bytes) -> dict[str, Any] | None:
-    """Read the report of a checker; None when it is none of the format we know."""
+    """Return the JSON report of a checker; None if it has an unknown format."""
     try:
         report = json.loads(raw)
     except ValueError:

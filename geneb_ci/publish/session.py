@@ -1,4 +1,4 @@
-"""Connections to the Hub: timeouts, retries, and whose token is used."""
+"""Connections to the Hub: timeouts, retries, tokens."""
 
 import os
 import time
@@ -18,11 +18,11 @@ from geneb_ci.publish.faults import (
     setback,
 )
 
-TIMEOUT_S = 120.0  # for one answer; a commit of a few MB takes the Hub a few seconds
+TIMEOUT_S = 120.0  # per answer; a commit of a few MB takes a few seconds
 
 
 def session(timeout_s: float = TIMEOUT_S) -> Any:  # noqa: ANN401 (the client is imported late)
-    """Return the session, with a limit; the client replaces it at times: ask before each use."""
+    """Return the HTTP session with a timeout; call it before each use, since it can be replaced."""
     from huggingface_hub import get_session  # noqa: PLC0415 (a second to import)
 
     found = get_session()
@@ -32,20 +32,20 @@ def session(timeout_s: float = TIMEOUT_S) -> Any:  # noqa: ANN401 (the client is
 
 T = TypeVar("T")
 
-# A head that moves six times in a row is no accident, and a token that may only open pull requests
-# gets 412 for ever (huggingface/datasets issue 7777).
+# Six conflicts in a row are not by chance; a token that may only open pull requests always gets 412
+# (huggingface/datasets issue 7777).
 TRIES = 6
 FIRST_WAIT_S = 2.0  # doubled after each try: 2, 4, 8, 16, 32
-# The Hub counts requests in windows of 300 s; a wait that is longer is better spent by another run.
+# The Hub's rate limits have windows of 300 s.
 WAIT_MAX_S = 600.0
-# A Hub that takes calls and answers none costs the limit of an answer with each try: after two of
-# them there is no point in four more. Pauses do not count, and neither does what was answered.
+# Total waiting time for answers that never came: two timeouts. Pauses and answered requests do not
+# count.
 SILENT_MAX_S = 200.0
-_LATER = "run the command again later: it reads what became of them first"
+_LATER = "run the command again later; it first reads whether they succeeded"
 
 
 class Clock(Protocol):
-    """What waits; tests have one that does not."""
+    """Interface of `time` for waiting; tests replace it."""
 
     def sleep(self, seconds: float, /) -> None:
         """Wait."""
@@ -54,10 +54,10 @@ class Clock(Protocol):
 def attempt(
     one_try: Callable[[], T], *, clock: Clock = time, say: Callable[[str], None] = lambda _: None
 ) -> T:
-    """Try until it works, `TRIES` times at most. Raises GaveUp, and any fault at once.
+    """Call until it succeeds, at most `TRIES` times. Raises RetriesExhausted and PublishFault.
 
-    412 is tried again at once, since reading anew is the cure; 429 after the time the Hub names;
-    409, 5xx and lost answers after a wait that doubles. Two tries are made, however long they take.
+    Retries after 412 at once, after 429 when the Hub says, and after 409, 5xx and lost answers with
+    exponential backoff. There are at least two tries, however long they take.
     """
     wait = FIRST_WAIT_S
     last, silent = "", 0.0
@@ -71,20 +71,20 @@ def attempt(
                 silent += time.monotonic() - began
             pause = 0.0 if isinstance(setback, HeadChanged) else wait
             if isinstance(setback, Limited) and setback.wait_s is not None:
-                # One second more: the Hub names whole seconds.
+                # One second more, because the Hub rounds to whole seconds.
                 pause = setback.wait_s + 1
         wait *= 2
         if pause > WAIT_MAX_S:
             raise RetriesExhausted(
-                f"{last}: the Hub wants a pause of {pause:.0f} s",
-                "run the command again after that; publishing twice changes nothing",
+                f"{last}: the Hub requires a pause of {pause:.0f} s",
+                "run the command again after that; publishing twice does no harm",
             )
         if silent > SILENT_MAX_S and 1 < number < TRIES:
             raise RetriesExhausted(
                 f"{number} tries failed in {silent:.0f} s; the last: {last}", _LATER
             )
         if number < TRIES:
-            say(f"try {number} of {TRIES}: {last}; again after {pause:.0f} s")
+            say(f"try {number} of {TRIES} failed: {last}; next try in {pause:.0f} s")
             if pause:
                 clock.sleep(pause)
     raise RetriesExhausted(f"{TRIES} tries failed; the last: {last}", _LATER)
@@ -94,15 +94,15 @@ RESOURCE = "HF_OIDC_RESOURCE"
 
 
 def space_of_environment() -> str | None:
-    """Return the Space that the CI job's identity is scoped to, if it is."""
+    """Return the Space to which the CI job's identity is scoped, or None."""
     kind, _, name = os.environ.get(RESOURCE, "").partition("/")
     return name if kind == "spaces" and name.count("/") == 1 else None
 
 
 def token_to_read(resource: str) -> str | None:
-    """Return a token where there is one for this repository; what is public needs none.
+    """Return a token for this repository, or None; public repositories need none.
 
-    A job that only reads may name the Space by HF_OIDC_RESOURCE and have no identity to show.
+    A job that only reads may set HF_OIDC_RESOURCE without having an identity.
     """
     try:
         return find_token(resource)
@@ -113,32 +113,32 @@ def token_to_read(resource: str) -> str | None:
 def find_token(
     resource: str, *, clock: Clock = time, say: Callable[[str], None] = lambda _: None
 ) -> str:
-    """Return the token to write to a repository such as "spaces/OWNER/NAME".
+    """Return a token with write access to a repository such as "spaces/OWNER/NAME".
 
-    Raises NoToken, TokenRefused, and GaveUp where the exchange of identities does not answer.
+    Raises NoHubToken, HubTokenRefused, and RetriesExhausted if the token exchange does not answer.
     """
     scope = os.environ.get(RESOURCE)
     if scope and scope != resource:
         raise NoHubToken(
             f"{RESOURCE} is {scope!r}, but {resource!r} is to be published",
-            f"set {RESOURCE}={resource}, or name the Space that it is scoped to",
+            f"set {RESOURCE}={resource}, or pass the Space that it is scoped to",
         )
     token = attempt(lambda: _token(resource), clock=clock, say=say)
     if token is None:
         raise NoHubToken(
-            f"there is no token to publish {resource} with",
+            f"there is no token for publishing {resource}",
             f"in GitHub Actions set {RESOURCE}={resource} and `permissions: id-token: write`; "
             "elsewhere set HF_TOKEN",
         )
     if not (token.isascii() and token.isprintable()):
         raise NoHubToken(
-            "HF_TOKEN holds characters that no token has", "set it anew, as the Hub showed it"
+            "HF_TOKEN contains invalid characters", "copy the token from the Hub again"
         )
     return token
 
 
 def _token(resource: str) -> str | None:
-    """Ask the Hub's client, which may have to exchange the identity of the CI job for a token."""
+    """Return the token of the Hub's client, which may exchange the CI job's identity for one."""
     from huggingface_hub import get_token  # noqa: PLC0415 (a second to import)
     from huggingface_hub.errors import HfHubHTTPError, OIDCError  # noqa: PLC0415
     from huggingface_hub.utils import httpx  # type: ignore[attr-defined]  # noqa: PLC0415 (public)
@@ -148,13 +148,13 @@ def _token(resource: str) -> str | None:
         return get_token()
     except OIDCError as error:
         raise NoHubToken(
-            f"{RESOURCE} is set, but the job has no identity to show: {error}",
+            f"{RESOURCE} is set, but the job has no OIDC identity: {error}",
             "give the job `permissions: id-token: write`",
         ) from error
     except HfHubHTTPError as error:
         status = error.response.status_code
         raise setback(status, error.response.headers) or HubTokenRefused(
-            f"the Hub does not take this job for a publisher of {resource} (status {status})",
+            f"the Hub rejected this job as a publisher of {resource} (status {status})",
             "add the repository, branch and workflow as a trusted publisher in its settings",
         ) from error
     except (httpx.HTTPError, ValueError, KeyError) as error:

@@ -1,4 +1,4 @@
-"""Repositories on the Hub: what they hold, and one commit to them; the Space."""
+"""Repositories on the Hub: listing, reading, and writing one commit; the Space."""
 
 import hashlib
 import time
@@ -13,20 +13,20 @@ from geneb_ci.publish.faults import HubRefused, Unknown, Unverified, translated
 from geneb_ci.publish.manifest import Manifest
 from geneb_ci.publish.session import TIMEOUT_S, Clock, attempt, session
 
-FILE_BYTES_MAX = 100_000_000  # of one file that is read back
+FILE_BYTES_MAX = 100_000_000  # largest file that is read back
 
 Content = bytes | Path
-"""Bytes at hand, or a file that holds them."""
+"""Bytes, or the file that contains them."""
 
 
 class Facts(NamedTuple):
-    """What the Hub says of one file: git's name of its bytes, or the sha256 of a large one."""
+    """Digest of a file on the Hub: git object id, or SHA-256 of a large file."""
 
     blob: str | None
     lfs: str | None
 
     def are_of(self, content: Content) -> bool:
-        """Whether a file holds just these bytes."""
+        """Whether the file has these bytes."""
         if self.lfs is not None:
             return self.lfs == _sha256(content)
         raw = content if isinstance(content, bytes) else content.read_bytes()
@@ -56,7 +56,7 @@ class Listing(NamedTuple):
 
 
 class Remote:
-    """One repository; every method raises Setback where another try may do, else PublishFault."""
+    """A repository; methods raise Retryable if a retry may succeed, else PublishFault."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class Remote:
         self.resource = f"{kind}s/{name}"
         self._kind = kind
         self._timeout_s = timeout_s
-        # False: an anonymous reader, so that the client does not look for a token by itself.
+        # False means anonymous; None would make the client search for a token.
         self._api = HfApi(endpoint=endpoint, token=token or False)
 
     def listing(self, revision: str | None = None) -> Listing:
@@ -86,18 +86,18 @@ class Remote:
         session(self._timeout_s)
         with translated(self.resource, writing=False):
             ask = self._api.space_info if self._kind == "space" else self._api.dataset_info
-            # Without a limit of its own this call has none, whatever the session's is.
+            # This call ignores the timeout of the session.
             info = ask(self.name, revision=revision, files_metadata=True, timeout=self._timeout_s)
             files = {
                 one.rfilename: Facts(one.blob_id, one.lfs.sha256 if one.lfs else None)
                 for one in info.siblings or []
             }
             if not info.sha:
-                raise Unknown(f"the Hub names no commit of {self.resource}")
+                raise Unknown(f"the Hub returned no commit of {self.resource}")
             return Listing(info.sha, files)
 
     def read(self, path: str, revision: str = "main", bytes_max: int = FILE_BYTES_MAX) -> bytes:
-        """Return the bytes of one file; one that has more than allowed is Refused."""
+        """Return the bytes of one file. Raises HubRefused if it is larger than `bytes_max`."""
         from huggingface_hub import hf_hub_url  # noqa: PLC0415
         from huggingface_hub.utils import (  # type: ignore[attr-defined]  # noqa: PLC0415 (public)
             build_hf_headers,
@@ -117,21 +117,21 @@ class Remote:
                     if len(content) > bytes_max:
                         raise HubRefused(
                             f"{self.resource}: {path} is larger than {bytes_max:,} bytes",
-                            "no file of ours is: delete it there",
+                            "geneb-ci publishes no such file: delete it there",
                         )
         return bytes(content)
 
     def commit(
         self, parent: str, files: Mapping[str, Content], gone: Iterable[str], message: str
     ) -> str:
-        """Make one commit on top of `parent` alone, and give its id."""
+        """Make one commit with the parent `parent`, and return its id."""
         from huggingface_hub import CommitOperationAdd, CommitOperationDelete  # noqa: PLC0415
 
         title, _, text = message.partition("\n")
         added = [CommitOperationAdd(name, content) for name, content in files.items()]
 
         def large() -> list[str]:
-            # The client notes there what the Hub asked for.
+            # The client stores the upload mode there.
             return [one.path_in_repo for one in added if one._upload_mode == "lfs"]  # noqa: SLF001
 
         session(self._timeout_s)
@@ -147,7 +147,7 @@ class Remote:
         return str(made.oid)
 
     def past(self) -> list[Past]:
-        """List the commits, newest first."""
+        """Return the commits, newest first."""
         session(self._timeout_s)
         with translated(self.resource, writing=False):
             commits = self._api.list_repo_commits(self.name, repo_type=self._kind)
@@ -163,7 +163,7 @@ class SpaceState:
     manifest: Manifest | None = None
 
     def holds(self, files: Mapping[str, Content]) -> bool:
-        """Whether it has all these files, with just these bytes."""
+        """Whether it has all these files with these bytes."""
         return all(
             name in self.files and self.files[name].are_of(content)
             for name, content in files.items()
@@ -184,7 +184,7 @@ class Space(Remote):
         super().__init__("space", name, token=token, endpoint=endpoint, timeout_s=timeout_s)
 
     def state(self, revision: str | None = None) -> SpaceState:
-        """Read the head, or a commit: its files and its manifest."""
+        """Return the files and the manifest of the head, or of a commit."""
         head, files = self.listing(revision)
         found = None
         if manifest.NAME in files:
@@ -193,20 +193,20 @@ class Space(Remote):
         return SpaceState(head, files, found)
 
 
-# Folders of the repository that hold task data: what lies there and was not staged is deleted.
+# Folders of task data in the repository; files in them that are not staged are deleted.
 OURS = ("tasks/", "flat/")
 MESSAGE = "Task data in both layouts"
 
 
 class Uploaded(NamedTuple):
-    """The revision that holds the staged files, and whether it was made for them."""
+    """The revision with the staged files, and whether it is new."""
 
     revision: str
     new: bool
 
 
 def staged(folder: Path) -> dict[str, Path]:
-    """Return every file of a staged folder by its name in the repository."""
+    """Return the files of a staged folder, by their path in the repository."""
     return {
         path.relative_to(folder).as_posix(): path
         for path in sorted(folder.rglob("*"))
@@ -221,10 +221,9 @@ def upload(
     clock: Clock = time,
     say: Callable[[str], None] = lambda _: None,
 ) -> Uploaded:
-    """Make the repository hold just these data with one commit, or find that it does.
+    """Upload these data in one commit, unless the repository already has them.
 
-    The files are large: those that were uploaded by a try that failed are not sent again.
-    Raises PublishFault.
+    Large files that an earlier try uploaded are not uploaded again. Raises PublishFault.
     """
     perhaps = False
 
@@ -243,9 +242,9 @@ def upload(
         changed, gone = _difference(remote.listing(commit), files)
         if changed or gone:
             raise Unverified(
-                f"{remote.resource} at {commit} differs from what was sent: "
+                f"{remote.resource} at {commit} differs from the upload: "
                 f"{', '.join([*changed, *gone])}",
-                "look for a .gitignore in the repository that names them, then push again",
+                "check for a .gitignore in the repository, then push again",
             )
         return Uploaded(commit, new=True)
 

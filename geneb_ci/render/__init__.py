@@ -1,1 +1,1 @@
-"""Findings in, text out: one renderer a format, each of which escapes what contributors wrote."""
+"""Renders findings, audits and boards; each renderer escapes contributor text for its format."""

@@ -8,24 +8,24 @@ from geneb_ci.render.formats import WIDTH
 from geneb_ci.render.plain import visible
 from geneb_ci.render.summary import ordered, sentence, skipped, summary_line, why_nothing
 
-# What the runner shows of each severity in one step; the rest stays in the log.
+# Annotations of each severity that the runner shows per step; the rest is only in the log.
 SHOWN_MAX = 10
 
 _COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}
 
 
 def escape_data(text: str) -> str:
-    """Write text so that it stays in the message of a command."""
+    """Escape text for the message of a workflow command."""
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
 def escape_property(text: str) -> str:
-    """Write text so that it stays in one property of a command."""
+    """Escape text for a property of a workflow command."""
     return escape_data(text).replace(":", "%3A").replace(",", "%2C")
 
 
 def render(report: Report, *, color: bool = False, width: int = WIDTH) -> str:  # noqa: ARG001 (one signature)
-    """Render one command a finding, then the summary as a line of the log."""
+    """Render one workflow command per finding, then the summary line."""
     return "".join(f"{line}\n" for line in _lines(report))
 
 
@@ -49,18 +49,18 @@ def _lines(report: Report) -> Iterator[str]:
     else:
         yield summary_line(report)
     if any(_too_many(report, severity) for severity in Severity):
-        yield f"GitHub shows {SHOWN_MAX} of each severity; the step summary has all."
+        yield f"GitHub shows {SHOWN_MAX} annotations per severity; the step summary lists all."
 
 
 def _command(name: str, lines: list[str], **properties: str) -> str:
-    """Write one command; every text is one visible line before it is escaped."""
+    """Return one workflow command; every text becomes one printable line, then is escaped."""
     head = ",".join(f"{key}={escape_property(visible(value))}" for key, value in properties.items())
     body = "\n".join([visible(lines[0]), *(f"Fix: {visible(fix)}" for fix in lines[1:] if fix)])
     return f"::{name} {head}::{escape_data(body)}"
 
 
 def _spread(findings: list[Finding]) -> list[Finding]:
-    """Put the first finding of each rule first, since GitHub shows only so many."""
+    """Put the first finding of each rule first, because GitHub shows a limited number."""
     seen: dict[str, int] = {}
     turns = []
     for finding in findings:

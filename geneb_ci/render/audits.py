@@ -1,4 +1,4 @@
-"""Audits for a terminal: plan, power, outcome of a rerun, steps of a verification."""
+"""Renders audits: plan, detection power, outcome of a rerun, steps of a verification."""
 
 import io
 import json
@@ -27,29 +27,29 @@ from geneb_ci.render.text import escape
 
 _STEP_MARKS = {StepState.HOLDS: "✓", StepState.DIFFERS: "✗", StepState.UNKNOWN: "?"}
 _HELD = {
-    "envelope": "one DSSE envelope with one signature, in the bytes that we write",
-    "signer": "signed by a trusted key that was valid then",
-    "statement": "an audit record without contradiction in itself",
-    "commitment": "its digest is the one that was published",
-    "round": "the round of the beacon that the time of the commitment decides",
+    "envelope": "one DSSE envelope with one signature, in canonical form",
+    "signer": "signed by a trusted key that was valid at that time",
+    "statement": "a consistent audit record",
+    "commitment": "its digest is the published one",
+    "round": "the beacon round that follows from the time of the commitment",
     "signature": "the beacon signed this round",
-    "seed": "follows from commitment and beacon alone",
-    "tickets": "follow from seed and tasks alone",
+    "seed": "follows from commitment and beacon value",
+    "tickets": "follow from seed and tasks",
     "sample": "the tasks with the smallest tickets, and those of earlier draws",
-    "earlier": "no earlier draw of the repository is left out",
+    "earlier": "includes every earlier draw in the repository",
     "comparison": "every verdict follows from its numbers",
-    "submission": "the file here is the one that was audited",
-    "benchmark": "the definition in force",
-    "policy": "as many tasks and regimes as it requires",
-    "harness": "the version in force, unchanged",
-    "sandbox": "a level that counts, and every escape refused",
+    "submission": "the file is the audited one",
+    "benchmark": "the current benchmark definition",
+    "policy": "at least as many tasks and regimes as required",
+    "harness": "the current version, unmodified",
+    "sandbox": "an accepted level, and every escape attempt blocked",
 }
 _WIDTH = max(map(len, _HELD))
-_NOT_LOOKED_AT = "not checked, because of the step above"
+_NOT_LOOKED_AT = "not checked, because the step above failed"
 
 
 def verification_text(found: Sequence[Verification]) -> str:
-    """Render verifications for a terminal; ends with one newline."""
+    """Return verifications as text for a terminal."""
     lines: list[str] = []
     for one in found:
         lines += [f"{escape(one.name)}: {_headline(one)}"]
@@ -70,7 +70,7 @@ def verification_text(found: Sequence[Verification]) -> str:
 
 def _headline(one: Verification) -> str:
     if one.differs:
-        return f"refused at {', '.join(step.name for step in one.differs)}"
+        return f"rejected: {', '.join(step.name for step in one.differs)}"
     if not one.holds:
         unknown = [step.name for step in one.steps if step.state is StepState.UNKNOWN]
         return f"not verified: {', '.join(unknown)} could not be computed"
@@ -85,7 +85,7 @@ def _headline(one: Verification) -> str:
 
 
 def verification_json(found: Sequence[Verification]) -> str:
-    """Render verifications for a program."""
+    """Return verifications as JSON."""
     value = {"schema_version": "1.0", "records": [_record(one) for one in found]}
     return json.dumps(value, indent=2, ensure_ascii=True) + "\n"
 
@@ -114,7 +114,7 @@ _MARKS = {"agrees": "✓", "differs": "✗"}
 
 
 def outcome_text(outcome: AuditOutcome) -> str:
-    """Render an outcome: a row a task and regime, then what it means; ends with one newline."""
+    """Return an outcome as text: one line per task and regime, then the result."""
     from rich import box  # noqa: PLC0415 (30 ms that only this needs)
     from rich.console import Console  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
@@ -154,7 +154,7 @@ def _numbers(cell: Compared) -> tuple[str, ...]:
 
 
 def _which(cell: Compared) -> str:
-    """Name the metrics outside their tolerance; canonical ones only where no other is."""
+    """Name the metrics outside their tolerance; canonical ones only if no other is."""
     if metrics := differing_metrics(cell):
         return ", ".join(metrics)
     return f"canonical {', '.join(differing_metrics(cell.canonical))}" if cell.canonical else ""
@@ -172,13 +172,13 @@ def _summary(outcome: AuditOutcome) -> Iterator[str]:
         if one.is_significant:
             side = "above" if one.share > 0 else "below"
             yield (
-                f"differs: {visible(regime)}: the claims lie {side} the rerun as a whole, by "
-                f"{abs(one.difference):.4f} in the mean: more than chance explains"
+                f"differs: {visible(regime)}: the claims are {side} the rerun by "
+                f"{abs(one.difference):.4f} on average, which is significant"
             )
     if outcome.decoys.order_dependent:
         yield "differs: an embedding depends on the order or the batch of its sequence"
     if outcome.decoys.memorised:
-        yield "differs: embeddings of benchmark sequences are unlike those of fresh ones like them"
+        yield "differs: benchmark sequences are treated differently from similar new sequences"
     yield f"decoys: {visible(outcome.decoys.detail)}"
     yield from (f"note: {visible(note)}" for note in outcome.notes)
 
@@ -188,7 +188,7 @@ def _names(tasks: list[AuditedTask]) -> str:
 
 
 def plan_text(plan: Plan, targeted: int, name: str) -> str:
-    """Say what was drawn, and what to do next; `targeted` tasks were asked for beside it."""
+    """Return the drawn tasks and the next step; `targeted` is the number of tasks to add."""
     by_reason = {
         reason: [one.task for one in plan.chosen if one.reason == reason]
         for reason in ("drawn", "earlier", "targeted")
@@ -206,7 +206,7 @@ def plan_text(plan: Plan, targeted: int, name: str) -> str:
                 *(f"  {visible(task)}" for task in tasks),
             ]
     if len(by_reason["targeted"]) < targeted:
-        lines.append("fewer tasks are targeted than --targeted asks for: no more stand out")
+        lines.append("fewer tasks than requested are targeted: no others are suspicious")
     lines += [
         f"check that commitment {plan.commitment_sha256[:16]}... was public at {plan.committed_at}",
         f"next: geneb-ci audit run {name}",
@@ -218,10 +218,10 @@ POWER_WIDTH = 100  # columns
 
 
 def power_table(design: Design, marked: Mapping[int, str], power: Fraction) -> str:
-    """Write the chance to find one of m fabricated tasks, for the usual and the marked samples."""
+    """Return a table of detection probabilities, by sample size and number of fabricated tasks."""
     fabricated = [m for m in SHOWN_FABRICATED if m <= design.tasks]
     found = Table(
-        title=f"chance to find one of m fabricated tasks among {design.tasks}",
+        title=f"probability of drawing at least one of m fabricated tasks among {design.tasks}",
         title_justify="left",
         box=box.SIMPLE_HEAD,
         caption=_caption(design, power),
@@ -245,8 +245,9 @@ def _caption(design: Design, power: Fraction) -> str:
     lines = []
     if design.guaranteed:
         lines.append(
-            f"{design.guaranteed} larger categories have a place each; this is the worst placing"
+            f"{design.guaranteed} larger categories are guaranteed one task each; the table is for "
+            "the worst case"
         )
     if power < 1:
-        lines.append(f"a rerun finds a drawn one with probability {float(power):g}")
+        lines.append(f"a rerun detects a drawn one with probability {float(power):g}")
     return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""What a change does to the board, or other rules to the rows: text, Markdown, JSON."""
+"""Renders board comparisons and rule replays as text, Markdown and JSON."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -25,11 +25,11 @@ class TitledTable(NamedTuple):
     columns: tuple[str, ...]
     rows: Sequence[tuple[str, ...]]
     quoted: tuple[str, ...]
-    """Columns whose text is a contributor's."""
+    """Columns with contributor text."""
 
 
 def as_text(found: Comparison) -> str:
-    """Write tables for a terminal."""
+    """Return a comparison as tables for a terminal."""
     lines = [_headline(found, escape(found.base))]
     for table in _tables(found.diff):
         rows = [tuple(map(escape, row)) for row in table.rows[:SHOWN_MAX]]
@@ -41,7 +41,7 @@ def as_text(found: Comparison) -> str:
 
 
 def as_markdown(found: Comparison) -> str:
-    """Write tables for a comment or a step summary; names stand in code spans."""
+    """Return a comparison as Markdown tables; names are in code spans."""
     lines = [f"**{_headline(found, code(found.base))}**"]
     for table in _tables(found.diff):
         rows = [
@@ -59,7 +59,7 @@ def as_markdown(found: Comparison) -> str:
 
 
 def as_json(found: Comparison) -> str:
-    """Write all of it for another program."""
+    """Return everything as JSON."""
     diff = found.diff
     return dumps(
         {
@@ -107,13 +107,13 @@ def _headline(found: Comparison, base: str) -> str:
 def _notes(found: Comparison) -> Iterator[str]:
     pushed = [f"{regime} {number}" for regime, number in found.diff.pushed.items() if number]
     if pushed:
-        yield f"rows that moved only because others came or went: {', '.join(pushed)}"
+        yield f"rows whose rank changed only through added or removed rows: {', '.join(pushed)}"
     diff = found.diff
     is_ranked = diff.added or diff.removed or any(row.shifts for row in diff.changed)
     if found.unsized and is_ranked:
         yield (
-            "noise is not known, and taken as none: the benchmark does not say how many test "
-            f"sequences there are of {first_and_more(list(found.unsized))}"
+            "significance was not computed: the benchmark has no n_test for "
+            f"{first_and_more(list(found.unsized))}"
         )
     if found.refused:
         yield (
@@ -150,7 +150,7 @@ def _tables(diff: BoardDiff) -> Iterator[TitledTable]:
                 first_and_more(list(names), NAMED_MAX) or "-"
                 for names in (move.passed, move.passed_by)
             ),
-            "inside noise" if move.inside_noise else "beyond noise",
+            "not significant" if move.inside_noise else "significant",
         )
         for move in diff.moves
     ]
@@ -161,7 +161,7 @@ def _tables(diff: BoardDiff) -> Iterator[TitledTable]:
 
 
 def _fact(value: object) -> str:
-    """Write what the board says of a row; of its audits, as a line."""
+    """Return a fact of a row as text; audits as one line."""
     if not isinstance(value, dict):
         return quoted(value) if value is not None else "none"
     told = "audited {tasks}/{of}, sandbox level {sandbox}, {date}, {verdict}"
@@ -177,7 +177,7 @@ def _shift(shift: Shift) -> tuple[str, ...]:
     before, after = shift.before, shift.after
     by = "-"
     if before and after:
-        noise = "inside noise" if shift.inside_noise else "beyond noise"
+        noise = "not significant" if shift.inside_noise else "significant"
         by = f"{after.score - before.score:+.4f}, {noise}"
     scores = " -> ".join(f"{place.score:.4f}" if place else "none" for place in (before, after))
     places = [str(place.rank) if place else "none" for place in (before, after)]
@@ -187,7 +187,7 @@ def _shift(shift: Shift) -> tuple[str, ...]:
 
 def _cut(table: TitledTable) -> list[str]:
     left = len(table.rows) - SHOWN_MAX
-    return [f"  and {left:,} more; `--format json` has all"] if left > 0 else []
+    return [f"  and {left:,} more; `--format json` lists all"] if left > 0 else []
 
 
 def _cell(text: str) -> str:
@@ -217,7 +217,7 @@ REPLAY_VERSION = "1.0"
 
 
 def replay_text(found: Replay) -> str:
-    """Write for a terminal, one line a row and rule."""
+    """Return a replay as text, one line per row and rule."""
     lines = [_replay_headline(found, escape(found.name))]
     for title, effects in _parts(found):
         lines += ["", title]
@@ -228,7 +228,7 @@ def replay_text(found: Replay) -> str:
 
 
 def replay_markdown(found: Replay) -> str:
-    """Write for a comment or a step summary; names stand in code spans."""
+    """Return a replay as Markdown; names are in code spans."""
     lines = [f"**{_replay_headline(found, code(found.name))}**"]
     for title, effects in _parts(found):
         lines += ["", f"### {title.capitalize()}", ""]
@@ -239,7 +239,7 @@ def replay_markdown(found: Replay) -> str:
 
 
 def replay_json(found: Replay) -> str:
-    """Write all of it for another program."""
+    """Return everything as JSON."""
     return dumps(
         {
             "format_version": REPLAY_VERSION,
@@ -262,7 +262,7 @@ REPLAY_WRITERS: dict[str, Callable[[Replay], str]] = {
 
 def _replay_headline(found: Replay, name: str) -> str:
     failing = len({one.row for one in found.fails})
-    what = f"{failing} would newly fail" if failing else "none would newly fail"
+    what = f"{failing} would newly fail" if failing else "no row would newly fail"
     return f"rules of {name} ({found.commit[:12]}) on {plural(found.rows, 'row')}: {what}"
 
 
@@ -270,6 +270,6 @@ def _parts(found: Replay) -> Iterator[tuple[str, tuple[Effect, ...]]]:
     parts = {
         "would newly fail": found.fails,
         "would newly warn": found.warns,
-        "would fail no more": found.heals,
+        "would no longer fail": found.heals,
     }
     yield from ((title, effects) for title, effects in parts.items() if effects)

@@ -1,4 +1,4 @@
-"""The findings for another program: `schemas/findings-1.0.schema.json`, frozen."""
+"""Renders findings as JSON, in the frozen format of `schemas/findings-1.0.schema.json`."""
 
 import dataclasses
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from geneb_ci.render.summary import Verdict, counts, ordered, rules_run, skipped
 
 
 class Closed:
-    """What every part shares: no member that is not listed."""
+    """Base of all parts; unknown members are forbidden."""
 
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(
         extra="forbid", use_attribute_docstrings=True
@@ -34,7 +34,7 @@ class ToolV1(Closed):
 
 @dataclass(frozen=True)
 class BenchmarkV1(Closed):
-    """A benchmark definition that submissions were held against."""
+    """A benchmark definition that submissions were checked against."""
 
     name: str
     sha256: str
@@ -52,15 +52,15 @@ class CountsV1(Closed):
 
 @dataclass(frozen=True)
 class FindingV1(Closed):
-    """One fault of a submission or of its model card."""
+    """One finding about a submission or its model card."""
 
     rule: str
-    """Id of the rule: `geneb-ci explain RULE` says why it is there."""
+    """Id of the rule; `geneb-ci explain RULE` explains it."""
     severity: Severity
     message: str
     file: str
     pointer: str
-    """JSON Pointer (RFC 6901) to the place; empty for the whole document and in a card."""
+    """JSON Pointer (RFC 6901); empty for the whole document and in a card."""
     line: Annotated[int, Field(ge=1)]
     column: Annotated[int, Field(ge=1)]
     """Counted from 1 in code points."""
@@ -68,12 +68,12 @@ class FindingV1(Closed):
     expected: str
     fix: str
     score: Annotated[float, Field(ge=0, le=10)]
-    """How strange it is, 1 at a rule's threshold to 10; 0 where a rule has no such measure."""
+    """How unusual it is, from 1 at the rule's threshold to 10; 0 if the rule has no measure."""
 
 
 @dataclass(frozen=True)
 class UnreadableV1(Closed):
-    """A file that could not be read, and so was not checked."""
+    """A file that could not be read and was not checked."""
 
     message: str
     fix: str
@@ -81,13 +81,13 @@ class UnreadableV1(Closed):
 
 @dataclass(frozen=True)
 class SkippedV1(Closed):
-    """Rules that were not run on some files, for want of one thing."""
+    """Rules that were not run on some files because of one unmet need."""
 
     need: Need
-    """What was lacking."""
+    """What the rules need."""
     rules: list[str]
     files: Count
-    """Number of files that they were not run on."""
+    """Number of files on which they were not run."""
     message: str
     fix: str
 
@@ -101,19 +101,19 @@ class ReportV1(Closed):
     verdict: Verdict
     """Also the exit code: clean 0, warnings 0 or under --strict 10, errors 11, not-checked 3.
 
-    Where settings or the benchmark cannot be used, the exit code is 1 whatever else was found.
+    If settings or the benchmark are invalid, the exit code is 1 in any case.
     """
     files: Count
     """Number of submissions checked."""
     rules: Count
-    """Number of rules that were run on one file at least."""
+    """Number of rules that were run on at least one file."""
     counts: CountsV1
     benchmarks: list[BenchmarkV1]
     findings: list[FindingV1]
-    """In the order of file, line, column, pointer, rule, message."""
+    """Sorted by file, line, column, pointer, rule, message."""
     unreadable: list[UnreadableV1]
     skipped: list[SkippedV1] = dataclasses.field(default_factory=list)
-    """Rules that were not run, and why; reports of older versions have no such member."""
+    """Rules that were not run, with the reason; absent in reports of older versions."""
 
 
 def render(report: Report, *, color: bool = False, width: int = WIDTH) -> str:  # noqa: ARG001 (one signature)
@@ -122,7 +122,7 @@ def render(report: Report, *, color: bool = False, width: int = WIDTH) -> str:  
 
 
 def to_v1(report: Report) -> ReportV1:
-    """Bring a report into the frozen shape."""
+    """Convert a report to the frozen format."""
     tally = {severity.value: number for severity, number in counts(report).items()}
     return ReportV1(
         format_version="1.0",
@@ -169,7 +169,7 @@ def findings_schema() -> dict[str, Any]:
 
 
 def _untitled(node: Any) -> Any:  # noqa: ANN401 (JSON has no narrower type)
-    """Leave out the titles, which only repeat the names."""
+    """Remove the titles, which only repeat the names."""
     if isinstance(node, dict):
         return {key: _untitled(value) for key, value in node.items() if key != "title"}
     return [_untitled(item) for item in node] if isinstance(node, list) else node

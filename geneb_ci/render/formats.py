@@ -1,4 +1,4 @@
-"""The formats by name; each is imported when it is asked for, so that none pays for another."""
+"""Output formats by name; a renderer is imported when it is used."""
 
 import importlib
 from typing import NamedTuple, Protocol, cast
@@ -6,14 +6,14 @@ from typing import NamedTuple, Protocol, cast
 from geneb_ci.check.runner import Report
 from geneb_ci.common.errors import UsageProblem
 
-WIDTH = 100  # characters of a line where nobody knows the width of the terminal
+WIDTH = 100  # columns, if the width of the terminal is unknown
 
 
 class Renderer(Protocol):
-    """What each format's module offers as `render`.
+    """The function `render` of each format's module.
 
-    Only `text` heeds `color` and `width`. The output ends with one newline, and it is safe in a log
-    of GitHub Actions: no control character but the newline, no workflow command but our own.
+    Only `text` uses `color` and `width`. The output ends with a newline and is safe in a log of
+    GitHub Actions: no control characters except newlines, and no workflow commands of others.
     """
 
     def __call__(self, report: Report, *, color: bool = False, width: int = WIDTH) -> str:
@@ -43,7 +43,7 @@ FORMATS: dict[str, Format] = {
 
 
 def renderer(name: str) -> Renderer:
-    """Import the renderer of a format. Raises UsageProblem for a name that is none."""
+    """Import and return the renderer of a format. Raises UsageProblem for an unknown name."""
     if name not in FORMATS:
         raise UsageProblem(f"{name!r} is not a format", f"use one of {', '.join(FORMATS)}")
     module = importlib.import_module(f"geneb_ci.render.{FORMATS[name].module}")

@@ -1,7 +1,7 @@
-"""JUnit XML for build servers: one suite a file, one case a finding.
+"""Renders findings as JUnit XML for build servers: one suite per file, one case per finding.
 
-JUnit knows no warnings: a warning or a note is a skipped case, which is shown and fails nothing. A
-check of ours that could not run is an error rather than a failure.
+JUnit has no warnings: warnings and notes are skipped cases, which do not fail the build. A check
+that could not run is an error rather than a failure.
 """
 
 import html
@@ -17,12 +17,12 @@ _KINDS = {Severity.ERROR: "failure", Severity.WARNING: "skipped", Severity.NOTE:
 
 
 def escape(text: str) -> str:
-    """Make text safe in an element and in an attribute; XML has no control characters."""
+    """Escape text for elements and attributes, without control characters."""
     return html.escape(visible(text), quote=True)
 
 
 def render(report: Report, *, color: bool = False, width: int = WIDTH) -> str:  # noqa: ARG001 (one signature)
-    """Render one suite for each file, in the order of their names."""
+    """Render one suite per file, sorted by name."""
     files: dict[str, list[Finding]] = {file: [] for file in report.files}
     for finding in ordered(report):
         files.setdefault(finding.file, []).append(finding)
@@ -55,7 +55,7 @@ def _suite(file: str, cases: list[str]) -> str:
 
 
 def _totals(body: str) -> str:
-    """Count cases by their tags: text of contributors holds no "<"."""
+    """Return the counts of cases, by their tags; escaped text contains no "<"."""
     tags = {"tests": "testcase", "failures": "failure", "errors": "error", "skipped": "skipped"}
     return " ".join(f'{name}="{body.count(f"<{tag} ")}"' for name, tag in tags.items())
 
@@ -81,7 +81,7 @@ def _unchecked(message: str, fix: str) -> str:
 
 
 def _element(classname: str, name: str, kind: str, rule: str, lines: list[str]) -> str:
-    """Write one case; a skipped one has no type and no text, so it says all in its message."""
+    """Return one case; a skipped one has no type and no text, so its message has everything."""
     attributes = f'message="{escape(lines[0])}" type="{escape(rule)}"'
     text = "\n".join(f"      {escape(line)}" for line in lines[1:])
     if kind == "skipped":

@@ -1,7 +1,7 @@
-"""Markdown for the step summary and the comment on a pull request: the verdict, then by rule.
+"""Renders findings as Markdown, for step summaries and comments: the verdict, then by rule.
 
-What a contributor wrote stands only in code spans. A zero-width space breaks up what would ping,
-link or embed if it ever left its span.
+Contributor text is only in code spans. A zero-width space also breaks up mentions, links and
+images.
 """
 
 import itertools
@@ -22,7 +22,7 @@ from geneb_ci.render.summary import (
     verdict,
 )
 
-CHARACTERS_MAX = 60_000  # GitHub refuses a comment of more than 65,536
+CHARACTERS_MAX = 60_000  # GitHub's limit is 65,536
 SPAN_MAX = 600  # characters of one code span: six lines of a comment
 
 _TITLES = {
@@ -32,36 +32,36 @@ _TITLES = {
     Verdict.NOT_CHECKED: "not checked",
 }
 _FOOTER = (
-    "\n---\n\nWhy a rule is there: `geneb-ci explain RULE`. The same check on your own machine: "
+    "\n---\n\nTo explain a rule: `geneb-ci explain RULE`. To run this check on your own machine: "
     "`geneb-ci check PATH`.\n"
 )
-_CUT_MAX = 100  # room for the line that counts what was cut
-# Mentions, references, tags, links and images; GitHub reads "@x" and "#1" after Markdown is done.
+_CUT_MAX = 100  # reserved for the line that states how many were cut
+# Mentions, references, tags, links and images; GitHub processes "@x" and "#1" after Markdown.
 _LIVE = re.compile(
     r"[@#](?=\w)|<(?=[A-Za-z!/?])|\](?=[(\[])|!(?=\[)|:(?=//)|(?i:www)(?=\.)|(?i:gh)(?=-\d)"
 )
-_COMMIT = re.compile(r"\b[0-9a-f]{7}(?=[0-9a-f]{33}\b)")  # becomes a link where there is such a one
+_COMMIT = re.compile(r"\b[0-9a-f]{7}(?=[0-9a-f]{33}\b)")  # GitHub links commits
 _MARKS = re.compile(r"[\\`*_~\[\]]")
 _BREAK = "\u200b"
 
 
 def code(text: str) -> str:
-    """Put contributor text into a code span that it cannot end, whatever backticks it holds."""
+    """Return contributor text as a code span, with a fence longer than its runs of backticks."""
     text = _LIVE.sub(rf"\g<0>{_BREAK}", visible(text, SPAN_MAX))
     longest = max(map(len, re.findall("`+", text)), default=0)
     fence = "`" * (longest + 1)
-    # A span may not touch its own backticks, and one of spaces only keeps them all.
+    # Text that begins or ends with a backtick needs a space next to the fence.
     pad = " " if not text.strip(" ") or text[0] in "` " or text[-1] in "` " else ""
     return f"{fence}{pad}{text}{pad}{fence}"
 
 
 def cell(text: str) -> str:
-    """Put contributor text into a cell of a table: a bar would end it, even in a code span."""
+    """Return contributor text as a table cell; bars are escaped, even in a code span."""
     return code(text.replace("|", r"\x7c"))
 
 
 def prose(text: str) -> str:
-    """Write our own text, whose `code` stays code; with odd backticks it is not ours: all code."""
+    """Return our own text with its `code` spans; text with unbalanced backticks becomes code."""
     text = visible(text)
     if "``" in text or text.count("`") % 2:
         return code(text)
@@ -77,7 +77,7 @@ def _plain(text: str) -> str:
 
 
 def render(report: Report, *, color: bool = False, width: int = WIDTH) -> str:  # noqa: ARG001 (one signature)
-    """Render at most CHARACTERS_MAX characters, cut between two findings."""
+    """Render at most CHARACTERS_MAX characters, cut between findings."""
     groups = by_rule(ordered(report))
     head = f"## geneb-ci: {_TITLES[verdict(report)]}\n\n{summary_line(report)}.\n"
     if len(groups) > 1:
@@ -88,12 +88,12 @@ def render(report: Report, *, color: bool = False, width: int = WIDTH) -> str:  
     foot = _FOOTER if report.findings else ""
     room = CHARACTERS_MAX - len(head) - len(foot) - _CUT_MAX
     body, left = fill(_blocks(report, groups), room)
-    cut = f"\n**{left:,} more**, cut to fit; `geneb-ci check` lists them all.\n" if left else ""
+    cut = f"\n**{left:,} more** are not listed; `geneb-ci check` lists all.\n" if left else ""
     return f"{head}{body}{cut}{foot}"
 
 
 def fill(blocks: Iterator[tuple[str, str]], room: int) -> tuple[str, int]:
-    """Take blocks while they fit, each with the heading it needs, and count those left out."""
+    """Return the blocks that fit, with their headings, and the number of those left out."""
     taken: list[str] = []
     left = 0
     for heading, block in blocks:
@@ -106,7 +106,7 @@ def fill(blocks: Iterator[tuple[str, str]], room: int) -> tuple[str, int]:
 
 
 def _blocks(report: Report, groups: list[list[Finding]]) -> Iterator[tuple[str, str]]:
-    """Return each finding, and above the first of a kind its heading and its cure."""
+    """Yield each finding, with heading and fix before the first of each rule."""
     heading = "\n### Could not be read\n\n"
     for error in report.unreadable:
         fix = f"\\\n  **Fix:** {prose(error.fix)}" if error.fix else ""
@@ -118,9 +118,9 @@ def _blocks(report: Report, groups: list[list[Finding]]) -> Iterator[tuple[str, 
 def finding_blocks(
     groups: list[list[Finding]], places: Mapping[str, int] | None = None
 ) -> Iterator[tuple[str, str]]:
-    """Return each finding of groups of one rule each, with the heading that it needs or "".
+    """Yield each finding of groups of one rule each, with its heading or "".
 
-    `places` counts the findings of a rule where a group is not all of them.
+    `places` has the number of findings per rule, if a group does not contain all.
     """
     for group in groups:
         first = group[0]

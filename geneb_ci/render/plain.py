@@ -1,4 +1,4 @@
-"""Contributor text as visible characters, and JSON that is inert in a log of GitHub Actions."""
+"""Makes contributor text printable, and JSON inert in a log of GitHub Actions."""
 
 import json
 from collections.abc import Mapping
@@ -9,11 +9,11 @@ _CUT = "..."
 
 
 def pieces(text: str) -> list[str]:
-    r"""Return one visible piece a character, so that a caret can still be placed under it.
+    r"""Return one printable piece per character, so that a caret can be placed under it.
 
-    What a terminal or a reader would not show as itself (control characters, bidirectional
-    overrides, zero-width characters, lone surrogates) becomes its backslash escape. So does the
-    first # of "##[": the runner of GitHub Actions takes it for a command anywhere in a line.
+    Control characters, bidirectional overrides, zero-width characters and lone surrogates become
+    backslash escapes. So does the first # of "##[", which the runner of GitHub Actions interprets
+    as a command anywhere in a line.
     """
     found = [c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text]
     at = text.find("##[")
@@ -24,21 +24,20 @@ def pieces(text: str) -> list[str]:
 
 
 def visible(text: str, limit: int = TEXT_MAX) -> str:
-    """Return text as one line of visible characters, cut at `limit`."""
+    """Return text as one line of printable characters, cut at `limit`."""
     shown = "".join(pieces(text[: limit + 1]))
     return shown if len(shown) <= limit else f"{shown[: limit - len(_CUT)]}{_CUT}"
 
 
 def well_formed(text: str) -> str:
-    """Write lone surrogates as escapes, since not every reader of JSON takes them."""
+    """Escape lone surrogates, which not every JSON parser accepts."""
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def dumps(value: Mapping[str, Any]) -> str:
-    """Write JSON that reads back as the same value, lone surrogates aside.
+    """Return JSON that parses to the same value, apart from lone surrogates.
 
-    The runner takes "##[" for a command anywhere in a line; it can stand only inside a string,
-    where an escape means the same.
+    "##[", which the runner interprets as a command, can only occur in strings and is escaped.
     """
     text = json.dumps(_well_formed(value), indent=2, ensure_ascii=True, allow_nan=False)
     return text.replace("##[", r"#\u0023[") + "\n"

@@ -1,4 +1,4 @@
-"""What publishing did, and what happened to every row, as lines of text."""
+"""Renders results of publishing, and the history of rows, as text."""
 
 import itertools
 import json
@@ -24,22 +24,22 @@ from geneb_ci.publish.manifest import Event, Ledger, Manifest
 from geneb_ci.publish.push import SHORT, Published, PublishOutcome
 from geneb_ci.render.text import escape
 
-ROWS_MAX = 60  # rows of the board that a reader goes through; the rest is counted
+ROWS_MAX = 60  # listed rows of the board; the rest is counted
 
 
 class Preview(NamedTuple):
-    """What a publish would do."""
+    """What publishing would change."""
 
     files: list[SpaceFileChange]
     rows: list[RowChange]
     others: int
-    """Files on the Space that are not ours."""
+    """Number of files on the Space that geneb-ci did not publish."""
     models: int
-    """On the board that would be live."""
+    """Number of models on the new board."""
 
 
 def published_line(resource: str, done: Published) -> str:
-    """Say what a publish did."""
+    """Return what publishing did, in one line."""
     what = named(done.manifest)
     if done.outcome is PublishOutcome.UNCHANGED:
         return f"{resource}: nothing changed; {what} is live at {done.commit[:SHORT]}"
@@ -47,30 +47,30 @@ def published_line(resource: str, done: Published) -> str:
 
 
 def preview_line(resource: str, made: Manifest, live: Manifest | None) -> str:
-    """Say which generation a publish would put in the place of which."""
-    former = "where no board is yet" if live is None else f"in place of {named(live)}"
+    """Return which generation would replace which."""
+    former = "as the first board" if live is None else f"in place of {named(live)}"
     return f"{resource}: would publish {named(made)}, {former}"
 
 
 def named(manifest: Manifest) -> str:
-    """Name a generation, as short as people read it."""
+    """Return short ids of a generation and its commit."""
     return f"generation {manifest.generation[:SHORT]} of commit {manifest.source_commit[:SHORT]}"
 
 
 def changes(preview: Preview) -> Iterator[str]:
-    """Show what a publish would change: the files, then the rows of the board."""
+    """Yield what publishing would change: the files, then the rows of the board."""
     files, rows = preview.files, preview.rows
     changed = [file for file in files if file.sign is not Sign.SAME]
     size = sum(file.bytes for file in changed)
     yield ""
-    yield f"files: {_tally(changed, 'deleted')}; {size:,} bytes to send"
+    yield f"files: {_tally(changed, 'deleted')}; {size:,} bytes to upload"
     for file in changed:
         shown = f"  {file.bytes:,} bytes" if file.sign is not Sign.REMOVED else ""
         yield f"  {file.sign} {escape(file.name)}{shown}"
     if len(files) > len(changed):
-        yield f"  {plural(len(files) - len(changed), 'file')} as published already"
+        yield f"  {plural(len(files) - len(changed), 'file')} unchanged"
     if preview.others:
-        yield f"  {plural(preview.others, 'file')} of others left alone"
+        yield f"  {plural(preview.others, 'file')} not published by geneb-ci, kept"
     yield ""
     yield f"board: {_tally(rows, 'removed')}; {plural(preview.models, 'model')} in all"
     for row in rows[:ROWS_MAX]:
@@ -80,7 +80,7 @@ def changes(preview: Preview) -> Iterator[str]:
     if len(rows) > ROWS_MAX:
         yield f"  and {plural(len(rows) - ROWS_MAX, 'more row')}"
     yield ""
-    yield "nothing was sent"
+    yield "nothing was uploaded"
 
 
 def _tally(changed: Sequence[SpaceFileChange | RowChange], removed: str) -> str:
@@ -91,7 +91,7 @@ def _tally(changed: Sequence[SpaceFileChange | RowChange], removed: str) -> str:
 
 
 def _telling(row: RowChange, fact: PublishedFact) -> bool:
-    """Whether a fact is worth a line: of a row that comes or goes, its level and its audit are."""
+    """Whether to list a fact; of added and removed rows, only level and audit."""
     return row.sign is Sign.CHANGED or fact.name in {"submitted", "audit"}
 
 
@@ -116,16 +116,16 @@ def _place(place: PublishedPlace) -> str:
 
 
 _MEANING = {
-    LiveStatus.CURRENT: "it is that of main",
-    LiveStatus.BEHIND: "main is ahead of it: geneb-ci publish",
-    LiveStatus.AHEAD: "it is newer than this clone: git pull, and look again",
-    LiveStatus.OTHER: "it is not that of main, though nothing newer: geneb-ci publish",
-    LiveStatus.NOTHING: "no board of ours is live: geneb-ci publish",
+    LiveStatus.CURRENT: "up to date with main",
+    LiveStatus.BEHIND: "older than main; next: geneb-ci publish",
+    LiveStatus.AHEAD: "newer than this clone; next: git pull, then verify again",
+    LiveStatus.OTHER: "neither that of main nor newer; next: geneb-ci publish",
+    LiveStatus.NOTHING: "no board is published; next: geneb-ci publish",
 }
 
 
 def health_lines(resource: str, health: Health, main: Manifest) -> Iterator[str]:
-    """Say which generation is live, and whether that is right."""
+    """Yield which generation is live, and whether it is the expected one."""
     live = health.live
     if live is None:
         yield f"{resource} at {health.head[:SHORT]}: {_MEANING[LiveStatus.NOTHING]}"
@@ -133,45 +133,45 @@ def health_lines(resource: str, health: Health, main: Manifest) -> Iterator[str]
     yield f"{resource} at {health.head[:SHORT]}: {named(live)} is live"
     if health.standing is LiveStatus.ROLLED_BACK and live.rollback is not None:
         yield (
-            f"it was put there on purpose, in place of {live.rollback.former_generation[:SHORT]}; "
-            "the next change of main replaces it"
+            f"published by a rollback, in place of {live.rollback.former_generation[:SHORT]}; the "
+            "next change of main replaces it"
         )
     else:
         yield _MEANING[health.standing]
     if health.standing not in {LiveStatus.CURRENT, LiveStatus.AHEAD}:
         yield f"main: {named(main)}"
     for name in health.altered:
-        yield f"altered on the Space: {escape(name)}"
+        yield f"modified on the Space: {escape(name)}"
     if health.altered:
-        yield "these files are not what was published: geneb-ci publish puts them back"
+        yield "these files differ from the published ones; next: geneb-ci publish restores them"
     else:
-        yield f"{plural(len(live.files), 'file')} served as published"
+        yield f"{plural(len(live.files), 'file')} identical to the published ones"
 
 
 WIDTH = 88  # columns of a paragraph
 COMMIT_SHOWN = 12  # hex digits that people read
 
 WORDS = {
-    "include": "came on the board",
+    "include": "added to the board",
     "change": "changed",
     "correction": "corrected",
     "audit": "audited",
     "withdrawal": "audit withdrawn",
     "relabel": "relabelled",
     "dispute": "disputed",
-    "removal": "taken off the board",
+    "removal": "removed from the board",
 }
 
 
 def models_of(ledger: Ledger) -> list[str]:
-    """Name every row that ever was, in the order of their names."""
+    """Return the models of all rows that ever existed, sorted."""
     return sorted({event.model for event in ledger.events}, key=lambda name: (name.lower(), name))
 
 
 def story(ledger: Ledger, model: str) -> Iterator[str]:
-    """Tell all that happened to one row, oldest first; nothing for a row that never was.
+    """Yield the history of one row, oldest first; nothing if there never was such a row.
 
-    What one commit did, such as an audit and the level that it brought, stands together.
+    Events of the same commit are in one paragraph.
     """
     own = (event for event in ledger.events if event.model == model)
     commits = [list(events) for _, events in itertools.groupby(own, lambda event: event.commit)]
@@ -180,7 +180,7 @@ def story(ledger: Ledger, model: str) -> Iterator[str]:
         yield from _paragraph(events)
     if commits:
         yield ""
-        yield "`git show COMMIT -- FILE` shows what a commit changed in its evidence"
+        yield "`git show COMMIT -- FILE` shows how a commit changed the evidence"
 
 
 def _paragraph(events: list[Event]) -> Iterator[str]:
@@ -193,11 +193,11 @@ def _paragraph(events: list[Event]) -> Iterator[str]:
     yield f"  commit: {first.commit}"
     for evidence in dict.fromkeys(event.evidence for event in events):
         yield f"  evidence: {escape(evidence.path)}"
-        yield f"            {f'sha256 {evidence.sha256}' if evidence.sha256 else 'gone'}"
+        yield f"            {f'sha256 {evidence.sha256}' if evidence.sha256 else 'deleted'}"
 
 
 def _levels(event: Event) -> str:
-    # What costs or brings a level is followed by an event of its own.
+    # A change of level is a separate event.
     if event.kind == "dispute" and event.former_level:
         return f", was {escape(event.former_level)}"
     if event.kind == "relabel" and event.former_level and event.level:
@@ -206,7 +206,7 @@ def _levels(event: Event) -> str:
 
 
 def table(ledger: Ledger) -> Iterator[str]:
-    """Return one line an event."""
+    """Yield one line per event."""
     for event in ledger.events:
         yield (
             f"{event.when}  {event.commit[:COMMIT_SHOWN]}  {event.kind:<10}  {escape(event.model)}"

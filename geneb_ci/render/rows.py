@@ -1,4 +1,4 @@
-"""Trust levels, advice and recovered matrices as text, CSV or JSON."""
+"""Renders trust levels, recommendations and recovered matrices as text, CSV or JSON."""
 
 import csv
 import io
@@ -24,21 +24,19 @@ class LabelRow(NamedTuple):
 
     model_id: str
     decision: Decision | None
-    """None where the file has errors: such a row is on no board."""
+    """None if the file has errors; the row is then not on the board."""
     reasons: tuple[str, ...]
 
 
 def row_of(model_id: str, sha256: str, errors: int, evidence: RepositoryEvidence) -> LabelRow:
-    """Return the row of a submission that has so many errors."""
+    """Return the row of a submission with its trust level; `errors` is its number of errors."""
     if errors:
-        return LabelRow(
-            model_id, None, (f"{plural(errors, 'error')}: `geneb-ci check` shows them",)
-        )
+        return LabelRow(model_id, None, (f"{plural(errors, 'error')}: run `geneb-ci check`",))
     return LabelRow(model_id, evidence.decide(sha256), tuple(reasons(model_id, sha256, evidence)))
 
 
 def labels_text(rows: Sequence[LabelRow]) -> str:
-    """Render for a terminal: a line a row, its audits below it, and the count of each level."""
+    """Return text for a terminal: each row with its audits, then the count of each level."""
     lines: list[str] = []
     width = max(len(_level(row)) for row in rows)
     for row in rows:
@@ -55,7 +53,7 @@ def labels_text(rows: Sequence[LabelRow]) -> str:
 
 
 def labels_json(rows: Sequence[LabelRow]) -> str:
-    """Render for a program."""
+    """Return JSON."""
     value = {"schema_version": "1.0", "rows": [_label_row(row) for row in rows]}
     return json.dumps(value, indent=2, ensure_ascii=True) + "\n"
 
@@ -83,7 +81,7 @@ TIES_SHOWN = 10
 
 
 def advice_text(advice: Advice) -> str:
-    """Write the choice, its ties, and the reasons."""
+    """Return the recommended model, its ties and the reasons as text."""
     lines = []
     if advice.best and advice.smallest:
         lines.append(f"best      {_line(advice.best)}")
@@ -103,7 +101,7 @@ def _line(choice: Choice) -> str:
 
 
 def advice_json(advice: Advice) -> str:
-    """Write all of it."""
+    """Return the recommendation as JSON."""
     return json.dumps(advice.model_dump(mode="json"), indent=1, allow_nan=False) + "\n"
 
 
@@ -114,12 +112,12 @@ COLUMNS = (
     *("regime", "task", "seed", "n_test", "small_class", "large_class", "matrices"),
     *("small_right", "small_wrong", "large_right", "large_wrong", "MCC", "Acc", "F1"),
 )
-# A spreadsheet takes a text that begins so for a formula, and runs it.
+# Spreadsheets evaluate a string that begins with one of these as a formula.
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 
 def _matrix_row(cell: Recovered) -> dict[str, Any]:
-    """Return one line: a cell and the table nearest to what was printed, if there is one."""
+    """Return one row: a cell and the matrix nearest to its scores, if there is one."""
     small, large = cell.classes
     known = (cell.regime, cell.task, cell.seed, small + large, small, large, cell.matrices)
     found = (*(cell.table or (None,) * 4), *(cell.scores or (None,) * 3))
@@ -127,14 +125,14 @@ def _matrix_row(cell: Recovered) -> dict[str, Any]:
 
 
 def neutral(value: object) -> object:
-    """Keep a text from being taken for a formula; numbers stay numbers."""
+    """Prefix a string that a spreadsheet would evaluate as a formula."""
     if isinstance(value, str) and value.startswith(FORMULA):
         return f"'{value}"
     return "" if value is None else value
 
 
 def matrices_csv(cells: list[Recovered]) -> str:
-    """Write one line a cell."""
+    """Return CSV with one line per cell."""
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(COLUMNS)
@@ -143,7 +141,7 @@ def matrices_csv(cells: list[Recovered]) -> str:
 
 
 def matrices_json(cells: list[Recovered]) -> str:
-    """Write all that is known: every table of a cell, where they are few."""
+    """Return JSON with every matrix of a cell, up to a limit."""
     rows = [
         _matrix_row(cell) | {"tables": [one._asdict() for one in cell.tables]} for cell in cells
     ]

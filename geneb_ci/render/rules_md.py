@@ -1,4 +1,4 @@
-"""RULES.md: every rule, from the same text that `geneb-ci explain` and each finding use."""
+"""Renders RULES.md from the same texts that `geneb-ci explain` and the findings show."""
 
 from geneb_ci.check.registry import ALL, FAMILIES
 from geneb_ci.check.rule import AnyRule
@@ -6,12 +6,12 @@ from geneb_ci.render.tables import Table
 
 _HEAD = """# Rules
 
-What `geneb-ci check` looks for in a submission, and `geneb-ci reconcile` in a pull request (the
-family `pullrequest`). Generated from the rules themselves by `make generate`.
+The rules of `geneb-ci check` for submissions, and of `geneb-ci reconcile` for pull requests (the
+family `pullrequest`). Generated from the rules by `make generate`.
 
-An error fails a submission, a warning asks for a human look, a note informs. A rule is chosen with
-`--select` and left out with `--ignore`, by its name or its family's. Where a rule needs what is not
-at hand, it is not run, and the report says so.
+An error fails a submission, a warning asks for a maintainer's review, a note is information only.
+Use `--select` and `--ignore` with the name of a rule or family. A rule that needs something
+unavailable, such as other rows, is skipped, and the report says so.
 """
 
 
@@ -39,12 +39,12 @@ def _section(rule: AnyRule) -> str:
 
 
 def _needs(rule: AnyRule) -> str:
-    """Name what must be at hand; of several things, the last one implies those before it."""
+    """Return the last need of a rule, which implies those before it."""
     return f" · needs {rule.needs[-1].text}" if rule.needs else ""
 
 
 def _escaped(text: str) -> str:
-    """Keep `<model_id>` from being read as a tag: outside code spans, where it would be one."""
+    """Escape `<` outside code spans, where Markdown would read `<model_id>` as a tag."""
     parts = text.split("`")
     parts[::2] = [part.replace("<", "&lt;").replace(">", "&gt;") for part in parts[::2]]
     return "`".join(parts)

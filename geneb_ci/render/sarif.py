@@ -1,4 +1,4 @@
-"""SARIF 2.1.0, for code scanning and for editors."""
+"""Renders findings as SARIF 2.1.0, for code scanning and editors."""
 
 import hashlib
 from collections import Counter
@@ -21,13 +21,13 @@ _BRACKETS = str.maketrans({"\\": r"\\", "[": r"\[", "]": r"\]"})
 
 
 def escape(text: str) -> str:
-    """Write text for a message, where {0} is a placeholder (3.11.5) and [x](y) a link (3.11.6)."""
+    """Escape text of a message, where {0} is a placeholder (3.11.5) and [x](y) a link (3.11.6)."""
     text = visible(text).translate(_BRACES)
     return text.translate(_BRACKETS) if "](" in text else text
 
 
 def render(report: Report, *, color: bool = False, width: int = WIDTH) -> str:  # noqa: ARG001 (one signature)
-    """Render one run; a result's rule is described beside it."""
+    """Render one run, with descriptions of the rules of its results."""
     findings = ordered(report)
     rules = sorted({finding.rule for finding in findings})
     driver = {
@@ -52,7 +52,7 @@ def render(report: Report, *, color: bool = False, width: int = WIDTH) -> str:  
 
 
 def _descriptor(slug: str, rule: AnyRule | None) -> dict[str, Any]:
-    """Describe a rule. SARIF wants helpUri absolute, so the way to RULES.md is in the help."""
+    """Return the description of a rule. helpUri must be absolute, so help links to RULES.md."""
     if rule is None:
         return {"id": visible(slug)}
     return {
@@ -70,7 +70,7 @@ def _descriptor(slug: str, rule: AnyRule | None) -> dict[str, Any]:
 
 
 def _invocation(report: Report) -> dict[str, Any]:
-    """Say whether all could be checked: a run over nothing must not look like a clean one."""
+    """Return whether everything could be checked: an empty run must not look like a clean one."""
     messages = [f"{error.message}. {error.fix}".rstrip() for error in report.unreadable]
     if why_nothing(report):
         messages.append(why_nothing(report))
@@ -97,7 +97,7 @@ def _results(findings: list[Finding], rules: list[str]) -> Iterator[dict[str, An
             "level": finding.severity.value,
             "message": {"text": escape(f"{sentence(finding)}. {finding.fix}".rstrip())},
             "locations": [_location(finding)],
-            # By its own reckoning GitHub would hash the line, and most submissions have but one.
+            # By default GitHub hashes the line, and many submissions have only one line.
             "partialFingerprints": {"primaryLocationLineHash": f"{identity}:{seen[identity]}"},
         }
 
@@ -116,12 +116,12 @@ def _location(finding: Finding) -> dict[str, Any]:
 
 
 def _uri(file: str) -> str:
-    """Write a path as a URI reference, relative to the root of the repository where it is."""
+    """Return a path as a URI reference, relative to the root of the repository."""
     path = quote(well_formed(file), safe="/")
     return f"file:///{path.lstrip('/')}" if path.startswith("/") else path
 
 
 def _identity(finding: Finding) -> str:
-    """Identify a finding across commits: not by line or value, which edits move and change."""
+    """Return the identity of a finding across commits: without line and value, which change."""
     parts = f"{finding.rule}\0{finding.file}\0{finding.pointer}"
     return hashlib.sha256(well_formed(parts).encode()).hexdigest()[:16]

@@ -1,4 +1,4 @@
-"""What all formats say of a whole report: its verdict, its counts, its one line."""
+"""Shared by all formats: verdict, counts and summary line of a report."""
 
 import enum
 from collections import Counter
@@ -13,7 +13,7 @@ _RANK = {severity: rank for rank, severity in enumerate(Severity)}
 
 
 class Verdict(enum.StrEnum):
-    """What became of a run, in one word; the exit code says the same."""
+    """Result of a run; corresponds to the exit code."""
 
     CLEAN = "clean"
     WARNINGS = "warnings"
@@ -22,13 +22,13 @@ class Verdict(enum.StrEnum):
 
 
 def is_complete(report: Report) -> bool:
-    """Whether all that was asked for was checked; a run over nothing is not complete."""
+    """Whether everything was checked; an empty run is not complete."""
     crashed = any(finding.rule == _CRASHED for finding in report.findings)
     return bool(report.files and report.rules and not report.unreadable and not crashed)
 
 
 def verdict(report: Report) -> Verdict:
-    """Weigh a report: an error of a submission weighs most, then what could not be checked."""
+    """Return the verdict: errors outweigh unchecked files, which outweigh warnings."""
     found = {finding.severity for finding in report.findings if finding.rule != _CRASHED}
     if Severity.ERROR in found:
         return Verdict.ERRORS
@@ -38,7 +38,7 @@ def verdict(report: Report) -> Verdict:
 
 
 def counts(report: Report) -> dict[Severity, int]:
-    """Count findings by severity, the heaviest first; a severity without findings counts 0."""
+    """Return the number of findings by severity, also 0, the most severe first."""
     tally = dict.fromkeys(Severity, 0)
     for finding in report.findings:
         tally[finding.severity] += 1
@@ -46,12 +46,12 @@ def counts(report: Report) -> dict[Severity, int]:
 
 
 def ordered(report: Report) -> list[Finding]:
-    """Return the findings by file and place, so that the same input gives the same bytes."""
+    """Return the findings sorted by file and position, so that output is deterministic."""
     return sorted(report.findings, key=Finding.sort_key)
 
 
 def by_rule(findings: list[Finding]) -> list[list[Finding]]:
-    """Group findings of one rule, the heaviest group first, then by first place."""
+    """Return the findings grouped by rule, sorted by severity, then by first position."""
     groups: dict[str, list[Finding]] = {}
     for finding in findings:
         groups.setdefault(finding.rule, []).append(finding)
@@ -59,7 +59,7 @@ def by_rule(findings: list[Finding]) -> list[list[Finding]]:
 
 
 def sentence(finding: Finding) -> str:
-    """Say what was found and what was expected, each once."""
+    """Return message, found and expected as one sentence, without repetition."""
     parts = []
     if finding.found not in {"", "nothing"} and finding.found not in finding.message:
         parts.append(f"found {finding.found}")
@@ -69,7 +69,7 @@ def sentence(finding: Finding) -> str:
 
 
 def found_line(report: Report) -> str:
-    """Count what was found: "2 errors, 1 warning"."""
+    """Return the numbers of findings: "2 errors, 1 warning"."""
     parts = [plural(number, severity) for severity, number in counts(report).items() if number]
     if report.unreadable:
         parts.append(f"{plural(len(report.unreadable), 'file')} could not be read")
@@ -77,7 +77,7 @@ def found_line(report: Report) -> str:
 
 
 def rules_run(report: Report) -> int:
-    """Count the rules that were run on one file at least."""
+    """Return the number of rules that were run on at least one file."""
     nowhere: Counter[str] = Counter()
     for rules in report.skipped.values():
         nowhere.update(rules)
@@ -86,7 +86,7 @@ def rules_run(report: Report) -> int:
 
 
 class Skipped(NamedTuple):
-    """Rules that were not run, for want of one thing."""
+    """Rules that were not run because of one unmet need."""
 
     need: Need
     rules: list[str]
@@ -95,7 +95,7 @@ class Skipped(NamedTuple):
 
 
 def skipped(report: Report) -> list[Skipped]:
-    """Say which rules were not run and why, one thing that was lacking after the other."""
+    """Return which rules were not run and why, one item per unmet need."""
     found = []
     for need in sorted(report.skipped, key=list(Need).index):
         rules = report.skipped[need]
@@ -108,13 +108,13 @@ def skipped(report: Report) -> list[Skipped]:
 
 
 def why_nothing(report: Report) -> str:
-    """Say why nothing was checked, or "" if something was."""
+    """Return why nothing was checked, or "" if something was."""
     if not report.files and not report.unreadable:
-        return "nothing was checked: there was no submission"
+        return "nothing was checked: no submission was found"
     return "" if report.rules else "nothing was checked: no rule was run"
 
 
 def summary_line(report: Report) -> str:
-    """Say it all in one line: "41 submissions, 61 rules: 2 errors, 1 warning, 1 note"."""
+    """Return the summary: "41 submissions, 61 rules: 2 errors, 1 warning, 1 note"."""
     held = f"{plural(len(report.files), 'submission')}, {plural(rules_run(report), 'rule')}"
     return why_nothing(report) or f"{held}: {found_line(report)}"

@@ -1,4 +1,4 @@
-"""The report for a person at a terminal: by file, then by rule, the fix below the places."""
+"""Renders a report for a terminal: by file, then by rule, each with the fix at the end."""
 
 import io
 import itertools
@@ -18,9 +18,9 @@ _MARK = "..."
 
 
 def frame(text: str, at: int, width: int, *, is_cut: bool) -> tuple[str, int]:
-    """Return the text around `at` in at most `width` cells, and the cell of the place in it.
+    """Return the text around `at` in at most `width` columns, and the column of `at` in it.
 
-    `is_cut` says that the line goes on to the left of `text`; otherwise its indent is left out.
+    `is_cut` is whether the line continues to the left of `text`; otherwise its indent is removed.
     """
     if not is_cut:
         indent = min(at, len(text) - len(text.lstrip(" \t")))
@@ -36,7 +36,7 @@ def frame(text: str, at: int, width: int, *, is_cut: bool) -> tuple[str, int]:
 
 
 def _window(shown: list[str], at: int, room: int) -> tuple[int, int]:
-    """Grow from a place to both sides, one character a step, while there is room."""
+    """Return the largest window around a position that fits, grown to both sides."""
     start = stop = at
     grown = True
     while grown:
@@ -48,8 +48,8 @@ def _window(shown: list[str], at: int, room: int) -> tuple[int, int]:
     return start, stop
 
 
-SAME_RULE_MAX = 10  # places of one rule in one file: ten show the pattern, 300 bury the rest
-WIDTH_MIN = 40  # narrower, nothing can be aligned
+SAME_RULE_MAX = 10  # listed findings of one rule in one file; the rest is counted
+WIDTH_MIN = 40  # columns; narrower output cannot be aligned
 WIDTH_MAX = 120  # wider, lines are hard to read
 
 _STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", Severity.NOTE: "bold cyan"}
@@ -57,16 +57,16 @@ _FIX = "    fix: "
 
 
 def escape(text: str) -> str:
-    r"""Make contributor text safe on a terminal and in a log of GitHub Actions.
+    r"""Return contributor text, made safe for a terminal and a log of GitHub Actions.
 
-    The runner takes "::" at the beginning of a line, spaces aside, for a command, and wrapping can
-    put any word there.
+    The runner interprets "::" at the beginning of a line as a command, and wrapping can put any
+    word there.
     """
     return visible(text).replace("::", r":\x3a")
 
 
 def render(report: Report, *, color: bool = False, width: int = WIDTH) -> str:
-    """Render for a terminal; the colours are escape sequences only when they are asked for."""
+    """Render for a terminal, in `width` columns; escape sequences only if `color` is true."""
     stream = io.StringIO()
     console = Console(
         file=stream,
@@ -104,7 +104,7 @@ def _lines(report: Report, console: Console) -> Iterator[Text]:
                 yield from _wrapped(_FIX, Text(escape(error.fix), "green"), console)
         yield Text()
     if report.findings:
-        hint = Text("`geneb-ci explain RULE` says why a rule is there.", "dim")
+        hint = Text("To explain a rule: `geneb-ci explain RULE`.", "dim")
         yield from _wrapped("", hint, console)
     for one in skipped(report):
         yield from _wrapped("", Text(one.message, "dim"), console)
@@ -120,7 +120,7 @@ def _group(group: list[Finding], report: Report, console: Console) -> Iterator[T
     for fix, run in itertools.groupby(group[:SAME_RULE_MAX], lambda finding: finding.fix):
         for finding in run:
             yield from _place(finding, console)
-            if (finding.line, finding.column) != last:  # one place, one frame
+            if (finding.line, finding.column) != last:  # one excerpt per position
                 yield from _frame(finding, report, console)
             last = finding.line, finding.column
         if fix:
@@ -137,7 +137,7 @@ def _place(finding: Finding, console: Console) -> Iterator[Text]:
 
 def _frame(finding: Finding, report: Report, console: Console) -> Iterator[Text]:
     text, at = report.frames.get(finding, ("", 0))
-    if len(text.strip()) <= 1:  # nothing, or the brace that opens the document
+    if len(text.strip()) <= 1:  # empty, or only the opening brace
         return
     gutter = "      | "
     room = console.width - len(gutter)
@@ -147,7 +147,7 @@ def _frame(finding: Finding, report: Report, console: Console) -> Iterator[Text]
 
 
 def _wrapped(lead: str, text: Text, console: Console) -> Iterator[Text]:
-    """Break text into lines that stand below each other, behind a lead on the first."""
+    """Wrap text into aligned lines; the first begins with `lead`."""
     indent = lead
     for line in text.wrap(console, console.width - len(lead), no_wrap=False):
         line = Text.assemble((indent, "bold" if indent.strip() else ""), line)  # noqa: PLW2901

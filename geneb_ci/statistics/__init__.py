@@ -1,1 +1,1 @@
-"""Which scores can exist, and what the rows of a board say of each other."""
+"""Which scores are possible, and which are probable given the other rows."""

@@ -1,4 +1,12 @@
-"""Two classes of known sizes: every 2x2 table that gives a printed MCC, accuracy and macro-F1."""
+"""Finds every 2x2 confusion matrix, for known class sizes, that gives a reported MCC, Acc and F1.
+
+A table of class sizes a <= b is described by the number of correct predictions c and by
+rho = (correct of the large class) - (correct of the small class). With n = a + b:
+
+    accuracy = c / n
+    macro-F1 = (c n - rho^2) / (n^2 - rho^2)
+    MCC      = (n c - 2 a b - rho (b - a)) / (2 sqrt(a b (a + rho) (b - rho)))
+"""
 
 import itertools
 import math
@@ -9,18 +17,17 @@ from geneb_ci.statistics.printed import Reading, Triple
 
 
 def spread(first: int, last: int, steps: int) -> list[int]:
-    """Return up to `steps` + 1 integers from first to last, both among them, ascending.
+    """Return up to `steps` + 1 ascending integers from first to last, inclusive.
 
-    Their gaps shrink towards both ends as those of Chebyshev's points do, since there the square
-    root in MCC bends most.
+    They are spaced like Chebyshev points, denser at both ends, where MCC has the most curvature.
     """
     turn, length = math.pi / steps, last - first
     return sorted({first + round(length * (1 - math.cos(turn * k)) / 2) for k in range(steps + 1)})
 
 
-# What the formulas above lose to rounding: a few units of the sixteenth digit.
+# Rounding error of the formulas above: a few units of the sixteenth digit.
 ROUNDING = 1e-14
-# F1 near 1 gives |rho| only to about this much; the tables at both ends are then looked at.
+# Error of |rho| computed from F1 near 1; the ends of the range are then adjusted exactly.
 SIZE_ERROR = 4
 
 
@@ -37,7 +44,7 @@ class Classes(NamedTuple):
 
 
 class BinaryTable(NamedTuple):
-    """One 2x2 table: how many of each class were predicted rightly and wrongly."""
+    """One 2x2 confusion matrix: correct and wrong predictions of each class."""
 
     small_right: int
     small_wrong: int
@@ -46,7 +53,7 @@ class BinaryTable(NamedTuple):
 
 
 class TableRun(NamedTuple):
-    """Tables with one number of right predictions and rho = first, first + 2, ..., last."""
+    """Tables with c = right correct predictions and rho = first, first + 2, ..., last."""
 
     right: int
     first: int
@@ -58,13 +65,13 @@ class TableRun(NamedTuple):
 
 
 def table(classes: Classes, right: int, rho: int) -> BinaryTable:
-    """Return the table at a place."""
+    """Return the table with c = right and the given rho."""
     small, large = (right - rho) // 2, (right + rho) // 2
     return BinaryTable(small, classes.small - small, large, classes.large - large)
 
 
 def scores(classes: Classes, right: float, rho: float) -> Triple:
-    """Return the metrics of the table at a place."""
+    """Return the metrics of the table with c = right and the given rho."""
     a, b = classes
     n = a + b
     square = rho * rho
@@ -87,9 +94,10 @@ def rho_limits(classes: Classes, right: int) -> tuple[int, int]:
 
 
 def runs(classes: Classes, reading: Reading) -> Iterator[TableRun]:
-    """Find every table that may have been printed so, likeliest numbers of right predictions first.
+    """Yield every table whose metrics agree with the reported ones within their half-widths.
 
-    Of classes of one size, only tables with rho >= 0 are given.
+    The numbers of correct predictions nearest to accuracy * n come first. For classes of equal size
+    only tables with rho >= 0 are returned.
     """
     n = classes.total
     low, high = acc_limits(n, reading)
@@ -100,7 +108,7 @@ def runs(classes: Classes, reading: Reading) -> Iterator[TableRun]:
 
 
 def count(classes: Classes, reading: Reading, most: int) -> int:
-    """Count the tables that may have been printed so, up to the first count above `most`."""
+    """Return the number of such tables; counting stops above `most`."""
     found = 0
     for run in runs(classes, reading):
         found += len(run)
@@ -110,14 +118,14 @@ def count(classes: Classes, reading: Reading, most: int) -> int:
 
 
 def acc_limits(n: int, reading: Reading, repeats: int = 1) -> tuple[int, int]:
-    """Return the least and greatest number of right predictions in `repeats` runs over n."""
+    """Return the least and greatest number of correct predictions in `repeats` runs over n."""
     low = math.ceil((reading.value.acc - reading.width.acc) * n * repeats)
     high = math.floor((reading.value.acc + reading.width.acc) * n * repeats)
     return max(low, 0), min(high, n * repeats)
 
 
 def _f1_runs(classes: Classes, right: int, reading: Reading) -> Iterator[tuple[int, int]]:
-    """Return the ranges of rho whose F1 agrees: |rho| near n sqrt((accuracy - F1) / (1 - F1))."""
+    """Yield the ranges of rho whose F1 agrees: |rho| near n sqrt((accuracy - F1) / (1 - F1))."""
     least, most = rho_limits(classes, right)
     low = reading.value.f1 - reading.width.f1 - ROUNDING
     high = reading.value.f1 + reading.width.f1 + ROUNDING
@@ -142,10 +150,10 @@ def _f1_runs(classes: Classes, right: int, reading: Reading) -> Iterator[tuple[i
 
 
 def _size(n: int, right: int, f1: float) -> int:
-    """Return |rho| of a macro-F1, rounded; `SIZE_ERROR` covers what is lost in that.
+    """Return |rho| of a macro-F1, rounded; its error is at most `SIZE_ERROR`.
 
-    accuracy - F1 is written by the number of errors: near F1 = 1 the two are one and the same
-    float, while 1 - F1 is exact.
+    accuracy - F1 is computed from the number of errors, because near F1 = 1 the difference of the
+    floats would be 0, while 1 - F1 is exact.
     """
     if f1 >= 1:
         return 0
@@ -156,7 +164,7 @@ def _size(n: int, right: int, f1: float) -> int:
 def _mcc_runs(
     classes: Classes, right: int, first: int, last: int, reading: Reading
 ) -> Iterator[TableRun]:
-    """Cut a range of rho down to where MCC agrees."""
+    """Yield the parts of a range of rho in which MCC agrees."""
 
     def mcc(rho: int) -> float:
         return scores(classes, right, rho).mcc
@@ -176,7 +184,7 @@ def _mcc_runs(
 
 
 def _monotone(classes: Classes, right: int, first: int, last: int) -> Iterator[tuple[int, int]]:
-    """Cut a range of rho where MCC turns from rising to falling or back."""
+    """Split a range of rho into parts in which MCC is monotone."""
     cuts = {first, last + 2}
     turn = 2 * right - classes.total
     if turn:

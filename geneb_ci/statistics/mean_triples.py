@@ -1,4 +1,4 @@
-"""Which mean triples several 2x2 tables can have: the convex hull of all tables."""
+"""Which mean triples are possible: the convex hull of the triples of all 2x2 tables."""
 
 import bisect
 import functools
@@ -9,7 +9,7 @@ from typing import NamedTuple
 from geneb_ci.statistics.binary import Classes, scores, spread
 from geneb_ci.statistics.printed import Reading, Triple
 
-# Tables looked at along each arc before any search; with fewer, published cells would need one.
+# Tables sampled along each arc in advance; enough to settle all published cells without a search.
 ARC_LOOKS = 12
 
 
@@ -26,7 +26,7 @@ class Plane(NamedTuple):
 
 
 class Arc(NamedTuple):
-    """Tables of one edge between two rho, along which all metrics rise or fall together."""
+    """Tables along an edge, between two rho, on which every metric is monotone."""
 
     right: Callable[[int], int]
     first: int
@@ -34,7 +34,7 @@ class Arc(NamedTuple):
 
 
 class Hull:
-    """The triples of one task, as far as means of them are concerned."""
+    """The convex hull of the triples of all tables of a task."""
 
     def __init__(self, classes: Classes) -> None:
         self.classes = classes
@@ -54,21 +54,21 @@ class Hull:
         )
 
         self.chain = lower_chain(self.looks)
-        """Tables looked at whose means have the least F1 for their accuracy, ascending."""
+        """Sampled tables on the lower hull of F1 over accuracy, ascending."""
         self.fan = [(1 - t.f1) / (1 - t.acc) for t in self.chain[:-1]]
-        """Slopes from them to the perfect table, ascending."""
+        """Slopes from these tables to the perfect table, ascending."""
 
     def _triple(self, arc: Arc, rho: int) -> Triple:
         return scores(self.classes, arc.right(rho), rho)
 
     def look(self, plane: Plane) -> Triple:
-        """Return the table that is greatest among those looked at."""
+        """Return the sampled table with the greatest value of a plane."""
         mcc, acc, f1 = plane
         heights = [mcc * x + acc * y + f1 * z for x, y, z in self.looks]
         return self.looks[heights.index(max(heights))]
 
     def above(self, plane: Plane, level: float) -> Triple | None:
-        """Return a table where a plane is above a level; None proves that there is none."""
+        """Return a table where a plane exceeds a level; None proves that there is none."""
         best, found = level, None
         pieces: list[_Piece] = []
         for arc in self.arcs:
@@ -79,7 +79,7 @@ class Hull:
                     best, found = plane.at(triple), triple
         heapq.heapify(pieces)
         number = len(pieces)
-        # A table half as far above as any can be will do: the next plane goes through it.
+        # A table at least half as far above as the bound suffices: the next plane goes through it.
         while pieces and -pieces[0].bound - level > 2 * (best - level):
             _, _, arc, start, end = heapq.heappop(pieces)
             middle = (arc.first + arc.last) // 2
@@ -98,7 +98,7 @@ class Hull:
 
 
 class _Piece(NamedTuple):
-    """A part of an arc in the queue: the greatest bound first, then the oldest."""
+    """A part of an arc in the priority queue: greatest bound first, then oldest."""
 
     bound: float
     number: int
@@ -108,7 +108,7 @@ class _Piece(NamedTuple):
 
 
 def _bound(plane: Plane, one: Triple, two: Triple) -> float:
-    """Return what a plane cannot exceed between two tables of an arc."""
+    """Return an upper bound of a plane between two tables of an arc."""
     mcc, acc, f1 = plane
     return (
         max(mcc * one[0], mcc * two[0])
@@ -139,21 +139,21 @@ def hull_of(classes: Classes) -> Hull:
     return Hull(classes)
 
 
-# Far above what the formulas lose to rounding, far below what any edit changes.
+# Far above rounding errors of the formulas, far below the effect of an edit.
 TOLERANCE = 1e-9
-# Each step brings in the table that helps most; a dozen settle a cell.
+# Limit of simplex steps; a dozen usually suffice.
 STEPS_MAX = 80
-# A corner with a smaller share of a new table cannot be the one that gives way to it.
+# A corner with a smaller share cannot leave the simplex (ratio test).
 SHARE_MIN = 1e-12
-# Three tables whose triangle of accuracy and F1 is smaller than this are as good as on one line.
+# Tables whose triangle in (accuracy, F1) is smaller than this count as collinear.
 AREA_MIN = 1e-14
 PERFECT = Triple(1.0, 1.0, 1.0)
 
 
 class Outside(NamedTuple):
-    """A metric that cannot be what it is, and about the limits that the others leave it.
+    """A metric that is impossible, and its approximate limits given the other metrics.
 
-    The limits are those of means of the tables looked at: real ones, and nearly the widest.
+    The limits are attained by means of sampled tables, and are nearly the widest possible.
     """
 
     metric: str
@@ -162,7 +162,7 @@ class Outside(NamedTuple):
 
 
 class _MeanPlace(NamedTuple):
-    """Mean accuracy and F1, within the tables looked at, and how far off they may be."""
+    """Mean accuracy and F1 inside the hull of the sampled tables, with their half-widths."""
 
     acc: float
     f1: float
@@ -186,7 +186,7 @@ class _Face(NamedTuple):
 
 
 def outside(hull: Hull, reading: Reading) -> Outside | None:
-    """Say which metric no mean of tables can have, or None when it may be one."""
+    """Return the metric that no mean of tables can have, or None if the means are possible."""
     value, width = reading
     # (c n - rho^2) / (n^2 - rho^2) <= c / n: macro-F1 of two classes is at most the accuracy.
     if value.f1 - width.f1 > value.acc + width.acc + TOLERANCE:
@@ -195,7 +195,7 @@ def outside(hull: Hull, reading: Reading) -> Outside | None:
         return Outside("f1", _line(hull.chain, value.acc)[0], value.acc)
     place = _place(hull, reading)
     corners = _start(hull, place)
-    # The mean of the corners exists; so only the way from it to the printed value is in question.
+    # The mean of the corners is possible, so only the direction towards the reported MCC matters.
     sign = 1 if value.mcc > sum(corner.weight * corner.table.mcc for corner in corners) else -1
     if _climb(hull, place, corners, sign, sign * value.mcc - width.mcc) is None:
         return None
@@ -205,7 +205,7 @@ def outside(hull: Hull, reading: Reading) -> Outside | None:
 
 
 def _is_below(hull: Hull, reading: Reading) -> bool:
-    """Whether macro-F1 is proved to be lower than any mean of tables of this accuracy."""
+    """Whether macro-F1 is provably lower than that of any mean of tables of this accuracy."""
     acc, f1 = reading.value.acc, reading.value.f1 + reading.width.f1
     chain = hull.chain
     for _ in range(STEPS_MAX):
@@ -229,7 +229,7 @@ def _line(chain: list[Triple], acc: float) -> tuple[float, float]:
 
 
 def _place(hull: Hull, reading: Reading) -> _MeanPlace:
-    """Move accuracy and F1 to where the tables looked at reach, and widen them by as much."""
+    """Move accuracy and F1 into the hull of the sampled tables, and widen them accordingly."""
     value, width = reading
     acc = min(max(value.acc, 0.0), 1.0)
     f1 = min(max(value.f1, _line(hull.chain, acc)[0]), acc)
@@ -239,10 +239,10 @@ def _place(hull: Hull, reading: Reading) -> _MeanPlace:
 def _climb(
     hull: Hull, place: _MeanPlace, corners: list[_Corner], sign: int, level: float | None = None
 ) -> float | None:
-    """Return the greatest sign * MCC of means at a place, beginning with three tables around it.
+    """Return the greatest sign * MCC of means at a place, by the simplex method.
 
-    Without a level, only the tables looked at count. With one, all do, and it stops early: a number
-    means that all means are proved to lie below the level, None that they are not.
+    Without `level`, only sampled tables are used. With it, all tables are, and a number means that
+    all means are provably below the level, None that they are not.
     """
     for _ in range(STEPS_MAX):
         face = _face(corners, sign)
@@ -265,7 +265,7 @@ def _climb(
 
 
 def _start(hull: Hull, place: _MeanPlace) -> list[_Corner]:
-    """Return three tables around a place: the perfect one and two neighbours of the lower chain."""
+    """Return three tables around a place: the perfect one and two neighbours on the lower hull."""
     rise = (1 - place.f1) / (1 - place.acc) if place.acc < 1 else float("inf")
     fan = hull.fan
     right = min(max(bisect.bisect_left(fan, rise), 1), len(fan) - 1)
@@ -276,7 +276,7 @@ def _start(hull: Hull, place: _MeanPlace) -> list[_Corner]:
 
 
 def _shares(tables: tuple[Triple, ...], acc: float, f1: float) -> tuple[float, float, float]:
-    """Return the weights with which three tables have an accuracy and F1 as their mean."""
+    """Return the weights with which the mean of three tables has this accuracy and F1."""
     origin, one, two = tables
     acc1, f11 = one.acc - origin.acc, one.f1 - origin.f1
     acc2, f12 = two.acc - origin.acc, two.f1 - origin.f1
@@ -301,7 +301,7 @@ def _face(corners: list[_Corner], sign: int) -> _Face | None:
 
 
 def _enter(corners: list[_Corner], table: Triple) -> list[_Corner]:
-    """Bring in a table in place of the one whose weight falls to nothing first."""
+    """Replace the corner whose weight first becomes 0 by a new table (simplex pivot)."""
     shares = _shares(tuple(corner.table for corner in corners), table.acc, table.f1)
     given = [
         corner.weight / share if share > SHARE_MIN else float("inf")

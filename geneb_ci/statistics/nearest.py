@@ -1,4 +1,4 @@
-"""The 2x2 table whose metrics lie closest to a printed triple that no table gives."""
+"""Finds the 2x2 table whose metrics are nearest to a reported triple that no table gives."""
 
 import itertools
 import math
@@ -8,11 +8,10 @@ from typing import NamedTuple
 from geneb_ci.statistics.binary import BinaryTable, Classes, scores, spread, table
 from geneb_ci.statistics.printed import Triple
 
-# Distance as a function of rho has a handful of valleys, the narrow ones near the ends.
+# The distance as a function of rho has a few local minima, narrow ones near the ends.
 LOOKS = 96
 VALLEYS = 4
-# Tables on either side of the bottom of a valley, where a whole number of right predictions may
-# fit one rho better than the next.
+# Values of rho tried on both sides of a local minimum, because c is an integer.
 AROUND = 24
 
 
@@ -24,10 +23,10 @@ class Nearest(NamedTuple):
 
 
 def nearest(classes: Classes, wanted: Triple) -> Nearest:
-    """Find the table whose three metrics are least far off, but for a hundredth of how far.
+    """Return the table with the least distance to `wanted`, within 1 % of the distance.
 
-    At fixed rho all three metrics are linear in the number of right predictions, so the best of
-    those is known at once, and only rho is searched: coarsely, then in the deepest valleys.
+    For fixed rho all metrics are linear in the number of correct predictions, so only rho is
+    searched: first coarsely, then in the deepest valleys.
     """
     looks = spread(-classes.small, classes.large, LOOKS)
     depth = {rho: _distance(classes, wanted, rho) for rho in looks}
@@ -41,7 +40,7 @@ def nearest(classes: Classes, wanted: Triple) -> Nearest:
     best = min(_bottoms(classes, wanted, valleys[:VALLEYS]), key=lambda place: place[0])
     _, right, rho = best
     if classes.small == classes.large:
-        rho = abs(rho)  # the same table with the names of the classes swapped
+        rho = abs(rho)  # the same table with swapped classes
     return Nearest(table(classes, right, rho), scores(classes, right, rho))
 
 
@@ -65,7 +64,7 @@ def _bottoms(
 
 
 def _at(classes: Classes, wanted: Triple, rho: int) -> Iterator[tuple[float, int, int]]:
-    """Return the one or two best numbers of right predictions at a rho, with their distance."""
+    """Yield the one or two best numbers of correct predictions for rho, with their distance."""
     least, most = abs(rho), min(2 * classes.small + rho, 2 * classes.large - rho)
     ideal = _ideal(classes, wanted, rho, least, most)
     below = least + (math.floor(ideal) - least) // 2 * 2
@@ -79,7 +78,7 @@ def _distance(classes: Classes, wanted: Triple, rho: int) -> float:
 
 
 def _ideal(classes: Classes, wanted: Triple, rho: int, least: int, most: int) -> float:
-    """Return the number of right predictions, not rounded, that comes closest at a rho."""
+    """Return the best number of correct predictions for rho, not rounded."""
     if least == most:
         return least
     start, end = scores(classes, least, rho), scores(classes, most, rho)

@@ -1,4 +1,4 @@
-"""What rows and tasks say of each other: near copies, blends, and tasks with the same sequences."""
+"""Relations between rows (near copies, linear functions) and between tasks (same sequences)."""
 
 import functools
 import itertools
@@ -12,26 +12,26 @@ from geneb_ci.statistics.reference import dot, median_sorted
 from geneb_ci.statistics.table import ScoreTable, Vector
 from geneb_ci.statistics.view import RowView
 
-# A score is near another below this. A rerun of the same model moves a few-shot score by less, as a
-# change of 1e-6 in an embedding flips almost no prediction there.
+# Two scores are near if they differ by less. A rerun of the same model moves a few-shot score by
+# less, because a change of 1e-6 in an embedding flips almost no prediction.
 NEAR = 1e-3
-# Share of near cells that makes a copy. Of the 820 pairs of public rows none has more than 0.05:
-# JanusDNA with and without attention 0.04, the two NT-v2 of 50M 0.03, the GENA-LMs 0.01.
+# Share of near cells from which a row counts as a copy. The maximum of the 820 pairs of public rows
+# is 0.05: JanusDNA with and without attention 0.04, the two NT-v2 of 50M 0.03, GENA-LMs 0.01.
 SHARE = 0.12
-# And as many cells as this, so that a small benchmark makes no copies by luck.
+# Minimum number of near cells, for small benchmarks.
 COUNT_MIN = 8
-# Rows that are compared cell by cell. Of more, only those that agree best in every fifth cell: a
-# copy of all cells is always among them, and one of a fifth of them nearly always.
+# Rows that are compared cell by cell. Of more rows, those that agree best in every fifth cell are
+# preselected: a full copy is always among them, a copy of a fifth of the cells nearly always.
 COMPARED_MAX = 64
 SKETCH = slice(None, None, 5)
-# On a grid of 0.01, two honest relatives meet in a third of the cells.
+# Rounded to 0.01, two related models agree in a third of the cells.
 COARSE_DECIMALS = 2
-# A line that leaves less than this over is exact but for the last bits: no other is nearer.
+# Residual below which a linear fit is exact up to rounding.
 EXACT = 1e-7
 
 
 class Resemblance(NamedTuple):
-    """How near one other row is."""
+    """Similarity to one other row: numbers of compared, near and equal cells."""
 
     number: int
     cells: int
@@ -40,17 +40,17 @@ class Resemblance(NamedTuple):
 
 
 def needed(cells: int) -> float:
-    """Return how many near cells make a copy."""
+    """Return the number of near cells from which a row counts as a copy."""
     return max(COUNT_MIN, SHARE * cells)
 
 
 def is_coarse(row: Vector) -> bool:
-    """Whether every score lies on a grid of 0.01."""
+    """Whether every score is rounded to 0.01."""
     return all(math.isnan(x) or x == round(x, COARSE_DECIMALS) for x in row)
 
 
 def resemblances(view: RowView) -> Iterable[Resemblance]:
-    """Compare with every other row, nearest first."""
+    """Return the similarity to the other rows, the most similar first."""
     found = [_resemblance(view.row, i, view.table.vectors[i]) for i in _candidates(view)]
     return sorted(found, key=lambda near: (-near.near, near.number))
 
@@ -61,7 +61,7 @@ def _sketches(table: ScoreTable) -> list[Vector]:
 
 
 def _candidates(view: RowView) -> list[int]:
-    """Choose the rows that are worth comparing in every cell."""
+    """Return the rows to compare cell by cell."""
     others = [i for i, _ in view.others]
     if len(others) <= COMPARED_MAX:
         return others
@@ -71,28 +71,28 @@ def _candidates(view: RowView) -> list[int]:
 
 
 def is_near_copy(view: RowView, number: int) -> bool:
-    """Whether one other row is near enough to be called copied."""
+    """Whether another row is similar enough to count as a copy."""
     near = _resemblance(view.row, number, view.table.vectors[number])
     return near.near >= needed(near.cells)
 
 
 def _resemblance(row: Vector, number: int, other: Vector) -> Resemblance:
     near = sum(map(NEAR.__gt__, map(abs, map(sub, row, other))))
-    if near < COUNT_MIN:  # nearly always: the rest is not worth counting
+    if near < COUNT_MIN:  # nearly always: skip the rest
         return Resemblance(number, len(row), near, 0)
     cells = sum(not math.isnan(x + y) for x, y in zip(row, other, strict=True))
     return Resemblance(number, cells, near, sum(x == y for x, y in zip(row, other, strict=True)))
 
 
 class Affine(NamedTuple):
-    """A line through another row: slope * other + offset, within residual (root mean square)."""
+    """A linear fit: slope * other + offset, with root mean square residual."""
 
     number: int
     slope: float
     offset: float
     residual: float
     moved: float
-    """How far the line moves the other row: nothing for a plain copy."""
+    """How far the fit moves the other row; 0 for a plain copy."""
 
 
 class _Regime(NamedTuple):
@@ -105,7 +105,7 @@ def _standardised(row: Iterable[float]) -> _Regime | None:
     numbers = list(row)
     mean = sum(numbers) / len(numbers)
     norm = math.sqrt(sum((x - mean) ** 2 for x in numbers))
-    if not norm > 0:  # NaN too: a row with holes
+    if not norm > 0:  # also for NaN, a row with missing cells
         return None
     return _Regime(mean, norm, [(x - mean) / norm for x in numbers])
 
@@ -116,7 +116,7 @@ def _regimes(table: ScoreTable, start: int, stop: int) -> list[_Regime | None]:
 
 
 def affine_copy(view: RowView, part: slice, residual_max: float) -> Affine | None:
-    """Find the other row that a line turns into this one, if it leaves less than this over."""
+    """Return the best linear fit of this row by another, if its residual is below the limit."""
     own = _standardised(view.row[part])
     if own is None:
         return None
@@ -127,7 +127,7 @@ def affine_copy(view: RowView, part: slice, residual_max: float) -> Affine | Non
     for number, other in enumerate(_regimes(view.table, part.start, part.stop)):
         if number == view.own or other is None:
             continue
-        # No cell can be further off than the square root of what all of them leave over.
+        # No single residual can exceed the root of the sum of squares: a cheap test first.
         theirs = other.standard
         if abs(first - theirs[0]) > far or abs(last - theirs[-1]) > far:
             continue
@@ -149,7 +149,7 @@ def affine_copy(view: RowView, part: slice, residual_max: float) -> Affine | Non
 
 @functools.lru_cache(maxsize=4)
 def _two_best(table: ScoreTable) -> list[tuple[float, float, int]]:
-    """Return the best and the second best of each cell, and whose the best is."""
+    """Return the best and second best score of each cell, and the number of the best row."""
     found = []
     for column in zip(*table.vectors, strict=True):
         ranked = sorted(((x, i) for i, x in enumerate(column) if x == x), reverse=True)[:2]  # noqa: PLR0124 (NaN)
@@ -159,7 +159,7 @@ def _two_best(table: ScoreTable) -> list[tuple[float, float, int]]:
 
 
 def lead(view: RowView, part: slice) -> float:
-    """Return the share of a regime's cells in which the row is above every other."""
+    """Return the share of a regime's cells in which the row exceeds every other."""
     best = _two_best(view.table)[part]
     ahead = sum(
         x > (second if whose == view.own else first)
@@ -168,47 +168,47 @@ def lead(view: RowView, part: slice) -> float:
     return ahead / len(best)
 
 
-# A law whose gap varies more than this between rows binds nothing: promoters of 70 bp against those
-# of 300 bp under one name.
+# A relation whose difference varies more between rows is not used, such as promoters of 70 bp
+# against those of 300 bp.
 SCALE_MAX = 0.02
-# Below this, a gap is the luck of the draw, however closely the other rows agree.
+# Lower bound of the scale: the sampling error, however closely the other rows agree.
 SCALE_FLOOR = 0.008
-_TAIL, _NORMAL_TAIL = 0.8, 1.2816  # as in the reference: tails are heavy, so the size is read there
-# Two splits of the same sequences differ by less than this in the share of a class.
+_TAIL, _NORMAL_TAIL = 0.8, 1.2816  # robust scale from the 80 % quantile of absolute deviations
+# Two splits of the same sequences differ by less in the share of a class.
 CLASS_SHARE = 0.02
 
 
 class Law(NamedTuple):
-    """One task, and the tasks with weights that should give nearly its score."""
+    """A relation: the score of a task is nearly the weighted mean of the scores of other tasks."""
 
     task: int
     parts: tuple[tuple[int, float], ...]
 
     def gap(self, row: Vector, offset: int) -> float:
-        """Return the task's score less that of its parts, in the regime that starts at `offset`."""
+        """Return the task's score minus that of its parts, in the regime starting at `offset`."""
         return row[offset + self.task] - sum(w * row[offset + k] for k, w in self.parts)
 
 
 class Gap(NamedTuple):
-    """What the other rows show of a law in one regime."""
+    """Median and scale of the difference of a relation, over the other rows in one regime."""
 
     usual: float
     scale: float
 
 
 class _Kin(NamedTuple):
-    """What the laws are found by."""
+    """Facts about a task from which relations are found."""
 
     number: int
     id: str
     category: str
     size: int
     counts: tuple[int, ...]
-    """Of the two classes, ascending and unlabelled; nothing where they are not known."""
+    """Sizes of the classes, ascending; empty if unknown."""
 
 
 def laws_of(benchmark: Benchmark) -> tuple[Law, ...]:
-    """Find the unions and the twins of a benchmark."""
+    """Return the relations of a benchmark: unions of tasks, and splits of the same assay."""
     return _laws(
         tuple(
             _Kin(i, t.id, t.category, t.n_test or 0, tuple(sorted(t.test_class_counts or ())))
@@ -236,7 +236,7 @@ def _unions(tasks: list[_Kin]) -> Iterator[Law]:
 
 
 def _add_up(whole: _Kin, a: _Kin, b: _Kin) -> bool:
-    """Whether the class counts of two parts give those of the whole, whichever class is which."""
+    """Whether the class counts of two parts sum to those of the whole, in either order."""
     sums = {a.counts[0] + b.counts[0], a.counts[0] + b.counts[1]}
     return bool(sums & set(whole.counts))
 
@@ -252,14 +252,14 @@ def _last(task: _Kin) -> str:
 
 
 def _split_anew(a: _Kin, b: _Kin) -> bool:
-    """Whether two collections of different authors have the classes in nearly the same shares."""
+    """Whether two tasks of different collections have nearly the same class shares."""
     apart = abs(a.counts[0] - b.counts[0]) <= CLASS_SHARE * a.size
     return apart and a.id.partition("_")[0] != b.id.partition("_")[0]
 
 
 @functools.lru_cache(maxsize=4)
 def _gaps(table: ScoreTable, laws: tuple[Law, ...]) -> dict[tuple[int, int], list[float]]:
-    """Sort the gaps of all rows, by law and regime."""
+    """Return the sorted differences of all rows, by relation and regime."""
     found = {}
     for number, law in enumerate(laws):
         for part in table.regimes:
@@ -276,7 +276,7 @@ def usual_gap(
     without: int | None,
     rows_min: int,
 ) -> Gap | None:
-    """Return what the other rows show of a law; None where they do not obey it, or are too few."""
+    """Return median and scale over the other rows; None if they vary too much or are too few."""
     gaps = list(_gaps(table, laws)[number, offset])
     if without is not None:
         own = laws[number].gap(table.vectors[without], offset)

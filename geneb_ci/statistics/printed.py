@@ -1,4 +1,4 @@
-"""The three printed metrics of one cell, and how exactly each is known."""
+"""Reported metrics and their precision, inferred from the number of decimals."""
 
 import struct
 from collections.abc import Iterable, Sequence
@@ -6,30 +6,30 @@ from typing import NamedTuple
 
 
 class Triple(NamedTuple):
-    """MCC, accuracy and macro-F1 that belong to the same predictions, or means of such."""
+    """MCC, accuracy and macro-F1 of the same predictions, or means of such triples."""
 
     mcc: float
     acc: float
     f1: float
 
     def __str__(self) -> str:
-        """Write the values for a message."""
+        """Return the values with four decimals."""
         return self.text(4)
 
     def text(self, decimals: int) -> str:
-        """Write the values with a number of decimals."""
+        """Return the values with a number of decimals."""
         mcc, acc, f1 = (f"{value:.{decimals}f}" for value in self)
         return f"MCC {mcc}, accuracy {acc}, F1 {f1}"
 
 
 class Reading(NamedTuple):
-    """A printed triple: what was meant lies within `width` of `value`, metric by metric."""
+    """A reported triple: the true value of each metric is within `width` of `value`."""
 
     value: Triple
     width: Triple
 
     def holds(self, triple: Triple, slack: float = 0.0) -> bool:
-        """Whether a triple may have been printed so."""
+        """Whether a triple agrees within the half-widths, plus `slack`."""
         return (
             abs(triple.mcc - self.value.mcc) <= self.width.mcc + slack
             and abs(triple.acc - self.value.acc) <= self.width.acc + slack
@@ -38,40 +38,39 @@ class Reading(NamedTuple):
 
 
 def distinct_text(found: Triple, expected: Triple) -> tuple[str, str]:
-    """Write two triples with as few decimals, from four, as tell them apart."""
+    """Return two triples as text, with the fewest decimals (at least four) that differ."""
     decimals = next((d for d in range(4, 16) if found.text(d) != expected.text(d)), 16)
     return found.text(decimals), expected.text(decimals)
 
 
-# Doubles have 15 to 17 significant digits: more decimals than this are all there are.
+# From this number of decimals on a value counts as unrounded (doubles have 15 to 17 digits).
 LONG = 13
-# 0.8123 averaged over five equal values becomes 0.8122999999999999: that is four decimals, not 16.
+# Rounding error of a mean: 0.8123 averaged over five equal values is 0.8122999999999999.
 NOISE = 4e-15
-# Formulas and orders of summation differ in the last one or two of 16 digits: by 4e-16 at most
-# in 3,731 published cells. Neighbouring matrices differ by 1e-10 and more at 70,000 sequences.
+# Half-width of unrounded values. Formulas and orders of summation differ by at most 4e-16 in 3,731
+# published cells; neighbouring matrices differ by at least 1e-10 at 70,000 sequences.
 EXACT = 1e-13
-# What was computed in single precision is off by some 1e-7, however many digits were printed.
+# Half-width of values computed in single precision, whose error is about 1e-7.
 SINGLE = 5e-7
 SINGLE_DECIMALS = range(7, 10)
-# Scores other than zero that have this few decimals were rounded, an accuracy apart.
+# Nonzero MCC and F1 with at most this many decimals count as rounded.
 ROUNDED = 6
-# A file is pieced together from rounded and unrounded scores when this share was rounded; then each
-# score is taken at its own digits. Less are slips in single cells, which a message can speak of.
+# Share of rounded scores from which a file counts as a mix of rounded and unrounded scores; each
+# score then has its own precision.
 MIXED_SHARE = 1 / 3
 
 
 def decimals(value: float) -> int:
-    """Count the decimals a value was written with, `LONG` where it was not rounded."""
+    """Return the number of decimals of a value; `LONG` if it was not rounded."""
     if abs(value - round(value, LONG - 1)) > NOISE:
         return LONG
     return next(d for d in range(LONG) if abs(value - round(value, d)) <= NOISE)
 
 
 def column_decimals(values: Sequence[float], repeats: int = 1) -> int:
-    """Count the decimals that every value of a column was written with, at most.
+    """Return the greatest number of decimals in a column.
 
-    Each value is a mean of `repeats`: where those were rounded before the mean was taken, their
-    decimals count, since it is they that limit what is known.
+    Each value is a mean over `repeats`. If the averaged values were rounded, their decimals count.
     """
     most = 0
     for value in values:
@@ -82,14 +81,14 @@ def column_decimals(values: Sequence[float], repeats: int = 1) -> int:
 
 
 def is_mixed(values: Iterable[float]) -> bool:
-    """Whether MCC and F1 of a regime were partly rounded, each on its own."""
+    """Whether MCC and F1 of a regime are partly rounded, partly not."""
     lengths = [decimals(value) for value in values if value]
     rounded = sum(length <= ROUNDED for length in lengths)
     return rounded < len(lengths) and rounded >= MIXED_SHARE * len(lengths)
 
 
 def half_width(length: int) -> float:
-    """Return the half-width of the interval that a value of so many decimals stands for."""
+    """Return the half-width of the rounding interval of a value with `length` decimals."""
     if length >= LONG:
         return EXACT
     half = max(0.5 * 10.0**-length, EXACT) + NOISE
@@ -107,7 +106,7 @@ def half_widths(values: Sequence[float], repeats: int = 1, *, mixed: bool = Fals
 
 
 def _is_single(value: float) -> bool:
-    """Whether a value is one of the numbers of single precision."""
+    """Whether a value is exactly representable in single precision."""
     return bool(struct.unpack("f", struct.pack("f", value))[0] == value)
 
 
@@ -121,7 +120,7 @@ class Bounds(NamedTuple):
 
 
 def single(n: int, right: int) -> Bounds:
-    """Return the bounds of one matrix on n sequences with a number of right predictions."""
+    """Return the bounds of one matrix on n sequences with `right` correct predictions."""
     errors = n - right
     if not errors:
         return Bounds(1.0, 1.0, 1.0, 1.0)
@@ -134,7 +133,7 @@ def single(n: int, right: int) -> Bounds:
 
 
 def mean(n: int, right: int, repeats: int) -> Bounds:
-    """Return the bounds of a mean over `repeats` matrices with so many right predictions in all."""
+    """Return the bounds of a mean over `repeats` matrices with `right` correct in total."""
     total = n * repeats
     errors = total - right
     if not errors or not right:

@@ -1,4 +1,4 @@
-"""The little linear algebra that the reference needs."""
+"""Ridge regression of rows on the other rows, for leave-one-out predictions of cells."""
 
 import functools
 import math
@@ -16,7 +16,7 @@ def dot(a: Sequence[float], b: Sequence[float]) -> float:
 
 
 def gram(rows: Sequence[Sequence[float]], ridge: float) -> list[list[float]]:
-    """Return the inner products of all pairs, with `ridge` added on the diagonal."""
+    """Return the Gram matrix of the rows, with `ridge` added on the diagonal."""
     table = [[0.0] * len(rows) for _ in rows]
     for i, row in enumerate(rows):
         for k in range(i):
@@ -26,7 +26,7 @@ def gram(rows: Sequence[Sequence[float]], ridge: float) -> list[list[float]]:
 
 
 def inverse(matrix: Sequence[Sequence[float]]) -> list[list[float]]:
-    """Invert a symmetric positive definite matrix by sweeping each pivot once (Beaton 1964).
+    """Return the inverse of a symmetric positive definite matrix, by sweeps (Beaton 1964).
 
     No pivoting is needed: a Gram matrix with a ridge has positive pivots in any order.
     """
@@ -46,46 +46,48 @@ def inverse(matrix: Sequence[Sequence[float]]) -> list[list[float]]:
 
 
 def median_sorted(numbers: Sequence[float]) -> float:
-    """Return the middle of numbers that are sorted already."""
+    """Return the median of sorted numbers."""
     middle = len(numbers) // 2
     return numbers[middle] if len(numbers) % 2 else (numbers[middle - 1] + numbers[middle]) / 2
 
 
 def median(numbers: Sequence[float]) -> float:
-    """Return the middle of some numbers."""
+    """Return the median."""
     return median_sorted(sorted(numbers))
 
 
-# Fewer rows than this say nothing of what is usual: a quantile of five numbers is one of them.
+# Minimum number of rows for robust quantiles.
 ROWS_MIN = 8
-# The fit takes a time of rows ^ 2: 64 rows take 0.15 s, and more hardly sharpen the prediction.
+# Time grows with rows^2: 64 rows take 0.15 s, and more rows hardly improve the prediction.
 ROWS_MAX = 64
-# Inverse variance of a weight. Any value from 50 to 200 predicts the 41 public rows equally well.
+# Ridge penalty. Values from 50 to 200 predict the 41 public rows equally well.
 RIDGE = 100.0
-# A peer's own outlier must not bend the prediction for the others: values are clipped here, in
-# robust standard deviations of the cell over all rows.
+# Values are clipped at this many robust standard deviations of the cell, so that outliers of other
+# rows do not distort the prediction.
 CLIP = 6.0
-# Scores are no more exact than this, whatever rows say: the standard error of a share of 10,000.
+# Lower bound of scales: the standard error of a share of 10,000 sequences.
 SCALE_FLOOR = 0.005
-# The first scale is half the spread over models; the second pass takes that of the residuals.
+# Initial scale relative to the spread over models; the second pass uses the residuals.
 FIRST_SCALE = 0.5
-# Noise has heavy tails: its size is the mean of the sizes between these quantiles, above the
-# median, where tails begin to show, and without the one in ten that may be wrong.
+# Noise has heavy tails. Its scale is the mean of absolute residuals between these quantiles, which
+# excludes the largest 10 %, where errors may be.
 BULK = (0.5, 0.9)
-# The scale of a cell rests on few rows: it is drawn to its regime's as if by 20 rows more.
+# Shrinkage of a cell's scale towards that of its regime, in pseudo-rows.
 POOLING = 20
 _MAD = 1.4826  # makes a median absolute deviation a standard deviation, for normal noise
-_BULK = 1.0735  # the same for that mean: 2 (phi(0.6745) - phi(1.6449)) / 0.4, for phi of N(0, 1)
+# The same for the mean between the BULK quantiles:
+# 2 (phi(0.6745) - phi(1.6449)) / 0.4, for the density phi of N(0, 1).
+_BULK = 1.0735
 
 
 class Centre(NamedTuple):
-    """What is usual in each cell, and how far from it a row still counts in full."""
+    """Median of each cell, and the distance at which values are clipped."""
 
     usual: list[float]
     reach: list[float]
 
     def clipped(self, row: Vector) -> list[float]:
-        """Return the distance to the usual, within reach; a missing cell counts as usual."""
+        """Return the clipped distances to the medians; 0 for missing cells."""
         return [
             (-c if x < m - c else c if x > m + c else x - m) if x == x else 0.0  # noqa: PLR0124 (NaN)
             for x, m, c in zip(row, self.usual, self.reach, strict=True)
@@ -94,36 +96,36 @@ class Centre(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Reference:
-    """The fit of one table."""
+    """The fit of a score table."""
 
     table: ScoreTable
     rows: tuple[int, ...]
-    """Numbers of the table's rows that the fit rests on."""
+    """Indices of the table's rows that the fit uses."""
     centre: Centre
     unit: list[float]
-    """The scale in which the fit was made."""
+    """Scale of each cell in the fit."""
     standard: list[list[float]]
-    """Clipped rows in that scale."""
+    """Clipped rows divided by the scale."""
     columns: list[tuple[float, ...]]
-    """The same, cell by cell."""
+    """The same, transposed."""
     inverse: list[list[float]]
     products: list[list[float]]
     """The inverse times the rows."""
     leverage: list[float]
     """x_j' A x_j of each cell j."""
     spread: list[list[float]]
-    """Sorted sizes of the residuals of each cell, in units of each row's own spread."""
+    """Sorted absolute residuals of each cell, divided by each row's spread."""
     sizes: list[list[float]]
-    """The same by row, unsorted: what to take out for a row that is in the reference."""
+    """The same by row, unsorted, to exclude a row's own residual."""
     pooled: tuple[float, ...]
     """Typical scale of each regime."""
 
     def place(self, number: int | None) -> int | None:
-        """Return the place in the fit of a row of the table, if it has one."""
+        """Return the index in the fit of a row of the table, or None."""
         return self.rows.index(number) if number in self.rows else None
 
     def scale(self, cell: int, regime: int, without: int | None) -> float:
-        """Return the size of the noise of a cell, a row's own share of it taken out."""
+        """Return the noise scale of a cell, without the residual of row `without`."""
         numbers = self.spread[cell]
         own = None if without is None else self.sizes[without][cell]
         return _shrunk(_bulk(numbers, own) / _BULK, self.pooled[regime], len(numbers))
@@ -131,11 +133,11 @@ class Reference:
 
 @functools.lru_cache(maxsize=4)
 def reference_of(table: ScoreTable) -> Reference | None:
-    """Fit a table once; None when it has too few complete rows."""
+    """Return the fit of a table; None if it has fewer than ROWS_MIN complete rows."""
     complete = [i for i, row in enumerate(table.vectors) if share_present(row) == 1.0]
     if len(complete) < ROWS_MIN:
         return None
-    if len(complete) > ROWS_MAX:  # evenly among the names, which come sorted
+    if len(complete) > ROWS_MAX:  # evenly spaced in the sorted names
         complete = [complete[k * len(complete) // ROWS_MAX] for k in range(ROWS_MAX)]
     rows = [table.vectors[i] for i in complete]
     centre, mads = _centre(rows)
@@ -182,7 +184,7 @@ def _fit(moved: list[list[float]], unit: list[float]) -> _Fit:
 def _residuals(
     rows: list[Vector], centre: Centre, moved: list[list[float]], unit: list[float], fit: _Fit
 ) -> list[list[float]]:
-    """Return each row's residuals from the other rows, each cell left out: K^-1 has them all."""
+    """Return leave-one-out residuals: each row from the others, each cell left out (from K^-1)."""
     found = []
     for i, row in enumerate(rows):
         own = 1.0 / fit.inverse[i][i]
@@ -200,7 +202,7 @@ def _residuals(
 def _scales(
     residuals: list[list[float]], regimes: tuple[slice, ...], rounds: int
 ) -> tuple[list[float], list[list[float]], tuple[float, ...]]:
-    """Return scales of cells, residuals in units of each row's spread, and scales of regimes."""
+    """Return scales of cells, residuals divided by each row's spread, and scales of regimes."""
     sizes = [[abs(x) for x in row] for row in residuals]
     for left in range(rounds, 0, -1):
         raw = [_bulk(sorted(column), None) / _BULK for column in zip(*sizes, strict=True)]
@@ -216,7 +218,7 @@ def _scales(
 
 
 def _evened(row: list[float], scale: list[float], regimes: tuple[slice, ...]) -> list[float]:
-    """Return the sizes of a row's residuals, divided by how far the row strays as a whole."""
+    """Return the absolute residuals of a row, divided by the row's spread."""
     found: list[float] = []
     for part in regimes:
         own = row_spread([x / s for x, s in zip(row[part], scale[part], strict=True)])
@@ -230,7 +232,7 @@ def row_spread(standardised: list[float]) -> float:
 
 
 def _bulk(ordered: list[float], own: float | None) -> float:
-    """Return the mean of sorted numbers between two quantiles, leaving `own` out."""
+    """Return the mean of sorted numbers between the BULK quantiles, without `own`."""
     size = len(ordered) if own is None else len(ordered) - 1
     low, high = (int(q * size) for q in BULK)
     if own is None or own > ordered[high]:

@@ -1,4 +1,4 @@
-"""The rows of a board as vectors: one number a cell, in the order of the benchmark."""
+"""The rows of a board as vectors: one number per cell, in benchmark order."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -14,24 +14,24 @@ Vector = tuple[float, ...]
 
 @dataclass(frozen=True, eq=False)
 class ScoreTable:
-    """Rows of one folder, held against one benchmark; its identity is its key in caches."""
+    """The rows of one folder for one benchmark; hashed by identity, for caches."""
 
     names: tuple[str, ...]
     vectors: tuple[Vector, ...]
     index: dict[Path, int]
-    """File of each row to its number."""
+    """File of each row to its index."""
     regimes: tuple[slice, ...]
-    """Where the cells of each regime lie in a vector."""
+    """Slice of each regime in a vector."""
 
 
 def cell_names(benchmark: Benchmark) -> list[str]:
-    """Name the primary metric of each cell, in the order of a vector."""
+    """Return the names of the primary metric of each cell, in the order of a vector."""
     metric = benchmark.primary_metric
     return [cell_name(r, t, metric) for r in benchmark.regimes for t in benchmark.task_ids]
 
 
 def table_of(rows: Iterable[PeerRow], benchmark: Benchmark) -> ScoreTable:
-    """Put rows side by side."""
+    """Return the table of rows."""
     wanted = cell_names(benchmark)
     places: dict[int, list[int | None]] = {}
     names: list[str] = []
@@ -51,7 +51,7 @@ def table_of(rows: Iterable[PeerRow], benchmark: Benchmark) -> ScoreTable:
 
 
 def vector(numbers: Iterable[float]) -> Vector:
-    """Take what can be a score; anything else counts as missing."""
+    """Return the scores as a vector; values outside [-1, 1] become NaN."""
     return tuple([x if -1 <= x <= 1 else math.nan for x in numbers])
 
 

@@ -1,4 +1,4 @@
-"""One submission among the rows of its folder, and what those predict of each of its cells."""
+"""A submission among the other rows, and their prediction of each of its cells."""
 
 import functools
 import math
@@ -12,30 +12,30 @@ from geneb_ci.statistics.reference import ROWS_MIN, Reference, dot, reference_of
 from geneb_ci.statistics.table import ScoreTable, Vector, share_present, table_of, vector
 from geneb_ci.submission.peers import Peers
 
-# A row with more holes than this is compared cell by cell, but not predicted as a whole.
+# Share of present cells below which a row is not predicted.
 PRESENT_MIN = 0.9
-# Below this many cells, the spread of a row cannot be told from a fault in it.
+# With fewer cells the spread of a row cannot be estimated.
 CELLS_MIN = 30
 
 
 @dataclass(frozen=True)
 class LeaveOneOut:
-    """How far each cell lies from what the row's other cells and the other rows predict.
+    """Leave-one-out prediction of each cell from the row's other cells and the other rows.
 
-    Cells that are missing have no distance: 0, and a prediction that nobody asks for.
+    Missing cells have distance 0.
     """
 
     predicted: list[float]
     distance: list[float]
-    """In standard deviations of what real rows of this board differ by."""
+    """In standard deviations of the residuals of real rows."""
     spread: tuple[float, ...]
-    """How far the row strays as a whole, by regime: about 1 for real rows, near 0 for a blend."""
+    """Relative residual spread by regime: about 1 for real rows, near 0 for a blend of rows."""
     weights: dict[int, float]
-    """The table's rows that the prediction is made of."""
+    """Weights of the table's rows in the prediction."""
 
 
 def leave_one_out_of(row: Vector, reference: Reference, own: int | None) -> LeaveOneOut | None:
-    """Predict a row from the table without its own row; None when it is short or full of holes."""
+    """Predict a row from the table without row `own`; None if it has too few cells."""
     if len(row) < CELLS_MIN or share_present(row) < PRESENT_MIN:
         return None
     without = reference.place(own)
@@ -54,7 +54,7 @@ def leave_one_out_of(row: Vector, reference: Reference, own: int | None) -> Leav
         weights[without] = 0.0
         out = reference.products[without]
         leverage = [q - u * u / pivot for q, u in zip(leverage, out, strict=True)]
-    # 2. The prediction, with each cell left out in turn.
+    # 2. Prediction of each cell, leaving this cell out.
     fitted = [dot(weights, column) for column in reference.columns]
     predicted, residuals = [], []
     for x, m, s, z, f, h in zip(
@@ -63,7 +63,7 @@ def leave_one_out_of(row: Vector, reference: Reference, own: int | None) -> Leav
         guess = m + s * (z - (z - f) / (1.0 - h))
         predicted.append(guess)
         residuals.append(x - guess if x == x else 0.0)  # noqa: PLR0124 (NaN)
-    # 3. In units of the noise of the cell, then of the row's own spread where that is wider.
+    # 3. Residuals divided by the noise of the cell, and by the row's spread if that exceeds 1.
     distance: list[float] = []
     spreads: list[float] = []
     for number, part in enumerate(reference.table.regimes):
@@ -81,19 +81,19 @@ SCORE_MAX = 10.0
 
 
 def score_of(size: float, limit: float) -> float:
-    """Return how many times over its limit something is: at least 1, at most `SCORE_MAX`."""
+    """Return size / limit, rounded and clipped to 1 ... `SCORE_MAX`."""
     return round(min(SCORE_MAX, max(1.0, size / limit)), 1)
 
 
 @dataclass(frozen=True)
 class RowView:
-    """The row under check, and the table it is held against without its own place in it."""
+    """The checked row, and the table of rows that it is compared with."""
 
     benchmark: Benchmark
     table: ScoreTable
     row: Vector
     own: int | None
-    """The row's own number in the table: it is never its own witness."""
+    """The row's own index in the table, which is excluded from comparisons."""
 
     def cell(self, number: int) -> tuple[str, str]:
         """Return the regime and the task of a cell."""
@@ -102,34 +102,34 @@ class RowView:
 
     @property
     def others(self) -> Iterator[tuple[int, Vector]]:
-        """Each other row with its number."""
+        """Each other row with its index."""
         return ((i, row) for i, row in enumerate(self.table.vectors) if i != self.own)
 
     @property
     def others_count(self) -> int:
-        """How many other rows there are."""
+        """Number of other rows."""
         return len(self.table.vectors) - (self.own is not None)
 
     @functools.cached_property
     def shots(self) -> tuple[float, ...]:
-        """Training sequences a class by regime; infinite where all are used."""
+        """Training sequences per class by regime; infinite if all are used."""
         known = self.benchmark.protocol.few_shot_k
         return tuple(known.get(regime, math.inf) for regime in self.benchmark.regimes)
 
     @property
     def reference(self) -> Reference | None:
-        """The fit of the table; None when there are too few other rows."""
+        """The fit of the table; None if there are too few other rows."""
         return reference_of(self.table) if self.others_count >= ROWS_MIN else None
 
     @functools.cached_property
     def standing(self) -> LeaveOneOut | None:
-        """The row against the fit; None when there is no fit or too little of the row."""
+        """The leave-one-out prediction; None without a fit or with too few cells."""
         reference = self.reference
         return None if reference is None else leave_one_out_of(self.row, reference, self.own)
 
 
 def view_of(results: dict[str, Any], own: Path, peers: Peers, benchmark: Benchmark) -> RowView:
-    """Place a table of results among its peers."""
+    """Return the view of a results table among the other rows."""
     key = ("table", benchmark.name, benchmark.sha256)
     table = peers.derived.get(key)
     if table is None:

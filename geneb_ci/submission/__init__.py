@@ -1,1 +1,1 @@
-"""Hostile bytes in, located documents out: the only code that touches untrusted bytes."""
+"""Parses untrusted files into documents with positions; no other package parses them."""

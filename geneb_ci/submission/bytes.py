@@ -1,4 +1,4 @@
-"""Bytes of a file, or the reason why they cannot be a JSON text."""
+"""Reads and decodes a submission file, or explains why it cannot be JSON."""
 
 from pathlib import Path
 
@@ -21,9 +21,9 @@ _OTHER_FORMATS = (
 
 
 def read_bytes(path: Path) -> bytes | Fault:
-    """Read a regular file of at most `BYTES_MAX` bytes, never through a link and never waiting.
+    """Return the bytes of a regular file of at most `BYTES_MAX` bytes; links are not followed.
 
-    Gives a Fault where the file itself is unfit; raises NothingChecked where it cannot be opened.
+    Returns a Fault if it is not such a file. Raises NothingChecked if it cannot be opened.
     """
     try:
         return read_regular(path, BYTES_MAX, links=False)
@@ -40,14 +40,14 @@ def read_bytes(path: Path) -> bytes | Fault:
 
 
 def too_large(size: int) -> Fault:
-    """Return the fault of a file of this many bytes, more than `BYTES_MAX`."""
+    """Return the fault for a file of `size` bytes, more than `BYTES_MAX`."""
     message = f"the file has {size:,} bytes; the limit is {BYTES_MAX:,}"
     expected = f"at most {BYTES_MAX} bytes"
     return Fault("file-too-large", (), message, f"{size} bytes", expected, at=0)
 
 
 def decode(raw: bytes) -> tuple[str, bool, tuple[Fault, ...]]:
-    """Decode UTF-8: the text, whether it can be read further, and what was wrong with the bytes."""
+    """Decode UTF-8. Return the text, whether it can be parsed, and faults of the encoding."""
     if not raw.strip():
         return "", False, (_blank(raw),)
     if raw.startswith(_LFS):
@@ -69,20 +69,20 @@ def decode(raw: bytes) -> tuple[str, bool, tuple[Fault, ...]]:
         at = error.start + skipped
         byte = f"byte 0x{raw[at]:02X} at offset {at}"
         place = len(raw[skipped:at].decode("utf-8"))
-        # The text serves to tell line and column; what it says cannot be trusted.
+        # The text is only used to compute line and column.
         text = raw[skipped:].decode("utf-8", "replace")
         return text, False, (*faults, _encoding(f"{byte} is not UTF-8", byte, place))
     return text, True, faults
 
 
 def _blank(raw: bytes) -> Fault:
-    found = f"{len(raw)} bytes, all blank"
+    found = f"{len(raw)} bytes, all whitespace"
     return Fault("empty-file", (), "the file is empty", found, "a JSON object", at=0)
 
 
 def _pointer() -> Fault:
     message = "this is a Git LFS pointer, not the submission"
-    return Fault("lfs-pointer", (), message, "a pointer file", "the JSON text itself", at=0)
+    return Fault("lfs-pointer", (), message, "a pointer file", "the JSON file itself", at=0)
 
 
 def _encoding(message: str, found: str, at: int) -> Fault:

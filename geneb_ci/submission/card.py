@@ -1,4 +1,4 @@
-"""A model card: Markdown with `- **Field:** value` lines and `## Section` texts, read as text."""
+"""Parses model cards: Markdown with `- **Field:** value` lines and `## Section` paragraphs."""
 
 import re
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ _SECTION = re.compile(r"^#{2,}\s+(\S.*)$")
 
 @dataclass(frozen=True)
 class CardField:
-    """What a card says under one name, and where."""
+    """One field or section of a card: name, text, line."""
 
     name: str
     value: str
@@ -26,7 +26,7 @@ class CardField:
 
 @dataclass(frozen=True)
 class Card:
-    """The card of one model: its entries, fields and sections alike, in order."""
+    """The card of one model: its fields and sections, in order."""
 
     name: str
     text: str
@@ -34,7 +34,7 @@ class Card:
     fault: Fault | None = None
 
     def find(self, *words: str) -> CardField | None:
-        """Return the first entry whose name holds one of the words, letter case aside."""
+        """Return the first entry whose name contains one of the words, ignoring letter case."""
         for word in words:
             for entry in self.entries:
                 if word in entry.name.casefold():
@@ -42,12 +42,12 @@ class Card:
         return None
 
     def position(self, line: int) -> Position:
-        """Return the place of an entry."""
+        """Return the position of an entry."""
         return Position(line, 1)
 
 
 def read_card(path: Path, name: str) -> Card | None:
-    """Read a card; None when there is none. What is wrong with its bytes is in `fault`."""
+    """Return the card in a file, or None without a file; `fault` is set if it is unreadable."""
     if not path.is_symlink() and not path.exists():
         return None
     try:
@@ -58,9 +58,9 @@ def read_card(path: Path, name: str) -> Card | None:
 
 
 def parse_card(raw: bytes | Fault, name: str) -> Card:
-    """Read a card from its bytes, or from the reason why there are none."""
+    """Return the card in `raw`; if `raw` is a Fault, the card is empty and has a fault."""
     if isinstance(raw, Fault):
-        return Card(name, "", (), _unreadable(f"the card cannot be used: {raw.message}", raw.found))
+        return Card(name, "", (), _unreadable(f"the card cannot be read: {raw.message}", raw.found))
     if len(raw) > CARD_BYTES_MAX:
         return Card(
             name, "", (), _unreadable(f"the card has {len(raw):,} bytes", f"{len(raw)} bytes")
@@ -69,7 +69,7 @@ def parse_card(raw: bytes | Fault, name: str) -> Card:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as error:
         return Card(
-            name, "", (), _unreadable(f"the card is not UTF-8 at byte {error.start}", "other bytes")
+            name, "", (), _unreadable(f"the card is not UTF-8 at byte {error.start}", "not UTF-8")
         )
     return Card(name, text, tuple(_entries(text)))
 

@@ -1,4 +1,4 @@
-"""A file that was read: its bytes' digest, its value, the place of every member, its faults."""
+"""A parsed submission file: digest, value, position of every member, faults."""
 
 import bisect
 import functools
@@ -19,10 +19,10 @@ WINDOW = 60  # characters of a code frame on either side of a place
 
 @dataclass(frozen=True)
 class Document:
-    """One submission file, as far as it could be read.
+    """One submission file, as far as it could be parsed.
 
-    `name` is how the file was given, `path` where it lies. `value` is UNUSABLE when the bytes hold
-    no JSON text; `sha256` is "" when there are no bytes.
+    `name` is the file name in messages, `path` the absolute path. `value` is UNUSABLE if the file
+    is not JSON; `sha256` is "" if it could not be read.
     """
 
     name: str
@@ -43,7 +43,7 @@ class Document:
         return starts
 
     def offset(self, fault: Fault) -> int:
-        """Return the offset of a fault: its own, or that of the nearest ancestor that is there."""
+        """Return the offset of a fault: its own, or that of the nearest existing ancestor."""
         if fault.at is not None:
             return fault.at
         path = fault.path
@@ -61,7 +61,7 @@ class Document:
         return Position(line, offset - self._line_starts[line - 1] + 1)
 
     def excerpt(self, line: int, column: int) -> tuple[str, int]:
-        """Cut the text around a place, and give the column of the place in the cut, from 0."""
+        """Return the text around a position, and the column of the position in it, from 0."""
         start = self._line_starts[line - 1]
         end = self._line_starts[line] - 1 if line < len(self._line_starts) else len(self.text)
         at = min(start + column - 1, end)
@@ -70,7 +70,7 @@ class Document:
 
 
 def read_document(path: Path, name: str | None = None) -> Document:
-    """Read a submission; whatever is wrong with its bytes or its JSON is in `faults`.
+    """Return the document in a file; errors of encoding and JSON are in its `faults`.
 
     Raises NothingChecked when the file cannot be opened.
     """
@@ -79,7 +79,7 @@ def read_document(path: Path, name: str | None = None) -> Document:
 
 
 def parse_document(raw: bytes | Fault, path: Path, name: str) -> Document:
-    """Read a submission from its bytes, or from the reason why there are none."""
+    """Return the document in `raw`; if `raw` is a Fault, the document has no value."""
     if isinstance(raw, Fault):
         return Document(name, path, "", "", UNUSABLE, {}, (raw,))
     digest = hashlib.sha256(raw).hexdigest()

@@ -1,4 +1,4 @@
-"""A fault before it is a finding: the rule it belongs to and where it stands."""
+"""Faults: problems of a document before they become findings with a line and a severity."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ Path = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One fault of a document.
+    """One problem found by a rule, at a place of the document.
 
     `at` is an offset in code points, or None for the place of `path`; `on_key` points at the key of
     the last member of `path` rather than at its value.
@@ -22,13 +22,13 @@ class Fault:
     at: int | None = None
     on_key: bool = False
     fix: str = ""
-    """A cure closer to the case than the rule's own."""
+    """How to fix this case, if more specific than the rule's own text."""
     card: bool = False
     """Whether the place is in the model card rather than in the submission."""
     score: float = 0.0
-    """How strange it is, 1 at a rule's threshold to 10: the sum over a file orders triage."""
+    """How unusual it is, from 1 at the rule's threshold to 10; triage sorts files by the sum."""
 
 
 def pointer(path: Path) -> str:
-    """Write a path as a JSON Pointer (RFC 6901)."""
+    """Return a path as a JSON Pointer (RFC 6901)."""
     return "".join(f"/{str(part).replace('~', '~0').replace('/', '~1')}" for part in path)

@@ -1,8 +1,7 @@
-"""Typed models of a submission, formats 1.0 and 1.1.
+"""Typed models of submissions, formats 1.0 and 1.1.
 
-The JSON Schemas under `schemas/` are generated from these models (`tools/generate.py`), so that an
-editor, another program and this one hold one contract. Names of regimes and tasks are not part of
-the models: they belong to the benchmark, and the coverage rules speak of them.
+`tools/generate.py` generates the JSON Schemas in `schemas/` from these models. Names of regimes and
+tasks are not part of the models: they belong to the benchmark, and the coverage rules check them.
 """
 
 from typing import Annotated, Literal
@@ -12,19 +11,19 @@ from pydantic import BeforeValidator, Field
 from geneb_ci.common.types import Hex40, Hex64, Scores, Signed, StrictModel, Unit
 
 MODEL_ID_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
-# 255 bytes is the longest file name of the common file systems; the id carries ".json" or ".md",
-# and an audit adds a folder of its own.
+# Common file systems limit names to 255 bytes; ".json" or ".md" is appended to the id, and audits
+# add a folder.
 MODEL_ID_MAX = 128
 DISPLAY_MAX = 80  # wider names break the board's first column
 LINE_MAX = 300  # one line in a table or a comment
 TEXT_MAX = 4000  # a paragraph; the model card is the place for more
-# A trillion-parameter model is 1e12; a hundred times that is a slip of the keyboard.
+# 100 times a trillion-parameter model; more is a typing error.
 PARAMS_MAX = 10**14
 SEEDS_MAX = 100
 
 
 def _integral(value: object) -> object:
-    """Take 1.2e9 for an integer, as JSON Schema does."""
+    """Accept 1.2e9 as an integer, as JSON Schema does."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
@@ -36,7 +35,7 @@ Name = Annotated[str, Field(min_length=1, max_length=LINE_MAX)]
 Timestamp = Annotated[
     str,
     Field(
-        # Not \d, which takes the digits of every script for some readers.
+        # Not \d, which in some languages matches the digits of every script.
         pattern=r"^[0-9]{4}(-[0-9]{2}){2}T[0-9]{2}(:[0-9]{2}){2}(\.[0-9]{1,6})?Z$",
         examples=["2026-11-20T08:30:00Z"],
     ),
@@ -44,14 +43,14 @@ Timestamp = Annotated[
 
 
 class Meta(StrictModel):
-    """What the board shows of a model beside its scores."""
+    """What the board shows about a model besides its scores."""
 
     display: Annotated[str, Field(min_length=1, max_length=DISPLAY_MAX)]
     """Name on the board."""
     params: Parameters
-    """Number of parameters of the encoder, as an integer; 0 for a method that has none."""
+    """Number of parameters of the encoder; 0 for a method without parameters."""
     url: Line
-    """https address of the weights or the paper; may be empty."""
+    """https link to the weights or the paper; may be empty."""
     zero_shot: bool
     """Whether the model saw no sequence of any benchmark task in training."""
     training_data: Text
@@ -66,52 +65,52 @@ class SubmissionV10(StrictModel):
     """Upstream's format: identity, metadata and the scores of every task in every regime."""
 
     schema_: Annotated[str | None, Field(alias="$schema", max_length=LINE_MAX)] = None
-    """Address of this schema; editors then complete the file."""
+    """URI of this schema, for completion in editors."""
     schema_version: Literal["1.0"]
     model_id: Annotated[str, Field(pattern=MODEL_ID_PATTERN, max_length=MODEL_ID_MAX)]
-    """Key of the row: the file is called `<model_id>.json`."""
+    """Key of the row; the file name is `<model_id>.json`."""
     harness_version: Name
-    """Version of the evaluation harness, as benchmark.json names it."""
+    """Version of the evaluation harness, as in benchmark.json."""
     meta: Meta
     results: dict[str, dict[str, Scores]]
     """Regime, then task, then metric."""
 
 
 class DatasetUsed(StrictModel):
-    """Which task data were used."""
+    """The task data of the run."""
 
     repo_id: Name
     revision: Hex40
 
 
 class Harness(StrictModel):
-    """Which harness ran."""
+    """The harness of the run."""
 
     version: Name
     commit: Hex40 | None
-    """Commit of the harness; null when it ran from an installed package."""
+    """Commit of the harness; null for an installed package."""
     dirty: bool
-    """Whether the working tree of the harness differed from that commit."""
+    """Whether the harness had uncommitted changes."""
 
 
 class BenchmarkRef(StrictModel):
-    """Which benchmark definition was in force."""
+    """The benchmark definition of the run."""
 
     name: Name
     sha256: Hex64
-    """Digest of the bytes of benchmark.json."""
+    """SHA-256 of benchmark.json."""
 
 
 class Extractor(StrictModel):
-    """Which code turned sequences into embeddings."""
+    """The code that computed the embeddings."""
 
     path: Name
     """Path of the module in the repository, or `builtin:<name>`."""
     class_name: Name
     sha256: Hex64
     options: dict[Name, Line] = {}  # noqa: RUF012 (pydantic copies it)
-    """Keyword arguments of the constructor, as text; whole numbers, true, false and none mean such
-    values."""
+    """Keyword arguments of the constructor, as strings; integers, true, false and none are
+    converted."""
 
 
 class ModelSource(StrictModel):
@@ -120,27 +119,27 @@ class ModelSource(StrictModel):
     kind: Literal["huggingface", "url", "local", "none"]
     """`none` for a method without weights."""
     location: Line
-    """Repository id or address."""
+    """Repository id or URL."""
     revision: Hex40 | None
     """Commit of the repository; required for `huggingface`."""
     weights: dict[str, Hex64]
-    """File name to sha256 of each weight file."""
+    """Weight file name to SHA-256."""
 
 
 class Embedding(StrictModel):
-    """How hidden states became one vector a sequence."""
+    """How hidden states became one vector per sequence."""
 
     layer: Name
     pooling: Name
     dim: Positive
     max_length: Positive | None
-    """In tokens; null when the model takes any length."""
+    """In tokens; null if the model accepts any length."""
     truncation: Literal["none", "right", "left", "windows"]
     dtype: Literal["float64", "float32", "float16", "bfloat16"]
 
 
 class Hardware(StrictModel):
-    """Where it ran."""
+    """The hardware of the run."""
 
     device: Name
     """cpu, cuda or mps."""
@@ -149,7 +148,7 @@ class Hardware(StrictModel):
 
 
 class Run(StrictModel):
-    """What another person needs to repeat the run."""
+    """What somebody else needs to repeat the run."""
 
     benchmark: BenchmarkRef
     dataset: DatasetUsed
@@ -165,7 +164,7 @@ class Run(StrictModel):
 
 
 class SeedScores(StrictModel):
-    """One value a seed, in the order of the benchmark's seeds."""
+    """One value per seed, in the order of the benchmark's seeds."""
 
     MCC: Annotated[list[Signed], Field(min_length=1, max_length=SEEDS_MAX)]
     Acc: Annotated[list[Unit], Field(min_length=1, max_length=SEEDS_MAX)]
@@ -173,26 +172,26 @@ class SeedScores(StrictModel):
 
 
 class CellEvidence(StrictModel):
-    """What stands behind one cell."""
+    """The evidence of one cell."""
 
     n_test: Positive
-    """Sequences in the test split."""
+    """Number of sequences in the test split."""
     per_seed: SeedScores
     predictions_sha256: Hex64
-    """Digest of the predicted labels of all seeds, as the run record defines it."""
+    """Digest of the predicted labels of all seeds, as defined in the run record."""
     canonical: Scores | None = None
-    """Scores of the probe solved to its optimum: another number, never mixed with the first."""
+    """Scores of the probe solved to its optimum; never mixed with the scores in `results`."""
 
 
 class SubmissionV11(SubmissionV10):
-    """Superset of 1.0: a reader of 1.0 finds all it knows in the same places."""
+    """Superset of format 1.0, with run details, evidence and reasons for missing cells."""
 
-    schema_version: Literal["1.1"]  # type: ignore[assignment]  # the one field that tells the formats apart
+    schema_version: Literal["1.1"]  # type: ignore[assignment]  # distinguishes the formats
     run: Run
     evidence: dict[str, dict[str, CellEvidence]]
-    """Regime, then task: the same keys as in results."""
+    """Regime, then task, as in `results`."""
     gaps: dict[str, dict[str, Text]] = {}  # noqa: RUF012 (pydantic copies it)
-    """Regime, then task: why a cell is missing. A regime with a gap is not ranked."""
+    """Regime, then task: why a cell is missing. A regime with missing cells is not ranked."""
 
 
 Submission = SubmissionV10

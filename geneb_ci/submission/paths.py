@@ -1,4 +1,4 @@
-"""Which files are meant by the paths of a command line."""
+"""Finds the submission files that paths of a command line name."""
 
 import errno
 import os
@@ -8,18 +8,18 @@ from pathlib import Path
 
 from geneb_ci.common.errors import NothingChecked
 
-_NAME_ONE = "name a submission, or a folder that holds some as *.json"
+_NAME_ONE = "pass a submission, or a folder with *.json files"
 _GLOB_CHARACTERS = frozenset("*?[")
 
 
 def submission_files(
     arguments: Iterable[Path], submissions_of: dict[Path, Path]
 ) -> tuple[list[Path], list[NothingChecked]]:
-    """List the submissions that the arguments name, each once, in the order of their names.
+    """Return the submission files that the arguments name, without duplicates.
 
-    A file stands for itself; a folder for every `*.json` directly in it, or, where `submissions_of`
-    knows it as the root of a repository, in its folder of submissions. Beside them stands the
-    reason for each argument that names no file.
+    A folder stands for every `*.json` directly in it. `submissions_of` maps the root of a
+    repository to its folder of submissions. The second value has an error per argument without
+    any file.
     """
     found: dict[Path, None] = {}
     lost: list[NothingChecked] = []
@@ -36,18 +36,18 @@ def submission_files(
 
 
 def located(path: Path) -> Path:
-    """Make a path absolute without following its last part, which may be a link that loops."""
+    """Return an absolute path without following the last component, which may be a looping link."""
     return Path(os.path.realpath(path.parent)) / path.name
 
 
 def is_folder(path: Path) -> bool:
-    """Whether a path is a folder; a path that cannot be looked at is none."""
+    """Whether a path is a folder; False if it cannot be accessed."""
     mode = _mode(path, follow=True)
     return mode is not None and stat.S_ISDIR(mode)
 
 
 def _mode(path: Path, *, follow: bool) -> int | None:
-    """Return the mode of what lies at a path; None where nothing does or nobody may look."""
+    """Return the mode of a path; None if it does not exist or cannot be accessed."""
     try:
         return path.stat(follow_symlinks=follow).st_mode
     except (OSError, ValueError):
@@ -65,34 +65,33 @@ def _files(path: Path) -> Iterator[Path]:
 
 
 def files_in(folder: Path) -> Iterator[Path]:
-    """Return every `*.json` directly in a folder.
+    """Yield every `*.json` directly in a folder, except hidden ones.
 
-    Raises NothingChecked when the folder cannot be listed.
+    Raises NothingChecked if the folder cannot be listed.
     """
     try:
         with os.scandir(folder) as entries:
-            # A broken link or a folder called x.json is somebody's submission, too: reading it
-            # will say what is wrong.
+            # Broken links and folders named *.json are included, so that reading reports them.
             yield from (
                 folder / e.name for e in entries if e.name.endswith(".json") and e.name[0] != "."
             )
     except OSError as error:
         raise NothingChecked(
-            f"{folder}: cannot be listed: {error.strerror}", "check its permissions"
+            f"{folder}: the folder cannot be listed: {error.strerror}", "check its permissions"
         ) from error
     except ValueError as error:  # a NUL in it
-        raise NothingChecked(f"{folder}: no folder can have this name", "name another") from error
+        raise NothingChecked(f"{folder}: invalid folder name", "pass another folder") from error
 
 
 def _reason(path: Path) -> str:
     if is_folder(path):
-        return f"{path}: the folder holds no *.json"
+        return f"{path}: the folder contains no *.json"
     if _GLOB_CHARACTERS & set(str(path)):
         return f"{path}: no file matches"
     try:
         path.lstat()
     except ValueError:
-        pass  # a NUL in it: no file has such a name
+        pass  # a NUL character: no file has such a name
     except OSError as error:
         if error.errno != errno.ENOENT:
             return f"{path}: cannot be read: {error.strerror}"

@@ -1,4 +1,4 @@
-"""The other rows of a board, as far as a rule may compare a submission with them."""
+"""The other rows of a board, with which rules compare a submission."""
 
 import array
 import functools
@@ -16,29 +16,29 @@ import pydantic_core
 from geneb_ci.common.errors import NothingChecked
 from geneb_ci.submission.bytes import read_bytes
 
-# Rows kept for comparison: 900 doubles each, 4 MB in all, however many files a folder has.
+# Limit of the rows kept for comparison: 900 doubles each, 4 MB in all.
 ROWS_MAX = 500
 _SEPARATORS = re.compile(r"[-_.]+")
 
 
 def normal_form(model_id: str) -> str:
-    """Return the form in which ids must be unique: casefolded, runs of - _ . as one hyphen."""
+    """Return the form in which ids must be unique: case-folded, runs of - _ . as one hyphen."""
     return _SEPARATORS.sub("-", model_id.casefold())
 
 
 def results_digest(results: Any) -> str | None:  # noqa: ANN401 (JSON has no narrower type)
-    """Digest every score of a results table in any order of its keys; None when it has none."""
+    """Return the digest of all scores, independent of the order of keys; None without scores."""
     names, values = flat(results)
     return _digest(names, values) if values else None
 
 
 def _digest(names: list[str], values: "array.array[float]") -> str:
-    packed = struct.pack(f"<{len(values)}d", *values)  # in one order of bytes on every machine
+    packed = struct.pack(f"<{len(values)}d", *values)  # little-endian on every machine
     return hashlib.sha256("\0".join(names).encode() + packed).hexdigest()
 
 
 def flat(results: Any) -> "tuple[list[str], array.array[float]]":  # noqa: ANN401 (JSON has no narrower type)
-    """Return every score of a results table beside its name, in the order of the names."""
+    """Return names and values of all scores of a results table, sorted by name."""
     names: list[str] = []
     numbers: list[float] = []
     for regime in sorted(results) if isinstance(results, dict) else ():
@@ -46,7 +46,7 @@ def flat(results: Any) -> "tuple[list[str], array.array[float]]":  # noqa: ANN40
         for task in sorted(tasks):
             scores = tasks[task] if isinstance(tasks[task], dict) else {}
             if tuple(map(type, scores.values())) == _THREE_FLOATS:
-                # Nearly every cell: its names are made once, and its floats need no look.
+                # Fast path for nearly every cell.
                 metrics, cells = _names(regime, task, tuple(scores))
                 names += cells
                 numbers += [scores[metric] for metric in metrics]
@@ -63,18 +63,18 @@ _THREE_FLOATS = (float, float, float)
 
 @functools.lru_cache(maxsize=4096)
 def _names(regime: str, task: str, metrics: tuple[str, ...]) -> tuple[list[str], list[str]]:
-    """Return the metrics in order, and the name of each of their cells."""
+    """Return the sorted metrics, and the names of their scores."""
     ordered = sorted(metrics)
     return ordered, [cell_name(regime, task, metric) for metric in ordered]
 
 
 def cell_name(regime: str, task: str, metric: str) -> str:
-    """Name one score."""
+    """Return the name of one score."""
     return f"{regime}\0{task}\0{metric}"
 
 
 def _double(number: float) -> float:
-    """Return the number as the scanner would; no score is too large for a double, or is -0.0."""
+    """Return the number as the scanner would: infinity if too large, 0.0 instead of -0.0."""
     try:
         return float(number) + 0.0
     except OverflowError:
@@ -82,7 +82,7 @@ def _double(number: float) -> float:
 
 
 class PeerRow(NamedTuple):
-    """Every score of one peer."""
+    """The scores of one other row."""
 
     path: Path
     names: tuple[str, ...]
@@ -90,22 +90,22 @@ class PeerRow(NamedTuple):
 
 
 class Known(NamedTuple):
-    """A row that no file here holds: it is known from elsewhere."""
+    """A row without a file here, such as a shipped one."""
 
     model_id: str
     digest: str
-    """That of all its scores, as `results_digest` computes it."""
+    """Digest of its scores, as from `results_digest`."""
     names: tuple[str, ...]
     values: "array.array[float]"
 
     @property
     def path(self) -> Path:
-        """The name of the file that the row would have."""
+        """The file name that the row would have."""
         return Path(f"{self.model_id}.json")
 
 
 class _Scores(NamedTuple):
-    """What was read of one row; its numbers only where they are kept for comparison."""
+    """Id and digest of one row, and its scores if they are kept for comparison."""
 
     path: Path
     model_id: str
@@ -121,11 +121,11 @@ class _Read(NamedTuple):
 
 @dataclass(frozen=True)
 class Peers:
-    """Rows beside the one under check."""
+    """The other rows."""
 
     paths: tuple[Path, ...] = ()
     population: tuple[Path | Known, ...] = ()
-    """Rows to hold lone files against; a file of `paths` takes the place of that of its model."""
+    """Further rows to compare with; a file of `paths` replaces the row of the same model."""
     derived: dict[Hashable, Any] = field(default_factory=dict, compare=False, repr=False)
     """What later stages computed from these rows, once for all files of a folder."""
     contents: Mapping[Path, bytes] = field(default_factory=dict, compare=False, repr=False)
@@ -133,34 +133,34 @@ class Peers:
 
     @functools.cached_property
     def ids(self) -> dict[str, list[Path]]:
-        """Normal form of each file's name to the files that have it."""
+        """Normal form of the file name to the files that have it."""
         found: dict[str, list[Path]] = {}
-        # Names are enough where nothing takes the place of anything.
+        # Without replacements the paths suffice, and no file is read.
         for path in self._read.paths if self.population else self.paths:
             found.setdefault(normal_form(path.stem), []).append(path)
         return found
 
     def others(self, own: Path) -> int:
-        """Count the rows, without that of one file."""
+        """Return the number of rows, without that of the file `own`."""
         paths = self._read.paths if self.population else self.paths
         return len(paths) - (own in self.paths)
 
     @property
     def by_digest(self) -> dict[str, list[Path]]:
-        """Digest of all scores to the files that have them.
+        """Digest of scores to the files that have them.
 
-        A peer is judged when it is itself under check; here, one that cannot be read has no scores.
+        Unreadable files are left out; they are reported when they are checked themselves.
         """
         return self._read.digests
 
     @property
     def rows(self) -> tuple[PeerRow, ...]:
-        """The scores of up to `ROWS_MAX` peers, in the order of their names."""
+        """The scores of up to `ROWS_MAX` other rows, sorted by name."""
         return self._read.rows
 
     @functools.cached_property
     def _read(self) -> _Read:
-        """Read each peer once."""
+        """Read each row once."""
         kept = set(self._candidates)
         if len(kept) > ROWS_MAX:
             kept = set(sorted(self._candidates, key=_lot)[:ROWS_MAX])
@@ -196,7 +196,7 @@ class Peers:
 
 
 def _lot(path: Path) -> bytes:
-    """Order files in a way that nobody chooses by a name near the front of the alphabet."""
+    """Return a pseudorandom sort key, so that names do not influence the selection."""
     return hashlib.sha256(path.name.encode("utf-8", "surrogateescape")).digest()
 
 
@@ -205,7 +205,7 @@ def _scores_of(
 ) -> _Scores:
     """Read the scores of a file; one that cannot be read has none.
 
-    Nearly all rows name the same cells: one tuple of names in `shapes` serves them all.
+    Rows with the same cells share one tuple of names in `shapes`.
     """
     try:
         content = read_bytes(path) if raw is None else raw
@@ -227,5 +227,5 @@ def _scores_of(
 
 
 def peers_of(paths: Iterable[Path], population: Iterable[Path | Known] = ()) -> Peers:
-    """Return the peers, each file once, in the order of their names."""
+    """Return the other rows, without duplicate files, sorted by path."""
     return Peers(tuple(sorted(set(paths))), tuple(population))

@@ -1,7 +1,7 @@
-"""A strict JSON scanner (RFC 8259) that keeps the place of every value and goes on after a fault.
+"""A strict JSON parser (RFC 8259) that records positions and continues after errors.
 
-`json.loads` lets duplicate keys, NaN, infinities, underflow and lone surrogates through, and its
-verdict on deep nesting depends on the Python version; this one names each of them with its place.
+`json.loads` accepts duplicate keys, NaN, infinities, underflow and lone surrogates, and its nesting
+limit depends on the Python version. This parser reports each of them with its position.
 """
 
 import re
@@ -13,17 +13,16 @@ from geneb_ci.submission.tokens import UNUSABLE, Scalars, Stop, Strings, always
 
 __all__ = ["UNUSABLE", "Scan", "Span", "scan"]
 
-# A submission is four levels deep (results, regime, task, metric); per-seed lists make it six.
+# A submission has four levels (results, regime, task, metric), with per-seed lists six.
 DEPTH_MAX = 16
-# Format 1.1 has about 9,000 values; with 25,000, a file in which each is a fault is judged in less
-# than a second and 100 MB.
+# Format 1.1 has about 9,000 values. A file of 25,000 invalid values takes less than 1 s and 100 MB.
 VALUES_MAX = 25_000
-# Task ids, field names and names of weight files; every finding repeats the keys that lead to it.
+# Longest key: names of weight files. Findings repeat the keys of their path.
 KEY_CHARS_MAX = 300
 
 
 class Span(NamedTuple):
-    """Offsets of a member in code points: its key (-1 in an array), its value, the value's end."""
+    """Offsets in code points: key (-1 in an array), start and end of the value."""
 
     key: int
     start: int
@@ -31,7 +30,7 @@ class Span(NamedTuple):
 
 
 class Scan(NamedTuple):
-    """What a text says: its value (UNUSABLE when it says nothing), places and faults."""
+    """Result of parsing: value (UNUSABLE if there is none), positions, faults."""
 
     value: Any
     spans: dict[Path, Span]
@@ -43,7 +42,7 @@ _after = always(r"[ \t\n\r]*([,\]}]?)[ \t\n\r]*")
 
 
 class _Scanner(Strings, Scalars):
-    """One pass over one text."""
+    """Parses one text."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
@@ -64,8 +63,8 @@ class _Scanner(Strings, Scalars):
 
     def trailing(self) -> None:
         rest = self.text[self.at : self.at + 20]
-        hint = "comments are not JSON" if rest[0] in "/#" else "one file holds one JSON object"
-        message = f"text follows the end of the document: {hint}"
+        hint = "JSON has no comments" if rest[0] in "/#" else "a file must be one JSON object"
+        message = f"unexpected text after the end of the document: {hint}"
         raise self.syntax(message, quoted(rest), "the end of the file")
 
     def value(self, path: Path, key_at: int) -> Any:  # noqa: ANN401 (JSON has no narrower type)
@@ -120,12 +119,12 @@ class _Scanner(Strings, Scalars):
                 self.fault(
                     "duplicate-key",
                     inner,
-                    f"the key {quoted(key)} stands twice in one object",
+                    f"the key {quoted(key)} occurs twice in one object",
                     quoted(key),
                     "each key once",
                     key_at,
                 )
-                # The first of the two is the value; the places of the second would belie it.
+                # The first value counts; positions of the second are discarded.
                 spans, self.spans = self.spans, {}
                 self.value(inner, key_at)
                 self.spans = spans
@@ -148,7 +147,7 @@ class _Scanner(Strings, Scalars):
                 return items
 
     def after(self, closing: str) -> bool:
-        """Read what follows a member: False at a comma, True at the closing bracket."""
+        """Parse what follows a member: False after a comma, True after the closing bracket."""
         match = _after(self.text, self.at)
         mark = match.group(1)
         if mark == closing:
@@ -157,7 +156,7 @@ class _Scanner(Strings, Scalars):
         if mark == ",":
             if self.text[match.end() : match.end() + 1] == closing:
                 raise self.syntax(
-                    f"a comma stands before the closing {closing!r}",
+                    f"trailing comma before the closing {closing!r}",
                     f"',{closing}'",
                     f"no comma before {closing!r}",
                     match.start(1),
@@ -166,7 +165,7 @@ class _Scanner(Strings, Scalars):
             return False
         self.at = match.start(1) if mark else match.end()
         found = self.peek()
-        raise self.syntax(f"{found} stands where a member ends", found, f"',' or {closing!r}")
+        raise self.syntax(f"unexpected {found} after a value", found, f"',' or {closing!r}")
 
     def key(self, path: Path) -> str:
         match = _KEY.match(self.text, self.at)
@@ -181,7 +180,7 @@ class _Scanner(Strings, Scalars):
         self.skip_blank()
         if self.text[self.at : self.at + 1] != '"':
             found = self.peek()
-            raise self.syntax(f"{found} stands where a key should", found, "a key in double quotes")
+            raise self.syntax(f"expected a key, found {found}", found, "a key in double quotes")
         key_at = self.at
         key = self.string(path)
         if len(key) > KEY_CHARS_MAX:
@@ -208,5 +207,5 @@ class _Scanner(Strings, Scalars):
 
 
 def scan(text: str) -> Scan:
-    """Read a JSON text; faults are in the result, and nothing is raised."""
+    """Parse a JSON text. Faults are in the result; nothing is raised."""
     return _Scanner(text).scan()

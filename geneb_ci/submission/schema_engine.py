@@ -1,7 +1,7 @@
-"""The second engine: the published JSON Schemas, by python-jsonschema.
+"""The second engine: validation by the published JSON Schemas, with python-jsonschema.
 
-It exists to prove that schemas and typed models say the same, and for whoever trusts only a schema.
-It is some eighty times slower than the models, and knows no NaN: that is the scanner's work.
+It proves that schemas and typed models agree. It is about eighty times slower than the models and
+does not detect NaN, which the scanner does.
 """
 
 import functools
@@ -23,7 +23,7 @@ _BOUNDS = {"minimum", "maximum"}
 _TYPE_NAMES = {
     "number": "a number",
     "integer": "an integer",
-    "string": "a text",
+    "string": "a string",
     "boolean": "true or false",
     "object": "an object",
     "array": "an array",
@@ -31,9 +31,9 @@ _TYPE_NAMES = {
 
 
 def check_by_schema(value: object) -> tuple[Submission | None, list[Fault]]:
-    """Do what `structure.check_structure` does, by the published schema.
+    """Return the same as `structure.check_structure`, by the published schema.
 
-    The typed submission is built once the schema has accepted the value.
+    The typed submission is built after the schema has accepted the value.
     """
     if value is UNUSABLE:
         return None, []
@@ -59,13 +59,13 @@ def _validator(version: str) -> Validator:
 
 
 def _pattern(_: Validator, pattern: str, instance: object, __: Any) -> Iterator[ValidationError]:  # noqa: ANN401
-    """Match as ECMA-262 does, where $ is the end of the text and not the place before a newline."""
+    """Match as in ECMA-262, where $ does not match before a final newline."""
     if isinstance(instance, str) and not re.search(re.sub(r"\$$", r"\\Z", pattern), instance):
         yield ValidationError(f"{instance!r} does not match {pattern!r}")
 
 
 def open_names(schema: dict[str, Any]) -> dict[str, Any]:
-    """Free the names of regimes and tasks: they help editors, and the coverage rules hold them."""
+    """Return the schema without names of regimes and tasks, which the coverage rules check."""
     definitions = dict(schema["$defs"])
     properties = dict(schema["properties"])
     for holder in (definitions, properties):
@@ -81,7 +81,7 @@ def open_names(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _well_typed(errors: Iterable[ValidationError]) -> list[ValidationError]:
-    """Leave out what the schema says beside the type of a value of the wrong type."""
+    """Return the errors without bounds of values of the wrong type."""
     errors = list(errors)
     mistyped = {tuple(error.absolute_path) for error in errors if error.validator == "type"}
     return [
@@ -108,7 +108,7 @@ def _faults(error: ValidationError, version: str | None) -> Iterator[Fault]:
     elif kind == "anyOf":
         yield from _nullable(error, version)
     elif kind == "type" and _lists_values(error.schema):
-        return  # the wrong value says it all
+        return  # the error about the value suffices
     else:
         yield _value_fault(kind, path, value, demand)
 
@@ -125,7 +125,7 @@ def _value_fault(kind: str, path: Path, value: Any, demand: Any) -> Fault:  # no
         word = "at least" if kind.startswith("min") else "at most"
         fault = structure.wrong_length(path, value, f"{word} {demand}")
     elif kind == "pattern":
-        fault = structure.wrong_form(path, value, f"text of the form {demand}")
+        fault = structure.wrong_form(path, value, f"a string of the form {demand}")
     elif kind in {"enum", "const"}:
         *others, last = [repr(option) for option in ([demand] if kind == "const" else demand)]
         options = f"{', '.join(others)} or {last}" if others else last
@@ -136,7 +136,7 @@ def _value_fault(kind: str, path: Path, value: Any, demand: Any) -> Fault:  # no
 
 
 def _nullable(error: ValidationError, version: str | None) -> Iterator[Fault]:
-    """Report what the branch that is not null says of a value that is not null."""
+    """Yield the faults of the non-null branch, for a value that is not null."""
     for inner in _well_typed(error.context or ()):
         if inner.validator != "type" or inner.validator_value != "null":
             yield from _faults(inner, version)

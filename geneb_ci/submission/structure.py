@@ -1,4 +1,4 @@
-"""Holds a document against the typed models: each disagreement is a fault of a structure rule."""
+"""Validates a document against the typed models; each error is a fault of a structure rule."""
 
 import difflib
 import functools
@@ -14,36 +14,35 @@ from geneb_ci.submission.fault import Fault, Path
 from geneb_ci.submission.models import MODELS, Submission
 from geneb_ci.submission.scanner import UNUSABLE
 
-# A name this like a known one (difflib ratio) is taken for a slip; below, the hint would mislead.
+# Similarity (difflib ratio) from which a known name is suggested; below, it would mislead.
 NEAR = 0.6
-# A search for the nearest name costs a tenth of a millisecond: enough hints to see a pattern, few
-# enough to stay fast on a file full of foreign fields.
+# "Did you mean" searches per file, 0.1 ms each.
 HINTS_MAX = 20
 
 
-# Keys are the contributor's where the format leaves them free: others are shown as JSON.
+# Keys of another form are contributor text and are quoted.
 _PLAIN_KEY = re.compile(r"[A-Za-z0-9_.$-]{1,80}")
 
 
 Engine = Callable[[object], tuple[Submission | None, list[Fault]]]
-"""Holds a value against the format; the typed models do, and so do the published schemas."""
+"""Validates a value: returns the typed submission or None, and the faults."""
 
 
 def near(name: str, known: list[str]) -> str:
-    """Say which known name was probably meant, or nothing."""
+    """Return a suggestion of the most similar known name, or ""."""
     matches = [k for k in known if k.casefold() == name.casefold()]
     matches = matches or difflib.get_close_matches(name, known, n=1, cutoff=NEAR)
     return f'; did you mean "{matches[0]}"?' if matches else ""
 
 
 def version_of(value: object) -> str | None:
-    """Return the format version, or None when the document names none that is known."""
+    """Return the format version of a document, or None if it is missing or unknown."""
     version = value.get("schema_version") if isinstance(value, dict) else None
     return version if isinstance(version, str) and version in MODELS else None
 
 
 def check_structure(value: object) -> tuple[Submission | None, list[Fault]]:
-    """Return the typed submission, or None, and what keeps it from being one."""
+    """Return the typed submission, or None, and the faults."""
     if value is UNUSABLE:
         return None, []
     if not isinstance(value, dict):
@@ -60,13 +59,13 @@ def check_structure(value: object) -> tuple[Submission | None, list[Fault]]:
 
 
 def not_an_object(value: object) -> Fault:
-    """Report a document that is a list, a text, a number or null."""
+    """Return the fault of a document that is not an object."""
     kind = type_name(value)
     return Fault("not-an-object", (), f"the document is {kind}", kind, "an object", at=0)
 
 
 def unknown_version(value: dict[str, Any]) -> Fault:
-    """Report a missing or unknown schema_version."""
+    """Return the fault of a missing or unknown schema_version."""
     found = quoted(value["schema_version"]) if "schema_version" in value else "nothing"
     return Fault(
         "unknown-schema-version",
@@ -91,10 +90,10 @@ def _faults(
         if detail["loc"][:1] == ("schema_version",):
             continue
         if version is None and unknown_key and len(detail["loc"]) == 1:
-            continue  # which keys belong here depends on the version
+            continue  # the allowed keys depend on the version
         hints += unknown_key
         if detail["type"] in _BOUNDS:
-            # A count such as -1.0 was taken for an integer before its bound was looked at.
+            # Show the original value: -1.0 was converted to -1 before the bound was checked.
             detail["input"] = _member(document, detail["loc"])
         yield _fault(detail, version or "1.0", hint=hints <= HINTS_MAX)
 
@@ -122,7 +121,7 @@ def _fault(detail: ErrorDetails, version: str, *, hint: bool) -> Fault:
         word = "at most" if "max_length" in context else "at least"
         fault = wrong_length(path, value, f"{word} {limit}")
     elif kind == "string_pattern_mismatch":
-        fault = wrong_form(path, value, f"text of the form {context['pattern']}")
+        fault = wrong_form(path, value, f"a string of the form {context['pattern']}")
     elif kind == "literal_error":
         fault = wrong_form(path, value, f"one of {context['expected']}")
     else:
@@ -134,7 +133,7 @@ _EXPECTED_TYPES = {
     "float_type": "a number",
     "int_type": "an integer",
     "int_from_float": "an integer",
-    "string_type": "a text",
+    "string_type": "a string",
     "bool_type": "true or false",
     "dict_type": "an object",
     "model_type": "an object",
@@ -144,19 +143,19 @@ _EXPECTED_TYPES = {
 
 
 def type_name(value: object) -> str:
-    """Name the JSON type of a value, with its article."""
+    """Return the JSON type of a value, with its article."""
     names = {
         bool: "true or false",
         int: "a number",
         float: "a number",
-        str: "a text",
+        str: "a string",
         list: "an array",
     }
     return "null" if value is None else names.get(type(value), "an object")
 
 
 def missing(path: Path) -> Fault:
-    """Report a required member that is not there."""
+    """Return the fault of a missing required member."""
     if _is_metric(path):
         return Fault(
             "missing-metric",
@@ -176,7 +175,7 @@ def missing(path: Path) -> Fault:
 
 
 def unknown(path: Path, version: str, *, hint: bool = True) -> Fault:
-    """Report a member that the format does not have."""
+    """Return the fault of an unknown member."""
     name = str(path[-1])
     known = known_members(path[:-1], version)
     meant = near(name, list(known)) if hint else ""
@@ -193,7 +192,7 @@ def unknown(path: Path, version: str, *, hint: bool = True) -> Fault:
 
 @functools.lru_cache(maxsize=256)
 def known_members(path: Path, version: str) -> tuple[str, ...]:
-    """Name the members that the typed model has at a path; none where the keys are free."""
+    """Return the members of the typed model at a path; empty where any key is allowed."""
     model: Any = MODELS[version]
     for part in path:
         model = _step(model, part)
@@ -203,7 +202,7 @@ def known_members(path: Path, version: str) -> tuple[str, ...]:
 
 
 def _step(model: Any, part: str | int) -> Any:  # noqa: ANN401 (a type annotation has no type)
-    """Go from a model to that of one member, through containers with free keys."""
+    """Return the model of a member, also through dictionaries and lists."""
     annotation: Any = None
     if hasattr(model, "model_fields"):
         field = next((f for n, f in model.model_fields.items() if (f.alias or n) == part), None)
@@ -217,7 +216,7 @@ def _step(model: Any, part: str | int) -> Any:  # noqa: ANN401 (a type annotatio
 
 
 def out_of_range(path: Path, value: object, bound: str) -> Fault:
-    """Report a number outside its bounds."""
+    """Return the fault of a number outside its bounds."""
     if path == ("meta", "params"):
         rule = "bad-parameter-count"
     elif path[0] == "results" or (path[0] == "evidence" and path[-1] != "n_test"):
@@ -228,7 +227,7 @@ def out_of_range(path: Path, value: object, bound: str) -> Fault:
 
 
 def wrong_length(path: Path, value: Any, bound: str) -> Fault:  # noqa: ANN401 (a text or a list)
-    """Report a text or a list that is too long or too short."""
+    """Return the fault of a string or a list that is too long or too short."""
     if path == ("model_id",):
         return bad_model_id(value, bound + " characters")
     unit = "characters" if isinstance(value, str) else "items"
@@ -243,10 +242,10 @@ def wrong_length(path: Path, value: Any, bound: str) -> Fault:  # noqa: ANN401 (
 
 
 def wrong_form(path: Path, value: object, expected: str) -> Fault:
-    """Report a text that is not of the form or the set its field demands."""
+    """Return the fault of a string that does not match the pattern or values of its field."""
     if path == ("model_id",):
         return bad_model_id(
-            value, "ASCII letters, digits, '.', '_' and '-', beginning with a letter or digit"
+            value, "ASCII letters, digits, '.', '_' and '-', beginning with a letter or a digit"
         )
     return Fault(
         "malformed-value", path, f"{_name(path)} is {quoted(value)}", quoted(value), expected
@@ -254,14 +253,14 @@ def wrong_form(path: Path, value: object, expected: str) -> Fault:
 
 
 def bad_model_id(value: object, expected: str) -> Fault:
-    """Report an id that cannot be a file name, a key and a label at once."""
+    """Return the fault of an invalid model_id."""
     return Fault(
         "bad-model-id", ("model_id",), f"model_id is {quoted(value)}", quoted(value), expected
     )
 
 
 def wrong_type(path: Path, value: object, expected: str) -> Fault:
-    """Report a value of the wrong JSON type."""
+    """Return the fault of a value of the wrong JSON type."""
     found = type_name(value)
     message = f"{_name(path)} is {quoted(value)}, {found}"
     return Fault("wrong-type", path, message, found, expected)
@@ -272,7 +271,7 @@ def _is_metric(path: Path) -> bool:
 
 
 def _name(path: Path) -> str:
-    """Name a member for a sentence: its key, or its array and index."""
+    """Return the name of a member for a message: its key, or array and index."""
     key, index = (path[-2], f"[{path[-1]}]") if isinstance(path[-1], int) else (path[-1], "")
     plain = isinstance(key, str) and _PLAIN_KEY.fullmatch(key) is not None
     return f"{key if plain else quoted(key)}{index}"

@@ -1,4 +1,4 @@
-"""Tokens of a JSON text: places, numbers, words and strings, and faults noted on the way."""
+"""Tokens of JSON: numbers, literals and strings, with the faults found in them."""
 
 import json
 import re
@@ -8,22 +8,22 @@ from typing import Any, Final, cast
 from geneb_ci.common.finding import quoted
 from geneb_ci.submission.fault import Fault, Path
 
-# Three regimes of 100 tasks with three metrics over five seeds are 4,500 numbers: a file in which
-# each is NaN is still read to its end. More is not the work of a slip, and costs memory.
+# A file with NaN in all 4,500 per-seed values (3 regimes, 100 tasks, 3 metrics, 5 seeds) is still
+# read to its end. The limit bounds the memory.
 FAULTS_MAX = 5_000
 
 
 class _Unusable:
-    """Stands where a value was refused, so that no later rule reports it again."""
+    """Placeholder of a rejected value, so that no other rule reports it again."""
 
     def __repr__(self) -> str:
-        return "<refused>"
+        return "<rejected>"
 
 
 UNUSABLE: Final = _Unusable()
 
 
-class Stop(Exception):  # noqa: N818 (not an error: the end of what can be read)
+class Stop(Exception):  # noqa: N818 (ends the parsing, not an error)
     """The rest of the text cannot be read."""
 
 
@@ -31,7 +31,7 @@ Matcher = Callable[[str, int], re.Match[str]]
 
 
 def always(pattern: str) -> Matcher:
-    """Compile a pattern that matches the empty text, so that it always matches."""
+    """Return the match function of a pattern that always matches, possibly the empty string."""
     return cast("Matcher", re.compile(pattern).match)
 
 
@@ -39,7 +39,7 @@ _blank = always(r"[ \t\n\r]*")
 
 
 class Cursor:
-    """What every part of the scanner shares."""
+    """Base of the parts of the scanner: the text, the position and the faults."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -49,27 +49,27 @@ class Cursor:
     def fault(
         self, rule: str, path: Path, message: str, found: str, expected: str, at: int
     ) -> None:
-        """Note a fault and go on; stop when there are too many."""
+        """Record a fault and continue; raise Stop if there are too many."""
         self.faults.append(Fault(rule, path, message, found, expected, at=at))
         if len(self.faults) >= FAULTS_MAX:
             raise Stop
 
     def stop(self, fault: Fault) -> Stop:
-        """Note a fault after which the rest cannot be read; the caller raises what this gives."""
+        """Record a fault and return a Stop for the caller to raise."""
         self.faults.append(fault)
         return Stop()
 
     def syntax(self, message: str, found: str, expected: str, at: int | None = None) -> Stop:
-        """Note a fault of the grammar; the caller raises what this gives."""
+        """Record a syntax error and return a Stop for the caller to raise."""
         place = self.at if at is None else at
         return self.stop(Fault("invalid-json", (), message, found, expected, at=place))
 
     def skip_blank(self) -> None:
-        """Go to the next character that is not blank."""
+        """Skip whitespace."""
         self.at = _blank(self.text, self.at).end()
 
     def peek(self) -> str:
-        """Name what stands at the present place."""
+        """Return the current character, quoted, or "the end of the file"."""
         if self.at >= len(self.text):
             return "the end of the file"
         return quoted(self.text[self.at])
@@ -88,10 +88,10 @@ _PYTHON_WORDS: Final = {"True": "true", "False": "false", "None": "null"}
 
 
 class Scalars(Cursor):
-    """Reads one number or word at a time."""
+    """Parses numbers and literals."""
 
     def scalar(self, path: Path) -> Any:  # noqa: ANN401 (JSON has no narrower type)
-        """Read the value that begins here and is neither a container nor a text."""
+        """Parse a number or a literal."""
         match = _NUMBER.match(self.text, self.at)
         if match is not None and self.text[match.end() : match.end() + 1] in _NUMBER_ENDS:
             self.at = match.end()
@@ -101,7 +101,7 @@ class Scalars(Cursor):
             return self._word(word.group(), path)
         malformed = _MALFORMED_NUMBER.match(self.text, self.at)
         found = quoted(malformed.group()) if malformed else self.peek()
-        expected = "an object, array, text, number, true, false or null"
+        expected = "an object, array, string, number, true, false or null"
         raise self.syntax(f"{found} is not a JSON value", found, expected)
 
     def _word(self, word: str, path: Path) -> Any:  # noqa: ANN401 (JSON has no narrower type)
@@ -110,10 +110,10 @@ class Scalars(Cursor):
         if word in _LITERALS:
             return _LITERALS[word]
         if word.lstrip("+-").lower() in _NON_FINITE:
-            message = f"{word} is not a number of JSON"
+            message = f"{word} is not a JSON number"
             self.fault("non-finite-number", path, message, word, "a finite number", at)
             return UNUSABLE
-        expected = _PYTHON_WORDS.get(word, "a value, or a text in double quotes")
+        expected = _PYTHON_WORDS.get(word, "a value, or a string in double quotes")
         raise self.syntax(f"{quoted(word)} is not a JSON value", quoted(word), expected, at)
 
     def _number(self, match: re.Match[str], path: Path) -> Any:  # noqa: ANN401 (int, float or none)
@@ -122,7 +122,7 @@ class Scalars(Cursor):
             self.fault(
                 "unrepresentable-number",
                 path,
-                f"a number of {len(token):,} characters",
+                f"the number has {len(token):,} characters",
                 f"{token[:12]}... ({len(token)} characters)",
                 f"at most {NUMBER_CHARS_MAX} characters",
                 match.start(),
@@ -135,7 +135,7 @@ class Scalars(Cursor):
             self.fault(
                 "non-finite-number",
                 path,
-                f"{token} is too large: it would be read as infinity",
+                f"{token} is too large for a double: it would become infinity",
                 token,
                 "a finite number",
                 match.start(),
@@ -145,24 +145,24 @@ class Scalars(Cursor):
             self.fault(
                 "unrepresentable-number",
                 path,
-                f"{token} is too small: it would be read as 0",
+                f"{token} is too small for a double: it would become 0",
                 token,
-                "0, or a number a double can hold",
+                "0, or a number that a double can represent",
                 match.start(),
             )
             return UNUSABLE
-        return value + 0.0  # -0.0 becomes 0.0, which is what a mean over it would be
+        return value + 0.0  # -0.0 becomes 0.0, as in a mean
 
 
 _PLAIN = re.compile(r'"([^"\\\x00-\x1f]*)"')
-# What stands in a text without fault; possessive, so that a megabyte of escapes needs no memory.
+# Valid characters of a string; possessive quantifiers keep the memory constant.
 _run = always(r'(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9A-Fa-f]{4}))*+')
 _controls = always(r"[\x00-\x1f]*+")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _FORBIDDEN = re.compile(
     "["
     "\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f"  # controls other than tab and line ends
-    "\u2028\u2029"  # line ends that only some readers know
+    "\u2028\u2029"  # line ends that only some programs recognise
     "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # reorder what is shown
     "\u00ad\u034f\u180b-\u180f\u200b-\u200d\u2060-\u2065\u206a-\u206f"  # are not shown
     "\ufeff\ufff9-\ufffb\U000e0000-\U000e007f"  # neither are marks and tags
@@ -172,10 +172,10 @@ _FORBIDDEN = re.compile(
 
 
 class Strings(Cursor):
-    """Reads one text at a time."""
+    """Parses strings."""
 
     def string(self, path: Path) -> str:
-        """Read the text that begins here with a quotation mark."""
+        """Parse the string that begins here."""
         start = self.at
         match = _PLAIN.match(self.text, start)
         if match is not None:
@@ -188,13 +188,13 @@ class Strings(Cursor):
         return text
 
     def check_characters(self, text: str, path: Path, at: int) -> str:
-        """Note characters that are none or that deceive; give the text with whole characters."""
+        """Record lone surrogates and forbidden characters; return the string without surrogates."""
         if (lone := _SURROGATE.search(text)) is not None:
             name = _name(lone.group())
             self.fault(
                 "lone-surrogate",
                 path,
-                f"the text holds {name}, half of a pair: it is no character",
+                f"the string contains {name}, half of a surrogate pair",
                 name,
                 "whole characters",
                 at,
@@ -205,7 +205,7 @@ class Strings(Cursor):
             self.fault(
                 "forbidden-character",
                 path,
-                f"the text holds {name}, which hides or reorders what people see",
+                f"the string contains {name}, which hides or reorders text",
                 name,
                 "visible characters",
                 at,
@@ -228,9 +228,9 @@ class Strings(Cursor):
             if mark == "\\":
                 wrong = quoted(self.text[self.at : self.at + 6])
                 expected = 'one of \\" \\\\ \\/ \\b \\f \\n \\r \\t \\uXXXX'
-                raise self.syntax(f"{wrong} is not an escape of JSON", wrong, expected)
+                raise self.syntax(f"{wrong} is not a JSON escape", wrong, expected)
             if not mark:
-                message = "the text that begins here never ends"
+                message = "the string that begins here is not terminated"
                 raise self.syntax(message, "the end of the file", "'\"'", start)
             if not bare:
                 self._bare_control(mark, path)
@@ -238,11 +238,11 @@ class Strings(Cursor):
             self.at = _controls(self.text, self.at).end()
 
     def _bare_control(self, mark: str, path: Path) -> None:
-        """Note the first of a text; a megabyte of them would be a million faults."""
+        """Record an unescaped control character; only the first of a string."""
         self.fault(
             "invalid-json",
             path,
-            f"the control character {_name(mark)} stands bare in a text",
+            f"unescaped control character {_name(mark)} in a string",
             _name(mark),
             f"the escape \\u{ord(mark):04x}, or nothing",
             self.at,

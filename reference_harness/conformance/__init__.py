@@ -1,7 +1,7 @@
-"""Does an extractor keep the rules every embedding relies on? Nineteen properties, tried blind.
+"""Checks nineteen properties that every extractor must have, without knowledge of the model.
 
-The properties need no knowledge of the model. They run in a child process with a time limit: a
-crash or a hang is a failed property. That is no sandbox.
+The checks run in a child process with a time limit: a crash or a hang is a failed property. This is
+not a sandbox.
 """
 
 from .registry import PROPERTIES, Property

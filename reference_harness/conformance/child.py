@@ -1,7 +1,7 @@
-"""The process in which an extractor runs: tries properties and writes a line for each.
+"""The process in which an extractor runs: checks properties and writes a line for each.
 
-`python -m reference_harness.conformance.child REQUEST RESULTS`. The extractor shares this process,
-so a hostile one could write what it likes: this finds mistakes and outlives crashes, no more.
+`python -m reference_harness.conformance.child REQUEST RESULTS`. The extractor shares this process
+and could forge the results: this finds mistakes, it is not a security boundary.
 """
 
 import json
@@ -29,7 +29,7 @@ def main(request_path: str, results_path: str) -> None:
 
 
 def attempt(slug: str, subject: Subject) -> PropertyResult:
-    """Try one property; whatever the extractor raises is a failure of the property."""
+    """Check one property; any exception of the extractor is a failure of the property."""
     check = BY_SLUG[slug].check
     if check is None:
         raise AssertionError(slug)

@@ -1,4 +1,4 @@
-"""Properties of a row: it depends on its sequence, and on nothing else."""
+"""Invariance: the embedding of a sequence depends on nothing else."""
 
 import random
 import sys
@@ -32,14 +32,14 @@ def batch_size(subject: Subject) -> tuple[str, float]:
 
 
 def batch_neighbours(subject: Subject) -> tuple[str, float]:
-    """Check that what else is in the batch does not change a row, where nothing is padded."""
+    """Check that other sequences of equal length in the batch do not change a row."""
     worst = 0.0
     for length in (12, 24):
         x, y, z = (dna(length, salt) for salt in range(3))
         alone = subject.embed([x], 1)[0]
         for sequences, row in (([x, y], 0), ([y, x], 1), ([y, x, z], 1)):
-            worst = max(worst, _row(subject, sequences, row, alone, "beside others of its length"))
-    return "A sequence has the same row alone and beside others of its length.", worst
+            worst = max(worst, _row(subject, sequences, row, alone, "next to others of its length"))
+    return "A sequence has the same row alone and next to others of its length.", worst
 
 
 def padding(subject: Subject) -> tuple[str, float]:
@@ -49,12 +49,12 @@ def padding(subject: Subject) -> tuple[str, float]:
         x, y = dna(short), dna(long, 1)
         alone = subject.embed([x], 1)[0]
         for sequences, row in (([x, y], 0), ([y, x], 1)):
-            worst = max(worst, _row(subject, sequences, row, alone, "beside a longer one"))
-    return "A sequence has the same row alone and beside a longer one.", worst
+            worst = max(worst, _row(subject, sequences, row, alone, "next to a longer one"))
+    return "A sequence has the same row alone and next to a longer one.", worst
 
 
 def order(subject: Subject) -> tuple[str, float]:
-    """Check that row i belongs to sequence i, in whatever order they come."""
+    """Check that row i belongs to sequence i, in any order of the sequences."""
     sequences = mixed()
     expected = subject.embed(sequences, 2)
     worst = 0.0
@@ -83,7 +83,7 @@ def repeatable_calls(subject: Subject) -> tuple[str, float]:
             subject.same(
                 subject.embed(mixed()),
                 expected,
-                "the same call gives other rows: something random, or a state, is left in it",
+                "the same call gives different rows: the extractor is random or has a state",
                 f"{call(mixed())}, twice",
             ),
         )
@@ -98,8 +98,8 @@ def repeatable_loads(subject: Subject) -> tuple[str, float]:
     return "Two loads give the same rows.", subject.same(
         subject.embed(mixed(), on=second),
         expected,
-        "two loads give other rows: some weights are not in the checkpoint and start at random "
-        "numbers; check the class that is built and the report of missing keys",
+        "two loads give different rows: some weights are not in the checkpoint and are initialised "
+        "at random; check the model class and the report of missing keys",
         f"{call(mixed())}, after each of two loads",
     )
 
@@ -115,10 +115,10 @@ def evaluation_mode(subject: Subject) -> tuple[str, float]:
     _reseed(1)
     first = subject.embed(sequences)
     _reseed(2)
-    return "Nothing is in training mode, and rows do not follow the random seed.", subject.same(
+    return "Nothing is in training mode, and rows do not depend on the seed.", subject.same(
         subject.embed(sequences),
         first,
-        "rows follow the random seed, as with active dropout: call .eval() on the model",
+        "rows depend on the random seed, as with active dropout: call .eval() on the model",
         f"{call(sequences)}, under two random seeds",
     )
 

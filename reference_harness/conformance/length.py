@@ -1,7 +1,7 @@
-"""The declared maximum length is the real one, found by changing letters and watching the row.
+"""Checks the declared maximum length, by changing letters and comparing the embeddings.
 
-Letters beyond the limit do not reach the model, so changing all letters from some place on changes
-the row exactly when that place is within it: bisection finds the last letter that is read.
+Letters beyond the limit do not reach the model, so changing all letters from a position on changes
+the embedding exactly if the position is within the limit: bisection finds the last letter read.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,7 +15,7 @@ from .probes import changed, dna
 from .result import BrokenError, difference, show
 from .subject import Subject
 
-# Letters tried where no limit is declared.
+# Letters tried if no limit is declared.
 UNLIMITED_LETTERS = 2048
 # A token that merges letters may end elsewhere in a prefix than in the whole sequence.
 MERGE_SLACK = 2
@@ -35,7 +35,7 @@ class _Reach:
 
 
 def maximum_length(subject: Subject) -> str:
-    """Check that a change beyond the declared length is unseen, and that one inside is seen."""
+    """Check that changes within the declared length change the row, and changes beyond do not."""
     said = subject.loaded.description["embedding"]
     limit, truncation = said["max_length"], said["truncation"]
     if not isinstance(limit, int) or truncation == "windows":
@@ -58,7 +58,7 @@ def maximum_length(subject: Subject) -> str:
 
 
 def _compare(reach: _Reach, sequence: str, limit: int, count: Callable[[str], int] | None) -> str:
-    """Hold the letters that are read against the tokens that are declared."""
+    """Compare the letters that are read with the tokens that are declared."""
     read = reach.letters
     kept = sequence[:read] if reach.side == "right" else sequence[-read:]
     if count is None:
@@ -75,7 +75,7 @@ def _compare(reach: _Reach, sequence: str, limit: int, count: Callable[[str], in
 
 
 def _reads_all(subject: Subject, limit: object, truncation: str) -> str:
-    """Check that the last letter of a long sequence counts where no limit is declared."""
+    """Check that the last letter of a long sequence is read if no limit is declared."""
     letters = min(UNLIMITED_LETTERS, subject.letters)
     if truncation == "windows" and isinstance(limit, int):
         letters = min(subject.letters, 3 * limit)
@@ -109,7 +109,7 @@ def _refuses(subject: Subject, sequence: str, limit: int) -> str:
 
 
 def _beyond(subject: Subject, limit: int, count: Callable[[str], int] | None) -> str:
-    """Return a sequence that has more tokens than the limit, whatever a token holds."""
+    """Return a sequence that has more tokens than the limit, for any tokenizer."""
     letters = limit * TOKEN_LETTERS_MAX + SPECIALS_MAX
     if count is not None:
         letters = limit + SPECIALS_MAX
@@ -135,7 +135,7 @@ def _beyond(subject: Subject, limit: int, count: Callable[[str], int] | None) ->
 def _reach(subject: Subject, sequence: str) -> _Reach:
     """Find which letters move the row."""
     base = subject.embed([sequence], 1)
-    # The same input gives the same bits on most machines; where it does not, noise is no change.
+    # Most machines give identical bits; otherwise differences within the tolerance do not count.
     noise = difference(subject.embed([sequence], 1), base)
 
     def moves(start: int, stop: int) -> bool:
@@ -152,7 +152,7 @@ def _reach(subject: Subject, sequence: str) -> _Reach:
 
 def _bisect(end: int, moves_beyond: Callable[[int], bool]) -> int:
     """Return how many letters are read: the fewest beyond which nothing moves the row."""
-    low, high = 0, end  # beyond `low` something moves it, beyond `high` nothing does
+    low, high = 0, end  # changes beyond `low` move the row, changes beyond `high` do not
     while high - low > 1:
         middle = (low + high) // 2
         if moves_beyond(middle):

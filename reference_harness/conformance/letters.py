@@ -1,4 +1,4 @@
-"""Properties of letters: case, ambiguity codes, and sequences too short to mean much."""
+"""Properties of letters: case, ambiguity codes, and very short sequences."""
 
 import numpy as np
 
@@ -88,7 +88,7 @@ def empty_and_short(subject: Subject) -> str:
 
 
 def _row_or_refusal(subject: Subject, sequences: list[str]) -> np.ndarray | None:
-    """Return rows, or None for a ValueError that says something."""
+    """Return rows, or None for a ValueError with a message."""
     try:
         return subject.embed(sequences)
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""Properties of what comes back: it loads, and gives one finite row a sequence."""
+"""Properties of the output: one finite row of floating-point numbers per sequence."""
 
 import numpy as np
 

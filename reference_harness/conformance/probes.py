@@ -1,4 +1,4 @@
-"""The sequences an extractor is tried on: the same ones every time, short ones first."""
+"""The test sequences: always the same, short ones first."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""All properties, in the order they are tried: one slug each, in reports, tests and documents."""
+"""All properties, in the order in which they are checked."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,17 +12,17 @@ Outcome = str | tuple[str, float | None]
 
 @dataclass(frozen=True)
 class Property:
-    """One thing that has to hold of an extractor."""
+    """One property that an extractor must have."""
 
     slug: str
     says: str
-    """What holds, in one sentence."""
+    """The property, in one sentence."""
     check: Callable[[Subject], Outcome] | None
-    """Returns what was seen, and by how much; raises BrokenError. None for a check of the text."""
+    """Returns a description and a difference; raises BrokenError. None for the static check."""
     offline: bool = False
-    """Runs in a process of its own, in which libraries are told that there is no network."""
+    """Whether it runs in a separate process with the network blocked."""
     needs_load: bool = True
-    """Whether there is no point in trying it on an extractor that does not load."""
+    """Whether it is skipped if the extractor does not load."""
 
 
 def _weights(subject: Subject) -> str:

@@ -1,4 +1,4 @@
-"""What a property's check found, and by how much two equal embeddings may differ."""
+"""The result of checking a property, and the tolerance between equal embeddings."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -22,15 +22,14 @@ class PropertyResult:
     """Slug, as in `PROPERTIES`."""
     passed: bool
     sentence: str
-    """What was seen, in plain words; on failure, also what to do."""
+    """The observation in one sentence; on failure, also what to do."""
     example: str | None = None
     """The smallest call that shows a failure."""
     measured: float | None = None
     """Largest distance of two rows seen, over the length of the row."""
     tolerance: float | None = None
     ran: bool = True
-    """False when the check could not run: that counts as a failure, and is none of the extractor's
-    own."""
+    """False if the check could not run, which counts as a failure but is not the extractor's."""
 
     def as_dict(self) -> dict[str, Any]:
         """Return the frozen JSON shape of a result."""

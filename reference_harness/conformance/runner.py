@@ -1,4 +1,4 @@
-"""Runs the properties in processes of their own, so that a crash or a hang is a failed property.
+"""Checks the properties in child processes, so that a crash or a hang is a failed property.
 
 This is not a sandbox: the extractor has the rights of the user who runs the check.
 """
@@ -101,7 +101,7 @@ def _run(
 def _child(
     slugs: list[str], request: dict[str, Any], seconds: float, *, offline: bool
 ) -> dict[str, PropertyResult]:
-    """Run one process until it ends, dies or stands still; at least one result comes back."""
+    """Run one process until it ends, crashes or hangs; return at least one result."""
     with tempfile.TemporaryDirectory(prefix="geneb-conformance-") as folder:
         asked, told, said = (Path(folder, name) for name in ("request", "results", "output"))
         asked.write_text(json.dumps({**request, "properties": slugs}), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""What can be seen without running the module: names that are used and never defined."""
+"""The static check, without running the module: undefined names."""
 
 import json
 import os
@@ -18,7 +18,7 @@ SECONDS = 60
 
 
 def undefined_names(spec: str, folder: str | None) -> PropertyResult:
-    """Run ruff's F821 on the module, with none of the configuration that lies around it."""
+    """Run ruff's F821 on the module, ignoring its configuration files."""
     try:
         file = locate(spec, folder)
     except ExtractorError as error:
@@ -51,7 +51,7 @@ def undefined_names(spec: str, folder: str | None) -> PropertyResult:
 
 
 def find_ruff() -> str | None:
-    """Return the ruff beside this Python, or the one on PATH."""
+    """Return the ruff next to this Python, or the one on PATH; None if there is none."""
     return shutil.which("ruff", path=str(Path(sys.executable).parent)) or shutil.which(
         "ruff", path=os.environ.get("PATH")
     )

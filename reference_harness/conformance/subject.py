@@ -1,4 +1,4 @@
-"""The extractor under test, called as the harness calls it."""
+"""The extractor under test, called as in the harness."""
 
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -16,7 +16,7 @@ _MATRIX = 2
 
 @dataclass
 class Subject:
-    """One extractor, loaded at first use, and loaded anew on request."""
+    """One extractor, loaded at first use, and again on request."""
 
     spec: str
     name_model: str

@@ -1,4 +1,4 @@
-"""Properties of what is around an extractor: its device, its weights file, the network."""
+"""Properties of the environment: device, weights file, network."""
 
 import sys
 from collections.abc import Sequence
@@ -40,7 +40,7 @@ def device(subject: Subject) -> str:
 
 
 class WeightsWatch:
-    """Notes every weight that a load leaves missing or left over, whoever loads it."""
+    """Records missing and unused weights of every load, by transformers or torch."""
 
     def __init__(self, subject: Subject) -> None:
         self.faults: list[str] = []
@@ -112,10 +112,10 @@ class WeightsWatch:
 
 
 class NetworkBlock:
-    """Refuses and notes every connection this process tries, from now on.
+    """Blocks and records every network connection of this process.
 
-    It sees what goes through Python's sockets. Programs that are started and libraries that bring
-    their own network code are not seen: this finds mistakes, it does not hold an attacker.
+    It only affects Python's sockets, not child processes and native libraries: it finds mistakes,
+    it does not stop an attacker.
     """
 
     EVENTS = ("socket.connect", "socket.getaddrinfo", "socket.gethostbyname", "socket.sendto")

@@ -95,7 +95,7 @@ class Pool(Generic[Done]):
         self._running[self._executor.submit(_execute, work)] = work.task_id
 
     def done(self, *, block: bool) -> Iterator[Done]:
-        """Yield results as they come: those at hand, or with `block` at least one.
+        """Yield results as they arrive: those available or, with `block`, at least one.
 
         Raises ProbeError when a worker died, and whatever the task itself raised.
         """
@@ -107,7 +107,7 @@ class Pool(Generic[Done]):
                 yield future.result()
             except BrokenProcessPool as error:
                 msg = (
-                    f"{task_id}: a worker process was killed, most often for want of memory: "
-                    "go on with --resume and fewer --workers"
+                    f"{task_id}: a worker process was killed, probably out of memory: "
+                    "continue with --resume and fewer --workers"
                 )
                 raise ProbeError(msg) from error

@@ -1,4 +1,4 @@
-"""Holds every BLAS to one thread, and says which BLAS it is.
+"""Limits every BLAS to one thread, and reports which BLAS is used.
 
 The thread count can change what stock lbfgs gives (92 against 139 iterations, 4 of 810 predictions
 on one task measured), and two OpenBLAS pools in one process spin against each other: the default

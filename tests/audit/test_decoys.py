@@ -2,7 +2,7 @@
 
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -57,7 +57,7 @@ def test_rows_come_back_in_the_callers_order(sequences, seed):
 def test_an_extractor_is_run_on_the_whole_list_then_on_the_repeated_ones_in_order():
     decoyed, given = with_decoys(SEQUENCES, SEED), []
 
-    def embed(sequences: list[str]) -> Any:
+    def embed(sequences: Sequence[str]) -> Any:
         given.append(list(sequences))
         return np.array([[float(len(one)), float(one.count("A"))] for one in sequences])
 

@@ -85,7 +85,7 @@ SIGNATURE = VALUE["signatures"][0]
         (json.dumps(VALUE, indent=1).encode(), "the JSON is not written as this program writes it"),
         (
             SEALED.replace(b'{"payloadType"', b'{"payload":"QQ==","payloadType"'),
-            'the key "payload" stands twice in one object',
+            'the key "payload" occurs twice in one object',
         ),
         (b"[" * 100, "values are nested deeper than 16 levels"),
     ],

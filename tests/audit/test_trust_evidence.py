@@ -163,7 +163,7 @@ def test_label_lists_every_row_and_writes_nothing(place, capsys):
 def test_label_without_a_folder_is_a_slip(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert main(["label"]) == 2
-    assert "no folder of submissions is named" in capsys.readouterr().err
+    assert "the current folder has no submissions" in capsys.readouterr().err
 
 
 def test_explain_says_why_a_row_has_its_level(place, capsys):
@@ -197,5 +197,7 @@ def test_explain_knows_a_rule_before_a_model_and_says_when_it_is_neither(capsys)
     assert capsys.readouterr().out.startswith("missing-task  error")
     assert main(["explain", "modell"]) == 2
     err = capsys.readouterr().err
-    assert "'modell' is neither a rule nor a model here; did you mean \"model\"?" in err
+    assert (
+        "'modell' is neither a rule nor a model of this repository; did you mean \"model\"?" in err
+    )
     assert main(["explain", "../submissions/model"]) == 2

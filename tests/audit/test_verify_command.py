@@ -39,22 +39,22 @@ def place(tmp_path, monkeypatch) -> Path:
 GOOD = """\
 leaderboard/audits/model/{id}.json: verified; 2 tasks drawn of 3, 2 rerun in sandbox level 2; the \
 claim agrees
-  ✓ envelope    one DSSE envelope with one signature, in the bytes that we write
-  ✓ signer      signed by a trusted key that was valid then
-  ✓ statement   an audit record without contradiction in itself
-  ✓ commitment  its digest is the one that was published
-  ✓ round       the round of the beacon that the time of the commitment decides
+  ✓ envelope    one DSSE envelope with one signature, in canonical form
+  ✓ signer      signed by a trusted key that was valid at that time
+  ✓ statement   a consistent audit record
+  ✓ commitment  its digest is the published one
+  ✓ round       the beacon round that follows from the time of the commitment
   ✓ signature   the beacon signed this round
-  ✓ seed        follows from commitment and beacon alone
-  ✓ tickets     follow from seed and tasks alone
+  ✓ seed        follows from commitment and beacon value
+  ✓ tickets     follow from seed and tasks
   ✓ sample      the tasks with the smallest tickets, and those of earlier draws
-  ✓ earlier     no earlier draw of the repository is left out
+  ✓ earlier     includes every earlier draw in the repository
   ✓ comparison  every verdict follows from its numbers
-  ✓ submission  the file here is the one that was audited
+  ✓ submission  the file is the audited one
   ✓ benchmark   the definition in force
-  ✓ policy      as many tasks and regimes as it requires
-  ✓ harness     the version in force, unchanged
-  ✓ sandbox     a level that counts, and every escape refused
+  ✓ policy      at least as many tasks and regimes as required
+  ✓ harness     the current version, unmodified
+  ✓ sandbox     an accepted level, and every escape attempt blocked
 
 1 record: 1 verified
 """
@@ -83,16 +83,16 @@ def test_a_mismatch_names_its_step_and_exits_11(place, capsys):
     (place / "x.json").write_bytes(mutated(OUTCOME, change))
     assert main(["audit", "verify", "x.json"]) == 11
     out = capsys.readouterr().out.splitlines()
-    assert out[0] == "x.json: refused at round"
+    assert out[0] == "x.json: rejected: round"
     assert out[1:7] == [
-        "  ✓ envelope    one DSSE envelope with one signature, in the bytes that we write",
-        "  ✓ signer      signed by a trusted key that was valid then",
-        "  ✓ statement   an audit record without contradiction in itself",
-        "  ✓ commitment  its digest is the one that was published",
+        "  ✓ envelope    one DSSE envelope with one signature, in canonical form",
+        "  ✓ signer      signed by a trusted key that was valid at that time",
+        "  ✓ statement   a consistent audit record",
+        "  ✓ commitment  its digest is the published one",
         "  ✗ round       it is 124, expected 123 for a commitment at 2023-08-23T15:14:33Z",
         "      fix: do not trust this file; take it from where it was published",
     ]
-    assert out[7] == "  ? signature   not checked, because of the step above"
+    assert out[7] == "  ? signature   not checked, because the step above failed"
     assert out[-1] == "1 record: 0 verified"
 
 

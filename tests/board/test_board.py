@@ -228,9 +228,7 @@ def test_build_writes_nothing_when_a_submission_has_an_error(tmp_path: Path):
     done = geneb_ci("build", str(broken), "--out", str(tmp_path / "out"))
     assert done.returncode == 11
     assert "score-out-of-range" in done.stdout
-    assert (
-        done.stderr == "nothing was built: a board is made of submissions that pass every check\n"
-    )
+    assert done.stderr == "nothing was built: every submission must pass every check\n"
     assert not (tmp_path / "out").exists()
 
 

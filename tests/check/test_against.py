@@ -137,10 +137,10 @@ def test_a_lone_file_says_which_rules_were_not_run_and_why(tmp_path, against, ru
     assert rules_run(found) == run
     assert [one.message for one in skipped(found)] == [
         *messages,
-        "1 rule needs the folder of submissions: check it among the submissions of a repository",
+        "1 rule needs the folder of submissions: check the file inside a repository of submissions",
         (
-            "6 rules need the model card: check it among the submissions of a repository, where "
-            "cards are known"
+            "6 rules need the model card: check the file inside a repository of submissions that "
+            "has a folder of model cards"
         ),
     ]
 

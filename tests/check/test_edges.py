@@ -49,12 +49,12 @@ def said(request, tmp_path) -> Callable[[Any], Found]:
         ("data:text/html,x", "does not begin with https://"),
         (
             "https://github.com@example.org",
-            "names a user before its host, so that the host looks like another",
+            "has a user name before the host, which can be mistaken for the host",
         ),
         ("https://example.org:8443/x", "names a port"),
         (
             "https://example.org:x/",
-            "cannot be read: Port could not be cast to integer value as 'x'",
+            "cannot be parsed: Port could not be cast to integer value as 'x'",
         ),
         ("https://localhost/x", "has no host name"),
         ("https://10.0.0.1/x", "has no host name"),
@@ -63,8 +63,8 @@ def said(request, tmp_path) -> Callable[[Any], Found]:
         ("https://example..org", "has no host name"),
         ("https://-example.org", "has no host name"),
         ("https://xn--hggingface-u4a.co", "has a host in punycode, which can look like another"),
-        ("https://huggingf\u0430ce.co", "has characters that an address does not have"),
-        ("https://example.org/a b", "has characters that an address does not have"),
+        ("https://huggingf\u0430ce.co", "has characters that are not allowed in a URL"),
+        ("https://example.org/a b", "has characters that are not allowed in a URL"),
     ],
 )
 def test_addresses(said, url, reason):
@@ -142,7 +142,7 @@ def test_a_number_of_sequences_out_of_range_is_no_score_out_of_range(said):
 
 def test_a_refused_version_is_reported_once(said):
     text = json.dumps(small("row")).replace('"1.0"', "NaN", 1)
-    assert said(text) == [("non-finite-number", "/schema_version", "NaN is not a number of JSON")]
+    assert said(text) == [("non-finite-number", "/schema_version", "NaN is not a JSON number")]
 
 
 def test_a_finding_inside_a_member_that_stands_twice_points_into_the_first(tmp_path):

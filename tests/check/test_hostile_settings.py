@@ -124,7 +124,7 @@ def test_what_a_setting_names(tmp_path, name, key):
     done = checked(root)
     first, second = done.stderr.splitlines()
     assert (done.returncode, done.stdout) == (1, "")
-    assert f"[tool.geneb-ci] {key} of {root}/pyproject.toml names it" in first
+    assert f"(set by [tool.geneb-ci] {key} in {root}/pyproject.toml)" in first
     assert second.startswith("  fix: ")
 
 
@@ -169,8 +169,8 @@ def test_settings_of_another_place_count_alone(tmp_path):
 def test_settings_of_no_place(tmp_path, place):
     root = repository(tmp_path)
     done = checked(root, "--config-from", place)
-    message = f"geneb-ci: {place}: there is neither a folder nor a pyproject.toml"
-    fix = "  fix: name the folder of a trusted checkout, or its pyproject.toml: --config-from PATH"
+    message = f"geneb-ci: {place}: no such folder or pyproject.toml"
+    fix = "  fix: pass the folder of a trusted checkout or its pyproject.toml: --config-from PATH"
     assert (done.returncode, done.stderr) == (1, f"{message}\n{fix}\n")
 
 

@@ -33,7 +33,7 @@ def said(argument: Path) -> list[tuple[str, str, str]]:
     return found
 
 
-NOTE = ("no-run-details", "format 1.0 has no run details, so this row can only be audited by hand")
+NOTE = ("no-run-details", "format 1.0 has no run details: this row can only be audited manually")
 
 
 def test_a_lone_file_in_an_empty_folder(tmp_path):
@@ -131,11 +131,11 @@ def put(spec: Any, *keys: Any) -> None:
 @pytest.mark.parametrize(
     ("change", "arguments", "message"),
     [
-        (drop, ("regimes",), "regimes: it is missing"),
-        (drop, ("tasks", 3, "label"), "tasks/3/label: it is missing"),
-        (drop, ("protocol",), "protocol/seeds: it is missing"),
+        (drop, ("regimes",), "regimes: missing"),
+        (drop, ("tasks", 3, "label"), "tasks/3/label: missing"),
+        (drop, ("protocol",), "protocol/seeds: missing"),
         (put, ("tasks", 3, "category", 7), "tasks/3/category: Input should be a valid string"),
-        (put, ("tasks", 2, "a task"), "tasks/2/id: it is missing"),
+        (put, ("tasks", 2, "a task"), "tasks/2/id: missing"),
         (put, ("tasks", []), "tasks: List should have at least 1 item after validation, not 0"),
         (put, ("protocol", "seeds", "13"), "protocol/seeds: Input should be a valid array"),
         (
@@ -217,7 +217,7 @@ def test_settings_name_folders_and_files(tmp_path):
         select=("card",),
         ignore=("no-run-details",),
     )
-    disagrees = "the card gives params as 1,000,000, the submission as 86,000,000"
+    disagrees = "params as 1,000,000 in the card and 86,000,000"
     assert said(root) == [("a.json", *NOTE), ("a.md", "card-disagrees", disagrees)]
 
 
@@ -265,7 +265,7 @@ SETTINGS = (
         ("ignore = 'card'", '[tool.geneb-ci] ignore = "card" is not a setting', SETTINGS),
         ("ignore = [1]", "[tool.geneb-ci] ignore = [1] is not a setting", SETTINGS),
         ("cards = 1", "[tool.geneb-ci] cards = 1 is not a setting", SETTINGS),
-        ("x = ", "[tool.geneb-ci]: Invalid value (at line 2, column 5)", "repair the TOML"),
+        ("x = ", "[tool.geneb-ci]: Invalid value (at line 2, column 5)", "fix the TOML"),
     ],
 )
 def test_a_bad_setting_is_named(tmp_path, table, message, fix):
@@ -288,8 +288,8 @@ def test_a_file_that_a_setting_names_must_be_there(tmp_path):
     with pytest.raises(BadConfiguration) as caught:
         said(root)
     assert caught.value.message == (
-        f"{root}/no.json: cannot be read: No such file or directory; "
-        f"[tool.geneb-ci] benchmark of {root}/pyproject.toml names it"
+        f"{root}/no.json: cannot be read: No such file or directory "
+        f"(set by [tool.geneb-ci] benchmark in {root}/pyproject.toml)"
     )
 
 

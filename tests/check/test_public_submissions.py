@@ -24,14 +24,17 @@ def test_all_that_is_said_of_the_public_submissions():
         Finding(
             rule="no-run-details",
             severity=Severity.NOTE,
-            message="format 1.0 has no run details, so this row can only be audited by hand",
+            message="format 1.0 has no run details: this row can only be audited manually",
             file=str(SUBMISSIONS / f"{CONTRIBUTED}.json"),
             pointer="/schema_version",
             line=1,
             column=19,
             found='"1.0"',
             expected='"1.1"',
-            fix=("Write format 1.1 with `geneb-harness run --submission FILE`; 1.0 stays valid."),
+            fix=(
+                "Write format 1.1 with `geneb-harness run --submission FILE`; "
+                "format 1.0 stays valid."
+            ),
         )
     ]
 

@@ -193,8 +193,8 @@ def test_a_link_in_the_place_of_a_folder_of_rows_is_refused(base, pull, interpre
     result, log, summary, _ = run(pull, interpreter, base)
     assert (result, summary) == (3, "")
     assert log == (
-        f"geneb-ci: {pull}/{name}: a link stands in the place of the folder of "
-        f"{name.rpartition('/')[2]}\n  fix: put the folder itself in its place\n"
+        f"geneb-ci: {pull}/{name}: the folder of "
+        f"{name.rpartition('/')[2]}\n  fix: replace the link by the folder itself\n"
     )
 
 

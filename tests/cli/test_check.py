@@ -86,7 +86,7 @@ def test_warnings_exit_0_or_10_under_strict(tmp_path):
     [
         (["/no/such/file.json"], "/no/such/file.json: no such file"),
         (["*.nothing"], "*.nothing: no file matches"),
-        (["{empty}"], "{empty}: the folder holds no *.json"),
+        (["{empty}"], "{empty}: the folder contains no *.json"),
         (["{empty}/x.json/y.json"], "{empty}/x.json/y.json: no such file"),
     ],
 )
@@ -97,7 +97,7 @@ def test_nothing_checked_exits_3_with_one_clear_line(tmp_path, arguments, line):
     assert done.stdout.startswith("not checked\n\n")
     said = f"""
         not checked {line.replace("{empty}", str(tmp_path))}
-        fix: name a submission, or a folder that holds some as *.json
+        fix: pass a submission, or a folder with *.json files
         0 submissions, 83 rules: 1 file could not be read
     """
     # A long path is broken between two lines.
@@ -120,8 +120,11 @@ def test_no_path_outside_a_repository_is_a_question_of_usage(tmp_path):
             "'mising-task' is not a rule or a family; did you mean \"missing-task\"?",
         ),
         (["--ignore", "x"], "'x' is not a rule or a family"),
-        (["--select", "card", "--ignore", "card"], "no rule is left to run"),
-        (["--format", "json", "--format", "sarif"], "two reports would go to the same place"),
+        (
+            ["--select", "card", "--ignore", "card"],
+            "no rule is left to run: --ignore excludes every rule of --select",
+        ),
+        (["--format", "json", "--format", "sarif"], "two reports would go to the same file"),
         (
             ["--output", "/no/such/folder/x"],
             "/no/such/folder/x: cannot be written: No such file or directory",
@@ -302,6 +305,6 @@ def test_a_fault_of_our_own_is_one_line_and_exit_1(monkeypatch, capsys):
     monkeypatch.setattr(module.cli, "main", lambda *_, **__: 1 / 0)
     assert module.main(["check"]) == 1
     assert capsys.readouterr().err == (
-        "geneb-ci: geneb-ci failed, and the fault is its own: ZeroDivisionError: division by zero\n"
-        "  fix: set GENEB_CI_DEBUG=1 to see where, and report it to the maintainers\n"
+        "geneb-ci: this is a bug of geneb-ci: ZeroDivisionError: division by zero\n"
+        "  fix: set GENEB_CI_DEBUG=1 prints\n"
     )

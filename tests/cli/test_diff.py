@@ -141,7 +141,7 @@ def test_the_working_tree_and_the_index_are_left_as_they_are(rows, monkeypatch, 
     assert before[1] == sorted(rows.iterdir())
 
 
-FIX = "  fix: name a commit, branch or tag that `git log` shows; `git fetch` gets newer ones\n"
+FIX = "  fix: pass a commit, branch or tag that `git log` shows; `git fetch` gets newer ones\n"
 
 
 @pytest.mark.parametrize(
@@ -176,7 +176,7 @@ def test_a_commit_with_a_broken_benchmark_names_no_folder_of_ours(rows, monkeypa
 
 def test_outside_of_a_repository(tmp_path, monkeypatch, capsys):
     code, _, err = run(tmp_path, monkeypatch, capsys, "--base", "HEAD")
-    assert (code, "this folder is no repository of submissions" in err) == (2, True)
+    assert (code, "the current folder is not in a repository of submissions" in err) == (2, True)
 
 
 def test_below_the_top_of_a_repository(tmp_path, monkeypatch, capsys):

@@ -19,8 +19,8 @@ from tests.publish.conftest import NAME, RESOURCE
 from tests.publish.hub import WRITER, Hub
 from tests.publish.storage_client import QUICK
 
-SPACE = "free some space, or write to another disk; temporary files go where TMPDIR says"
-SIZES = "raise the limit of the size of files (ulimit -f), or write to another disk"
+SPACE = "free disk space, or write to another disk; TMPDIR sets the folder of temporary files"
+SIZES = "raise the file size limit (ulimit -f), or write to another disk"
 LIMIT = 100  # bytes of a file: less than any that is written
 
 

@@ -86,7 +86,7 @@ def test_rounded_scores_leave_several(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (["--regime", "1shot"], 3, '"1shot" has no two-class scores of one fit'),
+        (["--regime", "1shot"], 3, '"1shot" has no scores of single fits on two-class tasks'),
         (["--regime", "5shot"], 2, '"5shot" is not a regime of GENEB'),
         (["--output", "no/such/folder"], 2, "no/such/folder: cannot be written"),
     ],

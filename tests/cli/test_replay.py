@@ -45,7 +45,7 @@ def test_the_same_rules_fail_nothing_new(rows, monkeypatch, capsys):
     head = git(rows, "rev-parse", "HEAD")
     assert run(rows, monkeypatch, capsys, "--rules", "main") == (
         0,
-        f"rules of main ({head[:12]}) on 3 rows: none would newly fail\n",
+        f"rules of main ({head[:12]}) on 3 rows: no row would newly fail\n",
         "",
     )
 
@@ -55,7 +55,7 @@ rules of rules (COMMIT) on 3 rows: 1 would newly fail
 
 would newly fail
   splicebert-1024nt  no-run-details  1 place
-    format 1.0 has no run details, so this row can only be audited by hand
+    format 1.0 has no run details: this row can only be audited manually
 """
 
 
@@ -112,7 +112,7 @@ def test_a_checker_that_does_not_start(rows, monkeypatch, capsys):
     code, out, err = run(rows, monkeypatch, capsys, "--rules", "rules")
     assert (code, out) == (1, "")
     assert err == (
-        "geneb-ci: the checker of 'rules' gave no verdict: exit 1: "
+        "geneb-ci: the checker of 'rules' failed with exit code 1: "
         "RuntimeError: \\x23#[error]::x\n"
         "  fix: run its `geneb-ci check` in a checkout of that commit\n"
     )

@@ -92,7 +92,7 @@ def test_a_sweep_ends_before_the_hour_is_used_up(crowd):
     crowd.server.limit = 150
     code, line, err = crowd.run("reconcile")
     assert code == 0, err
-    assert "requests in this hour: the sweep ends before " in err
+    assert "requests left in this hour" in err
     assert crowd.server.charged < 150
     assert json.loads(line)["pulls"] != []
 

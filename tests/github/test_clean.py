@@ -43,7 +43,7 @@ def copied() -> Files:
         (
             "foreign",
             sound() | {".github/workflows/x.yml": (REGULAR, b"on: push\n")},
-            ("pending", "this is not for a program to decide: a maintainer looks at it"),
+            ("pending", "a maintainer has to review this change"),
             "needs-maintainer",
         ),
     ],
@@ -168,7 +168,7 @@ def test_one_pull_request_that_cannot_be_read_hides_no_other(place, monkeypatch)
     outcomes = {pull["number"]: pull["outcome"] for pull in json.loads(line)["pulls"]}
     assert outcomes == {crashed: "not-checked", sound_one: "passed"}
     assert "more than 30 pages of 100" in err
-    assert "GitHub sent other bytes" in err
+    assert "GitHub sent bytes with the id" in err
     assert calm(line + err)
     assert place.report(line)[0] == 0
     assert place.status(crashed) == ("error", "1 failed rule")

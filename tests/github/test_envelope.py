@@ -193,20 +193,26 @@ FINDING = (*FIRST, "findings", 0)
 @pytest.mark.parametrize(
     ("apply", "message"),
     [
-        (change((*FIRST, "outcome"), "passed"), "the verdict on 1 says passed, its findings say "),
-        (change((*FIRST, "places"), {}), "the verdict on 1 counts no error missing-task"),
+        (
+            change((*FIRST, "outcome"), "passed"),
+            "the verdict on 1 is passed, but its findings give ",
+        ),
+        (change((*FIRST, "places"), {}), "the verdict on 1 lists an uncounted error missing-task"),
         (change((*FIRST, "places", "missing-task"), 0), "at pulls/0/places/missing-task"),
-        (change((*FIRST, "places", "no-such-rule"), 1), "holds no rule of ours: no-such-rule"),
+        (change((*FIRST, "places", "no-such-rule"), 1), "names an unknown rule: no-such-rule"),
         (
             change((*FIRST, "places"), {"missing-task": 1, "foreign-file": 1}),
-            "the verdict on 1 says changes-needed, its findings say needs-maintainer",
+            "the verdict on 1 is changes-needed, but its findings give needs-maintainer",
         ),
         (change((*FIRST, "outcome"), "approved"), "does not fit its schema at pulls/0/outcome"),
         (
             change((*FINDING, "rule"), "no-such-rule"),
-            "the verdict on 1 counts no error no-such-rule",
+            "the verdict on 1 lists an uncounted error no-such-rule",
         ),
-        (change((*FINDING, "severity"), "note"), "the verdict on 1 counts no note missing-task"),
+        (
+            change((*FINDING, "severity"), "note"),
+            "the verdict on 1 lists an uncounted note missing-task",
+        ),
         (change((*FINDING, "message"), "a\nb"), "at pulls/0/findings/0/message"),
         (change((*FINDING, "message"), "x" * 601), "at pulls/0/findings/0/message"),
         (change((*FIRST, "head_sha"), "main"), "at pulls/0/head_sha"),
@@ -235,14 +241,14 @@ def test_a_verdict_that_was_tampered_with_is_refused(apply, message):
 def test_more_findings_than_are_counted_are_refused():
     document = json.loads(encode(verdict_of(pull_of(many(1)))))
     document["pulls"][0]["findings"] *= 2
-    with pytest.raises(Tampered, match="the verdict on 1 tells of more than it counts"):
+    with pytest.raises(Tampered, match="the verdict on 1 lists more findings than it counts"):
         decode(json.dumps(document), REPOSITORY)
 
 
 def test_one_pull_request_twice_is_refused():
     document = json.loads(encode(verdict_of(pull_of(many(1)))))
     document["pulls"] *= 2
-    with pytest.raises(Tampered, match="names one pull request twice"):
+    with pytest.raises(Tampered, match="has a duplicate pull request"):
         decode(json.dumps(document), REPOSITORY)
 
 
@@ -250,7 +256,7 @@ def test_a_pass_without_a_file_is_refused():
     document = json.loads(encode(verdict_of(pull_of([]))))
     assert document["pulls"][0]["outcome"] == "passed"
     document["pulls"][0]["files"] = []
-    with pytest.raises(Tampered, match="its findings say needs-maintainer"):
+    with pytest.raises(Tampered, match="its findings give needs-maintainer"):
         decode(json.dumps(document), REPOSITORY)
 
 

@@ -68,7 +68,7 @@ def test_62_a_fault_that_stays_ends_the_run_and_says_so(place, fault, message):
     code, out, err = place.run("reconcile", "--pr", str(number))
     assert (code, out) == (3, "")
     assert err.startswith(f"geneb-ci: {message}")
-    assert "  fix: run it again" in err
+    assert "  fix: run the command again" in err
     assert "##[" not in err
     assert sum("/compare/" in path for _, path in place.server.requests) <= 3
 
@@ -152,8 +152,7 @@ def test_62_a_comment_that_github_keeps_failing_on_is_made_good_later(place):
     code, _, err = place.report(line)
     assert code == 3
     assert err == (
-        "geneb-ci: 1: GitHub answered 502\n"
-        "  fix: run it again: what is done already is not done twice\n"
+        "geneb-ci: 1: GitHub answered 502\n  fix: run the command again; nothing is written twice\n"
     )
     assert place.report(line)[0] == 0
     place.comment(number)
@@ -203,7 +202,7 @@ def test_no_token(place, monkeypatch):
     code, out, err = place.run("reconcile", "--pr", "1")
     assert (code, out) == (2, "")
     assert err == (
-        "geneb-ci: there is no token: GH_TOKEN is not set\n"
+        "geneb-ci: GH_TOKEN is not set: a GitHub token is required\n"
         "  fix: export GH_TOKEN=$(gh auth token), or in a workflow: GH_TOKEN: ${{ github.token }}\n"
     )
     assert place.server.requests == []
@@ -214,8 +213,8 @@ def test_a_token_that_github_does_not_know(place, monkeypatch):
     code, _, err = place.run("triage", "--no-cache")
     assert code == 2
     assert err == (
-        "geneb-ci: GitHub does not know the token\n"
-        "  fix: put a valid one into GH_TOKEN: `gh auth token`\n"
+        "geneb-ci: GitHub rejected the token in GH_TOKEN\n"
+        "  fix: set GH_TOKEN to a valid token: `gh auth token`\n"
     )
     assert "ghp_expired" not in err
 
@@ -233,8 +232,8 @@ def test_a_token_without_a_scope_names_it(place, granted, scope):
     place.server.permissions = granted
     code, _, err = place.report(line)
     assert code == 2
-    assert "the token may not do this: Resource not accessible by integration" in err
-    assert f"  fix: give it {scope}\n" in err
+    assert "the token lacks a permission: Resource not accessible by integration" in err
+    assert f"  fix: grant it {scope}\n" in err
 
 
 @pytest.mark.parametrize(
@@ -250,8 +249,8 @@ def test_a_token_that_may_not_read_says_what_it_lacks(place, granted, scope):
     code, out, err = place.run("reconcile", "--pr", str(number))
     assert (code, out) == (2, "")
     assert err == (
-        "geneb-ci: the token may not do this: Resource not accessible by integration\n"
-        f"  fix: give it {scope}\n"
+        "geneb-ci: the token lacks a permission: Resource not accessible by integration\n"
+        f"  fix: grant it {scope}\n"
     )
 
 
@@ -260,7 +259,7 @@ def test_a_repository_that_is_not_there(place):
     assert code == 2
     assert err == (
         "geneb-ci: org/other: GitHub finds no such repository or pull request\n"
-        "  fix: check the name in --repo; a private one is found only by a token that may read it\n"
+        "  fix: check --repo; for a private repository the token needs read access\n"
     )
 
 
@@ -269,7 +268,7 @@ def test_a_name_that_is_no_repository(place, monkeypatch, name):
     monkeypatch.setenv("GITHUB_REPOSITORY", name)
     code, _, err = place.run("triage")
     assert code == 2
-    assert "  fix: name it: --repo OWNER/NAME\n" in err
+    assert "  fix: pass --repo OWNER/NAME\n" in err
     assert place.server.requests == []
 
 

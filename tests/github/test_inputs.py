@@ -112,9 +112,9 @@ def test_43_the_head_moves_between_reading_and_writing(place):
     code, out, err = place.report(line)
     assert (code, out) == (4, "")
     assert err == (
-        f"geneb-ci: 1: pull request 1 has moved on to {new}\n"
-        "  fix: nothing was written; the new commits are queued, and a sweep finds them in 15 "
-        "minutes\n"
+        f"geneb-ci: 1: pull request 1 has the new head {new}\n"
+        "  fix: nothing was written; the new commits are queued, "
+        "and are checked within 15 minutes\n"
     )
     assert place.server.writes() == []
     code, _, err = place.run("reconcile", "--head-sha", old)
@@ -133,7 +133,7 @@ def test_44_bytes_that_are_not_those_of_their_name(place):
     place.server.lies[sha] = encoded(small("other"))
     code, out, err = place.run("reconcile", "--pr", str(number))
     assert (code, out) == (3, "")
-    assert f"blob {sha}: GitHub sent other bytes, of SHA-1 " in err
+    assert f"blob {sha}: GitHub sent bytes with the id " in err
 
 
 TEXTS = {

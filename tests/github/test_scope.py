@@ -91,8 +91,8 @@ def test_row_4_a_pass_on_another_branch_is_none_on_main(place):
     code, out, err = place.run("reconcile", "--pr", str(aside))
     assert (code, out) == (2, "")
     assert err == (
-        f"geneb-ci: pull request {aside} would change 'draft', not 'main'\n"
-        "  fix: verdicts are on what becomes of 'main': name a pull request to it\n"
+        f"geneb-ci: the base branch of pull request {aside} is 'draft', not 'main'\n"
+        "  fix: pass a pull request to 'main'\n"
     )
     for arguments in ([], ["--head-sha", head]):
         (pull,) = json.loads(place.run("reconcile", *arguments)[1])["pulls"]
@@ -111,7 +111,7 @@ def test_a_repository_that_was_renamed_is_not_read_by_its_old_name(place):
         code, out, err = place.run(*arguments)
         assert (code, out) == (2, "")
         assert err == (
-            "geneb-ci: org/board is now 'org/new'\n  fix: name it so: --repo OWNER/NAME\n"
+            "geneb-ci: org/board was renamed to 'org/new'\n  fix: pass --repo with the new name\n"
         )
 
 

@@ -72,8 +72,8 @@ def test_of_several_problems_the_one_that_is_no_push_gives_the_exit_code(place):
     assert code == 3
     assert err == (
         f"geneb-ci: {moved}: GitHub answered 502\n"
-        f"geneb-ci: {failing}: pull request {failing} has moved on to {place.base}\n"
-        "  fix: run it again: what is done already is not done twice\n"
+        f"geneb-ci: {failing}: pull request {failing} has the new head {place.base}\n"
+        "  fix: run the command again; nothing is written twice\n"
     )
     assert place.server.writes() == []
 

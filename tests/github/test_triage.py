@@ -83,15 +83,15 @@ def test_the_order_is_whose_turn_it_is_then_age():
     assert QUEUE.others == (86_400,)
     assert [row.action for row in QUEUE.rows][5:] == [
         "gh workflow run pr-report.yml -f pr=8",
-        "look at the other files it changes",
-        "mend geneb-ci: a rule of it failed",
+        "review the other files it changes",
+        "fix geneb-ci: a rule crashed",
         "merge",
         "wait for the next sweep",
         "wait for new commits",
     ]
     assert QUEUE.clock == (
-        "waiting: 9 for a maintainer, the longest 40 d; 1 for a verdict, the longest 14 min; "
-        "1 for the contributor, the longest 4 d; 2 overdue after 7 d"
+        "waiting: 9 for a maintainer (longest: 40 d); 1 for a verdict (longest: 14 min); "
+        "1 for the contributor (longest: 4 d); 2 overdue (over 7 d)"
     )
 
 
@@ -124,8 +124,8 @@ def test_json_whole():
 
 def test_no_submission_waits():
     empty = queue([], NOW)
-    assert terminal(empty, 5, color=False, width=100) == "no submission waits\n"
-    assert markdown(empty, 5) == "## Open submissions\n\nno submission waits\n"
+    assert terminal(empty, 5, color=False, width=100) == "no submission is waiting\n"
+    assert markdown(empty, 5) == "## Open submissions\n\nno submission is waiting\n"
 
 
 @given(title=texts, width=st.integers(80, 200))
@@ -184,7 +184,7 @@ def test_a_flood_of_comments_hides_neither_itself_nor_another(place):
         "name": "a flood",
         "verdict": "waiting",
         "turn": "maintainer",
-        "action": "look at it by hand: its comments cannot be read",
+        "action": "review it manually: its comments cannot be read",
     }
 
 
@@ -211,4 +211,4 @@ def test_a_draft_is_its_authors():
     )
     old = pull(1, 31).model_copy(update={"draft": True})
     (row,) = queue([(old, receipt(1, PullOutcome.PASSED))], NOW).rows
-    assert (row.turn, row.action) == (Turn.MAINTAINER, "ask whether it goes on, or close it")
+    assert (row.turn, row.action) == (Turn.MAINTAINER, "ask whether work continues, or close it")

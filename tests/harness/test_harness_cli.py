@@ -101,7 +101,7 @@ def test_tasks_and_extractors_are_listed(harness: Harness) -> None:
 
 
 def test_data_audit_speaks_text_and_json(harness: Harness) -> None:
-    assert harness("data", "audit").stdout.endswith("0 of 13 tasks have a sequence twice\n")
+    assert harness("data", "audit").stdout.endswith("0 of 13 tasks have duplicate sequences\n")
     told = json.loads(harness("data", "audit", "--format", "json").stdout)
     assert len(told) == 13
     assert told[0]["train"]["rows"] == 360

@@ -140,7 +140,7 @@ def test_a_stopped_run_resumes(harness: Harness, clean: Scores, how: str) -> Non
     assert "Traceback" not in said
     if how != "kill -9":
         assert process.returncode == 130
-        assert said.endswith("stopped; what is finished is kept: run again with --resume\n")
+        assert said.endswith("stopped; finished work is kept: continue with --resume\n")
 
     # 1. No half-written file, and no record that looks whole.
     assert not (harness.folder / "record.json").exists()

@@ -18,7 +18,7 @@ from tests.small import small
 
 def twice(name: str, key: str, value: object, path: str, plain: str) -> Case:
     says = (
-        Says("duplicate-key", f"/{path}/{plain}", f'the key "{plain}" stands twice in one object'),
+        Says("duplicate-key", f"/{path}/{plain}", f'the key "{plain}" occurs twice in one object'),
     )
     return Case(
         2, f"duplicate-key-{name}", added(f"duplicate-key-{name}", path, (Raw(key), value)), says
@@ -35,13 +35,13 @@ DUPLICATES = [
         2,
         "duplicate-key-at-top",
         Members([*small("duplicate-key-at-top").items(), (Raw(f'{MARK}"model_id"'), "other")]),
-        (Says("duplicate-key", "/model_id", 'the key "model_id" stands twice in one object'),),
+        (Says("duplicate-key", "/model_id", 'the key "model_id" occurs twice in one object'),),
     ),
     Case(
         2,
         "duplicate-key-three-times",
         added("duplicate-key-three-times", CELL, *[(Raw(f'{MARK}"F1"'), 0.5)] * 2),
-        (Says("duplicate-key", f"/{CELL}/F1", 'the key "F1" stands twice in one object'),) * 2,
+        (Says("duplicate-key", f"/{CELL}/F1", 'the key "F1" occurs twice in one object'),) * 2,
     ),
     Case(
         2,
@@ -52,8 +52,8 @@ DUPLICATES = [
             (Raw(f'{MARK}"full"'), Members([("a", 1), (Raw(f'{MARK}"a"'), 2)])),
         ),
         (
-            Says("duplicate-key", "/results/full", 'the key "full" stands twice in one object'),
-            Says("duplicate-key", "/results/full/a", 'the key "a" stands twice in one object'),
+            Says("duplicate-key", "/results/full", 'the key "full" occurs twice in one object'),
+            Says("duplicate-key", "/results/full/a", 'the key "a" occurs twice in one object'),
         ),
     ),
 ]
@@ -104,8 +104,8 @@ DEPTHS = [
     nested("thousand-objects", '{"a":', "}", 1000),
 ]
 
-_HALF = "half of a pair: it is no character"
-_HIDDEN = "which hides or reorders what people see"
+_HALF = "half of a surrogate pair"
+_HIDDEN = "which hides or reorders text"
 _FORBIDDEN = [
     ("escaped-nul", "\\u0000", "U+0000"),
     ("escaped-ansi", "\\u001b[2J", "U+001B"),
@@ -126,9 +126,9 @@ CHARACTERS = [
             10, f"lone-surrogate-{name}", "meta/display", f"a{text}b", ("lone-surrogate", message)
         )
         for name, text, message in (
-            ("high", "\\ud800", f"the text holds U+D800, {_HALF}"),
-            ("low", "\\udfff", f"the text holds U+DFFF, {_HALF}"),
-            ("pair-reversed", "\\ude00\\ud83d", f"the text holds U+DE00, {_HALF}"),
+            ("high", "\\ud800", f"the string contains U+D800, {_HALF}"),
+            ("low", "\\udfff", f"the string contains U+DFFF, {_HALF}"),
+            ("pair-reversed", "\\ude00\\ud83d", f"the string contains U+DE00, {_HALF}"),
         )
     ),
     Case(
@@ -136,7 +136,7 @@ CHARACTERS = [
         "lone-surrogate-in-a-key",
         added("lone-surrogate-in-a-key", "meta", (Raw(f'{MARK * 2}"\\ud800"'), 1)),
         (
-            Says("lone-surrogate", "/meta", f"the text holds U+D800, {_HALF}"),
+            Says("lone-surrogate", "/meta", f"the string contains U+D800, {_HALF}"),
             Says("unknown-field", "/meta/\ufffd", '"\\ufffd" is not a field of this format'),
         ),
     ),
@@ -146,7 +146,7 @@ CHARACTERS = [
             f"forbidden-{name}",
             "meta/display",
             f"Model {text}",
-            ("forbidden-character", f"the text holds {point}, {_HIDDEN}"),
+            ("forbidden-character", f"the string contains {point}, {_HIDDEN}"),
         )
         for name, text, point in _FORBIDDEN
     ),
@@ -156,9 +156,7 @@ CHARACTERS = [
 def bare(name: str, character: str, point: str) -> Case:
     value = Raw(f'"Model{MARK}{character}"')
     says = (
-        Says(
-            "invalid-json", "/meta/display", f"the control character {point} stands bare in a text"
-        ),
+        Says("invalid-json", "/meta/display", f"unescaped control character {point} in a string"),
     )
     return Case(12, name, edited(name, "meta/display", value), says)
 
@@ -195,7 +193,7 @@ TYPES = [
         15,
         "decimal-comma",
         edited("decimal-comma", f"{CELL}/MCC", Raw(f"0,{MARK}5")),
-        whole("invalid-json", '"5" stands where a key should'),
+        whole("invalid-json", 'expected a key, found "5"'),
         (),
     ),
     *(
@@ -234,55 +232,55 @@ def after_end(name: str, tail: str, message: str) -> Case:
     return Case(16, name, text, whole("invalid-json", message), (NOTE,))
 
 
-_FOLLOWS = "text follows the end of the document"
-_ONE = "one file holds one JSON object"
+_FOLLOWS = "unexpected text after the end of the document"
+_ONE = "a file must be one JSON object"
 GRAMMAR = [
     after_end("trailing-text", "x\n", f"{_FOLLOWS}: {_ONE}"),
     after_end("trailing-bracket", "}\n", f"{_FOLLOWS}: {_ONE}"),
     after_end("two-documents", "{}\n", f"{_FOLLOWS}: {_ONE}"),
-    after_end("trailing-comment", "// end\n", f"{_FOLLOWS}: comments are not JSON"),
+    after_end("trailing-comment", "// end\n", f"{_FOLLOWS}: JSON has no comments"),
     grammar(16, "leading-comment", "{", f"{MARK}// my model\n{{", f'"/" {_NO_VALUE}'),
     grammar(
         16,
         "comment-between-members",
         ' "model_id"',
         f' {MARK}/* id */ "model_id"',
-        '"/" stands where a key should',
+        'expected a key, found "/"',
     ),
     grammar(
         16,
         "comma-before-brace",
         "~\n}\n",
         f"{MARK},\n}}\n",
-        "a comma stands before the closing '}'",
+        "trailing comma before the closing '}'",
     ),
     Case(
         16,
         "comma-before-bracket",
         edited("comma-before-bracket", "results", Raw(f"[1{MARK},]")),
-        whole("invalid-json", "a comma stands before the closing ']'"),
+        whole("invalid-json", "trailing comma before the closing ']'"),
         (),
     ),
-    grammar(16, "comma-twice", ",", f",{MARK},", '"," stands where a key should'),
-    grammar(16, "comma-missing", ",\n ", f"\n {MARK}", '"\\"" stands where a member ends'),
+    grammar(16, "comma-twice", ",", f",{MARK},", 'expected a key, found ","'),
+    grammar(16, "comma-missing", ",\n ", f"\n {MARK}", 'unexpected "\\"" after a value'),
     grammar(16, "colon-missing", ": ", f" {MARK}", '"\\"" follows the key "schema_version"'),
-    grammar(16, "key-without-quotes", '"meta"', f"{MARK}meta", '"m" stands where a key should'),
-    grammar(16, "bracket-for-brace", "~\n}\n", f"\n{MARK}]\n", '"]" stands where a member ends'),
+    grammar(16, "key-without-quotes", '"meta"', f"{MARK}meta", 'expected a key, found "m"'),
+    grammar(16, "bracket-for-brace", "~\n}\n", f"\n{MARK}]\n", 'unexpected "]" after a value'),
     grammar(
-        16, "brace-missing", "~\n}\n", f"\n{MARK}", "the end of the file stands where a member ends"
+        16, "brace-missing", "~\n}\n", f"\n{MARK}", "unexpected the end of the file after a value"
     ),
     grammar(
         16,
         "wrong-escape",
         "Model wrong",
         f"Model {MARK}\\wrong",
-        '"\\\\wrong" is not an escape of JSON',
+        '"\\\\wrong" is not a JSON escape',
     ),
     Case(
         16,
         "text-without-end",
         f'{{"model_id": {MARK}"never',
-        whole("invalid-json", "the text that begins here never ends"),
+        whole("invalid-json", "the string that begins here is not terminated"),
         (),
     ),
 ]

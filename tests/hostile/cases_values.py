@@ -18,7 +18,7 @@ RANGES = [
         "underflow-score",
         "1e-400",
         "unrepresentable-number",
-        "1e-400 is too small: it would be read as 0",
+        "1e-400 is too small for a double: it would become 0",
     ),
     out_of_range("score-just-above-1", "Acc", "1.0000000001"),
     out_of_range("score-one-double-above-1", "MCC", "1.0000000000000002"),
@@ -135,7 +135,7 @@ def hidden_in_id(number: int, name: str, text: str, point: str, seen: str) -> Ca
         Says(
             "forbidden-character",
             "/model_id",
-            f"the text holds {point}, which hides or reorders what people see",
+            f"the string contains {point}, which hides or reorders text",
         ),
     )
     return Case(number, f"id-{name}", content, says)

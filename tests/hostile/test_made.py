@@ -92,7 +92,7 @@ LARGE: dict[str, tuple[Callable[[], bytes], tuple[str, str, int, int, str]]] = {
     ),
     "20,000 scores that are NaN": (
         f"[{','.join(['NaN'] * 20_000)}]".encode,
-        ("non-finite-number", "/0", 1, 2, "NaN is not a number of JSON"),
+        ("non-finite-number", "/0", 1, 2, "NaN is not a JSON number"),
     ),
     "a key of 900,000 characters": (
         f'{{"{"a" * 900_000}": 1}}'.encode,
@@ -100,19 +100,19 @@ LARGE: dict[str, tuple[Callable[[], bytes], tuple[str, str, int, int, str]]] = {
     ),
     "900,000 control characters": (
         lambda: b'["' + b"\x01" * 900_000 + b'"]',
-        ("invalid-json", "/0", 1, 3, "the control character U+0001 stands bare in a text"),
+        ("invalid-json", "/0", 1, 3, "unescaped control character U+0001 in a string"),
     ),
     "150,000 escapes": (
         lambda: b'["' + b"\\ud800" * 150_000 + b'"]',
-        ("lone-surrogate", "/0", 1, 2, "the text holds U+D800, half of a pair: it is no character"),
+        ("lone-surrogate", "/0", 1, 2, "the string contains U+D800, half of a surrogate pair"),
     ),
     "a text that never ends": (
         lambda: b'["' + b"\\n" * 450_000,
-        ("invalid-json", "", 1, 2, "the text that begins here never ends"),
+        ("invalid-json", "", 1, 2, "the string that begins here is not terminated"),
     ),
     "blanks and a brace": (
         lambda: b"{" + b" " * 900_000,
-        ("invalid-json", "", 1, 900_002, "the end of the file stands where a key should"),
+        ("invalid-json", "", 1, 900_002, "expected a key, found the end of the file"),
     ),
     "one byte beyond the limit": (
         lambda: padded(BYTES_MAX + 1),
@@ -164,7 +164,7 @@ def test_a_flood_of_one_fault_is_counted(tmp_path):
     found = [f for f in check(path) if f.rule == "wrong-type"]
     assert len(found) == 200
     assert found[-1].message == (
-        "23,801 more places have the fault wrong-type; this is the first of them"
+        "23,801 more findings of wrong-type are not listed; this is the first of them"
     )
     assert (found[-1].pointer, found[-1].found) == ("/results/full/k000199", "24000 places")
 
@@ -238,7 +238,7 @@ def test_paths_that_lead_nowhere_are_all_named_in_one_line(tmp_path):
         files_of([tmp_path / name for name in NOWHERE])
     expected = "; ".join(f"{tmp_path / name}: {why}" for name, why in NOWHERE.items())
     assert caught.value.message == expected
-    assert caught.value.fix == "name a submission, or a folder that holds some as *.json"
+    assert caught.value.fix == "pass a submission, or a folder with *.json files"
 
 
 def test_a_file_that_cannot_be_opened_is_told_and_hides_no_other(tmp_path):

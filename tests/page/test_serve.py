@@ -153,8 +153,8 @@ def test_a_port_that_is_taken_is_said_before_anything_is_built(repository):
 def test_without_a_folder_it_says_how_to_name_one(tmp_path):
     out, err = started("--port", "0", cwd=tmp_path).communicate(timeout=20)
     assert out == ""
-    assert err.startswith("geneb-ci: no folder of submissions is named\n")
-    assert err.endswith("name it: geneb-ci serve FOLDER\n")
+    assert err.startswith("geneb-ci: the current folder has no submissions\n")
+    assert err.endswith("pass a folder: geneb-ci serve FOLDER\n")
 
 
 def test_a_faulty_submission_is_not_shown(repository):

@@ -63,16 +63,16 @@ def test_dry_run_of_a_first_board(run, repo, clone):
     assert (code, errors) == (0, "")
     files = {name: len(content) for name, content in sorted(made(clone).published.items())}
     assert output.splitlines() == [
-        f"{RESOURCE}: would publish {named(made(clone))}, where no board is yet",
+        f"{RESOURCE}: would publish {named(made(clone))}, as the first board",
         "",
-        f"files: {len(files)} added; {sum(files.values()):,} bytes to send",
+        f"files: {len(files)} added; {sum(files.values()):,} bytes to upload",
         *(f"  + {name}  {size:,} bytes" for name, size in files.items()),
-        "  2 files of others left alone",
+        "  2 files not published by geneb-ci, kept",
         "",
         "board: 1 added; 1 model in all",
         "  + model-a: level self-reported; full 0.7399 (#1); 10shot 0.8053 (#1); 1shot 0.6888 (#1)",
         "",
-        "nothing was sent",
+        "nothing was uploaded",
     ]
     assert len(repo.commits) == 1
 
@@ -111,11 +111,11 @@ def test_dry_run_shows_files_and_rows_and_sends_nothing(run, repo, clone):
     assert output.splitlines() == [
         f"{RESOURCE}: would publish {named(now)}, in place of {first}",
         "",
-        f"files: {len(names)} changed, 1 deleted; {sum(sizes[n] for n in names):,} bytes to send",
+        f"files: {len(names)} changed, 1 deleted; {sum(sizes[n] for n in names):,} bytes to upload",
         "  - README.md",
         *(f"  ~ {name}  {sizes[name]:,} bytes" for name in names),
-        "  2 files as published already",
-        "  2 files of others left alone",
+        "  2 files unchanged",
+        "  2 files not published by geneb-ci, kept",
         "",
         "board: 1 added, 1 changed, 1 removed; 2 models in all",
         f"  ~ model-a: disp Model model-a -> A:\\x3a; full {places(old, 'model-a')['full']} -> "
@@ -126,7 +126,7 @@ def test_dry_run_shows_files_and_rows_and_sends_nothing(run, repo, clone):
             for sign, model, board in (("+", "model-b", now), ("-", "model-c", old))
         ),
         "",
-        "nothing was sent",
+        "nothing was uploaded",
     ]
     assert len(repo.commits) == 2
 
@@ -137,19 +137,19 @@ def test_a_submission_with_an_error_publishes_nothing(run, repo, clone):
     code, output, errors = run("publish", "--space", NAME)
     assert code == 11
     assert "submissions/model-a.json" in output
-    assert errors == "nothing was built: a board is made of submissions that pass every check\n"
+    assert errors == "nothing was built: every submission must pass every check\n"
     assert len(repo.commits) == 1
 
 
 @pytest.mark.parametrize(
     ("arguments", "setting", "code", "message"),
     [
-        (["--space", NAME], {"token": None}, 1, f"there is no token to publish {RESOURCE} with"),
-        (["--space", NAME], {"token": "hf_gone"}, 1, f"the Hub refuses the token for {RESOURCE}"),
+        (["--space", NAME], {"token": None}, 1, f"there is no token for publishing {RESOURCE}"),
+        (["--space", NAME], {"token": "hf_gone"}, 1, f"the Hub rejected the token for {RESOURCE}"),
         (["--space", NAME], {"token": READER}, 1, f"the token may not write to {RESOURCE} (403)"),
         (["--space", "geneb/none"], {}, 1, "spaces/geneb/none does not exist"),
-        (["--space", "board"], {}, 2, "'board' is no Space"),
-        ([], {}, 2, "no Space is named"),
+        (["--space", "board"], {}, 2, "'board' is not a Space"),
+        ([], {}, 2, "no Space is given"),
         (["--space", NAME, "--expect", "0" * 64], {}, 1, "this commit gives generation"),
         (
             ["--space", NAME],
@@ -206,7 +206,7 @@ def test_verify_tells_which_generation_is_live(run, repo, clone):
 
     assert verify() == (
         11,
-        [f"{RESOURCE} at {short(repo.head.oid)}: no board of ours is live: geneb-ci publish"],
+        [f"{RESOURCE} at {short(repo.head.oid)}: no board is published; next: geneb-ci publish"],
     )
     run("publish", "--space", NAME)
     first = made(clone).manifest
@@ -215,8 +215,8 @@ def test_verify_tells_which_generation_is_live(run, repo, clone):
         0,
         [
             f"{RESOURCE} at {short(repo.head.oid)}: {live} is live",
-            "it is that of main",
-            f"{5 + len(SCRIPTS)} files served as published",
+            "up to date with main",
+            f"{5 + len(SCRIPTS)} files identical to the published ones",
         ],
     )
     clone.add("model-b")
@@ -227,9 +227,9 @@ def test_verify_tells_which_generation_is_live(run, repo, clone):
         11,
         [
             f"{RESOURCE} at {short(repo.head.oid)}: {live} is live",
-            "main is ahead of it: geneb-ci publish",
+            "older than main; next: geneb-ci publish",
             f"main: {main}",
-            f"{5 + len(SCRIPTS)} files served as published",
+            f"{5 + len(SCRIPTS)} files identical to the published ones",
         ],
     )
     run("publish", "--space", NAME)
@@ -238,7 +238,7 @@ def test_verify_tells_which_generation_is_live(run, repo, clone):
     assert (code, lines[1]) == (
         0,
         (
-            f"it was put there on purpose, in place of {short(second.generation)}; "
+            f"published by a rollback, in place of {short(second.generation)}; "
             "the next change of main replaces it"
         ),
     )
@@ -248,7 +248,7 @@ def test_verify_tells_which_generation_is_live(run, repo, clone):
     repo.add(repo.head.tree | {"ledger.json": b"{}"}, "by hand")
     code, lines = verify()
     assert code == 11
-    assert "altered on the Space: ledger.json" in lines
+    assert "modified on the Space: ledger.json" in lines
 
 
 def test_rollback_names_what_is_live_again(run, repo, clone):
@@ -266,7 +266,7 @@ def test_rollback_names_what_is_live_again(run, repo, clone):
     code, _, errors = run("rollback", "1234567", "--space", NAME)
     assert (code, errors.splitlines()[0]) == (
         2,
-        f"geneb-ci: {RESOURCE} never held a generation 1234567",
+        f"geneb-ci: {RESOURCE} never had a generation 1234567",
     )
 
 
@@ -275,5 +275,5 @@ def test_outside_a_repository(hub, tmp_path):
     code, _, errors = geneb_ci("publish", "--space", NAME, cwd=tmp_path, env=env)
     assert (code, errors.splitlines()[0]) == (
         2,
-        "geneb-ci: this folder is no repository of submissions",
+        "geneb-ci: the current folder is not in a repository of submissions",
     )

@@ -94,7 +94,7 @@ def test_a_lost_answer_makes_one_revision(hub, run, folder):
     hub.faults = [Fault("commit", 500, after=True)]
     code, output, errors = run("push", str(folder), "--repo", NAME, *DEFINITION)
     assert (code, len(repo.commits)) == (0, 2)
-    assert errors == "try 1 of 6: the Hub failed (500); again after 2 s\n"
+    assert errors == "try 1 of 6 failed: the Hub failed (500); next try in 2 s\n"
     assert repo.head.oid in output
 
 

@@ -261,5 +261,5 @@ def test_a_card_that_the_hub_refuses_names_the_card(repo, space, clone, clock):
     clone.commit("A card without its sdk")
     with pytest.raises(faults.HubRefused, match='"sdk" is required') as refusal:
         push(space, Newest(made(clone), GitRepository(clone.root)), clock=clock)
-    assert refusal.value.fix == "mend the header of the card, README.md"
+    assert refusal.value.fix == "fix the YAML header of README.md"
     assert len(repo.commits) == 1

@@ -232,7 +232,7 @@ def test_the_story_of_a_row(lively, monkeypatch):
     )
     assert result.output.splitlines()[0] == "model-b  not on the board"
     assert first == [
-        "2026-11-18T12:06:40Z  came on the board, self-reported",
+        "2026-11-18T12:06:40Z  added to the board, self-reported",
         "  why: a new row",
         "  who: @b-author",
         f"  commit: {lively.commits[1]}",
@@ -248,7 +248,7 @@ def test_explain_still_explains_rules_and_names_what_is_near(geneb_ci):
     code, output, errors = geneb_ci("explain", "splicebert-1024")
     assert (code, output) == (2, "")
     assert errors.splitlines()[0] == (
-        "geneb-ci: 'splicebert-1024' is neither a rule nor a model here; "
+        "geneb-ci: 'splicebert-1024' is neither a rule nor a model of this repository; "
         'did you mean "splicebert-1024nt"?'
     )
     code, output, _ = geneb_ci("explain", "splicebert-1024nt")

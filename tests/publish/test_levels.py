@@ -99,7 +99,7 @@ def test_a_level_and_its_story_are_told_together(audited, monkeypatch):
     assert sum(line.endswith("sandbox level 2, agrees; counts") for line in first.splitlines()) == 1
     *paragraphs, last = [block.splitlines() for block in blocks]
     assert [paragraph[0].partition("  ")[2] for paragraph in paragraphs] == [
-        "came on the board, self-reported",
+        "added to the board, self-reported",
         "audited; relabelled, self-reported -> verified",
         "relabelled, verified -> self-reported",
         "relabelled, self-reported -> verified",
@@ -115,4 +115,4 @@ def test_a_level_and_its_story_are_told_together(audited, monkeypatch):
         f"  evidence: {place}",
         f"            sha256 {hashlib.sha256(records[0].read_bytes()).hexdigest()}",
     ]
-    assert last == ["`git show COMMIT -- FILE` shows what a commit changed in its evidence"]
+    assert last == ["`git show COMMIT -- FILE` shows how a commit changed the evidence"]

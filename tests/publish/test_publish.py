@@ -145,10 +145,10 @@ def test_a_manifest_of_a_later_version_asks_for_that_version(space, repo, clone)
     later = json.loads(repo.head.tree["manifest.json"]) | {"schema_version": "1.1", "more": 1}
     repo.add(repo.head.tree | {"manifest.json": json.dumps(later).encode()}, "a later version")
     with pytest.raises(
-        NewerManifest, match=r"is of format 1\.1, and geneb-ci .* knows 1\.0"
+        NewerManifest, match=r"is of format 1\.1, but geneb-ci .* knows 1\.0"
     ) as told:
         publish(space, clone)
-    assert told.value.fix == "update geneb-ci to that of main"
+    assert told.value.fix == "update geneb-ci to the version of main"
     assert repo.head.title == "a later version"
 
 
@@ -244,7 +244,7 @@ def test_large_files_go_to_the_storage_and_are_served_again(hub, clone, tmp_path
     assert (code, output.partition(";")[0]) == (0, f"{RESOURCE}: nothing changed")
     hub.calls.clear()
     code, output, _ = geneb_ci("publish", "--verify", "--space", NAME, cwd=clone.root, env=env)
-    assert (code, output.splitlines()[-1]) == (0, "11 files served as published")
+    assert (code, output.splitlines()[-1]) == (0, "11 files identical to the published ones")
     assert hub.calls.count("cas-bridge") == len(scripts)
 
 

@@ -42,10 +42,10 @@ def test_waits_double_and_a_moved_head_is_read_at_once():
         "done",
         [2.0, 8.0],
         [
-            "try 1 of 6: 503; again after 2 s",
-            "try 2 of 6: 412; again after 0 s",
-            "try 3 of 6: lost; again after 8 s",
-            "try 4 of 6: 412; again after 0 s",
+            "try 1 of 6 failed: 503; next try in 2 s",
+            "try 2 of 6 failed: 412; next try in 0 s",
+            "try 3 of 6 failed: lost; next try in 8 s",
+            "try 4 of 6 failed: 412; next try in 0 s",
         ],
     )
 
@@ -54,10 +54,10 @@ def test_six_tries_and_no_wait_after_the_last():
     assert story(*(Retryable(str(k)) for k in range(6))) == (
         (
             "6 tries failed; the last: 5",
-            "run the command again later: it reads what became of them first",
+            "run the command again later; it first reads whether they succeeded",
         ),
         [2.0, 4.0, 8.0, 16.0, 32.0],
-        [f"try {k + 1} of 6: {k}; again after {2 ** (k + 1)} s" for k in range(5)],
+        [f"try {k + 1} of 6 failed: {k}; next try in {2 ** (k + 1)} s" for k in range(5)],
     )
     assert story(*(Retryable("x") for _ in range(5)))[0] == "done"
 
@@ -67,9 +67,9 @@ def test_the_hub_names_the_wait():
         "done",
         [31, 4.0, 600],
         [
-            "try 1 of 6: 429; again after 31 s",
-            "try 2 of 6: 429; again after 4 s",
-            "try 3 of 6: 429; again after 600 s",
+            "try 1 of 6 failed: 429; next try in 31 s",
+            "try 2 of 6 failed: 429; next try in 4 s",
+            "try 3 of 6 failed: 429; next try in 600 s",
         ],
     )
 
@@ -77,8 +77,8 @@ def test_the_hub_names_the_wait():
 def test_a_wait_too_long_is_another_run():
     assert story(limited(600)) == (
         (
-            "429: the Hub wants a pause of 601 s",
-            "run the command again after that; publishing twice changes nothing",
+            "429: the Hub requires a pause of 601 s",
+            "run the command again after that; publishing twice does no harm",
         ),
         [],
         [],

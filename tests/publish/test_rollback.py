@@ -179,7 +179,7 @@ def test_a_board_of_another_version_comes_back_as_published(hub, space, repo, cl
     assert errors == (
         f"geneb-ci: generation {other.manifest.generation[:12]} was built by geneb-ci 0.0.1; this "
         f"version, {__version__}, builds other bytes from commit {clone.commits[0]}\n"
-        "  fix: add --as-published to take the bytes that the Space held then, by their digests\n"
+        "  fix: pass --as-published to use the bytes that the Space had then\n"
     )
     code, _, errors = geneb_ci(*words, "--as-published", cwd=clone.root, env=env)
     assert (code, errors, len(repo.commits)) == (0, "", 4)

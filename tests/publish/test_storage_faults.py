@@ -32,7 +32,7 @@ TOKEN, BYTES, FILES = (
     "sent the bytes",
     "sent the list of files",
 )
-CONCERNS = "; this concerns board-data.js and 5 more"
+CONCERNS = " (uploading board-data.js and 5 more)"
 
 
 @pytest.fixture
@@ -95,9 +95,9 @@ def test_a_fault_that_lasts_ends_after_six_tries(hub, repo, space, newest, clock
     with pytest.raises(faults.RetriesExhausted) as end:
         push(space, newest, clock=clock, say=told.append)
     assert without_ports(end.value.message) == f"6 tries failed; the last: {what}{CONCERNS}"
-    assert end.value.fix == ("run the command again later: it reads what became of them first")
+    assert end.value.fix == ("run the command again later; it first reads whether they succeeded")
     assert [without_ports(line) for line in told] == [
-        f"try {number} of 6: {what}{CONCERNS}; again after {wait} s"
+        f"try {number} of 6 failed: {what}{CONCERNS}; next try in {wait} s"
         for number, wait in enumerate(WAITS, 1)
     ]
     assert clock.waits == WAITS
@@ -215,7 +215,7 @@ def test_a_download_outlives_a_fault_that_passes(hub, pull, step, kind):
 
 
 AGAIN = (
-    "; run the command again: files that are whole are not fetched anew (2 of 2 files are missing)"
+    "; run the command again: complete files are not downloaded again (2 of 2 files are missing)"
 )
 MADE = "when asked what the file is made of"
 GIVEN = "when asked for the bytes"

@@ -75,7 +75,7 @@ def test_an_exchange_that_fails_for_a_moment_is_tried_again(hub, repo, clone, tm
     hub.faults = [Fault("exchange", 503)]
     env = environment(hub, tmp_path, **runner)
     code, output, errors = geneb_ci("publish", cwd=clone.root, env=env)
-    assert (code, errors) == (0, "try 1 of 6: the Hub failed (503); again after 2 s\n")
+    assert (code, errors) == (0, "try 1 of 6 failed: the Hub failed (503); next try in 2 s\n")
     assert "read back and verified" in output
     assert hub.calls[:4] == ["identity", "exchange", "identity", "exchange"]
     assert_settled(repo, made(clone))
@@ -84,9 +84,9 @@ def test_an_exchange_that_fails_for_a_moment_is_tried_again(hub, repo, clone, tm
 @pytest.mark.parametrize(
     ("token", "message"),
     [
-        ("hf_\xfc", "HF_TOKEN holds characters that no token has"),
-        ("hf_a\x1b[2J", "HF_TOKEN holds characters that no token has"),
-        (" \n", f"there is no token to publish {RESOURCE} with"),
+        ("hf_\xfc", "HF_TOKEN contains invalid characters"),
+        ("hf_a\x1b[2J", "HF_TOKEN contains invalid characters"),
+        (" \n", f"there is no token for publishing {RESOURCE}"),
     ],
 )
 def test_what_is_no_token_is_not_sent(hub, repo, clone, tmp_path, token, message):

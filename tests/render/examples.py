@@ -67,7 +67,7 @@ def mixed() -> Report:
         finding(
             "no-run-details",
             BOARD,
-            "format 1.0 has no run details, so this row can only be audited by hand",
+            "format 1.0 has no run details: this row can only be audited manually",
             pointer="/schema_version",
             column=19,
             found='"1.0"',

@@ -88,7 +88,7 @@ def test_the_cap_is_kept_and_the_rest_is_counted(number):
     report = big(number)
     output = render("markdown", report)
     shown = output.count("\n- ")
-    left = re.search(r"^\*\*([\d,]+) more\*\*, cut to fit; .*\.$", output, re.MULTILINE)
+    left = re.search(r"^\*\*([\d,]+) more\*\* are not listed; .*\.$", output, re.MULTILINE)
     assert len(output) <= CHARACTERS_MAX
     assert shown + (int(left[1].replace(",", "")) if left else 0) == len(report.findings)
     assert (left is None) == (number == 100)

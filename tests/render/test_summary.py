@@ -18,7 +18,7 @@ LOST = NothingChecked("b.json: cannot be read", "")
 @pytest.mark.parametrize(
     ("report", "expected", "line"),
     [
-        (Report(), Verdict.NOT_CHECKED, "nothing was checked: there was no submission"),
+        (Report(), Verdict.NOT_CHECKED, "nothing was checked: no submission was found"),
         (Report(files=["a"]), Verdict.NOT_CHECKED, "nothing was checked: no rule was run"),
         (Report(["a"], rules=1), Verdict.CLEAN, "1 submission, 1 rule: nothing to fix"),
         (Report(["a"], [NOTE], rules=2), Verdict.CLEAN, "1 submission, 2 rules: 1 note"),

@@ -65,11 +65,14 @@ def late(context: Context) -> Iterator[Fault]:
     [
         (
             raising,
-            "the rule missing-task failed: KeyError: \"'no such\\\\n\\\\x1b[2Jkey: model'\"",
+            "the rule missing-task crashed: KeyError: \"'no such\\\\n\\\\x1b[2Jkey: model'\"",
         ),
         (
             late,
-            'the rule missing-task failed: ZeroDivisionError: "integer division or modulo by zero"',
+            (
+                "the rule missing-task crashed: ZeroDivisionError: "
+                '"integer division or modulo by zero"'
+            ),
         ),
     ],
 )

@@ -57,7 +57,7 @@ def test_a_hostile_card_is_read_in_linear_time(tmp_path, text):
         (b"x" * (CARD_BYTES_MAX + 1), "the card has 100,001 bytes"),
         (
             b"x" * 1_000_001,
-            "the card cannot be used: the file has 1,000,001 bytes; the limit is 1,000,000",
+            "the card cannot be read: the file has 1,000,001 bytes; the limit is 1,000,000",
         ),
         (b"caf\xe9", "the card is not UTF-8 at byte 3"),
     ],
@@ -78,8 +78,8 @@ def test_a_card_that_is_no_file_is_a_fault_and_none_is_none(tmp_path):
         assert card is not None
         assert card.fault is not None
         messages.append(card.fault.message)
-    link = "the card cannot be used: the file is a symbolic link"
-    assert messages == [link, link, "the card cannot be used: this is not a regular file"]
+    link = "the card cannot be read: the file is a symbolic link"
+    assert messages == [link, link, "the card cannot be read: this is not a regular file"]
     assert read_card(tmp_path / "absent.md", "absent.md") is None
 
 

@@ -94,9 +94,9 @@ def test_what_is_missing_doubled_broken_or_foreign_is_listed_by_regime(tmp_path)
         ),
         (
             '"results_dna_bert_iDHS-EL_DNase_I_MyExtractor_k-10.json" cannot be used: '
-            "NaN is not a number of JSON"
+            "NaN is not a JSON number"
         ),
-        'left out, no task id in the name: "notes.json"',
+        'ignored, no task id in the file name: "notes.json"',
     ]
 
 
@@ -123,5 +123,5 @@ def test_an_empty_folder_is_nothing_checked(tmp_path):
     done = pack(tmp_path / "logs")
     assert (done.returncode, done.stderr.splitlines()[0]) == (
         3,
-        f"geneb-ci: {tmp_path}/logs: the folder holds no *.json",
+        f"geneb-ci: {tmp_path}/logs: the folder contains no *.json",
     )

@@ -1,1 +1,1 @@
-"""What a submission or a pull request is checked for: a file a rule that has logic."""
+"""The rules, one module per rule that has logic; the others are tables in `reported.py`."""

@@ -20,8 +20,8 @@ def test_copied_with_noise(judge: Judge) -> None:
     assert finding.rule == "near-copy"
     assert finding.score == 8.3
     assert finding.message == (
-        '300 of 300 scores lie within 0.001 of those of "GROVER", 0 are equal; '
-        "two real models have at most 5 %"
+        '300 of 300 scores are within 0.001 of those of "GROVER" (0 are equal); '
+        "two different models agree in at most 5 %"
     )
 
 
@@ -55,13 +55,18 @@ def test_a_constant_gain(judge: Judge) -> None:
         "/results/10shot",
         "/results/1shot",
     ]
-    assert affine[0].message.endswith('that of "GROVER" +0.0300, within 0.0000')
+    assert affine[0].message.endswith(
+        'that of "GROVER" +0.0300, with residuals of 0.0000 (root mean square)'
+    )
     assert {finding.score for finding in affine} == {10.0}
 
 
 def test_scaled_by_a_factor(judge: Judge) -> None:
     findings = judge(changed(public("GROVER", "better"), lambda _r, _t, x: x * 1.02))
-    message = 'every score is 1.0200 times that of "GROVER" +0.0000, within 0.0000'
+    message = (
+        'every score is 1.0200 x that of "GROVER" +0.0000, with residuals of 0.0000 '
+        "(root mean square)"
+    )
     assert message in {finding.message for finding in findings}
 
 

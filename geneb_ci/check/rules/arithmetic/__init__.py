@@ -1,1 +1,1 @@
-"""Scores that no predictions can give."""
+"""Scores that no set of predictions can have."""

@@ -1,4 +1,4 @@
-"""accuracy-off-grid: an accuracy is no whole number of right predictions."""
+"""accuracy-off-grid: an accuracy is not a whole number of correct predictions over n_test."""
 
 from collections.abc import Iterator
 
@@ -14,7 +14,7 @@ ID = "accuracy-off-grid"
 
 
 def is_off_grid(claim: Claim) -> bool:
-    """Whether no whole number of right predictions gives the accuracy of a claim."""
+    """Whether no whole number of correct predictions gives the accuracy of a claim."""
     if claim.task.n_test is None:
         return False
     low, high = acc_limits(claim.task.n_test, claim.reading, claim.fits)
@@ -22,7 +22,7 @@ def is_off_grid(claim: Claim) -> bool:
 
 
 def check(context: Context) -> Iterator[Fault]:
-    """Report each accuracy that lies between two neighbours of its grid."""
+    """Report each accuracy that is not a multiple of 1 / (n_test * fits) within its precision."""
     for claim in context.claims:
         if is_off_grid(claim):
             total = (claim.task.n_test or 0) * claim.fits
@@ -34,8 +34,8 @@ def check(context: Context) -> Iterator[Fault]:
             yield Fault(
                 ID,
                 (*claim.path, "Acc"),
-                f'the accuracy {acc!r} of {quoted(claim.task.id)} in "{claim.regime}" is no whole '
-                f"number of {of}: {below} right predictions give {below / total:.6f}, "
+                f'the accuracy {acc!r} of {quoted(claim.task.id)} in "{claim.regime}" is '
+                f"impossible for {of}: {below} correct predictions give {below / total:.6f}, "
                 f"{below + 1} give {(below + 1) / total:.6f}",
                 repr(acc),
                 f"a multiple of 1/{total}",
@@ -45,14 +45,14 @@ def check(context: Context) -> Iterator[Fault]:
 RULE = Rule(
     id=ID,
     severity=Severity.ERROR,
-    what="An accuracy is no whole number of right predictions.",
+    what="An accuracy does not correspond to a whole number of correct predictions.",
     why=(
-        "The size of the test split is known, so accuracy moves in steps of one sequence; a value "
-        "between two steps comes from other data, another mean or another hand."
+        "The test split has n_test sequences, so accuracy is a multiple of 1 / n_test; any other "
+        "value comes from other data, from averaging, or from editing."
     ),
     fix=(
-        "Score the whole test split of the pinned data, and give the accuracy as it was computed, "
-        "with all its digits."
+        "Score the whole test split of the pinned data, and report the accuracy as computed, with "
+        "all its digits."
     ),
     check=check,
     needs=(Need.TEST_SIZES,),

@@ -1,4 +1,4 @@
-"""impossible-mean: no runs have the mean MCC, accuracy and macro-F1 of a cell together."""
+"""impossible-mean: no set of runs has this mean MCC, accuracy and macro-F1 together."""
 
 from collections.abc import Iterator
 
@@ -16,7 +16,7 @@ ID = "impossible-mean"
 
 
 def check(context: Context) -> Iterator[Fault]:
-    """Report each mean over seeds, on a two-class task, that lies outside what tables can have."""
+    """Report each mean over seeds, on a two-class task, outside the convex hull of all tables."""
     for claim in context.claims:
         classes = claim.classes
         if classes is None or claim.fits == 1 or is_off_grid(claim):
@@ -29,16 +29,16 @@ def check(context: Context) -> Iterator[Fault]:
 def _fault(claim: Claim, classes: Classes, verdict: Outside) -> Fault:
     value = claim.reading.value
     if verdict.metric == "mcc":
-        found, given, name = value.mcc, "this accuracy and F1", "MCC"
+        found, given, name = value.mcc, "this mean accuracy and F1", "MCC"
     else:
-        found, given, name = value.f1, "this accuracy", "F1"
+        found, given, name = value.f1, "this mean accuracy", "F1"
     expected = f"about {verdict.low:.3f} to {verdict.high:.3f}"
     return Fault(
         ID,
         (*claim.path, name),
         f'{quoted(claim.task.id)} in "{claim.regime}": no mean of {claim.fits} 2x2 '
-        f"tables on {classes.total} sequences ({classes.small}/{classes.large}) is {value}; with "
-        f"{given} the mean {name} lies in {expected}",
+        f"confusion matrices on {classes.total} sequences ({classes.small}/{classes.large}) is "
+        f"{value}; with {given}, the mean {name} is {expected}",
         f"{found:.4f}",
         expected,
     )
@@ -47,14 +47,14 @@ def _fault(claim: Claim, classes: Classes, verdict: Outside) -> Fault:
 RULE = Rule(
     id=ID,
     severity=Severity.ERROR,
-    what="No runs have the mean MCC, accuracy and macro-F1 of a cell together.",
+    what="No set of runs has the mean MCC, accuracy and macro-F1 of a cell together.",
     why=(
-        "A mean over seeds is a mean of confusion matrices with known class sizes, and leaves "
-        "each metric only a narrow range beside the other two."
+        "A mean over seeds averages confusion matrices with known class sizes, so two of the "
+        "three means leave the third only a narrow range."
     ),
     fix=(
-        "Take the mean of each metric over the same runs, one a seed; do not take it of some "
-        "seeds, and do not compute a metric from the means of others."
+        "Average each metric over the same runs, one per seed. Do not leave out seeds, and do not "
+        "compute a metric from the means of others."
     ),
     check=check,
     needs=(Need.CLASS_SIZES,),

@@ -13,33 +13,34 @@ from geneb_ci.statistics.printed import Reading, Triple, distinct_text
 from geneb_ci.submission.fault import Fault
 
 ID = "impossible-scores"
-# Wider than any metric: what it is read as no longer matters.
+# Wider than the range of any metric: the metric is then unconstrained.
 ANY = 3.0
 NAMES = {"mcc": "MCC", "f1": "F1"}
 
 
 def check(context: Context) -> Iterator[Fault]:
-    """Report each cell of one fit on a two-class task that no table of its class sizes gives."""
+    """Report each single-fit cell of a two-class task that no confusion matrix gives."""
     for claim in context.claims:
         classes = claim.classes
         if classes is None or claim.fits > 1 or is_off_grid(claim):
             continue
         if next(runs(classes, claim.reading), None) is None:
             where = f'{quoted(claim.task.id)} in "{claim.regime}": '
-            message, found, expected = told(classes, claim.reading)
-            fix = culprit(classes, claim.reading)
+            message, found, expected = nearest_text(classes, claim.reading)
+            fix = wrong_metric_fix(classes, claim.reading)
             yield Fault(ID, claim.path, where + message, found, expected, on_key=True, fix=fix)
 
 
-def told(classes: Classes, reading: Reading) -> tuple[str, str, str]:
-    """Say that no table gives a triple, and which comes nearest: the sentence, found, expected."""
+def nearest_text(classes: Classes, reading: Reading) -> tuple[str, str, str]:
+    """Return the message, `found` and `expected` for a triple that no confusion matrix gives."""
     found, expected = distinct_text(reading.value, nearest(classes, reading.value).scores)
     sizes = f"{classes.total} sequences ({classes.small}/{classes.large})"
-    return f"no 2x2 table on {sizes} gives {found}; the nearest gives {expected}", found, expected
+    message = f"no confusion matrix on {sizes} gives {found}; the nearest one gives {expected}"
+    return message, found, expected
 
 
-def culprit(classes: Classes, reading: Reading) -> str:
-    """Say which metric alone is wrong where the other two fit one table, or ""."""
+def wrong_metric_fix(classes: Classes, reading: Reading) -> str:
+    """Return which single metric to recompute, if the other two fit exactly one matrix; or ""."""
     for name, label in NAMES.items():
         loose = Reading(reading.value, reading.width._replace(**{name: ANY}))
         first = next(runs(classes, loose), None)
@@ -49,8 +50,8 @@ def culprit(classes: Classes, reading: Reading) -> str:
                 ["accuracy", *(other for other in NAMES.values() if other != label)]
             )
             return (
-                f"{others} fit a table whose {label} is {getattr(value, name)!r}: compute {label} "
-                "again from the same predictions."
+                f"{others} fit a confusion matrix whose {label} is {getattr(value, name)!r}: "
+                f"compute {label} again from the same predictions."
             )
     return ""
 
@@ -60,12 +61,12 @@ RULE = Rule(
     severity=Severity.ERROR,
     what="No confusion matrix gives the three metrics of a cell together.",
     why=(
-        "With the sizes of both classes known, predictions have two degrees of freedom and three "
-        "metrics: an edited, mistyped or mixed-up value contradicts the other two."
+        "With known class sizes a confusion matrix has two degrees of freedom but gives three "
+        "metrics: an edited, mistyped or swapped value contradicts the other two."
     ),
     fix=(
         "Compute MCC, accuracy and macro-F1 again from one set of predictions on the pinned test "
-        "split, by scikit-learn's definitions, and give all their digits."
+        "split, as scikit-learn defines them, and report all digits."
     ),
     check=check,
     needs=(Need.CLASS_SIZES,),

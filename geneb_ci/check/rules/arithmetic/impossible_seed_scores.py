@@ -6,7 +6,7 @@ from geneb_ci.check.claims import two_classes
 from geneb_ci.check.context import Context
 from geneb_ci.check.need import Need
 from geneb_ci.check.rule import Rule
-from geneb_ci.check.rules.arithmetic.impossible_scores import told
+from geneb_ci.check.rules.arithmetic.impossible_scores import nearest_text
 from geneb_ci.check.rules.arithmetic.inconsistent_metrics import broken
 from geneb_ci.common.benchmark import Task
 from geneb_ci.common.finding import Severity, quoted
@@ -18,7 +18,7 @@ ID = "impossible-seed-scores"
 
 
 def check(context: Context) -> Iterator[Fault]:
-    """Report, once a cell, the first seed whose metrics no matrix gives."""
+    """Report, once per cell, the first seed whose metrics no confusion matrix gives."""
     seeds = context.benchmark.protocol.seeds
     for claim in context.seed_claims:
         verdicts: dict[Reading, bool] = {}
@@ -28,7 +28,7 @@ def check(context: Context) -> Iterator[Fault]:
         wrong = [i for i, reading in enumerate(claim.readings) if not verdicts[reading]]
         if wrong:
             first = claim.readings[wrong[0]]
-            more = f" ({len(wrong)} of {len(seeds)} seeds are so)" if len(wrong) > 1 else ""
+            more = f" (so for {len(wrong)} of {len(seeds)} seeds)" if len(wrong) > 1 else ""
             yield Fault(
                 ID,
                 claim.path,
@@ -41,7 +41,7 @@ def check(context: Context) -> Iterator[Fault]:
 
 
 def exists(task: Task, reading: Reading) -> bool:
-    """Whether a matrix may have given a triple; True where the benchmark does not tell."""
+    """Whether a confusion matrix may give a triple; True if n_test and class sizes are unknown."""
     classes = two_classes(task)
     if classes is not None:
         return next(runs(classes, reading), None) is not None
@@ -54,8 +54,11 @@ def exists(task: Task, reading: Reading) -> bool:
 def _why(task: Task, reading: Reading) -> str:
     classes = two_classes(task)
     if classes is not None:
-        return told(classes, reading)[0]
-    return f"no matrix on {task.n_test} sequences, whatever its classes, gives {reading.value}"
+        return nearest_text(classes, reading)[0]
+    return (
+        f"no confusion matrix on {task.n_test} sequences, with any class sizes, gives "
+        f"{reading.value}"
+    )
 
 
 RULE = Rule(
@@ -63,7 +66,7 @@ RULE = Rule(
     severity=Severity.ERROR,
     what="No confusion matrix gives the three metrics of one seed together.",
     why=(
-        "Each seed is one fit with one confusion matrix, and can be checked exactly, also where "
+        "Each seed is one fit with one confusion matrix, so it can be checked exactly, even when "
         "the mean cannot."
     ),
     fix="Write the values of each seed with `geneb-harness run --submission FILE`, unrounded.",

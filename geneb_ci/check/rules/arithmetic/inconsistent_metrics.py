@@ -1,4 +1,4 @@
-"""inconsistent-metrics: three metrics contradict each other whatever the classes are."""
+"""inconsistent-metrics: the three metrics contradict each other for any class sizes."""
 
 from collections.abc import Iterator
 
@@ -16,7 +16,7 @@ ID = "inconsistent-metrics"
 
 
 def check(context: Context) -> Iterator[Fault]:
-    """Report each cell, of a task whose class sizes are not known, that breaks a general bound."""
+    """Report each metric outside the bounds that hold for any class sizes (class sizes unknown)."""
     for claim in context.claims:
         n = claim.task.n_test
         if claim.classes is None and n is not None and not is_off_grid(claim):
@@ -25,17 +25,17 @@ def check(context: Context) -> Iterator[Fault]:
                     ID,
                     (*claim.path, metric),
                     f'{quoted(claim.task.id)} in "{claim.regime}": with accuracy '
-                    f"{claim.reading.value.acc:.6g} on {n} sequences {metric} lies between "
-                    f"{low:.6g} and {high:.6g}, whatever the classes are; it is {found:.6g}",
+                    f"{claim.reading.value.acc:.6g} on {n} sequences, {metric} must be between "
+                    f"{low:.6g} and {high:.6g} for any class sizes; it is {found:.6g}",
                     f"{found:.6g}",
                     f"{low:.6g} to {high:.6g}",
                 )
 
 
 def broken(n: int, reading: Reading, fits: int) -> Iterator[tuple[str, float, float, float]]:
-    """Return each metric outside its bounds, with them: name, value, least, greatest."""
+    """Yield each metric outside its bounds: name, value, lower bound, upper bound."""
     value, width = reading
-    # The bounds are monotone in accuracy, so its two ends hold all between them.
+    # The bounds are monotone in accuracy, so the two ends of its interval suffice.
     ends = [
         printed.single(n, right) if fits == 1 else printed.mean(n, right, fits)
         for right in acc_limits(n, reading, fits)
@@ -51,14 +51,13 @@ def broken(n: int, reading: Reading, fits: int) -> Iterator[tuple[str, float, fl
 RULE = Rule(
     id=ID,
     severity=Severity.ERROR,
-    what="Three metrics contradict each other whatever the classes are.",
+    what="The three metrics contradict each other for any class sizes.",
     why=(
-        "Even where the sizes of the classes are not known, accuracy bounds MCC and macro-F1, "
-        "and only perfect predictions have a perfect score."
+        "Even when the class sizes are unknown, accuracy bounds MCC and macro-F1, and only "
+        "perfect predictions have a perfect score."
     ),
     fix=(
-        "Compute the three metrics again from one set of predictions, by scikit-learn's "
-        "definitions."
+        "Compute the three metrics again from one set of predictions, as scikit-learn defines them."
     ),
     check=check,
     needs=(Need.TEST_SIZES,),

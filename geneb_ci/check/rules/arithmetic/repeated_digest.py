@@ -1,4 +1,4 @@
-"""repeated-digest: two cells that cannot have the same predictions name the same digest."""
+"""repeated-digest: two cells have the same predictions digest but different predictions."""
 
 from collections.abc import Iterator
 
@@ -12,9 +12,9 @@ ID = "repeated-digest"
 
 
 def check(context: Context) -> Iterator[Fault]:
-    """Report each digest that an earlier cell has with other sequences or other scores.
+    """Report each digest that an earlier cell has for different sequences or different scores.
 
-    Two tasks of one size may share a digest: constant predictions do.
+    Two tasks of the same size may share a digest: constant predictions do.
     """
     seeds = {claim.path[:3]: claim.readings for claim in context.seed_claims}
     first: dict[str, tuple[str, str]] = {}
@@ -37,19 +37,19 @@ def check(context: Context) -> Iterator[Fault]:
             yield Fault(
                 ID,
                 ("evidence", regime, task, "predictions_sha256"),
-                f'{quoted(task)} in "{regime}" names the predictions of {quoted(other)} in '
-                f'"{other_regime}", which has other {"scores" if same_size else "sequences"}',
+                f'{quoted(task)} in "{regime}" has the predictions digest of {quoted(other)} in '
+                f'"{other_regime}", which has different {"scores" if same_size else "sequences"}',
                 quoted(digest),
-                "a digest of its own",
+                "a different digest",
             )
 
 
 RULE = Rule(
     id=ID,
     severity=Severity.ERROR,
-    what="Two cells that cannot have the same predictions name the same digest.",
-    why="An audit finds the predictions again by their digest; one that was copied proves nothing.",
-    fix="Write the evidence with `geneb-harness run --submission FILE`; do not fill it in by hand.",
+    what="Two cells with different predictions have the same predictions digest.",
+    why="An audit compares predictions by their digest; a copied digest proves nothing.",
+    fix="Write the evidence with `geneb-harness run --submission FILE`; do not edit it by hand.",
     check=check,
     needs=(Need.TEST_SIZES,),
 )

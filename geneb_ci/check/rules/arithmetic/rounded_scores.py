@@ -12,12 +12,12 @@ from geneb_ci.statistics.printed import SINGLE
 from geneb_ci.submission.fault import Fault
 
 ID = "rounded-scores"
-# Beyond this many the exact number tells a reader nothing.
+# Above this the exact number does not help a reader.
 COUNT_MAX = 1000
 
 
 def check(context: Context) -> Iterator[Fault]:
-    """Report, once a regime of one fit, how many matrices its rounded scores leave."""
+    """Report, once per single-fit regime, how many confusion matrices its rounded scores fit."""
     for regime in context.benchmark.regimes:
         claims = [claim for claim in context.claims if claim.path[:2] == ("results", regime)]
         counts = {claim.task.id: _tables(claim) for claim in claims}
@@ -37,7 +37,7 @@ def check(context: Context) -> Iterator[Fault]:
 
 
 def _tables(claim: Claim) -> int:
-    """Count the matrices of a rounded cell of one fit; 0 where there is nothing to count."""
+    """Count the matrices that a rounded single-fit cell fits; 0 if it was not rounded."""
     if claim.classes is None or claim.fits > 1 or max(claim.reading.width) <= SINGLE:
         return 0
     return count(claim.classes, claim.reading, COUNT_MAX)
@@ -48,10 +48,10 @@ RULE = Rule(
     severity=Severity.NOTE,
     what="Scores were rounded, so that several confusion matrices fit them.",
     why=(
-        "With all digits one matrix remains, which proves the cell and gives its uncertainty; each "
-        "digit less leaves room for an error that nobody sees."
+        "Unrounded scores determine one confusion matrix, which confirms the cell and gives its "
+        "confidence interval; with rounded scores small errors go unnoticed."
     ),
-    fix="Give the scores as they were computed, with all digits.",
+    fix="Report the scores as computed, with all digits.",
     check=check,
     needs=(Need.CLASS_SIZES,),
 )

@@ -1,4 +1,4 @@
-"""seeds-differ-in-full: seeds differ in a regime that draws nothing."""
+"""seeds-differ-in-full: seeds differ in a regime without random sampling."""
 
 from collections.abc import Iterator
 
@@ -13,7 +13,7 @@ ID = "seeds-differ-in-full"
 
 
 def check(context: Context) -> Iterator[Fault]:
-    """Report each cell whose seeds differ although all of them fit the same rows."""
+    """Report each cell whose seeds differ although all of them train on the same rows."""
     for claim in context.seed_claims:
         if fits_of(context.benchmark, claim.regime) > 1:
             continue
@@ -25,8 +25,8 @@ def check(context: Context) -> Iterator[Fault]:
             yield Fault(
                 ID,
                 claim.path,
-                f'{quoted(claim.task.id)} in "{claim.regime}" has seeds that differ: {name} from '
-                f"{min(column)!r} to {max(column)!r}",
+                f'the seeds of {quoted(claim.task.id)} in "{claim.regime}" differ: {name} ranges '
+                f"from {min(column)!r} to {max(column)!r}",
                 "values that differ",
                 f"{len(column)} equal values",
                 on_key=True,
@@ -37,11 +37,11 @@ def check(context: Context) -> Iterator[Fault]:
 RULE = Rule(
     id=ID,
     severity=Severity.ERROR,
-    what="Seeds differ in a regime that draws nothing.",
+    what="Seeds differ in a regime without random sampling.",
     why=(
-        "On all training data every seed fits the same rows, and the fit itself draws nothing: "
-        "values that differ come from another protocol, or from noise added by hand."
+        "With all training data every seed trains on the same rows, and the fit is deterministic: "
+        "different values come from another protocol, or from noise that was added."
     ),
-    fix="Fit once on all training rows, in their order, and give that fit's scores for each seed.",
+    fix="Fit once on all training rows, in their order, and report its scores for each seed.",
     check=check,
 )

@@ -13,7 +13,7 @@ METRICS = {"mcc": "MCC", "acc": "Acc", "f1": "F1"}
 
 
 def check(context: Context) -> Iterator[Fault]:
-    """Report each metric that is not the mean of its seeds, as far as their digits tell."""
+    """Report each metric that differs from the mean of its seeds by more than rounding."""
     reported = {claim.path: claim.reading for claim in context.claims}
     for claim in context.seed_claims:
         reading = reported.get(("results", claim.regime, claim.task.id))
@@ -27,8 +27,8 @@ def check(context: Context) -> Iterator[Fault]:
                 yield Fault(
                     ID,
                     ("results", claim.regime, claim.task.id, metric),
-                    f'{metric} of {quoted(claim.task.id)} in "{claim.regime}" is {found!r}, and '
-                    f"the mean of its {len(seeds)} seeds {mean!r}",
+                    f'{metric} of {quoted(claim.task.id)} in "{claim.regime}" is {found!r}, but '
+                    f"the mean of its {len(seeds)} seeds is {mean!r}",
                     repr(found),
                     repr(mean),
                 )
@@ -39,7 +39,7 @@ RULE = Rule(
     severity=Severity.ERROR,
     what="A reported mean is not the mean of its seeds.",
     why=(
-        "One of the two was changed after the run: the board shows the mean, and audits redo the "
+        "One of the two was changed after the run. The board shows the mean; audits rerun the "
         "seeds."
     ),
     fix="Write scores and evidence together, with `geneb-harness run --submission FILE`.",

@@ -1,4 +1,4 @@
-"""wrong-test-size: evidence counts other test sequences than the benchmark has."""
+"""wrong-test-size: n_test in the evidence is not the size of the test split."""
 
 from collections.abc import Iterator
 
@@ -33,9 +33,9 @@ def check(context: Context) -> Iterator[Fault]:
 RULE = Rule(
     id=ID,
     severity=Severity.ERROR,
-    what="Evidence counts other test sequences than the benchmark has.",
-    why="Scores on a part of the test split, or on other data, are not comparable with the others.",
-    fix="Pull the pinned data, `geneb-ci data verify` it, and score the whole test split.",
+    what="The number of test sequences in the evidence is not the size of the test split.",
+    why="Scores on a part of the test split, or on other data, are not comparable with other rows.",
+    fix="Run `geneb-ci data pull` and `geneb-ci data verify`, then score the whole test split.",
     check=check,
     needs=(Need.TEST_SIZES,),
 )

@@ -1,1 +1,1 @@
-"""The model card beside the submission."""
+"""The model card of the submission."""

@@ -15,12 +15,12 @@ _NUMBER = re.compile(
     r"[0-9][0-9,_ ]*(?:\.[0-9]+)?\s*(?:[KMBT]\b|thousand|million|billion|trillion)?", re.IGNORECASE
 )
 _UNITS = {"k": 1e3, "m": 1e6, "b": 1e9, "t": 1e12}
-# "86M" in prose stands for anything from 81 to 91 million: a card rounds, a table does not.
+# Relative. Cards round: "86M" may mean 81 to 91 million.
 PARAMS_TOLERANCE = 0.06
 
 
 def check(context: Context) -> Iterator[Fault]:
-    """Report each field that both state and that differs."""
+    """Report each field that both files state differently."""
     card = context.card
     if card is None:
         return
@@ -69,7 +69,7 @@ def _same(one: str, other: str) -> bool:
 
 
 def _fault(name: str, in_card: str, in_submission: str, entry: CardField) -> Fault:
-    message = f"the card gives {name} as {in_card}, the submission as {in_submission}"
+    message = f"{name} is {in_card} in the card and {in_submission} in the submission"
     return Fault(ID, (), message, in_card, in_submission, at=entry.line, card=True)
 
 
@@ -78,7 +78,7 @@ RULE = Rule(
     severity=Severity.ERROR,
     what="The model card and the submission contradict each other.",
     why="One of the two is wrong, and a reader cannot tell which.",
-    fix="Correct whichever is wrong; both come from the same run.",
+    fix="Correct the wrong one; both should describe the same run.",
     check=check,
     needs=(Need.CARD,),
 )

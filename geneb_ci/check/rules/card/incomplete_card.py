@@ -1,4 +1,4 @@
-"""incomplete-card: the model card leaves out what a reader must know."""
+"""incomplete-card: the model card lacks required fields."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ from geneb_ci.submission.card import Card
 from geneb_ci.submission.fault import Fault
 
 ID = "incomplete-card"
-# What a card must say, and the words under which it may say it.
+# Required fields, and the words by which each is recognised.
 NEEDED: dict[str, tuple[str, ...]] = {
     "Architecture": ("architecture",),
     "Weights": ("weights", "checkpoint"),
@@ -25,7 +25,7 @@ _LAYER_WORDS = ("layer", "hidden state", "last hidden")
 
 
 def check(context: Context) -> Iterator[Fault]:
-    """Report the fields that are absent or empty, all in one finding."""
+    """Report all fields that are missing or empty, in one finding."""
     if context.card is None or context.card.fault is not None:
         return
     absent = [name for name, words in NEEDED.items() if not _says(context.card, name, words)]
@@ -33,7 +33,7 @@ def check(context: Context) -> Iterator[Fault]:
         yield Fault(
             ID,
             (),
-            f"the model card does not give: {', '.join(absent)}",
+            f"the model card lacks: {', '.join(absent)}",
             f"{len(NEEDED) - len(absent)} of {len(NEEDED)} fields",
             ", ".join(NEEDED),
             at=1,
@@ -52,14 +52,14 @@ def _says(card: Card, name: str, words: tuple[str, ...]) -> bool:
 RULE = Rule(
     id=ID,
     severity=Severity.WARNING,
-    what="The model card leaves out what a reader must know.",
+    what="The model card lacks required fields.",
     why=(
-        "A layer or a pooling not named moves scores by more than most gaps on the board; an "
-        "overlap not named makes them worthless."
+        "Layer and pooling change scores by more than most differences between neighbours on the "
+        "board; an undisclosed overlap with test data makes scores worthless."
     ),
     fix=(
         "Add lines such as `- **Pooling:** mean of the final hidden states` or sections such as "
-        '`## Training data`; write "unknown" where it is.'
+        '`## Training data`; write "unknown" if you do not know.'
     ),
     check=check,
     needs=(Need.CARD,),

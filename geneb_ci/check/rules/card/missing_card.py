@@ -12,7 +12,7 @@ ID = "missing-card"
 
 
 def check(context: Context) -> Iterator[Fault]:
-    """Report a contributed row without a card; official rows are described in the paper."""
+    """Report a contributed row without a card; the paper describes the official rows."""
     if (
         context.in_repository
         and context.card is None
@@ -23,8 +23,8 @@ def check(context: Context) -> Iterator[Fault]:
             ID,
             ("model_id",),
             f"there is no model card for {quoted(context.model_id)}",
-            "nothing",
-            f"a file {quoted(f'{context.model_id}.md')} beside the other cards",
+            "no card",
+            f"a file {quoted(f'{context.model_id}.md')} in the folder of cards",
         )
 
 
@@ -33,7 +33,7 @@ RULE = Rule(
     severity=Severity.WARNING,
     what="The row has no model card.",
     why=(
-        "Architecture, pooling, layer and training data each change what a score means; the "
+        "Readers need architecture, pooling, layer and training data to interpret a score; the "
         "table has no room for them."
     ),
     fix=(

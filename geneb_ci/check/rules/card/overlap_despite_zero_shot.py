@@ -1,4 +1,4 @@
-"""overlap-despite-zero-shot: the model claims zero-shot and the card names an overlap."""
+"""overlap-despite-zero-shot: zero_shot is true, but the card names an overlap."""
 
 from collections.abc import Iterator
 
@@ -13,7 +13,7 @@ _NONE_KNOWN = ("none", "no ", "no.", "not ", "unknown", "n/a")
 
 
 def check(context: Context) -> Iterator[Fault]:
-    """Report a zero-shot claim beside an overlap that the card does not deny."""
+    """Report a zero-shot claim when the card's overlap field does not begin with a denial."""
     if context.card is None or context.member("meta", "zero_shot") is not True:
         return
     entry = context.card.find("overlap", "contamination")
@@ -21,9 +21,9 @@ def check(context: Context) -> Iterator[Fault]:
         yield Fault(
             ID,
             (),
-            f"zero_shot is true, and the card says of overlap: {quoted(entry.value)}",
-            "zero-shot and an overlap",
-            "one of the two",
+            f"zero_shot is true, but the card states an overlap: {quoted(entry.value)}",
+            "zero_shot true and an overlap",
+            "zero_shot false, or no overlap",
             at=entry.line,
             card=True,
         )
@@ -32,9 +32,9 @@ def check(context: Context) -> Iterator[Fault]:
 RULE = Rule(
     id=ID,
     severity=Severity.WARNING,
-    what="The submission claims zero-shot, and its card names an overlap with benchmark data.",
+    what="The submission claims zero-shot, but its card names an overlap with benchmark data.",
     why="A model that saw the test sequences in training is not zero-shot on them.",
-    fix='Set "zero_shot" to false, or say in the card why the overlap does not count.',
+    fix='Set "zero_shot" to false, or begin the overlap field of the card with "none" and explain.',
     check=check,
     needs=(Need.CARD,),
 )

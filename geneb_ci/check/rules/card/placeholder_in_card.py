@@ -1,4 +1,4 @@
-"""placeholder-in-card: the model card still has text of the template."""
+"""placeholder-in-card: the model card still has placeholder text."""
 
 import re
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from geneb_ci.common.finding import Severity, quoted
 from geneb_ci.submission.fault import Fault
 
 ID = "placeholder-in-card"
-# An address in angle brackets is Markdown, not a placeholder: it has a colon, a slash or an @.
+# A URL in angle brackets is Markdown, not a placeholder: it has a colon, a slash or an @.
 _PLACEHOLDER = re.compile(r"<[a-z][^<>\n:/@]{2,80}>|\b(TODO|TBD|FIXME|XXX)\b|\(e\.g\. ")
 
 
@@ -33,9 +33,9 @@ def check(context: Context) -> Iterator[Fault]:
 RULE = Rule(
     id=ID,
     severity=Severity.WARNING,
-    what="The model card still has text of the template.",
-    why="A placeholder looks like an answer to a program and tells a reader nothing.",
-    fix='Replace it by what is true of this model, or by "unknown".',
+    what="The model card still has placeholder text.",
+    why="A placeholder passes as an answer in a program but tells a reader nothing.",
+    fix='Replace it with a statement about this model, or with "unknown".',
     check=check,
     needs=(Need.CARD,),
 )

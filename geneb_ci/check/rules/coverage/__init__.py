@@ -1,1 +1,1 @@
-"""Regimes, tasks, metrics and declared gaps."""
+"""Regimes, tasks, metrics and declared missing cells."""

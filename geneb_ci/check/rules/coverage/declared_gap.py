@@ -1,4 +1,4 @@
-"""declared-gap: a regime has gaps, with reasons, and will not be ranked."""
+"""declared-gap: a regime has declared missing cells and will not be ranked."""
 
 from collections.abc import Iterator
 
@@ -11,16 +11,16 @@ ID = "declared-gap"
 
 
 def check(context: Context) -> Iterator[Fault]:
-    """Report each regime that will be left out of the board because of its gaps."""
+    """Report each regime that will not be ranked because cells are declared missing."""
     for regime in context.benchmark.regimes:
         gaps = [task for task in context.gaps(regime) if task in context.benchmark.by_id]
         if gaps:
             yield Fault(
                 ID,
                 ("gaps", regime),
-                f'{plural(len(gaps), "declared gap")} in "{regime}": {first_and_more(gaps)}',
-                plural(len(gaps), "gap"),
-                "no gap in a ranked regime",
+                f'"{regime}" declares {plural(len(gaps), "missing cell")}: {first_and_more(gaps)}',
+                plural(len(gaps), "missing cell"),
+                "no missing cell in a ranked regime",
                 on_key=True,
             )
 
@@ -28,11 +28,8 @@ def check(context: Context) -> Iterator[Fault]:
 RULE = Rule(
     id=ID,
     severity=Severity.WARNING,
-    what="A regime has declared gaps.",
-    why=(
-        "The gap is honest, but means over fewer tasks cannot be compared: the regime is not "
-        "ranked."
-    ),
-    fix="Nothing, if the tasks cannot be run; otherwise run them and delete the gaps.",
+    what="A regime has cells that are declared missing.",
+    why="Means over fewer tasks are not comparable, so this regime is not ranked.",
+    fix='Nothing, if the tasks cannot be run; otherwise run them and remove them from "gaps".',
     check=check,
 )

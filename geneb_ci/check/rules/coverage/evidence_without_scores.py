@@ -30,7 +30,7 @@ RULE = Rule(
     id=ID,
     severity=Severity.ERROR,
     what="Evidence is given for a cell that has no scores.",
-    why="The scores were lost or taken out; either way the row is not what was measured.",
-    fix="Put the scores back, or delete the evidence and declare the gap.",
+    why="The scores were lost or removed: the row does not show what was measured.",
+    fix='Restore the scores, or delete the evidence and declare the cell missing under "gaps".',
     check=check,
 )

@@ -1,4 +1,4 @@
-"""gap-without-reason: a gap is declared with an empty reason."""
+"""gap-without-reason: a cell is declared missing without a reason."""
 
 from collections.abc import Iterator
 
@@ -8,19 +8,19 @@ from geneb_ci.common.finding import Severity, quoted
 from geneb_ci.submission.fault import Fault
 
 ID = "gap-without-reason"
-# Shorter than this ("n/a", "oom", "-") tells a reader nothing that he could act on.
+# In characters. Anything shorter ("n/a", "oom", "-") explains nothing.
 REASON_MIN = 10
 
 
 def check(context: Context) -> Iterator[Fault]:
-    """Report each gap whose reason says nothing."""
+    """Report each declared missing cell whose reason is shorter than REASON_MIN."""
     for regime in context.benchmark.regimes:
         for task, reason in context.gaps(regime).items():
             if isinstance(reason, str) and len(reason.strip()) < REASON_MIN:
                 yield Fault(
                     ID,
                     ("gaps", regime, task),
-                    f"the gap for {quoted(task)} gives the reason {quoted(reason)}",
+                    f"{quoted(task)} is declared missing with the reason {quoted(reason)}",
                     quoted(reason),
                     f"a sentence of at least {REASON_MIN} characters",
                 )
@@ -29,8 +29,8 @@ def check(context: Context) -> Iterator[Fault]:
 RULE = Rule(
     id=ID,
     severity=Severity.ERROR,
-    what="A gap is declared without a reason.",
-    why="Without a reason nobody can tell a task that could not be run from one that went badly.",
-    fix='Say why, such as "sequences of 200 kb do not fit the memory of one GPU".',
+    what="A cell is declared missing without a reason.",
+    why="Without a reason, a task that could not be run looks like one that was left out.",
+    fix='State the reason, such as "sequences of 200 kb do not fit the memory of one GPU".',
     check=check,
 )

@@ -1,4 +1,4 @@
-"""missing-evidence: format 1.1 has scores without the values behind them."""
+"""missing-evidence: a format 1.1 file has scores without per-seed values."""
 
 from collections.abc import Iterator
 
@@ -12,7 +12,7 @@ ID = "missing-evidence"
 
 
 def check(context: Context) -> Iterator[Fault]:
-    """Report, once a regime, the scored tasks that have no evidence; 1.0 has none by design."""
+    """Report, once per regime, the scored tasks without evidence; format 1.0 has no evidence."""
     if version_of(context.document.value) in {None, "1.0"} or context.member("evidence") is None:
         return
     for regime in context.benchmark.regimes:
@@ -23,10 +23,10 @@ def check(context: Context) -> Iterator[Fault]:
             yield Fault(
                 ID,
                 ("evidence", regime) if evidence else ("evidence",),
-                f'no evidence for {plural(len(lacking), "cell")} of "{regime}": '
+                f'evidence is missing for {plural(len(lacking), "cell")} of "{regime}": '
                 f"{first_and_more(lacking)}",
-                plural(len(evidence), "cell"),
-                plural(len(evidence) + len(lacking), "cell"),
+                f"evidence for {plural(len(evidence), 'cell')}",
+                f"evidence for {plural(len(evidence) + len(lacking), 'cell')}",
                 on_key=True,
             )
 
@@ -35,13 +35,10 @@ RULE = Rule(
     id=ID,
     severity=Severity.ERROR,
     what="Scores of format 1.1 have no evidence.",
-    why=(
-        "The values of each seed let anyone check the mean; left out for some tasks, they hide "
-        "something."
-    ),
+    why="Anyone can check a mean from its per-seed values; without them nobody can.",
     fix=(
-        "Write the file with `geneb-harness run --submission FILE`, or use format 1.0, which "
-        "has none."
+        "Write the file with `geneb-harness run --submission FILE`, or use format 1.0, which has "
+        "no evidence."
     ),
     check=check,
 )

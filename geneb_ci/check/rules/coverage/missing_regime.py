@@ -11,7 +11,7 @@ ID = "missing-regime"
 
 
 def check(context: Context) -> Iterator[Fault]:
-    """Report each regime that is neither scored nor declared as one gap."""
+    """Report each regime that has no scores and is not declared missing as a whole."""
     results = context.member("results")
     if not isinstance(results, dict):
         return
@@ -21,8 +21,8 @@ def check(context: Context) -> Iterator[Fault]:
                 ID,
                 ("results",),
                 f'no scores for the regime "{regime}"',
-                "nothing",
-                f"{len(context.benchmark.tasks)} tasks",
+                "no scores",
+                f"scores of {len(context.benchmark.tasks)} tasks",
             )
 
 
@@ -30,7 +30,7 @@ RULE = Rule(
     id=ID,
     severity=Severity.ERROR,
     what="A regime of the benchmark has no scores.",
-    why="A row that is empty where a model is weak looks better than it is.",
+    why="Leaving out the regime in which a model is weak would make it look better than it is.",
     fix="Run the missing regime: `geneb-harness run --regimes full,10shot,1shot`.",
     check=check,
 )

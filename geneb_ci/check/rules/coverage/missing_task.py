@@ -11,7 +11,7 @@ ID = "missing-task"
 
 
 def check(context: Context) -> Iterator[Fault]:
-    """Report, once a regime, the tasks that are neither scored nor declared as gaps."""
+    """Report, once per regime, the tasks that are neither scored nor declared missing."""
     wanted = context.benchmark.task_ids
     for regime in context.benchmark.regimes:
         tasks = context.member("results", regime)
@@ -35,10 +35,10 @@ RULE = Rule(
     id=ID,
     severity=Severity.ERROR,
     what="Tasks of the benchmark have no scores in a regime.",
-    why="A mean over the tasks that went well is not comparable with a mean over all.",
+    why="A mean over some tasks is not comparable with a mean over all tasks.",
     fix=(
-        "Run the missing tasks: `geneb-harness run --tasks ID,... --resume`. A task that cannot be "
-        'run is declared with its reason under "gaps" (format 1.1); that regime is then not ranked.'
+        "Run the missing tasks: `geneb-harness run --tasks ID,... --resume`. If a task cannot be "
+        'run, give the reason under "gaps" (format 1.1); the regime is then not ranked.'
     ),
     check=check,
 )

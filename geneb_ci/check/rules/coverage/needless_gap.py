@@ -19,9 +19,9 @@ def check(context: Context) -> Iterator[Fault]:
                 yield Fault(
                     ID,
                     ("gaps", regime, task),
-                    f"{quoted(task)} is declared missing, but results have its scores",
-                    "a gap and scores",
-                    "one of the two",
+                    f'{quoted(task)} is declared missing, but "results" has its scores',
+                    'an entry in "gaps" and scores',
+                    "only one of them",
                     on_key=True,
                 )
 
@@ -30,7 +30,7 @@ RULE = Rule(
     id=ID,
     severity=Severity.ERROR,
     what="A cell is declared missing although its scores are there.",
-    why="One of the two statements is wrong, and only the contributor can tell which.",
-    fix="Delete the gap, or the scores.",
+    why="One of the two statements is wrong, and only the contributor knows which.",
+    fix='Delete the entry in "gaps", or the scores.',
     check=check,
 )

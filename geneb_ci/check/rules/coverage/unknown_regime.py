@@ -1,4 +1,4 @@
-"""unknown-regime: scores are given for a regime that the benchmark does not have."""
+"""unknown-regime: the file names a regime that the benchmark does not have."""
 
 from collections.abc import Iterator
 
@@ -31,8 +31,8 @@ def check(context: Context) -> Iterator[Fault]:
 RULE = Rule(
     id=ID,
     severity=Severity.ERROR,
-    what="A regime is named that the benchmark does not have.",
-    why="Readers skip what they do not know, so the scores would be lost.",
+    what="The benchmark does not have this regime.",
+    why="Programs skip names that they do not know, so the scores would be lost.",
     fix='Use exactly the names "full", "10shot" and "1shot".',
     check=check,
 )

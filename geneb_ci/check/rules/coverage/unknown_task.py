@@ -1,4 +1,4 @@
-"""unknown-task: scores are given for a task that the benchmark does not have."""
+"""unknown-task: the file names a task that the benchmark does not have."""
 
 from collections.abc import Iterator
 
@@ -10,8 +10,8 @@ from geneb_ci.submission.structure import near
 
 ID = "unknown-task"
 _TABLES = ("results", "evidence", "gaps")
-# A search for the nearest name costs a millisecond: enough hints to see a pattern, few enough to
-# stay fast on a file full of foreign tasks.
+# "Did you mean" searches per file. Each takes a millisecond, so that a file with hundreds of
+# unknown tasks would be slow without a limit.
 HINTS_MAX = 20
 
 
@@ -39,8 +39,8 @@ def check(context: Context) -> Iterator[Fault]:
 RULE = Rule(
     id=ID,
     severity=Severity.ERROR,
-    what="A task is named that the benchmark does not have.",
-    why="A misspelt task leaves a hole in the row, and readers skip what they do not know.",
+    what="The benchmark does not have this task.",
+    why="Programs skip names that they do not know: a misspelt task becomes a missing cell.",
     fix="Use the task ids of benchmark.json: `geneb-harness tasks` lists them.",
     check=check,
 )

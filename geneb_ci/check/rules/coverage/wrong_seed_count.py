@@ -31,7 +31,7 @@ RULE = Rule(
     id=ID,
     severity=Severity.ERROR,
     what="Evidence has more or fewer values than the benchmark has seeds.",
-    why="A mean over chosen seeds is not the protocol's mean.",
-    fix="Give one value for each seed of benchmark.json, in its order, also where they are equal.",
+    why="The protocol's score is the mean over all seeds; a mean over some of them can be chosen.",
+    fix="Report one value per seed of benchmark.json, in its order, even if all are equal.",
     check=check,
 )

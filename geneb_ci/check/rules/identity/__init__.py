@@ -1,1 +1,1 @@
-"""Names, addresses and sizes of models."""
+"""Names, links and sizes of models."""

@@ -1,4 +1,4 @@
-"""bad-url: the address is not a plain https address."""
+"""bad-url: the link is not a plain https URL."""
 
 import re
 from collections.abc import Iterator
@@ -10,12 +10,12 @@ from geneb_ci.common.finding import Severity, quoted
 from geneb_ci.submission.fault import Fault
 
 ID = "bad-url"
-# Names, not addresses: 10.0.0.1, 0x7f.1 and [::1] are machines of the reader's own network.
+# Host names only: 10.0.0.1, 0x7f.1 and [::1] are machines in the reader's own network.
 _HOST = re.compile(r"([a-z0-9]([a-z0-9-]*[a-z0-9])?\.)+[a-z]{2,}")
 
 
 def check(context: Context) -> Iterator[Fault]:
-    """Report an address that a reader should not follow; an empty one is allowed."""
+    """Report a URL that is not safe to link to; an empty one is allowed."""
     url = context.text("meta", "url")
     reason = url and _objection(url)
     if reason:
@@ -25,18 +25,18 @@ def check(context: Context) -> Iterator[Fault]:
 
 
 def _objection(url: str) -> str:
-    """Say what is wrong with an address, or nothing."""
+    """Return what is wrong with a URL, or ""."""
     if not url.isascii() or not url.isprintable() or any(c in url for c in ' \\<>"`{}|^'):
-        return "has characters that an address does not have"
+        return "has characters that are not allowed in a URL"
     try:
         parts = urlsplit(url)
         port = parts.port
     except ValueError as error:
-        return f"cannot be read: {error}"
+        return f"cannot be parsed: {error}"
     host = parts.hostname or ""
     objections = {
         "does not begin with https://": parts.scheme != "https",
-        "names a user before its host, so that the host looks like another": "@" in parts.netloc,
+        "has a user name before the host, which can be mistaken for the host": "@" in parts.netloc,
         "names a port": port is not None,
         "has a host in punycode, which can look like another": any(
             label.startswith("xn--") for label in host.split(".")
@@ -49,14 +49,14 @@ def _objection(url: str) -> str:
 RULE = Rule(
     id=ID,
     severity=Severity.ERROR,
-    what="The address is not a plain https address.",
+    what="The link is not a plain https URL.",
     why=(
-        "The board links to it: a script, a look-alike host or a user name before the @ sends "
-        "readers elsewhere."
+        "The board links to it: a script, a look-alike host or a user name before an @ would send "
+        "readers to another site."
     ),
     fix=(
-        "Give the page of the weights or the paper, such as https://huggingface.co/org/model, "
-        "or leave it empty."
+        "Link to the weights or the paper, such as https://huggingface.co/org/model, or leave "
+        '"url" empty.'
     ),
     check=check,
 )

@@ -1,4 +1,4 @@
-"""blank-display-name: the display name shows nothing."""
+"""blank-display-name: the display name has no letter or digit."""
 
 from collections.abc import Iterator
 
@@ -27,7 +27,7 @@ RULE = Rule(
     id=ID,
     severity=Severity.ERROR,
     what="The display name has no letter or digit.",
-    why="A row without a readable name cannot be told from the next.",
-    fix="Give the name under which the model is known.",
+    why="Readers could not identify the row.",
+    fix="Write the name under which the model is known.",
     check=check,
 )

@@ -1,4 +1,4 @@
-"""file-name-mismatch: the file is not called after its model_id."""
+"""file-name-mismatch: the file name is not <model_id>.json."""
 
 from collections.abc import Iterator
 
@@ -12,7 +12,7 @@ ID = "file-name-mismatch"
 
 
 def check(context: Context) -> Iterator[Fault]:
-    """Report a file of a repository whose name is not its id; a lone file may have any name."""
+    """Report a file in a repository that is not named <model_id>.json."""
     if not context.in_repository or not context.model_id or "bad-model-id" in context.reported:
         return
     name, expected = context.document.path.name, f"{context.model_id}.json"
@@ -20,7 +20,7 @@ def check(context: Context) -> Iterator[Fault]:
         yield Fault(
             ID,
             ("model_id",),
-            f"the file is called {quoted(name)}, its model_id is {quoted(context.model_id)}",
+            f"the file is named {quoted(name)}, but its model_id is {quoted(context.model_id)}",
             quoted(name),
             quoted(expected),
         )
@@ -29,10 +29,10 @@ def check(context: Context) -> Iterator[Fault]:
 RULE = Rule(
     id=ID,
     severity=Severity.ERROR,
-    what="The file is not called after its model_id.",
+    what="The file name is not <model_id>.json.",
     why=(
-        "The name is how a row is found, owned and corrected: a file that calls itself another "
-        "model could replace it."
+        "Rows are found, owned and corrected by file name: a file with the model_id of another "
+        "model could replace its row."
     ),
     fix="Rename the file to <model_id>.json, or correct the model_id.",
     check=check,

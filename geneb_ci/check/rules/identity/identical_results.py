@@ -24,7 +24,7 @@ def check(context: Context) -> Iterator[Fault]:
                 ("results",),
                 f"every score equals that of {quoted(other.name)}",
                 "the same scores",
-                "scores of this model's own",
+                "scores of this model",
                 on_key=True,
             )
 
@@ -34,10 +34,10 @@ RULE = Rule(
     severity=Severity.WARNING,
     what="Another file has exactly the same scores in every cell.",
     why=(
-        "Two models never agree on every prediction: the file was copied, or the wrong weights "
-        "were loaded."
+        "Two models never agree on every prediction: either the file was copied, or the wrong "
+        "weights were loaded."
     ),
-    fix="Check which weights the extractor loads; a correction of your own row replaces its file.",
+    fix="Check which weights the extractor loads. To correct your own row, edit its file.",
     check=check,
     needs=(Need.OTHER_ROWS,),
 )

@@ -1,4 +1,4 @@
-"""missing-submitter: nobody is named as the one who ran the evaluation."""
+"""missing-submitter: the submission does not say who ran the evaluation."""
 
 from collections.abc import Iterator
 
@@ -20,8 +20,8 @@ def check(context: Context) -> Iterator[Fault]:
 RULE = Rule(
     id=ID,
     severity=Severity.WARNING,
-    what="Nobody is named as the one who ran the evaluation.",
-    why="Questions about a number need somebody who can answer them.",
-    fix="Put your name, your group or your GitHub handle.",
+    what="The submission does not say who ran the evaluation.",
+    why="Readers need somebody whom they can ask about a number.",
+    fix='Write your name, your group or your GitHub handle in "submitted_by".',
     check=check,
 )

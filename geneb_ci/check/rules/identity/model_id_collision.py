@@ -13,7 +13,7 @@ ID = "model-id-collision"
 
 
 def check(context: Context) -> Iterator[Fault]:
-    """Report each other file whose id has the same normal form."""
+    """Report each other file whose id is equal up to letter case and separators."""
     if not context.model_id:
         return
     for other in context.peers.ids.get(normal_form(context.model_id), ()):
@@ -23,7 +23,7 @@ def check(context: Context) -> Iterator[Fault]:
                 ("model_id",),
                 f"model_id {quoted(context.model_id)} collides with {quoted(other.name)}",
                 quoted(context.model_id),
-                "an id that differs in more than letter case and the separators - _ .",
+                "an id that differs in more than letter case and separators (- _ .)",
             )
 
 
@@ -31,10 +31,10 @@ RULE = Rule(
     id=ID,
     severity=Severity.ERROR,
     what="Two ids differ only in letter case or in the separators - _ .",
-    why="On some systems the two are one file, and readers take one for the other.",
+    why="On some file systems the two are one file, and readers confuse them.",
     fix=(
-        "Choose an id that says what differs: the size, the context length, the corpus. To "
-        "correct your own row, change its file."
+        "Choose an id that names the difference: size, context length, training corpus. To "
+        "correct your own row, edit its file."
     ),
     check=check,
     needs=(Need.OTHER_ROWS,),

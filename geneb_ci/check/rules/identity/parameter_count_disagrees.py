@@ -1,4 +1,4 @@
-"""parameter-count-disagrees: the parameter count is not the one the registry has."""
+"""parameter-count-disagrees: the parameter count differs from the model registry."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,7 @@ ID = "parameter-count-disagrees"
 
 
 def check(context: Context) -> Iterator[Fault]:
-    """Report a count that differs from both counts known for this model."""
+    """Report a count that differs from both counts in the model registry (actual and in paper)."""
     params = context.member("meta", "params")
     entry = context.policy.registry.get(context.model_id, {})
     known = [entry[key] for key in ("params", "params_in_paper") if key in entry]
@@ -19,7 +19,7 @@ def check(context: Context) -> Iterator[Fault]:
         yield Fault(
             ID,
             ("meta", "params"),
-            f"params is {params:,}; the registry has {' or '.join(f'{n:,}' for n in known)}",
+            f"params is {params:,}; the model registry has {' or '.join(f'{n:,}' for n in known)}",
             str(params),
             " or ".join(map(str, known)),
         )
@@ -28,8 +28,8 @@ def check(context: Context) -> Iterator[Fault]:
 RULE = Rule(
     id=ID,
     severity=Severity.WARNING,
-    what="The parameter count is not the one the registry has for this model.",
-    why="The count places the model in the plot of score against size.",
-    fix="Count the parameters of the encoder; if the registry is wrong, tell the maintainers.",
+    what="The parameter count differs from that in the model registry.",
+    why="The board plots score against parameter count.",
+    fix="Count the parameters of the encoder; if the registry is wrong, open an issue.",
     check=check,
 )

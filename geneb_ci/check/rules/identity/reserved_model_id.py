@@ -19,7 +19,7 @@ _ENDINGS = (".json", ".md", ".lock", ".git", ".")
 
 
 def check(context: Context) -> Iterator[Fault]:
-    """Report an id that some system cannot store, or that would read as another file."""
+    """Report an id that some system cannot store, or that looks like another kind of file."""
     name = context.model_id.casefold()
     if name.split(".")[0] in _DEVICES or name.endswith(_ENDINGS) or ".." in name:
         yield Fault(
@@ -36,9 +36,9 @@ RULE = Rule(
     severity=Severity.ERROR,
     what="The model_id is a name that file systems or git reserve.",
     why=(
-        "Windows cannot check out `aux.json`, git refuses refs that end in .lock, and two dots "
-        "climb out of folders."
+        "Windows cannot check out `aux.json`, git rejects refs that end in .lock, and two dots "
+        "can lead out of a folder."
     ),
-    fix="Choose another id, such as the name of the weights with its size.",
+    fix="Choose another id, such as the name of the weights with the model size.",
     check=check,
 )

@@ -1,1 +1,1 @@
-"""Rules about numbers that can exist but hardly come from a run: warnings, never errors."""
+"""Rules about possible but improbable numbers: warnings, never errors."""

@@ -1,4 +1,4 @@
-"""constant-predictions: a probe answered with one class, where no other model's does."""
+"""constant-predictions: the probe predicted a single class, unlike in any other row."""
 
 from collections.abc import Iterator
 
@@ -10,14 +10,14 @@ from geneb_ci.statistics.reference import ROWS_MIN
 from geneb_ci.submission.fault import Fault
 
 ID = "constant-predictions"
-# MCC is 0 by definition when one class is predicted; a computed 0 may carry last bits of a float.
+# MCC is 0 by definition when one class is predicted; a computed 0 may have a rounding error.
 ZERO = 1e-12
-# Accuracy is then the share of a class, which may be rounded to 3 decimals.
+# Accuracy then equals the share of that class, perhaps rounded to 3 decimals.
 ROUNDING = 5e-4
 
 
 def check(context: Context) -> Iterator[Fault]:
-    """Report each cell of constant predictions in a task and regime that no other row has so."""
+    """Report each cell with constant predictions where no other row has constant predictions."""
     view, size = context.view, len(context.benchmark.tasks)
     if view.others_count < ROWS_MIN:
         return
@@ -36,10 +36,10 @@ def check(context: Context) -> Iterator[Fault]:
         yield Fault(
             ID,
             ("results", regime, name),
-            "MCC is 0 and the accuracy is the share of one class: "
-            f"the probe answered with one class, as in none of {view.others_count} other rows",
-            "one class; score 1.0",
-            "predictions of every class",
+            "MCC is 0 and accuracy is the share of one class: the probe predicted a single class, "
+            f"unlike in any of {view.others_count} other rows",
+            "a single predicted class; score 1.0",
+            "more than one predicted class",
             on_key=True,
             score=1.0,
         )
@@ -48,9 +48,9 @@ def check(context: Context) -> Iterator[Fault]:
 RULE = Rule(
     id=ID,
     severity=Severity.WARNING,
-    what="The probe predicted one class for every sequence, where no other model's does.",
-    why="Unscaled or constant embeddings do this: the score says nothing of the model.",
-    fix="Look at the embeddings of this task: they must be finite, different, of a common scale.",
+    what="The probe predicted one class for every sequence, unlike for any other model.",
+    why="Constant or badly scaled embeddings cause this: the score says nothing about the model.",
+    fix="Inspect the embeddings of this task: they must be finite, distinct and of similar scale.",
     check=check,
     needs=(Need.OTHER_ROWS, Need.MANY_ROWS),
 )

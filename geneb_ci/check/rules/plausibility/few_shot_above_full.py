@@ -1,4 +1,4 @@
-"""few-shot-above-full: a few training sequences do better than all of them, by more than noise."""
+"""few-shot-above-full: few-shot training scores significantly better than all training data."""
 
 from collections.abc import Iterator
 
@@ -10,14 +10,14 @@ from geneb_ci.statistics.view import score_of
 from geneb_ci.submission.fault import Fault
 
 ID = "few-shot-above-full"
-# Standard deviations of the difference: the noise of both cells as the other rows show it, and at
-# least the sampling error of the test split. The largest of the 41 public rows is 2.1 (BioFM-265M
-# and caduceus-ph, on tasks where their full probe is no better than chance).
+# In standard deviations of the difference, estimated from the other rows, with the sampling error
+# of the test split as a lower bound. The largest value of the 41 public rows is 2.1 (BioFM-265M and
+# caduceus-ph, on tasks where the probe on all data is no better than chance).
 LIMIT = 3.5
 
 
 def check(context: Context) -> Iterator[Fault]:
-    """Report each few-shot score that lies above that of the full regime."""
+    """Report each few-shot score that exceeds the full score by more than LIMIT deviations."""
     view, reference = context.view, context.view.reference
     if reference is None or view.standing is None or float("inf") not in view.shots:
         return
@@ -41,8 +41,8 @@ def check(context: Context) -> Iterator[Fault]:
             yield Fault(
                 ID,
                 ("results", regimes[few], task.id, metric),
-                f'{metric} is {above:.3f} above that of "{regimes[full]}", '
-                f"{above / noise:.1f} standard deviations of what noise explains",
+                f'{metric} is {above:.3f} above that of "{regimes[full]}": '
+                f"{above / noise:.1f} standard deviations",
                 f"{above:+.4f}; score {score}",
                 f"at most {LIMIT * noise:+.3f}",
                 score=score,
@@ -52,9 +52,9 @@ def check(context: Context) -> Iterator[Fault]:
 RULE = Rule(
     id=ID,
     severity=Severity.WARNING,
-    what="A few training sequences give a better score than all of them, by more than noise.",
-    why="A probe that loses by seeing more was not trained, or two cells were swapped.",
-    fix="Look at the full run of this task: whether its probe converged, on the same test split.",
+    what="A few training sequences give a significantly better score than all of them.",
+    why="More training data should not hurt: the probe did not converge, or cells were swapped.",
+    fix="Check that the probe of the full regime converged and used the same test split.",
     check=check,
     needs=(Need.OTHER_ROWS, Need.COMPLETE_ROWS),
 )

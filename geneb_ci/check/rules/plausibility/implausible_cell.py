@@ -10,16 +10,16 @@ from geneb_ci.statistics.view import score_of
 from geneb_ci.submission.fault import Fault
 
 ID = "implausible-cell"
-# Standard deviations above the prediction, where all training sequences are used. Of the 39 public
-# rows without these warnings, each against the others, the highest of 3,900 cells lies at 4.2. Row
-# maxima have median 2.5 and a mean excess of 0.7 over it: one sound row in eighty crosses 5.
+# In standard deviations above the prediction, for the full regime. Leave-one-out on the 39 public
+# rows without this warning: the maximum of 3,900 cells is 4.2; row maxima have median 2.5 and mean
+# excess 0.7, so that about one honest row in 80 exceeds 5.
 ABOVE = 5.0
-# The same for few-shot regimes: the highest of 7,800 cells lies at 5.3, the median of row maxima at
-# 3.1 with a mean excess of 0.8, so that one sound row in 150 crosses 6.5.
+# The same for few-shot regimes: the maximum of 7,800 cells is 5.3; row maxima have median 3.1 and
+# mean excess 0.8, so that about one honest row in 150 exceeds 6.5.
 ABOVE_FEW_SHOT = 6.5
-# Below the prediction the tails are heavier, since a model can fail where others do well: the
-# lowest of those 11,700 cells lies at 6.7, row minima have median 2.3 and a mean excess of 1.3.
-# Nobody forges downwards: this limit finds broken extractors, and wrongs one sound row in 150.
+# Below the prediction the tails are heavier, because a model can fail where others do well: the
+# largest deviation of the 11,700 cells is 6.7; row minima have median 2.3 and mean excess 1.3. This
+# limit is meant for broken extractors, not forgery; about one honest row in 150 exceeds it.
 BELOW = 8.0
 
 
@@ -41,8 +41,8 @@ def check(context: Context) -> Iterator[Fault]:
         yield Fault(
             ID,
             ("results", regime, task, metric),
-            f"{metric} {view.row[number]:.3f} lies {abs(distance):.1f} standard deviations {side} "
-            f"what the row's other cells and {view.others_count} other rows predict",
+            f"{metric} {view.row[number]:.3f} is {abs(distance):.1f} standard deviations {side} "
+            f"the value predicted from the row's other cells and {view.others_count} other rows",
             f"{view.row[number]:.4f}; score {score}",
             f"about {guess:.3f}",
             score=score,
@@ -53,8 +53,8 @@ RULE = Rule(
     id=ID,
     severity=Severity.WARNING,
     what="A score is far from what the model's other scores and the other rows predict.",
-    why="Models agree on which tasks are hard: a cell that stands out alone was often mistyped.",
-    fix="Run this task again; if the number stands, keep it and say why in the model card.",
+    why="Models agree on which tasks are hard: a single outlier is often a typing error.",
+    fix="Run this task again; if the score is confirmed, keep it and explain it in the model card.",
     check=check,
     needs=(Need.OTHER_ROWS, Need.COMPLETE_ROWS),
 )

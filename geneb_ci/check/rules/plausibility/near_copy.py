@@ -1,4 +1,4 @@
-"""near-copy: too many scores are within noise of another row's."""
+"""near-copy: too many scores equal those of another row within rerun noise."""
 
 from collections.abc import Iterator
 
@@ -12,12 +12,12 @@ from geneb_ci.submission.fault import Fault
 from geneb_ci.submission.peers import results_digest
 
 ID = "near-copy"
-# The nearest rows are named; a folder of copies would name each in each.
+# Only the nearest rows are named, so that a folder of copies does not name each file in each.
 NAMED_MAX = 3
 
 
 def check(context: Context) -> Iterator[Fault]:
-    """Report each other row that is near in more cells than any two real models."""
+    """Report each other row that agrees in more cells than any two real models do."""
     view = context.view
     if is_coarse(view.row):
         return
@@ -27,15 +27,15 @@ def check(context: Context) -> Iterator[Fault]:
     twins = context.peers.by_digest.get(results_digest(context.member("results")) or "", [])
     identical = {view.table.index.get(path) for path in twins}
     for near in found[:NAMED_MAX]:
-        if near.number in identical:  # said by identical-results
+        if near.number in identical:  # reported by identical-results
             continue
         score = score_of(near.near / near.cells, SHARE)
         yield Fault(
             ID,
             ("results",),
-            f"{near.near} of {near.cells} scores lie within {NEAR} of those of "
-            f"{quoted(view.table.names[near.number])}, {near.equal} are equal; "
-            "two real models have at most 5 %",
+            f"{near.near} of {near.cells} scores are within {NEAR} of those of "
+            f"{quoted(view.table.names[near.number])} ({near.equal} are equal); "
+            "two different models agree in at most 5 %",
             f"{near.near / near.cells:.0%} within {NEAR}; score {score}",
             f"below {SHARE:.0%}",
             on_key=True,
@@ -46,9 +46,9 @@ def check(context: Context) -> Iterator[Fault]:
 RULE = Rule(
     id=ID,
     severity=Severity.WARNING,
-    what="Too many scores lie within the noise of a rerun from those of another row.",
-    why="Relatives of a family differ by more: a row was copied, or both have the same weights.",
-    fix="Check which weights the extractor loads; if the model is the same, replace its row.",
+    what="Too many scores equal those of another row within the noise of a rerun.",
+    why="Even related models differ more: the row was copied, or both use the same weights.",
+    fix="Check which weights the extractor loads; if it is the same model, edit its existing row.",
     check=check,
     needs=(Need.OTHER_ROWS,),
 )

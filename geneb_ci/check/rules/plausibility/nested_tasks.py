@@ -1,4 +1,4 @@
-"""nested-tasks: tasks that hold the same sequences have scores that do not go together."""
+"""nested-tasks: scores of tasks that share their sequences do not fit together."""
 
 from collections.abc import Iterator
 
@@ -12,20 +12,20 @@ from geneb_ci.statistics.view import score_of
 from geneb_ci.submission.fault import Fault
 
 ID = "nested-tasks"
-# Standard deviations of the gap over the other rows. The largest of the 41 public rows, over all
-# laws, is 5.4 (JanusDNA without attention, H4).
+# In standard deviations of the difference over the other rows. The largest of the 41 public rows,
+# over all task relations, is 5.4 (JanusDNA without attention, H4).
 LIMIT = 7.0
 
 
 def check(context: Context) -> Iterator[Fault]:
-    """Report each law that the other rows obey and this one breaks."""
+    """Report each relation between tasks that holds in the other rows but not in this one."""
     view, tasks = context.view, context.benchmark.tasks
     metric = context.benchmark.primary_metric
     laws = laws_of(context.benchmark)
     for regime, part, shots in zip(
         context.benchmark.regimes, view.table.regimes, view.shots, strict=True
     ):
-        if shots != float("inf"):  # a few training sequences differ more than the tasks do
+        if shots != float("inf"):  # few-shot sampling noise exceeds the differences of interest
             continue
         for number, law in enumerate(laws):
             usual = usual_gap(view.table, laws, number, part.start, view.own, ROWS_MIN)
@@ -38,8 +38,8 @@ def check(context: Context) -> Iterator[Fault]:
             yield Fault(
                 ID,
                 ("results", regime, tasks[law.task].id, metric),
-                f"{metric} is {gap:+.3f} against {names}, which hold the same sequences; "
-                f"other rows have {usual.usual:+.3f} with standard deviation {usual.scale:.3f}",
+                f"{metric} differs by {gap:+.3f} from {names}, which has the same sequences; "
+                f"in other rows by {usual.usual:+.3f}, standard deviation {usual.scale:.3f}",
                 f"{gap:+.4f}; score {score}",
                 f"about {usual.usual:+.3f}",
                 score=score,
@@ -49,9 +49,9 @@ def check(context: Context) -> Iterator[Fault]:
 RULE = Rule(
     id=ID,
     severity=Severity.WARNING,
-    what="The score of a task does not go with those of the tasks that hold the same sequences.",
-    why="One is the union of two others, or the same assay split anew: one number is wrong.",
-    fix="Run these tasks again, and compare the data files with the pinned revision.",
+    what="The score of a task does not fit those of tasks with the same sequences.",
+    why="One task is the union of two others, or another split of one assay: a score is wrong.",
+    fix="Run these tasks again, and verify the data files: `geneb-ci data verify`.",
     check=check,
     needs=(Need.OTHER_ROWS, Need.MANY_ROWS),
 )

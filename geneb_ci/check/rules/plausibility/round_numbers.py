@@ -1,4 +1,4 @@
-"""round-numbers: scores are rounder than a computation leaves them."""
+"""round-numbers: more round values than computed scores have."""
 
 from collections.abc import Iterator
 
@@ -9,25 +9,25 @@ from geneb_ci.statistics.view import score_of
 from geneb_ci.submission.fault import Fault
 
 ID = "round-numbers"
-# Not the accuracy: 0.75 is a common one of 1,000 sequences. MCC and F1 are roots and quotients.
+# Not accuracy: 0.75 is likely with 1,000 sequences. MCC and F1 are seldom round.
 METRICS = ("MCC", "F1")
-# With fewer values the counts below are luck.
+# With fewer values the counts below are too noisy.
 VALUES_MIN = 50
-# A file is rounded when nine in ten of its values have no more decimals than this.
+# A file counts as rounded if 90 % of its values have at most this many decimals.
 FULL_DECIMALS = 6
-# Two decimals hide every difference between neighbours on the board, and every arithmetic check.
+# Two decimals hide the differences between neighbours on the board and defeat arithmetic checks.
 COARSE = 2
-# In a file of full precision, values of 4 decimals are rare accidents: the 41 public rows have one
-# other than 0 in 24,600 (F1 0.7).
+# In a file of full precision, values of at most 4 decimals are rare: the 41 public rows have one
+# nonzero case in 24,600 (F1 0.7).
 SHORT_DECIMALS = 4
 SHORT_MAX = 3
-# In a rounded file one last digit in five is 0 or 5. At 6 standard deviations a file of 600 honest
-# values is wronged once in a hundred million.
+# In a rounded file one last digit in five is 0 or 5. An honest file of 600 values exceeds 6
+# standard deviations once in a hundred million.
 DEVIATIONS = 6.0
 
 
 def check(context: Context) -> Iterator[Fault]:
-    """Report a file of few decimals, round values in a file of many, and last digits 0 and 5."""
+    """Report few decimals, round values in an unrounded file, and too many last digits 0 and 5."""
     cells = [c for c in context.cells if c.regime in context.benchmark.regimes]
     values = [c.scores[m] for c in cells for m in METRICS if m in c.scores]
     lengths = [n for value in values if value and (n := decimals(value)) is not None]
@@ -39,11 +39,11 @@ def check(context: Context) -> Iterator[Fault]:
     elif grid > FULL_DECIMALS:
         short = sum(n <= SHORT_DECIMALS for n in lengths)
         if short >= SHORT_MAX:
-            message = f"{short} values have {SHORT_DECIMALS} decimals or fewer, most have {grid}"
+            message = f"{short} values have at most {SHORT_DECIMALS} decimals; most have {grid}"
             score = score_of(short, SHORT_MAX)
             yield _fault(message, f"{short} round values", "digits as computed", score)
     else:
-        # A value that has fewer decimals than the file ends in 0 there.
+        # A value with fewer decimals than the file ends in 0.
         ends = sum(
             n < grid or round(v * 10**grid) % 5 == 0 for v in values if v and (n := decimals(v))
         )
@@ -57,7 +57,7 @@ def check(context: Context) -> Iterator[Fault]:
 
 
 def decimals(value: float) -> int | None:
-    """Count the decimals of the shortest text of a number; None when it has an exponent."""
+    """Return the number of decimals of `repr(value)`; None if it has an exponent."""
     text = repr(float(value))
     if "e" in text or "n" in text:
         return None
@@ -74,8 +74,8 @@ def _fault(message: str, found: str, expected: str, score: float) -> Fault:
 RULE = Rule(
     id=ID,
     severity=Severity.WARNING,
-    what="Scores are rounder than a computation leaves them, or rounded to two decimals.",
-    why="Typed numbers are round, computed ones are not; two decimals hide what can be proved.",
+    what="More values are round than in computed scores, or all are rounded to two decimals.",
+    why="Typed numbers are often round, computed ones seldom; two decimals defeat other checks.",
     fix="Submit the file as the harness wrote it.",
     check=check,
 )

@@ -1,4 +1,4 @@
-"""size-against-width: so many parameters do not go with embeddings of this width."""
+"""size-against-width: the parameter count does not fit the embedding width."""
 
 from collections.abc import Iterator
 
@@ -9,21 +9,21 @@ from geneb_ci.statistics.view import score_of
 from geneb_ci.submission.fault import Fault
 
 ID = "size-against-width"
-# Parameters over width squared: a transformer layer has 12 (four for attention, eight for the two
-# maps of the feed-forward part, Vaswani et al. 2017). The 40 published models have 27 to 910.
-# Two is a sixth of a layer; less is a count in the wrong unit, or the width of another model.
+# Parameters / width^2. A transformer layer has 12 (4 attention, 8 feed-forward; Vaswani et al.
+# 2017); the 40 published models have 27 to 910. Less than 2, a sixth of a layer, means a count in
+# the wrong unit or the width of another model.
 LEAST = 2.0
-# Ten thousand is more than 800 layers.
+# More than 800 layers.
 MOST = 10_000.0
 
 
 def check(context: Context) -> Iterator[Fault]:
-    """Report a count that is impossible for the width that the run, or the registry, has."""
+    """Report a parameter count impossible for the embedding width of the run or the registry."""
     params = context.member("meta", "params")
     width = context.member("run", "embedding", "dim")
     if type(width) is not int:
         width = context.policy.registry.get(context.model_id, {}).get("embedding_dim")
-    # 0 parameters is a method that has none, such as counting k-mers.
+    # Methods without parameters, such as k-mer counts, have 0.
     if type(params) is not int or type(width) is not int or params <= 0 or width <= 0:
         return
     ratio = params / (width * width)
@@ -33,7 +33,7 @@ def check(context: Context) -> Iterator[Fault]:
     yield Fault(
         ID,
         ("meta", "params"),
-        f"{params:,} parameters are {ratio:.3g} times the square of the embedding width {width:,}",
+        f"{params:,} parameters is {ratio:.3g} times the square of the embedding width {width:,}",
         f"{ratio:.3g}; score {score}",
         f"{LEAST:g} to {MOST:g}; published models have 27 to 910",
         score=score,
@@ -43,8 +43,8 @@ def check(context: Context) -> Iterator[Fault]:
 RULE = Rule(
     id=ID,
     severity=Severity.WARNING,
-    what="The parameter count does not go with the width of the embeddings.",
-    why="A count in thousands, or of another checkpoint, misplaces the model among its peers.",
+    what="The parameter count does not fit the width of the embeddings.",
+    why="A count in the wrong unit, or of another checkpoint, misplaces the model on the board.",
     fix="Count the parameters of the encoder that produced the embeddings, as an integer.",
     check=check,
 )

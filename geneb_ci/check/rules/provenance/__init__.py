@@ -1,1 +1,1 @@
-"""Where numbers come from, and levels that cannot be claimed."""
+"""Where scores come from, and trust levels that cannot be claimed."""

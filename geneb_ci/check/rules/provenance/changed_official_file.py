@@ -11,15 +11,15 @@ ID = "changed-official-file"
 
 
 def check(context: Context) -> Iterator[Fault]:
-    """Report a file with the id of an official one and other bytes."""
+    """Report a file with the id of an official row whose digest differs."""
     expected = context.policy.official.get(context.model_id)
     digest = context.document.sha256
     if expected is not None and digest and digest != expected:
         yield Fault(
             ID,
             ("model_id",),
-            f"{quoted(context.model_id)} is an official row, "
-            "and this file is not the official file",
+            f"{quoted(context.model_id)} is an official row, but this file differs from the "
+            "official one",
             f"sha256 {digest}",
             f"sha256 {expected}",
         )
@@ -30,11 +30,11 @@ RULE = Rule(
     severity=Severity.ERROR,
     what="The bytes of an official file were changed.",
     why=(
-        "An official row is that of the benchmark authors because its digest is listed; one "
-        "changed digit makes it another."
+        "Official rows are the benchmark authors' own, identified by the digest of the file; any "
+        "change makes it another file."
     ),
     fix=(
-        "Restore the file from the main branch. A rerun of the same model is a row of its own, "
+        "Restore the file from the main branch. Submit a rerun of the same model as a new row "
         "with another model_id."
     ),
     check=check,

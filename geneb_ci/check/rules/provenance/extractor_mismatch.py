@@ -1,4 +1,4 @@
-"""extractor-mismatch: the extractor file is not the one that ran."""
+"""extractor-mismatch: the extractor file is not the one used in the run."""
 
 from collections.abc import Iterator
 
@@ -12,25 +12,25 @@ ID = "extractor-mismatch"
 
 
 def check(context: Context) -> Iterator[Fault]:
-    """Report an extractor at hand whose digest is not the one the run names."""
+    """Report an available extractor whose digest differs from that in `run`."""
     claimed = context.text("run", "extractor", "sha256")
     if context.extractor_sha256 is not None and claimed and claimed != context.extractor_sha256:
         path = context.text("run", "extractor", "path")
         yield Fault(
             ID,
             ("run", "extractor", "sha256"),
-            "the extractor in the repository is not the one that ran",
+            "the extractor in the repository is not the one used in the run",
             f"sha256 {claimed}",
-            f"sha256 {context.extractor_sha256}, that of {quoted(path)}",
+            f"sha256 {context.extractor_sha256} (of {quoted(path)})",
         )
 
 
 RULE = Rule(
     id=ID,
     severity=Severity.ERROR,
-    what="The extractor file is not the one that ran.",
-    why="An audit reruns the file in the repository: other code gives other numbers.",
-    fix="Submit the extractor exactly as it ran, or run again with the one you submit.",
+    what="The extractor file is not the one used in the run.",
+    why="An audit reruns the file in the repository: different code gives different scores.",
+    fix="Submit the extractor exactly as used, or run again with the one you submit.",
     check=check,
     needs=(Need.EXTRACTOR,),
 )

@@ -1,4 +1,4 @@
-"""impossible-dates: the run ended before it began."""
+"""impossible-dates: a date of the run is invalid, or the run ended before it began."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -12,7 +12,7 @@ ID = "impossible-dates"
 
 
 def check(context: Context) -> Iterator[Fault]:
-    """Report dates that are no dates, or in the wrong order; a rule has no clock of its own."""
+    """Report invalid dates and dates in the wrong order; they are not compared with the clock."""
     began, ended = (_moment(context.text("run", key)) for key in ("started_at", "finished_at"))
     for key, moment in (("started_at", began), ("finished_at", ended)):
         text = context.text("run", key)
@@ -28,14 +28,14 @@ def check(context: Context) -> Iterator[Fault]:
         yield Fault(
             ID,
             ("run", "finished_at"),
-            "the run ended before it began",
+            "finished_at is before started_at",
             quoted(context.text("run", "finished_at")),
             f"after {quoted(context.text('run', 'started_at'))}",
         )
 
 
 def _moment(text: str) -> datetime | None:
-    """Read a date with its zone; one without cannot be compared with another."""
+    """Return a time with its time zone; None if it is invalid or has no time zone."""
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
@@ -46,11 +46,8 @@ def _moment(text: str) -> datetime | None:
 RULE = Rule(
     id=ID,
     severity=Severity.ERROR,
-    what="The dates of the run cannot be right.",
-    why=(
-        "Dates place a run between versions of data and weights; wrong ones point at an edited "
-        "record."
-    ),
-    fix="Take both dates from the run record, in UTC.",
+    what="The dates of the run are invalid or in the wrong order.",
+    why="Dates tie a run to versions of data and weights; wrong dates suggest an edited record.",
+    fix="Copy both dates from the run record, in UTC.",
     check=check,
 )

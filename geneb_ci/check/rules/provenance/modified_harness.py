@@ -11,12 +11,12 @@ ID = "modified-harness"
 
 
 def check(context: Context) -> Iterator[Fault]:
-    """Report a run from a working tree with changes."""
+    """Report a run from a working tree with uncommitted changes."""
     if context.member("run", "harness", "dirty") is True:
         yield Fault(
             ID,
             ("run", "harness", "dirty"),
-            "the working tree of the harness differed from its commit",
+            "the harness was run with uncommitted changes",
             "true",
             "false",
         )
@@ -25,8 +25,8 @@ def check(context: Context) -> Iterator[Fault]:
 RULE = Rule(
     id=ID,
     severity=Severity.WARNING,
-    what="The harness had local changes.",
-    why="Nobody else has those changes, so nobody can repeat the run.",
+    what="The harness was run with uncommitted changes.",
+    why="Nobody else has these changes, so nobody can repeat the run.",
     fix="Run again from a clean checkout or an installed package.",
     check=check,
 )

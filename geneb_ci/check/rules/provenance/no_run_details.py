@@ -1,4 +1,4 @@
-"""no-run-details: format 1.0 does not say how the numbers were made."""
+"""no-run-details: format 1.0 does not record how the scores were computed."""
 
 from collections.abc import Iterator
 
@@ -11,12 +11,12 @@ ID = "no-run-details"
 
 
 def check(context: Context) -> Iterator[Fault]:
-    """Tell a contributor who uses format 1.0 what 1.1 would allow."""
+    """Report a contributed file of format 1.0."""
     if context.text("schema_version") == "1.0" and not context.is_official:
         yield Fault(
             ID,
             ("schema_version",),
-            "format 1.0 has no run details, so this row can only be audited by hand",
+            "format 1.0 has no run details: this row can only be audited manually",
             '"1.0"',
             '"1.1"',
         )
@@ -25,10 +25,8 @@ def check(context: Context) -> Iterator[Fault]:
 RULE = Rule(
     id=ID,
     severity=Severity.NOTE,
-    what="Format 1.0 does not say how the numbers were made.",
-    why=(
-        "Revision, layer, pooling and versions each move scores; without them a rerun has to guess."
-    ),
-    fix="Write format 1.1 with `geneb-harness run --submission FILE`; 1.0 stays valid.",
+    what="Format 1.0 does not record how the scores were computed.",
+    why="Scores depend on revision, layer, pooling and versions; a rerun would have to guess them.",
+    fix="Write format 1.1 with `geneb-harness run --submission FILE`; format 1.0 stays valid.",
     check=check,
 )

@@ -11,7 +11,7 @@ ID = "practice-run"
 
 
 def check(context: Context) -> Iterator[Fault]:
-    """Say so where a lone file was held against the practice benchmark."""
+    """Report a file outside a repository that is checked against the practice benchmark."""
     name = context.text("run", "benchmark", "name")
     if name == context.benchmark.name and context.practice:
         yield Fault(
@@ -19,7 +19,7 @@ def check(context: Context) -> Iterator[Fault]:
             ("run", "benchmark", "name"),
             f"the file was checked against {name}, the synthetic practice benchmark",
             name,
-            "the benchmark of the board, for a submission",
+            "the benchmark of the board",
         )
 
 
@@ -27,7 +27,7 @@ RULE = Rule(
     id=ID,
     severity=Severity.NOTE,
     what="The run measured the synthetic practice benchmark.",
-    why="It shows that extractor and harness work; its scores say nothing about DNA.",
+    why="It shows that extractor and harness work; its scores say nothing about real DNA.",
     fix="For a submission, run the harness with the real data: `geneb-harness run --data DIR`.",
     check=check,
 )

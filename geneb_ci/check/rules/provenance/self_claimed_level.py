@@ -1,4 +1,4 @@
-"""self-claimed-level: the submission claims a level of trust for itself."""
+"""self-claimed-level: the submission claims a trust level."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,7 @@ ID = "self-claimed-level"
 
 
 def check(context: Context) -> Iterator[Fault]:
-    """Report any provenance but self-reported on a file that is not listed as official."""
+    """Report a provenance other than self-reported, unless the file is listed as official."""
     claim = context.member("meta", "provenance")
     changed = context.model_id in context.policy.official and claim == "official"
     if not isinstance(claim, str) or context.is_official or changed:
@@ -29,11 +29,11 @@ def check(context: Context) -> Iterator[Fault]:
 RULE = Rule(
     id=ID,
     severity=Severity.ERROR,
-    what="The submission claims a level of trust for itself.",
+    what="The submission claims a trust level.",
     why=(
-        "Levels are computed from evidence: signed audits, or the digest of an official file. A "
-        "typed word proves nothing."
+        "Trust levels are computed from evidence: signed audits, or the digest of an official "
+        "file. What the file itself claims does not count."
     ),
-    fix='Write "provenance": "self-reported"; ask a maintainer for an audit to rise from there.',
+    fix='Write "provenance": "self-reported". For a higher level, ask a maintainer for an audit.',
     check=check,
 )

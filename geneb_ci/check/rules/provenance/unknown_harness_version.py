@@ -1,4 +1,4 @@
-"""unknown-harness-version: the harness version is not the one this benchmark is measured with."""
+"""unknown-harness-version: harness_version differs from that of the benchmark."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,7 @@ ID = "unknown-harness-version"
 
 
 def check(context: Context) -> Iterator[Fault]:
-    """Report another version than the benchmark's; letter case is the harness's own slip."""
+    """Report a harness_version other than the benchmark's, ignoring letter case."""
     version = context.text("harness_version")
     expected = context.benchmark.harness_version
     if version and version.casefold() != expected.casefold():
@@ -20,18 +20,15 @@ def check(context: Context) -> Iterator[Fault]:
             ("harness_version",),
             f"harness_version is {quoted(version)}",
             quoted(version),
-            f'"{expected}" (letter case aside)',
+            f'"{expected}" (in any letter case)',
         )
 
 
 RULE = Rule(
     id=ID,
     severity=Severity.ERROR,
-    what="The harness version is not the one this benchmark is measured with.",
-    why=(
-        "Another harness can give other numbers for the same model, so rows would not be "
-        "comparable."
-    ),
-    fix="Run the evaluation with the version that benchmark.json names.",
+    what="The harness version is not the one that benchmark.json requires.",
+    why="Another harness can give other scores for the same model: rows would not be comparable.",
+    fix="Run the evaluation with the harness version that benchmark.json names.",
     check=check,
 )

@@ -1,4 +1,4 @@
-"""unpinned-model: the weights are not pinned: a rerun could load others."""
+"""unpinned-model: the weights are not pinned to a commit and to digests."""
 
 from collections.abc import Iterator
 
@@ -12,7 +12,7 @@ ID = "unpinned-model"
 
 
 def check(context: Context) -> Iterator[Fault]:
-    """Report a model source without a commit or without the digest of a weight file."""
+    """Report a Hugging Face model without a commit, and a model without digests of its weights."""
     if context.submission is None or not isinstance(context.submission, SubmissionV11):
         return
     model = context.submission.run.model
@@ -29,7 +29,7 @@ def check(context: Context) -> Iterator[Fault]:
             ID,
             ("run", "model", "weights"),
             "no weight file has a digest",
-            "nothing",
+            "no digest",
             "the sha256 of each weight file",
         )
 
@@ -38,9 +38,9 @@ RULE = Rule(
     id=ID,
     severity=Severity.ERROR,
     what="The weights are not pinned.",
-    why="A branch moves: a rerun would load other weights and honest numbers would look forged.",
+    why="Branches change: a rerun would load other weights, and honest scores would look forged.",
     fix=(
-        "Give the commit (`git ls-remote` or the Hub page shows it) and the sha256 of each "
+        "Write the commit (shown by `git ls-remote` and on the Hub page) and the sha256 of each "
         "weight file."
     ),
     check=check,

@@ -1,4 +1,4 @@
-"""wrong-benchmark: the run measured another benchmark definition."""
+"""wrong-benchmark: the run used another benchmark."""
 
 from collections.abc import Iterator
 
@@ -11,13 +11,13 @@ ID = "wrong-benchmark"
 
 
 def check(context: Context) -> Iterator[Fault]:
-    """Report a run whose benchmark is not the one in force here."""
+    """Report a run whose benchmark is not that of the board."""
     name = context.text("run", "benchmark", "name")
     if name and name != context.benchmark.name:
         yield Fault(
             ID,
             ("run", "benchmark", "name"),
-            f"the run measured {quoted(name)}; this board is {context.benchmark.name}",
+            f"the run used the benchmark {quoted(name)}; this board is {context.benchmark.name}",
             quoted(name),
             f'"{context.benchmark.name}"',
         )
@@ -26,7 +26,7 @@ def check(context: Context) -> Iterator[Fault]:
 RULE = Rule(
     id=ID,
     severity=Severity.ERROR,
-    what="The run measured another benchmark definition.",
+    what="The run used another benchmark.",
     why="Scores of a practice run or of other tasks do not belong on this board.",
     fix="Run the harness with the real data: `geneb-harness run --data DIR`.",
     check=check,

@@ -1,4 +1,4 @@
-"""wrong-dataset-revision: the run used other task data than the pinned ones."""
+"""wrong-dataset-revision: the run did not use the pinned task data."""
 
 from collections.abc import Iterator
 
@@ -18,7 +18,7 @@ def check(context: Context) -> Iterator[Fault]:
         yield Fault(
             ID,
             ("run", "dataset", "revision"),
-            f"the run used the task data at {quoted(revision)}",
+            f"the run used revision {quoted(revision)} of the task data",
             quoted(revision),
             f'"{pinned}"',
         )
@@ -27,8 +27,8 @@ def check(context: Context) -> Iterator[Fault]:
 RULE = Rule(
     id=ID,
     severity=Severity.ERROR,
-    what="The run used other task data than the pinned ones.",
-    why="Other sequences or other splits give other scores for the same model.",
+    what="The run did not use the pinned task data.",
+    why="Different sequences or splits give different scores for the same model.",
     fix="Fetch the pinned data and run again: `geneb-ci data pull`.",
     check=check,
 )

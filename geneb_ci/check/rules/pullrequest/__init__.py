@@ -1,1 +1,1 @@
-"""What a pull request changes, before a byte of it is read."""
+"""Rules about which files a pull request changes; they read no file."""

@@ -1,4 +1,4 @@
-"""colliding-paths: two changed paths are one file on some systems."""
+"""colliding-paths: two changed paths differ only in letter case."""
 
 from collections.abc import Iterator
 
@@ -10,23 +10,23 @@ ID = "colliding-paths"
 
 
 def check(change: Change) -> Iterator[ChangeFault]:
-    """Report each path that another one equals, letter case aside."""
+    """Report each path that equals an earlier one up to letter case."""
     seen: dict[str, str] = {}
     for file in change.files:
         if file.after is None:
             continue
         first = seen.setdefault(file.path.casefold(), file.path)
         if first != file.path:
-            message = f"{quoted(file.path)} and {quoted(first)} differ in letter case only"
-            expected = "paths that differ on every system"
+            message = f"{quoted(file.path)} and {quoted(first)} differ only in letter case"
+            expected = "paths that differ in more than letter case"
             yield ChangeFault(ID, file.path, message, quoted(file.path), expected)
 
 
 RULE = ChangeRule(
     id=ID,
     severity=Severity.ERROR,
-    what="Two paths of the pull request differ in letter case only.",
-    why="On macOS and Windows the two are one file, and which one is read depends on the checkout.",
+    what="Two paths of the pull request differ only in letter case.",
+    why="On macOS and Windows both are one file, and the checkout decides which one is read.",
     fix="Keep one of the two.",
     check=check,
 )

@@ -1,4 +1,4 @@
-"""deleted-file: the pull request takes a file of the board away."""
+"""deleted-file: the pull request deletes or renames a file."""
 
 from collections.abc import Iterator
 
@@ -10,21 +10,21 @@ ID = "deleted-file"
 
 
 def check(change: Change) -> Iterator[ChangeFault]:
-    """Report each deletion, and so each rename: the old path is gone."""
+    """Report each deleted path; a rename deletes the old path."""
     for file in change.files:
         if file.after is None:
             message = f"{quoted(file.path)} is deleted or renamed"
-            yield ChangeFault(ID, file.path, message, "nothing", "the file at its place")
+            yield ChangeFault(ID, file.path, message, "no file", "the file unchanged")
 
 
 RULE = ChangeRule(
     id=ID,
     severity=Severity.ERROR,
     what="The pull request deletes or renames a file.",
-    why="A row that disappears takes its history and its audits along; renamed, it escapes them.",
+    why="Deleting or renaming a row would separate it from its history and its audits.",
     fix=(
         "Restore it: `git checkout main -- FILE`. To withdraw your own row, open an issue; a "
-        "maintainer takes it off the board."
+        "maintainer will remove it from the board."
     ),
     check=check,
 )

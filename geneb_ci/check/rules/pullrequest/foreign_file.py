@@ -1,4 +1,4 @@
-"""foreign-file: a file that belongs to no submission, or to another's."""
+"""foreign-file: a changed file does not belong to the submitted model."""
 
 from collections.abc import Iterator
 
@@ -11,26 +11,26 @@ ID = "foreign-file"
 
 
 def check(change: Change) -> Iterator[ChangeFault]:
-    """Report each path that is neither the model's own, nor a row, nor generated."""
+    """Report each path that is neither one of the model's files, nor a row, nor generated."""
     own = {file.path for file in (*change.own, *change.rows)}
     expected = "the row, the card and the extractor of one model"
     for file in change.files:
         if file.path not in own and not is_generated(file.path):
-            message = f"{quoted(file.path)} is not one of the model's own files"
+            message = f"{quoted(file.path)} does not belong to the submitted model"
             yield ChangeFault(ID, file.path, message, quoted(file.path), expected)
 
 
 RULE = ChangeRule(
     id=ID,
     severity=Severity.ERROR,
-    what="The pull request changes a file that is not the model's own.",
+    what="The pull request changes a file that does not belong to the submitted model.",
     why=(
-        "A submission that also changes a workflow, a policy or another model's files would "
-        "smuggle that past the review of numbers."
+        "A submission is reviewed for its scores; changes of workflows, policy or other models "
+        "could slip through."
     ),
     fix=(
-        "Take the file out of this pull request: `git checkout main -- FILE`. What is meant "
-        "for it goes into a pull request of its own, which a maintainer reviews."
+        "Remove the change from this pull request: `git checkout main -- FILE`. Open a separate "
+        "pull request for it, which a maintainer reviews."
     ),
     check=check,
 )

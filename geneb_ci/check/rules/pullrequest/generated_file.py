@@ -1,4 +1,4 @@
-"""generated-file: a file that is generated, never edited."""
+"""generated-file: a generated file is edited."""
 
 from collections.abc import Iterator
 
@@ -8,7 +8,7 @@ from geneb_ci.common.finding import Severity, quoted
 
 ID = "generated-file"
 
-# Written by `make generate` and by audits; the board's own files are not in the repository at all.
+# Written by `make generate` and by audits. The files of the board are not in the repository.
 _FILES = frozenset({"RULES.md"})
 _FOLDERS = ("schemas/", "leaderboard/audits/")
 _BOARD = ("leaderboard/", ".json")
@@ -27,21 +27,18 @@ def check(change: Change) -> Iterator[ChangeFault]:
     """Report each changed file that a program writes."""
     for file in change.files:
         if is_generated(file.path):
-            message = f"{quoted(file.path)} is generated, not edited"
-            yield ChangeFault(ID, file.path, message, "a change", "none: a program writes it")
+            message = f"{quoted(file.path)} is generated and must not be edited"
+            yield ChangeFault(ID, file.path, message, "an edit", "no edit")
 
 
 RULE = ChangeRule(
     id=ID,
     severity=Severity.ERROR,
-    what="The pull request changes a file that a program writes.",
-    why=(
-        "The board and the audit records are computed from evidence: an edit by hand is a "
-        "claim without any."
-    ),
+    what="The pull request edits a generated file.",
+    why="The board and the audit records are computed from evidence, never edited by hand.",
     fix=(
-        "Take the file out of this pull request: `git checkout main -- FILE`. It is written "
-        "anew after the merge."
+        "Remove the change from this pull request: `git checkout main -- FILE`. The file is "
+        "regenerated after the merge."
     ),
     check=check,
 )

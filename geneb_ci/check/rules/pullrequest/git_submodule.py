@@ -22,9 +22,9 @@ RULE = ChangeRule(
     severity=Severity.ERROR,
     what="A path of the pull request is a submodule.",
     why=(
-        "A submodule brings in another repository, whose content nobody reviewed and its "
-        "owner can replace."
+        "A submodule points to another repository, whose content nobody reviewed and whose owner "
+        "can replace it."
     ),
-    fix="Take it out with `git rm --cached FILE`, and add the files themselves.",
+    fix="Remove it with `git rm --cached FILE`, and add the files themselves.",
     check=check,
 )

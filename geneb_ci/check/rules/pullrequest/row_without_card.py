@@ -1,4 +1,4 @@
-"""row-without-card: a new row comes without its model card."""
+"""row-without-card: a new row has no model card."""
 
 from collections.abc import Iterator
 
@@ -10,21 +10,21 @@ ID = "row-without-card"
 
 
 def check(change: Change) -> Iterator[ChangeFault]:
-    """Report a row that is added while its card is not."""
+    """Report an added row whose card is not in the pull request."""
     row = change.row
     if row is not None and row.before is None and row.after is not None and change.card is None:
         card = f"{change.places.cards}/{change.model}.md"
-        message = f"there is no card for {quoted(change.model)} in this pull request"
-        yield ChangeFault(ID, row.path, message, "nothing", quoted(card))
+        message = f"this pull request has no model card for {quoted(change.model)}"
+        yield ChangeFault(ID, row.path, message, "no card", quoted(card))
 
 
 RULE = ChangeRule(
     id=ID,
     severity=Severity.ERROR,
-    what="A new row comes without its model card.",
+    what="A new row has no model card.",
     why=(
-        "Architecture, pooling, layer and training data each change what a score means; later "
-        "nobody adds them."
+        "Readers need architecture, pooling, layer and training data to interpret a score, and "
+        "nobody adds a card later."
     ),
     fix=(
         "Copy `submissions/cards/splicebert-1024nt.md`, fill it in, and add it to this pull "

@@ -1,4 +1,4 @@
-"""row-without-extractor: a new row comes without the code that made it."""
+"""row-without-extractor: a new row has no extractor."""
 
 from collections.abc import Iterator
 
@@ -10,22 +10,22 @@ ID = "row-without-extractor"
 
 
 def check(change: Change) -> Iterator[ChangeFault]:
-    """Report a row that is added while the extractor it needs is neither added nor there."""
+    """Report an added row whose extractor is neither added nor already in the repository."""
     row = change.row
     if row is None or row.before is not None or row.after is None or change.extractor is not None:
         return
     if not change.is_there:
         module = change.module or "<module>.py"
-        message = f"there is no extractor for {quoted(change.model)} in this pull request"
+        message = f"this pull request has no extractor for {quoted(change.model)}"
         expected = quoted(f"{change.places.extractors}/{module}")
-        yield ChangeFault(ID, row.path, message, "nothing", expected)
+        yield ChangeFault(ID, row.path, message, "no extractor", expected)
 
 
 RULE = ChangeRule(
     id=ID,
     severity=Severity.ERROR,
-    what="A new row comes without the extractor that made it.",
-    why="An audit reruns the extractor: without it, no number of the row can ever be verified.",
-    fix="Add the module as it ran, under the folder of extractors, to this pull request.",
+    what="A new row has no extractor.",
+    why="An audit reruns the extractor: without it, no score of the row can be verified.",
+    fix="Add the extractor module, exactly as used, to the folder of extractors.",
     check=check,
 )

@@ -10,7 +10,7 @@ ID = "several-models"
 
 
 def check(change: Change) -> Iterator[ChangeFault]:
-    """Report each row beside the one that the change is about, or all where none stands out."""
+    """Report each row other than that of the submitted model; all rows if it is not clear."""
     if len(change.rows) > 1:
         for file in change.rows:
             if file != change.row:
@@ -24,8 +24,8 @@ RULE = ChangeRule(
     severity=Severity.ERROR,
     what="The pull request changes the rows of more than one model.",
     why=(
-        "One verdict, one audit and one revert are for one model; a correction of another's "
-        "row would hide behind a new one."
+        "Review, audit and revert work per model; an edit of another row could go unnoticed "
+        "behind a new one."
     ),
     fix="Open one pull request for each model.",
     check=check,

@@ -21,7 +21,7 @@ RULE = ChangeRule(
     id=ID,
     severity=Severity.ERROR,
     what="A path of the pull request is a symbolic link.",
-    why="A link can lead to any file of the machine that reads it, a maintainer's keys included.",
-    fix="Put the file itself there: `git rm --cached FILE`, then add an ordinary file.",
+    why="A link can point to any file on the machine that reads it, such as a maintainer's keys.",
+    fix="Run `git rm --cached FILE`, then add a regular file.",
     check=check,
 )

@@ -8,12 +8,12 @@ from geneb_ci.common.finding import Severity
 
 ID = "too-many-files"
 
-# A submission has three files. Beyond this, naming each helps nobody.
+# A submission has three files. Above this limit the files are not listed one by one.
 FILES_MAX = 50
 
 
 def check(change: Change) -> Iterator[ChangeFault]:
-    """Report a change that is no submission by its size alone."""
+    """Report a pull request that changes more than FILES_MAX files."""
     if len(change.files) > FILES_MAX:
         message = f"the pull request changes {len(change.files):,} files"
         found = f"{len(change.files)} files"
@@ -25,8 +25,7 @@ RULE = ChangeRule(
     severity=Severity.ERROR,
     what="The pull request changes more files than a submission has.",
     why=(
-        "Among thousands of files, the one that matters is not seen; GitHub itself lists only "
-        "3,000."
+        "Among many files a harmful change goes unnoticed, and GitHub lists only the first 3,000."
     ),
     fix="Open a pull request from a fresh branch of main, with the three files of one model.",
     check=check,

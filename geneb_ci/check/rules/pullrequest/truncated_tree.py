@@ -10,9 +10,9 @@ ID = "truncated-tree"
 
 
 def check(change: Change) -> Iterator[ChangeFault]:
-    """Report a tree of which a part is missing: what it hides could be anything."""
+    """Report an incomplete tree: the missing entries could be anything."""
     if change.truncated:
-        message = "GitHub left out files of the repository's tree"
+        message = "GitHub truncated the list of files of the repository"
         yield ChangeFault(ID, "", message, "a truncated tree", "every file")
 
 
@@ -20,7 +20,7 @@ RULE = ChangeRule(
     id=ID,
     severity=Severity.ERROR,
     what="GitHub did not list every file of the repository.",
-    why="A file that is not listed can be a workflow or another model's row: nobody looked at it.",
-    fix="Nothing a contributor can do: a maintainer looks at the change by hand.",
+    why="A changed workflow or another model's row could be among the files that are not listed.",
+    fix="A contributor can do nothing about it: a maintainer reviews the change manually.",
     check=check,
 )

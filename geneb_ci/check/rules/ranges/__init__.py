@@ -1,1 +1,1 @@
-"""Scores within the bounds of their metric."""
+"""Ranges of the metrics."""

@@ -33,10 +33,7 @@ RULE = Rule(
     id=ID,
     severity=Severity.WARNING,
     what="Every score of a regime is the same number.",
-    why=(
-        "Tasks differ in difficulty and size: one number for all is a placeholder, or a broken "
-        "probe."
-    ),
-    fix="Look at the predictions: a constant embedding or a failed load gives constant scores.",
+    why=("Tasks differ in difficulty and size: equal scores mean placeholders or a broken probe."),
+    fix="Inspect the predictions: constant embeddings or weights that failed to load cause this.",
     check=check,
 )

@@ -1,4 +1,4 @@
-"""score-out-of-range: a score lies outside the bounds of its metric."""
+"""score-out-of-range: a score is outside the range of its metric."""
 
 from collections.abc import Iterator
 
@@ -12,7 +12,7 @@ ID = "score-out-of-range"
 
 
 def check(context: Context) -> Iterator[Fault]:
-    """Report each score that the typed model refused, unless all are in percent."""
+    """Report each score that the typed model rejected, unless all scores are in percent."""
     if not in_percent(context):
         yield from context.reported.get(ID, ())
 
@@ -20,11 +20,11 @@ def check(context: Context) -> Iterator[Fault]:
 RULE = Rule(
     id=ID,
     severity=Severity.ERROR,
-    what="A score lies outside the bounds of its metric.",
-    why="No prediction can give such a value: it is a slip, or in another unit.",
+    what="A score is outside the range of its metric.",
+    why="No predictions give such a value: it is a typing error, or in another unit.",
     fix=(
-        "MCC lies in -1 to 1, accuracy and macro-F1 in 0 to 1; compute the score again from the "
-        "predictions."
+        "MCC ranges from -1 to 1, accuracy and macro-F1 from 0 to 1; compute the score again from "
+        "the predictions."
     ),
     check=check,
 )
