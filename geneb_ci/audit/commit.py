@@ -223,7 +223,7 @@ def _unpinned() -> AuditRefused:
     )
 
 
-_AGAIN = "check out the commit that was committed to, or commit and draw anew"
+_AGAIN = "check out the commit that was committed to, or commit and draw again"
 
 
 @dataclass(frozen=True)

@@ -120,7 +120,7 @@ def read_commitment(path: Path) -> Commitment:
             COMMITMENT,
             f"{path}: the commitment has digest {found.commitment.sha256}, the file says "
             f"{found.sha256}",
-            "take the file as it was published, or commit anew",
+            "take the file as it was published, or commit again",
         )
     check_commitment(found.commitment, found.sha256)
     return found.commitment

@@ -1,4 +1,4 @@
-"""Values to bytes to files: canonical, held against their schemas, and never half-written."""
+"""Values to bytes to files: canonical, checked against their schemas, and never half-written."""
 
 import functools
 import json

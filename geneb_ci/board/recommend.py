@@ -206,7 +206,7 @@ def _reasons(
     smallest: _Candidate,
     intervals: Intervals,
 ) -> list[str]:
-    """Say why, in sentences; they hold nothing of a contributor's but model ids."""
+    """Return the reasons in sentences; model ids are all of a contributor's text in them."""
     best, limits = rows[0], _limits(need)
     where = need.category or "the mean of all categories"
     of = f"{len(rows)} models{f' with {limits}' if limits else ''}"
@@ -236,7 +236,7 @@ def _reasons(
 
 
 def _warnings(need: ModelRequest, rows: list[_Candidate], intervals: Intervals) -> list[str]:
-    """Say what the advice does not rest on."""
+    """Return what the advice does not rest on, in sentences."""
     said = []
     macro = intervals.estimates[need.regime]["macro"]
     overall = min(rows, key=lambda row: (-macro[row.model].score, row.model))

@@ -117,7 +117,7 @@ class Read(NamedTuple):
 
 
 def read_entries(root: Path, rules: tuple[Rule, ...]) -> Read:
-    """Read every submission of a repository, each held against the rules.
+    """Read every submission of a repository, each checked by the rules.
 
     Raises NothingChecked when there is none, BadConfiguration when the repository's benchmark or
     policy cannot be used, BrokenRecordError when one of its audit records is broken.

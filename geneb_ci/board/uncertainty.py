@@ -45,7 +45,7 @@ class RankedScore(NamedTuple):
 
 
 class Estimate(NamedTuple):
-    """One score of one model before it is held against others."""
+    """One score of one model before it is compared with others."""
 
     score: float
     error: float

@@ -147,7 +147,7 @@ class Checker:
         )
 
     def context(self, path: Path) -> Context:
-        """Read one file and what it is held against. Raises what `check` does."""
+        """Return the context of one file. Raises the same errors as `check`."""
         return self.context_of(read_document(path))
 
     def _place(self, folder: Path) -> Place:

@@ -1,6 +1,5 @@
 """`geneb-ci pack`: collects upstream's log files, one per task and regime, into a submission.
 
-
 `results_<model>_<task_id>_<extractor>.json` holds `mcc`, `accuracy` and `f1_score`, each with a
 `mean`; few-shot logs end in `_k-1` or `_k-10` before `.json`.
 """

@@ -48,7 +48,7 @@ def format_options(function: Any) -> Any:  # noqa: ANN401 (a decorator of click)
         "formats",
         multiple=True,
         type=click.Choice(list(FORMATS)),
-        help=f"Repeatable; text unless said. {said}.",
+        help=f"Repeatable; default: text. {said}.",
     )(output(function))
 
 

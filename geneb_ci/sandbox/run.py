@@ -167,7 +167,7 @@ LIMITS = Limits(seconds=30, memory_mib=1024, processes=64, tmp_mib=64)
 PROCESSES_MAX = 8
 """Processes a sandbox may show: its own pid 1, bubblewrap's helper and the suite."""
 REPORT_MAX = 1 << 16
-SECRET = "GENEB_CANARY"  # noqa: S105 (the name of a variable; its value is made anew each time)
+SECRET = "GENEB_CANARY"  # noqa: S105 (the name of a variable; its value is new each time)
 ADVICE = "run `geneb-ci doctor` to see what this machine can do"
 NAMES = tuple(attempts.ATTEMPTS)
 

@@ -75,7 +75,7 @@ class Correlation(StrictModel):
 
     models: Count
     rho: Signed | None
-    """Null where fewer than three models, or no two different values, are at hand."""
+    """Null unless at least three models have a value and two of the values differ."""
     p: Share | None
     """Chance of a rho as far from 0 if size played no part (two-sided, t distribution)."""
 
