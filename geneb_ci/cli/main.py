@@ -112,8 +112,8 @@ def _unforeseen(error: Exception) -> Exit:
         _drop_output()
         return fault.exit_code
     _say(
-        f"this is a bug of geneb-ci: {type(error).__name__}: {error}",
-        f"report it to the maintainers with the traceback, which {DEBUG}=1 prints",
+        f"internal error: {type(error).__name__}: {error}",
+        f"this is a bug: report it to the maintainers with the traceback, which {DEBUG}=1 prints",
     )
     return Exit.OWN_FAULT
 

@@ -221,7 +221,7 @@ def power_table(design: Design, marked: Mapping[int, str], power: Fraction) -> s
     """Return a table of detection probabilities, by sample size and number of fabricated tasks."""
     fabricated = [m for m in SHOWN_FABRICATED if m <= design.tasks]
     found = Table(
-        title=f"probability of drawing at least one of m fabricated tasks among {design.tasks}",
+        title=f"chance to find one of m fabricated tasks among {design.tasks}",
         title_justify="left",
         box=box.SIMPLE_HEAD,
         caption=_caption(design, power),

@@ -140,7 +140,7 @@ def test_label_lists_every_row_and_writes_nothing(place, capsys):
     before = sorted(place.rglob("*"))
     assert main(["label"]) == 11
     assert capsys.readouterr().out == (
-        "not on the board  broken: 1 error: `geneb-ci check` shows them\n"
+        "not on the board  broken: 1 error: run `geneb-ci check`\n"
         f"verified          model: audit {path.stem} agrees on at least 2 drawn tasks "
         "(audited 2/3, sandbox level 2, 2023-08-23)\n"
         f"                    audit {path.stem} of 2023-08-23: 2 tasks drawn, 2 rerun, informative "

@@ -51,7 +51,7 @@ claim agrees
   ✓ earlier     includes every earlier draw in the repository
   ✓ comparison  every verdict follows from its numbers
   ✓ submission  the file is the audited one
-  ✓ benchmark   the definition in force
+  ✓ benchmark   the current benchmark definition
   ✓ policy      at least as many tasks and regimes as required
   ✓ harness     the current version, unmodified
   ✓ sandbox     an accepted level, and every escape attempt blocked
@@ -112,7 +112,7 @@ def test_nothing_to_verify_is_exit_3(place, capsys):
     assert main(["audit", "verify", "none.json"]) == 3
     (place / "leaderboard/audits").mkdir()
     assert main(["audit", "verify", "leaderboard/audits"]) == 3
-    assert "the folder holds no <model_id>/<audit_id>.json" in capsys.readouterr().err
+    assert "the folder contains no <model_id>/<audit_id>.json" in capsys.readouterr().err
 
 
 def test_a_submission_that_is_elsewhere_is_named(place, tmp_path_factory, capsys):

@@ -217,7 +217,7 @@ def test_settings_name_folders_and_files(tmp_path):
         select=("card",),
         ignore=("no-run-details",),
     )
-    disagrees = "params as 1,000,000 in the card and 86,000,000"
+    disagrees = "params is 1,000,000 in the card and 86,000,000 in the submission"
     assert said(root) == [("a.json", *NOTE), ("a.md", "card-disagrees", disagrees)]
 
 
@@ -254,7 +254,7 @@ def test_a_project_without_our_table_is_not_a_place(tmp_path):
 SETTINGS = (
     "settings are submissions, cards, extractors, benchmark, policy, audits, "
     "select, ignore; "
-    "select and ignore are lists of texts, the rest are paths"
+    "select and ignore are lists of strings, the others paths"
 )
 
 

@@ -53,8 +53,8 @@ def test_commit_prints_the_digest_and_what_to_do_next(place, capsys):
         f"commitment {digest}\n"
         "model: 2 of 3 tasks will be drawn\n"
         "next: publish the digest, as commit status geneb/audit-commit or in the ledger, and note "
-        "when\n"
-        "  it became public, by the clock of the server that shows it; then draw:\n"
+        "the\n"
+        "  time of publication according to that server; then draw the tasks:\n"
         "  geneb-ci audit plan c.json --committed-at 2026-11-20T08:30:00Z\n"
     )
     assert err == ""
@@ -113,7 +113,7 @@ def test_the_table_needs_no_beacon(capsys):
     out, err = capsys.readouterr()
     assert err == ""
     assert out == (
-        "probability of drawing at least one of m fabricated tasks among 3\n"
+        "chance to find one of m fabricated tasks among 3\n"
         "\n"
         "  drawn   m = 1   m = 2   m = 3\n"
         " ──────────────────────────────────────────────────────\n"
@@ -167,7 +167,7 @@ def test_an_earlier_plan_that_was_tampered_with_is_refused(place, capsys):
 
 def test_targeted_tasks_stand_apart(place, capsys):
     assert planned(*BY_FILE, "--targeted", "3") == 0
-    assert "fewer tasks are targeted than --targeted asks for" in capsys.readouterr().out
+    assert "no others are suspicious" in capsys.readouterr().out
     assert [one.reason for one in read_plan(place / "plan.json").chosen] == ["drawn", "drawn"]
 
 

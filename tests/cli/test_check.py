@@ -305,6 +305,7 @@ def test_a_fault_of_our_own_is_one_line_and_exit_1(monkeypatch, capsys):
     monkeypatch.setattr(module.cli, "main", lambda *_, **__: 1 / 0)
     assert module.main(["check"]) == 1
     assert capsys.readouterr().err == (
-        "geneb-ci: this is a bug of geneb-ci: ZeroDivisionError: division by zero\n"
-        "  fix: set GENEB_CI_DEBUG=1 prints\n"
+        "geneb-ci: internal error: ZeroDivisionError: division by zero\n"
+        "  fix: this is a bug: report it to the maintainers with the traceback, which "
+        "GENEB_CI_DEBUG=1 prints\n"
     )

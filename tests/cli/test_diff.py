@@ -97,7 +97,7 @@ def test_a_row_with_errors_is_not_on_the_new_board(rows, monkeypatch, capsys):
     code, out, _ = run(rows, monkeypatch, capsys, "--base", "HEAD")
     assert code == 11
     assert "1 removed" in out
-    assert "noise is not known, and taken as none: the benchmark does not say how many" in out
+    assert "significance was not computed: the benchmark has no n_test for" in out
     assert 'not on the new board, because `geneb-ci check` finds errors: "c.json"' in out
 
 
@@ -151,7 +151,7 @@ def test_a_name_that_is_no_commit(rows, monkeypatch, capsys, name):
     code, out, err = run(rows, monkeypatch, capsys, "--base", name)
     assert (code, out) == (2, "")
     assert err.startswith(f"geneb-ci: {rows}: ")
-    assert err.endswith(f"is no commit of this repository\n{FIX}")
+    assert err.endswith(f"is not a commit of this repository\n{FIX}")
     assert len(err.splitlines()) == 2
 
 
@@ -160,7 +160,7 @@ def test_a_commit_without_submissions(rows, monkeypatch, capsys):
     empty = git(rows, "commit-tree", tree, "-m", "nothing")
     code, out, err = run(rows, monkeypatch, capsys, "--base", empty)
     assert (code, out) == (2, "")
-    assert "holds no submissions" in err
+    assert "has no submissions" in err
 
 
 def test_a_commit_with_a_broken_benchmark_names_no_folder_of_ours(rows, monkeypatch, capsys):
@@ -183,4 +183,4 @@ def test_below_the_top_of_a_repository(tmp_path, monkeypatch, capsys):
     root = small_repository(tmp_path / "inner", "a", "b")
     (root / ".git").rename(tmp_path / ".git")
     code, _, err = run(root, monkeypatch, capsys, "--base", "HEAD")
-    assert (code, "do not lie at the root of their git repository" in err) == (2, True)
+    assert (code, "are not at the root of the git repository" in err) == (2, True)

@@ -123,7 +123,7 @@ def test_a_folder_that_the_hubs_client_cannot_use_is_named(tmp_path):
     hub.close()
     assert code == 1
     assert "geneb-ci: spaces/geneb/board: this machine failed, not the Hub: " in errors
-    assert f"the Hub's client works in {home}/xet\n  fix: " in errors
+    assert f"the Hub's client uses the folder {home}/xet\n  fix: " in errors
     assert WRITER not in output + errors
     assert len(repo.commits) == 1
 

@@ -89,7 +89,7 @@ def test_a_rule_that_is_dropped_heals(rows, monkeypatch, capsys):
     edit(rows / "submissions/splicebert-1024nt.json", '"Acc":0.', '"Acc":7.')
     code, out, _ = run(rows, monkeypatch, capsys, "--rules", "rules", "--format", "markdown")
     assert code == 0
-    assert "### Would fail no more\n\n- `splicebert-1024nt` `score-out-of-range`, 1 place" in out
+    assert "### Would no longer fail\n\n- `splicebert-1024nt` `score-out-of-range`, 1 place" in out
 
 
 def test_policy_and_benchmark_of_the_commit_count(rows, monkeypatch, capsys):
@@ -121,7 +121,7 @@ def test_a_checker_that_does_not_start(rows, monkeypatch, capsys):
 def test_a_checker_that_says_something_else(rows, monkeypatch, capsys):
     on_a_branch(rows, "geneb_ci/__main__.py", "import sys", "print('{}')\nraise SystemExit")
     code, _, err = run(rows, monkeypatch, capsys, "--rules", "rules")
-    assert (code, "gave no verdict: exit 0" in err) == (1, True)
+    assert (code, "failed with exit code 0" in err) == (1, True)
 
 
 def test_the_other_rules_see_nothing_of_our_environment(rows, monkeypatch, capsys):
@@ -131,7 +131,10 @@ def test_the_other_rules_see_nothing_of_our_environment(rows, monkeypatch, capsy
     monkeypatch.setenv("GITHUB_TOKEN", "secret")
     code, _, err = run(rows, monkeypatch, capsys, "--rules", "rules")
     assert code == 1
-    assert "exit 1: ['LC_ALL', 'PATH', 'PYTHONDONTWRITEBYTECODE', 'PYTHONPATH']" in err
+    assert (
+        "failed with exit code 1: ['LC_ALL', 'PATH', 'PYTHONDONTWRITEBYTECODE', 'PYTHONPATH']"
+        in err
+    )
 
 
 def test_a_pipe_among_the_submissions_does_not_hold_us_up(rows, monkeypatch, capsys):
@@ -146,10 +149,10 @@ def test_a_repository_without_rules(tmp_path, monkeypatch, capsys):
     root = small_repository(tmp_path, "a")
     code, out, err = run(root, monkeypatch, capsys, "--rules", "HEAD")
     assert (code, out) == (2, "")
-    assert "holds no geneb_ci/__main__.py, so no rules to replay" in err
+    assert "has no geneb_ci/__main__.py, so no rules to replay" in err
 
 
 @pytest.mark.parametrize("name", ["nope", "--version", "-x"])
 def test_a_name_that_is_no_commit(rows, monkeypatch, capsys, name):
     code, _, err = run(rows, monkeypatch, capsys, "--rules", name)
-    assert (code, "is no commit of this repository" in err) == (2, True)
+    assert (code, "is not a commit of this repository" in err) == (2, True)

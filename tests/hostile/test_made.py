@@ -226,7 +226,7 @@ NOWHERE = {
     "loop/x.json": "cannot be read: Too many levels of symbolic links",
     "*.jsn": "no file matches",
     "x\0y.json": "no such file",
-    "empty": "the folder holds no *.json",
+    "empty": "the folder contains no *.json",
 }
 
 

@@ -103,6 +103,6 @@ def test_a_text_as_long_as_a_file_does_not_hide_the_verdict():
         f"**Fix:** {report.findings[0].fix}\n\n"
         f"- `MCC is {'9' * (SPAN_MAX - 10)}...`\\\n"
         "  `submissions/GROVER.json:1:1` at `/results/full/H3K1ac/MCC`\n\n---\n\n"
-        "Why a rule is there: `geneb-ci explain RULE`. The same check on your own machine: "
+        "To explain a rule: `geneb-ci explain RULE`. To run this check on your own machine: "
         "`geneb-ci check PATH`.\n"
     )
