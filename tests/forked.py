@@ -1,0 +1,99 @@
+"""Commands of the product in processes of their own, without the seconds of loading libraries.
+
+One server a test process, of the standard library's `forkserver`, imports the libraries once; each
+command is a fork of it, which imports the product's own code. So a command has its own memory,
+environment, folder, file descriptors and exit code as in a new interpreter, and module state of the
+product as that would have. What a test says of the interpreter itself (what is imported when,
+signals, encodings of streams, hash seeds) needs a new one: `subprocess`.
+"""
+
+import multiprocessing
+import os
+import runpy
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from multiprocessing import forkserver
+from pathlib import Path
+
+LIBRARIES = (
+    "click", "cryptography.hazmat.primitives.asymmetric.ed25519", "jsonschema", "numpy", "pydantic",
+    "rich.console", "rich.table", "scipy.stats", "sklearn.linear_model", "sklearn.metrics",
+)  # fmt: skip
+ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+"""Of the server: a fork has none of its parent's threads, which must not be missed."""
+HANG_SECONDS = 300  # no command of the tests takes a tenth of this
+
+
+def run(
+    module: str,
+    *words: str,
+    cwd: Path,
+    env: Mapping[str, str] | None = None,
+    timeout: float = HANG_SECONDS,
+) -> "subprocess.CompletedProcess[str]":
+    """Do what `python -m MODULE WORDS` does, and return what it said and its exit code.
+
+    Raises subprocess.TimeoutExpired for one that does not end.
+    """
+    context = multiprocessing.get_context("forkserver")
+    _start_server()
+    with tempfile.TemporaryDirectory() as folder:
+        out, err = Path(folder, "out"), Path(folder, "err")
+        asked = (module, words, str(cwd), dict(os.environ if env is None else env))
+        process = context.Process(target=_command, args=(*asked, str(out), str(err)))
+        process.start()
+        process.join(timeout)
+        if process.exitcode is None:
+            process.kill()
+            process.join()
+            raise subprocess.TimeoutExpired([module, *words], timeout)
+        code = process.exitcode
+        process.close()
+        said = (path.read_text("utf-8") if path.exists() else "" for path in (out, err))
+        return subprocess.CompletedProcess([module, *words], code, *said)
+
+
+def _start_server() -> None:
+    """Start the server, if it does not run yet, under an environment of its own."""
+    forkserver.set_forkserver_preload([*LIBRARIES])
+    before = {name: os.environ.get(name) for name in ONE_THREAD}
+    os.environ.update(ONE_THREAD)
+    try:
+        forkserver.ensure_running()
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+def stop() -> None:
+    """End the server, and wait for it: its seconds count as the tests'."""
+    forkserver._forkserver._stop()  # type: ignore[attr-defined]
+
+
+def _command(
+    module: str, words: tuple[str, ...], cwd: str, env: dict[str, str], out: str, err: str
+) -> None:
+    """Be the command, in the fork."""
+    for number, name, flags in (
+        (0, os.devnull, os.O_RDONLY),
+        (1, out, os.O_WRONLY | os.O_CREAT),
+        (2, err, os.O_WRONLY | os.O_CREAT),
+    ):
+        opened = os.open(name, flags, 0o600)
+        os.dup2(opened, number)
+        if opened != number:
+            os.close(opened)
+    os.environ.clear()
+    os.environ.update(env)
+    os.chdir(cwd)
+    sys.path[:0] = [cwd, *filter(None, env.get("PYTHONPATH", "").split(os.pathsep))]
+    sys.argv = [module, *words]
+    # Worker processes of the harness are forks as well: a new interpreter loads every library anew.
+    fork = multiprocessing.get_context("fork")
+    multiprocessing.get_context = lambda _=None: fork  # type: ignore[assignment]
+    runpy.run_module(module, run_name="__main__", alter_sys=True)
