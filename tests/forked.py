@@ -1,10 +1,9 @@
-"""Commands of the product in processes of their own, without the seconds of loading libraries.
+"""Commands of the product in processes of their own, without the seconds of loading modules.
 
-One server a test process, of the standard library's `forkserver`, imports the libraries once; each
-command is a fork of it, which imports the product's own code. So a command has its own memory,
-environment, folder, file descriptors and exit code as in a new interpreter, and module state of the
-product as that would have. What a test says of the interpreter itself (what is imported when,
-signals, encodings of streams, hash seeds) needs a new one: `subprocess`.
+A server of the standard library, `forkserver`, imports the product and its libraries once for each
+test process; a command is a fork of it. So each has its own memory, environment, folder, streams
+and exit code, and no module has more than its state after import. A test about the interpreter
+itself (what is imported when, signals, terminals, encodings, hash seeds) starts a new one.
 """
 
 import multiprocessing
@@ -17,10 +16,19 @@ from collections.abc import Mapping
 from multiprocessing import forkserver
 from pathlib import Path
 
+from tests.paths import ROOT
+
+PRODUCT = ("geneb_ci", "reference_harness")
 LIBRARIES = (
-    "click", "cryptography.hazmat.primitives.asymmetric.ed25519", "jsonschema", "numpy", "pydantic",
-    "rich.console", "rich.table", "scipy.stats", "sklearn.linear_model", "sklearn.metrics",
+    "anyio", "filelock", "fsspec", "hf_xet", "httpx", "sklearn.linear_model", "sklearn.metrics",
+    "tqdm", "yaml",
 )  # fmt: skip
+"""What the product imports where it is needed. Not `huggingface_hub`, which reads the environment
+when it is imported."""
+TORCH = tuple(
+    f"reference_harness.extractors.{name}"
+    for name in ("checkpoint", "huggingface", "pooling", "tokens")
+)
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 """Of the server: a fork has none of its parent's threads, which must not be missed."""
 HANG_SECONDS = 300  # no command of the tests takes a tenth of this
@@ -57,7 +65,7 @@ def run(
 
 def _start_server() -> None:
     """Start the server, if it does not run yet, under an environment of its own."""
-    forkserver.set_forkserver_preload([*LIBRARIES])
+    forkserver.set_forkserver_preload([*LIBRARIES, *modules()])
     before = {name: os.environ.get(name) for name in ONE_THREAD}
     os.environ.update(ONE_THREAD)
     try:
@@ -68,6 +76,13 @@ def _start_server() -> None:
                 del os.environ[name]
             else:
                 os.environ[name] = value
+
+
+def modules() -> list[str]:
+    """Return the product's modules, but those that import torch."""
+    names = (path.relative_to(ROOT) for top in PRODUCT for path in (ROOT / top).rglob("*.py"))
+    dotted = (".".join(name.with_suffix("").parts).removesuffix(".__init__") for name in names)
+    return sorted(name for name in dotted if not name.startswith(TORCH) and "__main__" not in name)
 
 
 def stop() -> None:
@@ -91,9 +106,17 @@ def _command(
     os.environ.clear()
     os.environ.update(env)
     os.chdir(cwd)
-    sys.path[:0] = [cwd, *filter(None, env.get("PYTHONPATH", "").split(os.pathsep))]
+    paths = [cwd, *filter(None, env.get("PYTHONPATH", "").split(os.pathsep))]
+    sys.path[:0] = paths
+    if any(Path(path, PRODUCT[0]).is_dir() and Path(path) != ROOT for path in paths):
+        _forget_the_product()  # another installation of it is asked for
     sys.argv = [module, *words]
     # Worker processes of the harness are forks as well: a new interpreter loads every library anew.
     fork = multiprocessing.get_context("fork")
     multiprocessing.get_context = lambda _=None: fork  # type: ignore[assignment]
     runpy.run_module(module, run_name="__main__", alter_sys=True)
+
+
+def _forget_the_product() -> None:
+    for name in [name for name in sys.modules if name.partition(".")[0] in PRODUCT]:
+        del sys.modules[name]
