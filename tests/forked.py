@@ -94,15 +94,12 @@ def _command(
     module: str, words: tuple[str, ...], cwd: str, env: dict[str, str], out: str, err: str
 ) -> None:
     """Be the command, in the fork."""
-    for number, name, flags in (
-        (0, os.devnull, os.O_RDONLY),
-        (1, out, os.O_WRONLY | os.O_CREAT),
-        (2, err, os.O_WRONLY | os.O_CREAT),
-    ):
-        opened = os.open(name, flags, 0o600)
+    nothing, unused = os.pipe()
+    os.close(unused)
+    streams = (nothing, *(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600) for path in (out, err)))
+    for number, opened in enumerate(streams):
         os.dup2(opened, number)
-        if opened != number:
-            os.close(opened)
+        os.close(opened)
     os.environ.clear()
     os.environ.update(env)
     os.chdir(cwd)
