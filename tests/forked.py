@@ -20,11 +20,11 @@ from tests.paths import ROOT
 
 PRODUCT = ("geneb_ci", "reference_harness")
 LIBRARIES = (
-    "anyio", "filelock", "fsspec", "hf_xet", "httpx", "sklearn.linear_model", "sklearn.metrics",
+    "anyio", "filelock", "fsspec", "httpx", "sklearn.linear_model", "sklearn.metrics",
     "tqdm", "yaml",
 )  # fmt: skip
 """What the product imports where it is needed. Not `huggingface_hub`, which reads the environment
-when it is imported."""
+when it is imported, and nothing that starts a thread, such as `hf_xet`: a fork would lack it."""
 TORCH = tuple(
     f"reference_harness.extractors.{name}"
     for name in ("checkpoint", "huggingface", "pooling", "tokens")
