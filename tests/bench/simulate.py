@@ -13,7 +13,8 @@ import numpy.typing as npt
 from geneb_ci.board.noise import mcc_of, near_mean
 from geneb_ci.check.claims import triple_of, two_classes
 from geneb_ci.common.benchmark import Benchmark, Task
-from geneb_ci.statistics.binary import Classes, Triple, scores
+from geneb_ci.statistics.binary import Classes, scores
+from geneb_ci.statistics.printed import Triple
 from geneb_ci.submission.models import SubmissionV10, SubmissionV11
 from tests.conftest import document_v11
 
