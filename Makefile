@@ -6,6 +6,9 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 SYSTEM := bwrap=bubblewrap chromium=chromium
 
+# A thousand processes of the tests would otherwise compile the same modules, each for itself.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test real-tasks test-rows flakes lint rehearse rehearse-proof bench bench-harness \
   bench-forgery bench-sampling bench-audit bench-sandbox bench-tolerance bench-uncertainty bench-page \
   page-shots vendor mutants generate lock clean

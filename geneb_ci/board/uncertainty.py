@@ -144,10 +144,23 @@ def _row(
         name: estimate(value, weights, noise)
         for name, value, weights in zip(names, values, weights_of(benchmark), strict=True)
     }
-    alone = np.eye(len(scores))
-    tasks = [estimate(value, alone[k], noise) for k, value in enumerate(scores.values())]
-    limits = [(round(one.low, DECIMALS), round(one.high, DECIMALS)) for one in tasks]
-    return found, limits, all(noise.spreads)
+    return found, _task_limits(list(scores.values()), noise), all(noise.spreads)
+
+
+def _task_limits(scores: list[float], noise: Noise) -> list[tuple[float, float]]:
+    """Return what `estimate` says of each task alone; at once, which takes a tenth of the time."""
+    drawn = noise.test + noise.seeds
+    stretch = np.array(
+        [
+            _stretch(draws, np.ones(1), [spread])
+            for draws, spread in zip(drawn, noise.spreads, strict=True)
+        ]
+    )
+    tail = (1 - CONFIDENCE) / 2
+    limits = np.clip(
+        np.array(scores) + stretch * np.quantile(drawn, (tail, 1 - tail), axis=1), -1.0, 1.0
+    )
+    return [(round(low, DECIMALS), round(high, DECIMALS)) for low, high in limits.T.tolist()]
 
 
 @functools.lru_cache(maxsize=4)

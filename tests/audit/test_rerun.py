@@ -10,8 +10,9 @@ import pytest
 
 from geneb_ci.audit.envelope import parse_envelope
 from geneb_ci.audit.record import record_files
+from tests.audit.installed import Installed
 from tests.sandbox.conftest import sandbox_of
-from tools.demo_audit import COMMITTED_AT, FORGED, HONEST, HONEST_K, Place
+from tools.demo_audit import COMMITTED_AT, FORGED, HONEST, HONEST_K
 from tools.demo_forge import RAISED, forge
 
 TASKS = 3  # drawn: enough for every path, and quick
@@ -44,10 +45,10 @@ class Ended(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
+def place(tmp_path_factory: pytest.TempPathFactory) -> Installed:
     for _ in sandbox_of(2, tmp_path_factory.mktemp("trial") / "scratch"):
         pass  # fails or skips where there is none
-    made = Place(tmp_path_factory.mktemp("audit"), drawn=TASKS)
+    made = Installed(tmp_path_factory.mktemp("audit"), drawn=TASKS)
     # Audits of different test workers may not find each other's scratch folder.
     made.environment |= {"TMPDIR": str(tmp_path_factory.mktemp("scratch"))}
     made.harness(HONEST, HONEST_K)
@@ -61,16 +62,16 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
 
 
 @pytest.fixture(scope="module")
-def honest_plan(place: Place) -> str:
+def honest_plan(place: Installed) -> str:
     return planned(place, HONEST)
 
 
-def ran(place: Place, *arguments: str) -> Ended:
+def ran(place: Installed, *arguments: str) -> Ended:
     done = place.run("geneb_ci", *arguments, check=False)
     return Ended(done.returncode, done.stdout, done.stderr)
 
 
-def planned(place: Place, model_id: str, *sample: str) -> str:
+def planned(place: Installed, model_id: str, *sample: str) -> str:
     c, p = f"{model_id}.c.json", f"{model_id}.p.json"
     done = ran(place, "audit", "commit", f"submissions/{model_id}.json", "--output", c)
     assert done.code == 0, done.err
@@ -80,18 +81,18 @@ def planned(place: Place, model_id: str, *sample: str) -> str:
     return p
 
 
-def records(place: Place, model_id: str) -> list[Path]:
+def records(place: Installed, model_id: str) -> list[Path]:
     found = record_files(place.root / "leaderboard" / "audits")
     return [path for path in found if path.parent.name == model_id]
 
 
-def level(place: Place, model_id: str) -> dict[str, object]:
+def level(place: Installed, model_id: str) -> dict[str, object]:
     done = ran(place, "label", "--format", "json")
     rows = json.loads(done.out)["rows"]
     return next(row for row in rows if row["model_id"] == model_id)
 
 
-def test_an_honest_row_becomes_verified(place: Place, honest_plan: str) -> None:
+def test_an_honest_row_becomes_verified(place: Installed, honest_plan: str) -> None:
     done = ran(place, "audit", "run", honest_plan, "--key", "key.pem")
     assert done.code == 0, done.err
     assert f"agrees: {TASKS} tasks rerun, each claim within its tolerance" in done.out
@@ -105,7 +106,7 @@ def test_an_honest_row_becomes_verified(place: Place, honest_plan: str) -> None:
     assert all(escape["refused"] for escape in outcome["sandbox"]["escapes"])
 
 
-def test_a_consistent_forgery_is_disputed(place: Place) -> None:
+def test_a_consistent_forgery_is_disputed(place: Installed) -> None:
     checked = ran(place, "check", "--select", "arithmetic", f"submissions/{FORGED}.json")
     assert checked.code == 0, "arithmetic cannot tell it"
     done = ran(
@@ -123,7 +124,7 @@ def test_a_consistent_forgery_is_disputed(place: Place) -> None:
     assert (row["submitted"], row["audit"]["verdict"]) == ("disputed", "differs")
 
 
-def community(place: Place, model_id: str, source: str = MODULE, scale: str = "2") -> Path:
+def community(place: Installed, model_id: str, source: str = MODULE, scale: str = "2") -> Path:
     folder = place.root / "submissions" / "extractors"
     folder.mkdir(exist_ok=True)
     module = folder / f"{model_id}.py"
@@ -144,7 +145,7 @@ def community(place: Place, model_id: str, source: str = MODULE, scale: str = "2
     return module
 
 
-def test_a_contributors_module_and_its_options_travel_into_the_sandbox(place: Place) -> None:
+def test_a_contributors_module_and_its_options_travel_into_the_sandbox(place: Installed) -> None:
     community(place, "composition")
     plan = planned(place, "composition")
     done = ran(place, "audit", "run", plan, "--unsigned", "--json")
@@ -155,7 +156,7 @@ def test_a_contributors_module_and_its_options_travel_into_the_sandbox(place: Pl
     assert all(cell["predictions_equal"] and cell["canonical"] is None for cell in cells)
 
 
-def test_what_changed_since_the_commitment_is_refused_by_name(place: Place) -> None:
+def test_what_changed_since_the_commitment_is_refused_by_name(place: Installed) -> None:
     module = community(place, "moved")
     plan = planned(place, "moved")
     kept = module.read_bytes()
@@ -174,7 +175,7 @@ def test_what_changed_since_the_commitment_is_refused_by_name(place: Place) -> N
 
 
 def test_a_plan_that_does_not_recompute_is_refused_before_anything_runs(
-    place: Place, honest_plan: str
+    place: Installed, honest_plan: str
 ) -> None:
     plan = place.root / honest_plan
     changed = json.loads(plan.read_bytes())
@@ -188,7 +189,7 @@ def test_a_plan_that_does_not_recompute_is_refused_before_anything_runs(
     assert done.err.startswith("geneb-ci: sample: the drawn tasks are not those")
 
 
-def test_an_extractor_that_fails_ends_the_audit_with_its_own_words(place: Place) -> None:
+def test_an_extractor_that_fails_ends_the_audit_with_its_own_words(place: Installed) -> None:
     outside = f"import os\n        assert os.path.exists({str(place.root)!r}), 'no home here'"
     broken = MODULE.replace("rows = [[", f"{outside}\n        rows = [[")
     community(place, "homesick", broken)
@@ -210,7 +211,7 @@ def test_an_extractor_that_fails_ends_the_audit_with_its_own_words(place: Place)
     ],
 )
 def test_what_is_missing_or_contradicts_is_said(
-    place: Place, honest_plan: str, options: tuple[str, ...], code: int, said: str
+    place: Installed, honest_plan: str, options: tuple[str, ...], code: int, said: str
 ) -> None:
     done = ran(place, "audit", "run", honest_plan, *options)
     assert (done.code, done.out) == (code, "")
@@ -219,7 +220,7 @@ def test_what_is_missing_or_contradicts_is_said(
 
 
 def test_what_is_left_of_an_audit_stops_the_next_and_is_named(
-    place: Place, honest_plan: str
+    place: Installed, honest_plan: str
 ) -> None:
     scratch = Path(place.environment["TMPDIR"]) / f"geneb-ci-audit-{os.getuid()}"
     scratch.mkdir()

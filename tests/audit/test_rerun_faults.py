@@ -9,15 +9,16 @@ from pathlib import Path
 import pytest
 
 from geneb_ci.audit.record import record_files
+from tests.audit.installed import Installed
 from tests.sandbox.conftest import sandbox_of
-from tools.demo_audit import COMMITTED_AT, HONEST, HONEST_K, Place
+from tools.demo_audit import COMMITTED_AT, HONEST, HONEST_K
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
+def place(tmp_path_factory: pytest.TempPathFactory) -> Installed:
     for _ in sandbox_of(2, tmp_path_factory.mktemp("trial") / "scratch"):
         pass  # fails or skips where there is none
-    made = Place(tmp_path_factory.mktemp("audit"), drawn=2)
+    made = Installed(tmp_path_factory.mktemp("audit"), drawn=2)
     made.environment |= {"TMPDIR": str(tmp_path_factory.mktemp("scratch"))}
     policy = made.root / "leaderboard/policy/policy.toml"
     text = policy.read_text(encoding="utf-8")
@@ -29,7 +30,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
     return made
 
 
-def started(place: Place, *arguments: str) -> "subprocess.Popen[str]":
+def started(place: Installed, *arguments: str) -> "subprocess.Popen[str]":
     return subprocess.Popen(
         [sys.executable, "-m", "geneb_ci", "audit", "run", "plan.json", *arguments],
         cwd=place.root, env=place.environment, text=True,
@@ -38,7 +39,7 @@ def started(place: Place, *arguments: str) -> "subprocess.Popen[str]":
 
 
 def test_a_record_outlives_the_reader_of_the_outcome_and_holds_under_a_narrow_policy(
-    place: Place,
+    place: Installed,
 ) -> None:
     """Regimes that the policy leaves out are not compared: else no verifier takes the record."""
     with started(place, "--key", "key.pem") as process:
@@ -51,7 +52,7 @@ def test_a_record_outlives_the_reader_of_the_outcome_and_holds_under_a_narrow_po
     assert done.returncode == 0, done.stdout
 
 
-def test_a_record_that_nobody_would_accept_is_refused_before_the_rerun(place: Place) -> None:
+def test_a_record_that_nobody_would_accept_is_refused_before_the_rerun(place: Installed) -> None:
     place.run("geneb_ci", "audit", "keygen", "--output", "other.pem")
     process = started(place, "--key", "other.pem")
     _, said = process.communicate()
@@ -63,13 +64,13 @@ def test_a_record_that_nobody_would_accept_is_refused_before_the_rerun(place: Pl
     assert (process.returncode, "no record can be written here" in said) == (2, True)
 
 
-def test_an_unknown_noise_is_refused_at_once(place: Place) -> None:
+def test_an_unknown_noise_is_refused_at_once(place: Installed) -> None:
     process = started(place, "--unsigned", "--noise", "int8")
     _, said = process.communicate()
     assert (process.returncode, "bfloat16" in said) == (2, True)
 
 
-def test_the_end_of_a_service_leaves_nothing_behind(place: Place) -> None:
+def test_the_end_of_a_service_leaves_nothing_behind(place: Installed) -> None:
     process = started(place, "--unsigned")
     assert process.stderr is not None
     for line in process.stderr:

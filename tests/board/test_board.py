@@ -16,6 +16,7 @@ from geneb_ci.board.rows import leaderboards, mean
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.errors import MachineFault
 from geneb_ci.submission.models import SubmissionV10
+from tests import forked
 from tests.board.board import entries, entry
 from tests.paths import PUBLIC, ROOT, SUBMISSIONS
 
@@ -146,13 +147,7 @@ def test_writing_leaves_the_old_board_or_the_new_one(tmp_path: Path, monkeypatch
 
 
 def geneb_ci(*arguments: str, cwd: Path = PUBLIC) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "geneb_ci", *arguments],
-        cwd=cwd,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return forked.run("geneb_ci", *arguments, cwd=cwd)
 
 
 def test_build_writes_four_files_and_says_so(tmp_path: Path):

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from reference_harness.tasks import Split, TaskData
+from tests import forked
 from tests.paths import ROOT
 
 REPOSITORY = ROOT
@@ -38,7 +39,17 @@ class Harness:
         }
 
     def __call__(self, *words: object, code: str | None = None) -> subprocess.CompletedProcess[str]:
-        """Run to the end; `code` replaces the module to run."""
+        """Run to the end; `code`, in an interpreter of its own, replaces the module to run."""
+        if code is None:
+            told = map(str, words)
+            return forked.run(
+                "reference_harness", *told, cwd=self.folder, env=self.environment,
+                timeout=COMMAND_SECONDS,
+            )  # fmt: skip
+        return self.alone(*words, code=code)
+
+    def alone(self, *words: object, code: str | None = None) -> subprocess.CompletedProcess[str]:
+        """Run to the end in an interpreter of its own, as a user does."""
         return subprocess.run(
             self.command(*words, code=code),
             cwd=self.folder, env=self.environment, capture_output=True, text=True,

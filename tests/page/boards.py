@@ -29,12 +29,17 @@ EVENT = {
 
 
 @functools.cache
+def tables() -> dict[str, dict[str, Any]]:
+    """Return the two files of scores: what tests may ask for when they are collected."""
+    categories, tasks = leaderboards(entries(), shipped_benchmark())
+    return {"leaderboard.json": categories, "leaderboard_tasks.json": tasks}
+
+
+@functools.cache
 def values() -> dict[str, dict[str, Any]]:
     benchmark = shipped_benchmark()
-    categories, tasks = leaderboards(entries(), benchmark)
     return {
-        "leaderboard.json": categories,
-        "leaderboard_tasks.json": tasks,
+        **tables(),
         "diagnostics.json": found_diagnostics(),
         "recommendations.json": recommendations(entries(), benchmark, found_intervals()),
     }
