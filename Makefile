@@ -6,9 +6,12 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 SYSTEM := bwrap=bubblewrap chromium=chromium
 
+# A thousand processes of the tests would otherwise compile the same modules, each for itself.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test real-tasks test-rows flakes lint rehearse rehearse-proof bench bench-harness \
   bench-forgery bench-sampling bench-audit bench-sandbox bench-tolerance bench-uncertainty bench-page \
-  page-shots mutants generate lock clean
+  page-shots vendor mutants generate lock clean
 
 # An environment that is there goes on being used, unless its interpreter is gone or PYTHON is named
 # and is another than the one that made it.
@@ -47,8 +50,8 @@ SEEDS ?= 50
 flakes: $(READY)  ## the property tests with SEEDS seeds: what fails with one is fixed and pinned
 	$(BIN)/python -m tests.flakes $(SEEDS)
 
-# What reads the code and runs none of it; the rest of tests/house is part of `make test`.
-STRUCTURE := $(addprefix tests/house/test_,architecture.py direction.py names.py no_leaks.py sizes.py)
+# What reads the code and the pages and runs no command; the rest of tests/house is part of `make test`.
+STRUCTURE := $(addprefix tests/house/test_,architecture.py direction.py docs.py glossary.py names.py no_leaks.py sizes.py)
 
 lint: $(READY)  ## ruff, mypy, zizmor, generated files, import directions
 	$(BIN)/ruff check .
@@ -95,6 +98,9 @@ bench-page: $(READY)  ## how fast the page is with a thousand models, as tables 
 
 page-shots: $(READY)  ## pictures of every view in build/page-shots: look at them when you change the page
 	$(BIN)/python -m tests.page.shots build/page-shots
+
+vendor: $(READY)  ## fetch the modules of d3 that the page uses, by version and digest; needs npm
+	$(BIN)/python -m tools.vendor_d3
 
 mutants: $(READY)  ## do the tests notice a wrong line? hours; a run that was stopped goes on
 	$(BIN)/python -m tools.mutants

@@ -69,12 +69,6 @@ def exact_length(
     return batches
 
 
-def padded_tokens(lengths: Sequence[int], batches: Sequence[np.ndarray]) -> int:
-    """Return the number of tokens that go through the model, with padding."""
-    values = np.asarray(lengths, dtype=np.int64)
-    return int(sum(values[batch].max() * len(batch) for batch in batches))
-
-
 def _positive(value: int) -> None:
     if value < 1:
         msg = f"the batch limit is {value}, expected at least 1: pass a larger token budget"

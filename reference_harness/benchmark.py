@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from .errors import OptionError
 from .files import read_bounded
+from .record import Hex40, first_error
 from .shipped import schema
 
 FULL = "full"
@@ -33,7 +34,7 @@ class Dataset(_Part):
     """Location of the task data."""
 
     repo_id: str
-    revision: Annotated[str, Field(pattern=r"^[0-9a-f]{40}$")]
+    revision: Hex40
 
 
 class Protocol(_Part):
@@ -85,9 +86,7 @@ def load(path: Path) -> Benchmark:
         msg = f"{path}: cannot be read: {error.strerror}"
         raise OptionError(msg) from error
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        key = "/".join(str(part) for part in first["loc"]) or "the document"
-        msg = f"{path}: {key}: {first['msg']}; found {first['input']!r:.80}"
+        msg = f"{path}: {first_error(error)}"
         raise OptionError(msg) from error
     protocol = found.protocol
     if protocol.logreg != _LOGREG or protocol.feature_scaling is not None:

@@ -11,10 +11,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import sklearn
-from scipy.linalg import LinAlgWarning
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LogisticRegression
 
 from .errors import ProbeError
 from .tasks import Labels
@@ -96,8 +92,13 @@ def solve(train: npt.NDArray[Any], labels: Labels, solver: str | None = None) ->
     return Solved(weights, intercepts, fitted.classes_, fitted.solver, int(np.max(fitted.n_iter_)))
 
 
-def _newton(x: Matrix, labels: Labels) -> LogisticRegression | None:
+def _newton(x: Matrix, labels: Labels) -> Any:  # noqa: ANN401 - scikit-learn has no types
     """Fit by Newton; None if scikit-learn falls back to lbfgs, which it only warns about."""
+    import sklearn  # noqa: PLC0415 - see `probe`
+    from scipy.linalg import LinAlgWarning  # noqa: PLC0415
+    from sklearn.exceptions import ConvergenceWarning  # noqa: PLC0415
+    from sklearn.linear_model import LogisticRegression  # noqa: PLC0415
+
     probe = LogisticRegression(solver="newton-cholesky", tol=NEWTON_TOL)
     with warnings.catch_warnings(), sklearn.config_context(assume_finite=True):
         warnings.simplefilter("error", LinAlgWarning)
@@ -108,7 +109,11 @@ def _newton(x: Matrix, labels: Labels) -> LogisticRegression | None:
             return None
 
 
-def _lbfgs(x: Matrix, labels: Labels) -> LogisticRegression:
+def _lbfgs(x: Matrix, labels: Labels) -> Any:  # noqa: ANN401 - scikit-learn has no types
+    import sklearn  # noqa: PLC0415 - see `probe`
+    from sklearn.exceptions import ConvergenceWarning  # noqa: PLC0415
+    from sklearn.linear_model import LogisticRegression  # noqa: PLC0415
+
     probe = LogisticRegression(tol=LBFGS_TOL, max_iter=LBFGS_MAX_ITER)
     with warnings.catch_warnings(), sklearn.config_context(assume_finite=True):
         warnings.simplefilter("error", ConvergenceWarning)

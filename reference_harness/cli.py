@@ -14,6 +14,7 @@ import click
 
 from .cli_data import data
 from .errors import HarnessError, OptionError
+from .extractors import BUILTINS, DEFAULT
 from .extractors_cli import extractors
 from .rescore_cli import rescore, sequences
 
@@ -30,10 +31,10 @@ def cli() -> None:
 @cli.command()
 @click.option(
     "--extractor",
-    default="kmer",
+    default=DEFAULT,
     show_default=True,
     metavar="NAME|MODULE:CLASS",
-    help="kmer, huggingface, or your own class as MODULE:CLASS.",
+    help=f"{', '.join(BUILTINS)}, or a class of yours.",
 )
 @click.option("--model", "name_model", default="", help="Hub repository or folder of the weights.")
 @click.option("--device", default="cpu", show_default=True, help="Torch device of the extractor.")

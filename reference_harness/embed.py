@@ -14,7 +14,6 @@ from .loading import LoadedExtractor
 from .tasks import TaskData, sequence_digests
 
 Mode = Literal["budget", "exact", "file"]
-MODES: tuple[Mode, ...] = ("budget", "exact", "file")
 
 FILE_ROWS = 8
 """Rows of a batch in file order: upstream's loop."""

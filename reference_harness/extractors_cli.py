@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from .extractors import BUILTINS
+
 if TYPE_CHECKING:
     from .conformance import PropertyResult
 
@@ -21,11 +23,11 @@ def extractors() -> None:
 def list_() -> None:
     """List the built-in extractors and the properties that `check` tries."""
     from .conformance import PROPERTIES  # noqa: PLC0415 - numpy, after worker threads are set
-    from .loading import BUILTINS  # noqa: PLC0415
 
     click.echo("built in")
-    for name in BUILTINS:
-        click.echo(f"  {name}")
+    width = max(map(len, BUILTINS))
+    for name, one in BUILTINS.items():
+        click.echo(f"  {name:<{width}}  {one.what}")
     click.echo("yours\n  MODULE:CLASS, for example submissions/extractors/mine.py:MyExtractor")
     click.echo("properties")
     width = max(len(p.slug) for p in PROPERTIES)

@@ -12,10 +12,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import sklearn
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import log_loss
 
 from .canonical import LBFGS_TOL
 from .errors import ProbeError
@@ -80,6 +76,10 @@ class _Path:
         return found
 
     def _fit(self, **settings: float) -> Any:  # noqa: ANN401 - scikit-learn has no types
+        import sklearn  # noqa: PLC0415 - see `probe`
+        from sklearn.exceptions import ConvergenceWarning  # noqa: PLC0415
+        from sklearn.linear_model import LogisticRegression  # noqa: PLC0415
+
         with warnings.catch_warnings(), sklearn.config_context(assume_finite=True):
             warnings.simplefilter("ignore", ConvergenceWarning)
             try:
@@ -90,6 +90,8 @@ class _Path:
 
     def _loss(self, fitted: Any) -> float:  # noqa: ANN401
         """Return what lbfgs minimises at C = 1: mean log-loss plus half the squared weights / n."""
+        from sklearn.metrics import log_loss  # noqa: PLC0415 - see `probe`
+
         said = fitted.predict_proba(self.x)
         mean = float(log_loss(self.y, said, labels=fitted.classes_))
         return mean + 0.5 * float(np.sum(fitted.coef_**2)) / len(self.y)

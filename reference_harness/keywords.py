@@ -6,6 +6,7 @@ from typing import Any
 
 from .embed import Batching
 from .errors import OptionError
+from .extractors import BUILTINS
 
 
 def texts(words: Sequence[str], option: str) -> dict[str, str]:
@@ -33,7 +34,8 @@ def values(given: Mapping[str, str]) -> dict[str, Any]:
 
 
 def keywords(extractor: str, given: Mapping[str, str], batching: Batching) -> dict[str, Any]:
-    """Return the keywords for an extractor: one of ours also learns how batches are made."""
-    own = extractor.removeprefix("builtin:") == "huggingface"
-    shared = {"batching": batching.mode, "token_budget": batching.token_budget} if own else {}
+    """Return the keywords for an extractor: one that plans batches learns how."""
+    own = BUILTINS.get(extractor.removeprefix("builtin:"))
+    plans = own is not None and own.plans_batches
+    shared = {"batching": batching.mode, "token_budget": batching.token_budget} if plans else {}
     return shared | values(given)

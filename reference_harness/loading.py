@@ -17,29 +17,13 @@ from types import ModuleType
 from typing import Any
 
 from .description import describe
-from .extractors import base
+from .extractors import BUILTINS, base
 from .extractors.base import BaseEmbeddingExtractor, ExtractorError
 
 FOLDERS = ("submissions/extractors", "harness/extractors", ".")
 """Where a dotted `module:Class` is looked for: this repository, an upstream checkout, here."""
 
 _HERE = Path(__file__).parent
-_BUILTINS = {
-    "kmer": ("kmer", "KmerExtractor", ()),
-    "huggingface": (
-        "huggingface",
-        "HuggingFaceExtractor",
-        (
-            "checkpoint.py",
-            "checkpoint_keys.py",
-            "pooling.py",
-            "tokens.py",
-            "weights.py",
-            "../batching.py",
-        ),
-    ),
-}
-BUILTINS = tuple(_BUILTINS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +69,7 @@ def load(
 ) -> LoadedExtractor:
     """Build the extractor `spec` for a model on a device.
 
-    `spec` is `kmer`, `huggingface`, `path/to/module.py:Class` or `module:Class`, the last being
+    `spec` is a name of `BUILTINS`, `path/to/module.py:Class` or `module:Class`, the last being
     looked for in `folder`, by default the first of `FOLDERS` that has it. `options` go to the
     constructor by keyword.
 
@@ -93,11 +77,11 @@ def load(
     or when the constructor fails; the cause is chained.
     """
     name = spec.removeprefix("builtin:")
-    if name in _BUILTINS:
-        stem, class_name, helpers = _BUILTINS[name]
-        module = importlib.import_module(f".extractors.{stem}", __package__)
-        cls = getattr(module, class_name)
-        files = [_HERE / "extractors" / f for f in ("base.py", f"{stem}.py", *helpers)]
+    if name in BUILTINS:
+        own = BUILTINS[name]
+        module = importlib.import_module(f".extractors.{own.stem}", __package__)
+        class_name, cls = own.class_name, getattr(module, own.class_name)
+        files = [_HERE / "extractors" / f for f in ("base.py", f"{own.stem}.py", *own.helpers)]
         path, sha256 = f"builtin:{name}", _sha256_of_files(files)
     else:
         path, class_name, file = _locate(spec, folder)
@@ -117,15 +101,15 @@ def load(
 def locate(spec: str, folder: str | Path | None = None) -> Path:
     """Return the file of an extractor, without running it."""
     name = spec.removeprefix("builtin:")
-    if name in _BUILTINS:
-        return _HERE / "extractors" / f"{_BUILTINS[name][0]}.py"
+    if name in BUILTINS:
+        return _HERE / "extractors" / f"{BUILTINS[name].stem}.py"
     return _locate(spec, folder)[2]
 
 
 def _locate(spec: str, folder: str | Path | None) -> tuple[str, str, Path]:
     module, colon, class_name = spec.rpartition(":")
     if not colon or not module or not class_name.isidentifier():
-        known = ", ".join(_BUILTINS)
+        known = ", ".join(BUILTINS)
         msg = (
             f"extractor {spec!r} is neither a built-in ({known}) nor MODULE:CLASS: "
             "write for example submissions/extractors/mine.py:MyExtractor"

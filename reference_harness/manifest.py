@@ -1,44 +1,39 @@
 """The manifest of a data folder: digests at download, against which later runs verify it."""
 
-import json
 from pathlib import Path
-from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import ValidationError
 
 from .benchmark import Dataset
 from .errors import DataError
 from .files import read_bounded, sha256, write_json
+from .record import Count, Hex40, Hex64, Part, first_error
 
 NAME = "manifest.json"
 BYTES_MAX = 10_000_000  # 100 tasks take 40 kB
 
 
-class _ManifestPart(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-
-class FileFacts(_ManifestPart):
+class FileFacts(Part):
     """One file."""
 
-    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
-    bytes: Annotated[int, Field(ge=0)]
+    sha256: Hex64
+    bytes: Count
 
 
-class TaskFacts(_ManifestPart):
+class TaskFacts(Part):
     """One task: digest of its content and rows of each class."""
 
-    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    sha256: Hex64
     train: dict[str, int]
     test: dict[str, int]
 
 
-class Manifest(_ManifestPart):
+class Manifest(Part):
     """The content of `manifest.json`."""
 
     schema_version: str = "1.0"
     repo_id: str
-    revision: Annotated[str, Field(pattern=r"^[0-9a-f]{40}$")]
+    revision: Hex40
     files: dict[str, FileFacts]
     tasks: dict[str, TaskFacts]
 
@@ -53,8 +48,10 @@ class Manifest(_ManifestPart):
             return None
         try:
             return cls.model_validate_json(read_bounded(path, BYTES_MAX))
-        except (OSError, ValidationError, json.JSONDecodeError) as error:
-            raise DataError([f"{path}: not a manifest: {error}"]) from error
+        except ValidationError as error:
+            raise DataError([f"{path}: not a manifest: {first_error(error)}"]) from error
+        except OSError as error:
+            raise DataError([f"{path}: not a manifest: {error.strerror}"]) from error
 
     def names(self, dataset: Dataset) -> bool:
         """Whether the data came from the dataset and revision the benchmark pins."""

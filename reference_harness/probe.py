@@ -1,4 +1,8 @@
-"""The score of record: scikit-learn's default logistic regression on the unscaled features."""
+"""The score of record: scikit-learn's default logistic regression on the unscaled features.
+
+scikit-learn takes a second or two to import, and the process that starts the workers fits nothing:
+this module, `canonical` and `halts` import it where something is fitted.
+"""
 
 import warnings
 from collections.abc import Mapping
@@ -8,9 +12,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import sklearn
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LogisticRegression
 
 from .errors import ProbeError
 from .tasks import Labels
@@ -60,6 +61,8 @@ class Device:
 
     def context(self) -> AbstractContextManager[object]:
         """Return the scikit-learn configuration under which to fit and to predict."""
+        import sklearn  # noqa: PLC0415 - see the module's docstring
+
         # The rows were found finite when they were embedded: no need to read them all again.
         options = {"array_api_dispatch": True} if self.torch else {}
         context: AbstractContextManager[object] = sklearn.config_context(
@@ -98,6 +101,9 @@ def fit(
 
     Raises ProbeError when scikit-learn refuses the data.
     """
+    from sklearn.exceptions import ConvergenceWarning  # noqa: PLC0415 - see the module's docstring
+    from sklearn.linear_model import LogisticRegression  # noqa: PLC0415
+
     probe = LogisticRegression(max_iter=MAX_ITER, random_state=seed)
     with warnings.catch_warnings(record=True) as caught, device.context():
         warnings.simplefilter("always")

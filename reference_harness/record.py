@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 Hex40 = Annotated[str, Field(pattern=r"^[0-9a-f]{40}$")]
 Hex64 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
@@ -17,6 +17,13 @@ class Part(BaseModel):
     """Base of the parts of a record: no unknown fields, no type coercion, no NaN."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
+
+
+def first_error(error: ValidationError) -> str:
+    """Return "place: message; found value" of the first validation error, on one line."""
+    first = error.errors(include_url=False)[0]
+    place = "/".join(map(str, first["loc"])) or "the document"
+    return f"{place}: {first['msg']}; found {first['input']!r:.80}"
 
 
 class Triple(Part):
@@ -53,7 +60,7 @@ class Canonical(Part):
 
     scores: Triple
     per_seed: PerSeed
-    confusion: list[list[list[Count]]]
+    confusion: Annotated[list[list[list[Count]]], Field(min_length=1)]
     predictions_sha256: Hex64
     solvers: list[str]
     seconds: Seconds

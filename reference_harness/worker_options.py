@@ -3,17 +3,16 @@
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from .batching import TOKEN_BUDGET
 from .embed import FILE_ROWS, Batching, Mode
 from .errors import OptionError
+from .record import Part, first_error
 
 
-class WorkerOptions(BaseModel):
+class WorkerOptions(Part):
     """How to embed. No label, claim, seed or task id belongs here: the extractor can read it."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
     schema_version: Literal["1.0"]
     extractor: Annotated[str, Field(min_length=1)]
@@ -41,7 +40,7 @@ def read_options(file: Path) -> WorkerOptions:
     try:
         return WorkerOptions.model_validate_json(file.read_bytes())
     except ValidationError as error:
-        msg = f"worker options: {error}"
+        msg = f"worker options: {first_error(error)}"
         raise OptionError(msg) from error
 
 

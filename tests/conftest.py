@@ -3,7 +3,7 @@
 import copy
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -11,6 +11,7 @@ from hypothesis import settings
 
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.submission.models import SubmissionV11
+from tests import forked
 from tests.paths import SUBMISSIONS
 
 # A busy machine is no fault of the code: what is slow, tests/bench says. What gates a change tries
@@ -26,6 +27,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="write golden files anew; read the diff before you commit it",
     )
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_server_is_left() -> Iterator[None]:
+    yield
+    forked.stop()
 
 
 @pytest.fixture

@@ -1,8 +1,7 @@
 """Whether a valid record still applies: same file, benchmark, policy, harness and sandbox level."""
 
-import functools
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,21 +20,21 @@ from geneb_ci.submission.structure import check_structure
 
 
 class NotHere(StepMismatch):
-    """A step that cannot be computed, because something it needs is not here."""
+    """A step that cannot be computed, because something it needs is missing here."""
 
 
 class SubmissionNow(NamedTuple):
-    """A submission as it lies in the repository now."""
+    """A submission as it is in the repository now."""
 
     path: Path
     sha256: str
     submission: Submission | None
-    """None when its structure is at fault."""
+    """None when its structure has errors."""
 
 
 @dataclass(frozen=True)
 class TrustInputs:
-    """The public data."""
+    """Public inputs of a verification."""
 
     benchmark: Benchmark
     policy: AuditPolicy
@@ -44,14 +43,19 @@ class TrustInputs:
     """The plan of each record of the repository, by model id."""
     unreadable: Mapping[str, str]
     """Model ids of which a record cannot be read, and its name: what it drew is not known."""
+    read: dict[str, SubmissionNow | None] = field(default_factory=dict, compare=False, repr=False)
+    """Submissions that were read, by model id: each is read once for all records of its model."""
 
-    def claim(self, model_id: str) -> SubmissionNow | None:
+    def submission(self, model_id: str) -> SubmissionNow | None:
         """Return the submission of a model, or None where there is none."""
-        return _claim(self.submissions / f"{model_id}.json") if self.submissions else None
+        if self.submissions is None:
+            return None
+        if model_id not in self.read:
+            self.read[model_id] = _submission(self.submissions / f"{model_id}.json")
+        return self.read[model_id]
 
 
-@functools.lru_cache(maxsize=8)
-def _claim(path: Path) -> SubmissionNow | None:
+def _submission(path: Path) -> SubmissionNow | None:
     if not path.is_file():
         return None
     try:
@@ -66,25 +70,32 @@ SUBMISSION, BENCHMARK, POLICY = "submission", "benchmark", "policy"
 HARNESS, SANDBOX = "harness", "sandbox"
 
 
-def check_submission(outcome: AuditOutcome, ground: TrustInputs) -> None:
-    """Hold the commitment against the file: its bytes, its run, the tasks it claims."""
+def check_submission(outcome: AuditOutcome, inputs: TrustInputs) -> None:
+    """Compare the commitment with the file: its bytes, its run, the tasks it claims.
+
+    Raises StepMismatch; NotHere when there is no such file.
+    """
     commitment = outcome.plan.commitment
-    claim = claim_of(outcome, ground)
-    if claim.sha256 != commitment.submission_sha256:
+    current = submission_of(outcome, inputs)
+    if current.sha256 != commitment.submission_sha256:
         raise StepMismatch(
             SUBMISSION,
-            f"{claim.path.name} has sha256 {claim.sha256}, and {commitment.submission_sha256} was "
-            "audited",
-            "the file was changed after the audit: it needs an audit of its own",
+            f"{current.path.name} has sha256 {current.sha256}, the audited file had "
+            f"{commitment.submission_sha256}",
+            "the file was changed after the audit: audit the new file",
         )
-    submission = claim.submission
+    submission = current.submission
     if submission is None:
-        raise StepMismatch(SUBMISSION, f"{claim.path.name} cannot be read", "geneb-ci check it")
+        raise StepMismatch(
+            SUBMISSION, f"{current.path.name} has errors", f"see `geneb-ci check {current.path}`"
+        )
     try:
-        regimes, tasks = drawable(submission, ground.benchmark, commitment.regimes)
+        regimes, tasks = drawable(submission, inputs.benchmark, commitment.regimes)
     except (AuditRefused, BadConfiguration) as error:
         raise StepMismatch(
-            SUBMISSION, f"it claims nothing in {quoted(commitment.regimes)}", "commit again"
+            SUBMISSION,
+            f"the submission has no score in {quoted(commitment.regimes)}",
+            "commit again, and audit again",
         ) from error
     for what, claimed, committed in (
         ("regimes", regimes, commitment.regimes),
@@ -94,9 +105,9 @@ def check_submission(outcome: AuditOutcome, ground: TrustInputs) -> None:
             odd = sorted(set(claimed) ^ set(committed)) or ["their order"]
             raise StepMismatch(
                 SUBMISSION,
-                f"the {what} that may be drawn are not those it claims: "
+                f"the {what} that may be drawn are not those the submission claims: "
                 f"{first_and_more([quoted(name) for name in odd])}",
-                "commit again",
+                "commit again, and audit again",
             )
     if isinstance(submission, SubmissionV11):
         _check_run(outcome, submission)
@@ -111,34 +122,35 @@ def _check_run(outcome: AuditOutcome, submission: SubmissionV11) -> None:
         ("class of the extractor", code.class_name, run.extractor.class_name),
         ("kind of weights", weights.kind, model.kind),
         ("dtype of the tolerance", outcome.noise, run.embedding.dtype),
-        ("place of the weights", weights.location, model.location),
+        ("location of the weights", weights.location, model.location),
         ("revision of the weights", weights.revision, model.revision),
         ("weight files", weights.files, model.weights),
     ):
         if committed != claimed:
             raise StepMismatch(
                 SUBMISSION,
-                f"the {what} committed is {quoted(committed)}, and its run has {quoted(claimed)}",
-                "commit again",
+                f"the {what} committed is {quoted(committed)}, the submission's run has "
+                f"{quoted(claimed)}",
+                "commit again, and audit again",
             )
 
 
-def claim_of(outcome: AuditOutcome, ground: TrustInputs) -> SubmissionNow:
+def submission_of(outcome: AuditOutcome, inputs: TrustInputs) -> SubmissionNow:
     """Return the submission that a record is about. Raises NotHere where there is none."""
     model_id = outcome.plan.commitment.model_id
-    claim = ground.claim(model_id)
-    if claim is None:
+    current = inputs.submission(model_id)
+    if current is None:
         raise NotHere(
             SUBMISSION,
-            f"there is no {model_id}.json here to hold the record against",
+            f"there is no {model_id}.json here to compare the record with",
             "name the folder of submissions: --submissions DIR",
         )
-    return claim
+    return current
 
 
-def check_benchmark(outcome: AuditOutcome, ground: TrustInputs) -> None:
-    """Hold the pin of the commitment against the benchmark in force."""
-    benchmark, pin = ground.benchmark, outcome.plan.commitment.benchmark
+def check_benchmark(outcome: AuditOutcome, inputs: TrustInputs) -> None:
+    """Compare the benchmark of the commitment with the current one. Raises StepMismatch."""
+    benchmark, pin = inputs.benchmark, outcome.plan.commitment.benchmark
     due = (
         ("definition", benchmark.sha256, pin.sha256),
         ("name", benchmark.name, pin.name),
@@ -149,7 +161,7 @@ def check_benchmark(outcome: AuditOutcome, ground: TrustInputs) -> None:
         if here != there:
             raise StepMismatch(
                 BENCHMARK,
-                f"the {what} in force is {quoted(here)}, and the audit was of {quoted(there)}",
+                f"the {what} is now {quoted(here)}, that of the audit was {quoted(there)}",
                 "the evidence is stale: audit again",
             )
     commitment = outcome.plan.commitment
@@ -157,80 +169,98 @@ def check_benchmark(outcome: AuditOutcome, ground: TrustInputs) -> None:
     foreign += [task for task in commitment.tasks if task not in benchmark.by_id]
     if foreign:
         raise StepMismatch(
-            BENCHMARK, f"the benchmark has no {first_and_more([quoted(name) for name in foreign])}"
+            BENCHMARK,
+            f"the benchmark has no {first_and_more([quoted(name) for name in foreign])}",
+            "commit again, and audit again",
         )
 
 
-def check_policy(outcome: AuditOutcome, ground: TrustInputs) -> None:
-    """Hold size and kind of the sample against what the policy asks of evidence."""
-    plan, policy = outcome.plan, ground.policy
-    needed = needed_tasks(ground)
+def check_policy(outcome: AuditOutcome, inputs: TrustInputs) -> None:
+    """Compare size and kind of the sample with what the policy requires. Raises StepMismatch."""
+    plan, policy = outcome.plan, inputs.policy
+    needed = needed_tasks(inputs)
     if len(plan.drawn) < needed:
         raise StepMismatch(
-            POLICY, f"{len(plan.drawn)} tasks are drawn, and it asks for {needed}", "audit again"
+            POLICY,
+            f"{len(plan.drawn)} tasks are drawn, the policy requires {needed}",
+            "audit again",
         )
     if policy.stratified and not plan.commitment.policy.stratified:
-        raise StepMismatch(POLICY, "the sample is not stratified, and it asks for that")
+        raise StepMismatch(
+            POLICY, "the sample is not stratified, the policy requires strata", "audit again"
+        )
     committed = plan.commitment
-    strata = strata_of(ground.benchmark, committed.tasks) if committed.policy.stratified else []
+    strata = strata_of(inputs.benchmark, committed.tasks) if committed.policy.stratified else []
     if committed.policy.strata != strata:
         raise StepMismatch(
-            POLICY, "its strata are not the larger categories of the benchmark", "commit again"
+            POLICY,
+            "its strata are not the larger categories of the benchmark",
+            "commit again, and audit again",
         )
-    if lacking := left_out(outcome, ground):
-        raise StepMismatch(POLICY, f"the audit leaves out {', '.join(lacking)}", "audit again")
+    if lacking := left_out(outcome, inputs):
+        raise StepMismatch(
+            POLICY, f"the audit leaves out the regimes {', '.join(lacking)}", "audit again"
+        )
     if plan.commitment.policy.tolerance != tolerance_digest():
         raise StepMismatch(
-            POLICY, "its tolerance was made by other rules than those in force", "audit again"
+            POLICY,
+            "its tolerances were computed by other rules than the current ones",
+            "audit again",
         )
 
 
-def left_out(outcome: AuditOutcome, ground: TrustInputs) -> list[str]:
-    """Name the regimes that the policy asks for and the audit did not compare.
-
-    A regime of which the submission claims nothing cannot be compared.
-    """
-    claim = ground.claim(outcome.plan.commitment.model_id)
-    claimed = claim.submission.results if claim is not None and claim.submission else None
+def left_out(outcome: AuditOutcome, inputs: TrustInputs) -> list[str]:
+    """Return the regimes that the policy requires, the submission claims, and the audit lacks."""
+    current = inputs.submission(outcome.plan.commitment.model_id)
+    claimed = current.submission.results if current is not None and current.submission else None
     return [
         name
-        for name in ground.policy.regimes
-        if name in ground.benchmark.regimes
+        for name in inputs.policy.regimes
+        if name in inputs.benchmark.regimes
         and name not in outcome.plan.commitment.regimes
         and (claimed is None or claimed.get(name))
     ]
 
 
-def needed_tasks(ground: TrustInputs) -> int:
-    """Return the number of drawn tasks that the policy asks for: all, where there are fewer."""
-    return min(ground.policy.minimum_drawn, len(ground.benchmark.tasks))
+def needed_tasks(inputs: TrustInputs) -> int:
+    """Return the number of drawn tasks that the policy requires: all, where there are fewer."""
+    return min(inputs.policy.minimum_drawn, len(inputs.benchmark.tasks))
 
 
-def check_harness(outcome: AuditOutcome, ground: TrustInputs) -> None:
-    """Hold the harness that scored against the version in force."""
-    harness, due = outcome.harness, ground.benchmark.harness_version
+def check_harness(outcome: AuditOutcome, inputs: TrustInputs) -> None:
+    """Compare the harness that scored with the current version. Raises StepMismatch."""
+    harness, due = outcome.harness, inputs.benchmark.harness_version
     if harness.version != due:
         raise StepMismatch(
             HARNESS,
-            f"{quoted(harness.version)} scored, and {quoted(due)} is in force",
+            f"{quoted(harness.version)} scored, the current version is {quoted(due)}",
             "the evidence is stale: audit again",
         )
     if harness.dirty:
         raise StepMismatch(
-            HARNESS, "the harness that scored had changes of its own", "audit from a clean checkout"
+            HARNESS,
+            "the harness that scored had local changes",
+            "audit again from a clean checkout",
         )
 
 
-def check_sandbox(outcome: AuditOutcome, ground: TrustInputs) -> None:
-    """Hold the sandbox against the level asked for; every escape has to have been refused."""
-    sandbox, least = outcome.sandbox, ground.policy.minimum_level
+def check_sandbox(outcome: AuditOutcome, inputs: TrustInputs) -> None:
+    """Compare the sandbox with the level required; every escape must have been refused.
+
+    Raises StepMismatch.
+    """
+    sandbox, least = outcome.sandbox, inputs.policy.minimum_level
     if sandbox.level < least:
         raise StepMismatch(
             SANDBOX,
-            f"the extractor ran at level {sandbox.level}, and evidence begins at level {least}",
+            f"the extractor ran at level {sandbox.level}, the policy requires {least} or above",
             "audit again on a machine with bubblewrap",
         )
     open_ones = [quoted(escape.name) for escape in sandbox.escapes if not escape.refused]
     if open_ones or not sandbox.escapes:
-        what = f"{first_and_more(open_ones)} got out" if open_ones else "no escape was tried"
-        raise StepMismatch(SANDBOX, what, "mend the sandbox, then audit again")
+        what = (
+            f"escapes that succeeded: {first_and_more(open_ones)}"
+            if open_ones
+            else "no escape was attempted"
+        )
+        raise StepMismatch(SANDBOX, what, "fix the sandbox, then audit again")

@@ -1,4 +1,4 @@
-"""The public beacon of a draw and its recorded substitute: which is due and genuine."""
+"""The public beacon and its fallback: which round decides a draw, and whether it is genuine."""
 
 import functools
 import hashlib
@@ -14,12 +14,12 @@ from geneb_ci.audit.steps import ROUND, SIGNATURE, AuditRefused, StepMismatch
 from geneb_ci.common.errors import BrokenInstallation, UsageProblem
 
 # Between the commitment and the earliest round that may decide: longer than clocks differ, so that
-# the round is not yet out for whoever commits.
+# nobody who commits knows the round.
 DELAY = 60  # seconds
 # Ciphersuite of the scheme bls-unchained-g1-rfc9380: signatures on G1, keys on G2 (RFC 9380).
 DST = b"BLS_SIG_BLS12381G1_XMD:SHA-256_SSWU_RO_NUL_"
 ROUND_BYTES = 8
-# A ledger looks at each record of a repository several times, one after the other.
+# A ledger verifies each record of a repository several times.
 ROUNDS_KEPT = 4096
 ROUNDS_MAX = 1 << 8 * ROUND_BYTES
 
@@ -57,7 +57,8 @@ def round_at(committed_at: int, chain: Chain = QUICKNET) -> int:
     waited = committed_at + DELAY - chain.genesis
     if waited < 0:
         raise UsageProblem(
-            "the commitment is older than the beacon", "give the moment at which it was published"
+            "the commitment is older than the beacon",
+            "pass --committed-at with the time at which the commitment became public",
         )
     return -(-waited // chain.period) + 1
 
@@ -73,15 +74,15 @@ def value_of(signature: str) -> bytes:
 
 
 @functools.lru_cache(maxsize=ROUNDS_KEPT)
-def verify(number: int, signature: str, public_key: str = QUICKNET.public_key) -> None:
+def verify_round(number: int, signature: str, public_key: str = QUICKNET.public_key) -> None:
     """Verify the signature of a round: e(H(round), key) = e(signature, generator of G2).
 
     `signature` has 96 hex digits, `public_key` 192. Takes about half a second. Raises StepMismatch
-    of the step "signature" when they are not points of their groups or do not fit each other, and
-    of the step "round" for a number that is none; BrokenInstallation when py_ecc is not installed.
+    of the step "signature" when they are not points of their groups or the equation does not hold,
+    of the step "round" for a number out of range; BrokenInstallation when py_ecc is not installed.
     """
     if not 1 <= number < ROUNDS_MAX:
-        raise StepMismatch(ROUND, f"{number} is no round of a beacon")
+        raise StepMismatch(ROUND, f"{number} is not a round number of the beacon")
     curve = _curve()
     # 1. Both are points of the groups of prime order, and not their neutral elements.
     key = _point(curve, "signature_to_G2", public_key, "the public key")
@@ -112,7 +113,7 @@ def _point(curve: Any, decoder: str, text: str, what: str) -> Any:  # noqa: ANN4
 
 @functools.cache
 def _curve() -> Any:  # noqa: ANN401 (names of several modules of py_ecc)
-    """Gather what is needed of BLS12-381; importing it costs a third of a second."""
+    """Import the parts of py_ecc for BLS12-381, which takes a third of a second."""
     try:
         group, points, hashing = map(importlib.import_module, _MODULES)
     except ImportError as error:
@@ -129,7 +130,7 @@ _MODULES = (
 )
 
 
-# How long the beacon has to be out of reach, counted from the moment at which its round is due.
+# How long the beacon has to be unreachable before a fallback, from the time its round is due.
 OUTAGE = 3600  # seconds
 KEY = re.compile(r"[0-9a-f]{64}")
 
@@ -137,10 +138,10 @@ KEY = re.compile(r"[0-9a-f]{64}")
 def fallback(
     commitment: str, key: str, published: Collection[str], why: str, *, reveal: bool = False
 ) -> FallbackBeacon:
-    """Return the substitute for one commitment.
+    """Return the fallback value for one commitment: HMAC-SHA256(key, commitment).
 
     `key` has 64 hex digits; `published` holds the SHA-256 of the raw bytes of each key of the
-    policy. Raises AuditRefused when the key is none of them, or when no reason is given.
+    policy. Raises AuditRefused when the key is not among them, or without a reason.
     """
     if not KEY.fullmatch(key):
         raise AuditRefused(
@@ -148,16 +149,16 @@ def fallback(
         )
     if not why.strip():
         raise AuditRefused(
-            "no reason is given for going without the beacon",
-            "say what was unreachable and since when: --why TEXT; it becomes part of the record",
+            "--why is missing: a draw without the beacon needs a reason",
+            "pass --why TEXT: what was unreachable, and since when; the record shows it",
         )
     key_sha256 = hashlib.sha256(bytes.fromhex(key)).hexdigest()
     if key_sha256 not in published:
         raise AuditRefused(
             f"the fallback key was not published: {key_sha256} is not among fallback_keys of the "
             "policy",
-            "take the key of this epoch; a new one counts for commitments after its digest stands "
-            "in leaderboard/policy/policy.toml on the main branch",
+            "use the key of this epoch; a new key is valid for commitments made once its digest is "
+            "in leaderboard/policy/policy.toml of the main branch",
         )
     value = _value(commitment, key)
     return FallbackBeacon(
@@ -170,12 +171,12 @@ def fallback(
 
 
 def is_open(beacon: FallbackBeacon) -> bool:
-    """Whether nobody but the key's owner can verify it yet."""
+    """Whether the key is not revealed yet, so that only its owner can verify the value."""
     return beacon.key is None
 
 
 def verify_fallback(beacon: FallbackBeacon, commitment: str) -> None:
-    """Verify a revealed key against its digest and the value; one not revealed is left open.
+    """Verify a revealed key against its digest and the value; do nothing before it is revealed.
 
     Raises StepMismatch of the step "signature".
     """
@@ -184,7 +185,9 @@ def verify_fallback(beacon: FallbackBeacon, commitment: str) -> None:
     if hashlib.sha256(bytes.fromhex(beacon.key)).hexdigest() != beacon.key_sha256:
         raise StepMismatch(SIGNATURE, "the revealed key is not the one whose digest was published")
     if not hmac.compare_digest(_value(commitment, beacon.key), beacon.value):
-        raise StepMismatch(SIGNATURE, "the value is not the HMAC of the commitment under the key")
+        raise StepMismatch(
+            SIGNATURE, "the value is not the HMAC-SHA256 of the commitment under the key"
+        )
 
 
 def _value(commitment: str, key: str) -> str:

@@ -1,4 +1,4 @@
-"""Where the value that decides a draw comes from: a file, public relays, a recorded substitute."""
+"""Where the value of the beacon comes from: a file, public relays, or the fallback."""
 
 import http.client
 import time
@@ -10,14 +10,22 @@ from typing import Annotated, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from geneb_ci.audit.beacon import OUTAGE, QUICKNET, fallback, round_at, time_of, value_of, verify
+from geneb_ci.audit.beacon import (
+    OUTAGE,
+    QUICKNET,
+    fallback,
+    round_at,
+    time_of,
+    value_of,
+    verify_round,
+)
 from geneb_ci.audit.canonical import moment_of, seconds_of
 from geneb_ci.audit.commitment import Commitment
 from geneb_ci.audit.plan import Beacon, DrandBeacon, FallbackBeacon
 from geneb_ci.audit.policy import AuditPolicy
 from geneb_ci.audit.steps import ROUND, SIGNATURE, AuditRefused, StepMismatch
 from geneb_ci.common.errors import NothingChecked, UsageProblem
-from geneb_ci.common.types import Hex64
+from geneb_ci.common.types import Hex64, first_error
 from geneb_ci.submission.bytes import read_bytes
 from geneb_ci.submission.fault import Fault
 
@@ -29,7 +37,7 @@ RELAYS = (
     "https://drand.cloudflare.com",
 )
 ANSWER_MAX = 4096  # bytes; a round takes about 250
-PATIENCE = 10.0  # seconds for one answer as a whole, however slowly it drips
+ANSWER_SECONDS = 10.0  # for one whole answer, however slowly it arrives
 # A relay may have a round some seconds after it is due: all of them are asked this often.
 ATTEMPTS = 3
 PAUSE = 3.0  # seconds between attempts: one period of the chain
@@ -41,7 +49,7 @@ class BeaconUnavailable(NothingChecked):
 
 
 class _Answer(BaseModel):
-    """A round, as both versions of the HTTP API give it; what else it says is left aside."""
+    """A round, as both versions of the HTTP API answer; other members are ignored."""
 
     model_config = ConfigDict(strict=True, frozen=True)
 
@@ -51,27 +59,25 @@ class _Answer(BaseModel):
 
 
 def parse_round(raw: bytes, number: int) -> DrandBeacon:
-    """Read and verify a round, as a relay or a file gives it.
+    """Parse and verify a round, as a relay answers it or a file holds it.
 
     Raises StepMismatch of the step "round" or "signature" when it is not the round `number`.
     """
     try:
         answer = _Answer.model_validate_json(raw)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        place = "/".join(map(str, first["loc"])) or "the document"
         raise StepMismatch(
             SIGNATURE,
-            f"this is no round of the beacon: {place}: {first['msg']}",
-            f"take what {RELAYS[0]}/{QUICKNET.hash}/public/{number} gives",
+            f"this is not a round of the beacon: {first_error(error)}",
+            f"download {RELAYS[0]}/{QUICKNET.hash}/public/{number}",
         ) from error
     if answer.round != number:
         raise StepMismatch(
             ROUND,
-            f"this is round {answer.round}, and the commitment fixes round {number}",
-            f"take what {RELAYS[0]}/{QUICKNET.hash}/public/{number} gives",
+            f"this is round {answer.round}, expected round {number} for this commitment",
+            f"download {RELAYS[0]}/{QUICKNET.hash}/public/{number}",
         )
-    verify(answer.round, answer.signature)
+    verify_round(answer.round, answer.signature)
     if answer.randomness not in {None, value_of(answer.signature).hex()}:
         raise StepMismatch(SIGNATURE, "its randomness is not SHA-256 of its signature")
     return DrandBeacon(
@@ -83,17 +89,19 @@ def fetch_round(
     number: int,
     relays: Sequence[str] = RELAYS,
     *,
-    patience: float = PATIENCE,
+    timeout: float = ANSWER_SECONDS,
     pause: Callable[[float], None] = time.sleep,
 ) -> DrandBeacon:
-    """Ask the relays in order, `ATTEMPTS` times, for a round; the first genuine one is taken.
+    """Ask the relays in order, up to `ATTEMPTS` times, and return the first genuine round.
 
-    `patience` is in seconds for one answer. Raises BeaconUnavailable, with what each relay said,
-    and UsageProblem for an address that is not https (http for this machine itself).
+    `timeout` is in seconds for one answer. Raises BeaconUnavailable, with what each relay said,
+    and UsageProblem for an address that is not https; http is allowed on the loopback interface.
     """
     for relay in relays:
         if not relay.startswith(("https://", "http://127.0.0.1:", "http://localhost:")):
-            raise UsageProblem(f"{relay!r} is not an https address", f"try {RELAYS[0]}")
+            raise UsageProblem(
+                f"--relay {relay!r} is not an https address", f"pass one such as {RELAYS[0]}"
+            )
     said: dict[str, str] = {}
     for attempt in range(ATTEMPTS):
         if attempt:
@@ -101,15 +109,15 @@ def fetch_round(
         for relay in relays:
             address = f"{relay.rstrip('/')}/{QUICKNET.hash}/public/{number}"
             try:
-                return parse_round(_get(address, patience), number)
+                return parse_round(_get(address, timeout), number)
             except (OSError, http.client.HTTPException, ValueError) as error:
                 said[relay] = _reason(error)
             except StepMismatch as error:
                 said[relay] = error.message
     raise BeaconUnavailable(
         f"no relay gave round {number}: " + "; ".join(f"{r}: {why}" for r, why in said.items()),
-        "try again later, or give the round as a file: --beacon-file. After an hour without it, "
-        "--fallback-key-file with --why is the recorded substitute",
+        "try again later, or pass the round as a file by --beacon-file; after an hour without it, "
+        "draw by --fallback-key-file with --why",
     )
 
 
@@ -127,18 +135,18 @@ def wait_for(
         sleep(left)
 
 
-def _get(address: str, patience: float) -> bytes:
+def _get(address: str, timeout: float) -> bytes:
     request = urllib.request.Request(address, headers={"Accept": "application/json"})  # noqa: S310 (fetch_round looked at the scheme)
-    deadline = time.monotonic() + patience
-    with urllib.request.urlopen(request, timeout=patience) as answer:  # noqa: S310
+    deadline = time.monotonic() + timeout
+    with urllib.request.urlopen(request, timeout=timeout) as answer:  # noqa: S310
         raw = b""
-        # read1 gives what is there: a server that drips one byte at a time meets the deadline.
+        # read1 returns what has arrived, so a slow server meets the deadline.
         while chunk := answer.read1(_CHUNK):
             raw += chunk
             if len(raw) > ANSWER_MAX:
                 raise ValueError(f"more than {ANSWER_MAX} bytes")
             if time.monotonic() > deadline:
-                raise TimeoutError(f"no whole answer within {patience:g} s")
+                raise TimeoutError(f"no whole answer within {timeout:g} s")
     return raw
 
 
@@ -151,7 +159,7 @@ def _reason(error: Exception) -> str:
     return str(error) or type(error).__name__
 
 
-# A maintainer's clock may be wrong by as much without a word.
+# A maintainer's clock may be wrong by this much.
 SKEW = 60  # seconds
 
 
@@ -172,31 +180,33 @@ def beacon_of(
     policy: AuditPolicy,
     say: Callable[[str], None],
 ) -> Beacon:
-    """Get the value that decides: from a file, from the relays, or by the recorded substitute.
+    """Return the value that decides a draw: from a file, from the relays, or by the fallback.
 
-    `say` is told while the round is waited for. Raises UsageProblem for options that contradict,
-    NothingChecked for a file that cannot be read, AuditRefused for a substitute before its time,
-    and what `fetch` does.
+    `say` gets a line while the round is waited for. Raises UsageProblem for options that contradict
+    each other, NothingChecked for a file that cannot be read, AuditRefused for a fallback before
+    its time, and what `fetch_round` does.
     """
     at = seconds_of(committed_at)
     if at > time.time() + SKEW:
         raise UsageProblem(
-            f"the commitment is from the future: {committed_at}; this machine's clock says "
+            f"--committed-at {committed_at} is in the future: the clock here says "
             f"{moment_of(int(time.time()))}",
-            "give the moment at which it became public, in UTC",
+            "pass the time at which the commitment became public, in UTC",
         )
     if source.fallback_key_file is not None:
         return _fallback(commitment, at, source.fallback_key_file, source, policy)
     if source.why or source.reveal:
         raise UsageProblem(
-            "--why and --reveal are for the fallback", "name its key as well: --fallback-key-file F"
+            "--why and --reveal need --fallback-key-file",
+            "pass --fallback-key-file F, or leave them out",
         )
     number = round_at(at)
     if source.beacon_file is not None:
         raw = read_bytes(source.beacon_file)
         if isinstance(raw, Fault):
             raise NothingChecked(
-                f"{source.beacon_file}: {raw.message}", "name a file with the round"
+                f"{source.beacon_file}: {raw.message}",
+                "pass a file with the round by --beacon-file",
             )
         return parse_round(raw, number)
     wait_for(number, say)
@@ -208,11 +218,11 @@ def _fallback(
 ) -> FallbackBeacon:
     if source.beacon_file is not None or source.relay:
         raise UsageProblem(
-            "a beacon and a substitute for it are named", "leave out --fallback-key-file"
+            "--fallback-key-file excludes --beacon-file and --relay", "pass one of them"
         )
     raw = read_bytes(key_file)
     if isinstance(raw, Fault):
-        raise NothingChecked(f"{key_file}: {raw.message}", "name a file with 64 hex digits")
+        raise NothingChecked(f"{key_file}: {raw.message}", "pass a file with 64 hex digits")
     found = fallback(
         commitment.sha256,
         raw.decode("ascii", "replace").strip(),
@@ -223,7 +233,7 @@ def _fallback(
     until = time_of(round_at(at)) + OUTAGE
     if time.time() < until:
         raise AuditRefused(
-            "the beacon's round has not been missing for an hour",
-            f"the fallback counts from {moment_of(until)} on: draw by the beacon, or wait",
+            f"the beacon's round has not been missing for an hour: that ends {moment_of(until)}",
+            "draw by the beacon, or wait until then",
         )
     return found

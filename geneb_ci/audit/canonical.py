@@ -1,9 +1,10 @@
-"""Canonical JSON, its digest, and moments: one way to write each value that is hashed or signed."""
+"""Canonical JSON, its digest, and times: one way to write each value that is hashed or signed."""
 
 import hashlib
-import json
 from datetime import UTC, datetime
 from typing import Any
+
+import rfc8785
 
 from geneb_ci.common.errors import UsageProblem
 
@@ -11,14 +12,16 @@ from geneb_ci.common.errors import UsageProblem
 def canonical(value: Any) -> bytes:  # noqa: ANN401 (JSON has no narrower type)
     """Return the canonical JSON of a value (RFC 8785), as UTF-8.
 
-    Texts, whole numbers, booleans, null, lists and objects with ASCII keys only: for these the RFC
-    asks for what Python's encoder gives with sorted keys and no spaces. Raises TypeError for
-    floats, whose notation differs between languages, and for anything JSON does not have.
+    Raises TypeError for floats, which no commitment needs and whose notation readers get wrong, for
+    keys that are not ASCII, and for anything that JSON does not have; ValueError for texts that are
+    not UTF-8 and whole numbers beyond 2**53, which not every reader of JSON keeps.
     """
     _refuse(value)
-    return json.dumps(
-        value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
-    ).encode()
+    try:
+        return rfc8785.dumps(value)
+    except rfc8785.CanonicalizationError as error:
+        msg = f"canonical JSON cannot hold this: {error}"
+        raise ValueError(msg) from error
 
 
 def digest(value: Any) -> str:  # noqa: ANN401
@@ -45,19 +48,22 @@ FORMAT = "%Y-%m-%dT%H:%M:%SZ"
 
 
 def seconds_of(moment: str) -> int:
-    """Return the seconds since 1970 of a moment. Raises UsageProblem when it is none."""
+    """Return the seconds since 1970 of a time such as 2026-11-20T08:30:00Z.
+
+    Raises UsageProblem for any other text.
+    """
     try:
         found = datetime.strptime(moment, FORMAT).replace(tzinfo=UTC)
     except ValueError:
         found = None
-    # strptime takes the digits of every script and leaves out zeros; there is one way to write it.
+    # strptime also takes digits of other scripts and missing zeros; one way to write it is valid.
     if found is None or not moment.isascii() or found.strftime(FORMAT) != moment:
         raise UsageProblem(
-            f"{moment!r} is not a moment", "write it in UTC, to the second: 2026-11-20T08:30:00Z"
+            f"{moment!r} is not a time", "write it in UTC, to the second: 2026-11-20T08:30:00Z"
         )
     return int(found.timestamp())
 
 
 def moment_of(seconds: int) -> str:
-    """Write seconds since 1970 as a moment."""
+    """Return seconds since 1970 as a time such as 2026-11-20T08:30:00Z."""
     return datetime.fromtimestamp(seconds, UTC).strftime(FORMAT)

@@ -1,11 +1,10 @@
-"""From a submission to its commitment, and back: what a plan is about, found in a checkout."""
+"""From a submission to its commitment, and from a commitment back to its submission."""
 
-import hashlib
-import os
+import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
@@ -17,195 +16,65 @@ from geneb_ci.audit.commitment import (
     ExtractorCode,
     Weights,
 )
+from geneb_ci.audit.extractors import BUILTIN, ExtractorFolder, extractor_code, read_extractors
 from geneb_ci.audit.policy import audit_policy
 from geneb_ci.audit.sampling import drawable, strata_of
 from geneb_ci.audit.steps import AuditRefused
 from geneb_ci.audit.tolerance import tolerance_digest
+from geneb_ci.check.companions import Proposed, is_built_in
+from geneb_ci.check.context import Context
 from geneb_ci.check.registry import RULES
 from geneb_ci.check.runner import Checker
 from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.config import Layout, benchmark_of, find_layout
 from geneb_ci.common.errors import NothingChecked, UsageProblem
-from geneb_ci.common.finding import Severity, first_and_more, plural
+from geneb_ci.common.finding import Finding, Severity, first_and_more, plural
+from geneb_ci.common.types import first_error
 from geneb_ci.submission.bytes import read_bytes
-from geneb_ci.submission.document import read_document
+from geneb_ci.submission.document import Document, parse_document
 from geneb_ci.submission.fault import Fault
 from geneb_ci.submission.models import Run, Submission, SubmissionV11
-
-BUILTIN = "builtin:"
-# Python's own cache, left by any import. The sandbox must not read it, nor anything else that is
-# not listed here.
-IGNORED = "__pycache__"
-# More files than this are no extractors; each may have as many bytes as a submission.
-FILES_MAX = 1000
+from geneb_ci.submission.paths import located
 
 
-def tree_files(folder: Path) -> dict[str, bytes]:
-    """Read every file below the extractors' folder: name to bytes, in order of name.
+class CheckedSubmission(NamedTuple):
+    """A submission with what every rule found."""
 
-    Names are relative, with slashes. Raises AuditRefused for a link, a file that is too large or
-    irregular, and for more than `FILES_MAX` files.
+    context: Context
+    findings: tuple[Finding, ...]
+
+
+class SubmissionFile(NamedTuple):
+    """A submission, read once: its bytes, and what they hold."""
+
+    raw: bytes | Fault
+    """The reason in their place, where the file has no usable bytes."""
+    document: Document
+
+
+def read_submission(file: Path) -> SubmissionFile:
+    """Read a submission. Raises NothingChecked when the file cannot be opened."""
+    raw = read_bytes(file)
+    return SubmissionFile(raw, parse_document(raw, located(file), str(file)))
+
+
+def checked(read: SubmissionFile, modules: Mapping[str, bytes] | None = None) -> CheckedSubmission:
+    """Run every rule over a submission that was read; neither it nor `modules` is opened again.
+
+    `modules` are the extractors, name to content, where the caller has read them.
+    Raises BadConfiguration when the benchmark or policy of its place cannot be used.
     """
-    found: dict[str, bytes] = {}
-    for place, folders, files in os.walk(folder):
-        folders[:] = sorted(name for name in folders if name != IGNORED)
-        for name in (*files, *(name for name in folders if (Path(place) / name).is_symlink())):
-            path = Path(place) / name
-            raw = read_bytes(path)
-            if isinstance(raw, Fault):
-                raise AuditRefused(
-                    f"{path}: {raw.message}", "keep plain source files alone among the extractors"
-                )
-            found[path.relative_to(folder).as_posix()] = raw
-            if len(found) > FILES_MAX:
-                raise AuditRefused(
-                    f"{folder}: it holds more than {FILES_MAX} files",
-                    "keep plain source files alone among the extractors",
-                )
-    return dict(sorted(found.items()))
-
-
-def tree_digest(files: dict[str, bytes]) -> str:
-    """Return SHA-256 over a line `<sha256>  <name>` for each file, in order of name."""
-    lines = [f"{hashlib.sha256(raw).hexdigest()}  {name}\n" for name, raw in sorted(files.items())]
-    return hashlib.sha256("".join(lines).encode()).hexdigest()
-
-
-def extractor_code(
-    folder: Path | None,
-    root: Path,
-    path: str,
-    class_name: str,
-    claimed: str | None,
-    options: Mapping[str, str],
-) -> ExtractorCode:
-    """Return the extractor that a run names, as it lies in the folder of extractors.
-
-    `root` is that of the repository; `claimed` the digest that the run names, if it does. Only the
-    last part of `path` counts, so that it never leads out of the folder.
-    Raises AuditRefused when the module is not there or is another one.
-    """
-    if path.startswith(BUILTIN):
-        if claimed is None:
-            raise AuditRefused(
-                f"{path} is named without the digest of its source",
-                "a built-in extractor writes format 1.1, which has it: ask for that file",
-            )
-        return ExtractorCode(
-            path=path,
-            class_name=class_name,
-            sha256=claimed,
-            options=dict(sorted(options.items())),
-            tree=tree_digest({}),
-        )
-    name = path.rsplit("/", 1)[-1]
-    if folder is None:
-        raise AuditRefused(
-            f"the extractor {name!r} is nowhere: the submission lies in no repository",
-            "put the submission and its extractor into a checkout, and commit to that",
-        )
-    files = tree_files(folder)
-    if name not in files:
-        raise AuditRefused(
-            f"{folder}: there is no extractor {name!r}", "add the module that ran to the checkout"
-        )
-    sha256 = hashlib.sha256(files[name]).hexdigest()
-    if claimed not in {None, sha256}:
-        raise AuditRefused(
-            f"the extractor {name!r} is not the one that ran: sha256 {sha256}, expected {claimed}",
-            "ask for the extractor exactly as it ran, or for a new run",
-        )
-    return ExtractorCode(
-        path=Path(os.path.relpath(folder / name, root)).as_posix(),
-        class_name=class_name,
-        sha256=sha256,
-        options=dict(sorted(options.items())),
-        tree=tree_digest(files),
-    )
-
-
-AGAIN = "check out the commit that was committed to, or commit and draw anew"
+    checker, document = Checker(RULES), read.document
+    context = checker.context_of(document, Proposed(b"", extractors=modules or {}))
+    if isinstance(read.raw, bytes):
+        peers = dataclasses.replace(context.peers, contents={document.path: read.raw})
+        context = dataclasses.replace(context, peers=peers)
+    return CheckedSubmission(context, checker.result(context).findings)
 
 
 @dataclass(frozen=True)
-class AuditSubject:
-    """A submission under audit, with what its rerun needs of the checkout."""
-
-    document: dict[str, Any]
-    """The submission, as it was read."""
-    benchmark: Benchmark
-    modules: dict[str, bytes]
-    """Files of the extractors' folder by name; empty for a built-in."""
-
-    @property
-    def dtype(self) -> str | None:
-        """The dtype the run declares, in format 1.1."""
-        embedding = self.document.get("run", {}).get("embedding", {})
-        return embedding.get("dtype") if isinstance(embedding, dict) else None
-
-    @property
-    def has_canonical(self) -> bool:
-        """Whether any cell claims a canonical score."""
-        evidence = self.document.get("evidence", {})
-        return any(cell.get("canonical") for tasks in evidence.values() for cell in tasks.values())
-
-
-def subject_of(commitment: Commitment, layout: Layout) -> AuditSubject:
-    """Find what was committed to.
-
-    Raises AuditRefused when submission, extractor, benchmark or the constants of the tolerance
-    are not those of the commitment, NothingChecked when a file is not there.
-    """
-    if layout.submissions is None:
-        raise NothingChecked(
-            "the audited submission lies in no repository", "run this in a checkout of one"
-        )
-    document = read_document(layout.submissions / f"{commitment.model_id}.json")
-    _same("submission", document.sha256, commitment.submission_sha256)
-    benchmark = benchmark_of(layout)
-    _same("benchmark", benchmark.sha256, commitment.benchmark.sha256)
-    _same("tolerance", tolerance_digest(), commitment.policy.tolerance)
-    committed = commitment.extractor
-    if committed.path.startswith(BUILTIN):
-        return AuditSubject(document.value, benchmark, {})
-    here = extractor_code(
-        layout.extractors,
-        layout.root,
-        committed.path,
-        committed.class_name,
-        committed.sha256,
-        committed.options,
-    )
-    _same("extractors' folder", here.tree, committed.tree)
-    return AuditSubject(document.value, benchmark, tree_files(_folder(layout)))
-
-
-def lay_out(modules: dict[str, bytes], folder: Path) -> None:
-    """Write the files that were hashed: the sandbox sees these, and not what lies there later."""
-    for name, raw in modules.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(raw)
-
-
-def _folder(layout: Layout) -> Path:
-    if layout.extractors is None:
-        raise NothingChecked("there is no folder of extractors here", AGAIN)
-    return layout.extractors
-
-
-def _same(what: str, here: str, committed: str) -> None:
-    if here != committed:
-        raise AuditRefused(
-            f"the {what} here is not the one committed to: {here[:16]}..., expected "
-            f"{committed[:16]}...",
-            AGAIN,
-        )
-
-
-@dataclass(frozen=True)
-class Given:
-    """What the maintainer says of a run that format 1.0 does not describe."""
+class DeclaredRun:
+    """What the maintainer declares of a run that format 1.0 does not describe."""
 
     extractor: str
     """`PATH:CLASS`."""
@@ -218,33 +87,32 @@ class Given:
     """Keyword arguments of the extractor's constructor, as text."""
 
 
-def commit(file: Path, tolerance: str, given: Given | None = None) -> Commitment:
-    """Return the commitment of a submission, held against the place it lies in.
+def commit(file: Path, tolerance: str, declared: DeclaredRun | None = None) -> Commitment:
+    """Return the commitment of a submission in its repository; each file is read once.
 
     `tolerance` is the digest of the constants of the tolerance.
     Raises AuditRefused when the file has errors or its run cannot be repeated, UsageProblem when
-    `given` lacks something or is not asked for, and what `Checker.check` does.
+    `declared` is incomplete or not needed, and what `Checker.check` does.
     """
-    checker = Checker(RULES)
-    result, context = checker.check(file), checker.context(file)
-    if context.document.sha256 != result.document.sha256:
-        raise NothingChecked(f"{file}: it changed while it was read", "try again")
-    errors = [one.rule for one in result.findings if one.severity is Severity.ERROR]
-    if errors or result.submission is None:
+    read = read_submission(file)
+    layout = find_layout(read.document.path.parent)
+    extractors = None if is_built_in(read.document.value) else read_extractors(layout)
+    context, findings = checked(read, extractors.files if extractors is not None else None)
+    errors = [one.rule for one in findings if one.severity is Severity.ERROR]
+    if errors or context.submission is None:
         raise AuditRefused(
             f"{file}: {plural(len(errors), 'error')}: {first_and_more(sorted(set(errors)))}",
             f"an audit begins with a file that passes every check: geneb-ci check {file}",
         )
-    layout = find_layout(result.document.path.parent)
-    submission, benchmark = result.submission, context.benchmark
+    submission, benchmark = context.submission, context.benchmark
     policy = audit_policy(layout)
     regimes, tasks = drawable(submission, benchmark, policy.regimes)
     try:
-        extractor, weights = _sources(submission, given, layout)
+        extractor, weights = _sources(submission, declared, extractors)
         found = Commitment(
             protocol=PROTOCOL,
             model_id=submission.model_id,
-            submission_sha256=result.document.sha256,
+            submission_sha256=read.document.sha256,
             extractor=extractor,
             weights=weights,
             benchmark=BenchmarkPin(
@@ -262,25 +130,23 @@ def commit(file: Path, tolerance: str, given: Given | None = None) -> Commitment
                 tolerance=tolerance,
             ),
         )
-        found.sha256  # noqa: B018 (a name that canonical JSON has no way to write shows here)
+        found.sha256  # noqa: B018 (raises TypeError for a name that canonical JSON cannot have)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        place = "/".join(map(str, (error.title, *first["loc"])))
         raise AuditRefused(
-            f"{file}: {place} cannot be committed to: {first['msg']}",
-            "shorten or correct what the submission's run says",
+            f"{file}: cannot be committed to: {error.title}/{first_error(error)}",
+            "ask for a submission whose run is corrected",
         ) from error
     except TypeError as error:
-        raise AuditRefused(f"{file}: {error}", "rename the weight file in ASCII") from error
+        raise AuditRefused(f"{file}: {error}", "ask for ASCII names of weight files") from error
     return found
 
 
 def _sources(
-    submission: Submission, given: Given | None, layout: Layout
+    submission: Submission, declared: DeclaredRun | None, found: ExtractorFolder | None
 ) -> tuple[ExtractorCode, Weights]:
     """Return code and weights: from the run, or from the maintainer where there is none."""
     if isinstance(submission, SubmissionV11):
-        if given is not None:
+        if declared is not None:
             raise UsageProblem(
                 "the submission itself says which extractor and weights ran",
                 "leave out --extractor, --option, --model, --revision and --weights",
@@ -293,49 +159,41 @@ def _sources(
             )
         code = run.extractor
         return (
-            extractor_code(
-                layout.extractors,
-                layout.root,
-                code.path,
-                code.class_name,
-                code.sha256,
-                code.options,
-            ),
+            extractor_code(found, code.path, code.class_name, code.sha256, code.options),
             _weights(run),
         )
-    if given is None:
+    if declared is None:
         raise UsageProblem(
             "format 1.0 does not say which extractor and weights ran",
-            "name them: --extractor PATH:CLASS with --model REPO --revision COMMIT or --no-weights",
+            "pass --extractor PATH:CLASS with --model REPO --revision COMMIT, or --no-weights",
         )
-    path, colon, class_name = given.extractor.rpartition(":")
+    path, colon, class_name = declared.extractor.rpartition(":")
     if not colon or not path.endswith(".py") or not class_name.isidentifier():
         raise UsageProblem(
-            f"--extractor {given.extractor!r} is not PATH:CLASS",
-            "write for example submissions/extractors/mine.py:MyExtractor",
+            f"--extractor {declared.extractor!r} is not PATH:CLASS",
+            "pass for example submissions/extractors/mine.py:MyExtractor",
         )
-    if given.model is None:
+    if declared.model is None:
         weights = Weights(kind="none", location="", revision=None, files={})
     else:
-        weights = _given_weights(given)
-    named = (path, class_name, None, given.options)
-    return extractor_code(layout.extractors, layout.root, *named), weights
+        weights = _declared_weights(declared)
+    return extractor_code(found, path, class_name, None, declared.options), weights
 
 
-def _given_weights(given: Given) -> Weights:
-    if given.revision is None:
+def _declared_weights(declared: DeclaredRun) -> Weights:
+    if declared.revision is None:
         raise _unpinned()
     try:
         return Weights(
             kind="huggingface",
-            location=str(given.model),
-            revision=given.revision,
-            files=dict(sorted(given.weights.items())),
+            location=str(declared.model),
+            revision=declared.revision,
+            files=dict(sorted(declared.weights.items())),
         )
     except ValidationError as error:
         raise UsageProblem(
-            f"--revision {given.revision!r} or a digest of --weights is not of its form",
-            "a revision is a commit of 40 hex digits, a digest is a sha256 of 64, in lower case",
+            f"--revision {declared.revision!r} or a digest of --weights is malformed",
+            "pass a revision of 40 hex digits and digests of 64, in lower case",
         ) from error
 
 
@@ -347,8 +205,8 @@ def _weights(run: Run) -> Weights:
         raise _unpinned()
     if model.kind == "local":
         raise AuditRefused(
-            "the weights lie on the contributor's machine alone",
-            "ask for a public place: a repository on the Hub, or an https address",
+            "the weights are only on the contributor's machine",
+            "ask for a public copy: a repository on the Hub, or an https address",
         )
     return Weights(
         kind=model.kind,
@@ -360,6 +218,65 @@ def _weights(run: Run) -> Weights:
 
 def _unpinned() -> AuditRefused:
     return AuditRefused(
-        "the weights are not pinned: a rerun could load others",
+        "the weights are not pinned, so a rerun could load others",
         "ask for the 40-hex commit of the model repository and the sha256 of each weight file",
     )
+
+
+_AGAIN = "check out the commit that was committed to, or commit and draw again"
+
+
+@dataclass(frozen=True)
+class AuditSubject:
+    """A submission under audit, with what its rerun needs of the checkout."""
+
+    document: dict[str, Any]
+    """The submission, as it was read."""
+    benchmark: Benchmark
+    modules: dict[str, bytes]
+    """Files of the extractors' folder by name; empty for a built-in."""
+
+    @property
+    def dtype(self) -> str | None:
+        """The dtype that the run declares; None in format 1.0."""
+        embedding = self.document.get("run", {}).get("embedding", {})
+        return embedding.get("dtype") if isinstance(embedding, dict) else None
+
+    @property
+    def has_canonical(self) -> bool:
+        """Whether any cell claims a canonical score."""
+        evidence = self.document.get("evidence", {})
+        return any(cell.get("canonical") for tasks in evidence.values() for cell in tasks.values())
+
+
+def subject_of(commitment: Commitment, layout: Layout) -> AuditSubject:
+    """Read what was committed to, each file once.
+
+    Raises AuditRefused when submission, extractor, benchmark or the constants of the tolerance
+    are not those of the commitment, NothingChecked when a file is not there.
+    """
+    if layout.submissions is None:
+        raise NothingChecked(
+            "the audited submission is in no repository", "run this in a checkout of one"
+        )
+    document = read_submission(layout.submissions / f"{commitment.model_id}.json").document
+    _same("submission", document.sha256, commitment.submission_sha256)
+    benchmark = benchmark_of(layout)
+    _same("benchmark", benchmark.sha256, commitment.benchmark.sha256)
+    _same("tolerance", tolerance_digest(), commitment.policy.tolerance)
+    code = commitment.extractor
+    if code.path.startswith(BUILTIN):
+        return AuditSubject(document.value, benchmark, {})
+    found = read_extractors(layout)
+    here = extractor_code(found, code.path, code.class_name, code.sha256, code.options)
+    _same("extractors' folder", here.tree, code.tree)
+    return AuditSubject(document.value, benchmark, found.files if found is not None else {})
+
+
+def _same(what: str, here: str, committed: str) -> None:
+    if here != committed:
+        raise AuditRefused(
+            f"the {what} here is not the one committed to: {here[:16]}..., expected "
+            f"{committed[:16]}...",
+            _AGAIN,
+        )

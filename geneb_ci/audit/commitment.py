@@ -1,20 +1,19 @@
-"""What is fixed before the draw: its digest is published before any seed exists."""
+"""Commitments: what is fixed before the draw; the digest is published before any seed exists."""
 
 from typing import Annotated, Literal
 
 from pydantic import Field
 
 from geneb_ci.audit.canonical import digest
+from geneb_ci.audit.steps import COMMITMENT, StepMismatch
 from geneb_ci.common.types import Hex40, Hex64, Name, Positive, StrictModel
 
 PROTOCOL: Literal["geneb-audit-v1"] = "geneb-audit-v1"
 """Name of the protocol, and the domain of its hashes."""
 
-"""UTC, to the second."""
-
 
 class Weights(StrictModel):
-    """Which weights the rerun is to use."""
+    """Weights that the rerun uses."""
 
     kind: Literal["huggingface", "url", "local", "none"]
     location: str
@@ -24,7 +23,7 @@ class Weights(StrictModel):
 
 
 class ExtractorCode(StrictModel):
-    """Which code is to turn sequences into embeddings."""
+    """Code that turns sequences into embeddings."""
 
     path: Name
     """Path in the repository, or `builtin:<name>`."""
@@ -39,7 +38,7 @@ class ExtractorCode(StrictModel):
 
 
 class BenchmarkPin(StrictModel):
-    """Which benchmark definition and which data."""
+    """Benchmark definition and data."""
 
     name: Name
     sha256: Hex64
@@ -48,7 +47,7 @@ class BenchmarkPin(StrictModel):
 
 
 class DrawPolicy(StrictModel):
-    """How many tasks are drawn, and what counts as agreement, by the policy then in force."""
+    """How many tasks are drawn, and what counts as agreement, by the policy at that time."""
 
     drawn: Positive
     """k: tasks of the guaranteed sample."""
@@ -61,7 +60,7 @@ class DrawPolicy(StrictModel):
 
 
 class Commitment(StrictModel):
-    """All that decides the sample and its outcome, but the seed."""
+    """Everything that decides the sample and its outcome, except the seed."""
 
     protocol: Literal["geneb-audit-v1"]
     model_id: Name
@@ -78,3 +77,28 @@ class Commitment(StrictModel):
     def sha256(self) -> str:
         """The commitment c: SHA-256 of the canonical JSON."""
         return digest(self.model_dump())
+
+
+def check_commitment(commitment: Commitment, published: str) -> None:
+    """Refuse a commitment that is not the one published, or from which nothing can be drawn.
+
+    `published` is its digest, as hex digits. Raises StepMismatch, of the step "commitment".
+    """
+    tasks, policy = commitment.tasks, commitment.policy
+    stratified = [task for stratum in policy.strata for task in stratum]
+    wrong = {
+        f"its digest is {commitment.sha256}, and {published} was published": (
+            commitment.sha256 != published
+        ),
+        "a task is listed twice": len(set(tasks)) != len(tasks),
+        f"{policy.drawn} tasks are to be drawn from {len(tasks)}": policy.drawn > len(tasks),
+        "a stratum has a task that is not among the tasks, or that is in another stratum": (
+            len(set(stratified)) != len(stratified) or not set(stratified) <= set(tasks)
+        ),
+        "it has strata without being stratified, or an empty stratum": (
+            bool(policy.strata) and not (policy.stratified and all(policy.strata))
+        ),
+    }
+    for message, holds in wrong.items():
+        if holds:
+            raise StepMismatch(COMMITMENT, message)

@@ -1,41 +1,40 @@
-"""The claims of a submission against the rerun, task by task and regime by regime."""
+"""Comparison: the claims of a submission with the rerun, cell by cell."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from geneb_ci.audit import tolerance as rule
 from geneb_ci.audit.outcome import (
-    AGREES,
     INFORMATIVE_TOLERANCE,
     METRICS,
-    AuditedScores,
     AuditedTask,
     CanonicalCompared,
     Compared,
+    cell_verdict,
     informative_cells,
     informative_text,
     mean_biases,
     task_verdict,
-    verdict_of,
 )
 from geneb_ci.audit.plan import Chosen
-from geneb_ci.audit.scoring import Rescored, RescoredRegime, RescoredScores
+from geneb_ci.audit.rescored import Rescored, RescoredRegime
 from geneb_ci.check.claims import claims_of
 from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.errors import NothingChecked
+from geneb_ci.common.types import Scores
 from geneb_ci.statistics.printed import Reading
 from geneb_ci.statistics.printed import Triple as Values
 
 Cell = tuple[str, str]
 """Regime and task."""
-AGAIN = "run `geneb-harness rescore` again, for this plan and with this version"
+_RESCORE = "run `geneb-harness rescore` again, for this plan and with this version"
 STOPPING_MCC = 0.015
 """Largest change of MCC, full regime, that another batch or BLAS kernel made: 24 comparisons on
 random BERTs with 613 to 1,883 test sequences."""
 
 
 class Claims(NamedTuple):
-    """What a submission says of the audited tasks."""
+    """What a submission claims of the audited tasks."""
 
     record: Mapping[Cell, Reading]
     canonical: Mapping[Cell, Reading]
@@ -44,7 +43,10 @@ class Claims(NamedTuple):
 
 
 def claims(document: Mapping[str, Any], benchmark: Benchmark, regimes: Collection[str]) -> Claims:
-    """Read the claims of a submission of either format in these regimes, each with its rounding."""
+    """Return the claims of a submission in these regimes, each with the rounding of its digits.
+
+    `document` is a submission of any format that passed every check.
+    """
     results, evidence = document.get("results", {}), document.get("evidence", {})
     found: tuple[dict[Cell, Reading], dict[Cell, Reading]] = ({}, {})
     for claim in claims_of(results, evidence, benchmark):
@@ -62,16 +64,18 @@ def claims(document: Mapping[str, Any], benchmark: Benchmark, regimes: Collectio
 def compare(
     claimed: Claims, rescored: Rescored, chosen: Sequence[Chosen], benchmark: Benchmark
 ) -> list[AuditedTask]:
-    """Hold every claim on a chosen task against the rerun; tasks in the order chosen.
+    """Compare every claim on a chosen task with the rerun; tasks in the order chosen.
 
-    A regime that the submission leaves out is left out here. Raises NothingChecked where the
-    rescoring is of another benchmark, of other noise or lacks a task, or where a task has no claim.
+    A regime without a claim is left out. Raises NothingChecked where the rescoring is of another
+    benchmark, has other noise or lacks a task, or where a task has no claim.
     """
     _fits(rescored, benchmark)
     cells = {one.task: list(_cells(one.task, claimed, rescored, benchmark)) for one in chosen}
     if not cells or (empty := [task for task, regimes in cells.items() if not regimes]):
         what = f"task {empty[0]}: the submission" if cells else "the plan"
-        raise NothingChecked(f"{what} has nothing to compare", "make the plan anew")
+        raise NothingChecked(
+            f"{what} has nothing to compare", "commit and draw again, for this submission"
+        )
     both = [
         cell in claimed.canonical for task, names in cells.items() for cell in _keys(task, names)
     ]
@@ -89,7 +93,7 @@ def compare(
 
 
 def notes(tasks: Sequence[AuditedTask], rescored: Rescored) -> list[str]:
-    """Say what a reader of the record should know of the tolerances."""
+    """Return what a reader of the record should know of the tolerances, one sentence each."""
     said = [
         (
             f"tolerances: {rescored.noise.copies} copies or more at the noise of "
@@ -98,14 +102,14 @@ def notes(tasks: Sequence[AuditedTask], rescored: Rescored) -> list[str]:
         ),
     ]
     said.append(
-        f"cells with force, whose tolerance of MCC is at most {INFORMATIVE_TOLERANCE:g}: "
-        f"{informative_text(informative_cells(tasks))}; the others are no evidence"
+        f"informative cells (tolerance of MCC at most {INFORMATIVE_TOLERANCE:g}): "
+        f"{informative_text(informative_cells(tasks))}; the others are not evidence"
     )
     said += [
-        f"{regime}: the claims lie {one.raised:+.4f} beside the rerun in the mean, {one.share:+.2f}"
-        f" of their tolerances, and chance explains {one.most:.2f}"
+        f"{regime}: claims differ from the rerun by {one.difference:+.4f} in the mean, "
+        f"{one.share:+.2f} of their tolerances; chance explains {one.limit:.2f}"
         for regime, one in mean_biases(tasks).items()
-        if one.tells
+        if one.is_significant
     ]
     full = [
         compared.tolerance.MCC
@@ -115,10 +119,10 @@ def notes(tasks: Sequence[AuditedTask], rescored: Rescored) -> list[str]:
     ]
     if full:
         said.append(
-            "the probe on all training rows stops before its optimum, and where it stops hangs on "
-            f"the last bit: that alone moved MCC by up to {STOPPING_MCC} in measurements. "
-            f"Tolerances of MCC there: {min(full):.4f} to {max(full):.4f}; the few-shot regimes "
-            "carry most of the weight"
+            "the probe on all training rows stops before its optimum, and the last bit decides "
+            f"where: that alone changed MCC by up to {STOPPING_MCC} in measurements. Tolerances of "
+            f"MCC there: {min(full):.4f} to {max(full):.4f}; the few-shot regimes are the stronger "
+            "evidence"
         )
     below = [
         f"{task.task} ({name})"
@@ -132,16 +136,19 @@ def notes(tasks: Sequence[AuditedTask], rescored: Rescored) -> list[str]:
 
 
 def _fits(rescored: Rescored, benchmark: Benchmark) -> None:
-    """Refuse a rescoring that the tolerance's constants do not speak of."""
+    """Refuse a rescoring for which the constants of the tolerance were not measured."""
     if rescored.benchmark.sha256 != benchmark.sha256:
-        msg = f"the rescoring is of {rescored.benchmark.name} {rescored.benchmark.sha256}, expected"
-        raise NothingChecked(f"{msg} {benchmark.name} {benchmark.sha256}", AGAIN)
+        raise NothingChecked(
+            f"the rescoring is of {rescored.benchmark.name} {rescored.benchmark.sha256}, expected "
+            f"{benchmark.name} {benchmark.sha256}",
+            _RESCORE,
+        )
     noise = rescored.noise
     if (noise.units, noise.stress) != (rule.UNITS[noise.dtype], rule.STRESS):
         raise NothingChecked(
-            f"the rescoring has noise of {noise.units:g} and {noise.stress:g}, expected "
-            f"{rule.UNITS[noise.dtype]:g} and {rule.STRESS:g}",
-            AGAIN,
+            f"the rescoring has noise of {noise.units:g} units and {noise.stress:g} times that, "
+            f"expected {rule.UNITS[noise.dtype]:g} units and {rule.STRESS:g} times that",
+            _RESCORE,
         )
 
 
@@ -150,7 +157,7 @@ def _cells(task: str, claimed: Claims, rescored: Rescored, benchmark: Benchmark)
     for name in benchmark.regimes:
         if (name, task) in claimed.record:
             if task not in rescored.tasks or name not in rescored.tasks[task].regimes:
-                raise NothingChecked(f"task {task}: the rescoring lacks it in {name}", AGAIN)
+                raise NothingChecked(f"task {task}: the rescoring lacks it in {name}", _RESCORE)
             yield name
 
 
@@ -173,15 +180,15 @@ def _compared(rescored: Rescored, task: str, name: str, claimed: Claims, alarm: 
     allowed = rule.tolerance(measured, alarm, reading.width)
     canonical = _canonical(found, claimed.canonical.get((name, task)), one_fit=one_fit)
     digest = claimed.digests.get((name, task))
-    compared = Compared(
-        claimed=_triple(reading.value),
-        rescored=_triple(_values(found.base.scores)),
+    scores, rerun = _triple(reading.value), _triple(_values(found.base.scores))
+    return Compared(
+        claimed=scores,
+        rescored=rerun,
         tolerance=allowed,
         predictions_equal=None if digest is None else digest == found.base.predictions_sha256,
         canonical=canonical,
-        verdict=AGREES,
+        verdict=cell_verdict(scores, rerun, allowed, canonical),
     )
-    return compared.model_copy(update={"verdict": verdict_of(compared)})
 
 
 def _canonical(
@@ -193,23 +200,23 @@ def _canonical(
     if solved is None:
         raise NothingChecked(
             f"the claim has a canonical score, the rescoring none: {found.base.no_canonical}",
-            "run `geneb-harness rescore` without --no-canonical; if it still has none, so had the "
-            "contributor's own run: ask where that score is from",
+            "run `geneb-harness rescore` without --no-canonical; if it still has none, ask the "
+            "contributor where that score is from",
         )
     measured = rule.Measured(solved.per_seed, solved.confusion, (), found.canonical, (), one_fit)
     allowed = rule.canonical_tolerance(measured, reading.width)
-    compared = CanonicalCompared(
-        claimed=_triple(reading.value),
-        rescored=_triple(_values(solved.scores)),
+    scores, rerun = _triple(reading.value), _triple(_values(solved.scores))
+    return CanonicalCompared(
+        claimed=scores,
+        rescored=rerun,
         tolerance=allowed,
-        verdict=AGREES,
+        verdict=cell_verdict(scores, rerun, allowed),
     )
-    return compared.model_copy(update={"verdict": verdict_of(compared)})
 
 
-def _values(scores: RescoredScores) -> Values:
+def _values(scores: Scores) -> Values:
     return Values(scores.MCC, scores.Acc, scores.F1)
 
 
-def _triple(values: Values) -> AuditedScores:
-    return AuditedScores(MCC=float(values.mcc), Acc=float(values.acc), F1=float(values.f1))
+def _triple(values: Values) -> Scores:
+    return Scores(MCC=float(values.mcc), Acc=float(values.acc), F1=float(values.f1))

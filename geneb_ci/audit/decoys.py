@@ -1,34 +1,34 @@
-"""What goes to the extractor beside the real sequences, and what its answers give away.
+"""Decoys: extra sequences for the extractor, and what their embeddings show about it.
 
-Order. Some sequences come twice, at places drawn by the seed, and a third time in a second, short
-run in file order, where their company is another. What depends on the place, on the batch or on
-what came before gives them another embedding.
+Order. Some sequences appear twice, at random places, and a third time in a second, short run in
+file order, in other batches. An extractor that depends on the place, on the batch or on earlier
+sequences gives them different embeddings.
 
-Memory. For some real sequences x two point mutants y and z come along, which differ from x and from
-each other in one letter at one place. An extractor that computes sees three like neighbours. One
-that looks x up in a table of known sequences does not know y and z: x then lies far from both,
-while they lie near each other. The statistic of a triangle is
+Memory. For some real sequences x there are two point mutants y and z, which differ from x and from
+each other in one letter at one place. An extractor that computes treats all three alike. One that
+looks x up in a table of known sequences does not know y and z: x is then far from both, while they
+are close to each other. The statistic of a triangle is
 
     q = min(|x - y|, |x - z|) / max(|y - z|, noise)
 
 and an extractor is flagged when q is above `JUMP` in at least `SHARE_MEMORISED` of the triangles.
-The three sides are compared within a triangle, so neither the scale of the embedding, nor how far
-apart a task's sequences are, nor a tokenizer that reacts to a letter at all, matters.
+The three sides are compared within a triangle, so the scale of the embedding, the distances between
+a task's sequences and the effect of a single letter on the tokenizer do not matter.
 
-A look-up that forgives a few letters sees no difference between x, y and z. It shows otherwise: its
-answers are few. An extractor is flagged, too, when sequences that are far from each other share
-`ANSWERS_MAX` embeddings or fewer, which no embedding does that still depends on the sequence.
+A look-up that tolerates a few changed letters sees no difference between x, y and z, but it has few
+answers. An extractor is also flagged when sequences that are far from each other share
+`ANSWERS_MAX` embeddings or fewer, which no embedding does that depends on the sequence.
 
-Limits. A table that adds a label's direction to a sound embedding is seen only if that direction is
-longer than `JUMP` times the effect of one letter. A forgiving table that also adds noise of its own
-to each answer is not seen. Nothing here proves intent: a flag is for a human to read.
+Limits. A table that adds a label's direction to a sound embedding is detected only if that
+direction is longer than `JUMP` times the effect of one letter. A tolerant table that also adds
+noise to each answer is not detected. Nothing here proves intent: a flag is for a human to judge.
 """
 
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from geneb_ci.audit.outcome import Decoys
 
@@ -36,18 +36,18 @@ if TYPE_CHECKING:
     import numpy as np
 
 TWICE = 32
-"""Real sequences that come a second time."""
+"""Real sequences that appear a second time."""
 TRIANGLES = 32
 """Real sequences with two mutants. If a quarter of all rows is memorised, 32 triangles hold at
 least four of them with probability 0.97; if half is, always in practice."""
 FRESH = 16
-"""Sequences nobody has seen: they hide how many of the list are real."""
+"""Shuffled sequences: they hide how many of the list are real."""
 JUMP = 10.0
-"""How far a real sequence may lie from its mutants, in distances between the mutants. Measured: at
+"""Largest distance of a real sequence from its mutants, in distances between these. Measured: at
 most 1.8 on k-mer counts, 1.2 on random BERT, ESM and GPT-2 (mean and one-token pooling), on four
-sets, one of them 200 variants of one sequence. No trained model was at hand, hence the margin."""
+sets, one of them 200 variants of one sequence. No trained model was measured, hence the margin."""
 SHARE_MEMORISED = 0.125
-"""Share of triangles that have to jump: four of 32, so that one odd place is no accusation."""
+"""Share of triangles that have to jump: four of 32, so that a single outlier is not flagged."""
 ANSWERS_MAX = 8
 """Distinct embeddings that a table of labels can give: the largest task has fewer classes."""
 APART_MIN = 64
@@ -64,14 +64,14 @@ model on a GPU may multiply in TF32, whose unit roundoff is 4.9e-4; float16 has 
 
 FLOOR = 0.1
 """Share of that noise below which a distance between mutants counts as no smaller: three rows of
-one triangle that differ by noise alone make no jump, and a look-up still does under bfloat16."""
+one triangle that differ by noise alone are not a jump, and a look-up still is under bfloat16."""
 
 _LETTERS = "ACGT"
 
 
 @dataclass(frozen=True)
-class Decoyed:
-    """The list that goes in, and what each of its places is."""
+class SequencesWithDecoys:
+    """Real sequences with decoys among them, and what each place of the list is."""
 
     sequences: list[str]
     """In the order in which they are embedded."""
@@ -88,15 +88,15 @@ class Decoyed:
         return [self.sequences[place] for place, _ in self.again]
 
 
-def with_decoys(sequences: Sequence[str], seed: bytes) -> Decoyed:
-    """Permute n real sequences and decoys under a seed, 32 bytes of `secrets.token_bytes`.
+def with_decoys(sequences: Sequence[str], seed: bytes) -> SequencesWithDecoys:
+    """Return n real sequences and decoys in an order drawn from a seed.
 
-    The seed is recorded afterwards, never before. Raises ValueError for no sequence.
+    `seed` has 32 bytes of `secrets.token_bytes` and is secret. Raises ValueError for no sequence.
     """
     if not sequences:
         msg = "there is no sequence to hide among decoys"
         raise ValueError(msg)
-    # The stream need be the same on no other machine: what was sent is recorded as it was sent.
+    # The stream need not be the same on another machine: nothing recomputes this order.
     draw = random.Random(seed)  # noqa: S311 (the seed is secret and long; nothing else is drawn)
     known = set(sequences)
     listed = list(sequences)
@@ -115,7 +115,7 @@ def with_decoys(sequences: Sequence[str], seed: bytes) -> Decoyed:
     listed += [_fresh(draw.choice(sequences), draw) for _ in range(min(FRESH, count))]
     order = draw.sample(range(len(listed)), len(listed))
     place = {old: new for new, old in enumerate(order)}
-    return Decoyed(
+    return SequencesWithDecoys(
         [listed[old] for old in order],
         [place[row] for row in range(count)],
         [(place[one], place[other]) for one, other in again],
@@ -123,20 +123,48 @@ def with_decoys(sequences: Sequence[str], seed: bytes) -> Decoyed:
     )
 
 
-def real_rows(decoyed: Decoyed, values: "np.ndarray") -> "np.ndarray":
+class Embedded(NamedTuple):
+    """Embeddings of the real sequences, and what those of the decoys show."""
+
+    values: "np.ndarray"
+    """(n, d), row i for real sequence i."""
+    decoys: Decoys
+
+
+def embed_among_decoys(
+    decoyed: SequencesWithDecoys,
+    embed: Callable[[Sequence[str]], "np.ndarray"],
+    embed_in_order: Callable[[Sequence[str]], "np.ndarray"],
+    dtype: str,
+) -> Embedded:
+    """Embed real sequences and decoys, and judge the extractor by the decoys.
+
+    Both callables turn n sequences into an (n, d) matrix: `embed` in batches of its choice,
+    `embed_in_order` in batches of neighbours. `dtype` is what the model computes in.
+    Raises KeyError for a dtype that is not in `NOISE`, and what the callables raise.
+    """
+    values = embed(decoyed.sequences)
+    # Again, alone and in order: an embedding that depends on its batch shows a difference.
+    apart = embed_in_order(decoyed.apart)
+    return Embedded(real_rows(decoyed, values), judge(decoyed, values, dtype, apart))
+
+
+def real_rows(decoyed: SequencesWithDecoys, values: "np.ndarray") -> "np.ndarray":
     """Return the (n, d) rows of the real sequences, in the caller's order."""
     return values[decoyed.real]
 
 
 def judge(
-    decoyed: Decoyed, values: "np.ndarray", dtype: str, apart: "np.ndarray | None" = None
+    decoyed: SequencesWithDecoys,
+    values: "np.ndarray",
+    dtype: str,
+    apart: "np.ndarray | None" = None,
 ) -> Decoys:
-    """Judge the rows of a whole list; `dtype` is what the model computes in.
+    """Return what the embeddings of a whole list, (n, d), show; `dtype` is the model's.
 
-    `apart` has the rows of `decoyed.apart` from the second run; without them what depends on a
-    batch is seen only where the two places fell into different batches.
-
-    Raises KeyError for a dtype that is none of `NOISE`.
+    `apart` has the rows of `decoyed.apart` from the second run; without them a dependence on the
+    batch is detected only where the two places fell into different batches.
+    Raises KeyError for a dtype that is not in `NOISE`.
     """
     noise = NOISE[dtype]
     drift = max(_drift(values[a], values[b]) for a, b in decoyed.again)
@@ -153,7 +181,7 @@ def judge(
         f"{len(decoyed.again)} sequences {times}: "
         f"rows differ by up to {drift:.1e} of their length, "
         f"{noise:.0e} is allowed for {dtype}; {many} sequences with two mutants: "
-        f"{len(jumps)} lie more than {JUMP:g} times farther from them than they from each other"
+        f"{len(jumps)} are more than {JUMP:g} times farther from them than they from each other"
     )
     if few:
         detail += f"; all sequences together have {few} embeddings"
@@ -170,7 +198,7 @@ def _jump(values: "np.ndarray", triangle: tuple[int, int, int], noise: float) ->
     return far / near if near > 0 else 0.0
 
 
-def _answers(decoyed: Decoyed, values: "np.ndarray") -> int:
+def _answers(decoyed: SequencesWithDecoys, values: "np.ndarray") -> int:
     """Return the number of distinct real embeddings when there are suspiciously few, else 0."""
     texts = {decoyed.sequences[place] for place in decoyed.real}
     if len(texts) < APART_MIN or _alike(texts):
@@ -180,12 +208,12 @@ def _answers(decoyed: Decoyed, values: "np.ndarray") -> int:
         found.add((values[place] + 0).tobytes())  # -0 + 0 is 0: one number, one way to write it
         if len(found) > ANSWERS_MAX:
             return 0
-    # One embedding for all is no table of labels, only useless.
+    # One embedding for all is not a table of labels, only useless.
     return len(found) if len(found) > 1 else 0
 
 
 def _alike(texts: set[str]) -> bool:
-    """Whether sequences are variants of one another, which a model may fail to tell apart."""
+    """Whether sequences are variants of one another, which a model may not distinguish."""
     ordered = sorted(texts)
     first = ordered[0]
     same = sum(
@@ -196,7 +224,7 @@ def _alike(texts: set[str]) -> bool:
 
 
 def _mutants(sequence: str, known: set[str], draw: random.Random) -> list[str]:
-    """Return two mutants at one inner place, neither of them known; none where that cannot be."""
+    """Return two mutants at one inner place, neither of them known; none where there are none."""
     upper = sequence.upper()
     places = [i for i in range(len(upper) // 4, 3 * len(upper) // 4) if upper[i] in _LETTERS]
     if not places:
@@ -219,7 +247,7 @@ def _fresh(sequence: str, draw: random.Random) -> str:
 def _drift(one: "np.ndarray", other: "np.ndarray") -> float:
     """Return the length of the difference of two rows, relative to the first.
 
-    Rows of another width have nothing in common, and neither have rows too long to measure.
+    It is infinite for rows of different widths, and for rows too long to measure.
     """
     if one.shape != other.shape:
         return math.inf

@@ -1,7 +1,7 @@
-"""From a commitment and a beacon to a plan, and whether a plan follows from public data."""
+"""Draws: from a commitment and a beacon to a plan, and the plan recomputed from public data."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from statistics import median
 from typing import NoReturn
@@ -9,11 +9,11 @@ from typing import NoReturn
 from geneb_ci.audit import beacon
 from geneb_ci.audit.beacon import value_of
 from geneb_ci.audit.canonical import seconds_of
-from geneb_ci.audit.commitment import Commitment
+from geneb_ci.audit.commit import checked, read_submission
+from geneb_ci.audit.commitment import Commitment, check_commitment
 from geneb_ci.audit.plan import Beacon, Chosen, DrandBeacon, EarlierDraw, Plan, Reason
 from geneb_ci.audit.sampling import sample, seed_of, tickets_of
 from geneb_ci.audit.steps import (
-    COMMITMENT,
     ROUND,
     SAMPLE,
     SEED,
@@ -22,8 +22,7 @@ from geneb_ci.audit.steps import (
     StepMismatch,
 )
 from geneb_ci.check.context import Context
-from geneb_ci.check.registry import BY_ID, RULES
-from geneb_ci.check.runner import Checker
+from geneb_ci.check.registry import BY_ID
 from geneb_ci.common.config import Layout
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.common.finding import Finding
@@ -33,11 +32,11 @@ from geneb_ci.statistics.view import RowView
 def earlier_draws(
     plans: Iterable[Plan], commitment: Commitment, committed_at: str
 ) -> list[EarlierDraw]:
-    """Return the draw of each earlier plan for this model, and those which that plan lists.
+    """Return the draw of each earlier plan for this model, and the draws that those plans list.
 
-    Each commitment counts once, with all that was ever drawn for it, in order of time. Plans for
-    other models are left out. Raises AuditRefused when this very commitment was drawn for at
-    another time: its draw stands.
+    One entry a commitment, with every task ever drawn for it, in order of time. Plans for other
+    models are ignored. Raises AuditRefused when this very commitment was drawn for at another
+    time: a commitment has one draw.
     """
     found: dict[str, dict[str, None]] = {}
     mine = commitment.sha256
@@ -47,7 +46,7 @@ def earlier_draws(
         if plan.commitment_sha256 == mine and plan.committed_at != committed_at:
             raise AuditRefused(
                 f"this commitment was drawn for already, as of {plan.committed_at}",
-                "its draw stands: there is one draw for one commitment. Run that plan",
+                "run that plan: a commitment has one draw",
             )
         draws = [(one.commitment, one.drawn) for one in plan.earlier]
         for name, drawn in (*draws, (plan.commitment_sha256, plan.drawn)):
@@ -70,18 +69,21 @@ def draw(
     drawn: int | None = None,
     earlier: Sequence[EarlierDraw] = (),
     targeted: Sequence[str] = (),
+    targeted_max: int | None = None,
 ) -> Plan:
     """Return the plan: the drawn tasks, those of earlier draws, then the targeted ones.
 
-    `drawn` is k where it is raised above the committed one. Whether the beacon is genuine is for
-    `recompute`. Raises UsageProblem when k is lowered, or larger than the number of tasks.
+    `drawn` is k where it is raised above the committed one. `targeted` names tasks, the first
+    choice first; those not drawn anyway are taken, up to `targeted_max` of them. A plan made here
+    recomputes by `recompute` if commitment and beacon are genuine, which is for their readers.
+    Raises UsageProblem when k is lowered, or larger than the number of tasks.
     """
     wanted = commitment.policy.drawn if drawn is None else drawn
     if not commitment.policy.drawn <= wanted <= len(commitment.tasks):
         raise UsageProblem(
             f"{wanted} tasks cannot be drawn: {commitment.policy.drawn} are committed, of "
             f"{len(commitment.tasks)}",
-            "a sample may be raised above what is committed, and never lowered",
+            f"draw {commitment.policy.drawn} to {len(commitment.tasks)} tasks",
         )
     seed = seed_of(commitment.sha256, beacon_value(beacon))
     tickets = tickets_of(seed, commitment.tasks)
@@ -89,7 +91,7 @@ def draw(
     chosen = sample(ranked, wanted, commitment.policy.strata)
     again = earlier_tasks(ranked, chosen, earlier)
     left = set(commitment.tasks) - {*chosen, *again}
-    aimed = [task for task in dict.fromkeys(targeted) if task in left]
+    aimed = [task for task in dict.fromkeys(targeted) if task in left][:targeted_max]
     return Plan(
         schema_version="1.0",
         commitment=commitment,
@@ -126,49 +128,34 @@ def _marked(tasks: Sequence[str], reason: Reason) -> list[Chosen]:
 
 
 def recompute(plan: Plan) -> None:
-    """Compute every step of a draw again, without network.
+    """Compute every step of a draw again, without network access.
 
-    What it cannot know: whether `committed_at` is when the commitment became public, whether all
-    earlier draws are listed, and a fallback key that is not revealed yet (`fallback.is_open`).
+    It cannot check whether the commitment became public at `committed_at`, whether every earlier
+    draw is listed, and a fallback key that is not revealed yet (`beacon.is_open`).
     Raises StepMismatch, whose `step` is one of `steps.STEPS`.
     """
     # 1. Commitment: its digest, and that it can be drawn from.
-    _commitment(plan.commitment, plan.commitment_sha256)
+    check_commitment(plan.commitment, plan.commitment_sha256)
     # 2. Round: the one that the time of the commitment fixes, of the chain we know.
     # 3. Signature: the beacon's own, or the committed key's.
     if isinstance(plan.beacon, DrandBeacon):
         _round(plan.beacon, plan.committed_at)
-        beacon.verify(plan.beacon.round, plan.beacon.signature)
+        beacon.verify_round(plan.beacon.round, plan.beacon.signature)
     else:
         _due(plan.committed_at)
         beacon.verify_fallback(plan.beacon, plan.commitment_sha256)
     # 4. Seed.
     seed = seed_of(plan.commitment_sha256, beacon_value(plan.beacon))
     if plan.seed != seed:
-        _refuse(SEED, f"it is {plan.seed}, and commitment and beacon give {seed}")
+        _refuse(SEED, f"it is {plan.seed}, commitment and beacon give {seed}")
     # 5. Tickets: one for each task, of the right value, smallest first.
     tickets = tickets_of(seed, plan.commitment.tasks)
     if plan.tickets != tickets:
         pairs = zip(plan.tickets, tickets, strict=False)
         wrong = next((given.task for given, due in pairs if given != due), "the number of them")
-        _refuse(TICKETS, f"they are not what the seed gives, from {wrong!r} on")
+        _refuse(TICKETS, f"they do not follow from the seed, from {wrong!r} on")
     # 6. Sample.
     _sample(plan, [one.task for one in tickets])
-
-
-def _commitment(commitment: Commitment, published: str) -> None:
-    if commitment.sha256 != published:
-        _refuse(COMMITMENT, f"its digest is {commitment.sha256}, and {published} was published")
-    tasks, policy = commitment.tasks, commitment.policy
-    stratified = [task for stratum in policy.strata for task in stratum]
-    if len(set(tasks)) != len(tasks):
-        _refuse(COMMITMENT, "a task stands twice")
-    if policy.drawn > len(tasks):
-        _refuse(COMMITMENT, f"{policy.drawn} tasks are to be drawn from {len(tasks)}")
-    if len(set(stratified)) != len(stratified) or not set(stratified) <= set(tasks):
-        _refuse(COMMITMENT, "a stratum has a task that is not there, or that is in another as well")
-    if policy.strata and not (policy.stratified and all(policy.strata)):
-        _refuse(COMMITMENT, "it has strata without being stratified, or an empty one")
 
 
 def _round(given: DrandBeacon, committed_at: str) -> None:
@@ -176,7 +163,7 @@ def _round(given: DrandBeacon, committed_at: str) -> None:
         _refuse(ROUND, f"the chain {given.chain} is not that of drand quicknet")
     due = _due(committed_at)
     if given.round != due:
-        _refuse(ROUND, f"it is {given.round}, and a commitment at {committed_at} fixes {due}")
+        _refuse(ROUND, f"it is {given.round}, expected {due} for a commitment at {committed_at}")
 
 
 def _due(committed_at: str) -> int:
@@ -189,7 +176,10 @@ def _due(committed_at: str) -> int:
 def _sample(plan: Plan, ranked: list[str]) -> None:
     committed, given = plan.commitment.policy, plan.drawn
     if len(given) < committed.drawn:
-        _refuse(SAMPLE, f"{len(given)} tasks are drawn, and {committed.drawn} are committed")
+        _refuse(
+            SAMPLE,
+            f"{len(given)} tasks are drawn, expected the {committed.drawn} committed or more",
+        )
     try:
         due = sample(ranked, len(given), committed.strata)
     except UsageProblem as error:
@@ -200,15 +190,15 @@ def _sample(plan: Plan, ranked: list[str]) -> None:
     again = earlier_tasks(ranked, due, plan.earlier)
     given_again = [one.task for one in plan.chosen if one.reason == "earlier"]
     if given_again != again:
-        _refuse(SAMPLE, f"earlier draws add {again}, and the plan has {given_again}")
+        _refuse(SAMPLE, f"earlier draws add {again}, the plan has {given_again}")
     tasks = [one.task for one in plan.chosen]
     targeted = [one.task for one in plan.chosen if one.reason == "targeted"]
     if tasks != [*due, *again, *targeted]:
-        _refuse(SAMPLE, "drawn tasks come first, then earlier ones, then targeted ones")
+        _refuse(SAMPLE, "wrong order: expected drawn tasks, then earlier ones, then targeted ones")
     if len(set(tasks)) != len(tasks) or not set(targeted) <= set(ranked):
-        _refuse(SAMPLE, "a task stands twice, or is none of the commitment's")
+        _refuse(SAMPLE, "a task is listed twice, or is not in the commitment")
     if any(one.commitment == plan.commitment_sha256 for one in plan.earlier):
-        _refuse(SAMPLE, "the plan's own draw stands among the earlier ones")
+        _refuse(SAMPLE, "the plan's own draw is listed among the earlier ones")
 
 
 def _refuse(step: str, message: str) -> NoReturn:
@@ -219,43 +209,49 @@ FAMILY = "plausibility"
 _DEPTH = 3  # /results/<regime>/<task>, and perhaps the metric
 
 
-def targets_of(plan: Plan, count: int, submission: Path | None, layout: Layout) -> list[str]:
-    """Name tasks beside the sample by the plausibility of the committed submission's scores.
+def targets_of(
+    commitment: Commitment, count: int, submission: Path | None, layout: Layout
+) -> list[str]:
+    """Name the tasks at which the committed submission stands out, the most suspicious first.
 
+    The submission is read only if `count`, the number of targeted tasks, is above 0.
     Raises UsageProblem without a submission, AuditRefused when it is another one.
     """
     if count < 1:
         return []
-    model_id = plan.commitment.model_id
     folder = layout.submissions
     if submission is None and folder is None:
-        raise UsageProblem("no submission is at hand", "name it: --submission FILE")
-    file = submission or Path(str(folder)) / f"{model_id}.json"
-    checker = Checker(RULES)
-    result = checker.check(file)
-    if result.document.sha256 != plan.commitment.submission_sha256:
+        raise UsageProblem(
+            "--targeted needs the submission, and there is none here", "name it: --submission FILE"
+        )
+    file = submission or Path(str(folder)) / f"{commitment.model_id}.json"
+    read = read_submission(file)
+    if read.document.sha256 != commitment.submission_sha256:
         raise AuditRefused(
-            f"{file}: this is not the submission that was committed to",
+            f"{file}: this is not the submission that was committed to: sha256 "
+            f"{read.document.sha256 or 'of no bytes'}, expected {commitment.submission_sha256}",
             "name the file with the sha256 of the commitment: --submission FILE",
         )
-    taken = {one.task for one in plan.chosen}
-    candidates = [task for task in plan.commitment.tasks if task not in taken]
-    return targets(checker.context(file), result.findings, count, candidates)
+    return targets(*checked(read), commitment.tasks)
 
 
 def targets(
-    context: Context, findings: Iterable[Finding], count: int, candidates: Sequence[str]
+    context: Context, findings: Iterable[Finding], candidates: Collection[str]
 ) -> list[str]:
-    """Return up to `count` of the candidates, the most suspicious first."""
+    """Return the candidates that stand out, the most suspicious first.
+
+    First the tasks at which findings point, by the sum of the findings' scores; then those with a
+    gain above 0 over their neighbours, by that gain. Ties are in the order of the benchmark.
+    """
     scores = suspicion(findings)
     gain = gains(context.view)
     board = {task: place for place, task in enumerate(context.benchmark.task_ids)}
-    left = [task for task in board if task in set(candidates)]
+    left = [task for task in board if task in candidates]
     named = [task for task in left if scores.get(task, 0.0) > 0]
     others = [task for task in left if task not in named and gain.get(task, 0.0) > 0]
     named.sort(key=lambda task: (-scores[task], board[task]))
     others.sort(key=lambda task: (-gain[task], board[task]))
-    return [*named, *others][:count]
+    return [*named, *others]
 
 
 def suspicion(findings: Iterable[Finding]) -> dict[str, float]:

@@ -1,7 +1,7 @@
-"""Signed envelopes: DSSE v1 with one Ed25519 signature, and one sequence of bytes for each.
+"""Signed envelopes: DSSE v1 with one Ed25519 signature, and one way to write each.
 
 Specification: github.com/secure-systems-lab/dsse, protocol.md and envelope.md, version 1.0.2. What
-is signed is what is parsed: `opened` gives the very bytes that the signature covers.
+is signed is what is parsed: `parse_envelope` returns the bytes that the signature covers.
 """
 
 import base64
@@ -15,8 +15,7 @@ from pydantic import Field, ValidationError
 
 from geneb_ci.audit.steps import StepMismatch
 from geneb_ci.common.errors import BrokenInstallation
-from geneb_ci.common.finding import quoted
-from geneb_ci.common.types import Hex64, StrictModel
+from geneb_ci.common.types import Hex64, StrictModel, first_error
 from geneb_ci.submission.document import parse_document
 
 if TYPE_CHECKING:
@@ -40,15 +39,15 @@ class Signature(StrictModel):
 
 
 class Envelope(StrictModel):
-    """A DSSE envelope; exactly one signature, so that none can be added or go unlooked at."""
+    """A DSSE envelope with exactly one signature: none can be added, none goes unchecked."""
 
     payload: _Base64
     payloadType: Literal["application/vnd.in-toto+json"]  # noqa: N815 (DSSE's own name)
     signatures: Annotated[list[Signature], Field(min_length=1, max_length=1)]
 
 
-class Opened(NamedTuple):
-    """What an envelope holds, before anybody has looked at its signature."""
+class ParsedEnvelope(NamedTuple):
+    """Content of an envelope whose signature is not verified yet."""
 
     payload: bytes
     keyid: str
@@ -56,7 +55,7 @@ class Opened(NamedTuple):
 
 
 def key_id(public_key: bytes) -> str:
-    """Name a raw public key."""
+    """Return the id of a raw public key: its SHA-256, as hex digits."""
     return hashlib.sha256(public_key).hexdigest()
 
 
@@ -66,8 +65,8 @@ def pae(payload_type: str, payload: bytes) -> bytes:
     return b"DSSEv1 %d %b %d %b" % (len(kind), kind, len(payload), payload)
 
 
-def sealed(payload: bytes, key: "Ed25519PrivateKey") -> bytes:
-    """Sign a payload: the bytes of its envelope, the same each time."""
+def sign_payload(payload: bytes, key: "Ed25519PrivateKey") -> bytes:
+    """Return the envelope of a payload, signed; the same bytes each time."""
     public = key.public_key().public_bytes_raw()
     signature = key.sign(pae(PAYLOAD_TYPE, payload))
     return _encoded(payload, key_id(public), signature)
@@ -82,11 +81,11 @@ def _encoded(payload: bytes, keyid: str, signature: bytes) -> bytes:
     return json.dumps(value, separators=(",", ":")).encode() + b"\n"
 
 
-def opened(raw: bytes) -> Opened:
-    """Take an envelope apart.
+def parse_envelope(raw: bytes) -> ParsedEnvelope:
+    """Parse an envelope, without verifying its signature.
 
-    Raises StepMismatch, of the step "envelope", unless the bytes are exactly those that `sealed`
-    writes for this payload, key and signature.
+    Raises StepMismatch, of the step "envelope", unless the bytes are exactly those that
+    `sign_payload` writes for this payload, key and signature.
     """
     value = strict_json(raw, ENVELOPE)
     try:
@@ -94,19 +93,17 @@ def opened(raw: bytes) -> Opened:
         payload = base64.b64decode(envelope.payload, validate=True)
         signature = base64.b64decode(envelope.signatures[0].sig, validate=True)
     except ValidationError as error:
-        raise StepMismatch(ENVELOPE, first_fault(error), RESTORE) from error
+        raise StepMismatch(ENVELOPE, first_error(error), RESTORE) from error
     except binascii.Error as error:
-        raise StepMismatch(ENVELOPE, f"the base64 is broken: {error}", RESTORE) from error
-    found = Opened(payload, envelope.signatures[0].keyid, signature)
+        raise StepMismatch(ENVELOPE, f"invalid base64: {error}", RESTORE) from error
+    found = ParsedEnvelope(payload, envelope.signatures[0].keyid, signature)
     if _encoded(*found) != raw:
-        raise StepMismatch(
-            ENVELOPE, "the same envelope is written in other bytes than ours", RESTORE
-        )
+        raise StepMismatch(ENVELOPE, "the JSON is not written as this program writes it", RESTORE)
     return found
 
 
 def strict_json(raw: bytes, step: str) -> Any:  # noqa: ANN401 (JSON has no narrower type)
-    """Read JSON as submissions are read: no duplicate key, no depth, no size, no odd character.
+    """Parse JSON as strictly as submissions: bounded size and depth, no duplicate key.
 
     Raises StepMismatch of the given step.
     """
@@ -116,14 +113,7 @@ def strict_json(raw: bytes, step: str) -> Any:  # noqa: ANN401 (JSON has no narr
     return document.value
 
 
-def first_fault(error: ValidationError) -> str:
-    """Say in one line where a value differs from its typed model."""
-    first = error.errors(include_url=False)[0]
-    place = "/".join(str(part) for part in first["loc"]) or "the document"
-    return f"{quoted(place)[1:-1]}: {first['msg']}"
-
-
-def is_signed_by(found: Opened, public_key: bytes) -> bool:
+def is_signed_by(found: ParsedEnvelope, public_key: bytes) -> bool:
     """Whether the signature is that of a raw public key, over this payload and its type.
 
     Raises BrokenInstallation when cryptography is not installed.

@@ -1,4 +1,4 @@
-"""Keys: those that the base branch trusts, and the private one that a maintainer signs with."""
+"""Keys: those that the base branch trusts, and the private key that a maintainer signs with."""
 
 import base64
 import os
@@ -9,13 +9,19 @@ from typing import TYPE_CHECKING, Annotated, Self
 from pydantic import Field, ValidationError, model_validator
 
 from geneb_ci.audit.canonical import seconds_of
-from geneb_ci.audit.envelope import SIGNER, Opened, first_fault, is_signed_by, key_id, strict_json
+from geneb_ci.audit.envelope import (
+    SIGNER,
+    ParsedEnvelope,
+    is_signed_by,
+    key_id,
+    strict_json,
+)
 from geneb_ci.audit.steps import StepMismatch
 from geneb_ci.common.config import Layout, naming
 from geneb_ci.common.errors import BadConfiguration, UsageProblem
 from geneb_ci.common.regular import NotReadable, lies_there, read_regular
 from geneb_ci.common.shipped import shipped
-from geneb_ci.common.types import Hex64, Moment, Name, StrictModel
+from geneb_ci.common.types import Hex64, Moment, Name, StrictModel, first_error
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -42,12 +48,12 @@ class TrustedKey(StrictModel):
     owner: Name
     """Who holds the private key."""
     valid_from: Moment
-    """Audits that ended earlier are not this key's."""
+    """Audits that ended earlier are not accepted from this key."""
     valid_until: Moment | None = None
-    """Audits that ended later are not this key's: a key that was replaced has this."""
+    """Audits that ended later are not accepted from this key; set when a key is replaced."""
     revoked_at: Moment | None = None
-    """When the key was found to be in other hands. Nothing it signed counts any more, whenever it
-    says it was signed: the thief writes the dates."""
+    """When the key was found to be compromised. Nothing that it signed counts, whatever its
+    date, since whoever has the key writes the dates."""
 
     @property
     def raw(self) -> bytes:
@@ -67,7 +73,7 @@ class TrustedKey(StrictModel):
 
 
 class KeyFile(StrictModel):
-    """The keys that may sign audits, as the base branch lists them."""
+    """The keys that may sign audits: keys.json of the base branch."""
 
     note: str = ""
     keys: list[TrustedKey]
@@ -75,12 +81,12 @@ class KeyFile(StrictModel):
     @model_validator(mode="after")
     def _each_once(self) -> Self:
         if len({key.keyid for key in self.keys}) < len(self.keys):
-            raise ValueError("a key stands twice")
+            raise ValueError("a key is listed twice")
         return self
 
 
 def checked(moment: str) -> str:
-    """Return a moment back. Raises ValueError when it only looks like one."""
+    """Return a time unchanged. Raises ValueError unless it is a valid one."""
     try:
         seconds_of(moment)
     except UsageProblem as error:
@@ -93,9 +99,9 @@ Keys = dict[str, TrustedKey]
 
 
 def trusted_keys(layout: Layout) -> Keys:
-    """Read the trusted keys of a place, or the shipped ones where it has no policy of its own.
+    """Return the trusted keys of a place, or the shipped ones where it has no policy of its own.
 
-    A policy without the file trusts nobody. Raises BadConfiguration when it cannot be used.
+    A policy without the file trusts no key. Raises BadConfiguration when it cannot be used.
     """
     path = shipped("policy", KEYS_FILE) if layout.policy is None else layout.policy / KEYS_FILE
     if not lies_there(path):
@@ -115,23 +121,23 @@ def _keys_in(path: Path) -> Keys:
     except StepMismatch as error:
         raise BadConfiguration(f"{path}: {error.message}", fix) from error
     except ValidationError as error:
-        raise BadConfiguration(f"{path}: {first_fault(error)}", fix) from error
+        raise BadConfiguration(f"{path}: {first_error(error)}", fix) from error
     return {key.keyid: key for key in found.keys}
 
 
-def signer_of(found: Opened, keys: Keys) -> TrustedKey:
-    """Return the trusted key that signed. Raises StepMismatch, of the step "signer"."""
+def signer_of(found: ParsedEnvelope, keys: Keys) -> TrustedKey:
+    """Return the trusted key that signed an envelope. Raises StepMismatch, of the step "signer"."""
     key = keys.get(found.keyid)
     if key is None:
         raise StepMismatch(
             SIGNER,
             f"the key {found.keyid[:16]}... is not among the {len(keys)} trusted ones",
-            f"a maintainer adds it to leaderboard/policy/{KEYS_FILE} of the main branch",
+            f"ask a maintainer to add it to leaderboard/policy/{KEYS_FILE} of the main branch",
         )
     if not is_signed_by(found, key.raw):
         raise StepMismatch(
             SIGNER,
-            f"the signature is not that of {key.keyid[:16]}... over this payload",
+            f"the signature is not that of the key {key.keyid[:16]}... over this payload",
             "restore the file from the main branch, or sign the outcome again",
         )
     if key.revoked_at is not None:
@@ -144,21 +150,25 @@ def signer_of(found: Opened, keys: Keys) -> TrustedKey:
 
 
 def check_validity(key: TrustedKey, moment: str, what: str) -> None:
-    """Refuse a key at a moment it was not valid. Raises StepMismatch, of the step "signer"."""
+    """Raise StepMismatch, of the step "signer", for a time at which a key was not valid.
+
+    `what` says what happened at that time, such as "this audit ended".
+    """
     if moment < key.valid_from or (key.valid_until is not None and moment > key.valid_until):
         until = key.valid_until or "now"
         raise StepMismatch(
             SIGNER,
-            f"the key {key.keyid[:16]}... was valid from {key.valid_from} to {until}, and {what}"
-            f" at {moment}",
-            "sign with the key that was valid then",
+            f"the key {key.keyid[:16]}... is valid from {key.valid_from} to {until}, but {what} at "
+            f"{moment}",
+            "sign with a key that was valid then",
         )
 
 
 def new_key(path: Path, owner: str, now: str) -> TrustedKey:
-    """Write a new private key, for its owner's eyes alone, and give the entry of its public part.
+    """Write a new private key with mode 0600, and return the entry of its public part.
 
-    Raises UsageProblem when something lies at the path, or it cannot be written.
+    `now`, a time, becomes `valid_from`. Raises UsageProblem when the path exists, or cannot be
+    written.
     """
     from cryptography.hazmat.primitives import serialization  # noqa: PLC0415 (costs 30 ms to import)
     from cryptography.hazmat.primitives.asymmetric.ed25519 import (  # noqa: PLC0415
@@ -190,9 +200,10 @@ def new_key(path: Path, owner: str, now: str) -> TrustedKey:
 
 
 def private_key(path: Path | None) -> "Ed25519PrivateKey":
-    """Read the private key from a file, or from the one that the environment names.
+    """Return the private key of a file, or of the one that the environment names.
 
-    Raises UsageProblem when there is none, others may read it, or it is no Ed25519 key.
+    Raises UsageProblem when there is none, when others may read it, or when it is not an Ed25519
+    key in PEM without a password.
     """
     from cryptography.hazmat.primitives import serialization  # noqa: PLC0415
     from cryptography.hazmat.primitives.asymmetric.ed25519 import (  # noqa: PLC0415
@@ -203,24 +214,27 @@ def private_key(path: Path | None) -> "Ed25519PrivateKey":
     if not name:
         raise UsageProblem(
             "there is no key to sign with",
-            f"name its file: --key FILE, or {KEY_VARIABLE}=FILE; `geneb-ci audit keygen` makes one",
+            f"pass --key FILE, or set {KEY_VARIABLE}=FILE; `geneb-ci audit keygen` makes a key",
         )
     try:
         raw = read_regular(Path(name), KEY_BYTES_MAX)
         mode = Path(name).stat().st_mode
     except NotReadable as error:
-        raise UsageProblem(f"{name}: {error.reason}", "check the path") from error
+        raise UsageProblem(f"{name}: {error.reason}", "check the path of the key") from error
     if mode & _OTHERS:
         raise UsageProblem(
-            f"{name}: others may read this key: its mode is {stat.S_IMODE(mode):04o}",
+            f"{name}: other users may read this key: mode {stat.S_IMODE(mode):04o}, expected 0600",
             f"chmod 600 {name}",
         )
     try:
         key = serialization.load_pem_private_key(raw, None)
     except (ValueError, TypeError) as error:
         raise UsageProblem(
-            f"{name}: this is no private key without a password, in PEM", "make one with keygen"
+            f"{name}: this is not a private key in PEM without a password",
+            "make one with `geneb-ci audit keygen`",
         ) from error
     if not isinstance(key, Ed25519PrivateKey):
-        raise UsageProblem(f"{name}: this is no Ed25519 key", "make one with keygen")
+        raise UsageProblem(
+            f"{name}: this is not an Ed25519 key", "make one with `geneb-ci audit keygen`"
+        )
     return key

@@ -1,4 +1,4 @@
-"""What an audit found: the predicate of the signed record, and the verdict its numbers give."""
+"""Outcome of an audit: the predicate of the signed record, and the verdict its numbers give."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -7,7 +7,7 @@ from typing import Annotated, Literal, NamedTuple
 from pydantic import Field
 
 from geneb_ci.audit.plan import Plan, Reason
-from geneb_ci.common.types import Count, Hex40, Hex64, Moment, Name, Signed, StrictModel, Unit
+from geneb_ci.common.types import Count, Hex40, Hex64, Moment, Name, Scores, StrictModel
 from geneb_ci.sandbox.facts import SandboxFacts
 
 PREDICATE_TYPE = "urn:geneb-ci:audit:1.0"
@@ -16,16 +16,8 @@ STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
 Verdict = Literal["agrees", "differs"]
 
 
-class AuditedScores(StrictModel):
-    """One value a metric."""
-
-    MCC: Signed
-    Acc: Unit
-    F1: Unit
-
-
 class Tolerance(StrictModel):
-    """How far an honest claim may lie from the rescored value, and how that was measured."""
+    """How far an honest claim may differ from the rescored value, and how that was measured."""
 
     MCC: Annotated[float, Field(ge=0)]
     Acc: Annotated[float, Field(ge=0)]
@@ -41,8 +33,8 @@ class Tolerance(StrictModel):
 class Compared(StrictModel):
     """One task in one regime: claim against rerun."""
 
-    claimed: AuditedScores
-    rescored: AuditedScores
+    claimed: Scores
+    rescored: Scores
     tolerance: Tolerance
     predictions_equal: bool | None
     """Whether the prediction digests agree; null where the claim has none."""
@@ -54,8 +46,8 @@ class Compared(StrictModel):
 class CanonicalCompared(StrictModel):
     """The probe solved to its optimum: far less noise, so a far smaller tolerance."""
 
-    claimed: AuditedScores
-    rescored: AuditedScores
+    claimed: Scores
+    rescored: Scores
     tolerance: Tolerance
     verdict: Verdict
 
@@ -76,7 +68,7 @@ class Decoys(StrictModel):
     order_dependent: bool
     """The same sequence in another place or batch got another embedding."""
     memorised: bool
-    """Sequences of the benchmark are treated otherwise than fresh ones like them."""
+    """Sequences of the benchmark get embeddings unlike those of fresh sequences like them."""
     detail: str
 
 
@@ -97,7 +89,7 @@ class AuditOutcome(StrictModel):
     """In the order of the plan's chosen tasks, each of them."""
     decoys: Decoys
     verdict: Verdict
-    """`differs` as soon as one task does or a decoy gives the extractor away."""
+    """`differs` as soon as one task, one regime's mean bias or one decoy does."""
     sandbox: SandboxFacts
     noise: Name
     """The dtype whose numeric noise the tolerance was measured at."""
@@ -106,7 +98,7 @@ class AuditOutcome(StrictModel):
     dataset_revision: Hex40
     packages: dict[str, str]
     notes: list[str]
-    """What a reader of the record should know, such as the spread of the full regime."""
+    """What a reader of the record should know, such as the tolerances of the full regime."""
     started_at: Moment
     finished_at: Moment
 
@@ -131,28 +123,45 @@ AGREES: Verdict = "agrees"
 DIFFERS: Verdict = "differs"
 METRICS = ("MCC", "Acc", "F1")
 MEAN_BIAS = 2.0
-"""Largest mean share of the tolerance, times the root of the number of cells. Of 20,000 audits of
-k-mers with jittered claims, none had more than 0.6 at the noise of its dtype, and 1.2 at eight
-times that. It binds from five cells on: fewer cannot have more."""
+"""Limit of |mean_i((claimed_i - rescored_i) / tolerance_i)| sqrt(n) over the n cells of a regime,
+for MCC. Of 20,000 audits of k-mers with jittered claims, none had more than 0.6 at the noise of its
+dtype, and 1.2 at eight times that. Fewer than five cells cannot exceed it."""
 INFORMATIVE_TOLERANCE = 0.1
-"""Tolerance of MCC: by so much the power tables of docs/audits.md let a single task be raised."""
+"""Largest tolerance of MCC at which a cell is informative: the raise of a single task that the
+power tables of docs/audits.md assume."""
 
 
-def beyond(cell: Compared | CanonicalCompared) -> list[str]:
-    """Name the metrics of a claim that lie outside their tolerance of the rescored value."""
+def outside_tolerance(claimed: Scores, rescored: Scores, tolerance: Tolerance) -> list[str]:
+    """Name the metrics with |claimed - rescored| > tolerance."""
     return [
         metric
         for metric in METRICS
-        if abs(getattr(cell.claimed, metric) - getattr(cell.rescored, metric))
-        > getattr(cell.tolerance, metric)
+        if abs(getattr(claimed, metric) - getattr(rescored, metric)) > getattr(tolerance, metric)
     ]
 
 
-def verdict_of(cell: Compared | CanonicalCompared) -> Verdict:
+def differing_metrics(cell: Compared | CanonicalCompared) -> list[str]:
+    """Name the metrics of a cell outside their tolerance; canonical scores have their own."""
+    return outside_tolerance(cell.claimed, cell.rescored, cell.tolerance)
+
+
+def cell_verdict(
+    claimed: Scores,
+    rescored: Scores,
+    tolerance: Tolerance,
+    canonical: CanonicalCompared | None = None,
+) -> Verdict:
     """Return the verdict of a cell; canonical scores count as much as the others."""
+    outside = outside_tolerance(claimed, rescored, tolerance)
+    if canonical is not None:
+        outside += differing_metrics(canonical)
+    return DIFFERS if outside else AGREES
+
+
+def verdict_of(cell: Compared | CanonicalCompared) -> Verdict:
+    """Return the verdict that follows from the numbers of a cell."""
     canonical = cell.canonical if isinstance(cell, Compared) else None
-    told = beyond(cell) or (canonical is not None and beyond(canonical))
-    return DIFFERS if told else AGREES
+    return cell_verdict(cell.claimed, cell.rescored, cell.tolerance, canonical)
 
 
 def task_verdict(cells: Iterable[Compared]) -> Verdict:
@@ -161,23 +170,23 @@ def task_verdict(cells: Iterable[Compared]) -> Verdict:
 
 
 class MeanBias(NamedTuple):
-    """How the claims of one regime lie beside the rerun."""
+    """Mean bias of the claims of one regime against the rerun, in MCC."""
 
     share: float
-    """Mean of (claimed - rescored) / tolerance of MCC."""
-    most: float
-    """Largest share that chance allows."""
-    raised: float
+    """Mean of (claimed - rescored) / tolerance, each within [-1, 1]."""
+    limit: float
+    """Largest |share| that chance explains: MEAN_BIAS / sqrt(n)."""
+    difference: float
     """Mean of claimed - rescored."""
 
     @property
-    def tells(self) -> bool:
-        """Whether chance does not explain it."""
-        return abs(self.share) > self.most
+    def is_significant(self) -> bool:
+        """Whether the bias is larger than chance explains."""
+        return abs(self.share) > self.limit
 
 
 def mean_biases(tasks: Sequence[AuditedTask]) -> dict[str, MeanBias]:
-    """Return the slant of each regime."""
+    """Return the mean bias of each regime."""
     found: dict[str, MeanBias] = {}
     for regime in dict.fromkeys(name for one in tasks for name in one.regimes):
         cells = [one.regimes[regime] for one in tasks if regime in one.regimes]
@@ -193,33 +202,40 @@ def mean_biases(tasks: Sequence[AuditedTask]) -> dict[str, MeanBias]:
 
 
 def _share(gain: float, tolerance: float) -> float:
-    """Return a gain as a share of its tolerance, at most 1: what lies beyond is for rule 1."""
+    """Return gain / tolerance, cut to [-1, 1]: a larger gain already makes its cell differ."""
     if abs(gain) >= tolerance:
         return math.copysign(1.0, gain) if gain else 0.0
     return gain / tolerance
 
 
 def overall_verdict(tasks: Sequence[AuditedTask], decoys: Decoys) -> Verdict:
-    """Return the verdict of an audit: a task differs, a regime slants, or a decoy tells."""
-    told = decoys.order_dependent or decoys.memorised
-    told = told or any(task_verdict(one.regimes.values()) == DIFFERS for one in tasks)
-    return DIFFERS if told or any(one.tells for one in mean_biases(tasks).values()) else AGREES
+    """Return the verdict of an audit.
+
+    It differs when a task does, a regime's mean bias is significant, or a decoy was noticed.
+    """
+    differs = decoys.order_dependent or decoys.memorised
+    differs = differs or any(task_verdict(one.regimes.values()) == DIFFERS for one in tasks)
+    return (
+        DIFFERS
+        if differs or any(one.is_significant for one in mean_biases(tasks).values())
+        else AGREES
+    )
 
 
 class InformativeCells(NamedTuple):
-    """How many cells of a regime were worth comparing."""
+    """How many compared cells of a regime are informative."""
 
     cells: int
     of: int
 
     @property
     def suffices(self) -> bool:
-        """Whether at least half of them were."""
+        """Whether at least half of them are."""
         return 2 * self.cells >= self.of
 
 
 def informative_cells(tasks: Iterable[AuditedTask]) -> dict[str, InformativeCells]:
-    """Count the cells of each regime that have force."""
+    """Count the informative cells of each regime: those with an MCC tolerance of at most 0.1."""
     found: dict[str, InformativeCells] = {}
     for one in tasks:
         for regime, cell in one.regimes.items():
@@ -231,5 +247,5 @@ def informative_cells(tasks: Iterable[AuditedTask]) -> dict[str, InformativeCell
 
 
 def informative_text(found: dict[str, InformativeCells]) -> str:
-    """Say it: `full 4 of 5, 10shot 5 of 5`."""
+    """Return the counts as text: `full 4 of 5, 10shot 5 of 5`."""
     return ", ".join(f"{regime} {one.cells} of {one.of}" for regime, one in found.items())

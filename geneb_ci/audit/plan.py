@@ -1,4 +1,4 @@
-"""What one audit reruns, and why these tasks; commitments and plans as files."""
+"""Plans: which tasks an audit reruns, and why these; plans and commitments as files."""
 
 import json
 from pathlib import Path
@@ -6,10 +6,10 @@ from typing import Annotated, Literal, TypeVar
 
 from pydantic import BaseModel, Field, ValidationError
 
-from geneb_ci.audit.commitment import Commitment
+from geneb_ci.audit.commitment import Commitment, check_commitment
 from geneb_ci.audit.steps import COMMITMENT, StepMismatch
 from geneb_ci.common.errors import NothingChecked
-from geneb_ci.common.types import Hex64, Moment, Name, Positive, StrictModel
+from geneb_ci.common.types import Hex64, Moment, Name, Positive, StrictModel, first_error
 from geneb_ci.submission.bytes import read_bytes
 from geneb_ci.submission.fault import Fault
 
@@ -19,7 +19,7 @@ version of the submission; targeted ones are named by the plausibility scores.""
 
 
 class DrandBeacon(StrictModel):
-    """A round of the public drand beacon, as its signature proves it."""
+    """A round of the public drand beacon, proved by its signature."""
 
     kind: Literal["drand"]
     chain: Hex64
@@ -29,12 +29,12 @@ class DrandBeacon(StrictModel):
 
 
 class FallbackBeacon(StrictModel):
-    """A recorded substitute for an hour without beacon: HMAC under a key committed beforehand."""
+    """The fallback for an outage of the beacon: HMAC under a key whose digest was published."""
 
     kind: Literal["hmac"]
     key_sha256: Hex64
     """Published at the start of the key's epoch."""
-    key: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None
+    key: Hex64 | None
     """Revealed at the end of the epoch; null before."""
     value: Hex64
     """HMAC-SHA256 of the commitment."""
@@ -99,42 +99,43 @@ class Committed(StrictModel):
 
 
 def encoded(value: BaseModel) -> str:
-    """Write a file: as people read it, and the same bytes each time."""
+    """Return indented JSON with a final newline, the same bytes each time."""
     return json.dumps(value.model_dump(), indent=2, ensure_ascii=False) + "\n"
 
 
 def committed_text(commitment: Commitment) -> str:
-    """Write a commitment beside its digest."""
+    """Return the file of a commitment: the commitment and its digest."""
     return encoded(Committed(commitment=commitment, sha256=commitment.sha256))
 
 
 def read_commitment(path: Path) -> Commitment:
     """Read what `audit commit` wrote.
 
-    Raises NothingChecked when it cannot be read, StepMismatch when the digest is not its own.
+    Raises NothingChecked when it cannot be read, StepMismatch when the digest is not its own or
+    nothing can be drawn from it.
     """
-    found = _read(path, Committed, "commitment: `geneb-ci audit commit` writes one")
+    found = _read(path, Committed, "commitment", "commit")
     if found.commitment.sha256 != found.sha256:
         raise StepMismatch(
             COMMITMENT,
-            f"{path}: its digest is {found.commitment.sha256}, and the file says {found.sha256}",
-            "take the file as it was published, or commit anew",
+            f"{path}: the commitment has digest {found.commitment.sha256}, the file says "
+            f"{found.sha256}",
+            "take the file as it was published, or commit again",
         )
+    check_commitment(found.commitment, found.sha256)
     return found.commitment
 
 
 def read_plan(path: Path) -> Plan:
     """Read a plan, without recomputing it. Raises NothingChecked when it cannot be read."""
-    return _read(path, Plan, "plan: `geneb-ci audit plan` writes one")
+    return _read(path, Plan, "plan", "plan")
 
 
-def _read(path: Path, model: type[_M], what: str) -> _M:
-    raw = read_bytes(path)
+def _read(path: Path, model: type[_M], what: str, command: str) -> _M:
+    raw, fix = read_bytes(path), f"make one with `geneb-ci audit {command}`"
     if isinstance(raw, Fault):
-        raise NothingChecked(f"{path}: {raw.message}", f"name a {what}")
+        raise NothingChecked(f"{path}: not a {what}: {raw.message}", fix)
     try:
         return model.model_validate_json(raw)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        place = "/".join(map(str, first["loc"])) or "the document"
-        raise NothingChecked(f"{path}: {place}: {first['msg']}", f"name a {what}") from error
+        raise NothingChecked(f"{path}: not a {what}: {first_error(error)}", fix) from error

@@ -1,4 +1,4 @@
-"""What an audit must have, by the policy of the place: `[audit]` of policy.toml."""
+"""The audit policy of a repository: table `[audit]` of policy.toml."""
 
 import tomllib
 from pathlib import Path
@@ -10,12 +10,12 @@ from geneb_ci.common.config import Layout, naming
 from geneb_ci.common.errors import BadConfiguration
 from geneb_ci.common.regular import NotReadable, lies_there, read_regular
 from geneb_ci.common.shipped import shipped
-from geneb_ci.common.types import Hex64, Name, Positive, StrictModel
+from geneb_ci.common.types import Hex64, Name, Positive, StrictModel, first_error
 
 FILE = "policy.toml"
 # The shipped one has 700 bytes. Parsing is never slow at this size, whatever it holds.
 BYTES_MAX = 20_000
-_RESTORE = "restore the file from the main branch, or mend it: the shipped one has every setting"
+_RESTORE = "restore the file from the main branch, or fix it: the shipped one has every setting"
 
 
 class AuditPolicy(StrictModel):
@@ -28,11 +28,11 @@ class AuditPolicy(StrictModel):
     minimum_drawn: Positive
     """Drawn tasks that a row needs to be `verified`."""
     minimum_level: Literal[1, 2, 3, 4]
-    """Sandbox level from which an audit counts; level 0 never does."""
+    """Lowest sandbox level at which an agreeing audit counts; level 0 never does."""
     fallback_keys: Annotated[list[Hex64], Field(default_factory=list)]
     """SHA-256 of the raw bytes of each fallback key, published before it is used."""
     spent_keys: Annotated[list[Hex64], Field(default_factory=list)]
-    """Those that were revealed since: what was drawn under them holds, nothing more is drawn."""
+    """Keys revealed since: earlier draws under them stay valid, no new one is made."""
 
     @model_validator(mode="after")
     def _can_be_met(self) -> Self:
@@ -42,12 +42,12 @@ class AuditPolicy(StrictModel):
                 "no audit could verify a row"
             )
         if len(set(self.regimes)) < len(self.regimes):
-            raise ValueError(f"regimes {self.regimes} names one twice")
+            raise ValueError(f"regimes {self.regimes} lists one twice")
         return self
 
 
 def audit_policy(layout: Layout) -> AuditPolicy:
-    """Return the policy in force in a place: its own, or the shipped one.
+    """Return the audit policy of a place: its own, or the shipped one.
 
     Raises BadConfiguration, which names the file and the setting, when it cannot be used.
     """
@@ -62,9 +62,8 @@ def load_policy(path: Path) -> AuditPolicy:
         table = tomllib.loads(read_regular(path, BYTES_MAX).decode("utf-8"))["audit"]
         return AuditPolicy.model_validate(table)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        key = ".".join(str(part) for part in first["loc"]) or "the table"
-        raise BadConfiguration(f"{path}: [audit] {key}: {first['msg']}", _RESTORE) from error
+        what = first_error(error, "the table")
+        raise BadConfiguration(f"{path}: [audit] {what}", _RESTORE) from error
     except NotReadable as error:
         raise BadConfiguration(f"{path}: [audit]: {error.reason}", _RESTORE) from error
     except (ValueError, KeyError, TypeError, RecursionError) as error:

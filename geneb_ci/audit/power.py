@@ -1,4 +1,4 @@
-"""How likely a sample is to hold a fabricated task, and how many tasks a draw takes."""
+"""The probability that a sample detects fabricated tasks, and the sample size it takes."""
 
 from collections.abc import Sequence
 from fractions import Fraction
@@ -16,12 +16,12 @@ SHOWN_DRAWN = (3, 5, 8, 10, 13, 25)
 
 
 class Design(NamedTuple):
-    """What is drawn from: all tasks alike, or larger categories with a place of their own."""
+    """What is drawn from: all tasks alike, or strata, each with a guaranteed place."""
 
     sizes: tuple[int, ...]
     """Tasks of each part; the last part holds the smaller categories."""
     guaranteed: int = 0
-    """How many parts, from the first on, have at least one task in the sample."""
+    """Number of parts, the first ones, with at least one task in the sample."""
 
     @property
     def tasks(self) -> int:
@@ -30,7 +30,10 @@ class Design(NamedTuple):
 
 
 def missed(tasks: int, fabricated: int, drawn: int, power: Fraction = CERTAIN) -> Fraction:
-    """Return the probability that none of the fabricated tasks is found, in one part."""
+    """Return the probability that k drawn tasks of N detect none of m fabricated ones.
+
+    sum_j C(m, j) C(N - m, k - j) (1 - q)^j / C(N, k), with q the `power` of one rerun.
+    """
     found = (
         comb(fabricated, j) * comb(tasks - fabricated, drawn - j) * (1 - power) ** j
         for j in range(min(fabricated, drawn) + 1)
@@ -40,10 +43,11 @@ def missed(tasks: int, fabricated: int, drawn: int, power: Fraction = CERTAIN) -
 
 
 def detection(design: Design, fabricated: int, drawn: int, power: Fraction = CERTAIN) -> Fraction:
-    """Return the probability that a fabricated task is found, wherever the fabricated ones are.
+    """Return the probability to detect at least one of m fabricated tasks, at the worst placing.
 
-    In strata the worst placing counts, since how many are drawn of each is public: the largest
-    product of the parts' chances to be missed, over all ways to split the fabricated tasks.
+    1 - max over all splits m = m_1 + ... + m_p of the product of missed(N_i, m_i, k_i). The places
+    k_i of each stratum are public, so a forger can choose where to fabricate.
+    Raises UsageProblem, as `allocation` does.
     """
     places = allocation(design.sizes, design.guaranteed, drawn)
     worst = [CERTAIN]  # by number of fabricated tasks so far
@@ -61,23 +65,24 @@ def detection(design: Design, fabricated: int, drawn: int, power: Fraction = CER
 
 
 def needed(design: Design, fabricated: int, confidence: Fraction, power: Fraction = CERTAIN) -> int:
-    """Return the smallest sample that finds one of the fabricated tasks so surely.
+    """Return the smallest sample that detects a fabricated task with probability `confidence`.
 
-    Raises UsageProblem when there are not so many tasks, or when even all of them do not suffice.
+    Raises UsageProblem when there are fewer tasks than fabricated ones, or when even a sample of
+    all tasks does not reach the confidence.
     """
     if not 1 <= fabricated <= design.tasks:
         raise UsageProblem(
-            f"{fabricated} fabricated tasks of {design.tasks} make no sense",
-            f"name a number from 1 to {design.tasks}",
+            f"{fabricated} fabricated tasks, expected 1 to {design.tasks}, the number of tasks",
+            f"pass --detect with a number from 1 to {design.tasks}",
         )
     low, high = max(1, design.guaranteed), design.tasks
     if detection(design, fabricated, high, power) < confidence:
         raise UsageProblem(
-            f"no sample finds one of {fabricated} fabricated tasks with probability "
-            f"{float(confidence):g}, when a rerun finds a drawn one with {float(power):g}",
-            "ask for less confidence, or for more fabricated tasks",
+            f"no sample detects one of {fabricated} fabricated tasks with probability "
+            f"{float(confidence):g}, when a rerun detects a drawn one with {float(power):g}",
+            "lower --confidence, or raise --detect",
         )
-    # More places never lower the detection, so the smallest sample is found by halving.
+    # Detection never falls as the sample grows, so bisection finds the smallest sample.
     while low < high:
         middle = (low + high) // 2
         if detection(design, fabricated, middle, power) >= confidence:
@@ -88,7 +93,7 @@ def needed(design: Design, fabricated: int, confidence: Fraction, power: Fractio
 
 
 class PowerRow(NamedTuple):
-    """One line of the table."""
+    """One row of the table of detection."""
 
     drawn: int
     detection: tuple[Fraction, ...]
@@ -101,44 +106,50 @@ def table(
     fabricated: Sequence[int] = SHOWN_FABRICATED,
     power: Fraction = CERTAIN,
 ) -> list[PowerRow]:
-    """Return the table, with the sizes of sample that there can be, each once and ascending."""
+    """Return the table of detection: one row a possible sample size, ascending."""
     sizes = sorted({k for k in drawn if max(1, design.guaranteed) <= k <= design.tasks})
     return [PowerRow(k, tuple(detection(design, m, k, power) for m in fabricated)) for k in sizes]
 
 
-def shown(probability: Fraction) -> str:
-    """Write a probability to three digits, as the tables do; only a certain one is 1."""
+def probability_text(probability: Fraction) -> str:
+    """Return a probability with three digits, as the tables show it; only a certain one is 1."""
     text = f"{float(probability):.3f}"
     return ">.999" if text == "1.000" and probability < 1 else text.removeprefix("0")
 
 
 def design_of(tasks: Sequence[str], strata: Sequence[Sequence[str]]) -> Design:
-    """Return what a sample of these tasks is drawn from; without strata, from all alike."""
+    """Return the design of a draw from these tasks."""
     if not strata:
         return Design((len(tasks),))
     return Design(tuple(len(part) for part in parts_of(tasks, strata)), len(strata))
 
 
 def size_of(commitment: Commitment, drawn: int | None, wanted: int, before: int) -> int:
-    """Return k: what is committed, or more where that is asked for or was drawn before."""
+    """Return k: the largest of what is committed, wanted, and drawn before.
+
+    Raises UsageProblem when `drawn`, the value of --drawn, is less.
+    """
     committed = commitment.policy.drawn
     if drawn is not None and drawn < max(committed, before):
         raise UsageProblem(
             f"--drawn {drawn} would lower the sample: {committed} tasks are committed"
-            + (f", and {before} were drawn" if before > committed else ""),
-            "a sample may be raised, and never lowered; leave out --drawn",
+            + (f", and {before} were drawn before" if before > committed else ""),
+            "a sample can only be raised: pass a larger number, or leave out --drawn",
         )
     return max(committed, drawn or 0, wanted, before)
 
 
 def probability(text: str, option: str) -> Fraction:
-    """Read a probability exactly as it is written. Raises UsageProblem when it is none."""
+    """Return a probability exactly as it is written, such as 0.95 or 19/20.
+
+    Raises UsageProblem, which names `option`, unless it is above 0 and at most 1.
+    """
     try:
         found = Fraction(text)
     except (ValueError, ZeroDivisionError):
         found = Fraction(-1)
     if not 0 < found <= 1:
         raise UsageProblem(
-            f"{option} {text!r} is not a probability", "write a number above 0, at most 1: 0.95"
+            f"{option} {text!r} is not a probability", "pass a number above 0 and at most 1: 0.95"
         )
     return found

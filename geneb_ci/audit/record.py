@@ -1,4 +1,4 @@
-"""Records: an outcome as a signed in-toto statement, and where it lies in the repository."""
+"""Records: an outcome as a signed in-toto statement, and its place in the repository."""
 
 import hashlib
 import json
@@ -16,10 +16,9 @@ from geneb_ci.audit.envelope import (
     ENVELOPE,
     RESTORE,
     STATEMENT,
-    first_fault,
     key_id,
-    opened,
-    sealed,
+    parse_envelope,
+    sign_payload,
     strict_json,
 )
 from geneb_ci.audit.keys import Keys, TrustedKey, check_validity, signer_of, trusted_keys
@@ -28,6 +27,7 @@ from geneb_ci.audit.steps import StepMismatch
 from geneb_ci.common.config import Layout
 from geneb_ci.common.errors import NothingChecked, UsageProblem
 from geneb_ci.common.finding import quoted
+from geneb_ci.common.types import first_error
 from geneb_ci.submission.bytes import read_bytes
 from geneb_ci.submission.models import MODEL_ID_MAX, MODEL_ID_PATTERN
 from geneb_ci.submission.paths import files_in, is_folder
@@ -36,10 +36,10 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 WITHDRAWN = ".withdrawn.json"
-ID_DIGITS = 16  # hex digits: 64 bits tell the audits of one model apart
+ID_DIGITS = 16  # hex digits: 64 bits are unique among the audits of one model
 
 
-class SealedRecord(NamedTuple):
+class SignedRecord(NamedTuple):
     """A record to be written."""
 
     audit_id: str
@@ -49,7 +49,7 @@ class SealedRecord(NamedTuple):
 
 
 class Record(NamedTuple):
-    """A record whose signature and shape hold; nothing more is known of it."""
+    """A record whose signature and structure are valid; nothing else of it is verified."""
 
     audit_id: str
     signer: TrustedKey
@@ -57,7 +57,7 @@ class Record(NamedTuple):
 
 
 def payload_of(statement: BaseModel) -> bytes:
-    """Write a statement: keys in order, no spaces, UTF-8, numbers in their shortest form."""
+    """Return the bytes of a statement: sorted keys, no spaces, UTF-8, shortest form of numbers."""
     return json.dumps(
         statement.model_dump(by_alias=True),
         sort_keys=True,
@@ -68,11 +68,11 @@ def payload_of(statement: BaseModel) -> bytes:
 
 
 def audit_id_of(payload: bytes) -> str:
-    """Name an audit after the bytes that were signed."""
+    """Return the id of an audit: the first digits of the SHA-256 of what was signed."""
     return hashlib.sha256(payload).hexdigest()[:ID_DIGITS]
 
 
-def record_of(outcome: AuditOutcome, key: "Ed25519PrivateKey") -> SealedRecord:
+def record_of(outcome: AuditOutcome, key: "Ed25519PrivateKey") -> SignedRecord:
     """Sign an outcome. The same outcome and key give the same bytes.
 
     Raises UsageProblem when the outcome could not be read back from its record.
@@ -88,27 +88,27 @@ def record_of(outcome: AuditOutcome, key: "Ed25519PrivateKey") -> SealedRecord:
         }
     )
     payload = payload_of(statement)
-    content = sealed(payload, key)
+    content = sign_payload(payload, key)
     try:
-        statement_in(opened(content).payload)
+        statement_in(parse_envelope(content).payload)
     except StepMismatch as error:
         raise UsageProblem(
             f"the outcome cannot be recorded: {error.message}", "run the audit again"
         ) from error
     audit_id = audit_id_of(payload)
-    return SealedRecord(audit_id, content, Path(commitment.model_id) / f"{audit_id}.json")
+    return SignedRecord(audit_id, content, Path(commitment.model_id) / f"{audit_id}.json")
 
 
 def check_can_record(signer: "Ed25519PrivateKey", layout: Layout, folder: Path) -> None:
-    """Refuse, before hours of work, a record that nobody would take or that has no place.
+    """Check, before hours of work, that the record can be written and will be accepted.
 
-    Raises UsageProblem.
+    Raises UsageProblem when the key is not trusted, or `folder` cannot be written to.
     """
     raw = signer.public_key().public_bytes_raw()
     if key_id(raw) not in trusted_keys(layout):
         raise UsageProblem(
-            f"the key {key_id(raw)[:16]}... is not among the trusted ones: its record would stop "
-            "the build",
+            f"the key {key_id(raw)[:16]}... is not among the trusted ones: nobody would accept its "
+            "record",
             "add it to leaderboard/policy/keys.json of the main branch first, or run --unsigned",
         )
     try:
@@ -131,17 +131,17 @@ def statement_in(payload: bytes) -> Statement:
     try:
         statement = Statement.model_validate(value)
     except ValidationError as error:
-        raise StepMismatch(STATEMENT, first_fault(error), RESTORE) from error
+        raise StepMismatch(STATEMENT, first_error(error), RESTORE) from error
     commitment, subject = statement.predicate.plan.commitment, statement.subject[0]
     model_id = commitment.model_id
-    # The id names files: it is held to the form that submissions have, before anything is opened.
+    # The id is part of file names: check its form before any file is opened by it.
     if not re.fullmatch(MODEL_ID_PATTERN, model_id) or len(model_id) > MODEL_ID_MAX:
-        raise StepMismatch(STATEMENT, f"{quoted(model_id)} is no model id", RESTORE)
+        raise StepMismatch(STATEMENT, f"{quoted(model_id)} is not a model id", RESTORE)
     _check_moments(statement.predicate)
     if subject.name != f"{model_id}.json":
         raise StepMismatch(
             STATEMENT,
-            f"it is about {quoted(subject.name)}, and its commitment about {model_id}.json",
+            f"its subject is {quoted(subject.name)}, that of its commitment {model_id}.json",
             RESTORE,
         )
     outcome, pin = statement.predicate, commitment.benchmark
@@ -152,34 +152,35 @@ def statement_in(payload: bytes) -> Statement:
     ):
         if one != other:
             raise StepMismatch(
-                STATEMENT, f"its {what} is {one}, and that of its commitment {other}", RESTORE
+                STATEMENT, f"its {what} is {one}, that of its commitment {other}", RESTORE
             )
     return statement
 
 
 def _check_moments(outcome: AuditOutcome) -> None:
-    """Refuse texts that only look like moments, and an order of them that cannot be."""
+    """Refuse what only looks like a time, and times that are out of order."""
     try:
         begun, ended = seconds_of(outcome.started_at), seconds_of(outcome.finished_at)
         committed = seconds_of(outcome.plan.committed_at)
     except UsageProblem as error:
         raise StepMismatch(STATEMENT, error.message, RESTORE) from error
-    # The draw is known no sooner than this, and nothing can be rerun before the draw.
+    # The draw is known no earlier than this, and nothing can be rerun before the draw.
     if not committed + DELAY <= begun <= ended:
         raise StepMismatch(
             STATEMENT,
-            f"committed at {outcome.plan.committed_at}, started at {outcome.started_at}, finished "
-            f"at {outcome.finished_at}: this cannot be",
+            f"timestamps out of order: committed_at {outcome.plan.committed_at}, started_at "
+            f"{outcome.started_at}, finished_at {outcome.finished_at}; expected committed_at + "
+            f"{DELAY} s <= started_at <= finished_at",
             RESTORE,
         )
 
 
-def opened_record(raw: bytes, keys: Keys) -> Record:
-    """Take a record apart: envelope, signer, statement, in this order.
+def parse_record(raw: bytes, keys: Keys) -> Record:
+    """Parse a record: envelope, signer, statement, in this order.
 
     Raises StepMismatch, of the first of these steps that fails.
     """
-    found = opened(raw)
+    found = parse_envelope(raw)
     key = signer_of(found, keys)
     outcome = statement_in(found.payload).predicate
     check_validity(key, outcome.finished_at, "this audit ended")
@@ -189,7 +190,7 @@ def opened_record(raw: bytes, keys: Keys) -> Record:
 def read_record(path: Path) -> bytes:
     """Read the bytes of a record.
 
-    Raises StepMismatch, of the step "envelope", where the file is none or too large, and
+    Raises StepMismatch, of the step "envelope", where it is too large or not a regular file, and
     NothingChecked when it cannot be opened.
     """
     raw = read_bytes(path)
@@ -199,12 +200,12 @@ def read_record(path: Path) -> bytes:
 
 
 def check_place(path: Path, record: Record) -> None:
-    """Refuse a record of the repository in the wrong place. Raises StepMismatch."""
+    """Raise StepMismatch for a record of the repository that is in the wrong place."""
     given = f"{path.parent.name}/{path.name}"
     expected = f"{record.outcome.plan.commitment.model_id}/{record.audit_id}.json"
     if given != expected:
         raise StepMismatch(
-            STATEMENT, f"the record lies at {given}, and is {expected}", f"move it to {expected}"
+            STATEMENT, f"the record is at {given}, expected {expected}", f"move it to {expected}"
         )
 
 

@@ -1,4 +1,4 @@
-"""The audits of a repository: each opened once, each verified against all the others."""
+"""The records of a repository: each read once, each verified beside the others."""
 
 import dataclasses
 import functools
@@ -15,54 +15,64 @@ from geneb_ci.audit.record import (
     WITHDRAWN,
     Record,
     check_place,
-    opened_record,
+    parse_record,
     read_record,
     record_files,
     withdrawal_files,
 )
 from geneb_ci.audit.steps import StepMismatch
-from geneb_ci.audit.verify import EARLIER, Verification, said, unopened, verify
+from geneb_ci.audit.verify import (
+    EARLIER,
+    Verification,
+    message_of,
+    unreadable_record,
+    verify_record,
+)
 from geneb_ci.audit.withdrawal import Withdrawn, read_withdrawal
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.config import PRACTICE_BENCHMARK, Layout, LayoutKind, benchmark_of
 from geneb_ci.common.errors import UsageProblem
 
-_Opened = Record | StepMismatch
+_Parsed = Record | StepMismatch
 
 
 class AuditRepository:
-    """Verifies records against one place."""
+    """Reads the records of one place, and verifies records with its public inputs."""
 
     def __init__(self, layout: Layout, submissions: Path | None = None) -> None:
         self.layout = layout
         self.submissions = submissions or layout.submissions
         self.keys = trusted_keys(layout)
-        self._opened: dict[Path, _Opened] = {}
+        self._parsed: dict[Path, _Parsed] = {}
+        self._raw: dict[Path, bytes] = {}
+        """Records that have a withdrawal: both are read with the same bytes."""
 
     @functools.cached_property
     def files(self) -> list[Path]:
-        """The records that lie in the repository."""
+        """The records of the repository, in order of their paths."""
         return record_files(self.layout.audits) if self.layout.audits is not None else []
 
     @functools.cached_property
     def withdrawals(self) -> dict[Path, Withdrawn | StepMismatch]:
-        """What was withdrawn, by the path of its record."""
+        """Withdrawals, or why they are invalid, by the path of their record."""
         found: dict[Path, Withdrawn | StepMismatch] = {}
         for path in withdrawal_files(self.layout.audits) if self.layout.audits is not None else ():
             record = path.with_name(f"{path.name.removesuffix(WITHDRAWN)}.json")
             try:
-                found[record] = read_withdrawal(path, self.keys)
+                if record.is_file():
+                    self._raw[record] = read_record(record)
+                found[record] = read_withdrawal(path, self.keys, self._raw.get(record))
             except StepMismatch as error:
                 found[record] = error
         return found
 
     @functools.cached_property
-    def ground(self) -> TrustInputs:
-        """What every record is held against."""
+    def inputs(self) -> TrustInputs:
+        """The public inputs with which every record is verified."""
         drawn: dict[str, tuple[Plan, ...]] = {}
         unreadable: dict[str, str] = {}
         for path in self.files:
-            record = self._open(path)
+            record = self._parse(path)
             if isinstance(record, Record):
                 plan = record.outcome.plan
                 model_id = plan.commitment.model_id
@@ -77,28 +87,28 @@ class AuditRepository:
             unreadable,
         )
 
-    def verify(self, path: Path, name: str = "") -> Verification:
+    def verification(self, path: Path, name: str = "") -> Verification:
         """Verify one record, of the repository or from elsewhere.
 
-        Raises NothingChecked when the file cannot be opened.
+        `name` is how the record is shown. Raises NothingChecked when it cannot be opened.
         """
         name = name or str(path)
         withdrawn = self.withdrawals.get(path)
         if isinstance(withdrawn, StepMismatch):
-            error = StepMismatch(withdrawn.step, f"its withdrawal: {said(withdrawn)}")
-            return unopened(name, error)
-        record = self._open(path)
+            error = StepMismatch(withdrawn.step, f"its withdrawal: {message_of(withdrawn)}")
+            return unreadable_record(name, error)
+        record = self._parse(path)
         if isinstance(record, StepMismatch):
-            return unopened(name, record, withdrawn)
-        return verify(name, record, self._ground_of(record), withdrawn)
+            return unreadable_record(name, record, withdrawn)
+        return verify_record(name, record, self._inputs_for(record), withdrawn)
 
-    def _ground_of(self, record: Record) -> TrustInputs:
-        """Return the ground; outside of any repository, the practice benchmark for its audits."""
+    def _inputs_for(self, record: Record) -> TrustInputs:
+        """Return the inputs; outside of any repository, the practice benchmark for its audits."""
         if self.layout.kind is LayoutKind.ALONE:
             practice = shipped_benchmark(PRACTICE_BENCHMARK)
             if record.outcome.plan.commitment.benchmark.name == practice.name:
-                return dataclasses.replace(self.ground, benchmark=practice)
-        return self.ground
+                return dataclasses.replace(self.inputs, benchmark=practice)
+        return self.inputs
 
     def verifications(self, model_id: str | None = None) -> Iterator[Verification]:
         """Verify every record of the repository, or of one model, in the order of their paths.
@@ -107,41 +117,42 @@ class AuditRepository:
         """
         for path in sorted({*self.files, *self.withdrawals}):
             if model_id in {None, path.parent.name}:
-                yield self.verify(path, f"{path.parent.name}/{path.name}")
+                yield self.verification(path, f"{path.parent.name}/{path.name}")
 
     def plans_of(self, model_id: str) -> list[Plan]:
-        """Return the plan of each record of a model, whichever of its files was audited.
+        """Return the plan of each record of a model, of whichever version of its file.
 
         Raises StepMismatch, of the step "earlier", when a record cannot be read.
         """
-        if model_id in self.ground.unreadable:
+        if model_id in self.inputs.unreadable:
             raise StepMismatch(
                 EARLIER,
-                f"{model_id}/{self.ground.unreadable[model_id]} cannot be read, so what it drew is "
+                f"{model_id}/{self.inputs.unreadable[model_id]} cannot be read, so its draw is "
                 "not known",
-                "mend that record first; `geneb-ci audit verify` shows what is wrong with it",
+                "fix that record first; `geneb-ci audit verify` shows what is wrong with it",
             )
-        return list(self.ground.drawn.get(model_id, ()))
+        return list(self.inputs.drawn.get(model_id, ()))
 
-    def _open(self, path: Path) -> _Opened:
-        if path not in self._opened:
+    def _parse(self, path: Path) -> _Parsed:
+        if path not in self._parsed:
             try:
-                record = opened_record(read_record(path), self.keys)
+                raw = self._raw.get(path)
+                record = parse_record(read_record(path) if raw is None else raw, self.keys)
                 if path in self.files:
                     check_place(path, record)
-                self._opened[path] = record
+                self._parsed[path] = record
             except StepMismatch as error:
-                self._opened[path] = error
-        return self._opened[path]
+                self._parsed[path] = error
+        return self._parsed[path]
 
 
 def earlier_plans(
     commitment: Commitment, repository: AuditRepository, files: Sequence[Path]
 ) -> list[Plan]:
-    """Read the plans of earlier draws for this model, from its records and from files.
+    """Return the plans of earlier draws for this model, from its records and from files.
 
-    Raises StepMismatch when one of them does not follow from its own commitment and beacon, or
-    cannot be read: what it drew would be missing.
+    Raises StepMismatch when a plan does not recompute, or a record cannot be read, since its draw
+    would be missing; UsageProblem for the plan of another model.
     """
     plans = repository.plans_of(commitment.model_id)
     for plan in plans:
@@ -151,7 +162,7 @@ def earlier_plans(
         if plan.commitment.model_id != commitment.model_id:
             raise UsageProblem(
                 f"{file}: this plan is for another model: {plan.commitment.model_id!r}",
-                f"name plans of {commitment.model_id} alone",
+                f"pass --earlier with plans of {commitment.model_id} only",
             )
         recompute(plan)
         plans.append(plan)

@@ -1,26 +1,27 @@
-"""Reruns a plan: sequences in, embeddings out of a sandbox, scores outside, claims compared.
+"""Reruns a plan: embeddings come from a sandbox, scores are computed outside, claims compared.
 
-What enters the sandbox: sequences in an order that says nothing, decoys among them, the extractor,
-its weights. Labels, claims, task names, the seed of the draw and that of the decoys stay outside.
+Into the sandbox go the sequences in random order with decoys among them, the extractor and its
+weights. Labels, claims, task names, the seed of the draw and that of the decoys stay outside.
 """
 
 import dataclasses
 import functools
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from geneb_ci.audit import compare, weights
 from geneb_ci.audit.canonical import moment_of
-from geneb_ci.audit.commit import AuditSubject, lay_out, subject_of
+from geneb_ci.audit.commit import AuditSubject, subject_of
 from geneb_ci.audit.commitment import Commitment, Weights
-from geneb_ci.audit.decoys import judge, real_rows, with_decoys
+from geneb_ci.audit.decoys import embed_among_decoys, with_decoys
 from geneb_ci.audit.draw import recompute
+from geneb_ci.audit.extractors import write_modules
 from geneb_ci.audit.outcome import AuditOutcome, Decoys, HarnessFacts, overall_verdict
 from geneb_ci.audit.plan import Plan
+from geneb_ci.audit.rescored import Rescored
 from geneb_ci.audit.scoring import (
-    Rescored,
     Scoring,
     TaskSource,
     rescored,
@@ -32,18 +33,18 @@ from geneb_ci.common.config import Layout
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.sandbox.facts import sandbox_facts
 from geneb_ci.sandbox.launch import Sandbox
-from geneb_ci.sandbox.levels import DEFAULT, opened
+from geneb_ci.sandbox.levels import DEFAULT, open_sandbox
 from geneb_ci.sandbox.limits import Limits
-from geneb_ci.sandbox.run import ExtractorSpec, probe_suite, refuse_leaks, run_in_sandbox
+from geneb_ci.sandbox.run import Batching, ExtractorSpec, probe_suite, refuse_leaks, run_in_sandbox
 
 SEED_BITS = 63
-"""Of the jitter's seed: what NumPy's generator takes and JSON keeps whole."""
+"""Bits of the jitter's seed: NumPy's generator takes them, and they fit a signed 64-bit integer."""
 Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Machine:
-    """What the maintainer says of the machine and the rerun."""
+    """Options of a rerun that depend on the machine."""
 
     level: int = DEFAULT
     gpu: bool = False
@@ -51,9 +52,9 @@ class Machine:
     own_code: bool = False
     data: Path | None = None
     weights: Path | None = None
-    """Folder of weights, fetched into where it is empty; they are hashed in any case."""
+    """Folder of weights; where it is empty they are fetched into it. They are always hashed."""
     noise: str | None = None
-    """Dtype of the embeddings, for a submission that does not declare one."""
+    """Dtype in which the model computes, for a submission that does not declare one."""
     copies: int = COPIES_MIN
     workers: int | None = None
     limits: Limits = field(default_factory=Limits)
@@ -62,12 +63,13 @@ class Machine:
 def rerun(
     plan: Plan, layout: Layout, machine: Machine, clock: Callable[[], float], say: Say
 ) -> AuditOutcome:
-    """Carry out one audit.
+    """Rerun the tasks of a plan and return the outcome.
 
-    `clock` gives seconds since 1970; `say` is told each step in a few words.
+    `clock` returns seconds since 1970; `say` gets a line of progress for each step.
     Raises StepMismatch when the plan does not recompute, AuditRefused when something here is not
     what was committed to, SandboxUnavailable or SandboxLeaks, ExtractorFailed, LimitExceeded or
-    ResultRefused for the extractor, NothingChecked for what is missing.
+    ResultRefused for the extractor, NothingChecked for what is missing, UsageProblem for options
+    that contradict the submission.
     """
     started_at = moment_of(int(clock()))
     recompute(plan)
@@ -76,7 +78,7 @@ def rerun(
     noise = _noise(subject, machine)
     source = task_source(subject.benchmark, layout.benchmark, machine.data)
     say("the plan recomputes; submission, extractor and benchmark are those committed to")
-    with opened(
+    with open_sandbox(
         machine.level,
         gpu=machine.gpu,
         throw_away_machine=machine.throw_away,
@@ -84,7 +86,7 @@ def rerun(
     ) as sandbox:
         escapes = probe_suite(sandbox)
         refuse_leaks(sandbox, escapes)
-        say(f"sandbox level {sandbox.level}: {len(escapes)} attempts to get out, all refused")
+        say(f"sandbox level {sandbox.level}: {len(escapes)} escapes attempted, all refused")
         model, digests = _weights(commitment.weights, machine, sandbox)
         spec = _spec(commitment, subject, sandbox, model, gpu=machine.gpu)
         found, decoys, attempts = _scores(plan, subject, source, spec, sandbox, machine, noise, say)
@@ -101,7 +103,7 @@ def rerun(
         sandbox=facts,
         noise=noise,
         harness=HarnessFacts(
-            # The protocol that was followed; which release of the harness did so is a package's.
+            # The version of the protocol; the release of the harness is among the packages.
             version=subject.benchmark.harness_version,
             commit=found.harness.commit,
             dirty=found.harness.dirty,
@@ -120,12 +122,12 @@ def _noise(subject: AuditSubject, machine: Machine) -> str:
     if declared is None and machine.noise is None:
         raise UsageProblem(
             "format 1.0 does not say in which dtype the model computed",
-            "name it: --noise float32, float16, bfloat16 or float64",
+            "pass --noise float32, float16, bfloat16 or float64",
         )
     if declared is not None and machine.noise not in {None, declared}:
         raise UsageProblem(
-            f"the submission declares {declared}, and --noise names {machine.noise}",
-            "leave --noise out: the declared dtype decides",
+            f"--noise {machine.noise} contradicts the submission, which declares {declared}",
+            "leave out --noise: the declared dtype is used",
         )
     return declared or str(machine.noise)
 
@@ -133,13 +135,11 @@ def _noise(subject: AuditSubject, machine: Machine) -> str:
 def _weights(
     committed: Weights, machine: Machine, sandbox: Sandbox
 ) -> tuple[Path | None, dict[str, str]]:
-    """Return the folder of weights, fetched unless it is at hand, and the digest of each file."""
+    """Return the folder of weights and the digest of each file; None and {} without weights."""
     if committed.kind == "none":
         return None, {}
     folder = machine.weights or sandbox.scratch / "weights"
-    if not folder.is_dir() or not any(folder.iterdir()):
-        weights.fetch(committed, folder)
-    return folder, weights.verify(folder, committed, sandbox.level)
+    return folder, weights.provide(committed, folder, sandbox.level)
 
 
 def _loaded(digests: dict[str, str]) -> list[str]:
@@ -165,7 +165,7 @@ def _spec(
     if not subject.modules:
         return common(code.path)
     folder = sandbox.scratch / "extractors"
-    lay_out(subject.modules, folder)
+    write_modules(subject.modules, folder)
     return common(code.class_name, module=folder / Path(code.path).name)
 
 
@@ -189,16 +189,26 @@ def _scores(
         f"embedding {len(sequences)} sequences of {len(names)} tasks and "
         f"{len(decoyed.sequences) - len(sequences)} decoys"
     )
-    ran = run_in_sandbox(decoyed.sequences, spec, sandbox, machine.limits)
-    # Once more, on their own and in the order given: what depends on its batch shows itself.
-    alone = dataclasses.replace(spec, batching="file")
-    apart = run_in_sandbox(decoyed.apart, alone, sandbox, machine.limits).values
-    decoys = judge(decoyed, ran.values, noise, apart)
+    attempts: list[str] = []
+
+    def embed(given: Sequence[str], batching: Batching) -> np.ndarray:
+        ran = run_in_sandbox(
+            given, dataclasses.replace(spec, batching=batching), sandbox, machine.limits
+        )
+        attempts.extend(one for one in ran.attempts if one not in attempts)
+        return ran.values
+
+    embedded = embed_among_decoys(
+        decoyed,
+        functools.partial(embed, batching="budget"),
+        functools.partial(embed, batching="file"),
+        noise,
+    )
     embeddings = sandbox.scratch / "embeddings.npy"
-    np.save(embeddings, real_rows(decoyed, ran.values), allow_pickle=False)
-    attempts = ran.attempts
-    del ran, apart  # the matrix is in its file: scoring needs the memory
-    say(f"scoring them, and {machine.copies} jittered copies")
+    np.save(embeddings, embedded.values, allow_pickle=False)
+    decoys = embedded.decoys
+    del embedded  # the matrix is in its file: scoring needs the memory
+    say(f"scoring the embeddings and {machine.copies} jittered copies")
     how = Scoring(
         noise=noise,
         seed=secrets.randbits(SEED_BITS),
@@ -210,7 +220,7 @@ def _scores(
 
 
 def _attempted(attempts: list[str]) -> list[str]:
-    """Note what the extractor tried, as Python saw it: started programs are confined as it is."""
+    """Return a note of what the extractor attempted, as far as Python saw it."""
     if not attempts:
         return []
     return [f"the extractor's Python code called, inside the sandbox: {', '.join(attempts)}"]

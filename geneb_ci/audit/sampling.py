@@ -26,11 +26,11 @@ def strata_of(benchmark: Benchmark, tasks: Sequence[str]) -> list[list[str]]:
 
 
 def allocation(sizes: Sequence[int], guaranteed: int, drawn: int) -> list[int]:
-    """Share out `drawn` places: one to each of the first `guaranteed` parts, then in proportion.
+    """Divide `drawn` places among the parts: one to each of the first `guaranteed`, then by size.
 
-    `sizes` counts the tasks of each part. The rest goes by highest averages (Webster, 1832): to the
-    part with the largest size / (2 places + 1), the first of equals. One place more never
-    takes one away, so that a larger sample only adds tasks.
+    `sizes` counts the tasks of each part. The rest goes by highest averages (Webster, 1832):
+    each place to the part with the largest size / (2 places + 1), the first of equals. No part
+    loses a place when `drawn` grows, so a larger sample only adds tasks.
     Raises UsageProblem when there are fewer places than guarantees, or more than tasks.
     """
     if not guaranteed <= drawn <= sum(sizes):
@@ -58,8 +58,8 @@ def drawable(
 ) -> tuple[list[str], list[str]]:
     """Return the audited regimes that have scores, and the tasks with a score in any of them.
 
-    Both are in the order of the benchmark. One claim is enough: else a gap, declared in one regime,
-    would keep a task's other scores from every audit.
+    Both are in the order of the benchmark. A score in one regime is enough: otherwise a missing
+    cell, declared in one regime, would keep a task's other scores from every audit.
     Raises BadConfiguration for an audited regime that the benchmark does not have, and AuditRefused
     when nothing is claimed.
     """
@@ -77,7 +77,7 @@ def drawable(
     if not tasks:
         raise AuditRefused(
             "the submission has no score in a regime that is audited",
-            f"audited are {', '.join(audited)}",
+            f"the policy audits {', '.join(audited)}; without a score there, no audit is possible",
         )
     return regimes, tasks
 
@@ -96,15 +96,16 @@ def ticket_of(seed: str, task: str) -> str:
 
 
 def tickets_of(seed: str, tasks: Sequence[str]) -> list[Ticket]:
-    """Return every task its ticket, smallest first; the order of the tasks plays no part."""
+    """Return the ticket of every task, smallest first, whatever the order of `tasks`."""
     found = [Ticket(task=task, ticket=ticket_of(seed, task)) for task in tasks]
     return sorted(found, key=lambda one: (one.ticket, one.task))
 
 
 def sample(ranked: Sequence[str], drawn: int, strata: Sequence[Sequence[str]] = ()) -> list[str]:
-    """Draw from tasks in order of their tickets; gives them in that order.
+    """Return the drawn tasks, given all tasks in order of their tickets; in that order too.
 
-    Without strata, the first `drawn` ones; with strata, the first of each as `allocation` says.
+    Without strata, the first `drawn`; with strata, the first of each, as many as `allocation` says.
+    Raises UsageProblem, as `allocation` does.
     """
     if not strata:
         return list(ranked[:drawn])

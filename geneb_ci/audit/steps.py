@@ -1,4 +1,4 @@
-"""What an audit refuses: a step that does not follow from public data, a file unfit to begin."""
+"""Errors of an audit: a step that does not follow from public data, an audit that cannot begin."""
 
 from typing import ClassVar
 
@@ -15,18 +15,19 @@ STEPS = (COMMITMENT, ROUND, SIGNATURE, SEED, TICKETS, SAMPLE)
 
 
 class StepMismatch(GenebError):  # noqa: N818 (named after what is wrong)
-    """A step of a plan or a record that does not come out when it is computed again."""
+    """A step of a plan or a record that gives another result when it is computed again."""
 
     exit_code: ClassVar[Exit] = Exit.ERRORS
 
     def __init__(self, step: str, message: str, fix: str = "") -> None:
         super().__init__(
-            f"{step}: {message}", fix or "do not trust this file: ask where it is from"
+            f"{step}: {message}",
+            fix or "do not trust this file; take it from where it was published",
         )
         self.step = step
 
 
 class AuditRefused(GenebError):  # noqa: N818
-    """A submission or a request with which no audit may begin."""
+    """A submission or a request for which no audit may begin."""
 
     exit_code: ClassVar[Exit] = Exit.ERRORS

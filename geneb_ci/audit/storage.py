@@ -1,8 +1,7 @@
-"""The storage behind the Hub, where large files lie: the limits of its client, and its errors.
+"""The storage of the Hub for large files: limits of its client hf_xet, and its errors.
 
-The Hub's own client leaves large files to another one, hf_xet. That one raises ConnectionError,
-RuntimeError, OSError or ValueError, all with one line of text: a category, what happened, and
-mostly the status and the address. Nothing but the line says what went wrong.
+hf_xet raises ConnectionError, RuntimeError, OSError or ValueError, each with one line of text: a
+category, what happened, and mostly the status and the address. Only that text says what went wrong.
 """
 
 import errno
@@ -13,17 +12,17 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 LIMITS = {
-    # Our own six tries read the repository first and say what they wait for; five more inside
-    # each of them, with 3 to 243 s between them, made 162 s of silence and would make 16 minutes.
+    # Our own six attempts report what they wait for; hf_xet's five inside each of them, 3 to 243 s
+    # apart, took 162 s in silence, and could take 16 minutes.
     "HF_XET_CLIENT_RETRY_MAX_ATTEMPTS": "1",
     "HF_XET_CLIENT_RETRY_BASE_DELAY": "1s",
-    # As long as the Hub itself has for an answer: 64 MB go up with the answer after the last byte.
+    # As long as the Hub has for an answer: 64 MB are uploaded before the answer.
     "HF_XET_CLIENT_READ_TIMEOUT": "120s",
     "HF_XET_CLIENT_CONNECT_TIMEOUT": "10s",
 }
 """Settings of hf_xet; those of the environment go first."""
 DOWNLOAD_LIMITS = LIMITS | {
-    # Nothing else tries a download again: 2, 4, 8 and 16 s at most, 15 s on average.
+    # Nothing else retries a download: pauses of up to 2, 4, 8 and 16 s, 15 s on average.
     "HF_XET_CLIENT_RETRY_MAX_ATTEMPTS": "4",
     "HF_XET_CLIENT_RETRY_BASE_DELAY": "2s",
 }
@@ -46,29 +45,29 @@ _STEPS = (
     ("/shards", "the Hub's storage", "sent the list of files"),
     ("/reconstructions", "the Hub's storage", "asked what the file is made of"),
 )
-_LINE_MAX = 200  # characters of the client's own words
+_LINE_MAX = 200  # characters of the client's message
 
 
-class Told(NamedTuple):
-    """What the storage's client says."""
+class StorageFailure(NamedTuple):
+    """An error of the storage's client."""
 
     what: str
-    """A clause without an end: who did what, and at which step."""
+    """A clause: who answered what, at which step."""
     status: int | None
     by_hub: bool
     """Whether it was the Hub that answered, not the storage."""
 
 
 def limit(settings: dict[str, str] = LIMITS) -> None:
-    """Bound what hf_xet does by itself; it reads the settings when it is first used."""
+    """Set the limits of hf_xet, which reads them when it is first used."""
     for name, value in settings.items():
         os.environ.setdefault(name, value)
 
 
-def told_by(error: BaseException) -> Told | OSError | None:
-    """Read an error of the storage's client; None for any other.
+def storage_failure(error: BaseException) -> StorageFailure | OSError | None:
+    """Return what an error of the storage's client means; None for any other error.
 
-    An OSError is one of this machine, such as a full disk, and has its number.
+    An OSError, with its number, is an error of this machine, such as a full disk.
     """
     line = " ".join(str(error).split())
     if getattr(error, "errno", None) is not None or not _CATEGORY.match(line):
@@ -80,7 +79,9 @@ def told_by(error: BaseException) -> Told | OSError | None:
     status = _STATUS.search(line)
     if address is None:
         reason = _ADDRESS.sub("", line)[:_LINE_MAX]
-        return Told(f"the Hub's storage gave no usable answer ({reason})", None, by_hub=False)
+        return StorageFailure(
+            f"the Hub's storage gave no usable answer ({reason})", None, by_hub=False
+        )
     path = urlsplit(address[0]).path
     who, step = next(
         ((who, step) for part, who, step in _STEPS if part in path),
@@ -89,7 +90,7 @@ def told_by(error: BaseException) -> Told | OSError | None:
     host = urlsplit(address[0]).netloc
     answer = f"answers {_named(int(status[1]))}" if status else "does not answer"
     what = f"{who} ({host}) {answer} when {step}"
-    return Told(what, int(status[1]) if status else None, by_hub=who == "the Hub")
+    return StorageFailure(what, int(status[1]) if status else None, by_hub=who == "the Hub")
 
 
 def _named(status: int) -> str:

@@ -1,4 +1,4 @@
-"""How far an honest claim may lie from the rerun, measured on jittered copies of its embeddings."""
+"""Tolerance: how far an honest claim may differ from the rerun, measured on jittered copies."""
 
 import functools
 import math
@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 from geneb_ci.audit.canonical import digest
 from geneb_ci.audit.outcome import INFORMATIVE_TOLERANCE, MEAN_BIAS, METRICS, Tolerance
-from geneb_ci.audit.scoring import RescoredCopy, RescoredScores, RescoredSeeds
+from geneb_ci.audit.rescored import RescoredCopy, RescoredSeeds
 from geneb_ci.common.errors import NothingChecked
+from geneb_ci.common.types import Scores
 from geneb_ci.statistics.printed import Triple
 
 Matrix = Sequence[Sequence[int]]
@@ -56,7 +57,7 @@ def largest_effect(matrix: Matrix) -> Triple:
 
 
 def _moves(matrix: Matrix) -> Iterator[tuple[int, int, int]]:
-    """Return each (true class, predicted class now, predicted class then) of a change."""
+    """Yield (true class, predicted class, other predicted class) of every possible change."""
     classes = range(len(matrix))
     for row in classes:
         for old in classes:
@@ -90,55 +91,19 @@ def _mean(terms: Sequence[float | None]) -> float:
     return math.fsum(present) / len(present)
 
 
-# Halvings of an interval of doubles that leave it a single one.
-HALVINGS = 200
-# Beyond it two-sided levels of 1e-12 and above lie, from 2 degrees of freedom on.
-FARTHEST = 1e7
-
-
-def beyond(t: float, freedom: int) -> float:
-    """Return the probability that |T| > t >= 0.
-
-    The finite sums of Abramowitz and Stegun, Handbook of Mathematical Functions, 26.7.3 and 26.7.4.
-    What is left of 1 is exact to about 1e-15.
-    """
-    angle = math.atan(t / math.sqrt(freedom))
-    cosine, sine = math.cos(angle), math.sin(angle)
-    term, terms = 1.0, []
-    if freedom % 2:
-        if freedom > 1:
-            term = cosine
-            terms.append(term)
-        for k in range(3, freedom - 1, 2):
-            term *= (k - 1) / k * cosine * cosine
-            terms.append(term)
-        inside = 2 / math.pi * (angle + sine * math.fsum(terms))
-    else:
-        terms.append(term)
-        for k in range(2, freedom - 1, 2):
-            term *= (k - 1) / k * cosine * cosine
-            terms.append(term)
-        inside = sine * math.fsum(terms)
-    return max(0.0, 1 - inside)
-
-
 @functools.cache
 def quantile(level: float, freedom: int) -> float:
-    """Return t with P(|T| > t) = level.
+    """Return t with P(|T| > t) = level, for Student's t.
 
-    Raises ValueError for a level outside 1e-12 to 1, or fewer than 2 degrees of freedom.
+    Raises ValueError for a level outside 0 to 1, or no degree of freedom.
     """
-    if not 1e-12 <= level < 1 or freedom < 2:  # noqa: PLR2004 (see FARTHEST)
+    # 0.4 s to import: only the comparison of an audit, which reruns tasks for minutes, pays it.
+    from scipy.special import stdtrit  # noqa: PLC0415
+
+    if not 0 < level < 1 or freedom < 1:
         msg = f"no t for level {level} and {freedom} degrees of freedom"
         raise ValueError(msg)
-    low, high = 0.0, FARTHEST
-    for _ in range(HALVINGS):
-        middle = (low + high) / 2
-        if beyond(middle, freedom) > level:
-            low = middle
-        else:
-            high = middle
-    return high
+    return float(-stdtrit(freedom, level / 2))
 
 
 FALSE_ALARM = 1e-3
@@ -160,10 +125,9 @@ UNSEEN = 2
 SATURATED = 2.0
 """Stressed copies that flip fewer than this many times as many predictions as plain ones do, at
 eight times the noise, do not flip in proportion: these are fits of the second or third kind."""
-HALT_MARGIN = 2.0
-"""What the deviation of a halt is multiplied by: the loss is as flat beyond its optimum as before
-it, so a loss that cannot be told from the stop's lies up to twice as far off. Fits on word counts
-were seen to end there."""
+STOP_MARGIN = 2.0
+"""Factor on the deviation at a stopping point: the loss is as flat beyond its optimum as before it,
+so an equal loss may be up to twice as far off. Fits on word counts were measured to end there."""
 
 
 class Measured(NamedTuple):
@@ -174,21 +138,24 @@ class Measured(NamedTuple):
     """One confusion matrix a seed."""
     plain: Sequence[RescoredCopy]
     stressed: Sequence[RescoredCopy]
-    halts: Sequence[Sequence[RescoredScores]]
-    """A list a fit."""
+    stops: Sequence[Sequence[Scores]]
+    """Scores at the stopping points of each fit."""
     one_fit: bool
-    """Whether a single fit on all rows stands for every seed."""
+    """Whether a single fit on all rows is that of every seed."""
 
 
 def tolerance_digest() -> str:
     """Return the digest of all constants, for the policy in a commitment."""
     names = (
         "FALSE_ALARM", "UNITS", "STRESS", "COPIES_MIN", "MANY", "MARGIN_FEW", "MARGIN_MANY",
-        "UNSEEN", "SATURATED", "HALT_MARGIN",
-    )  # fmt: skip
+        "UNSEEN", "SATURATED"     )  # fmt: skip
     numbers = {name: repr(globals()[name]) for name in names}
-    # The keys SLANT and FORCE are part of the digest in every commitment that was published.
-    others = {"SLANT": repr(MEAN_BIAS), "FORCE": repr(INFORMATIVE_TOLERANCE)}
+    # These keys are part of the digest in every commitment that was published.
+    others = {
+        "SLANT": repr(MEAN_BIAS),
+        "FORCE": repr(INFORMATIVE_TOLERANCE),
+        "HALT_MARGIN": repr(STOP_MARGIN),
+    }
     return digest({"rule": "2"} | others | numbers)
 
 
@@ -201,14 +168,14 @@ def tolerance(measured: Measured, alarm: float, width: Triple) -> Tolerance:
     """Return the tolerance of a score of record.
 
     `alarm` is the false alarm of one metric; `width` the half-width of the interval that the
-    claimed value, as printed, stands for. Raises NothingChecked when there are too few copies.
+    claimed value, as printed, represents. Raises NothingChecked when there are too few copies.
     """
-    _enough(measured.plain, "plain")
+    _check_copies(measured.plain, "plain")
     if measured.stressed or not (measured.one_fit and _most_copies_change(measured.plain)):
-        _enough(measured.stressed, "stressed")
+        _check_copies(measured.stressed, "stressed")
     parts = {
         metric: max(_flips(measured, metric, alarm), _draws(measured, metric, alarm))
-        + _unseen_halts(measured, metric)
+        + _unseen_stops(measured, metric)
         for metric in METRICS
     }
     return _tolerance(measured, parts, width, measured.plain)
@@ -219,12 +186,12 @@ def canonical_tolerance(measured: Measured, width: Triple) -> Tolerance:
 
     Its copies are all stressed, and so are `flips` and `spread` of the result.
     """
-    _enough(measured.stressed, "stressed")
+    _check_copies(measured.stressed, "stressed")
     parts = {metric: _outcomes(measured, metric) for metric in METRICS}
     return _tolerance(measured, parts, width, measured.stressed)
 
 
-def _enough(copies: Sequence[RescoredCopy], kind: str) -> None:
+def _check_copies(copies: Sequence[RescoredCopy], kind: str) -> None:
     if len(copies) < COPIES_MIN:
         raise NothingChecked(
             f"the rescoring has {len(copies)} {kind} copies, expected at least {COPIES_MIN}",
@@ -233,7 +200,7 @@ def _enough(copies: Sequence[RescoredCopy], kind: str) -> None:
 
 
 def _most_copies_change(copies: Sequence[RescoredCopy]) -> bool:
-    """Whether more than half of the copies moved a prediction."""
+    """Whether more than half of the copies changed a prediction."""
     return 2 * sum(any(copy.flips) for copy in copies) > len(copies)
 
 
@@ -253,7 +220,7 @@ def _flips(measured: Measured, metric: str, alarm: float) -> float:
 
 
 def _proportional(measured: Measured) -> bool:
-    """Whether most plain copies flip predictions, and stressed ones many times as many."""
+    """Whether flips grow with the noise: most plain copies flip, stressed ones far more."""
     plain, stressed = (
         math.fsum(sum(copy.flips) for copy in copies) / len(copies)
         for copies in (measured.plain, measured.stressed)
@@ -273,42 +240,46 @@ def _farthest(measured: Measured, metric: str, seeds: Sequence[int]) -> float:
     return margin * max(map(abs, _deviations(measured, copies, metric, seeds)), default=0.0)
 
 
-def _unseen_halts(measured: Measured, metric: str) -> float:
-    """Return how much farther off than in any copy the fits may stop, all of them at once."""
+def _unseen_stops(measured: Measured, metric: str) -> float:
+    """Return the mean over the fits of max(0, STOP_MARGIN |possible stop| - |copies seen|).
+
+    Only fits count that a copy moved, or that end elsewhere in float64.
+    """
     base: list[float] = getattr(measured.base, metric)
     copies = [*measured.plain, *measured.stressed]
     excess = []
-    for seed, stops in enumerate(measured.halts):
+    for seed, stops in enumerate(measured.stops):
         moved = any(copy.flips[seed] for copy in copies)
         if stops and (moved or getattr(stops[0], metric) != base[seed]):
             seen = max(abs(getattr(copy.per_seed, metric)[seed] - base[seed]) for copy in copies)
             possible = max(abs(getattr(stop, metric) - base[seed]) for stop in stops)
-            excess.append(max(0.0, HALT_MARGIN * possible - seen))
-    return math.fsum(excess) / len(measured.halts) if excess else 0.0
+            excess.append(max(0.0, STOP_MARGIN * possible - seen))
+    return math.fsum(excess) / len(measured.stops) if excess else 0.0
 
 
 def _draws(measured: Measured, metric: str, alarm: float) -> float:
-    """Return the allowance for fits that end elsewhere each time.
+    """Return the allowance for unstable fits, which end elsewhere each time.
 
-    One fit on all rows always gets it; of few-shot fits those of seeds that behave so. Copies of
-    such a fit are draws like the claim. Where stressed copies do not show that, the claim may
-    differ by two draws of noise and the copies by one: hence the root of two.
+    One fit on all rows always gets it; of few-shot fits those of unstable seeds. Copies of such a
+    fit are draws like the claim. Where stressed copies do not show that, the claim may differ by
+    two draws of noise and the copies by one: hence the root of two.
     """
     if measured.one_fit:
         every = range(len(measured.matrices))
         spread = _rms(_deviations(measured, measured.plain, metric, every))
         return math.sqrt(2) * quantile(alarm, len(measured.plain)) * spread
-    wild = [seed for seed in range(len(measured.matrices)) if _unstable_seeds(measured, seed)]
-    if not wild:
+    seeds = range(len(measured.matrices))
+    unstable = [seed for seed in seeds if _is_unstable(measured, seed)]
+    if not unstable:
         return 0.0
-    calm = [seed for seed in range(len(measured.matrices)) if seed not in wild]
+    stable = [seed for seed in seeds if seed not in unstable]
     copies = [*measured.plain, *measured.stressed]
-    spread = _rms(_deviations(measured, copies, metric, wild))
-    return quantile(alarm, len(copies)) * spread + _farthest(measured, metric, calm)
+    spread = _rms(_deviations(measured, copies, metric, unstable))
+    return quantile(alarm, len(copies)) * spread + _farthest(measured, metric, stable)
 
 
-def _unstable_seeds(measured: Measured, seed: int) -> bool:
-    """Whether most plain copies of a seed's fit end differently, and more noise changes little."""
+def _is_unstable(measured: Measured, seed: int) -> bool:
+    """Whether most plain copies of a seed's fit end differently, and more noise hardly more so."""
     plain = [
         (copy.flips[seed], copy.per_seed.MCC[seed], copy.per_seed.F1[seed])
         for copy in measured.plain
@@ -321,7 +292,7 @@ def _unstable_seeds(measured: Measured, seed: int) -> bool:
 def _deviations(
     measured: Measured, copies: Sequence[RescoredCopy], metric: str, seeds: Sequence[int]
 ) -> list[float]:
-    """Return how far each copy's mean over all seeds moves by what the given seeds do."""
+    """Return the change of each copy's mean over all seeds that the given seeds cause."""
     base: list[float] = getattr(measured.base, metric)
     return [
         math.fsum(getattr(copy.per_seed, metric)[seed] - base[seed] for seed in seeds) / len(base)

@@ -1,29 +1,18 @@
-"""Evidence to trust level: a table, without I/O."""
+"""From evidence to a trust level: a pure function."""
 
-import enum
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from geneb_ci.common.finding import plural
+from geneb_ci.common.types import TrustLevel
 
 NO_SANDBOX = 0
-"""Level of an audit whose extractor ran unconfined: it never counts, for or against a row."""
-
-
-class Level(enum.StrEnum):
-    """How far a row can be trusted, in upstream's words."""
-
-    SELF_REPORTED = "self-reported"
-    VERIFIED = "verified"
-    REPRODUCED = "reproduced"
-    OFFICIAL = "official"
-    DISPUTED = "disputed"
-    STALE = "stale"
+"""Sandbox level without any confinement: such an audit never counts, for or against a row."""
 
 
 @dataclass(frozen=True)
 class Versions:
-    """What was measured, and with what."""
+    """Versions of harness, benchmark and data."""
 
     harness: str
     benchmark: str
@@ -34,7 +23,7 @@ class Versions:
 
 @dataclass(frozen=True)
 class Audit:
-    """One audit as plain facts, from a record that holds in itself."""
+    """The facts of one audit, from a record that is valid in itself."""
 
     audit_id: str
     model_id: str
@@ -44,23 +33,23 @@ class Audit:
     """Tasks of the guaranteed sample."""
     stratified: bool
     left_out: tuple[str, ...]
-    """Regimes that the policy asks for and the file claims, and the audit did not compare."""
+    """Regimes that the policy requires, the file claims, and the audit did not compare."""
     rerun: Mapping[str, frozenset[str]]
     """Regime to the tasks that were rerun in it: drawn, earlier and targeted ones."""
     sandbox: int
-    is_tight: bool
-    """Whether escapes were tried, and every one refused."""
-    is_clean: bool
+    all_refused: bool
+    """Whether escapes were attempted, and every one refused."""
+    harness_unchanged: bool
     """Whether the harness that scored was unchanged."""
     versions: Versions
     date: str
     """Day on which it ended, as 2026-11-20."""
     withdrawn: str = ""
     """Why it was withdrawn; "" when it was not."""
-    weak: tuple[str, ...] = ()
-    """Regimes in which too few of the drawn tasks could tell anything."""
-    force: str = ""
-    """In how many of the drawn tasks each regime could."""
+    uninformative: tuple[str, ...] = ()
+    """Regimes with fewer than half of the drawn tasks' cells informative."""
+    informative: str = ""
+    """Informative cells of the drawn tasks, by regime: `full 4 of 5`."""
 
     @property
     def tasks(self) -> frozenset[str]:
@@ -70,7 +59,7 @@ class Audit:
 
 @dataclass(frozen=True)
 class Demands:
-    """What the policy asks of evidence, for the benchmark in force."""
+    """What the policy requires of evidence, for the current benchmark."""
 
     minimum_drawn: int
     minimum_level: int
@@ -81,7 +70,7 @@ class Demands:
 
     @property
     def needed(self) -> int:
-        """Drawn tasks that verify a row: all, where the benchmark has fewer than asked for."""
+        """Drawn tasks that verify a row: all, where the benchmark has fewer than required."""
         return min(self.minimum_drawn, len(self.tasks))
 
 
@@ -104,7 +93,7 @@ class Summary:
 class Decision:
     """The level of a row, and what it rests on."""
 
-    level: Level
+    level: TrustLevel
     reason: str
     is_official: bool = False
     """Whether the file is the authors' own, whatever its level."""
@@ -119,64 +108,68 @@ def decide(
     """Return the level of a submission that passed every check.
 
     `sha256` is that of its bytes; `official` maps model ids to digests of the authors' own files.
-    What the submission says of itself plays no part. The first row of the table that fits decides:
-    disputed, official, reproduced, verified, stale, self-reported. A doubt outranks every merit.
+    What the submission says of itself is ignored. The first level that fits decides: disputed,
+    official, reproduced, verified, stale, self-reported; so a dispute outranks any other evidence.
     """
     own = [one for one in audits if one.submission_sha256 == sha256 and not one.withdrawn]
-    # A rerun by a changed harness, or of an extractor that nothing confined, proves nothing.
-    own = [one for one in own if one.sandbox > NO_SANDBOX and one.is_clean]
+    # A rerun by a changed harness, or of an unconfined extractor, is not evidence.
+    own = [one for one in own if one.sandbox > NO_SANDBOX and one.harness_unchanged]
     is_official = sha256 in official.values()
     failed = [one for one in own if not one.agrees]
-    # The sandbox keeps an extractor from faking agreement. It takes none to disagree, so a failed
-    # audit counts at any level but 0, and for any version: a new version settles no dispute.
+    # The sandbox keeps an extractor from faking agreement. Disagreement needs no such protection: a
+    # failed audit counts at any level but 0, and for any version, since a dispute stays open.
     agreeing = [
-        one for one in own if one.agrees and one.is_tight and one.sandbox >= demands.minimum_level
+        one
+        for one in own
+        if one.agrees and one.all_refused and one.sandbox >= demands.minimum_level
     ]
     current = [one for one in agreeing if one.versions == demands.versions]
-    level: Level
+    level: TrustLevel
     if failed:
-        level, basis, reason = Level.DISPUTED, failed, f"{_audits(failed)} failed"
+        level, basis, reason = TrustLevel.DISPUTED, failed, f"{_audits(failed)} failed"
     elif is_official:
-        level, basis = Level.OFFICIAL, current
+        level, basis = TrustLevel.OFFICIAL, current
         reason = "its sha256 is that of the authors' own file, in official.json"
     elif regime := _reproduced(current, demands):
-        level, basis = Level.REPRODUCED, current
+        level, basis = TrustLevel.REPRODUCED, current
         reason = f"audits cover each of the {len(demands.tasks)} tasks of the regime {regime}"
     elif enough := _verifying(current, demands):
-        level, basis = Level.VERIFIED, current
+        level, basis = TrustLevel.VERIFIED, current
         reason = f"{_audits(enough)} agrees on at least {demands.needed} drawn tasks"
     elif _reproduced(agreeing, demands) or _verifying(agreeing, demands):
-        level, basis = Level.STALE, agreeing
-        reason = f"{_audits(agreeing)} agrees, but for another harness, benchmark or dataset"
+        level, basis = TrustLevel.STALE, agreeing
+        reason = (
+            f"{_audits(agreeing)} agrees, but for another version of harness, benchmark or dataset"
+        )
     else:
-        level, basis = Level.SELF_REPORTED, current
+        level, basis = TrustLevel.SELF_REPORTED, current
         reason = "no audit counts" if not current else _too_small(current, demands)
     return Decision(level, reason, is_official, _summary(basis, demands), tuple(basis))
 
 
 def _verifying(audits: Iterable[Audit], demands: Demands) -> list[Audit]:
-    """Return the audits that verify a row, each alone: samples of several pushes do not add up."""
+    """Return the audits that verify a row, each by itself: their samples do not add up."""
     return [one for one in audits if not shortcoming(one, demands)]
 
 
 def shortcoming(audit: Audit, demands: Demands) -> str:
-    """Say why an agreeing audit of the right bytes and versions is too small, or nothing."""
+    """Return why an agreeing audit of the right bytes and versions is too small, or ""."""
     if audit.drawn < demands.needed:
-        return f"{plural(audit.drawn, 'task')} drawn, and the policy asks for {demands.needed}"
+        return f"{plural(audit.drawn, 'task')} drawn, the policy requires {demands.needed}"
     if demands.stratified and not audit.stratified:
-        return "its sample is not stratified, and the policy asks for that"
+        return "its sample is not stratified, the policy requires strata"
     if audit.left_out:
-        return f"it leaves out {', '.join(audit.left_out)}"
-    if audit.weak:
-        return f"most tolerances are too wide to tell anything in {', '.join(audit.weak)}"
+        return f"it leaves out the regimes {', '.join(audit.left_out)}"
+    if audit.uninformative:
+        return f"fewer than half of the cells are informative in {', '.join(audit.uninformative)}"
     return ""
 
 
 def _reproduced(audits: Iterable[Audit], demands: Demands) -> str:
-    """Name a regime of which audits of one and the same version cover every task, or nothing."""
+    """Return a regime of which audits of one version cover every task, or ""."""
     covered: dict[tuple[Versions, str], set[str]] = {}
     for one in audits:
-        for regime in sorted(set(one.rerun) - set(one.weak)):
+        for regime in sorted(set(one.rerun) - set(one.uninformative)):
             tasks = one.rerun[regime]
             covered.setdefault((one.versions, regime), set()).update(tasks)
     whole = (regime for (_, regime), tasks in covered.items() if tasks >= demands.tasks)
@@ -185,7 +178,7 @@ def _reproduced(audits: Iterable[Audit], demands: Demands) -> str:
 
 def _too_small(audits: list[Audit], demands: Demands) -> str:
     largest = max(audits, key=lambda one: (one.drawn, one.audit_id))
-    return f"audit {largest.audit_id} does not suffice: {shortcoming(largest, demands)}"
+    return f"audit {largest.audit_id} is not enough: {shortcoming(largest, demands)}"
 
 
 def _audits(audits: list[Audit]) -> str:

@@ -1,4 +1,4 @@
-"""From records to the facts that decide a trust level, and the reasons in sentences."""
+"""From records to the facts that decide a trust level, and the reasons as text."""
 
 import re
 from collections.abc import Mapping
@@ -6,28 +6,28 @@ from dataclasses import dataclass
 
 from geneb_ci.audit.applicability import TrustInputs, left_out
 from geneb_ci.audit.outcome import informative_cells, informative_text
-from geneb_ci.audit.policy import AuditPolicy, audit_policy
+from geneb_ci.audit.policy import AuditPolicy
 from geneb_ci.audit.repository import AuditRepository
 from geneb_ci.audit.trust import NO_SANDBOX, Audit, Decision, Demands, Versions, decide, shortcoming
 from geneb_ci.audit.verify import Verification
 from geneb_ci.check.registry import RULES
 from geneb_ci.check.runner import Checker
 from geneb_ci.common.benchmark import Benchmark
-from geneb_ci.common.config import Layout, benchmark_of, policy_file
+from geneb_ci.common.config import Layout, policy_file
 from geneb_ci.common.errors import Exit, GenebError
 from geneb_ci.common.finding import Severity, plural
 from geneb_ci.submission.models import MODEL_ID_PATTERN
 
 
 class BrokenRecordError(GenebError):
-    """Records of the repository do not verify: nothing may be computed from what is left."""
+    """Records of the repository are broken, so no level may be computed from the others."""
 
     exit_code = Exit.ERRORS
 
 
 @dataclass(frozen=True)
 class RepositoryEvidence:
-    """All that decides the levels of a repository's rows."""
+    """Everything that decides the levels of a repository's rows."""
 
     audits: tuple[Audit, ...]
     broken: tuple[Verification, ...]
@@ -45,9 +45,9 @@ class RepositoryEvidence:
         return sorted(own, key=lambda one: (one.date, one.audit_id))
 
     def require_sound(self) -> None:
-        """Refuse a repository in which a record is broken: leaving it out could hide a dispute.
+        """Raise BrokenRecordError when a record is broken: ignoring it could hide a dispute.
 
-        Raises BrokenRecordError, which names each record and the step.
+        The error names each record and the first step that is broken.
         """
         if self.broken:
             raise BrokenRecordError(
@@ -67,18 +67,17 @@ def gather(layout: Layout, model_id: str | None = None) -> RepositoryEvidence:
     """
     repository = AuditRepository(layout)
     found = list(repository.verifications(model_id))
+    inputs = repository.inputs
     return RepositoryEvidence(
-        audits=tuple(
-            fact for one in found if (fact := audit_of(one, repository.ground)) is not None
-        ),
+        audits=tuple(fact for one in found if (fact := audit_of(one, inputs)) is not None),
         broken=tuple(one for one in found if one.broken and one.withdrawn is None),
         official=policy_file(layout, "official.json", "files"),
-        demands=demands_of(audit_policy(layout), benchmark_of(layout)),
+        demands=demands_of(inputs.policy, inputs.benchmark),
     )
 
 
 def demands_of(policy: AuditPolicy, benchmark: Benchmark) -> Demands:
-    """Return what a policy asks of audits of a benchmark."""
+    """Return what a policy requires of audits of a benchmark."""
     return Demands(
         minimum_drawn=policy.minimum_drawn,
         minimum_level=policy.minimum_level,
@@ -88,13 +87,13 @@ def demands_of(policy: AuditPolicy, benchmark: Benchmark) -> Demands:
     )
 
 
-def audit_of(found: Verification, ground: TrustInputs) -> Audit | None:
-    """Return the facts of a record that holds in itself; None for any other."""
+def audit_of(found: Verification, inputs: TrustInputs) -> Audit | None:
+    """Return the facts of a record that is valid in itself; None for any other."""
     if found.record is None or not found.is_sound:
         return None
     outcome = found.record.outcome
     commitment, sandbox = outcome.plan.commitment, outcome.sandbox
-    force = informative_cells(one for one in outcome.tasks if one.reason == "drawn")
+    cells = informative_cells(one for one in outcome.tasks if one.reason == "drawn")
     return Audit(
         audit_id=found.record.audit_id,
         model_id=commitment.model_id,
@@ -102,26 +101,26 @@ def audit_of(found: Verification, ground: TrustInputs) -> Audit | None:
         agrees=outcome.verdict == "agrees",
         drawn=len(outcome.plan.drawn),
         stratified=commitment.policy.stratified,
-        left_out=tuple(left_out(outcome, ground)),
+        left_out=tuple(left_out(outcome, inputs)),
         rerun={
             regime: frozenset(one.task for one in outcome.tasks if regime in one.regimes)
             for regime in commitment.regimes
         },
         sandbox=sandbox.level,
-        is_tight=bool(sandbox.escapes) and all(escape.refused for escape in sandbox.escapes),
-        is_clean=not outcome.harness.dirty,
+        all_refused=bool(sandbox.escapes) and all(escape.refused for escape in sandbox.escapes),
+        harness_unchanged=not outcome.harness.dirty,
         versions=Versions(
             outcome.harness.version, outcome.benchmark_sha256, outcome.dataset_revision
         ),
         date=outcome.finished_at[: len("2026-11-20")],
         withdrawn=found.withdrawn.reason if found.withdrawn is not None else "",
-        weak=tuple(regime for regime, one in force.items() if not one.suffices),
-        force=informative_text(force),
+        uninformative=tuple(regime for regime, one in cells.items() if not one.suffices),
+        informative=informative_text(cells),
     )
 
 
-def standing(audit: Audit, sha256: str, demands: Demands) -> str:
-    """Say what an audit is worth for a submission of these bytes."""
+def audit_status(audit: Audit, sha256: str, demands: Demands) -> str:
+    """Return whether an audit counts for a submission of these bytes, and why not, as text."""
     other = [
         name
         for name in ("harness", "benchmark", "dataset")
@@ -129,49 +128,48 @@ def standing(audit: Audit, sha256: str, demands: Demands) -> str:
     ]
     why_not = {
         f"withdrawn: {audit.withdrawn}": bool(audit.withdrawn),
-        "it was of other bytes than the file has now": audit.submission_sha256 != sha256,
+        "the file was changed since": audit.submission_sha256 != sha256,
         "sandbox level 0 never counts": audit.sandbox == NO_SANDBOX,
-        "the harness that scored had changes of its own": not audit.is_clean,
+        "the harness that scored had local changes": not audit.harness_unchanged,
     }
     if audit.agrees:
-        level = f"sandbox level {audit.sandbox}, and evidence begins at {demands.minimum_level}"
+        level = f"sandbox level {audit.sandbox}, the policy requires {demands.minimum_level}"
         why_not |= {
             level: audit.sandbox < demands.minimum_level,
-            "not every escape from its sandbox was refused": not audit.is_tight,
-            f"it was for another {', '.join(other)}": bool(other),
+            "an escape from its sandbox succeeded, or none was attempted": not audit.all_refused,
+            f"it was for another version of {', '.join(other)}": bool(other),
             shortcoming(audit, demands): bool(shortcoming(audit, demands)),
         }
     first = next((reason for reason, holds in why_not.items() if holds), "")
-    return f"does not suffice: {first}" if first else "counts"
+    return f"does not count: {first}" if first else "counts"
 
 
 def reasons(model_id: str, sha256: str, evidence: RepositoryEvidence) -> list[str]:
-    """Say why a row has its level, one line a fact."""
+    """Return why a row has its level, one line a fact."""
     decision = evidence.decide(sha256)
     lines = [f"{decision.level}: {decision.reason}"]
     if decision.is_official and decision.level != "official":
-        lines.append("the file is the authors' own, by its sha256")
+        lines.append("the file is the authors' own, by its sha256 in official.json")
     for audit in evidence.of_model(model_id):
         verdict = "agrees" if audit.agrees else "differs"
         lines.append(
             f"audit {audit.audit_id} of {audit.date}: {plural(audit.drawn, 'task')} drawn, "
-            f"{len(audit.tasks)} rerun, with force {audit.force}, sandbox level {audit.sandbox}, "
-            f"{verdict}; "
-            f"{standing(audit, sha256, evidence.demands)}"
+            f"{len(audit.tasks)} rerun, informative cells {audit.informative}, sandbox level "
+            f"{audit.sandbox}, {verdict}; {audit_status(audit, sha256, evidence.demands)}"
         )
     return lines
 
 
 def shown_audit(decision: Decision) -> str:
-    """Write what the board shows of a row's audits: "audited 13/100, sandbox level 2, ..."."""
+    """Return what the board shows of a row's audits: "audited 13/100, sandbox level 2, ..."."""
     found = decision.audit
     if found is None:
         return ""
     return f"audited {found.tasks}/{found.of}, sandbox level {found.sandbox}, {found.date}"
 
 
-def story(model_id: str, layout: Layout) -> list[str] | None:
-    """Say why the row of a model has its level; None where the place has no such submission.
+def level_reasons(model_id: str, layout: Layout) -> list[str] | None:
+    """Return why the row of a model has its level; None where there is no such submission.
 
     Raises BrokenRecordError when a record of the model is broken.
     """

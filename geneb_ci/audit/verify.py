@@ -1,4 +1,4 @@
-"""Verifies a record step by step from public data, without network."""
+"""Verification: every step of a record computed again from public data, without network."""
 
 from collections.abc import Callable, Iterator
 from enum import StrEnum
@@ -10,7 +10,6 @@ from geneb_ci.audit.beacon import is_open
 from geneb_ci.audit.draw import earlier_draws, recompute
 from geneb_ci.audit.envelope import ENVELOPE, RESTORE, SIGNER, STATEMENT
 from geneb_ci.audit.outcome import (
-    AuditedScores,
     AuditOutcome,
     Compared,
     Verdict,
@@ -22,20 +21,25 @@ from geneb_ci.audit.plan import FallbackBeacon, Plan
 from geneb_ci.audit.record import Record
 from geneb_ci.audit.steps import AuditRefused, StepMismatch
 from geneb_ci.audit.withdrawal import Withdrawn
-from geneb_ci.submission.models import CellEvidence, Scores, Submission, SubmissionV11
+from geneb_ci.common.types import Scores
+from geneb_ci.submission.models import CellEvidence, Submission, SubmissionV11
 
 COMPARISON = "comparison"
 
 
-def check_comparison(outcome: AuditOutcome, ground: TrustInputs) -> None:
-    """Make the comparison again; where the file is another or not here, without its claims."""
+def check_comparison(outcome: AuditOutcome, inputs: TrustInputs) -> None:
+    """Make the comparison again from its numbers, and compare its claims with the submission.
+
+    Without the submission that was audited, the claims are not compared.
+    Raises StepMismatch, of the step "comparison".
+    """
     plan = outcome.plan
     planned = [(one.task, one.reason) for one in plan.chosen]
     if [(one.task, one.reason) for one in outcome.tasks] != planned:
         _refuse("the tasks compared are not those of the plan, in its order")
-    claim = ground.claim(plan.commitment.model_id)
-    known = claim is not None and claim.sha256 == plan.commitment.submission_sha256
-    submission = claim.submission if claim is not None and known else None
+    current = inputs.submission(plan.commitment.model_id)
+    known = current is not None and current.sha256 == plan.commitment.submission_sha256
+    submission = current.submission if current is not None and known else None
     for one in outcome.tasks:
         due = [
             regime
@@ -45,7 +49,7 @@ def check_comparison(outcome: AuditOutcome, ground: TrustInputs) -> None:
         if not set(one.regimes) <= set(due) or (
             submission is not None and len(one.regimes) < len(due)
         ):
-            _refuse(f"{one.task} is compared in {sorted(one.regimes)}, and it claims {sorted(due)}")
+            _refuse(f"{one.task} is compared in {sorted(one.regimes)}, expected {sorted(due)}")
         for regime, compared in one.regimes.items():
             place = f"{one.task}, {regime}"
             if submission is not None:
@@ -69,7 +73,9 @@ def _check_claim(
     if not _same(compared.claimed, scores):
         _refuse(f"{place}: the submission does not claim {_text(compared.claimed)}")
     if (compared.predictions_equal is None) != (evidence is None):
-        _refuse(f"{place}: predictions are compared without a digest, or not in spite of one")
+        _refuse(
+            f"{place}: predictions are compared without a digest, or have one and are not compared"
+        )
     canonical = evidence.canonical if evidence is not None else None
     if (compared.canonical is None) != (canonical is None) or (
         compared.canonical is not None and not _same(compared.canonical.claimed, canonical)
@@ -77,7 +83,7 @@ def _check_claim(
         _refuse(f"{place}: the canonical scores are not those that the submission claims")
 
 
-def _same(claimed: AuditedScores, scores: Scores | None) -> bool:
+def _same(claimed: Scores, scores: Scores | None) -> bool:
     return scores is not None and claimed.model_dump() == scores.model_dump()
 
 
@@ -89,10 +95,10 @@ def _check_verdicts(place: str, compared: Compared) -> None:
 
 def _check(place: str, given: Verdict, due: Verdict) -> None:
     if given != due:
-        _refuse(f"{place}: the verdict is {given!r}, and the numbers say {due!r}")
+        _refuse(f"{place}: the verdict is {given!r}, its numbers give {due!r}")
 
 
-def _text(triple: AuditedScores) -> str:
+def _text(triple: Scores) -> str:
     return f"MCC {triple.MCC}, Acc {triple.Acc}, F1 {triple.F1}"
 
 
@@ -101,17 +107,17 @@ def _refuse(message: str) -> None:
 
 
 EARLIER = "earlier"
-OPENING = (ENVELOPE, SIGNER, STATEMENT)
+PARSING = (ENVELOPE, SIGNER, STATEMENT)
 _Check = Callable[[AuditOutcome, TrustInputs], None]
 
 
 class StepState(StrEnum):
-    """What became of a step."""
+    """Result of a step."""
 
     HOLDS = "holds"
     DIFFERS = "differs"
     UNKNOWN = "unknown"
-    """It could not be computed: a step before it differs, or something it needs is not here."""
+    """Not computed: a step before it differs, or something it needs is missing here."""
 
 
 class VerificationStep(NamedTuple):
@@ -124,42 +130,42 @@ class VerificationStep(NamedTuple):
 
 
 class Verification(NamedTuple):
-    """What became of one record."""
+    """Result of verifying one record."""
 
     name: str
     record: Record | None
-    """None when it could not be opened."""
+    """None when it could not be parsed."""
     steps: tuple[VerificationStep, ...]
     withdrawn: Withdrawn | None = None
 
     @property
     def holds(self) -> bool:
-        """Whether every step holds: the record is evidence here."""
+        """Whether every step holds, so that the record is evidence here."""
         return all(step.state is StepState.HOLDS for step in self.steps)
 
     @property
     def differs(self) -> tuple[VerificationStep, ...]:
-        """The steps that came out otherwise."""
+        """The steps with another result than the record has."""
         return tuple(step for step in self.steps if step.state is StepState.DIFFERS)
 
     @property
     def broken(self) -> tuple[VerificationStep, ...]:
-        """The steps that differ although they need nothing that changes: forged, or damaged."""
-        return tuple(step for step in self.differs if step.name not in _BEARING)
+        """The steps that differ and depend on nothing that may change later: forged or damaged."""
+        return tuple(step for step in self.differs if step.name not in _APPLICABILITY)
 
     @property
     def is_sound(self) -> bool:
-        """Whether the record holds in itself, be it evidence here or not."""
+        """Whether the record is valid in itself, whether or not it applies here."""
         return all(
-            step.state is StepState.HOLDS for step in self.steps if step.name not in _BEARING
+            step.state is StepState.HOLDS for step in self.steps if step.name not in _APPLICABILITY
         )
 
 
-def _check_earlier(outcome: AuditOutcome, ground: TrustInputs) -> None:
-    """Refuse a plan that leaves out a draw for the same model before it."""
+def _check_earlier(outcome: AuditOutcome, inputs: TrustInputs) -> None:
+    """Refuse a plan that leaves out an earlier draw for the same model."""
     plan = outcome.plan
     model_id = plan.commitment.model_id
-    before = [one for one in ground.drawn.get(model_id, ()) if _moment(one) < _moment(plan)]
+    before = [one for one in inputs.drawn.get(model_id, ()) if _moment(one) < _moment(plan)]
     try:
         due = earlier_draws(before, plan.commitment, plan.committed_at)
     except AuditRefused as error:
@@ -169,14 +175,14 @@ def _check_earlier(outcome: AuditOutcome, ground: TrustInputs) -> None:
         if not set(draw.drawn) <= listed.get(draw.commitment, set()):
             raise StepMismatch(
                 EARLIER,
-                f"the draw for commitment {draw.commitment[:16]}... came before, and is left out",
+                f"the earlier draw for commitment {draw.commitment[:16]}... is left out",
                 "plan the audit again with the records of the repository",
             )
-    if model_id in ground.unreadable:
+    if model_id in inputs.unreadable:
         raise NotHere(
             EARLIER,
-            f"{ground.unreadable[model_id]} cannot be read, so what it drew is not known",
-            "mend that record first",
+            f"{inputs.unreadable[model_id]} cannot be read, so its draw is not known",
+            "fix that record first; `geneb-ci audit verify` shows what is wrong with it",
         )
 
 
@@ -184,68 +190,70 @@ def _moment(plan: Plan) -> tuple[str, str]:
     return (plan.committed_at, plan.commitment_sha256)
 
 
-def _check_beacon(outcome: AuditOutcome, ground: TrustInputs) -> None:
-    """Take a fallback only under a key that was published, and once that key is revealed."""
+def _check_beacon(outcome: AuditOutcome, inputs: TrustInputs) -> None:
+    """Accept a fallback only under a published key, and once that key is revealed."""
     beacon = outcome.plan.beacon
     if not isinstance(beacon, FallbackBeacon):
         return
-    policy = ground.policy
+    policy = inputs.policy
     if beacon.key_sha256 not in (*policy.fallback_keys, *policy.spent_keys):
         raise StepMismatch(
             steps.SIGNATURE,
             f"the fallback key {beacon.key_sha256[:16]}... was never published",
-            "policy.toml lists their digests: fallback_keys, and spent_keys once they are revealed",
+            "do not trust this draw: the policy has published keys in fallback_keys and spent_keys",
         )
     if is_open(beacon):
         raise NotHere(
             steps.SIGNATURE,
             "the fallback key is not revealed yet, so nobody can verify the draw",
-            "wait for the end of the key's epoch",
+            "verify again after the end of the key's epoch",
         )
 
 
-# Steps that hold a record against what may change after it was signed.
-_BEARING: dict[str, _Check] = {
+# Steps that compare a record with what may change after it was signed.
+_APPLICABILITY: dict[str, _Check] = {
     applicability.SUBMISSION: applicability.check_submission,
     applicability.BENCHMARK: applicability.check_benchmark,
     applicability.POLICY: applicability.check_policy,
     applicability.HARNESS: applicability.check_harness,
     applicability.SANDBOX: applicability.check_sandbox,
 }
-_OWN: dict[str, _Check] = {EARLIER: _check_earlier, COMPARISON: check_comparison}
-STEPS = (*OPENING, *steps.STEPS, *_OWN, *_BEARING)
-"""Every step, in the order in which they are shown."""
+_CONSISTENCY: dict[str, _Check] = {EARLIER: _check_earlier, COMPARISON: check_comparison}
+STEPS = (*PARSING, *steps.STEPS, *_CONSISTENCY, *_APPLICABILITY)
+"""Every step, in the order in which the steps are shown."""
 
 
-def unopened(name: str, error: StepMismatch, withdrawn: Withdrawn | None = None) -> Verification:
-    """Return the verification of a record that could not be opened."""
-    found = [*_up_to(OPENING, error)]
-    rest = [VerificationStep(step, StepState.UNKNOWN) for step in STEPS[len(OPENING) :]]
+def unreadable_record(
+    name: str, error: StepMismatch, withdrawn: Withdrawn | None = None
+) -> Verification:
+    """Return the verification of a record that could not be parsed."""
+    found = [*_up_to(PARSING, error)]
+    rest = [VerificationStep(step, StepState.UNKNOWN) for step in STEPS[len(PARSING) :]]
     return Verification(name, None, (*found, *rest), withdrawn)
 
 
-def verify(
-    name: str, record: Record, ground: TrustInputs, withdrawn: Withdrawn | None = None
+def verify_record(
+    name: str, record: Record, inputs: TrustInputs, withdrawn: Withdrawn | None = None
 ) -> Verification:
-    """Verify a record that was opened; every step is looked at, whatever the others say."""
-    found = [VerificationStep(step, StepState.HOLDS) for step in OPENING]
-    found += _draw(record.outcome, ground)
-    for step, check in (_OWN | _BEARING).items():
+    """Verify a record that was parsed; every step is computed, whatever the others say."""
+    found = [VerificationStep(step, StepState.HOLDS) for step in PARSING]
+    found += _draw(record.outcome, inputs)
+    for step, check in (_CONSISTENCY | _APPLICABILITY).items():
         try:
-            check(record.outcome, ground)
+            check(record.outcome, inputs)
         except StepMismatch as error:
-            # A claim that is not here leaves several steps open; each names itself.
+            # A missing submission leaves several steps unknown, each under its own name.
             found.append(_failed(step, error))
         else:
             found.append(VerificationStep(step, StepState.HOLDS))
     return Verification(name, record, tuple(found), withdrawn)
 
 
-def _draw(outcome: AuditOutcome, ground: TrustInputs) -> Iterator[VerificationStep]:
+def _draw(outcome: AuditOutcome, inputs: TrustInputs) -> Iterator[VerificationStep]:
     """Return the steps of the draw; each follows from the one before."""
     try:
         recompute(outcome.plan)
-        _check_beacon(outcome, ground)
+        _check_beacon(outcome, inputs)
     except StepMismatch as error:
         yield from _up_to(steps.STEPS, error)
     else:
@@ -261,9 +269,9 @@ def _up_to(names: tuple[str, ...], error: StepMismatch) -> Iterator[Verification
 
 def _failed(step: str, error: StepMismatch) -> VerificationStep:
     state = StepState.UNKNOWN if isinstance(error, NotHere) else StepState.DIFFERS
-    return VerificationStep(step, state, said(error), error.fix)
+    return VerificationStep(step, state, message_of(error), error.fix)
 
 
-def said(error: StepMismatch) -> str:
-    """Return what a mismatch says beside the name of its step."""
+def message_of(error: StepMismatch) -> str:
+    """Return the message of a mismatch without the name of its step."""
     return error.message.removeprefix(f"{error.step}: ")

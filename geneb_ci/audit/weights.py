@@ -1,6 +1,8 @@
-"""The fetch phase: network, no untrusted code. Weights are pinned, hashed, compared, looked over.
+"""Weights of an audit: fetched at a pinned revision, hashed, compared with the commitment, checked.
 
-Of a safetensors file the header is read, by the format's own library; a pickle is never opened.
+This phase has network access and runs no untrusted code. Each JSON file is read once; a weight file
+is hashed as a stream, and the header of a safetensors file is then read by the format's own
+library. A pickle is never opened here.
 """
 
 import hashlib
@@ -27,20 +29,22 @@ CONFIG_MAX = 1 << 26
 
 
 def fetch(weights: Weights, folder: Path, *, endpoint: str | None = None) -> Path:
-    """Download the committed revision of a Hub repository into `folder`, and give the folder.
+    """Download the committed revision of a Hub repository into `folder`, and return the folder.
 
-    `endpoint` is another Hub than huggingface.co. Raises WeightsRefused for a revision that can
-    move, or when the Hub cannot give it.
+    `endpoint` is the address of another Hub than huggingface.co. Raises UsageProblem for weights
+    that are not on a Hub, WeightsRefused for a revision that is not a commit, or that the Hub does
+    not deliver.
     """
     if weights.kind != "huggingface":
         raise UsageProblem(
-            f"weights of kind {weights.kind!r} are not fetched from a Hub",
-            "name the folder that holds them",
+            f"weights of kind {weights.kind!r} cannot be fetched from a Hub",
+            "name the folder that holds them: --weights DIR",
         )
     if weights.revision is None or not COMMIT.fullmatch(weights.revision):
         raise WeightsRefused(
-            f"revision {weights.revision!r} of {weights.location} can move",
-            "commit to the 40 hex digits of a commit",
+            f"revision {weights.revision!r} of {weights.location} is not a commit, so its files "
+            "can change",
+            "commit to a revision of 40 hex digits",
         )
     from huggingface_hub import HfApi  # noqa: PLC0415 (a second to import)
     from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError  # noqa: PLC0415
@@ -56,11 +60,11 @@ def fetch(weights: Weights, folder: Path, *, endpoint: str | None = None) -> Pat
     except (HfHubHTTPError, LocalEntryNotFoundError, ValueError) as error:
         raise WeightsRefused(
             f"{weights.location} at {weights.revision} cannot be fetched: {error}",
-            "see that the repository is public and still has that commit",
+            "check that the repository is public and still has that commit",
         ) from error
     except (OSError, RuntimeError) as error:
-        told = storage.told_by(error)
-        if isinstance(told, storage.Told):
+        told = storage.storage_failure(error)
+        if isinstance(told, storage.StorageFailure):
             raise WeightsRefused(
                 f"{weights.location} at {weights.revision} cannot be fetched: {told.what}",
                 "run the command again later",
@@ -69,46 +73,66 @@ def fetch(weights: Weights, folder: Path, *, endpoint: str | None = None) -> Pat
     return folder
 
 
-def verify(folder: Path, weights: Weights, level: int) -> dict[str, str]:
-    """Hold a folder of weights against the commitment; gives name to sha256 of every file in it.
+def provide(weights: Weights, folder: Path, level: int) -> dict[str, str]:
+    """Fetch the committed weights unless `folder` holds files already, and verify them.
+
+    Returns name to sha256 of every file in `folder`. Raises what `fetch` and `verify_weights` do.
+    """
+    if not folder.is_dir() or not any(folder.iterdir()):
+        fetch(weights, folder)
+    return verify_weights(folder, weights, level)
+
+
+def verify_weights(folder: Path, weights: Weights, level: int) -> dict[str, str]:
+    """Compare a folder of weights with the commitment; return name to sha256 of every file in it.
 
     Raises WeightsRefused for a link, for a weight file that is missing, other than committed or
     not committed to, for a pickle below sandbox level 2, for a malformed safetensors header, and
     for a configuration that fetches code from another repository.
     """
     files = _files(folder)
-    digests = {name: _sha256(file) for name, file in files.items()}
+    configurations = {name: _config(file, name) for name, file in files.items() if _is_json(file)}
+    digests = {
+        name: hashlib.sha256(configurations[name]).hexdigest()
+        if name in configurations
+        else _sha256(file)
+        for name, file in files.items()
+    }
     for name, expected in sorted(weights.files.items()):
         found = digests.get(name)
         if found != expected:
             raise WeightsRefused(
-                f"{name}: sha256 {found or 'of no file'}, the commitment has {expected}",
-                "fetch the committed revision; other weights are another submission",
+                f"{name}: sha256 {found}, the commitment has {expected}"
+                if found
+                else f"{name}: there is no such file, the commitment has sha256 {expected}",
+                "fetch the committed revision; other weights need a submission of their own",
             )
     for name, file in files.items():
         if file.suffix in WEIGHT_ENDINGS and name not in weights.files:
             raise WeightsRefused(
                 f"{name} is a weight file that the commitment does not name",
-                "remove it, or commit to it before the draw",
+                "remove it, or name it in the submission and commit again",
             )
         if file.suffix in PICKLED and level < PICKLE_LEVEL:
             raise WeightsRefused(
-                f"{name} may hold a pickle, and opening one runs code: sandbox level {level}",
-                f"audit at level {PICKLE_LEVEL} or above, or convert it to safetensors",
+                f"{name} may hold a pickle, and loading one runs code; sandbox level {level}, "
+                f"expected {PICKLE_LEVEL} or above",
+                f"audit with --level {PICKLE_LEVEL}, or ask for weights in safetensors",
             )
         if file.suffix == ".safetensors":
             _check_safetensors(file, name)
-        if file.suffix == ".json":
-            _check_config(file, name)
+    for name, raw in configurations.items():
+        _check_config(raw, name)
     if weights.kind != "none" and not weights.files:
         raise WeightsRefused(
-            "the commitment names no weight file", "submissions list the digest of each"
+            "the commitment names no weight file",
+            "commit with --weights NAME=SHA256 for each, or ask for a submission that lists them",
         )
     return digests
 
 
 def _files(folder: Path) -> dict[str, Path]:
-    """Return name to path of every file; what the Hub's client keeps for itself is left out."""
+    """Return name to path of every file, without the cache of the Hub's client."""
     found = {}
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()
@@ -116,7 +140,8 @@ def _files(folder: Path) -> dict[str, Path]:
             continue
         if path.is_symlink() or not (path.is_file() or path.is_dir()):
             raise WeightsRefused(
-                f"{name} is a link or a special file", "put the file itself in its place"
+                f"{name} is a link or a special file, expected a regular file",
+                "replace it by the file itself",
             )
         if path.is_file():
             found[name] = path
@@ -128,27 +153,36 @@ def _sha256(file: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def _check_config(file: Path, name: str) -> None:
-    """Refuse `auto_map` entries that name another repository, which no revision here pins.
+def _is_json(file: Path) -> bool:
+    return file.suffix == ".json"
 
-    Read by the parser that transformers uses, so that both see the same value.
-    """
-    if file.stat().st_size > CONFIG_MAX:
-        raise WeightsRefused(f"{name} has more than {CONFIG_MAX:,} bytes", "remove or shorten it")
+
+def _config(file: Path, name: str) -> bytes:
+    """Read a JSON file of a model: configuration, vocabulary, or index of the weights."""
+    size = file.stat().st_size
+    if size > CONFIG_MAX:
+        raise WeightsRefused(
+            f"{name} has {size:,} bytes, expected at most {CONFIG_MAX:,}", "remove or shorten it"
+        )
+    return file.read_bytes()
+
+
+def _check_config(raw: bytes, name: str) -> None:
+    """Refuse `auto_map` entries that name another repository, whose revision nothing pins."""
     try:
-        value = pydantic_core.from_json(file.read_bytes())  # it bounds the depth by itself
+        value = pydantic_core.from_json(raw)  # this parser bounds the depth
     except ValueError as error:
-        raise WeightsRefused(f"{name} is no JSON: {error}", "repair or remove it") from error
+        raise WeightsRefused(f"{name} is not JSON: {error}", "repair or remove it") from error
     for text in _mapped(value):
         if "--" in text:
             raise WeightsRefused(
                 f"{name}: auto_map names {text!r}, code of another repository that nothing pins",
-                "copy that module beside the weights and name it without `--`",
+                "ask for that module beside the weights, named without `--`",
             )
 
 
 def _mapped(value: Any) -> Iterator[str]:  # noqa: ANN401 (JSON has no narrower type)
-    """Return every text below an `auto_map`, wherever it stands."""
+    """Yield every text below an `auto_map`, wherever that is."""
     waiting = [(value, False)]
     while waiting:
         one, inside = waiting.pop()
@@ -161,7 +195,7 @@ def _mapped(value: Any) -> Iterator[str]:  # noqa: ANN401 (JSON has no narrower 
 
 
 def _check_safetensors(file: Path, name: str) -> None:
-    """Refuse a header that is too long, that lies, or whose tensors overlap or leave gaps."""
+    """Refuse a header that is too long or wrong, or whose tensors overlap or leave gaps."""
     from safetensors import SafetensorError, safe_open  # noqa: PLC0415 (not part of the core)
 
     try:
@@ -169,5 +203,6 @@ def _check_safetensors(file: Path, name: str) -> None:
             pass
     except (SafetensorError, OSError) as error:
         raise WeightsRefused(
-            f"{name} is no sound safetensors file: {error}", "save the weights again"
+            f"{name} is not a valid safetensors file: {error}",
+            "ask for the weights saved again",
         ) from error

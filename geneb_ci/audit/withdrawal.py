@@ -1,4 +1,4 @@
-"""Withdrawals: a maintainer takes an audit back, with a reason, signed as audits are."""
+"""Withdrawals: a maintainer takes an audit back, with a reason, signed as records are."""
 
 import hashlib
 from pathlib import Path
@@ -6,13 +6,19 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import AfterValidator, Field, ValidationError
 
-from geneb_ci.audit.envelope import STATEMENT, first_fault, opened, sealed, strict_json
+from geneb_ci.audit.envelope import (
+    RESTORE,
+    STATEMENT,
+    parse_envelope,
+    sign_payload,
+    strict_json,
+)
 from geneb_ci.audit.keys import Keys, check_validity, checked, signer_of
 from geneb_ci.audit.outcome import STATEMENT_TYPE, StatementSubject
 from geneb_ci.audit.record import ID_DIGITS, WITHDRAWN, audit_id_of, payload_of, read_record
 from geneb_ci.audit.steps import StepMismatch
 from geneb_ci.common.errors import UsageProblem
-from geneb_ci.common.types import Moment, Name, StrictModel
+from geneb_ci.common.types import Moment, Name, StrictModel, first_error
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -52,11 +58,12 @@ class Withdrawn(StrictModel):
 def withdrawal_of(
     model_id: str, record: bytes, reason: str, now: str, key: "Ed25519PrivateKey"
 ) -> bytes:
-    """Sign the withdrawal of a record, given by its bytes.
+    """Return the signed withdrawal of a record, given by its bytes.
 
-    Raises StepMismatch when it is no envelope, UsageProblem for a reason that cannot be shown.
+    `now` is a time. Raises StepMismatch when the record is not an envelope, or for characters in
+    the reason that are not allowed; UsageProblem for a reason that is empty or too long.
     """
-    payload = opened(record).payload
+    payload = parse_envelope(record).payload
     name = f"{model_id}/{audit_id_of(payload)}.json"
     try:
         statement = WithdrawalStatement.model_validate(
@@ -71,38 +78,42 @@ def withdrawal_of(
         )
     except ValidationError as error:
         raise UsageProblem(
-            f"the withdrawal cannot be written: {first_fault(error)}",
-            f"give a reason of 1 to {REASON_MAX} characters",
+            f"the withdrawal cannot be written: {first_error(error)}",
+            f"pass --reason with 1 to {REASON_MAX} characters",
         ) from error
     content = payload_of(statement)
     strict_json(content, STATEMENT)
-    return sealed(content, key)
+    return sign_payload(content, key)
 
 
-def read_withdrawal(path: Path, keys: Keys) -> Withdrawn:
-    """Read a withdrawal and hold it against the record that lies beside it.
+def read_withdrawal(path: Path, keys: Keys, record: bytes | None) -> Withdrawn:
+    """Read a withdrawal, and compare it with the record beside it, given by its bytes.
 
-    Raises StepMismatch, of the steps "envelope", "signer" or "statement".
+    Raises StepMismatch, of the steps "envelope", "signer" or "statement"; also where the record is
+    None, which means that there is no such file.
     """
-    found = opened(read_record(path))
+    found = parse_envelope(read_record(path))
     key = signer_of(found, keys)
     try:
         statement = WithdrawalStatement.model_validate(strict_json(found.payload, STATEMENT))
     except ValidationError as error:
-        raise StepMismatch(STATEMENT, first_fault(error)) from error
+        raise StepMismatch(STATEMENT, first_error(error)) from error
     check_validity(key, statement.predicate.withdrawn_at, "this withdrawal was signed")
     audit_id = path.name.removesuffix(WITHDRAWN)
-    record = path.with_name(f"{audit_id}.json")
-    if not record.is_file():
+    if record is None:
         raise StepMismatch(
-            STATEMENT, "the record that is withdrawn is not there", "records are never deleted"
+            STATEMENT,
+            "the record that is withdrawn is not there",
+            "restore it from the main branch: records are never deleted",
         )
     subject = statement.subject[0]
-    digest = hashlib.sha256(opened(read_record(record)).payload).hexdigest()
-    if subject.name != f"{path.parent.name}/{record.name}" or (
+    digest = hashlib.sha256(parse_envelope(record).payload).hexdigest()
+    if subject.name != f"{path.parent.name}/{audit_id}.json" or (
         subject.digest.get("sha256") != digest or audit_id != digest[:ID_DIGITS]
     ):
-        raise StepMismatch(STATEMENT, f"it withdraws {subject.name}, which is another record")
+        raise StepMismatch(
+            STATEMENT, f"it withdraws {subject.name}, which is another record", RESTORE
+        )
     predicate = statement.predicate
     return Withdrawn(
         audit_id=audit_id, reason=predicate.reason, withdrawn_at=predicate.withdrawn_at

@@ -2,28 +2,23 @@
 
 import contextlib
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from geneb_ci.board.rows import Entry
+from geneb_ci.board.columns import Entry
+from geneb_ci.board.files import encode
+from geneb_ci.board.page_data import page_scripts
+from geneb_ci.board.rows import Watch, checked_entries, leaderboards, ranked_regimes
+from geneb_ci.check.registry import RULES
+from geneb_ci.check.runner import Checker, FileResult, Report
 from geneb_ci.common.benchmark import Benchmark
-from geneb_ci.common.config import Layout, policy_file
+from geneb_ci.common.config import Layout, benchmark_of
 from geneb_ci.common.errors import UsageProblem
+from geneb_ci.common.finding import Finding, Severity
 
 if TYPE_CHECKING:
     from geneb_ci.board.recommend import Advice, ModelRequest
-from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
-
-from geneb_ci.audit.trust_evidence import gather
-from geneb_ci.board.files import encode
-from geneb_ci.board.page_data import page_scripts
-from geneb_ci.board.rows import entry_of, leaderboards, ranked_regimes
-from geneb_ci.check.registry import RULES
-from geneb_ci.check.runner import Checker, FileResult, Report
-from geneb_ci.common.config import benchmark_of
-from geneb_ci.common.errors import NothingChecked
-from geneb_ci.common.finding import Finding, Severity
 
 EXTRA = frozenset({"numpy", "pandas", "scipy"})
 
@@ -50,7 +45,7 @@ def unknown_sizes(benchmark: Benchmark) -> list[str]:
     return [task.id for task in benchmark.tasks if task.n_test is None]
 
 
-def analysed(entries: Iterable[Entry], benchmark: Benchmark, layout: Layout) -> dict[str, Any]:
+def analysed(entries: Iterable[Entry], benchmark: Benchmark) -> dict[str, Any]:
     """Return diagnostics.json and recommendations.json as values.
 
     Raises UsageProblem when the extra `build` is not installed.
@@ -61,9 +56,8 @@ def analysed(entries: Iterable[Entry], benchmark: Benchmark, layout: Layout) -> 
         from geneb_ci.board.uncertainty import intervals  # noqa: PLC0415
     rows = list(entries)
     found = intervals(rows, benchmark)
-    attributes = policy_file(layout, "registry.json", "models")
     return {
-        "diagnostics.json": diagnostics(rows, benchmark, attributes, found),
+        "diagnostics.json": diagnostics(rows, benchmark, found),
         "recommendations.json": recommendations(rows, benchmark, found),
     }
 
@@ -80,10 +74,6 @@ def advised(need: "ModelRequest", entries: Iterable[Entry], benchmark: Benchmark
     return advise(need, rows, benchmark, intervals(rows, benchmark, regimes=[need.regime]))
 
 
-Results = Iterable[FileResult | NothingChecked]
-Watch = Callable[[Results, int], Results]
-
-
 @dataclass(frozen=True)
 class Board:
     """The files of a board by name, and what to say of them."""
@@ -93,7 +83,7 @@ class Board:
     """The same for the page, which may be opened from a disk, where nothing can be fetched."""
     models: int
     unranked: tuple[str, ...]
-    """Model and regime of each row that declared gaps keep off the board."""
+    """Model and regime of each row that missing cells keep off the board."""
     unsized: tuple[str, ...] = ()
     """Tasks without a size, for which the files that need intervals are left out."""
 
@@ -109,16 +99,13 @@ def rows_of(
     checker = Checker(RULES)
     report = Report(rules=len(RULES))
     entries: list[Entry] = []
-    evidence = gather(layout)
-    evidence.require_sound()
-    for result in watch(checker.run(files), len(files)):
-        if not isinstance(result, FileResult):
+    for result, entry in checked_entries(layout, checker, files, watch):
+        if isinstance(result, FileResult):
+            report.add(result)
+        else:
             report.unreadable.append(result)
-            continue
-        report.add(result)
-        if result.submission is not None:
-            decision = evidence.decide(result.document.sha256)
-            entries.append(entry_of(result.submission, decision))
+        if entry is not None:
+            entries.append(entry)
     report.benchmarks = checker.benchmarks
     report.findings.sort(key=Finding.sort_key)
     return report, entries if _sound(report) else None
@@ -141,7 +128,7 @@ def board_of(entries: list[Entry], layout: Layout, *, more: bool = True) -> Boar
     values = {"leaderboard.json": categories, "leaderboard_tasks.json": tasks}
     unsized = unknown_sizes(benchmark) if more else []
     if more and not unsized:
-        values |= analysed(entries, benchmark, layout)
+        values |= analysed(entries, benchmark)
     return Board(
         files={name: encode(name, value) for name, value in values.items()},
         scripts=page_scripts(values, entries, benchmark),

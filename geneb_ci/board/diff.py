@@ -4,10 +4,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from geneb_ci.board.columns import PUBLISHED
 from geneb_ci.board.ranks import EstimateOf, Regime, RegimePlace, regimes_of
 
-# What the board says of a model beside its scores.
-FACTS = ("disp", "params", "official", "zero_shot", "submitted", "audit")
+FACTS = tuple(column.key for column in PUBLISHED if column.key != "model")
+"""What the board says of a model beside its scores."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ class RankMove(NamedTuple):
     passed: tuple[str, ...]
     passed_by: tuple[str, ...]
     inside_noise: bool
-    """Whether none of these pairs can be told apart on the new board."""
+    """Whether no pair of these differs significantly on the new board."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Values to bytes to files: canonical, held against their schemas, and never half-written."""
+"""Values to bytes to files: canonical, checked against their schemas, and never half-written."""
 
 import functools
 import json
@@ -23,7 +23,7 @@ SCHEMAS = {
 
 
 class InvalidBoard(GenebError):
-    """What was built does not fit its own schema: our fault, and nothing is written."""
+    """What was built does not fit its own schema: an error of ours, and nothing is written."""
 
 
 def encode(name: str, value: dict[str, Any]) -> bytes:

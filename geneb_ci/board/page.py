@@ -50,7 +50,7 @@ def _part(name: str, text: str) -> str:
     )
     body = _EXPORT.sub("", _IMPORT.sub("", text)).strip()
     if left := _LEFT.search(body):
-        raise _fault(name, f"has a line that cannot be joined: {left[0]}")
+        raise _broken(name, f"has a line that cannot be joined: {left[0]}")
     given = f"return {{ {', '.join(_exports(text))} }};"
     return (
         f"/* {name} */\nconst {_variable(name)} = (() => {{\n{taken}\n{body}\n\n{given}\n}})();\n"
@@ -72,14 +72,14 @@ def _split(names: str) -> list[str]:
 def _ordered(name: str, source: Mapping[str, bytes], above: tuple[str, ...]) -> list[str]:
     """Return a part after the parts that it imports, each once."""
     if name in above:
-        raise _fault(name, f"is imported in a circle: {' -> '.join([*above, name])}")
+        raise _broken(name, f"is imported in a circle: {' -> '.join([*above, name])}")
     found: dict[str, None] = {}
     for names, path in _IMPORT.findall(_text(name, source)):
         wanted = _path(name, path)
         exported = _exports(_text(wanted, source))
         for one in _split(names):
             if one not in exported:
-                raise _fault(name, f"imports {one}, which {wanted} does not export")
+                raise _broken(name, f"imports {one}, which {wanted} does not export")
         if wanted not in found:
             found |= dict.fromkeys(_ordered(wanted, source, (*above, name)))
     return [*found, name]
@@ -97,13 +97,13 @@ def _style(source: Mapping[str, bytes]) -> str:
 
 def _text(name: str, source: Mapping[str, bytes]) -> str:
     if name not in source:
-        raise _fault(name, "is missing")
+        raise _broken(name, "is missing")
     return source[name].decode("utf-8").replace("\r\n", "\n")
 
 
-def _fault(name: str, what: str) -> BrokenInstallation:
+def _broken(name: str, what: str) -> BrokenInstallation:
     return BrokenInstallation(
-        f"leaderboard/{name} {what}", "reinstall geneb-ci, or mend the source of the page"
+        f"leaderboard/{name} {what}", "reinstall geneb-ci, or fix the source of the page"
     )
 
 

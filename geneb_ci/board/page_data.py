@@ -4,8 +4,8 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from geneb_ci.board.columns import COLUMNS, Entry, facts_of, page_columns
 from geneb_ci.board.matrices import recovered_cell
-from geneb_ci.board.rows import Entry
 from geneb_ci.check.claims import claims_of, two_classes
 from geneb_ci.common.benchmark import Benchmark
 
@@ -14,7 +14,7 @@ def matrices(entries: Iterable[Entry], benchmark: Benchmark) -> dict[str, Any]:
     """Return the two-class tasks of such regimes, and of every model what was recovered in each.
 
     A model's list has three numbers a task: how many matrices give the scores as printed, then the
-    right predictions in the smaller and in the larger class of the one that comes nearest.
+    right predictions in the minority and in the majority class of the one that comes nearest.
     """
     regimes = [r for r in benchmark.regimes if r not in benchmark.protocol.few_shot_k]
     tasks = [index for index, task in enumerate(benchmark.tasks) if two_classes(task)]
@@ -53,6 +53,14 @@ SHOWN = 3
 BASE, MATRICES, HISTORY = "board-data.js", "board-matrices.js", "board-history.js"
 
 _STANDING = ("low", "high", "rank", "rank_low", "rank_high", "group")
+_MEANS = ("macro", "micro")
+ENCODING = {
+    "score": SCORE_UNIT,
+    "interval": INTERVAL_UNIT,
+    "standing": _STANDING,
+    "means": _MEANS,
+}
+"""What the page must know to read its numbers: units, and the order in which they stand."""
 
 
 def page_scripts(
@@ -69,7 +77,9 @@ def page_scripts(
     diagnostics = values.get("diagnostics.json")
     base = {
         "benchmark": _benchmark(benchmark),
-        "models": [_model(entry) for entry in ordered],
+        "encoding": ENCODING,
+        "columns": page_columns(),
+        "models": [facts_of(entry, COLUMNS) for entry in ordered],
         "scores": _scores(values["leaderboard.json"]["data"], ids, benchmark),
         "standings": _standings(diagnostics, ids, benchmark),
         "facts": _facts(diagnostics, place, benchmark),
@@ -146,35 +156,10 @@ def _benchmark(benchmark: Benchmark) -> dict[str, Any]:
     }
 
 
-def _model(entry: Entry) -> dict[str, Any]:
-    meta = entry.submission.meta
-    audit = entry.audit
-    return {
-        "id": entry.submission.model_id,
-        "name": meta.display,
-        "params": meta.params,
-        "level": str(entry.level),
-        "official": entry.is_official or str(entry.level) == "official",
-        "zero_shot": meta.zero_shot,
-        "url": meta.url,
-        "training": meta.training_data,
-        "by": meta.submitted_by,
-        "audit": None
-        if audit is None
-        else {
-            "tasks": audit.tasks,
-            "of": audit.of,
-            "date": audit.date,
-            "sandbox": audit.sandbox,
-            "agrees": audit.agrees,
-        },
-    }
-
-
 def _scores(
     data: Mapping[str, list[dict[str, Any]]], ids: list[str], benchmark: Benchmark
 ) -> list[dict[str, list[list[int] | None]]]:
-    """Regime, metric, model: macro, micro, then the categories; None for a model with gaps."""
+    """Regime, metric, model: macro, micro, then the categories; None where cells are missing."""
     found = []
     for regime in benchmark.regimes:
         rows = {row["model"]: row for row in data[regime]}
@@ -184,8 +169,7 @@ def _scores(
                 None
                 if (row := rows.get(model)) is None
                 else [
-                    millionths(row[f"macro_{metric}"]),
-                    millionths(row[f"micro_{metric}"]),
+                    *(millionths(row[f"{mean}_{metric}"]) for mean in _MEANS),
                     *(millionths(row[f"cat_{metric}"][c]) for c in benchmark.category_order),
                 ]
                 for model in ids
@@ -197,7 +181,7 @@ def _scores(
 def _tasks(
     rows: list[dict[str, Any]], ids: list[str], benchmark: Benchmark
 ) -> dict[str, dict[str, list[list[int] | None]]]:
-    """Metric, model: scores in board order of the tasks; None for a model with gaps."""
+    """Metric, model: scores in board order of the tasks; None for a model with missing cells."""
     by_model = {row["model"]: row for row in rows}
     return {
         "scores": {
@@ -239,7 +223,7 @@ def _standings(
     found = []
     for regime in benchmark.regimes:
         ranks = diagnostics["ranks"][regime]
-        columns = [ranks["macro"], ranks["micro"]]
+        columns = [ranks[mean] for mean in _MEANS]
         columns += [ranks["categories"][name] for name in benchmark.category_order]
         found.append([[_standing(column.get(model)) for model in ids] for column in columns])
     return found
@@ -259,7 +243,7 @@ def _parts(end: float) -> int:
 def _facts(
     diagnostics: Mapping[str, Any] | None, place: Mapping[str, int], benchmark: Benchmark
 ) -> dict[str, Any] | None:
-    """Return what the overview says of how far one rank misleads."""
+    """Return figures of how far ranks differ between regimes, for the overview."""
     if diagnostics is None:
         return None
     stability = diagnostics["stability"]
@@ -268,7 +252,7 @@ def _facts(
             {key: pair[key] for key in ("regimes", "macro_tau", "categories")}
             | {
                 "changed": pair["winners_changed"],
-                "surely": pair["winners_surely_changed"],
+                "significant": pair["winners_surely_changed"],
             }
             for pair in stability["regime_pairs"]
         ],

@@ -1,4 +1,4 @@
-"""Where rows stand in a regime, by macro MCC, and which of them can be told apart."""
+"""Where rows stand in a regime, by macro MCC, and which of them differ significantly."""
 
 import functools
 from collections.abc import Callable, Mapping
@@ -73,10 +73,10 @@ class Regime:
 
     def apart(self, model: str, other: str) -> bool:
         """Whether two rows differ by more than the noise of their difference, as tie groups do."""
-        from geneb_ci.board.uncertainty import surely_differ  # noqa: PLC0415 (of the extra `build`)
+        from geneb_ci.board.uncertainty import differ_significantly  # noqa: PLC0415 (of the extra `build`)
 
         one, two = (self.estimate(name, self.name) for name in (model, other))
-        return surely_differ(one, two, len(self.scores))
+        return differ_significantly(one, two, len(self.scores))
 
     def half_width(self, model: str) -> float:
         """Return the mean distance of the ends of a row's interval from its middle."""

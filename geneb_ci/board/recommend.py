@@ -7,16 +7,15 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field
 
-from geneb_ci.board.rows import Entry
-from geneb_ci.board.uncertainty import DECIMALS, Estimate, Intervals, surely_differ
+from geneb_ci.board.columns import Entry
+from geneb_ci.board.uncertainty import DECIMALS, Estimate, Intervals, differ_significantly
 from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.common.finding import quoted
-from geneb_ci.common.types import Count, Signed, StrictModel
+from geneb_ci.common.types import TRUST_ORDER, Count, Hex64, Signed, StrictModel, TrustLevel
 
-TRUST = ("self-reported", "verified", "reproduced", "official")
-"""Levels from least to most trust; a row of another level, such as `stale`, meets none of them."""
-NEVER = "disputed"
+TRUST = tuple(map(str, TRUST_ORDER))
+NEVER = TrustLevel.DISPUTED.value
 """The level of a row whose audit failed: no advice for any need names it."""
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "B": 10**9, "G": 10**9, "T": 10**12}
 _SIZE = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,6})?) ?([KMBGT]?)", re.IGNORECASE)
@@ -80,7 +79,7 @@ class Advice(StrictModel):
     best: Choice | None
     """The highest score; null when no model meets size and level."""
     ties: list[Model]
-    """Other models that cannot be told from the best one, best first."""
+    """Other models that do not differ significantly from the best one, best first."""
     smallest: Choice | None
     """The smallest of the best one and its ties."""
     why: list[str]
@@ -91,7 +90,7 @@ class AdvisedBenchmark(StrictModel):
     """Which benchmark definition the scores belong to."""
 
     name: str
-    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    sha256: Hex64
 
 
 class Recommendations(StrictModel):
@@ -104,7 +103,7 @@ class Recommendations(StrictModel):
 
 SIZES = (None, 1_000_000_000, 500_000_000, 100_000_000, 25_000_000)
 """Limits in recommendations.json: one large accelerator, a small one, a laptop, a processor."""
-LEVELS = (None, "verified")
+LEVELS = (None, TrustLevel.VERIFIED.value)
 
 
 class _Candidate(NamedTuple):
@@ -151,10 +150,10 @@ def advise(
     ]
     rows.sort(key=lambda row: (-row.estimate.score, row.model))
     if not rows:
-        why = [f"No model ranked in {need.regime} meets {_limits(need) or 'the need'}."]
+        why = [f"No model ranked in the regime {need.regime} meets {_limits(need) or 'the need'}."]
         return Advice(need=need, considered=0, best=None, ties=[], smallest=None, why=why)
     best, *others = rows
-    ties = [r for r in others if not surely_differ(best.estimate, r.estimate, len(rows))]
+    ties = [r for r in others if not differ_significantly(best.estimate, r.estimate, len(rows))]
     smallest = min((best, *ties), key=lambda row: (row.params, -row.estimate.score, row.model))
     return Advice(
         need=need,
@@ -207,22 +206,23 @@ def _reasons(
     smallest: _Candidate,
     intervals: Intervals,
 ) -> list[str]:
-    """Say why, in sentences; they hold nothing of a contributor's but model ids."""
+    """Return the reasons in sentences; model ids are all of a contributor's text in them."""
     best, limits = rows[0], _limits(need)
     where = need.category or "the mean of all categories"
     of = f"{len(rows)} models{f' with {limits}' if limits else ''}"
     low, high = best.estimate.low, best.estimate.high
     interval = f"{best.estimate.score:.3f}, 95 % interval {low:.3f} to {high:.3f}"
-    why = [f"{best.model} has the highest MCC on {where} in {need.regime} of {of}: {interval}."]
+    where = f"{where} in the regime {need.regime}"
+    why = [f"{best.model} has the highest MCC on {where}, of {of}: {interval}."]
     if ties:
         others = "1 other" if len(ties) == 1 else f"{len(ties)} others"
         why.append(
-            f"{others} cannot be told from it: the scores differ by less than their uncertainty."
+            f"{others} {'does' if len(ties) == 1 else 'do'} not differ significantly from it."
         )
     elif len(rows) > 1:
         drawn = _is_draws_own(need, best, intervals)
         where = "With the benchmark's own training draws it" if drawn else "It"
-        why.append(f"{where} is surely better than each of the others.")
+        why.append(f"{where} is significantly better than each of the others.")
     if smallest is not best:
         times = f", {best.params / smallest.params:.1f} times fewer" if smallest.params else ""
         why.append(
@@ -236,7 +236,7 @@ def _reasons(
 
 
 def _warnings(need: ModelRequest, rows: list[_Candidate], intervals: Intervals) -> list[str]:
-    """Say what the advice does not rest on."""
+    """Return what the advice does not rest on, in sentences."""
     said = []
     macro = intervals.estimates[need.regime]["macro"]
     overall = min(rows, key=lambda row: (-macro[row.model].score, row.model))

@@ -1,36 +1,19 @@
 """From submissions to rows: category means, micro and macro scores, exactly rounded."""
 
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from geneb_ci.audit.trust import Decision, Level, Summary
 from geneb_ci.audit.trust_evidence import gather
+from geneb_ci.board.columns import BY_TASK, PUBLISHED, Entry, entry_of, facts_of
 from geneb_ci.check.rule import Rule
 from geneb_ci.check.runner import Checker, FileResult, files_of
 from geneb_ci.common.benchmark import Benchmark
-from geneb_ci.common.config import find_layout
+from geneb_ci.common.config import Layout, find_layout, policy_file
+from geneb_ci.common.errors import NothingChecked
 from geneb_ci.common.finding import Severity
 from geneb_ci.submission.models import Submission, SubmissionV11
-
-
-@dataclass(frozen=True)
-class Entry:
-    """One submission that passed every check, with the level its evidence gives it."""
-
-    submission: Submission
-    level: Level
-    audit: Summary | None = None
-    """What the board shows of its audits."""
-    is_official: bool = False
-    """Whether the file is the authors' own although its level is another, such as disputed."""
-
-
-def entry_of(submission: Submission, decision: Decision) -> Entry:
-    """Return the entry of a submission whose level was decided."""
-    return Entry(submission, decision.level, decision.audit, decision.is_official)
 
 
 def mean(values: Iterable[float]) -> float:
@@ -47,7 +30,7 @@ def leaderboards(
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return leaderboard.json and leaderboard_tasks.json as values.
 
-    A regime with declared gaps has no row: its means would not be comparable.
+    A regime with missing cells has no row: its means would not be comparable.
     """
     ordered = sorted(entries, key=lambda e: (e.submission.model_id.lower(), e.submission.model_id))
     by_category: dict[str, list[dict[str, Any]]] = {regime: [] for regime in benchmark.regimes}
@@ -69,21 +52,8 @@ def ranked_regimes(submission: Submission, benchmark: Benchmark) -> list[str]:
 
 
 def _rows(entry: Entry, regime: str, benchmark: Benchmark) -> tuple[dict[str, Any], dict[str, Any]]:
-    submission = entry.submission
-    cells = submission.results[regime]
-    name = {
-        "model": submission.model_id,
-        "disp": submission.meta.display,
-        "params": submission.meta.params,
-    }
-    category_row: dict[str, Any] = name | {
-        "official": entry.is_official or entry.level is Level.OFFICIAL,
-        "zero_shot": submission.meta.zero_shot,
-        "submitted": str(entry.level),
-    }
-    if entry.audit is not None:
-        category_row["audit"] = _audit(entry.audit)
-    task_row: dict[str, Any] = dict(name)
+    cells = entry.submission.results[regime]
+    category_row, task_row = facts_of(entry, PUBLISHED), facts_of(entry, BY_TASK)
     for metric in benchmark.metrics:
         # Adding 0.0 turns -0.0 into 0.0: a score has one way to be zero.
         scores = {task: float(getattr(cells[task], metric)) + 0.0 for task in benchmark.task_ids}
@@ -97,21 +67,38 @@ def _rows(entry: Entry, regime: str, benchmark: Benchmark) -> tuple[dict[str, An
     return category_row, task_row
 
 
-def _audit(found: Summary) -> dict[str, Any]:
-    return {
-        "tasks": found.tasks,
-        "of": found.of,
-        "date": found.date,
-        "sandbox": found.sandbox,
-        "verdict": "agrees" if found.agrees else "differs",
-    }
-
-
 def category_means(scores: Mapping[str, float], benchmark: Benchmark) -> dict[str, float]:
     """Return the mean score of each category, in board order, from the score of each task."""
     return {
         name: mean(scores[task] for task in tasks) for name, tasks in benchmark.categories.items()
     }
+
+
+Results = Iterable[FileResult | NothingChecked]
+Watch = Callable[[Results, int], Results]
+
+
+def checked_entries(
+    layout: Layout,
+    checker: Checker,
+    files: list[Path],
+    watch: Watch = lambda results, _: results,
+) -> Iterator[tuple[FileResult | NothingChecked, Entry | None]]:
+    """Check files and decide their levels: each result with its entry, None where it has none.
+
+    `watch` passes results on and may show progress; it is told how many there will be. An entry may
+    have errors: the result says so.
+    Raises BadConfiguration, and BrokenRecordError where an audit record is broken.
+    """
+    evidence = gather(layout)
+    evidence.require_sound()
+    registry = policy_file(layout, "registry.json", "models")
+    for result in watch(checker.run(files), len(files)):
+        if isinstance(result, FileResult) and result.submission is not None:
+            decision = evidence.decide(result.document.sha256)
+            yield result, entry_of(result.submission, decision, registry)
+        else:
+            yield result, None
 
 
 class RejectedSubmission(NamedTuple):
@@ -130,24 +117,20 @@ class Read(NamedTuple):
 
 
 def read_entries(root: Path, rules: tuple[Rule, ...]) -> Read:
-    """Read every submission of a repository, each held against the rules.
+    """Read every submission of a repository, each checked by the rules.
 
     Raises NothingChecked when there is none, BadConfiguration when the repository's benchmark or
     policy cannot be used, BrokenRecordError when one of its audit records is broken.
     """
-    evidence = gather(find_layout(root))
-    evidence.require_sound()
     entries: list[Entry] = []
     refused: list[RejectedSubmission] = []
     files = files_of([root])
-    for path, result in zip(files, Checker(rules).run(files), strict=True):
-        if not isinstance(result, FileResult):
-            refused.append(RejectedSubmission(path.name, 0))
-            continue
-        errors = sum(finding.severity is Severity.ERROR for finding in result.findings)
-        if errors or result.submission is None:
+    checked = checked_entries(find_layout(root), Checker(rules), files)
+    for path, (result, entry) in zip(files, checked, strict=True):
+        findings = result.findings if isinstance(result, FileResult) else ()
+        errors = sum(finding.severity is Severity.ERROR for finding in findings)
+        if errors or entry is None:
             refused.append(RejectedSubmission(path.name, errors))
         else:
-            decision = evidence.decide(result.document.sha256)
-            entries.append(entry_of(result.submission, decision))
+            entries.append(entry)
     return Read(tuple(entries), tuple(refused))

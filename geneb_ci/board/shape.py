@@ -1,68 +1,42 @@
 """The two files that upstream's page reads, in upstream's exact shape."""
 
-from typing import Annotated, Literal
+from collections.abc import Iterable
+from typing import Any
 
-from pydantic import Field
+from pydantic import Field, create_model
 
+from geneb_ci.board.columns import BY_TASK, PUBLISHED, Column
 from geneb_ci.common.types import Signed, StrictModel
 
-ByName = dict[str, Signed]
+METRICS = ("MCC", "Acc", "F1")
 
 
-class Audited(StrictModel):
-    """What audits say of a row: "audited 13/100, sandbox level 2, 2026-11-20"."""
-
-    tasks: Annotated[int, Field(ge=1)]
-    """Distinct tasks that were rerun."""
-    of: Annotated[int, Field(ge=1)]
-    """Tasks of the benchmark."""
-    date: Annotated[str, Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$")]
-    """Day of the latest audit, UTC."""
-    sandbox: Annotated[int, Field(ge=1, le=4)]
-    """Lowest level of isolation among them."""
-    verdict: Literal["agrees", "differs"]
-
-
-class CategoryRow(StrictModel):
-    """One model in one regime, by category."""
-
-    model: str
-    disp: str
-    params: Annotated[int, Field(ge=0)]
-    official: bool
-    zero_shot: bool
-    submitted: Literal["self-reported", "verified", "reproduced", "official", "disputed", "stale"]
-    """Trust level, computed from evidence."""
-    audit: Annotated[Audited | None, Field(default=None)]
-    """Only where audits of this very file count."""
-    micro_MCC: Signed
-    """Mean over all tasks."""
-    macro_MCC: Signed
-    """Mean of the category means."""
-    cat_MCC: ByName
-    micro_Acc: Signed
-    macro_Acc: Signed
-    cat_Acc: ByName
-    micro_F1: Signed
-    macro_F1: Signed
-    cat_F1: ByName
+def _row(name: str, about: str, columns: Iterable[Column], part: str) -> type[StrictModel]:
+    """Return the type of a row: its columns, then the scores of every metric."""
+    fields: dict[str, Any] = {
+        column.key: (column.type, Field(description=column.about))
+        if column.is_required
+        else (column.type, Field(None, description=column.about, json_schema_extra=_left_out))
+        for column in columns
+    }
+    for metric in METRICS:
+        fields[f"micro_{metric}"] = Signed, Field(description="Mean over all tasks.")
+        fields[f"macro_{metric}"] = Signed, Field(description="Mean of the category means.")
+        fields[f"{part}_{metric}"] = dict[str, Signed], Field(description=_PARTS[part])
+    return create_model(name, __base__=StrictModel, __doc__=about, **fields)
 
 
-class TaskRow(StrictModel):
-    """One model in one regime, by task."""
+def _left_out(schema: dict[str, Any]) -> None:
+    """Say nothing of a default: a key that a row may lack is never null."""
+    del schema["default"]
 
-    model: str
-    disp: str
-    params: Annotated[int, Field(ge=0)]
-    micro_MCC: Signed
-    macro_MCC: Signed
-    task_MCC: ByName
-    micro_Acc: Signed
-    macro_Acc: Signed
-    task_Acc: ByName
-    micro_F1: Signed
-    macro_F1: Signed
-    task_F1: ByName
+
+_PARTS = {
+    "cat": "Category to the mean score of its tasks.",
+    "task": "Id of a task to its score.",
+}
+CategoryRow = _row("CategoryRow", "One model in one regime, by category.", PUBLISHED, "cat")
+TaskRow = _row("TaskRow", "One model in one regime, by task.", BY_TASK, "task")
 
 
 class TaskName(StrictModel):
@@ -76,11 +50,11 @@ class TaskName(StrictModel):
 class Leaderboard(StrictModel):
     """leaderboard.json: regime to rows, ordered by the lower-case model id."""
 
-    data: dict[str, list[CategoryRow]]
+    data: dict[str, list[CategoryRow]]  # type: ignore[valid-type]
 
 
 class TaskLeaderboard(StrictModel):
     """leaderboard_tasks.json: the tasks in board order, and regime to rows."""
 
     tasks: list[TaskName]
-    data: dict[str, list[TaskRow]]
+    data: dict[str, list[TaskRow]]  # type: ignore[valid-type]

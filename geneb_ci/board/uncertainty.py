@@ -15,8 +15,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import norm, t
 
+from geneb_ci.board.columns import Entry
 from geneb_ci.board.noise import DRAWS, Floats, Noise, Spread, noise_of
-from geneb_ci.board.rows import Entry, category_means, mean, ranked_regimes
+from geneb_ci.board.rows import category_means, mean, ranked_regimes
 from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.submission.models import Submission
 
@@ -36,13 +37,15 @@ class RankedScore(NamedTuple):
     """1 is best; equal scores share the better rank."""
     rank_low: int
     rank_high: int
-    """The rank lies between these: so many models, less one, are surely better; the rest not."""
+    """The rank lies between these: one more than the models that are significantly better, and the
+    number of models less those that are significantly worse."""
     group: int
-    """1 holds the best model and all that cannot be told from it, 2 the best of the rest, ..."""
+    """1 holds the best model and all that do not differ significantly from it, 2 the best of the
+    rest and those that do not differ from that one, ..."""
 
 
 class Estimate(NamedTuple):
-    """One score of one model before it is held against others."""
+    """One score of one model before it is compared with others."""
 
     score: float
     error: float
@@ -141,10 +144,23 @@ def _row(
         name: estimate(value, weights, noise)
         for name, value, weights in zip(names, values, weights_of(benchmark), strict=True)
     }
-    alone = np.eye(len(scores))
-    tasks = [estimate(value, alone[k], noise) for k, value in enumerate(scores.values())]
-    limits = [(round(one.low, DECIMALS), round(one.high, DECIMALS)) for one in tasks]
-    return found, limits, all(noise.spreads)
+    return found, _task_limits(list(scores.values()), noise), all(noise.spreads)
+
+
+def _task_limits(scores: list[float], noise: Noise) -> list[tuple[float, float]]:
+    """Return what `estimate` says of each task alone; at once, which takes a tenth of the time."""
+    drawn = noise.test + noise.seeds
+    stretch = np.array(
+        [
+            _stretch(draws, np.ones(1), [spread])
+            for draws, spread in zip(drawn, noise.spreads, strict=True)
+        ]
+    )
+    tail = (1 - CONFIDENCE) / 2
+    limits = np.clip(
+        np.array(scores) + stretch * np.quantile(drawn, (tail, 1 - tail), axis=1), -1.0, 1.0
+    )
+    return [(round(low, DECIMALS), round(high, DECIMALS)) for low, high in limits.T.tolist()]
 
 
 @functools.lru_cache(maxsize=4)
@@ -193,7 +209,7 @@ def _stretch(drawn: Floats, weights: Floats, spreads: Sequence[Spread | None]) -
 def standings(estimates: Mapping[str, Estimate]) -> ByModel:
     """Rank models by one score, best first, with rank intervals and tie groups.
 
-    Two models can be told apart when their scores differ by more than `critical` standard errors
+    Two models differ significantly when their scores differ by more than `critical` standard errors
     of the difference, as if errors were independent. On one test set they are alike instead, which
     makes differences surer than that: so intervals of ranks are too wide rather than too narrow.
     """
@@ -201,7 +217,7 @@ def standings(estimates: Mapping[str, Estimate]) -> ByModel:
     if not models:
         return {}
     scores = np.array([estimates[model].score for model in models])
-    above = _surely_above(scores, np.array([estimates[model].error for model in models]))
+    above = _significantly_above(scores, np.array([estimates[model].error for model in models]))
     ranks = 1 + np.sum(scores[:, None] > scores[None, :], axis=0)
     lows, highs = 1 + above.sum(axis=0), len(models) - above.sum(axis=1)
     groups = tie_groups(above)
@@ -223,14 +239,14 @@ def critical(models: int) -> float:
     return float(norm.ppf((1 + CONFIDENCE ** (1 / max(models - 1, 1))) / 2))
 
 
-def surely_differ(one: Estimate, other: Estimate, models: int) -> bool:
+def differ_significantly(one: Estimate, other: Estimate, models: int) -> bool:
     """Whether two scores differ by more than their uncertainty, among so many models."""
     error = math.hypot(one.error, other.error)
     return abs(one.score - other.score) > critical(models) * error
 
 
-def _surely_above(scores: Floats, errors: Floats) -> npt.NDArray[np.bool_]:
-    """Tell for each pair whether the first model is surely better than the second."""
+def _significantly_above(scores: Floats, errors: Floats) -> npt.NDArray[np.bool_]:
+    """Tell for each pair whether the first model is significantly better than the second."""
     limit = critical(len(scores)) * np.hypot(errors[:, None], errors[None, :])
     return np.asarray(scores[:, None] - scores[None, :] > limit)
 
@@ -239,7 +255,7 @@ def tie_groups(above: npt.NDArray[np.bool_]) -> list[int]:
     """Return each model, best first, the number of its tie group.
 
     The best model without a group leads the next one, and takes in all without a group that it is
-    not surely above. Members of one group tie with its leader; not each with each other.
+    not significantly above. Members of one group tie with its leader; not each with each other.
     """
     groups = [0] * len(above)
     number = 0

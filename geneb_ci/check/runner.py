@@ -120,8 +120,11 @@ class Checker:
 
         Raises BadConfiguration if settings, benchmark or policy are invalid.
         """
-        document = parse_document(proposed.raw, located(path), name)
-        return self._context(document, self._place(located(path).parent), proposed)
+        return self.context_of(parse_document(proposed.raw, located(path), name), proposed)
+
+    def context_of(self, document: Document, proposed: Proposed = NOTHING) -> Context:
+        """Return the context of a document that was read already. Raises BadConfiguration."""
+        return self._context(document, self._place(document.path.parent), proposed)
 
     def result(self, context: Context) -> FileResult:
         """Run every rule whose needs are met on one context."""
@@ -145,14 +148,14 @@ class Checker:
 
     def context(self, path: Path) -> Context:
         """Return the context of one file. Raises the same errors as `check`."""
-        return self._context(read_document(path), self._place(located(path).parent))
+        return self.context_of(read_document(path))
 
     def _place(self, folder: Path) -> Place:
         if folder not in self._places:
             self._places[folder] = place_of(folder, self.find, self._given, self.against)
         return self._places[folder]
 
-    def _context(self, document: Document, place: Place, proposed: Proposed = NOTHING) -> Context:
+    def _context(self, document: Document, place: Place, proposed: Proposed) -> Context:
         submission, faults = self.engine(document.value)
         benchmark, practice = place.benchmark, False
         layout = place.layout

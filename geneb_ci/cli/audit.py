@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from geneb_ci.audit.canonical import FORMAT
-from geneb_ci.audit.commit import Given, commit
+from geneb_ci.audit.commit import DeclaredRun, commit
 from geneb_ci.audit.decoys import NOISE
 from geneb_ci.audit.keys import KEY_VARIABLE, new_key, private_key
 from geneb_ci.audit.plan import committed_text, encoded, read_plan
@@ -29,7 +29,7 @@ from geneb_ci.render.audits import outcome_text, verification_json, verification
 from geneb_ci.submission.paths import is_folder, located
 
 
-def given_run(
+def declared_run(
     extractor: str | None,
     options: tuple[str, ...],
     model: str | None,
@@ -37,21 +37,24 @@ def given_run(
     weights: tuple[str, ...],
     *,
     no_weights: bool,
-) -> Given | None:
-    """Return the run that the options describe; None without such options."""
+) -> DeclaredRun | None:
+    """Return the run that the options declare; None when they declare none.
+
+    Raises UsageProblem for options that do not make a whole run.
+    """
     if extractor is None:
         if options or model or revision or weights or no_weights:
             raise UsageProblem(
-                "--option and --model need --extractor",
-                "pass --extractor PATH:CLASS as well",
+                "options or weights are given without --extractor",
+                "add --extractor PATH:CLASS",
             )
         return None
     if no_weights == bool(model) or bool(model) != bool(revision) or (no_weights and weights):
         raise UsageProblem(
-            "incomplete weights: --model needs --revision",
-            "pass --model REPO with --revision COMMIT, or --no-weights",
+            "incomplete weights: expected a repository with its commit, or no weights",
+            "pass --model REPO with --revision COMMIT, or --no-weights alone",
         )
-    return Given(extractor, model, revision, _pairs(weights), _pairs(options))
+    return DeclaredRun(extractor, model, revision, _pairs(weights), _pairs(options))
 
 
 def _pairs(words: tuple[str, ...]) -> dict[str, str]:
@@ -66,18 +69,18 @@ def _pairs(words: tuple[str, ...]) -> dict[str, str]:
     help="File for the private key; one that exists is never overwritten.",
 )
 @click.option(
-    "--owner", default="fill in who holds the key", help="Name of the key's owner, for keys.json."
+    "--owner", default="replace by the name of the key's owner", help="Who holds the private key."
 )
 def keygen_command(output: Path, owner: str) -> None:
     """Write a new private key (Ed25519, PEM, mode 0600), and print its entry for keys.json."""
     entry = new_key(output, owner, datetime.now(UTC).strftime(FORMAT))
     click.echo(json.dumps(entry.model_dump(exclude_none=True), indent=1))
     click.echo(
-        f"wrote {output}: keep it secret; to sign, pass it by {KEY_VARIABLE} or --key",
+        f"wrote {output}: keep it secret; pass it by --key or {KEY_VARIABLE} to sign",
         err=True,
     )
     click.echo(
-        "  next: add the entry above to leaderboard/policy/keys.json on the main branch", err=True
+        "  next: add the entry above to leaderboard/policy/keys.json of the main branch", err=True
     )
 
 
@@ -86,22 +89,27 @@ STATUS = "geneb/audit-commit"
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--output", default=STDOUT, metavar="C.json", help="File to write.")
-@click.option("--extractor", metavar="PATH:CLASS", help="For format 1.0: extractor that was used.")
+@click.option(
+    "--output",
+    default=STDOUT,
+    metavar="C.json",
+    help="File to write; standard output unless given.",
+)
+@click.option("--extractor", metavar="PATH:CLASS", help="For format 1.0: the code that ran.")
 @click.option(
     "--option",
     "options",
     multiple=True,
     metavar="KEY=VALUE",
-    help="For format 1.0: extractor option.",
+    help="For format 1.0: option of the extractor. Repeatable.",
 )
-@click.option("--model", metavar="REPO", help="For format 1.0: Hub repository of the weights.")
+@click.option("--model", metavar="REPO", help="For format 1.0: repository of the weights.")
 @click.option("--revision", metavar="COMMIT", help="For format 1.0: its 40-hex commit.")
 @click.option(
     "--weights",
     multiple=True,
     metavar="NAME=SHA256",
-    help="For format 1.0: digest of a weight file.",
+    help="For format 1.0: digest of a weight file. Repeatable.",
 )
 @click.option("--no-weights", is_flag=True, help="For format 1.0: no weights.")
 def commit_command(
@@ -116,9 +124,10 @@ def commit_command(
 ) -> None:
     """Commit to an audit of FILE: one digest of submission, code, weights, benchmark and policy.
 
-    FILE must pass every check. Format 1.0 has no run details: pass them as options.
+    FILE has to pass every check. Format 1.0 does not say which code and weights ran: declare them
+    by --extractor with --model and --revision, or --no-weights.
     """
-    given = given_run(extractor, options, model, revision, weights, no_weights=no_weights)
+    given = declared_run(extractor, options, model, revision, weights, no_weights=no_weights)
     found = commit(file, tolerance_digest(), given)
     write(Output("json", output), committed_text(found))
     name = "C.json" if output == STDOUT else output
@@ -138,35 +147,50 @@ _FOLDER = click.Path(path_type=Path, file_okay=False, exists=True)
 @click.command()
 @click.argument("plan_file", metavar="PLAN", type=click.Path(path_type=Path))
 @click.option("--key", type=click.Path(path_type=Path), help="Private key to sign the record with.")
-@click.option("--unsigned", is_flag=True, help="Print the outcome, write no record.")
-@click.option("--output", type=click.Path(path_type=Path), help="Folder of audit records.")
+@click.option("--unsigned", is_flag=True, help="Print the outcome and write no record.")
 @click.option(
-    "--data", type=_FOLDER, help="Folder of task data; not needed for the practice benchmark."
+    "--output",
+    type=click.Path(path_type=Path),
+    help="Write the record below this folder; leaderboard/audits unless given.",
 )
 @click.option(
-    "--weights", type=click.Path(path_type=Path, file_okay=False), help="Cache folder for weights."
+    "--data", type=_FOLDER, help="Folder of task data; the practice benchmark needs none."
+)
+@click.option(
+    "--weights",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Folder of the weights; fetched into it where it is empty.",
 )
 @click.option(
     "--noise",
     type=click.Choice(tuple(NOISE)),
-    help="For format 1.0: dtype of the model.",
+    help="For format 1.0: dtype in which the model computes; its rounding is the noise.",
 )
-@click.option("--copies", type=click.IntRange(16), default=16, show_default=True, metavar="N")
-@click.option("--level", type=click.IntRange(0, 4), default=2, show_default=True)
+@click.option(
+    "--copies",
+    type=click.IntRange(16),
+    default=16,
+    show_default=True,
+    metavar="N",
+    help="Jittered copies from which each tolerance is measured.",
+)
+@click.option(
+    "--level", type=click.IntRange(0, 4), default=2, show_default=True, help="Sandbox level."
+)
 @click.option(
     "--throw-away-machine",
     "throw_away",
     is_flag=True,
-    help="Confirm that this machine is disposable (sandbox level 4).",
+    help="Level 4: declare that this machine is deleted after the audit.",
 )
 @click.option(
     "--i-wrote-this-code",
     "own_code",
     is_flag=True,
-    help="Run without a sandbox (level 0); cannot be recorded.",
+    help="Level 0: run your own code without a sandbox; such an audit never counts.",
 )
-@click.option("--gpu", is_flag=True, help="Make the GPU available in the sandbox.")
-@click.option("--workers", type=click.IntRange(1), help="Probe processes; default: one per CPU.")
+@click.option("--gpu", is_flag=True, help="Make the GPU devices visible in the sandbox.")
+@click.option("--workers", type=click.IntRange(1), help="Scoring processes; default: one per core.")
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
 def run_command(
     plan_file: Path,
@@ -176,9 +200,10 @@ def run_command(
     as_json: bool,
     **machine: object,
 ) -> int:
-    """Rerun the tasks of PLAN in a sandbox, compare, and sign the record.
+    """Rerun the tasks of PLAN in a sandbox, compare the scores, and sign the record.
 
-    Run it in the checkout that was committed to. The record is written to leaderboard/audits.
+    Run it in the checkout that was committed to. The record goes to leaderboard/audits. The exit
+    code is 11 when a claim differs.
     """
     layout = find_layout(Path.cwd())
     audits = output or layout.audits or layout.root / "leaderboard" / "audits"
@@ -187,7 +212,7 @@ def run_command(
     if not unsigned:
         signer = private_key(key)
         check_can_record(signer, layout, audits / plan.commitment.model_id)
-    # SIGTERM, sent by service managers, cleans up like Ctrl-C.
+    # A service manager ends a process by SIGTERM, a person by Ctrl-C: both clean up.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         outcome = rerun(
@@ -199,10 +224,10 @@ def run_command(
         )
     except ExtractorRefused as error:
         error.fix += (
-            f"\n  this draw remains valid but has no record: pass --earlier {plan_file} to the next"
+            f"\n  this draw has no record: pass it to the next `audit plan`: --earlier {plan_file}"
         )
         raise
-    if signer is not None:  # before any output, which may fail with a broken pipe
+    if signer is not None:  # before anything is printed: a closed pipe must not lose the record
         record = record_of(outcome, signer)
         write_files((audits / record.place).parent, {record.place.name: record.content})
         click.echo(f"wrote {audits / record.place}", err=True)
@@ -218,24 +243,26 @@ _RENDER = {"text": verification_text, "json": verification_json}
 @click.option(
     "--submissions",
     type=click.Path(path_type=Path, file_okay=False, exists=True),
-    help="Folder of submissions; default: that of the repository.",
+    help="Folder of the submissions; that of the repository unless given.",
 )
 @click.option("--format", "form", type=click.Choice(list(_RENDER)), default="text")
 def verify_command(records: tuple[Path, ...], submissions: Path | None, form: str) -> int:
     """Verify RECORDS, or every record in the repository, from public data.
 
-    Keys, policy and benchmark are those of the current folder, never those next to the record.
+    Keys, policy and benchmark are those of the folder the command is run in, not of the record's.
+    The exit code is 11 when a step differs, 3 when something that a step needs is missing.
     """
     layout = find_layout(Path.cwd())
     repository = AuditRepository(layout, submissions.resolve() if submissions else None)
     files = _files(records) if records else repository.files
     if not files:
         raise NothingChecked(
-            "there is no record to verify", "name one, or run this in a repository"
+            "there is no record to verify",
+            "name one, or run the command in a repository with records",
         )
     names = {path: os.path.relpath(path) if not records else str(path) for path in files}
     found = [
-        repository.verify(located(path), names[path])
+        repository.verification(located(path), names[path])
         for path in watched(iter(files), len(files), "verifying")
     ]
     click.echo(_RENDER[form](found), nl=False)
@@ -243,12 +270,15 @@ def verify_command(records: tuple[Path, ...], submissions: Path | None, form: st
 
 
 def _files(arguments: tuple[Path, ...]) -> list[Path]:
-    """Return the record files that the arguments name; folders are like `leaderboard/audits`."""
+    """Return the records that the arguments name: files, or folders such as leaderboard/audits."""
     found: list[Path] = []
     for path in arguments:
         inside = record_files(path) if is_folder(path) else [path]
         if not inside:
-            raise NothingChecked(f"{path}: the folder contains no <model_id>/<audit_id>.json")
+            raise NothingChecked(
+                f"{path}: the folder holds no <model_id>/<audit_id>.json",
+                "name a record, or a folder such as leaderboard/audits",
+            )
         found += inside
     return found
 
@@ -277,19 +307,23 @@ def withdraw_command(record: Path, reason: str, key: Path | None) -> None:
             stream.write(content)
     except OSError as error:
         raise UsageProblem(
-            f"{path}: cannot be written: {error.strerror}", "an audit can be withdrawn only once"
+            f"{path}: cannot be written: {error.strerror}",
+            "an audit is withdrawn only once",
         ) from error
     click.echo(f"wrote {path}: commit it to the main branch")
 
 
 class _Audit(LazyGroup):
     table = {  # noqa: RUF012 (click's groups are made once)
-        "commit": ("audit", "commit to all inputs of an audit, as one digest"),
-        "plan": ("audit_draw", "draw the tasks to rerun, with the public beacon"),
-        "run": ("audit", "rerun the tasks in a sandbox, compare, sign the record"),
-        "verify": ("audit", "verify records: recompute every step from public data"),
-        "withdraw": ("audit", "withdraw an audit, with a signed reason"),
-        "keygen": ("audit", "create a maintainer's key for signing records"),
+        "commit": (
+            "audit",
+            "commit to a submission and its run, before any seed exists",
+        ),
+        "plan": ("audit_draw", "draw the tasks to rerun, by the public beacon"),
+        "run": ("audit", "rerun the tasks in a sandbox, compare, and sign the record"),
+        "verify": ("audit", "compute every step of a record again, from public data"),
+        "withdraw": ("audit", "take an audit back, with a reason, signed"),
+        "keygen": ("audit", "make a maintainer's key for signing records"),
     }
 
 

@@ -1,4 +1,4 @@
-"""`geneb-ci audit plan`: draw the tasks, or compute the detection power of a sample size."""
+"""`geneb-ci audit plan`: draw the tasks, or show what a sample of some size would detect."""
 
 import functools
 from pathlib import Path
@@ -8,10 +8,16 @@ import click
 
 from geneb_ci.audit.beacon_source import BeaconSource, beacon_of
 from geneb_ci.audit.commitment import Commitment
-from geneb_ci.audit.draw import draw, drawn_before, earlier_draws, recompute, targets_of
+from geneb_ci.audit.draw import draw, drawn_before, earlier_draws, targets_of
 from geneb_ci.audit.plan import encoded, read_commitment
-from geneb_ci.audit.policy import audit_policy
-from geneb_ci.audit.power import design_of, detection, needed, probability, shown, size_of
+from geneb_ci.audit.power import (
+    design_of,
+    detection,
+    needed,
+    probability,
+    probability_text,
+    size_of,
+)
 from geneb_ci.audit.repository import AuditRepository, earlier_plans
 from geneb_ci.cli.shared import STDOUT, Output, write
 from geneb_ci.common.config import find_layout
@@ -27,29 +33,39 @@ def earlier_option(function: Any) -> Any:  # noqa: ANN401 (a decorator of click)
         multiple=True,
         metavar="PLAN",
         type=click.Path(path_type=Path),
-        help="Earlier plan for this model; its tasks are rerun as well.",
+        help="Plan of an earlier draw for this model; its tasks are rerun too. Repeatable.",
     )(function)
 
 
 def source_options(function: Any) -> Any:  # noqa: ANN401
-    """Add the options for the source of the beacon value."""
+    """Add the options that say where the value of the beacon comes from, in this order."""
     file = click.Path(path_type=Path)
     options = (
         click.option(
-            "--beacon-file", metavar="F", type=file, help="Beacon round, as JSON from a relay."
+            "--beacon-file", metavar="F", type=file, help="File with the round, as a relay answers."
         ),
         click.option(
-            "--relay", multiple=True, metavar="URL", help="Use this relay, not the public ones."
+            "--relay",
+            multiple=True,
+            metavar="URL",
+            help="Ask this relay instead of the public ones. Repeatable.",
         ),
         click.option(
             "--fallback-key-file",
             metavar="F",
             type=file,
-            help="Key for the fallback, after an hour without the beacon.",
+            help="After an outage of an hour: draw by this key.",
         ),
-        click.option("--why", default="", metavar="TEXT", help="Fallback: what was unavailable."),
         click.option(
-            "--reveal", is_flag=True, help="Fallback: reveal the key, which ends its use."
+            "--why",
+            default="",
+            metavar="TEXT",
+            help="For the fallback: what was unreachable, since when.",
+        ),
+        click.option(
+            "--reveal",
+            is_flag=True,
+            help="For the fallback: publish the key in this plan, its last.",
         ),
     )
     for option in reversed(options):
@@ -65,10 +81,13 @@ def wanted_design(
     *,
     to_stderr: bool,
 ) -> int:
-    """Print the power table and return the sample size asked for; 0 without --detect."""
+    """Print the table of detection, and return the sample size asked for; 0 when none is.
+
+    Raises UsageProblem for options that contradict each other or cannot be met.
+    """
     if (detect is None) != (confidence is None):
         raise UsageProblem(
-            "--detect and --confidence need each other", "write --detect 20 --confidence 0.95"
+            "--detect and --confidence need each other", "pass both: --detect 20 --confidence 0.95"
         )
     if detect is None or confidence is None:
         return 0
@@ -81,59 +100,66 @@ def wanted_design(
     marked = {committed: "committed"}
     marked[size] = "committed, requested" if size == committed else "requested"
     click.echo(power_table(design, marked, power), nl=False, err=to_stderr)
+    asked, least = (
+        probability_text(detection(design, detect, count, power)) for count in (size, committed)
+    )
     click.echo(
-        f"{plural(size, 'drawn task')} of {design.tasks}: one of {detect} fabricated is found "
-        f"with probability {shown(detection(design, detect, size, power))}; the committed "
-        f"{committed} find it with {shown(detection(design, detect, committed, power))}",
+        f"{plural(size, 'drawn task')} of {design.tasks}: at least one of {detect} fabricated is "
+        f"found with probability {asked}; with {least} by the {committed} committed",
         err=to_stderr,
     )
     return size
 
 
 def table_was_all(detect: int | None) -> None:
-    """Raise UsageProblem if neither a draw nor a table was requested."""
+    """Raise UsageProblem where neither a draw nor a table was asked for."""
     if detect is None:
         raise UsageProblem(
             "--committed-at is missing: the time at which the commitment became public",
-            "pass --committed-at T to draw, or only --detect M --confidence P for the table",
+            "pass --committed-at T to draw, or --detect M --confidence P to print the table alone",
         )
 
 
 @click.command()
 @click.argument("commitment_file", metavar="COMMITMENT", type=click.Path(path_type=Path))
-@click.option("--committed-at", metavar="T", help="Time of publication of the digest, UTC.")
+@click.option("--committed-at", metavar="T", help="When the digest became public, in UTC.")
 @click.option(
     "--drawn",
     type=click.IntRange(1),
     metavar="K",
-    help="Draw K tasks, at least as many as committed.",
+    help="Draw K tasks: at least as many as are committed.",
 )
 @click.option(
     "--detect",
     type=click.IntRange(1),
     metavar="M",
-    help="Size the sample to detect M fabricated tasks.",
+    help="Number of fabricated tasks of which one is to be detected.",
 )
-@click.option("--confidence", metavar="P", help="Probability of detection; needs --detect.")
+@click.option("--confidence", metavar="P", help="Probability of that; needs --detect.")
 @click.option(
     "--task-power",
     default="1",
     metavar="Q",
-    help="Probability that a rerun detects a fabricated task.",
+    help="Probability that a rerun detects a drawn fabricated task.",
 )
 @click.option(
     "--targeted",
     type=click.IntRange(0),
     default=0,
     metavar="C",
-    help="Add C tasks by the published rule.",
+    help="Add the C most suspicious tasks, by the published rule.",
 )
 @click.option(
-    "--submission", type=click.Path(path_type=Path), help="Submission file, for --targeted."
+    "--submission", type=click.Path(path_type=Path), help="For --targeted: the committed file."
 )
 @earlier_option
 @source_options
-@click.option("--output", default=STDOUT, metavar="PLAN.json", help="File to write.")
+@click.option(
+    "--output",
+    default=STDOUT,
+    metavar="PLAN.json",
+    help="File to write; standard output unless given.",
+)
 def plan_command(
     commitment_file: Path,
     committed_at: str | None,
@@ -149,9 +175,9 @@ def plan_command(
 ) -> None:
     """Draw the tasks that an audit of COMMITMENT reruns.
 
-    The time at which the commitment became public determines the round of the beacon, whose value
-    nobody knew then. With --detect and --confidence, the detection power of sample sizes is printed
-    and a large enough sample is drawn; without --committed-at, only the table is printed.
+    The time at which the commitment became public decides the round of the beacon, whose value
+    nobody knew then. --detect and --confidence print the table of what a sample detects, and make
+    the sample large enough; without --committed-at the table is all that is printed.
     """
     commitment = read_commitment(commitment_file)
     to_stderr = output == STDOUT and committed_at is not None
@@ -160,14 +186,22 @@ def plan_command(
         table_was_all(detect)
         return
     layout, say = find_layout(Path.cwd()), functools.partial(click.echo, err=True)
-    plans = earlier_plans(commitment, AuditRepository(layout), earlier)
+    repository = AuditRepository(layout)
+    plans = earlier_plans(commitment, repository, earlier)
     history = earlier_draws(plans, commitment, committed_at)
     size = size_of(commitment, drawn, wanted, drawn_before(plans, commitment))
-    beacon = beacon_of(commitment, committed_at, BeaconSource(**source), audit_policy(layout), say)
-    plan = draw(commitment, committed_at, beacon, drawn=size, earlier=history)
-    aimed = targets_of(plan, targeted, submission, layout)
-    plan = draw(commitment, committed_at, beacon, drawn=size, earlier=history, targeted=aimed)
-    recompute(plan)
+    aimed = targets_of(commitment, targeted, submission, layout)
+    policy = repository.inputs.policy
+    beacon = beacon_of(commitment, committed_at, BeaconSource(**source), policy, say)
+    plan = draw(
+        commitment,
+        committed_at,
+        beacon,
+        drawn=size,
+        earlier=history,
+        targeted=aimed,
+        targeted_max=targeted,
+    )
     write(Output("json", output), encoded(plan))
     name = "PLAN.json" if output == STDOUT else output
     click.echo(plan_text(plan, targeted, name), nl=False, err=to_stderr)

@@ -4,32 +4,25 @@ from pathlib import Path
 
 import click
 
-from geneb_ci.audit import trust_evidence
 from geneb_ci.audit.trust_evidence import gather
 from geneb_ci.board.board import advised
 from geneb_ci.board.matrices import recovered
 from geneb_ci.board.recommend import TRUST, ModelRequest, parameters
-from geneb_ci.check.registry import BY_ID, RULES
+from geneb_ci.check.registry import RULES
 from geneb_ci.check.runner import Checker, FileResult, files_of
 from geneb_ci.cli.repository import (
     FOLDER,
-    HEAD,
     Loaded,
     layout_here,
     layout_of,
     load,
-    repository_here,
 )
 from geneb_ci.cli.shared import STDOUT, Output, watched, write
-from geneb_ci.common.config import benchmark_of, find_layout
+from geneb_ci.common.config import benchmark_of
 from geneb_ci.common.errors import Exit, NothingChecked, UsageProblem
 from geneb_ci.common.finding import Severity, quoted
 from geneb_ci.publish.comparison import compare
-from geneb_ci.publish.git import BadRepository
-from geneb_ci.publish.ledger import ledger
-from geneb_ci.publish.manifest import Ledger
 from geneb_ci.render.comparison import WRITERS
-from geneb_ci.render.published import models_of, story
 from geneb_ci.render.rows import (
     ADVICE_WRITERS,
     MATRICES_WRITERS,
@@ -38,9 +31,6 @@ from geneb_ci.render.rows import (
     labels_text,
     row_of,
 )
-from geneb_ci.render.text import escape
-from geneb_ci.submission.paths import files_in
-from geneb_ci.submission.structure import near
 
 
 @click.command()
@@ -159,41 +149,3 @@ def diff_command(base: str, format_: str, output: str) -> int:
     found = compare(layout_here(), base)
     write(Output(format_, output), WRITERS[format_](found))
     return Exit.ERRORS if found.refused else Exit.CLEAN
-
-
-_GONE = "not on the board"
-
-
-def tell(model: str) -> None:
-    """Print the trust level, evidence and history of a row, also of one taken off the board.
-
-    Raises UsageProblem if there never was such a row, and BrokenRecordError.
-    """
-    layout = find_layout(Path.cwd())
-    why = trust_evidence.story(model, layout)
-    found, no_history = _history()
-    events = list(story(found, model))
-    if why is None and not events:
-        here = [path.stem for path in files_in(layout.submissions)] if layout.submissions else []
-        raise UsageProblem(
-            f"{model!r} is neither a rule nor a model of this repository"
-            f"{near(model, [*BY_ID, *here, *models_of(found)])}",
-            "`geneb-ci rules` lists the rules, `geneb-ci label` the models",
-        )
-    first, *others = why or [_GONE]
-    click.echo(f"{click.style(model, bold=True)}  {escape(first)}")
-    for line in [*(f"  {escape(line)}" for line in others), *events]:
-        click.echo(line)
-    if no_history:
-        click.echo(f"its history cannot be read: {escape(no_history)}", err=True)
-
-
-def _history() -> tuple[Ledger, str]:
-    """Return the ledger of this repository, or an empty one and the reason."""
-    try:
-        repository = repository_here()
-        return ledger(repository, repository.resolve(HEAD)), ""
-    except UsageProblem as error:
-        return Ledger(events=[]), error.message
-    except BadRepository as error:
-        return Ledger(events=[]), f"{error.message}; fix: {error.fix}"

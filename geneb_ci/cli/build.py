@@ -111,6 +111,11 @@ def build_command(folder: Path | None, out: Path, commit: str | None, *, more: b
             extra = "FOLDER" if folder is not None else "--no-diagnostics"
             raise UsageProblem(f"{extra} and --at exclude each other", f"leave {extra} out")
         return _at(commit, out)
+    return _build(folder, out, more=more)
+
+
+def _build(folder: Path | None, out: Path, *, more: bool) -> int:
+    """Write the board of a folder and its page, say so, and return the exit code."""
     loaded = load(folder, "nothing was built", "build FOLDER --out DIR")
     if not isinstance(loaded, Loaded):
         return loaded
@@ -170,9 +175,7 @@ def serve_command(folder: Path | None, port: int, *, more: bool) -> int:
         tempfile.TemporaryDirectory(prefix="geneb-ci-serve-") as temporary,
         server(Path(temporary), port) as running,
     ):
-        arguments = [] if folder is None else [str(folder)]
-        arguments += ["--out", temporary, "--diagnostics" if more else "--no-diagnostics"]
-        code = int(build_command.main(arguments, "geneb-ci build", standalone_mode=False))
+        code = _build(folder, Path(temporary), more=more)
         if code != Exit.CLEAN:
             return code
         click.echo(f"open http://{ADDRESS}:{running.server_port}/ in a browser; Ctrl-C stops")

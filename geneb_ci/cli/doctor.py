@@ -17,7 +17,6 @@ PACKAGES = ("numpy", "torch", "transformers", "safetensors", "huggingface_hub", 
 CHAIN = "52db9ba70e0cc0f6eaf7803dd07447a1f5477735fd3f661792ba94600c84e971"
 BEACON = f"https://api.drand.sh/{CHAIN}/info"
 BEACON_SECONDS = 5
-DECLARED = {0: "only with --i-wrote-this-code", 4: "only with --throw-away-machine"}
 
 
 @click.command("doctor")
@@ -37,7 +36,7 @@ def doctor_command(network: bool) -> None:
 
 
 def _state(level: int, folder: Path) -> str:
-    cause = levels.why_not(level, folder)
+    cause = levels.unavailable_because(level, folder)
     if cause is not None:
         return f"no, {cause}"
     return {0: "only with --i-wrote-this-code", 4: "only with --throw-away-machine"}.get(

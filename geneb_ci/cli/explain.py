@@ -7,6 +7,7 @@ import click
 
 from geneb_ci.check.registry import ALL, BY_ID
 from geneb_ci.check.rule import AnyRule
+from geneb_ci.render.tables import Table
 
 
 @click.command()
@@ -28,13 +29,15 @@ def rules_command(as_json: bool) -> None:
         ]
         click.echo(json.dumps(rows, indent=2))
         return
-    width = max(len(rule.id) for rule in ALL)
+    columns = ("rule", "severity", "what it looks for")
+    cells = [(rule.id, rule.severity, rule.what) for rule in ALL]
+    lines = Table(columns, cells).text_lines(head=False)
     family = ""
-    for rule in ALL:
+    for rule, line in zip(ALL, lines, strict=True):
         if rule.family != family:
             family = rule.family
             click.echo(("\n" if rule is not ALL[0] else "") + click.style(family, bold=True))
-        click.echo(f"  {rule.id:<{width}}  {rule.severity:<7}  {rule.what}")
+        click.echo(f"  {line}")
 
 
 WIDTH = 88  # columns of a paragraph
@@ -48,7 +51,7 @@ def explain_command(name: str) -> None:
     if found is not None:
         _explain(found)
         return
-    from geneb_ci.cli.board import tell  # noqa: PLC0415 (a rule needs neither evidence nor git)
+    from geneb_ci.cli.repository import tell  # noqa: PLC0415 (a rule needs neither evidence nor git)
 
     tell(name)
 

@@ -1,6 +1,5 @@
-"""Commands that run the harness (`data`, `extractor`), and `pack`."""
+"""Commands that hand on to the harness: `data`, `extractor`."""
 
-import json
 import os
 import subprocess
 import sys
@@ -9,12 +8,8 @@ from pathlib import Path
 
 import click
 
-from geneb_ci.board.files import write_files
 from geneb_ci.common.benchmark import load_benchmark, shipped_benchmark
-from geneb_ci.common.config import benchmark_of, find_layout
-from geneb_ci.common.errors import Exit, NothingChecked
-from geneb_ci.common.finding import first_and_more, quoted
-from geneb_ci.submission.logs import Packed, pack_logs
+from geneb_ci.common.errors import Exit
 
 # Name of each command in the harness.
 GROUPS = {"data": "data", "extractor": "extractors"}
@@ -99,88 +94,4 @@ def push(folder: Path, repo: str | None, definition: Path | None) -> int:
     return Exit.CLEAN
 
 
-extractor_command = handed_over("extractor", "Check an extractor, or list the built-in ones.")
-
-
-@click.command()
-@click.argument("folder", type=click.Path(path_type=Path, file_okay=False, exists=True))
-@click.option("--model-id", required=True, help="Id of the row.")
-@click.option("--display", required=True, help="Name on the board.")
-@click.option(
-    "--params", required=True, type=click.IntRange(min=0), help="Parameters of the encoder."
-)
-@click.option("--url", default="", help="https link to the weights or paper.")
-@click.option("--submitted-by", default="", help="Who ran the evaluation.")
-@click.option("--training-data", default="", help="What the model was trained on.")
-@click.option("--zero-shot", is_flag=True, help="The model saw no sequence of any task.")
-@click.option(
-    "--output",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="File; default: <model id>.json.",
-)
-def pack_command(
-    folder: Path,
-    model_id: str,
-    display: str,
-    params: int,
-    url: str,
-    submitted_by: str,
-    training_data: str,
-    zero_shot: bool,
-    output: Path | None,
-) -> int:
-    """Collect the results_*.json of FOLDER into a submission of format 1.0.
-
-    Missing and duplicate logs are listed by regime; the submission is written without them, and
-    the exit code is 11.
-    """
-    logs = sorted(folder.glob("*.json"))
-    if not logs:
-        raise NothingChecked(
-            f"{folder}: the folder contains no *.json", "pass the folder of results_*.json"
-        )
-    benchmark = benchmark_of(find_layout(Path.cwd()))
-    packed = pack_logs(logs, benchmark)
-    meta = {
-        "display": display,
-        "params": params,
-        "url": url,
-        "zero_shot": zero_shot,
-        "training_data": training_data,
-        "provenance": "self-reported",
-        "submitted_by": submitted_by,
-    }
-    submission = {
-        "schema_version": "1.0",
-        "model_id": model_id,
-        "harness_version": benchmark.harness_version,
-        "meta": meta,
-        "results": packed.results,
-    }
-    path = output or Path(f"{model_id.replace('/', '_')}.json")
-    text = json.dumps(submission, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    write_files(path.parent, {path.name: text.encode()})
-    _say(packed)
-    cells = sum(len(tasks) for tasks in packed.results.values())
-    click.echo(f"wrote {path}: {cells} of {len(benchmark.regimes) * len(benchmark.tasks)} cells")
-    return Exit.CLEAN if packed.is_whole else Exit.ERRORS
-
-
-def _say(packed: Packed) -> None:
-    for regime, missing in packed.missing.items():
-        click.echo(f"{regime}: {len(missing)} missing: {first_and_more(missing)}", err=True)
-    for regime, doubled in packed.doubled.items():
-        for task, names in doubled.items():
-            click.echo(
-                f"{regime}: {task} has {len(names)} logs: "
-                f"{first_and_more([quoted(n) for n in names])}",
-                err=True,
-            )
-    for name, reason in packed.broken.items():
-        click.echo(f"{quoted(name)} cannot be used: {reason}", err=True)
-    if packed.foreign:
-        click.echo(
-            "ignored, no task id in the file name: "
-            f"{first_and_more([quoted(n) for n in packed.foreign])}",
-            err=True,
-        )
+extractor_command = handed_over("extractor", "Check an extractor, or list those that are built in.")

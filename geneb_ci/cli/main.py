@@ -58,7 +58,7 @@ COMMANDS = {
     "ledger": ("publish", "list the history of every row: what, when, by whom, why"),
     "diff": ("board", "compare the board with that of another commit"),
     "replay": ("publish", "list the rows that changed rules would newly reject"),
-    "pack": ("harness", "collect upstream's per-task logs into a submission"),
+    "pack": ("pack", "collect upstream's per-task logs into a submission"),
     "audit": ("audit", "rerun an unpredictable sample of tasks, and sign the result"),
     "data": ("harness", "pull, verify, audit and push the task data"),
     "reconcile": ("github", "check pull requests, and print a verdict"),

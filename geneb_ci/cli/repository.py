@@ -5,16 +5,25 @@ from typing import NamedTuple
 
 import click
 
-from geneb_ci.board.board import Watch, rows_of
-from geneb_ci.board.rows import Entry
+from geneb_ci.audit import trust_evidence
+from geneb_ci.board.board import rows_of
+from geneb_ci.board.columns import Entry
+from geneb_ci.board.rows import Watch
+from geneb_ci.check.registry import BY_ID
 from geneb_ci.check.runner import Report, files_of
 from geneb_ci.cli.shared import exit_code, watched
 from geneb_ci.common.config import Layout, LayoutKind, find_layout
 from geneb_ci.common.errors import Exit, UsageProblem
 from geneb_ci.publish.generation import Generation, generate
-from geneb_ci.publish.git import GitRepository, repository_at
+from geneb_ci.publish.git import BadRepository, GitRepository, repository_at
+from geneb_ci.publish.ledger import ledger
+from geneb_ci.publish.manifest import Ledger
 from geneb_ci.publish.session import space_of_environment
 from geneb_ci.render.formats import render
+from geneb_ci.render.published import models_of, story
+from geneb_ci.render.text import escape
+from geneb_ci.submission.paths import files_in
+from geneb_ci.submission.structure import near
 
 FOLDER = click.argument(
     "folder", required=False, type=click.Path(path_type=Path, file_okay=False, exists=True)
@@ -99,3 +108,41 @@ def space_name(given: str | None) -> str:
     if not (owner and slash and rest) or "/" in rest:
         raise UsageProblem(f"{name!r} is not a Space", "write it as OWNER/NAME")
     return name
+
+
+_GONE = "not on the board"
+
+
+def tell(model: str) -> None:
+    """Print all that is known of a row, on the board or taken off it.
+
+    Raises UsageProblem where there never was such a row, and BrokenRecordError.
+    """
+    layout = find_layout(Path.cwd())
+    why = trust_evidence.level_reasons(model, layout)
+    found, no_history = _history()
+    events = list(story(found, model))
+    if why is None and not events:
+        here = [path.stem for path in files_in(layout.submissions)] if layout.submissions else []
+        raise UsageProblem(
+            f"{model!r} is neither a rule nor a model here"
+            f"{near(model, [*BY_ID, *here, *models_of(found)])}",
+            "`geneb-ci rules` lists the rules, `geneb-ci label` the models",
+        )
+    first, *others = why or [_GONE]
+    click.echo(f"{click.style(model, bold=True)}  {escape(first)}")
+    for line in [*(f"  {escape(line)}" for line in others), *events]:
+        click.echo(line)
+    if no_history:
+        click.echo(f"its history cannot be told: {escape(no_history)}", err=True)
+
+
+def _history() -> tuple[Ledger, str]:
+    """Return the ledger of this place, or why there is none."""
+    try:
+        repository = repository_here()
+        return ledger(repository, repository.resolve(HEAD)), ""
+    except UsageProblem as error:
+        return Ledger(events=[]), error.message
+    except BadRepository as error:
+        return Ledger(events=[]), f"{error.message}; fix: {error.fix}"

@@ -42,9 +42,13 @@ def format_options(function: Any) -> Any:  # noqa: ANN401 (a decorator of click)
         metavar="FILE",
         help="File for the format before it.",
     )
-    choice = click.Choice(list(FORMATS))
+    said = "; ".join(f"{name}: {one.what}" for name, one in FORMATS.items())
     return click.option(
-        "--format", "formats", multiple=True, type=choice, help="Output format; default: text."
+        "--format",
+        "formats",
+        multiple=True,
+        type=click.Choice(list(FORMATS)),
+        help=f"Repeatable; default: text. {said}.",
     )(output(function))
 
 

@@ -12,7 +12,7 @@ from pydantic import Field, ValidationError, model_validator
 from geneb_ci.common.errors import BadConfiguration
 from geneb_ci.common.regular import NotReadable, read_regular
 from geneb_ci.common.shipped import shipped
-from geneb_ci.common.types import StrictModel
+from geneb_ci.common.types import Hex40, Hex64, StrictModel, first_error
 
 BENCHMARK_BYTES_MAX = 1_000_000  # the real one has 21 kB
 # Rules iterate over regimes x tasks x metrics (3 x 100 x 3 in the real benchmark). The limits allow
@@ -48,7 +48,7 @@ class Dataset(StrictModel):
 
     repo_id: str
     former_repo_id: str | None = None
-    revision: Annotated[str, Field(pattern=r"^[0-9a-f]{40}$")]
+    revision: Hex40
     remote_layout: str
     local_layout: str
 
@@ -79,8 +79,8 @@ class Benchmark(StrictModel):
     category_order: Annotated[list[str], Field(min_length=1, max_length=TASKS_MAX)]
     sources: dict[str, str] = {}  # noqa: RUF012 (pydantic copies it)
     tasks: Annotated[list[Task], Field(min_length=1, max_length=TASKS_MAX)]
-    sha256: Annotated[str, Field(exclude=True, pattern=r"^[0-9a-f]{64}$")] = "0" * 64
-    """SHA-256 of the file it was read from; not part of the file."""
+    sha256: Annotated[Hex64, Field(exclude=True)] = "0" * 64
+    """Digest of the bytes it was read from; not part of the file."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -119,10 +119,8 @@ def parse_benchmark(raw: bytes, name: str) -> Benchmark:
     try:
         benchmark = Benchmark.model_validate_json(raw)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        key = "/".join(str(part) for part in first["loc"]) or "the document"
         raise BadConfiguration(
-            f"{name}: {key}: {first['msg']}", "compare it with schemas/benchmark.schema.json"
+            f"{name}: {first_error(error)}", "compare it with schemas/benchmark.schema.json"
         ) from error
     return benchmark.model_copy(update={"sha256": hashlib.sha256(raw).hexdigest()})
 

@@ -22,6 +22,7 @@ from geneb_ci.github.verdict import (
 )
 from geneb_ci.render.markdown import CHARACTERS_MAX, cell, code, fill, finding_blocks
 from geneb_ci.render.summary import by_rule
+from geneb_ci.render.tables import Table
 
 _NEAREST = 2
 
@@ -84,8 +85,8 @@ def _ties(standing: RowStanding) -> str:
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [head, ["---", *("---:" for _ in head[1:])], *rows]
-    return "".join("| " + " | ".join(line) + " |\n" for line in lines)
+    lines = Table(tuple(head), rows, right=frozenset(head[1:])).markdown_lines()
+    return "".join(f"{line}\n" for line in lines)
 
 
 def _neighbour(near: Neighbour) -> str:

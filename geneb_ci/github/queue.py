@@ -15,11 +15,13 @@ from rich.table import Table
 from rich.text import Text
 
 from geneb_ci.common.finding import plural
+from geneb_ci.common.types import TrustLevel
 from geneb_ci.github.api import GitHub
 from geneb_ci.github.errors import ForgeProblem
 from geneb_ci.github.receipt import Receipt, receipts_on
 from geneb_ci.github.replies import Pull
 from geneb_ci.github.verdict import PullOutcome
+from geneb_ci.render import tables
 from geneb_ci.render.markdown import cell
 from geneb_ci.render.plain import visible
 from geneb_ci.render.text import escape
@@ -172,7 +174,7 @@ def _decision(receipt: Receipt, *, is_draft: bool) -> str:
         (receipt.outcome is PullOutcome.NEEDS_MAINTAINER, "review the other files it changes"),
         (receipt.level == "disputed", "close it: an audit of these bytes failed"),
         (receipt.is_edit, "ask the row's author, then merge"),
-        (receipt.level == "official", "merge"),
+        (receipt.level == TrustLevel.OFFICIAL, "merge"),
         (receipt.weight >= AUDIT_WEIGHT, "audit before merging"),
         (receipt.outcome is PullOutcome.WARNINGS, "read the warnings and their answers"),
     )
@@ -252,12 +254,8 @@ def markdown(queue: Queue, limit: int) -> str:
     """Render at most `limit` rows as a Markdown table, then the summary line."""
     lines = ["## Open submissions", ""]
     if queue.rows:
-        lines.append("| " + " | ".join(COLUMNS) + " |")
-        lines.append("|" + "".join("---:|" if name in _RIGHT else "---|" for name in COLUMNS))
-        for row in queue.rows[:limit]:
-            cells = [cell(text) if text else "" for text in _cells(row)]
-            lines.append("| " + " | ".join(cells) + " |")
-        lines.append("")
+        rows = [[cell(text) if text else "" for text in _cells(row)] for row in queue.rows[:limit]]
+        lines += [*tables.Table(COLUMNS, rows, right=_RIGHT).markdown_lines(), ""]
     return "\n".join([*lines, *_lines(queue, limit)]) + "\n"
 
 

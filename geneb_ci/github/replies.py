@@ -5,9 +5,10 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
+from geneb_ci.common.types import Hex40, first_error
 from geneb_ci.github.errors import UnexpectedReply
 
-Sha = Annotated[str, Field(pattern=r"^[0-9a-f]{40}$")]
+Sha = Hex40
 Id = Annotated[int, Field(ge=0)]
 
 
@@ -139,9 +140,7 @@ def parsed(kind: type[T], body: Any, what: str) -> T:  # noqa: ANN401 (JSON)
     try:
         return TypeAdapter(kind).validate_python(body)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        place = "/".join(str(part) for part in first["loc"])
         raise UnexpectedReply(
-            f"{what}: unexpected answer of GitHub, at {place or 'the top level'}: {first['msg']}",
+            f"{what}: unexpected answer of GitHub, at {first_error(error, 'the top level')}",
             "run the command again; if it fails again, report it to the maintainers",
         ) from error

@@ -8,7 +8,6 @@ from typing import NamedTuple
 from geneb_ci.audit.policy import AuditPolicy, audit_policy
 from geneb_ci.audit.power import design_of, detection
 from geneb_ci.audit.sampling import strata_of
-from geneb_ci.audit.trust import Level
 from geneb_ci.audit.trust_evidence import gather
 from geneb_ci.board.board import unknown_sizes
 from geneb_ci.board.ranks import Estimates
@@ -18,6 +17,7 @@ from geneb_ci.check.runner import Checker
 from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.config import Layout, benchmark_of
 from geneb_ci.common.errors import NothingChecked
+from geneb_ci.common.types import TrustLevel
 from geneb_ci.github.verdict import (
     TIES_MAX,
     AuditEstimate,
@@ -52,7 +52,7 @@ class BaseBranch:
         self._layout = layout
         self._estimates = Estimates()
 
-    def level(self, own: Submission, sha256: str) -> Level:
+    def level(self, own: Submission, sha256: str) -> TrustLevel:
         """Return the trust level that a row would have, from audits of the same bytes."""
         return gather(self._layout, own.model_id).decide(sha256).level
 
@@ -64,7 +64,7 @@ class BaseBranch:
         if self.benchmark.primary_metric != METRIC or unknown_sizes(self.benchmark):
             return None
         try:
-            from geneb_ci.board.uncertainty import surely_differ  # noqa: PLC0415 (of the extra)
+            from geneb_ci.board.uncertainty import differ_significantly  # noqa: PLC0415 (of the extra)
         except ModuleNotFoundError:
             return None
         board = {row.model_id: row for row in self.rows} | {own.model_id: own}
@@ -76,7 +76,8 @@ class BaseBranch:
             return sorted(
                 other
                 for other, row in ranked.items()
-                if other != model and not surely_differ(this, estimate(row, regime), len(ranked))
+                if other != model
+                and not differ_significantly(this, estimate(row, regime), len(ranked))
             )
 
         return tied

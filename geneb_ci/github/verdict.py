@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Literal, NamedTuple
 
-from pydantic import Field, ValidationError
+from pydantic import Field, Strict, ValidationError
 
 from geneb_ci.check.registry import BY_ID
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.common.finding import Finding, Severity
-from geneb_ci.common.types import Hex40, Hex64, Signed, StrictModel
+from geneb_ci.common.types import Hex40, Hex64, Signed, StrictModel, TrustLevel, first_error
 from geneb_ci.github.errors import Tampered
 from geneb_ci.render.plain import visible
 from geneb_ci.submission.models import MODEL_ID_MAX, MODEL_ID_PATTERN
@@ -36,7 +36,8 @@ RuleId = Annotated[str, Field(max_length=60, pattern=r"^[a-z0-9-]+$")]
 Model = Annotated[str, Field(max_length=MODEL_ID_MAX, pattern=MODEL_ID_PATTERN)]
 
 
-TrustLevel = Literal["self-reported", "verified", "reproduced", "official", "disputed", "stale"]
+Level = Annotated[TrustLevel, Strict(strict=False)]
+"""Also as its text, which is all that a pull request's job hands on."""
 
 
 class PullOutcome(enum.StrEnum):
@@ -278,10 +279,8 @@ def decode(text: str, repository: str) -> Verdicts:
     try:
         verdict = Verdicts.model_validate_json(text)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        place = "/".join(str(part) for part in first["loc"])
         raise Tampered(
-            f"the verdict does not fit its schema at {visible(place, 100)}: {first['msg']}", _AGAIN
+            f"the verdict does not fit its schema at {first_error(error)}", _AGAIN
         ) from error
     # 4. Repository and pull requests.
     if verdict.repository.casefold() != repository.casefold():

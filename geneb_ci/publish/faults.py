@@ -6,7 +6,7 @@ from http import HTTPStatus
 from typing import Any
 from urllib.parse import urlsplit
 
-from geneb_ci.audit.storage import Told, told_by
+from geneb_ci.audit.storage import StorageFailure, storage_failure
 from geneb_ci.common.errors import GenebError, UsageProblem, machine_fault
 
 
@@ -144,15 +144,15 @@ def _beyond_the_hub(error: Exception, resource: str, large: list[str]) -> Except
     Any other exception is returned unchanged.
     """
     cause = error.__cause__
-    told = told_by(error)
+    told = storage_failure(error)
     if isinstance(error, RuntimeError) and cause is not None:
         # The client's error for a failed upload of a file without Xet.
         status = getattr(getattr(cause, "response", None), "status_code", None)
         answer = f"answers {status}" if status else f"does not answer ({type(cause).__name__})"
-        told = Told(f"the Hub's storage {answer}", status, by_hub=False)
+        told = StorageFailure(f"the Hub's storage {answer}", status, by_hub=False)
         if isinstance(cause, OSError) and cause.errno is not None:
             told = cause
-    if isinstance(told, Told):
+    if isinstance(told, StorageFailure):
         return _of_storage(told, large)
     known = told or error
     if isinstance(known, ConnectionError | TimeoutError):
@@ -169,7 +169,7 @@ def _beyond_the_hub(error: Exception, resource: str, large: list[str]) -> Except
     )
 
 
-def _of_storage(told: Told, large: list[str]) -> Exception:
+def _of_storage(told: StorageFailure, large: list[str]) -> Exception:
     others = f" and {len(large) - 1} more" if len(large) > 1 else ""
     what = f"{told.what} (uploading {large[0]}{others})" if large else told.what
     status = told.status
@@ -196,7 +196,7 @@ def _of_status(error: Any, resource: str, *, writing: bool) -> Exception:  # noq
         what = f"the Hub's storage ({host}) answers {status} to a download"
         if status == HTTPStatus.FORBIDDEN:
             return Unstored(what)  # the URL may have expired; a retry gets a new one
-        return _of_storage(Told(what, status, by_hub=False), [])
+        return _of_storage(StorageFailure(what, status, by_hub=False), [])
     hidden = status == HTTPStatus.UNAUTHORIZED and not (
         writing or headers.get("X-Error-Message") == _BAD_CREDENTIALS
     )

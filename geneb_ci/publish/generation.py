@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from geneb_ci.board.board import Watch, board_of, rows_of
+from geneb_ci.board.board import board_of, rows_of
 from geneb_ci.board.files import encode
 from geneb_ci.board.page import assembled, page_files
 from geneb_ci.board.page_data import HISTORY, history_script
+from geneb_ci.board.rows import Watch
 from geneb_ci.check.runner import Report, files_of
 from geneb_ci.common.config import Layout, find_layout
 from geneb_ci.common.errors import BadConfiguration

@@ -12,6 +12,7 @@ from geneb_ci.audit.record import WITHDRAWN
 from geneb_ci.audit.trust_evidence import BrokenRecordError, RepositoryEvidence, gather
 from geneb_ci.common.config import Layout, LayoutKind
 from geneb_ci.common.errors import BadConfiguration
+from geneb_ci.common.types import TrustLevel
 from geneb_ci.publish.git import (
     AUDITS,
     BENCHMARK,
@@ -189,8 +190,7 @@ WHO = ("submitted-by", "audited-by", "reviewed-by", "signed-off-by")
 WHY = ("reason",)
 CORRECTION = "correction"
 """Trailer of a commit that corrects an error, with the reason."""
-DISPUTED, LISTED = "disputed", "official"
-UNVOUCHED = "self-reported"
+UNVOUCHED = TrustLevel.SELF_REPORTED.value
 """Level of a row that was added while no board could be built."""
 
 
@@ -316,11 +316,11 @@ def _of_model(
     if former and level and former != level:
         policy = [change for change in step.changes if change.path in DECISIVE]
         # Among several changes, official.json explains the level `official`, and no other.
-        listed = LISTED in levels
+        listed = TrustLevel.OFFICIAL in levels
         policy.sort(key=lambda change: (change.path == OFFICIAL) is not listed)
         own = [change for change in step.changes if submission_of(change.path) == model]
         reason = cause or next(iter([*policy, *own]))
-        yield event("dispute" if level == DISPUTED else "relabel", reason)
+        yield event("dispute" if level == TrustLevel.DISPUTED else "relabel", reason)
 
 
 def _kind(step: HistoryStep, change: HistoryChange) -> EventKind | None:

@@ -10,7 +10,7 @@ import pydantic_core
 from pydantic import Field, ValidationError
 
 from geneb_ci import __version__
-from geneb_ci.common.types import Hex40, Hex64, Moment, StrictModel
+from geneb_ci.common.types import Hex40, Hex64, Moment, StrictModel, first_error
 from geneb_ci.publish.faults import BadManifest, NewerManifest
 
 SCHEMA_VERSION: Final = "1.0"
@@ -147,9 +147,7 @@ def parse_manifest(raw: bytes, where: str) -> Manifest:
         found = Manifest.model_validate_json(raw)
     except ValidationError as error:
         _refuse_newer(raw, where)
-        first = error.errors(include_url=False)[0]
-        place = "/".join(str(part) for part in first["loc"]) or "the document"
-        raise BadManifest(where, f"{place}: {first['msg']}") from error
+        raise BadManifest(where, first_error(error)) from error
     said = {name: file.sha256 for name, file in found.files.items()}
     if generation_digest(said, found.source_commit) != found.generation:
         raise BadManifest(where, "its generation is not the digest of its files")

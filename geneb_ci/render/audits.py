@@ -11,9 +11,15 @@ from rich.console import Console
 from rich.table import Table
 
 from geneb_ci.audit.beacon import is_open
-from geneb_ci.audit.outcome import AuditedTask, AuditOutcome, Compared, beyond, mean_biases
+from geneb_ci.audit.outcome import (
+    AuditedTask,
+    AuditOutcome,
+    Compared,
+    differing_metrics,
+    mean_biases,
+)
 from geneb_ci.audit.plan import FallbackBeacon, Plan
-from geneb_ci.audit.power import SHOWN_DRAWN, SHOWN_FABRICATED, Design, shown, table
+from geneb_ci.audit.power import SHOWN_DRAWN, SHOWN_FABRICATED, Design, probability_text, table
 from geneb_ci.audit.verify import StepState, Verification
 from geneb_ci.common.finding import plural
 from geneb_ci.render.plain import visible
@@ -148,10 +154,10 @@ def _numbers(cell: Compared) -> tuple[str, ...]:
 
 
 def _which(cell: Compared) -> str:
-    """Return the metrics outside their tolerance; canonical ones only if no other is."""
-    if told := beyond(cell):
-        return ", ".join(told)
-    return f"canonical {', '.join(beyond(cell.canonical))}" if cell.canonical else ""
+    """Name the metrics outside their tolerance; canonical ones only if no other is."""
+    if metrics := differing_metrics(cell):
+        return ", ".join(metrics)
+    return f"canonical {', '.join(differing_metrics(cell.canonical))}" if cell.canonical else ""
 
 
 def _summary(outcome: AuditOutcome) -> Iterator[str]:
@@ -163,11 +169,11 @@ def _summary(outcome: AuditOutcome) -> Iterator[str]:
     elif differing:
         yield f"differs: {_names(differing)} of {plural(len(outcome.tasks), 'rerun task')}"
     for regime, one in mean_biases(outcome.tasks).items():
-        if one.tells:
+        if one.is_significant:
             side = "above" if one.share > 0 else "below"
             yield (
                 f"differs: {visible(regime)}: the claims are {side} the rerun by "
-                f"{abs(one.raised):.4f} on average, which is significant"
+                f"{abs(one.difference):.4f} on average, which is significant"
             )
     if outcome.decoys.order_dependent:
         yield "differs: an embedding depends on the order or the batch of its sequence"
@@ -226,7 +232,7 @@ def power_table(design: Design, marked: Mapping[int, str], power: Fraction) -> s
         found.add_column(f"m = {m}", justify="right")
     found.add_column("")
     for row in table(design, [*SHOWN_DRAWN, *marked], fabricated, power):
-        cells = (shown(value) for value in row.detection)
+        cells = (probability_text(value) for value in row.detection)
         style = "bold" if row.drawn in marked else None
         found.add_row(str(row.drawn), *cells, marked.get(row.drawn, ""), style=style)
     console = Console(file=io.StringIO(), width=POWER_WIDTH, color_system=None)

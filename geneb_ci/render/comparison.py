@@ -1,6 +1,6 @@
 """Renders board comparisons and rule replays as text, Markdown and JSON."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from geneb_ci.board.diff import BoardDiff, Changed, Present, Shift
@@ -10,6 +10,7 @@ from geneb_ci.publish.comparison import Comparison
 from geneb_ci.publish.replay import Effect, Replay
 from geneb_ci.render.markdown import cell, code, prose
 from geneb_ci.render.plain import dumps
+from geneb_ci.render.tables import Table
 from geneb_ci.render.text import escape
 
 FORMAT_VERSION = "1.0"
@@ -17,8 +18,8 @@ NAMED_MAX = 2  # rows named in one cell: ids have up to 128 characters
 SHOWN_MAX = 200  # lines of one table; the JSON has all
 
 
-class TextTable(NamedTuple):
-    """A table with a title, column names and rows."""
+class TitledTable(NamedTuple):
+    """What changed in one way."""
 
     title: str
     columns: tuple[str, ...]
@@ -31,10 +32,9 @@ def as_text(found: Comparison) -> str:
     """Return a comparison as tables for a terminal."""
     lines = [_headline(found, escape(found.base))]
     for table in _tables(found.diff):
-        rows = [tuple(map(escape, row)) for row in (table.columns, *table.rows[:SHOWN_MAX])]
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        rows = [tuple(map(escape, row)) for row in table.rows[:SHOWN_MAX]]
         lines += ["", table.title]
-        lines += ["  " + "  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+        lines += [f"  {line}" for line in Table(table.columns, rows).text_lines()]
         lines += _cut(table)
     notes = [escape(note) for note in _notes(found)]
     return "\n".join([*lines, *([""] if notes else []), *notes]) + "\n"
@@ -44,13 +44,15 @@ def as_markdown(found: Comparison) -> str:
     """Return a comparison as Markdown tables; names are in code spans."""
     lines = [f"**{_headline(found, code(found.base))}**"]
     for table in _tables(found.diff):
-        lines += ["", f"### {table.title.capitalize()}", "", _line(table.columns)]
-        lines.append(_line(("---",) * len(table.columns)))
-        for row in table.rows[:SHOWN_MAX]:
-            named = zip(table.columns, row, strict=True)
-            lines.append(
-                _line(_cell(cell) if name in table.quoted else cell for name, cell in named)
-            )
+        rows = [
+            [
+                _cell(text) if name in table.quoted else text
+                for name, text in zip(table.columns, row, strict=True)
+            ]
+            for row in table.rows[:SHOWN_MAX]
+        ]
+        lines += ["", f"### {table.title.capitalize()}", ""]
+        lines += Table(table.columns, rows).markdown_lines()
         lines += [f"\n{line.strip()}" for line in _cut(table)]
     notes = [f"- {prose(note)}" for note in _notes(found)]
     return "\n".join([*lines, *([""] if notes else []), *notes]) + "\n"
@@ -123,16 +125,16 @@ def _notes(found: Comparison) -> Iterator[str]:
         yield f"not on the old board, because it could not be read: {names}"
 
 
-def _tables(diff: BoardDiff) -> Iterator[TextTable]:
-    where = ("model", "regime", "macro MCC", "rank", "possible ranks")
+def _tables(diff: BoardDiff) -> Iterator[TitledTable]:
+    where = ("model", "regime", "macro MCC", "rank", "rank within noise")
     for title, rows in (("added", diff.added), ("removed", diff.removed)):
         lines = [(row.model, *_standing(place)) for row in rows for place in row.places]
         if lines:
-            yield TextTable(title, where, lines, ("model",))
+            yield TitledTable(title, where, lines, ("model",))
     shifts = [(row.model, *_shift(shift)) for row in diff.changed for shift in row.shifts]
     if shifts:
         names = ("model", "regime", "macro MCC", "by", "rank", "task scores")
-        yield TextTable("changed", names, shifts, ("model",))
+        yield TitledTable("changed", names, shifts, ("model",))
     facts = [
         (row.model, fact.name, _fact(fact.before), _fact(fact.after))
         for row in diff.changed
@@ -140,7 +142,7 @@ def _tables(diff: BoardDiff) -> Iterator[TextTable]:
     ]
     if facts:
         quoted = ("model", "before", "after")
-        yield TextTable("changed facts", ("model", "field", "before", "after"), facts, quoted)
+        yield TitledTable("changed facts", ("model", "field", "before", "after"), facts, quoted)
     moves = [
         (
             *(move.model, move.after.regime, f"{move.before.rank} -> {move.after.rank}"),
@@ -153,9 +155,9 @@ def _tables(diff: BoardDiff) -> Iterator[TextTable]:
         for move in diff.moves
     ]
     if moves:
-        quoted = ("model", "overtook", "overtaken by")
-        head = ("model", "regime", "rank", "overtook", "overtaken by", "change is")
-        yield TextTable("moved", head, moves, quoted)
+        quoted = ("model", "passed", "passed by")
+        head = ("model", "regime", "rank", "passed", "passed by", "these moves are")
+        yield TitledTable("moved", head, moves, quoted)
 
 
 def _fact(value: object) -> str:
@@ -183,13 +185,9 @@ def _shift(shift: Shift) -> tuple[str, ...]:
     return (shift.regime, scores, by, ranks, plural(shift.scores, "score"))
 
 
-def _cut(table: TextTable) -> list[str]:
+def _cut(table: TitledTable) -> list[str]:
     left = len(table.rows) - SHOWN_MAX
     return [f"  and {left:,} more; `--format json` lists all"] if left > 0 else []
-
-
-def _line(cells: Iterable[str]) -> str:
-    return f"| {' | '.join(cells)} |"
 
 
 def _cell(text: str) -> str:

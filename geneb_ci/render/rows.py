@@ -8,12 +8,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any, NamedTuple
 
-from geneb_ci.audit.trust import Decision, Level
+from geneb_ci.audit.trust import Decision
 from geneb_ci.audit.trust_evidence import RepositoryEvidence, reasons, shown_audit
 from geneb_ci.board.matrices import Recovered
 from geneb_ci.board.recommend import Advice, Choice, size_text
 from geneb_ci.common.finding import plural
+from geneb_ci.common.types import TrustLevel
 from geneb_ci.render.plain import visible
+from geneb_ci.render.tables import Table
 from geneb_ci.render.text import escape
 
 
@@ -45,7 +47,7 @@ def labels_text(rows: Sequence[LabelRow]) -> str:
         lines.append(f"{_level(row):<{width}}  {escape(row.model_id)}: {escape(first)}{tail}")
         lines += [f"{'':<{width}}    {escape(line)}" for line in others]
     tally = Counter(map(_level, rows))
-    order = [*map(str, Level), _NONE]
+    order = [*map(str, TrustLevel), _NONE]
     said = [f"{tally[level]} {level}" for level in order if tally[level]]
     return "\n".join([*lines, "", f"{plural(len(rows), 'row')}: {', '.join(said)}"]) + "\n"
 
@@ -147,10 +149,9 @@ def matrices_json(cells: list[Recovered]) -> str:
 
 
 def matrices_text(cells: list[Recovered]) -> str:
-    """Return a table for a terminal: correct / total for each class."""
-    lines: list[tuple[str, ...]] = [
-        ("task", "seed", "matrices", "smaller class", "larger class", "MCC", "Acc", "F1")
-    ]
+    """Write a table for a terminal: rights over sizes, by class."""
+    columns = ("task", "seed", "matrices", "smaller class", "larger class", "MCC", "Acc", "F1")
+    lines: list[tuple[str, ...]] = []
     for cell in cells:
         right = (
             (
@@ -163,11 +164,7 @@ def matrices_text(cells: list[Recovered]) -> str:
         values = [f"{value:.4f}" for value in cell.printed]
         seed = "" if cell.seed is None else str(cell.seed)
         lines.append((visible(cell.task), seed, str(cell.matrices), *right, *values))
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    aligned = (
-        "  ".join([line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])]).rstrip()
-        for line in lines
-    )
+    aligned = Table(columns, lines, right=frozenset(columns[1:])).text_lines()
     one = sum(cell.matrices == 1 for cell in cells)
     none = sum(cell.matrices == 0 for cell in cells)
     return (

@@ -2,6 +2,7 @@
 
 from geneb_ci.check.registry import ALL, FAMILIES
 from geneb_ci.check.rule import AnyRule
+from geneb_ci.render.tables import Table
 
 _HEAD = """# Rules
 
@@ -19,13 +20,14 @@ def rules_markdown() -> str:
     parts = [_HEAD]
     for family in FAMILIES:
         rules = [rule for rule in ALL if rule.family == family]
-        parts.append(f"| {family} | | |\n|---|---|---|\n" + "".join(_row(rule) for rule in rules))
+        lines = Table((family, "", ""), [_row(rule) for rule in rules]).markdown_lines()
+        parts.append("".join(f"{line}\n" for line in lines))
     parts.extend(_section(rule) for rule in ALL)
     return "\n".join(parts)
 
 
-def _row(rule: AnyRule) -> str:
-    return f"| [{rule.id}](#{rule.id}) | {rule.severity} | {_escaped(rule.what)} |\n"
+def _row(rule: AnyRule) -> tuple[str, ...]:
+    return (f"[{rule.id}](#{rule.id})", rule.severity, _escaped(rule.what))
 
 
 def _section(rule: AnyRule) -> str:

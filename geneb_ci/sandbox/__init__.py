@@ -1,11 +1,12 @@
-"""Runs an extractor that nobody trusts, and takes nothing from it but a matrix of numbers.
+"""Runs an untrusted extractor, and accepts nothing from it but a matrix of numbers.
 
-    with opened(level=2) as sandbox:                      # tried out, or SandboxUnavailable
-        escapes = probe_suite(sandbox)                    # some thirty ways out
-        refuse_leaks(sandbox, escapes)                    # SandboxLeaks if one got out
+    with open_sandbox(level=2) as sandbox:                      # works here, or SandboxUnavailable
+        escapes = probe_suite(sandbox)                    # 26 attempts to get out
+        refuse_leaks(sandbox, escapes)                    # SandboxLeaks if one succeeded
         spec = ExtractorSpec("MyExtractor", module=Path("submissions/extractors/mine.py"))
         values = embed_in_sandbox(sequences, spec, sandbox, Limits(seconds=600))
         facts = sandbox_facts(sandbox, escapes, Limits(seconds=600))
 
-`docs/sandbox.md` says what is protected at which level and what is not.
+`README.md` beside this file says what each level promises, what it does not, and where each limit
+is; `docs/sandbox.md` has the reasons and the measurements.
 """

@@ -1,7 +1,7 @@
-"""Tries to get out, from inside: the probe suite. A script of its own.
+"""The probe suite: attempts to get out of a sandbox, made from inside. A script of its own.
 
 `python -I attempts.py FILE`: FILE is JSON of what was planted outside. Prints one line of JSON:
-name to [refused, detail]. An attempt that succeeds touches only what is its own.
+name to [refused, detail]. An attempt that succeeds does no harm.
 """
 
 import contextlib
@@ -58,7 +58,7 @@ _planted: dict[str, Any] = {}
 
 
 def _failed(action: Callable[..., object], *arguments: object) -> Outcome:
-    """Whether an action raised OSError, as it should; else it got out."""
+    """Return whether an action raised OSError, as it should, and its error name."""
     try:
         action(*arguments)
     except OSError as error:
@@ -67,9 +67,9 @@ def _failed(action: Callable[..., object], *arguments: object) -> Outcome:
 
 
 def _called(result: int) -> Outcome:
-    """Whether a call of the C library failed, as it should."""
+    """Return whether a call of the C library failed, as it should, and its error name."""
     if result >= 0:
-        return False, f"it gave {result}"
+        return False, f"it returned {result}"
     return True, errno.errorcode.get(ctypes.get_errno(), "")
 
 
@@ -91,7 +91,7 @@ def dns() -> Outcome:
 
 
 def metadata_service() -> Outcome:
-    """Connect to the address at which clouds give out credentials."""
+    """Connect to the address at which clouds answer with credentials."""
     return _failed(lambda: _connected(METADATA))
 
 
@@ -107,14 +107,14 @@ def daemon_sockets() -> Outcome:
 
 
 def network_interfaces() -> Outcome:
-    """Look for an interface beside loopback."""
+    """Look for a network interface other than loopback."""
     try:
         lines = Path("/proc/self/net/dev").read_text(encoding="ascii").splitlines()
     except OSError as error:
-        return True, f"not to be seen: {errno.errorcode.get(error.errno or 0, '')}"
+        return True, f"not visible: {errno.errorcode.get(error.errno or 0, '')}"
     names = sorted(line.split(":")[0].strip() for line in lines if ":" in line)
     others = [name for name in names if name != "lo"]
-    return not others, ", ".join(others) or "none beside lo"
+    return not others, ", ".join(others) or "only lo"
 
 
 def exotic_sockets() -> Outcome:
@@ -127,20 +127,20 @@ def exotic_sockets() -> Outcome:
 
 
 def home_folders() -> Outcome:
-    """Read anybody's home."""
+    """List the home folders."""
     found = [name for folder in ("/home", "/root") for name in _listed(folder)]
     return not found, ", ".join(found[:5]) or "none"
 
 
 def ssh_keys() -> Outcome:
-    """Read the keys of whoever runs the audit."""
+    """List the SSH keys of whoever runs the audit."""
     found = [str(p) for p in (Path(_planted["home"]) / ".ssh", Path("~/.ssh").expanduser())
              if _listed(str(p))]  # fmt: skip
     return not found, ", ".join(found) or "none"
 
 
 def environment() -> Outcome:
-    """Find the secret of the launcher's environment in mine or in that of any process."""
+    """Find the secret of the launcher's environment, here or in that of any process."""
     texts = [os.environb.get(key, b"") for key in os.environb]
     for pid in ("self", "1", str(os.getppid()), str(_planted["pid"])):
         for name in ("environ", "cmdline"):
@@ -165,7 +165,7 @@ def planted_label() -> Outcome:
 
 
 def symlink_out() -> Outcome:
-    """Reach the planted file through a link of my own."""
+    """Read the planted file through a symbolic link made here."""
     link = Path("/tmp/out")  # noqa: S108
     link.symlink_to(_planted["label_file"])
     return _failed(link.read_bytes)
@@ -185,7 +185,7 @@ def host_processes() -> Outcome:
 
 
 def write_system() -> Outcome:
-    """Write beside the system, Python, the harness and my input."""
+    """Create files in the system, Python, the harness and the input."""
     written = [place for place in WRITTEN if not _failed(_made, place)[0]]
     return not written, ", ".join(written) or "all refused"
 
@@ -196,7 +196,7 @@ def _made(place: str) -> None:
 
 
 def write_kernel_settings() -> Outcome:
-    """Open the program that the kernel starts for core dumps, and all other settings, to write."""
+    """Open kernel settings for writing, among them the program started for core dumps."""
     open_ones = [str(f) for f in Path("/proc/sys/kernel").glob("*") if _writable(f)]
     return not open_ones, ", ".join(open_ones[:5]) or "all refused"
 
@@ -209,14 +209,14 @@ def _writable(file: Path) -> bool:
 
 
 def fill_tmp() -> Outcome:
-    """Take more of /tmp and /dev/shm than there should be, in files that each are small enough."""
+    """Fill /tmp and /dev/shm beyond their size, in files that are each small enough."""
     for place in ("/tmp", "/dev/shm"):  # noqa: S108
         files = [Path(place, f"filled-{index}") for index in range(PARTS + 1)]
         refused, detail = _failed(_filled, files)
         for file in files:
             file.unlink(missing_ok=True)
         if not refused:
-            return False, f"{place} took it"
+            return False, f"{place} accepted it"
     return True, detail
 
 
@@ -227,7 +227,7 @@ def _filled(files: list[Path]) -> None:
 
 
 def namespaces() -> Outcome:
-    """Make a user and a network namespace: the start of most ways out through the kernel."""
+    """Make a user and a network namespace, with which most kernel exploits begin."""
     return _called(_libc.unshare(NEW_USER | NEW_NET))
 
 
@@ -237,8 +237,8 @@ def mount() -> Outcome:
 
 
 def trace() -> Outcome:
-    """Trace pid 1 of the sandbox, which could then be stopped, and be traced."""
-    # Seizing does not stop pid 1, as attaching would: a suite that gets through still ends.
+    """Trace pid 1 of the sandbox, which could then be stopped; ask to be traced."""
+    # Seizing does not stop pid 1, as attaching would, so a suite that succeeds still ends.
     refused, _ = _called(_libc.ptrace(PTRACE_SEIZE, 1, None, None))
     if not refused:
         return False, "pid 1 was seized"
@@ -246,7 +246,7 @@ def trace() -> Outcome:
 
 
 def rare_calls() -> Outcome:
-    """Call what an extractor has no need for: io_uring, bpf, keys, performance events."""
+    """Make calls that no extractor needs: io_uring, bpf, keys, performance events."""
     numbers = NUMBERS[os.uname().machine]
     buffer = ctypes.create_string_buffer(128)
     open_ones = []
@@ -259,13 +259,13 @@ def rare_calls() -> Outcome:
 
 
 def new_privileges() -> Outcome:
-    """Be able to gain rights by starting a set-user-id program."""
+    """Check whether a set-user-id program could gain rights."""
     value = _libc.prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0)
     return value == 1, f"NoNewPrivs {value}"
 
 
 def capabilities() -> Outcome:
-    """Have any capability."""
+    """Check for any capability."""
     header, held = struct.pack("<Ii", CAPABILITY_VERSION, 0), ctypes.create_string_buffer(24)
     if _libc.capget(header, held) != 0:
         return False, "capget failed"
@@ -274,13 +274,13 @@ def capabilities() -> Outcome:
 
 
 def descriptors() -> Outcome:
-    """Have a descriptor beside the three that every process has."""
+    """Look for an open descriptor other than 0, 1 and 2."""
     found = [n for n in range(3, 4096) if not _failed(os.fstat, n)[0]]
     return not found, ", ".join(map(str, found)) or "0, 1 and 2 only"
 
 
 def terminal() -> Outcome:
-    """Have the terminal of whoever started the audit."""
+    """Open the terminal of whoever started the audit."""
     return _failed(lambda: os.close(os.open("/dev/tty", os.O_RDWR)))
 
 
@@ -333,7 +333,7 @@ def _listed(folder: str) -> list[str]:
 
 
 def _files() -> Iterator[Path]:
-    """Return every file outside the system and Python, my own input aside."""
+    """Yield every file outside the system, Python, the harness and the weights."""
     for start in WALKED:
         for folder, inner, names in os.walk(start):
             inner[:] = [name for name in inner if str(Path(folder, name)) not in BIG]
@@ -341,14 +341,14 @@ def _files() -> Iterator[Path]:
 
 
 def main() -> None:
-    """Try everything; what an attempt raises beyond OSError is reported as not refused."""
+    """Make every attempt; one that raises anything but OSError is reported as not refused."""
     _planted.update(json.loads(Path(sys.argv[1]).read_bytes()))
     found: dict[str, Outcome] = {}
     for name, attempt in ATTEMPTS.items():
         try:
             found[name] = attempt()
-        except Exception as error:  # noqa: BLE001 (an attempt that breaks has shown nothing)
-            found[name] = False, f"could not be tried: {type(error).__name__}: {error}"
+        except Exception as error:  # noqa: BLE001 (an attempt that breaks shows nothing)
+            found[name] = False, f"could not be made: {type(error).__name__}: {error}"
     sys.stdout.write(json.dumps(found))
 
 

@@ -1,8 +1,8 @@
 """Levels 2 and 4: the command line of bubblewrap.
 
-Everything goes to it by descriptor (`--args`), since pid 1 of the sandbox is bubblewrap, and what
-runs there can read its command line. Its environment is readable there too, `--clearenv` or not,
-so the caller starts it with none.
+All options are passed by descriptor (`--args`): pid 1 of the sandbox is bubblewrap, and what runs
+there can read its command line. It can also read its environment, in spite of `--clearenv`, so the
+caller starts bubblewrap with an empty one.
 """
 
 import shutil
@@ -14,7 +14,7 @@ from geneb_ci.sandbox.mounts import SandboxView
 
 PROGRAM = "bwrap"
 OUTSIDER = "1000"
-"""User and group inside: not 0, since much software does more when it thinks it is root."""
+"""User and group inside: not 0, since much software behaves differently as root."""
 
 
 def found() -> str | None:
@@ -23,7 +23,11 @@ def found() -> str | None:
 
 
 def options(view: SandboxView, limits: Limits, data: dict[str, int], seccomp: int) -> list[str]:
-    """Return the options; `data` has the descriptor of each file that is made from bytes."""
+    """Return the command-line options of one run.
+
+    `data` maps the place of each file made from bytes to a descriptor, `seccomp` is the descriptor
+    of the filter of system calls.
+    """
     parts = [
         *("--unshare-all", "--unshare-user", "--disable-userns"),
         *("--uid", OUTSIDER, "--gid", OUTSIDER, "--hostname", "sandbox"),
@@ -50,13 +54,13 @@ def options(view: SandboxView, limits: Limits, data: dict[str, int], seccomp: in
         parts += ["--ro-bind", source, place]
     for place, descriptor in sorted(data.items()):
         parts += ["--ro-bind-data", str(descriptor), place]
-    # What is left writable would be memory without a limit.
+    # Anything left writable would be memory without a limit.
     parts += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/tmp"]  # noqa: S108
     return [*parts, "--seccomp", str(seccomp)]
 
 
 def version(text: str) -> tuple[int, ...]:
-    """Read `bubblewrap 0.8.0`. Gives () for anything else."""
+    """Return (0, 8, 0) for `bubblewrap 0.8.0`; () for any other form."""
     words = text.split()
     if not words or not all(part.isdigit() for part in words[-1].split(".")):
         return ()

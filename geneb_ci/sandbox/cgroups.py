@@ -1,8 +1,8 @@
-"""Bounds on processes and memory that the kernel holds by itself, where we may set them.
+"""Limits of processes and memory that the kernel enforces, where we may set them.
 
-Three ways, the first that works: a control group of our own (root), a scope of the user's service
-manager, else RLIMIT_NPROC, which the worker sets. The last does not hold root (measured: 300 forks
-under a limit of 64; an ordinary user stops at 62), so root without control groups is only watched.
+The first of three that works: a control group of our own (root), a scope of the user's service
+manager, RLIMIT_NPROC set by the worker. The last does not limit root (measured: 300 forks under a
+limit of 64; an ordinary user is stopped at 62), so root without control groups is only watched.
 """
 
 import contextlib
@@ -20,20 +20,20 @@ from geneb_ci.sandbox.limits import Limits
 Holder = Literal["control group", "service manager", "RLIMIT_NPROC", "watched only"]
 
 ROOT = Path("/sys/fs/cgroup")
-# Where each controller lies in version 1 (a tree each) and in version 2 (one tree).
+# Where each controller is in version 1 (a tree each) and in version 2 (one tree).
 PLACES = {"pids": ("pids", "."), "memory": ("memory", ".")}
 FILES = {
     "pids": ("pids.max",),
     "memory": ("memory.max", "memory.limit_in_bytes"),
 }
 JOIN = 'for f do [ "$f" = -- ] && break; echo $$ > "$f" || exit 125; shift; done; shift; exec "$@"'
-"""Enters each group named, then becomes the command: the same process, so a group has it whole."""
+"""Enters each group named, then executes the command in the same process."""
 TRIAL_SECONDS = 5
 REMOVE_SECONDS = 2
 
 
 def holder() -> Holder:
-    """Say what holds the number of processes on this machine."""
+    """Return what limits the number of processes on this machine."""
     with contextlib.ExitStack() as stack:
         if _made(Limits(), stack):
             return "control group"
@@ -44,7 +44,7 @@ def holder() -> Holder:
 
 @contextlib.contextmanager
 def prefix(limits: Limits) -> Iterator[list[str]]:
-    """Return the words to put before a command; what they need is gone at the end."""
+    """Yield the words to put before a command; the groups they use are removed at the end."""
     with contextlib.ExitStack() as stack:
         groups = _made(limits, stack)
         if groups:
@@ -55,7 +55,7 @@ def prefix(limits: Limits) -> Iterator[list[str]]:
 
 
 def _made(limits: Limits, stack: contextlib.ExitStack) -> list[Path]:
-    """Make a group a controller, or one for both; gives none unless processes are held."""
+    """Make one group for each controller, or one for both; return none unless `pids` is limited."""
     values = {"pids": limits.processes_held, "memory": limits.memory_held}
     made: dict[Path, None] = {}
     for controller, value in values.items():
@@ -113,6 +113,6 @@ def _scope(limits: Limits) -> list[str]:
         *("--user", "--scope", "--quiet", "--collect"),
         f"--property=MemoryMax={limits.memory_held}",
         f"--property=TasksMax={limits.processes_held}",
-        # What the sandbox can read of pid 1 is what it was started with: nothing.
+        # The sandbox can read the environment that pid 1 was started with: an empty one.
         *("/usr/bin/env", "-i"),
     ]

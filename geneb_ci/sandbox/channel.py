@@ -1,4 +1,4 @@
-"""What comes out of a sandbox: a checked matrix of numbers, and printed text made safe to show."""
+"""Output of a sandbox: a checked matrix of numbers, and printed text made safe to show."""
 
 import re
 import struct
@@ -12,16 +12,16 @@ if TYPE_CHECKING:
 
 
 ATTEMPT = "attempt: "
-"""Lines of the worker that name what foreign code tried; anybody inside can print such a line."""
+"""Start of the worker's lines about what foreign code attempted; any code inside can print one."""
 EVENT = re.compile(r"[A-Za-z_]{1,20}(\.[A-Za-z_]{1,20}){0,3}", re.ASCII)
-"""Form of an event's name: what is forged cannot speak to the reader of a record."""
+"""Form of an event's name, so that a forged line cannot put other text into a record."""
 EVENTS_MAX = 40
 LINE_MAX = 400  # characters of a line shown
 LINES_MAX = 200  # last lines kept
 
 
-def shown(raw: bytes) -> str:
-    """Return the last lines, each behind a bar, with every character visible.
+def visible_log(raw: bytes) -> str:
+    """Return the last lines of a log, each after a bar, with every character visible.
 
     The bar keeps a line from being read as a command by the runner of GitHub Actions, which looks
     for `::` at its start; `##[`, which it looks for anywhere, is broken up.
@@ -31,7 +31,7 @@ def shown(raw: bytes) -> str:
 
 
 def last_line(raw: bytes) -> str:
-    """Return the last line that says something."""
+    """Return the last line that is not empty and not about an attempt."""
     lines = [line for line in raw.decode("utf-8", "backslashreplace").splitlines() if line.strip()]
     said = [line for line in lines if not line.startswith(ATTEMPT)]
     return _visible(said[-1]) if said else ""
@@ -81,7 +81,7 @@ class Receiver:
             self._expected = HEADER.size + rows * width * size
         if self._shape is not None and len(self._data) > self._expected:
             raise _refused(
-                f"more than the {self._expected:,} bytes that the header announces came back"
+                f"the result has more than the {self._expected:,} bytes that its header announces"
             )
 
     def finish(self) -> "np.ndarray":
@@ -100,7 +100,7 @@ class Receiver:
         if not finite.all():
             first = int(np.flatnonzero(~finite)[0])
             raise _refused(
-                f"row {first} and {int((~finite).sum()) - 1} others hold NaN or infinity"
+                f"row {first} and {int((~finite).sum()) - 1} others contain NaN or infinity"
             )
         return values
 
@@ -114,7 +114,7 @@ class Receiver:
                 f"expected version {VERSION} with 2, 4 or 8"
             )
         if rows != self._rows:
-            raise _refused(f"{rows:,} rows came back for {self._rows:,} sequences")
+            raise _refused(f"{rows:,} rows, expected {self._rows:,}: one a sequence")
         if not 1 <= width <= self._limits.width:
             raise _refused(f"rows of width {width:,}, expected 1 to {self._limits.width:,}")
         most = self._limits.result_mib * MIB

@@ -1,7 +1,7 @@
 """Level 1, from inside: namespaces, Landlock and a filter of system calls, by ctypes alone.
 
 Runs as a script of its own (`python -I -S confine.py FD`), so it imports nothing of this package.
-FD is a descriptor of a JSON object that `landlock.py` writes. Numbers are those of linux/sched.h,
+FD is a descriptor of a JSON object that `launch.py` writes. Numbers are those of linux/sched.h,
 linux/mount.h, linux/prctl.h and linux/landlock.h.
 """
 
@@ -38,7 +38,7 @@ class KernelRefused(Exception):  # noqa: N818 (named after what happened, as in 
 
 
 def check(what: str, result: int) -> int:
-    """Return the result. Raises Refused where a call of the C library failed."""
+    """Return the result of a call of the C library. Raises KernelRefused where it failed."""
     if result < 0:
         raise KernelRefused(f"{what}: {os.strerror(ctypes.get_errno())}")
     return result
@@ -59,7 +59,7 @@ def mount(source: str, target: str, kind: str | None, flags: int, data: str | No
 
 
 def enter_namespaces() -> None:
-    """Become the only user of new namespaces, with all rights in them until they are dropped."""
+    """Enter new namespaces as their only user, with all rights in them until they are dropped."""
     user, group = os.getuid(), os.getgid()
     check("unshare", _libc.unshare(NEW_NAMESPACES))
     Path("/proc/self/setgroups").write_text("deny", encoding="ascii")
@@ -68,7 +68,7 @@ def enter_namespaces() -> None:
 
 
 def arrange(plan: dict[str, Any]) -> None:
-    """Show what the plan names in /mnt, and put memory of a fixed size in /tmp and /dev/shm."""
+    """Mount what the plan names below /mnt, and memory of a fixed size at /tmp and /dev/shm."""
     mount("none", "/", None, MS_REC_PRIVATE)
     size = f"size={plan['tmp_bytes']},mode=0755"
     # Nobody writes here once Landlock holds, so the input alone sets its size.
@@ -91,7 +91,7 @@ def arrange(plan: dict[str, Any]) -> None:
 
 
 def drop_capabilities() -> None:
-    """Return up every capability, for good."""
+    """Give up every capability permanently."""
     for capability in range(LAST_CAPABILITY + 1):
         _libc.prctl(PR_CAPBSET_DROP, ctypes.c_ulong(capability), 0, 0, 0)
     header = struct.pack("<Ii", CAPABILITY_VERSION, 0)
@@ -100,7 +100,7 @@ def drop_capabilities() -> None:
 
 
 def landlock(plan: dict[str, Any]) -> None:
-    """Refuse every file but those named; TCP, abstract sockets and signals where the kernel can."""
+    """Refuse all files but those named; TCP, abstract sockets and signals where the kernel can."""
     abi = check("landlock", _libc.syscall(LANDLOCK_CREATE, None, 0, 1))
     rights = ABI_OF_RIGHTS[max(known for known in ABI_OF_RIGHTS if known <= abi)]
     network = 0x3 if abi >= ABI_NETWORK else 0
@@ -119,7 +119,7 @@ def landlock(plan: dict[str, Any]) -> None:
 
 
 def allow(rules: int, place: str, rights: int) -> None:
-    """Allow some rights to a file, or to all beneath a folder; what is not there needs none."""
+    """Allow some rights to a file, or to everything below a folder; ignore what does not exist."""
     try:
         descriptor = os.open(place, os.O_PATH | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -158,7 +158,7 @@ def main(descriptor: int) -> NoReturn:
     except (KernelRefused, OSError) as error:
         os.write(2, f"confine: {error}\n".encode())
         os._exit(FAILED)
-    # The child alone holds the pipes now: their end is its end.
+    # Only the child keeps the pipes open, so they close when it ends.
     nothing = os.open(os.devnull, os.O_RDWR)
     for stream_number in (1, 2):
         os.dup2(nothing, stream_number)

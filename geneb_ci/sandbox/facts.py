@@ -1,4 +1,4 @@
-"""What a record says of the sandbox that an extractor ran in."""
+"""Facts of a sandbox for the audit record."""
 
 from typing import Annotated
 
@@ -31,7 +31,7 @@ class SandboxFacts(StrictModel):
 
 
 def sandbox_facts(sandbox: Sandbox, escapes: list[Escape], limits: Limits) -> SandboxFacts:
-    """Return what the record says of the sandbox."""
+    """Return the facts of a sandbox for the audit record."""
     return SandboxFacts(
         level=sandbox.level,
         kind=sandbox.kind,

@@ -1,7 +1,7 @@
 """Level 3: the bundle and the command line for gVisor, where `runsc` is installed.
 
-Not exercised by the tests but for its shape: no machine of ours has runsc. Like every level it is
-used only after the probe suite was refused inside it, so a bundle that confines badly stops there.
+The tests check only the configuration: it was never run with runsc. As at every level, an audit
+begins only after the probe suite was refused inside it.
 """
 
 import json

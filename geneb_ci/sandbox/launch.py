@@ -1,4 +1,4 @@
-"""From a sandbox and a view to one running process, with nothing of ours in its surroundings."""
+"""Starts one process in a sandbox, with an empty environment and no descriptor of ours."""
 
 import contextlib
 import json
@@ -17,18 +17,18 @@ from geneb_ci.sandbox.mounts import SandboxView
 SCRATCH = ("/tmp", "/dev/shm")  # noqa: S108 (the sandbox's own)
 DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 READABLE = ("/proc/cpuinfo", "/proc/meminfo")
-"""What array libraries ask of the machine. The rest of /proc stays closed: it is the host's."""
+"""What array libraries read. The rest of /proc stays closed, since it is that of the host."""
 
 
 def landlock_command() -> list[str]:
-    """Return the command, less the descriptor of the plan."""
+    """Return the command of level 1, without its argument, the descriptor of the plan."""
     return [sys.executable, "-I", "-S", "-B", str(Path(confine.__file__).resolve())]
 
 
 def landlock_plan(
     view: SandboxView, limits: Limits, data: dict[str, int], program: bytes, inner: Sequence[str]
 ) -> bytes:
-    """Return the plan, as JSON."""
+    """Return the plan of level 1 for `confine.py`, as JSON."""
     links, folders = mounts.system_links()
     return json.dumps({
         "inside": mounts.INSIDE,
@@ -51,18 +51,18 @@ NONE, LANDLOCK, BUBBLEWRAP, GVISOR = "none", "landlock", "bubblewrap", "gvisor"
 
 @dataclass(frozen=True)
 class Sandbox:
-    """A level that was found to work on this machine; `levels.opened` gives one."""
+    """A sandbox of one level that works on this machine; `levels.open_sandbox` makes one."""
 
     level: int
     kind: str
     """`bubblewrap`, `landlock`, `gvisor` or `none`."""
     scratch: Path
-    """A folder of ours on the host, gone when the audit ends."""
+    """A folder on the host, removed when the audit ends."""
     devices: tuple[str, ...] = ()
     """GPU device files that are bound."""
 
-    def outside(self, view: SandboxView) -> Callable[[str], str]:
-        """Return what turns a place of the view into a path for the process that runs."""
+    def visible_path(self, view: SandboxView) -> Callable[[str], str]:
+        """Return a function from a place of the view to the path that the process sees."""
         if self.kind != NONE:
             return lambda place: place
         folders = {place: Path(source) for place, source in view.folders.items()}
@@ -82,14 +82,14 @@ def started(
 ) -> Iterator["subprocess.Popen[bytes]"]:
     """Start a command in a sandbox, its output on two pipes; the caller ends it.
 
-    The environment is empty, standard input is empty, and no descriptor but those two pipes and
-    the sandbox's own setting up is inherited.
+    The environment and standard input are empty. The process inherits the two pipes and what the
+    setup of the sandbox needs, and no other descriptor.
     """
     view = replace(view, devices=sandbox.devices)
     with contextlib.ExitStack() as stack:
         argv, descriptors, environment = _prepared(sandbox, view, limits, inner, stack)
         held = stack.enter_context(cgroups.prefix(limits))
-        # `env` sets what little there is last: systemd-run and its like need surroundings.
+        # `env` comes last: systemd-run needs an environment of its own.
         words = [f"{name}={value}" for name, value in sorted(environment.items())]
         with subprocess.Popen(  # noqa: S603 (built here, no shell)
             [*held, *kernel_limits(limits), *(["/usr/bin/env", *words] if words else []), *argv],
@@ -134,7 +134,7 @@ def _prepared(
 
 
 def _memory(content: bytes, stack: contextlib.ExitStack) -> int:
-    """Return a descriptor, at its start, of a nameless file with this content."""
+    """Return a descriptor of an anonymous file with this content, at its start."""
     descriptor = os.memfd_create("geneb-audit")
     stack.callback(os.close, descriptor)
     with os.fdopen(os.dup(descriptor), "wb") as stream:
@@ -144,12 +144,12 @@ def _memory(content: bytes, stack: contextlib.ExitStack) -> int:
 
 
 def _plain(sandbox: Sandbox, view: SandboxView) -> dict[str, str]:
-    """Lay out level 0: real folders, the data as files, and the few variables of the view."""
+    """Prepare level 0: write the data as files, and return the environment of the view."""
     folder = sandbox.scratch / "data"
     folder.mkdir(exist_ok=True)
     for place, content in view.data.items():
         (folder / Path(place).name).write_bytes(content)
-    place_of = sandbox.outside(view)
+    place_of = sandbox.visible_path(view)
     environment = dict(view.environment)
     environment["PYTHONPATH"] = ":".join(
         place_of(place) if place in view.folders else str(_parent(place, view))

@@ -1,4 +1,4 @@
-"""The ladder of sandboxes, and what this machine can give. No level is ever dropped silently."""
+"""The levels of the sandbox, and which of them work here. A level is never lowered silently."""
 
 import contextlib
 import platform
@@ -13,11 +13,11 @@ from geneb_ci.sandbox.limits import Limits
 from geneb_ci.sandbox.processes import scratch
 
 LEVELS = {
-    4: "bubblewrap on a machine that is thrown away afterwards",
+    4: "bubblewrap on a machine that is deleted afterwards",
     3: "gVisor",
     2: "bubblewrap",
     1: "namespaces and Landlock, without bubblewrap",
-    0: "no sandbox: for code of your own, and never counted",
+    0: "no sandbox: for your own code only; such an audit never counts",
 }
 KINDS = {4: BUBBLEWRAP, 3: GVISOR, 2: BUBBLEWRAP, 1: LANDLOCK, 0: NONE}
 DEFAULT = 2
@@ -27,14 +27,14 @@ TRIAL_SECONDS = 10
 TRUE = "/usr/bin/true"
 
 FIXES = (
-    "either let bubblewrap make user namespaces (an AppArmor profile for bwrap with the line "
+    "allow bubblewrap to make user namespaces (an AppArmor profile for bwrap with the line "
     "`userns,`, or the setting named), or audit on a virtual machine that allows them and is "
-    "thrown away afterwards (level 4, --throw-away-machine)"
+    "deleted afterwards (--throw-away-machine)"
 )
 
 
 @contextlib.contextmanager
-def opened(
+def open_sandbox(
     level: int = DEFAULT,
     *,
     gpu: bool = False,
@@ -42,43 +42,46 @@ def opened(
     i_wrote_this_code: bool = False,
     folder: Path | None = None,
 ) -> Iterator[Sandbox]:
-    """Return a sandbox of exactly the level asked for, tried out; its scratch folder is removed.
+    """Yield a sandbox of exactly the level asked for, after a trial run.
 
-    Raises UsageProblem for a level that needs a declaration, SandboxUnavailable with the cause
-    and what to do when the machine cannot give it, LeftOver when an earlier audit left anything.
+    `folder` is the scratch folder, made here and removed at the end; that of this user by default.
+    Raises UsageProblem for a level that needs a declaration, SandboxUnavailable with cause and fix
+    where the level does not work here, LeftOver when an earlier audit left something.
     """
     if level not in LEVELS:
-        raise UsageProblem(f"there is no sandbox level {level}", "levels are 0 to 4")
+        raise UsageProblem(
+            f"sandbox level {level}, expected 0 to 4", "pass --level with one of them"
+        )
     if level == 0 and not i_wrote_this_code:
         raise UsageProblem(
-            "level 0 is no sandbox: the extractor could do all that you can",
-            "use level 2, or pass --i-wrote-this-code for code of your own; it never counts",
+            "level 0 is not a sandbox: the extractor can do whatever you can",
+            "use level 2; for your own code, pass --i-wrote-this-code: such an audit never counts",
         )
     if throw_away_machine and level == DEFAULT:
         level = max(LEVELS)
     if level == max(LEVELS) and not throw_away_machine:
         raise UsageProblem(
-            "level 4 is a promise that this machine is thrown away after the audit",
-            "pass --throw-away-machine to declare it, or use level 2",
+            "level 4 needs a machine that is deleted after the audit",
+            "pass --throw-away-machine to declare that, or use level 2",
         )
     devices = mounts.gpu_devices() if gpu else ()
     if gpu and not devices:
         raise SandboxUnavailable(
-            "a GPU was asked for, and /dev has no nvidia device",
-            "install the driver, or audit on the CPU",
+            "--gpu needs a GPU, and /dev has no nvidia device",
+            "install the driver, or leave out --gpu",
         )
     with scratch(folder) as place:
         sandbox = Sandbox(level, KINDS[level], place, devices)
         cause = trial(sandbox)
         if cause is not None:
             raise SandboxUnavailable(
-                f"sandbox level {level} ({LEVELS[level]}) is not to be had: {cause}", _fix(level)
+                f"sandbox level {level} ({LEVELS[level]}) does not work here: {cause}", _fix(level)
             )
         yield sandbox
 
 
 def trial(sandbox: Sandbox) -> str | None:
-    """Run `true`, then Python, in a sandbox; gives the exact cause where that fails, else None."""
+    """Run `true`, then Python, in a sandbox; return the cause where one fails, else None."""
     missing = _missing(sandbox.kind)
     if missing is not None:
         return missing
@@ -100,8 +103,8 @@ def trial(sandbox: Sandbox) -> str | None:
     return None
 
 
-def why_not(level: int, folder: Path) -> str | None:
-    """Return why a level is not to be had on this machine, None when it is."""
+def unavailable_because(level: int, folder: Path) -> str | None:
+    """Return why a level does not work on this machine; None when it does."""
     return trial(Sandbox(level, KINDS[level], folder))
 
 
@@ -124,7 +127,7 @@ def _missing(kind: str) -> str | None:
 
 def _fix(level: int) -> str:
     if KINDS[level] == GVISOR:
-        return "install gVisor's runsc, or use level 2"
+        return "install runsc of gVisor, or pass --level 2"
     if KINDS[level] == BUBBLEWRAP and bubblewrap.found() is None:
-        return "install the package bubblewrap (0.8 or later), or name level 1"
+        return "install the package bubblewrap (0.8 or later), or pass --level 1"
     return FIXES

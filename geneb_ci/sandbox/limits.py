@@ -1,4 +1,4 @@
-"""How much an extractor may take, and the part of it that the kernel holds by itself."""
+"""Limits of one run of an extractor, and those of them that the kernel enforces."""
 
 import shutil
 from dataclasses import asdict, dataclass
@@ -14,7 +14,7 @@ PROCESSES = 512
 TMP_MIB = 512
 """Size of /tmp and of /dev/shm, each: scratch space, not a place for weights."""
 LOG_KIB = 4096
-"""What may be printed: progress bars of a long run fit, a flood does not."""
+"""Printed text: progress bars of a long run fit."""
 OPEN_FILES = 4096
 """Open files a process: a sharded checkpoint and a worker pool fit."""
 WIDTH = 65_536
@@ -22,19 +22,19 @@ WIDTH = 65_536
 RESULT_MIB = 8 * 1024
 """The matrix as a whole: 500,000 rows of 4,096 columns in float32 fit."""
 HOST_FLOOR_MIB = 256
-"""Memory that must stay available on the host, whoever holds the rest. A barrier for what no
-process's resident size shows, such as buffers of the kernel."""
+"""Memory that must stay available on the host, whoever uses the rest. It covers what no process's
+resident size shows, such as buffers of the kernel."""
 
 PROCESSES_SLACK = 16
-"""By how much what the kernel holds lies above what is watched: room for the launcher's own, and
-an extractor at its limit is stopped and named instead of being refused one thread for ever."""
+"""The kernel's limit is this much above the watched one: room for the launcher's own processes, and
+an extractor at its limit is stopped with a message instead of being refused threads."""
 MEMORY_SLACK_MIB = 64
-"""The same for memory, so that the watch, which can say why, mostly comes first."""
+"""The same for memory, so that the watch, which can say why, mostly acts first."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What one run may take; each name ends in its unit where it has one."""
+    """Limits of one run; each name ends in its unit where it has one."""
 
     seconds: int = SECONDS
     memory_mib: int = MEMORY_MIB
@@ -47,7 +47,7 @@ class Limits:
     host_floor_mib: int = HOST_FLOOR_MIB
 
     def __post_init__(self) -> None:
-        """Raise ValueError for a limit that is none: nothing here may be switched off by 0."""
+        """Raise ValueError for a limit below 1: none can be switched off by 0."""
         for name, value in asdict(self).items():
             if not isinstance(value, int) or isinstance(value, bool) or value < 1:
                 msg = f"limit {name} is {value!r}, expected a whole number from 1"
@@ -60,7 +60,7 @@ class Limits:
 
     @property
     def memory_held(self) -> int:
-        """Bytes at which the kernel kills."""
+        """Bytes at which the kernel kills the run."""
         return (self.memory_mib + MEMORY_SLACK_MIB) * MIB
 
     def as_facts(self) -> dict[str, int]:
@@ -69,11 +69,11 @@ class Limits:
 
 
 def kernel_limits(limits: Limits) -> list[str]:
-    """Return the command prefix by which the kernel bounds files and core dumps.
+    """Return the command prefix that limits files and core dumps.
 
-    A core limit of 1 and not 0: a machine whose core pattern is a pipe ignores 0, and would hand
-    the dump to a program outside the sandbox (fs/coredump.c). Address space is left alone, since
-    a CUDA context reserves far more than it uses.
+    The core limit is 1, not 0: a machine whose core pattern is a pipe ignores 0, and would pass the
+    dump to a program outside the sandbox (fs/coredump.c). Address space is not limited, since a
+    CUDA context reserves far more than it uses.
     """
     program = shutil.which("prlimit")
     if program is None:

@@ -1,6 +1,6 @@
-"""What a sandbox shows of the host: the system read-only, Python, the harness, and what was named.
+"""What a sandbox shows of the host, read-only: the system, Python, the harness, and what is named.
 
-Host folders appear under fixed names in /mnt, so that no path tells whose machine this is.
+Folders of the host have fixed names below /mnt, which say nothing about the machine.
 """
 
 import importlib.util
@@ -29,19 +29,19 @@ SYSTEM_BITS = (
     "/etc/alternatives",
     "/sys/devices/system/cpu",
 )
-"""Where libraries lie (a BLAS may be an alternative), and how many processors there are."""
+"""Where libraries are (a BLAS may be an alternative), and the number of processors."""
 GPU_FOLDER = Path("/dev")
 GPU_PATTERNS = ("nvidia[0-9]*", "nvidiactl", "nvidia-uvm", "nvidia-uvm-tools")
 
 
 @dataclass(frozen=True)
 class SandboxView:
-    """All that one run sees: sources on the host to places inside, all of it read-only."""
+    """Everything that one run sees, read-only: folders of the host and files made from bytes."""
 
     folders: dict[str, str]
     """Place inside to folder or file of the host."""
     data: dict[str, bytes] = field(default_factory=dict)
-    """Place inside to the content of a file that exists nowhere else."""
+    """Place inside to the content of a file that is not on the host."""
     devices: tuple[str, ...] = ()
     python: str = ""
     environment: dict[str, str] = field(default_factory=dict)
@@ -92,7 +92,7 @@ def system_links() -> tuple[dict[str, str], list[str]]:
 
 
 def system_bits() -> list[str]:
-    """Return the single files and folders of the system that are here."""
+    """Return the files and folders of `SYSTEM_BITS` that exist here."""
     return [name for name in SYSTEM_BITS if Path(name).exists()]
 
 
@@ -113,6 +113,7 @@ def _harness() -> Path:
     spec = importlib.util.find_spec("reference_harness")
     if spec is None or not spec.submodule_search_locations:
         raise BrokenInstallation(
-            "the reference harness is not installed beside geneb-ci", "install geneb-ci again"
+            "the reference harness is not installed beside geneb-ci",
+            "reinstall geneb-ci: pip install --force-reinstall geneb-ci",
         )
     return Path(spec.submodule_search_locations[0]).resolve()

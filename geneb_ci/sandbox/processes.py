@@ -1,4 +1,4 @@
-"""Which processes a sandbox has, what they hold, and that none is left when an audit begins."""
+"""Processes of a sandbox: which run, how much memory they use, which an earlier audit left."""
 
 import contextlib
 import os
@@ -18,7 +18,7 @@ KIB = 1024
 
 
 class Process(NamedTuple):
-    """One process; `started` tells it from a later one of the same number."""
+    """One process; `started` distinguishes it from a later one with the same pid."""
 
     pid: int
     parent: int
@@ -30,7 +30,7 @@ class Process(NamedTuple):
 
 
 def read(pid: int) -> Process | None:
-    """Read one process; None when it is gone. proc_pid_stat(5) has the fields."""
+    """Return one process, None when it has ended; fields as in proc_pid_stat(5)."""
     try:
         text = (PROC / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -49,7 +49,7 @@ def read(pid: int) -> Process | None:
 def descendants(root: int) -> list[Process]:
     """Return all processes below one, children of children included, parents first.
 
-    Orphans of a sandbox go to its pid 1, never to the host's, so none is lost.
+    Orphans of a sandbox become children of its pid 1, not of the host's, so none is missed.
     """
     children: dict[int, list[Process]] = {}
     for name in os.listdir(PROC):  # noqa: PTH208 (a tenth of the cost, twenty times a second)
@@ -65,17 +65,17 @@ def descendants(root: int) -> list[Process]:
 
 
 def held(processes: list[Process], limit: int) -> int:
-    """Return the bytes that processes hold.
+    """Return the memory of processes, in bytes.
 
-    Resident sizes count shared pages once a process; only where their sum is above the limit are
-    proportional sizes read, which count them once but cost more.
+    The sum of resident sizes counts shared pages once a process. Only where it is above `limit`,
+    proportional sizes are read, which count them once and are slower to read.
     """
     total = sum(one.resident for one in processes)
     return total if total <= limit else sum(_proportional(one) for one in processes)
 
 
 def memory_files(processes: list[Process]) -> int:
-    """Return the bytes in anonymous memory files: held by a descriptor, resident nowhere."""
+    """Return the bytes in anonymous memory files, which no resident size shows."""
     sizes: dict[tuple[int, int], int] = {}
     for one in processes:
         folder = PROC / str(one.pid) / "fd"
@@ -89,7 +89,7 @@ def memory_files(processes: list[Process]) -> int:
 
 
 def available() -> int:
-    """Return the bytes of memory the host still has."""
+    """Return the memory that is available on the host, in bytes."""
     for line in (PROC / "meminfo").read_text(encoding="ascii").splitlines():
         if line.startswith("MemAvailable:"):
             return int(line.split()[1]) * KIB
@@ -97,22 +97,22 @@ def available() -> int:
 
 
 def alive(one: Process) -> bool:
-    """Whether this very process still runs."""
+    """Whether this process still runs, and not a later one with the same pid."""
     now = read(one.pid)
     return now is not None and now.started == one.started and not now.zombie
 
 
-def kill(processes: list[Process], patience: float) -> list[Process]:
-    """Kill processes and wait for their end; gives those that are still there in the end.
+def kill(processes: list[Process], timeout: float) -> list[Process]:
+    """Kill processes and wait up to `timeout` seconds; return those that still run.
 
-    SIGKILL from outside ends a process in any state, stopped by a tracer too; that of a sandbox's
-    pid 1 ends all of its namespace.
+    SIGKILL from outside ends a process in any state, even stopped by a tracer; the end of a
+    sandbox's pid 1 ends its whole namespace.
     """
     for one in processes:
         if alive(one):
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(one.pid, signal.SIGKILL)
-    deadline = time.monotonic() + patience
+    deadline = time.monotonic() + timeout
     left = [one for one in processes if alive(one)]
     while left and time.monotonic() < deadline:
         time.sleep(0.005)
@@ -134,15 +134,15 @@ _SHOWN = 5
 
 
 def scratch_folder() -> Path:
-    """Return the one place of audits of this user."""
+    """Return the scratch folder of this user's audits."""
     return Path(tempfile.gettempdir()) / f"geneb-ci-audit-{os.getuid()}"
 
 
 @contextlib.contextmanager
 def scratch(folder: Path | None = None) -> Iterator[Path]:
-    """Make the folder of an audit, and remove it in the end.
+    """Make the scratch folder of an audit, and remove it at the end.
 
-    Raises LeftOver when it is there: an audit that ended badly left it, or one is running.
+    Raises LeftOver when it exists: an audit was killed and left it, or one is running.
     """
     place = folder or scratch_folder()
     refuse_leftovers(place)
@@ -154,32 +154,32 @@ def scratch(folder: Path | None = None) -> Iterator[Path]:
 
 
 def refuse_leftovers(place: Path) -> None:
-    """Raise LeftOver when a folder or processes of an earlier audit are there."""
+    """Raise LeftOver when the folder or processes of an earlier audit exist."""
     if not os.path.lexists(place):
         return
-    alive = living(place)
+    alive = surviving(place)
     if alive:
         shown = ", ".join(str(pid) for pid in alive[:_SHOWN])
         raise LeftOver(
             f"{len(alive)} processes of an earlier audit still run in its sandbox: {shown}",
-            "end them, or restart the machine; then remove the folder " + str(place),
+            f"end them, or restart the machine; then remove the folder {place}",
         )
     raise LeftOver(
         f"{place} is left from an earlier audit, or another audit is running",
-        "see that no audit is running, then remove that folder",
+        "check that no audit is running, then remove that folder",
     )
 
 
 def remember(place: Path, found: list[Process]) -> None:
-    """Write down the namespaces of a sandbox's processes, for the look before the next audit."""
+    """Save the namespaces of a sandbox's processes, for the check before the next audit."""
     own = namespace(os.getpid())
     names = {namespace(one.pid) for one in found} - {own, None}
     with (place / NAMESPACES).open("a", encoding="ascii") as stream:
         stream.writelines(f"{name}\n" for name in sorted(filter(None, names)))
 
 
-def living(place: Path) -> list[int]:
-    """Return the processes that run in a namespace that was written down."""
+def surviving(place: Path) -> list[int]:
+    """Return the pids of processes that run in a saved namespace."""
     try:
         names = set((place / NAMESPACES).read_text(encoding="ascii").split())
     except (OSError, UnicodeDecodeError):
@@ -189,13 +189,13 @@ def living(place: Path) -> list[int]:
 
 
 def _dead(pid: int) -> bool:
-    """Whether a process is gone, or waits only to be reaped."""
+    """Whether a process has ended, or only waits to be reaped."""
     found = read(pid)
     return found is None or found.zombie
 
 
 def namespace(pid: int) -> str | None:
-    """Return the name of a process' namespace of processes; None when it cannot be read."""
+    """Return the name of the pid namespace of a process; None when it cannot be read."""
     try:
         return str((PROC / str(pid) / "ns" / "pid").readlink())
     except OSError:

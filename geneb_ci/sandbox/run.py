@@ -1,4 +1,4 @@
-"""What runs in a sandbox: an extractor that embeds sequences, and the attempts to get out."""
+"""Runs an extractor, or the probe suite, in a sandbox."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -31,16 +31,19 @@ SEQUENCES = f"{mounts.INPUT}/sequences"
 OPTIONS = f"{mounts.INPUT}/options.json"
 BUILTIN = "builtin:"
 TOKEN_BUDGET = 2048
-"""Padded tokens a batch: the harness' own default."""
+"""Padded tokens a batch: the harness's default."""
 KILLED = (-9, 137)
-"""Exit codes of what SIGKILL ended, as Python and as a shell write it."""
+"""Exit codes after SIGKILL, as Python and as a shell report it."""
 ROWS = 8
-"""Rows a batch in file order: upstream's loop, and the harness' own default."""
+"""Rows a batch in file order: as in upstream's loop, and the harness's default."""
+
+Batching = Literal["budget", "exact", "file"]
+"""How the worker groups sequences: by padded tokens, by equal length, or in file order."""
 
 
 @dataclass(frozen=True)
 class ExtractorSpec:
-    """Which extractor, with which weights, set up how."""
+    """An extractor with its weights and options."""
 
     extractor: str
     """`builtin:<name>`, or the class name in `module`."""
@@ -54,21 +57,21 @@ class ExtractorSpec:
     device: str = "cpu"
     options: Mapping[str, str] = field(default_factory=dict)
     """Keyword arguments of the constructor, as text."""
-    batching: Literal["budget", "exact", "file"] = "budget"
+    batching: Batching = "budget"
     token_budget: int = TOKEN_BUDGET
     rows: int = ROWS
 
 
 class SandboxRun(NamedTuple):
-    """What one run gave."""
+    """Result of one run."""
 
     values: "np.ndarray"
     """(n, d), finite, read-only, little-endian float16, float32 or float64."""
     log: str
-    """What was printed, fit to be shown."""
+    """What was printed, made safe to show."""
     attempts: list[str]
-    """What foreign Python code tried that an extractor has no need for, such as `socket.connect`.
-    A hint for the reader of the record: native code is not seen, and a line can be forged."""
+    """What foreign Python code attempted that no extractor needs, such as `socket.connect`. A hint
+    for the reader of the record: native code is not seen, and a line can be forged."""
 
 
 def embed_in_sandbox(
@@ -94,7 +97,7 @@ def run_in_sandbox(
     if spec.weights is not None:
         extra[_weights(spec.weights)] = spec.weights
     view = mounts.view(extra, {SEQUENCES: content})
-    place = sandbox.outside(view)
+    place = sandbox.visible_path(view)
     view.data[OPTIONS] = options(spec, limits, place)
     inner = [
         python_of(sandbox, view),
@@ -105,19 +108,21 @@ def run_in_sandbox(
     if ended.code in KILLED:
         stopped = LimitExceeded(
             "memory_mib",
-            f"the extractor was killed, as the kernel does beyond {limits.memory_mib} MiB",
-            "raise the limit if the extractor is sound, else leave its audit as failed",
+            f"the extractor was killed, as the kernel does above {limits.memory_mib} MiB",
+            "raise the limit if the extractor is trustworthy, else the audit has no record",
         )
-        stopped.log = channel.shown(ended.log)
+        stopped.log = channel.visible_log(ended.log)
         raise stopped
     if ended.code != 0:
         error = ExtractorFailed(
             f"the extractor ended with code {ended.code}: {channel.last_line(ended.log)}",
             "read what it printed; `geneb-harness run` fails in the same way without the sandbox",
         )
-        error.log = channel.shown(ended.log)
+        error.log = channel.visible_log(ended.log)
         raise error
-    return SandboxRun(receiver.finish(), channel.shown(ended.log), channel.attempts(ended.log))
+    return SandboxRun(
+        receiver.finish(), channel.visible_log(ended.log), channel.attempts(ended.log)
+    )
 
 
 def options(spec: ExtractorSpec, limits: Limits, place: Any) -> bytes:  # noqa: ANN401 (a callable)
@@ -140,17 +145,18 @@ def options(spec: ExtractorSpec, limits: Limits, place: Any) -> bytes:  # noqa: 
 
 
 def _weights(weights: Path) -> str:
-    """Return the place of the weights: a single file keeps its ending, by which it is known."""
+    """Return the place of the weights: a single file keeps its name, whose ending loaders need."""
     return mounts.WEIGHTS if weights.is_dir() else f"{mounts.WEIGHTS}/{weights.name}"
 
 
 def _lines(sequences: Sequence[str]) -> bytes:
     if not sequences:
-        raise UsageProblem("there is no sequence to embed", "name a task that has sequences")
+        raise UsageProblem("there is no sequence to embed", "choose a task that has sequences")
     for index, one in enumerate(sequences):
         if not one.isascii() or not one.isprintable():
             raise UsageProblem(
-                f"sequence {index} is not one line of ASCII letters", "repair the task's data"
+                f"sequence {index} is not one line of printable ASCII",
+                "fix the task's data: download them with `geneb-ci data pull`",
             )
     return "".join(f"{one}\n" for one in sequences).encode("ascii")
 
@@ -161,17 +167,17 @@ LIMITS = Limits(seconds=30, memory_mib=1024, processes=64, tmp_mib=64)
 PROCESSES_MAX = 8
 """Processes a sandbox may show: its own pid 1, bubblewrap's helper and the suite."""
 REPORT_MAX = 1 << 16
-SECRET = "GENEB_CANARY"  # noqa: S105 (the name of a variable; its value is made anew each time)
+SECRET = "GENEB_CANARY"  # noqa: S105 (the name of a variable; its value is new each time)
 ADVICE = "run `geneb-ci doctor` to see what this machine can do"
 NAMES = tuple(attempts.ATTEMPTS)
 
 
 def probe_suite(sandbox: Sandbox, limits: Limits = LIMITS) -> list[Escape]:
-    """Try every way out, and give what came of it, in the suite's order.
+    """Attempt every escape, and return the results in the suite's order.
 
-    Plants a label in a file, a secret in our own environment and two servers on the host, all for
-    the length of the suite. Empty at level 0, which refuses nothing. Raises SandboxLeaks when the
-    suite itself gives no usable answer.
+    For the time of the suite, a label is planted in a file, a secret in our own environment, and
+    two servers listen on the host. Empty at level 0, which refuses nothing. Raises SandboxLeaks
+    when the suite gives no usable answer.
     """
     if sandbox.kind == NONE:
         return []
@@ -201,18 +207,18 @@ def probe_suite(sandbox: Sandbox, limits: Limits = LIMITS) -> list[Escape]:
 
 
 def refuse_leaks(sandbox: Sandbox, escapes: list[Escape]) -> None:
-    """Raise SandboxLeaks when an attempt got out, or when not every one was made."""
+    """Raise SandboxLeaks when an escape succeeded, or when not every one was attempted."""
     if sandbox.kind == NONE:
         return
     if [one.name for one in escapes] != list(NAMES):
         raise SandboxLeaks(
-            f"{len(escapes)} attempts were made, the probe suite has {len(NAMES)}",
+            f"{len(escapes)} escapes were attempted, the probe suite has {len(NAMES)}",
             "run the whole suite before the audit",
         )
     open_ones = [f"{one.name} ({one.detail})" for one in escapes if not one.refused]
     if open_ones:
         raise SandboxLeaks(
-            f"{len(open_ones)} of {len(escapes)} attempts got out of the sandbox: "
+            f"{len(open_ones)} of {len(escapes)} escapes from the sandbox succeeded: "
             f"{'; '.join(open_ones)}",
             "do not audit on this machine until each is refused",
         )
@@ -230,7 +236,7 @@ class _Report:
 
 @contextlib.contextmanager
 def _planted(sandbox: Sandbox) -> Iterator[dict[str, object]]:
-    """Plant what must not be found; gives what the suite is told of it, which is not the secret."""
+    """Plant what must not be found; yield what the suite is told, which is not the secrets."""
     file = sandbox.scratch / "label"
     abstract = f"geneb-ci-{secrets.token_hex(8)}"
     before = os.environ.get(SECRET)

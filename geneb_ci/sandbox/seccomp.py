@@ -1,4 +1,4 @@
-"""The filter of system calls, as the classic BPF program that the kernel takes."""
+"""The filter of system calls (seccomp), as a classic BPF program."""
 
 import errno
 import platform
@@ -116,7 +116,7 @@ NEW_NAMESPACE = 0x7E020000
 """CLONE_NEW{CGROUP,UTS,IPC,USER,PID,NET,NS} of linux/sched.h, all in one mask."""
 SOCKETS = (1, 2, 10)
 """AF_UNIX, AF_INET, AF_INET6: the network namespace is empty, so these reach the sandbox only.
-Netlink, packet, vsock, Bluetooth and forty others are refused."""
+Netlink, packet, vsock, Bluetooth and all others are refused."""
 TERMINAL_REQUESTS = (0x5412, 0x541C)
 """TIOCSTI and TIOCLINUX put keystrokes into the terminal of whoever started this."""
 
@@ -133,24 +133,24 @@ class Instruction(NamedTuple):
 
 
 def program(machine: str | None = None) -> bytes:
-    """Return the program for a machine, by default this one.
+    """Return the program for a machine, such as "x86_64"; by default for this one.
 
     Raises SandboxUnavailable for a machine whose numbers are not known.
     """
     machine = machine or platform.machine()
     if machine not in ARCHES:
         raise SandboxUnavailable(
-            f"no filter of system calls is known for {machine}",
-            f"run the audit on one of {', '.join(ARCHES)}",
+            f"there is no filter of system calls for {machine}, expected {' or '.join(ARCHES)}",
+            "run the audit on such a machine",
         )
     return b"".join(_INSTRUCTION.pack(*step) for step in instructions(machine))
 
 
 def instructions(machine: str) -> Iterator[Instruction]:
-    """Return the steps: another architecture is killed, what is refused gets an error number."""
+    """Yield the instructions: other architectures are killed, refused calls return an error."""
     yield Instruction(LOAD, 0, 0, ARCH)
     yield Instruction(EQUAL, 1, 0, ARCHES[machine])
-    yield _give(KILL_PROCESS)
+    yield _return(KILL_PROCESS)
     yield Instruction(LOAD, 0, 0, NUMBER)
     if machine == "x86_64":
         yield Instruction(AT_LEAST, 0, 1, X32_BIT)
@@ -167,29 +167,29 @@ def instructions(machine: str) -> Iterator[Instruction]:
     yield Instruction(LOAD, 0, 0, FIRST)
     yield Instruction(ANY_BIT, 0, 1, NEW_NAMESPACE)
     yield _refuse(errno.EPERM)
-    yield _give(ALLOW)
+    yield _return(ALLOW)
     for call in (SOCKET, SOCKETPAIR):
         yield Instruction(EQUAL, 0, len(SOCKETS) + 3, _needed(call, machine))
         yield Instruction(LOAD, 0, 0, FIRST)
         for index, domain in enumerate(SOCKETS):
             yield Instruction(EQUAL, len(SOCKETS) - index, 0, domain)
         yield _refuse(errno.EAFNOSUPPORT)
-        yield _give(ALLOW)
+        yield _return(ALLOW)
     yield Instruction(EQUAL, 0, len(TERMINAL_REQUESTS) + 3, _needed(IOCTL, machine))
     yield Instruction(LOAD, 0, 0, SECOND)
     for index, request in enumerate(TERMINAL_REQUESTS):
         yield Instruction(EQUAL, len(TERMINAL_REQUESTS) - index, 0, request)
-    yield _give(ALLOW)
+    yield _return(ALLOW)
     yield _refuse(errno.EPERM)
-    yield _give(ALLOW)
+    yield _return(ALLOW)
 
 
-def _give(value: int) -> Instruction:
+def _return(value: int) -> Instruction:
     return Instruction(RETURN, 0, 0, value)
 
 
 def _refuse(number: int) -> Instruction:
-    return _give(ERRNO | number)
+    return _return(ERRNO | number)
 
 
 def _number(numbers: Numbers, machine: str) -> int | None:
@@ -199,6 +199,6 @@ def _number(numbers: Numbers, machine: str) -> int | None:
 def _needed(numbers: Numbers, machine: str) -> int:
     number = _number(numbers, machine)
     if number is None:
-        msg = f"{machine} lacks a call that the filter needs"
+        msg = f"{machine} has no number for a call that the filter needs"
         raise AssertionError(msg)
     return number

@@ -1,4 +1,4 @@
-"""Watches one run from outside: its output, its time, its processes, its memory, its end."""
+"""Supervises one run from outside: output, time, processes, memory, and that all of it ends."""
 
 import contextlib
 import os
@@ -16,29 +16,29 @@ from geneb_ci.sandbox.mounts import SandboxView
 from geneb_ci.sandbox.processes import Process, remember
 
 TICK = 0.03
-"""Seconds between two looks: a processor fills some 60 MiB in that time."""
+"""Seconds between two checks: one core fills some 60 MiB in that time."""
 SHARE = 10
-"""A look may cost a tenth of the time; on a machine with many processes they are rarer."""
+"""Checks may take a tenth of the time; on a machine with many processes they are rarer."""
 RAREST = 0.5
-"""Seconds between two looks at most: a fork bomb makes looks slow, and must not make them rare."""
-PATIENCE = 5.0
-"""Seconds to wait for the end of killed processes. A process in the kernel, such as one that a GPU
-driver holds, ends late."""
+"""Seconds between two checks at most: a fork bomb slows them down, and must not make them rare."""
+KILL_SECONDS = 5.0
+"""Seconds to wait for the end of killed processes. One inside a system call, such as of a GPU
+driver, ends late."""
 FILES_EVERY = 10
-"""Looks between two counts of files in memory, which cost more."""
+"""Checks between two counts of files in memory, which are slower."""
 PIECE = 1 << 18
 KIB = 1024
 
 
 class Sink(Protocol):
-    """What takes the bytes of the result; raises to refuse them."""
+    """Receiver of the bytes of the result; raises to refuse them."""
 
     def feed(self, piece: bytes) -> None:
         """Take some bytes."""
 
 
 class Ended(NamedTuple):
-    """How a run ended that was not stopped."""
+    """End of a run that was not stopped."""
 
     code: int
     """Exit code; negative or above 128 for a signal."""
@@ -48,7 +48,7 @@ class Ended(NamedTuple):
 def supervise(
     sandbox: Sandbox, view: SandboxView, limits: Limits, inner: Sequence[str], sink: Sink
 ) -> Ended:
-    """Run a command to its end or to its first limit; no process of it is left behind.
+    """Run a command to its end or to its first limit, and end all of its processes.
 
     Raises LimitExceeded, or what the sink raised, with what was printed as `log`; StillRunning
     when a process outlives its kill.
@@ -58,7 +58,7 @@ def supervise(
         try:
             watch.until_the_end()
         except ExtractorRefused as error:
-            error.log = channel.shown(bytes(watch.log))
+            error.log = channel.visible_log(bytes(watch.log))
             raise
         finally:
             watch.kill()
@@ -80,7 +80,7 @@ class _Watch:
         self.log = bytearray()
 
     def until_the_end(self) -> None:
-        """Read both pipes and look at the processes until all has ended."""
+        """Read both pipes and check the processes until all have ended."""
         with selectors.DefaultSelector() as selector:
             takers = ((self._process.stdout, self._result), (self._process.stderr, self._printed))
             for stream, take in takers:
@@ -99,17 +99,17 @@ class _Watch:
                 self._look()
 
     def kill(self) -> None:
-        """Kill what is left and see that it is gone. Raises StillRunning."""
-        # Twice: what was forked between the list and the kill belongs to the second list.
+        """Kill what is left and wait for its end. Raises StillRunning."""
+        # Twice: a process forked between the list and the kill is in the second list.
         for _ in range(2):
             for one in processes.descendants(self._process.pid):
                 self._seen[one.pid, one.started] = one
-            left = processes.kill(list(self._seen.values()), PATIENCE)
+            left = processes.kill(list(self._seen.values()), KILL_SECONDS)
         self._process.kill()
         self._process.wait()
         if left:
             raise StillRunning(
-                f"{len(left)} processes of the sandbox outlive SIGKILL: "
+                f"{len(left)} processes of the sandbox still run after SIGKILL: "
                 f"{', '.join(str(one.pid) for one in left)}",
                 "restart the machine before the next audit",
             )
@@ -151,7 +151,7 @@ class _Watch:
         files = processes.memory_files(found) if self._looks % FILES_EVERY == 0 else 0
         if (taken := processes.held(found, most - files) + files) > most:
             raise self._stopped(
-                "memory_mib", f"it held {taken // MIB} MiB, more than {self._limits.memory_mib}"
+                "memory_mib", f"it used {taken // MIB} MiB, more than {self._limits.memory_mib}"
             )
         if (left := processes.available()) < self._limits.host_floor_mib * MIB:
             raise self._stopped(
@@ -164,12 +164,12 @@ class _Watch:
         return LimitExceeded(
             limit,
             f"the extractor was stopped: {what}",
-            "raise the limit if the extractor is sound, else leave its audit as failed",
+            "raise the limit if the extractor is trustworthy, else the audit ends without a record",
         )
 
 
 def _open(stream: IO[bytes] | None) -> IO[bytes]:
     if stream is None:
-        msg = "a pipe was asked for"
+        msg = "the process has no pipe"
         raise AssertionError(msg)
     return stream

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
-from geneb_ci.common.types import Hex40, Hex64, Signed, StrictModel, Unit
+from geneb_ci.common.types import Hex40, Hex64, Scores, Signed, StrictModel, Unit
 
 MODEL_ID_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
 # Common file systems limit names to 255 bytes; ".json" or ".md" is appended to the id, and audits
@@ -40,17 +40,6 @@ Timestamp = Annotated[
         examples=["2026-11-20T08:30:00Z"],
     ),
 ]
-
-
-class Scores(StrictModel):
-    """One cell: three metrics of one task in one regime, each a mean over seeds."""
-
-    MCC: Signed
-    """Matthews correlation coefficient, -1 to 1."""
-    Acc: Unit
-    """Accuracy, 0 to 1."""
-    F1: Unit
-    """Macro-averaged F1, 0 to 1."""
 
 
 class Meta(StrictModel):

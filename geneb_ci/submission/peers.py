@@ -6,7 +6,7 @@ import hashlib
 import math
 import re
 import struct
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -127,7 +127,9 @@ class Peers:
     population: tuple[Path | Known, ...] = ()
     """Further rows to compare with; a file of `paths` replaces the row of the same model."""
     derived: dict[Hashable, Any] = field(default_factory=dict, compare=False, repr=False)
-    """Cache of values computed from these rows, shared by all files of a folder."""
+    """What later stages computed from these rows, once for all files of a folder."""
+    contents: Mapping[Path, bytes] = field(default_factory=dict, compare=False, repr=False)
+    """Files that the caller has read, with their bytes: they are not opened again."""
 
     @functools.cached_property
     def ids(self) -> dict[str, list[Path]]:
@@ -163,7 +165,10 @@ class Peers:
         if len(kept) > ROWS_MAX:
             kept = set(sorted(self._candidates, key=_lot)[:ROWS_MAX])
         shapes: dict[str, tuple[str, ...]] = {}
-        found = [_scores_of(path, shapes, keep=path in kept) for path in self.paths]
+        found = [
+            _scores_of(path, shapes, keep=path in kept, raw=self.contents.get(path))
+            for path in self.paths
+        ]
         replaced = {scores.model_id for scores in found if scores.model_id}
         for one in self.population:
             if isinstance(one, Known):
@@ -195,14 +200,16 @@ def _lot(path: Path) -> bytes:
     return hashlib.sha256(path.name.encode("utf-8", "surrogateescape")).digest()
 
 
-def _scores_of(path: Path, shapes: dict[str, tuple[str, ...]], *, keep: bool) -> _Scores:
-    """Return the scores of a file; an unreadable file has none.
+def _scores_of(
+    path: Path, shapes: dict[str, tuple[str, ...]], *, keep: bool, raw: bytes | None = None
+) -> _Scores:
+    """Read the scores of a file; one that cannot be read has none.
 
     Rows with the same cells share one tuple of names in `shapes`.
     """
     try:
-        raw = read_bytes(path)
-        value = pydantic_core.from_json(raw) if isinstance(raw, bytes) else None
+        content = read_bytes(path) if raw is None else raw
+        value = pydantic_core.from_json(content) if isinstance(content, bytes) else None
     except (NothingChecked, ValueError):
         value = None
     value = value if isinstance(value, dict) else {}

@@ -1,1 +1,41 @@
-"""Extractors: what turns DNA sequences into embeddings. Upstream's interface and two built-ins."""
+"""Extractors: what turns DNA sequences into embeddings. Upstream's interface and the built-ins.
+
+The table imports none of them: help and lists are read without NumPy or torch.
+"""
+
+from typing import NamedTuple
+
+
+class Builtin(NamedTuple):
+    """One extractor that comes with the harness."""
+
+    stem: str
+    """Its module in this folder."""
+    class_name: str
+    what: str
+    """One line for lists."""
+    helpers: tuple[str, ...] = ()
+    """Our other modules that it imports: a record's digest of the extractor covers them, too."""
+    plans_batches: bool = False
+    """Whether its constructor takes `batching` and `token_budget`."""
+
+
+BUILTINS = {
+    "kmer": Builtin("kmer", "KmerExtractor", "frequencies of k-mers, without weights"),
+    "huggingface": Builtin(
+        "huggingface",
+        "HuggingFaceExtractor",
+        "hidden states of a transformers model, pooled",
+        helpers=(
+            "checkpoint.py",
+            "checkpoint_keys.py",
+            "pooling.py",
+            "tokens.py",
+            "weights.py",
+            "../batching.py",
+        ),
+        plans_batches=True,
+    ),
+}
+"""Name on the command line to the extractor; help, README and tests follow this table."""
+DEFAULT = "kmer"

@@ -15,7 +15,7 @@ from geneb_ci.audit.beacon import DELAY, QUICKNET, time_of
 from geneb_ci.audit.canonical import moment_of
 from geneb_ci.audit.commitment import Commitment
 from geneb_ci.audit.draw import draw
-from geneb_ci.audit.envelope import key_id, opened, sealed
+from geneb_ci.audit.envelope import key_id, parse_envelope, sign_payload
 from geneb_ci.audit.keys import TrustedKey
 from geneb_ci.audit.outcome import AuditOutcome
 from geneb_ci.audit.plan import DrandBeacon, EarlierDraw, Plan
@@ -190,14 +190,14 @@ def mutated(outcome: AuditOutcome, change: Callable[[dict[str, Any]], None]) -> 
 
 def statement_of(outcome: AuditOutcome) -> dict[str, Any]:
     """Give what is signed, as plain values."""
-    statement: dict[str, Any] = json.loads(opened(record_bytes(outcome)).payload)
+    statement: dict[str, Any] = json.loads(parse_envelope(record_bytes(outcome)).payload)
     return statement
 
 
 def resealed(statement: dict[str, Any], of: Ed25519PrivateKey | None = None) -> bytes:
     """Sign plain values as they are."""
     raw = json.dumps(statement, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return sealed(raw.encode(), of or key())
+    return sign_payload(raw.encode(), of or key())
 
 
 def repository(

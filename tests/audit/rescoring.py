@@ -4,8 +4,9 @@ import random
 from collections.abc import Sequence
 
 from geneb_ci.audit.outcome import METRICS
-from geneb_ci.audit.scoring import RescoredCopy, RescoredScores, RescoredSeeds
+from geneb_ci.audit.rescored import RescoredCopy, RescoredSeeds
 from geneb_ci.audit.tolerance import COPIES_MIN, MANY, Measured
+from geneb_ci.common.types import Scores
 from reference_harness.metrics import Confusion, scores
 
 SEEDS = 5
@@ -38,7 +39,7 @@ def measured(
     plain: Sequence[Sequence[int]] | None = None,
     stressed: Sequence[Sequence[int]] | None = None,
     *,
-    halts: list[list[RescoredScores]] | None = None,
+    stops: list[list[Scores]] | None = None,
     one_fit: bool = False,
     seed: int = 0,
 ) -> Measured:
@@ -50,6 +51,6 @@ def measured(
         [matrix.tolist() for matrix in base],
         [copy(base, flips, rng) for flips in (still * COPIES_MIN if plain is None else plain)],
         [copy(base, flips, rng) for flips in (still * MANY if stressed is None else stressed)],
-        halts or [],
+        stops or [],
         one_fit,
     )

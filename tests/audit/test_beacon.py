@@ -7,7 +7,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from geneb_ci.audit import beacon
-from geneb_ci.audit.beacon import DELAY, QUICKNET, round_at, time_of, value_of, verify
+from geneb_ci.audit.beacon import DELAY, QUICKNET, round_at, time_of, value_of, verify_round
 from geneb_ci.audit.canonical import moment_of, seconds_of
 from geneb_ci.audit.steps import StepMismatch
 from geneb_ci.common.errors import BrokenInstallation, UsageProblem
@@ -35,7 +35,7 @@ def test_the_constants_are_those_of_the_chain():
 
 @pytest.mark.parametrize(("name", "number", "signature"), PUBLISHED)
 def test_a_published_round_verifies(name, number, signature):
-    verify(number, signature, KEYS[name])
+    verify_round(number, signature, KEYS[name])
 
 
 def test_the_value_is_the_published_randomness():
@@ -46,26 +46,26 @@ def test_the_value_is_the_published_randomness():
 @pytest.mark.parametrize("number", [1, 122, 124, 123 + 2**32, 2**64 - 1])
 def test_another_round_is_refused(number):
     with pytest.raises(StepMismatch) as caught:
-        verify(number, ROUNDS[123])
+        verify_round(number, ROUNDS[123])
     assert caught.value.step == "signature"
     assert caught.value.message == f"signature: it is not the beacon's signature of round {number}"
 
 
 @pytest.mark.parametrize("number", [-1, 0, 2**64])
-def test_what_is_no_round_is_refused(number):
+def test_what_is_not_a_round_is_refused(number):
     with pytest.raises(StepMismatch) as caught:
-        verify(number, ROUNDS[123])
-    assert caught.value.message == f"round: {number} is no round of a beacon"
+        verify_round(number, ROUNDS[123])
+    assert caught.value.message == f"round: {number} is not a round number of the beacon"
 
 
 def test_another_key_is_refused():
     with pytest.raises(StepMismatch, match="not the beacon's signature of round 123"):
-        verify(123, ROUNDS[123], KEYS["test_key"])
+        verify_round(123, ROUNDS[123], KEYS["test_key"])
 
 
 def test_the_signature_of_another_round_is_refused():
     with pytest.raises(StepMismatch, match="not the beacon's signature of round 123"):
-        verify(123, ROUNDS[42])
+        verify_round(123, ROUNDS[42])
 
 
 @settings(max_examples=60)
@@ -77,7 +77,7 @@ def test_a_signature_with_a_changed_byte_is_refused(place, flip):
     raw = bytearray.fromhex(ROUNDS[123])
     raw[place] ^= flip
     with pytest.raises(StepMismatch) as caught:
-        verify(123, raw.hex())
+        verify_round(123, raw.hex())
     assert caught.value.step == "signature"
 
 
@@ -94,13 +94,13 @@ def test_a_signature_with_a_changed_byte_is_refused(place, flip):
 )
 def test_what_is_no_point_of_the_group_is_refused(signature, message):
     with pytest.raises(StepMismatch, match=re.escape(f"signature: {message}")):
-        verify(123, signature)
+        verify_round(123, signature)
 
 
 @pytest.mark.parametrize("key", ["c0" + "00" * 95, "00" * 96, "8" + "0" * 190 + "2"])
 def test_a_key_that_is_no_point_of_the_group_is_refused(key):
     with pytest.raises(StepMismatch, match="signature: the public key is not a point of the"):
-        verify(123, ROUNDS[123], key)
+        verify_round(123, ROUNDS[123], key)
 
 
 def test_without_py_ecc_the_extra_is_named(monkeypatch):
@@ -108,7 +108,7 @@ def test_without_py_ecc_the_extra_is_named(monkeypatch):
     beacon._curve.cache_clear()
     try:
         with pytest.raises(BrokenInstallation) as caught:
-            verify(122, ROUNDS[123])
+            verify_round(122, ROUNDS[123])
     finally:
         monkeypatch.undo()
         beacon._curve.cache_clear()
@@ -171,6 +171,6 @@ def test_moments_are_written_in_one_way(seconds):
         *("2026-11-20t08:30:00z", "٢٠٢٦-11-20T08:30:00Z", "2026-11-20T08:30:61Z"),
     ],
 )
-def test_what_is_no_moment_is_refused(text):
-    with pytest.raises(UsageProblem, match="is not a moment"):
+def test_what_is_not_a_time_is_refused(text):
+    with pytest.raises(UsageProblem, match="is not a time"):
         seconds_of(text)

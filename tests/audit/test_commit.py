@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from geneb_ci.audit.canonical import canonical
-from geneb_ci.audit.commit import Given, commit
+from geneb_ci.audit.commit import DeclaredRun, commit
 from geneb_ci.audit.commitment import Commitment
 from geneb_ci.audit.plan import committed_text, read_commitment
 from geneb_ci.audit.steps import AuditRefused, StepMismatch
@@ -16,7 +16,7 @@ from tests.audit.place import HELPER, MODULE, POLICY, repository
 from tests.small import BENCHMARK, DIGEST
 
 TOLERANCE = hexes("tolerance")
-GIVEN = Given("submissions/extractors/model.py:Model", "org/model", "1" * 40)
+DECLARED = DeclaredRun("submissions/extractors/model.py:Model", "org/model", "1" * 40)
 SHA = {
     "model.py": hashlib.sha256(MODULE).hexdigest(),
     "helper.py": hashlib.sha256(HELPER).hexdigest(),
@@ -66,11 +66,13 @@ def test_the_digest_is_that_of_the_canonical_json(tmp_path):
 
 def test_format_1_0_with_what_the_maintainer_says(tmp_path):
     file = repository(tmp_path, version="1.0")
-    given = Given(GIVEN.extractor, GIVEN.model, GIVEN.revision, {"model.safetensors": DIGEST})
-    found = commit(file, TOLERANCE, given)
+    declared = DeclaredRun(
+        DECLARED.extractor, DECLARED.model, DECLARED.revision, {"model.safetensors": DIGEST}
+    )
+    found = commit(file, TOLERANCE, declared)
     other = commit(repository(tmp_path / "other"), TOLERANCE)
     assert (found.extractor, found.weights) == (other.extractor, other.weights)
-    bare = commit(file, TOLERANCE, Given(GIVEN.extractor, None))
+    bare = commit(file, TOLERANCE, DeclaredRun(DECLARED.extractor, None))
     assert bare.weights.model_dump() == {
         "kind": "none",
         "location": "",
@@ -80,28 +82,31 @@ def test_format_1_0_with_what_the_maintainer_says(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("declared", "message"),
     [
         (None, "format 1.0 does not say which extractor and weights ran"),
-        (Given("model.py", "org/model", "1" * 40), "'model.py' is not PATH:CLASS"),
-        (Given("kmer", None), "'kmer' is not PATH:CLASS"),
-        (Given("builtin:kmer:KmerExtractor", None), "is not PATH:CLASS"),
-        (Given("model.py:no class", None), "is not PATH:CLASS"),
-        (Given(GIVEN.extractor, "org/model", "main"), "--revision 'main'"),
-        (Given(GIVEN.extractor, "org/model", None), "the weights are not pinned"),
-        (Given(GIVEN.extractor, "org/model", "1" * 40, {"m": "x"}), "a digest of --weights"),
+        (DeclaredRun("model.py", "org/model", "1" * 40), "'model.py' is not PATH:CLASS"),
+        (DeclaredRun("kmer", None), "'kmer' is not PATH:CLASS"),
+        (DeclaredRun("builtin:kmer:KmerExtractor", None), "is not PATH:CLASS"),
+        (DeclaredRun("model.py:no class", None), "is not PATH:CLASS"),
+        (DeclaredRun(DECLARED.extractor, "org/model", "main"), "--revision 'main'"),
+        (DeclaredRun(DECLARED.extractor, "org/model", None), "the weights are not pinned"),
+        (
+            DeclaredRun(DECLARED.extractor, "org/model", "1" * 40, {"m": "x"}),
+            "a digest of --weights",
+        ),
     ],
 )
-def test_what_the_maintainer_says_by_halves(tmp_path, given, message):
+def test_an_incomplete_declaration_of_a_run_is_refused(tmp_path, declared, message):
     file = repository(tmp_path, version="1.0")
     with pytest.raises((UsageProblem, AuditRefused)) as caught:
-        commit(file, TOLERANCE, given)
+        commit(file, TOLERANCE, declared)
     assert message in caught.value.message
 
 
 def test_a_file_that_speaks_for_itself_is_not_overruled(tmp_path):
     with pytest.raises(UsageProblem, match="the submission itself says"):
-        commit(repository(tmp_path), TOLERANCE, GIVEN)
+        commit(repository(tmp_path), TOLERANCE, DECLARED)
 
 
 def put(*path: Any):
@@ -129,12 +134,12 @@ def local_changes(document: dict[str, Any]) -> None:
         (put("run", "model", "weights", {}), "1 error: unpinned-model"),
         (put("run", "extractor", "sha256", "0" * 64), "1 error: extractor-mismatch"),
         (local_changes, "the harness had local changes"),
-        (put("run", "model", "kind", "local"), "on the contributor's machine alone"),
+        (put("run", "model", "kind", "local"), "only on the contributor's machine"),
         (put("run", "extractor", "path", "extractors/other.py"), "no extractor 'other.py'"),
         (put("run", "extractor", "path", "../../model"), "there is no extractor 'model'"),
         (
             put("run", "extractor", "class_name", "X" * 201),
-            "ExtractorCode/class_name cannot be committed to",
+            "cannot be committed to: ExtractorCode/class_name",
         ),
         (put("run", "model", "weights", {"modèle.bin": DIGEST}), "ASCII"),
     ],
@@ -156,10 +161,10 @@ def test_a_file_that_is_not_there(tmp_path):
 def test_the_tree_holds_every_file_an_extractor_may_import(tmp_path, name):
     """The module of a 1.0 file may change, that of 1.1 is named by the run."""
     file = repository(tmp_path, version="1.0")
-    before = commit(file, TOLERANCE, GIVEN)
+    before = commit(file, TOLERANCE, DECLARED)
     path = tmp_path / "submissions/extractors" / name
     path.write_bytes(path.read_bytes() + b"\n")
-    after = commit(file, TOLERANCE, GIVEN)
+    after = commit(file, TOLERANCE, DECLARED)
     assert before.extractor.tree != after.extractor.tree
     assert before.sha256 != after.sha256
 
@@ -259,7 +264,8 @@ def test_what_is_no_commitment(tmp_path, raw, message):
     with pytest.raises(NothingChecked) as caught:
         read_commitment(path)
     assert message in caught.value.message
-    assert "`geneb-ci audit commit` writes one" in caught.value.fix
+    assert caught.value.message.startswith(f"{path}: not a commitment: ")
+    assert caught.value.fix == "make one with `geneb-ci audit commit`"
 
 
 def test_no_commitment_has_a_member_more():

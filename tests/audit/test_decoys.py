@@ -2,7 +2,7 @@
 
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from geneb_ci.audit.decoys import NOISE, judge, real_rows, with_decoys
+from geneb_ci.audit.decoys import NOISE, embed_among_decoys, judge, real_rows, with_decoys
 from reference_harness import mini
 from reference_harness.extractors.huggingface import HuggingFaceExtractor
 from reference_harness.extractors.kmer import KmerExtractor
@@ -52,6 +52,21 @@ def test_rows_come_back_in_the_callers_order(sequences, seed):
         ]
         assert places[0] == places[1] == places[2]
         assert len(places[0]) == 1
+
+
+def test_an_extractor_is_run_on_the_whole_list_then_on_the_repeated_ones_in_order():
+    decoyed, given = with_decoys(SEQUENCES, SEED), []
+
+    def embed(sequences: Sequence[str]) -> Any:
+        given.append(list(sequences))
+        return np.array([[float(len(one)), float(one.count("A"))] for one in sequences])
+
+    found = embed_among_decoys(decoyed, embed, embed, "float64")
+    assert given == [decoyed.sequences, decoyed.apart]
+    assert found.values.tolist() == [[len(one), one.count("A")] for one in SEQUENCES]
+    assert not found.decoys.order_dependent
+    batched = embed_among_decoys(decoyed, embed, lambda apart: embed(apart) * 2, "float64")
+    assert batched.decoys.order_dependent, "the second run is compared with the first"
 
 
 def test_a_seed_decides_all_and_another_seed_nothing_alike():

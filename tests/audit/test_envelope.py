@@ -7,19 +7,19 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from geneb_ci.audit.envelope import PAYLOAD_TYPE, is_signed_by, opened, pae, sealed
+from geneb_ci.audit.envelope import PAYLOAD_TYPE, is_signed_by, pae, parse_envelope, sign_payload
 from geneb_ci.audit.keys import TrustedKey, signer_of
 from geneb_ci.audit.steps import StepMismatch
 from tests.audit.recorded import entry, key
 
 PAYLOAD = json.dumps({"a": ["statement", 1, 0.5, None]}).encode()
-SEALED = sealed(PAYLOAD, key())
+SEALED = sign_payload(PAYLOAD, key())
 TRUSTED = {entry()["keyid"]: TrustedKey.model_validate(entry())}
 
 
 def refusal(raw: bytes) -> StepMismatch:
     with pytest.raises(StepMismatch) as caught:
-        signer_of(opened(raw), TRUSTED)
+        signer_of(parse_envelope(raw), TRUSTED)
     return caught.value
 
 
@@ -35,8 +35,8 @@ def test_the_signed_bytes_are_those_of_the_specification():
 
 
 def test_a_seal_is_the_same_each_time_and_gives_the_payload_back():
-    assert sealed(PAYLOAD, key()) == SEALED
-    found = opened(SEALED)
+    assert sign_payload(PAYLOAD, key()) == SEALED
+    found = parse_envelope(SEALED)
     assert found.payload == PAYLOAD
     assert found.keyid == entry()["keyid"]
     assert signer_of(found, TRUSTED).owner == "a maintainer"
@@ -78,11 +78,11 @@ SIGNATURE = VALUE["signatures"][0]
         (rewritten(signatures=[SIGNATURE] * 2), "signatures: List should have at most 1 item"),
         (rewritten(payloadType="text/plain"), "payloadType: Input should be 'application/vnd"),
         (rewritten(more=1), "more: Extra inputs are not permitted"),
-        (rewritten(payload="QQ="), "the base64 is broken"),
+        (rewritten(payload="QQ="), "invalid base64"),
         # The last digit of "QR==" has bits that no byte takes: it is "QQ==" written otherwise.
-        (rewritten(payload="QR=="), "the same envelope is written in other bytes than ours"),
-        (SEALED[:-1], "the same envelope is written in other bytes than ours"),
-        (json.dumps(VALUE, indent=1).encode(), "the same envelope is written in other bytes"),
+        (rewritten(payload="QR=="), "the JSON is not written as this program writes it"),
+        (SEALED[:-1], "the JSON is not written as this program writes it"),
+        (json.dumps(VALUE, indent=1).encode(), "the JSON is not written as this program writes it"),
         (
             SEALED.replace(b'{"payloadType"', b'{"payload":"QQ==","payloadType"'),
             'the key "payload" occurs twice in one object',
@@ -97,13 +97,13 @@ def test_what_is_no_envelope_of_ours_is_named(raw, message):
 
 
 def test_an_untrusted_key_is_refused():
-    error = refusal(sealed(PAYLOAD, key("a stranger")))
+    error = refusal(sign_payload(PAYLOAD, key("a stranger")))
     assert error.step == "signer"
     assert "is not among the 1 trusted ones" in error.message
 
 
 def test_a_stranger_cannot_borrow_the_name_of_a_key():
-    stranger = json.loads(sealed(PAYLOAD, key("a stranger")))["signatures"][0]
+    stranger = json.loads(sign_payload(PAYLOAD, key("a stranger")))["signatures"][0]
     error = refusal(rewritten(signatures=[SIGNATURE | {"sig": stranger["sig"]}]))
     assert error.step == "signer"
     assert "the signature is not that of" in error.message
@@ -111,5 +111,5 @@ def test_a_stranger_cannot_borrow_the_name_of_a_key():
 
 def test_a_signature_of_the_wrong_length_is_no_signature():
     short = base64.b64encode(b"short").decode()
-    found = opened(rewritten(signatures=[SIGNATURE | {"sig": short}]))
+    found = parse_envelope(rewritten(signatures=[SIGNATURE | {"sig": short}]))
     assert not is_signed_by(found, key().public_key().public_bytes_raw())

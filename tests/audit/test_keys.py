@@ -8,7 +8,7 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from geneb_ci.audit.envelope import sealed
+from geneb_ci.audit.envelope import sign_payload
 from geneb_ci.audit.keys import KEY_VARIABLE, TrustedKey, check_validity, private_key, trusted_keys
 from geneb_ci.audit.steps import StepMismatch
 from geneb_ci.cli.main import main
@@ -48,7 +48,7 @@ def test_the_key_comes_from_a_file_or_from_the_environment(tmp_path, monkeypatch
     path = tmp_path / "key.pem"
     main(["audit", "keygen", "--output", str(path)])
     monkeypatch.setenv(KEY_VARIABLE, str(path))
-    assert sealed(b"x", private_key(None)) == sealed(b"x", private_key(path))
+    assert sign_payload(b"x", private_key(None)) == sign_payload(b"x", private_key(path))
     monkeypatch.delenv(KEY_VARIABLE)
     with pytest.raises(UsageProblem, match="there is no key to sign with"):
         private_key(None)
@@ -58,7 +58,9 @@ def test_a_key_that_others_may_read_is_refused(tmp_path):
     path = tmp_path / "key.pem"
     main(["audit", "keygen", "--output", str(path)])
     path.chmod(0o640)
-    with pytest.raises(UsageProblem, match="others may read this key: its mode is 0640"):
+    with pytest.raises(
+        UsageProblem, match="other users may read this key: mode 0640, expected 0600"
+    ):
         private_key(path)
 
 
@@ -69,7 +71,10 @@ def test_what_is_no_ed25519_key_is_refused(tmp_path):
         serialization.PrivateFormat.PKCS8,
         serialization.NoEncryption(),
     )
-    for content, message in ((b"no key", "no private key"), (other, "this is no Ed25519 key")):
+    for content, message in (
+        (b"no key", "not a private key"),
+        (other, "this is not an Ed25519 key"),
+    ):
         path.write_bytes(content)
         path.chmod(0o600)
         with pytest.raises(UsageProblem, match=message):
@@ -100,8 +105,8 @@ OTHER = entry(key("another"))
     ("keys", "message"),
     [
         ([entry() | {"keyid": OTHER["keyid"]}], "keyid is not"),
-        ([entry(), entry()], "a key stands twice"),
-        ([entry() | {"valid_from": "2023-13-01T00:00:00Z"}], "is not a moment"),
+        ([entry(), entry()], "a key is listed twice"),
+        ([entry() | {"valid_from": "2023-13-01T00:00:00Z"}], "is not a time"),
         ([entry() | {"revoked_at": "soon"}], "revoked_at: String should match pattern"),
         ([entry() | {"public_key": "AAAA"}], "public_key: String should match pattern"),
         ([entry() | {"role": "admin"}], "role: Extra inputs are not permitted"),
@@ -116,7 +121,7 @@ def test_a_broken_key_file_is_refused_whole(tmp_path, keys, message):
     assert "keys.json" in caught.value.message
 
 
-def test_a_key_that_stands_twice_in_the_file_is_refused(tmp_path):
+def test_a_key_that_is_listed_twice_is_refused(tmp_path):
     root = repository(tmp_path)
     (root / "leaderboard/policy/keys.json").write_text('{"keys": [], "keys": []}')
     with pytest.raises(BadConfiguration, match='the key "keys" occurs twice'):

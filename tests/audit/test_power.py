@@ -14,7 +14,7 @@ from geneb_ci.audit.power import (
     detection,
     missed,
     needed,
-    shown,
+    probability_text,
     table,
 )
 from geneb_ci.audit.sampling import allocation
@@ -94,7 +94,11 @@ def test_figures_of_the_text():
 
 def test_stratification_costs_power_at_its_worst():
     """Whoever knows the places fabricates where few tasks are drawn: the table says so."""
-    assert [shown(detection(STRATIFIED, m, 13)) for m in (1, 5, 20)] == [".100", ".431", ".933"]
+    assert [probability_text(detection(STRATIFIED, m, 13)) for m in (1, 5, 20)] == [
+        ".100",
+        ".431",
+        ".933",
+    ]
     assert all(detection(STRATIFIED, m, 13) <= detection(HUNDRED, m, 13) for m in range(101))
 
 
@@ -123,7 +127,7 @@ def test_the_smallest_sample_at_the_ends(design, fabricated, confidence, size):
 
 @pytest.mark.parametrize("fabricated", [0, 101, -1])
 def test_a_number_of_tasks_that_there_is_not(fabricated):
-    with pytest.raises(UsageProblem, match="make no sense"):
+    with pytest.raises(UsageProblem, match="fabricated tasks, expected 1 to 100"):
         needed(HUNDRED, fabricated, Fraction(1, 2))
 
 
@@ -131,7 +135,7 @@ def test_what_no_sample_finds():
     with pytest.raises(UsageProblem) as caught:
         needed(HUNDRED, 1, Fraction("0.95"), Fraction("0.8"))
     assert caught.value.message == (
-        "no sample finds one of 1 fabricated tasks with probability 0.95, when a rerun finds a "
+        "no sample detects one of 1 fabricated tasks with probability 0.95, when a rerun detects a "
         "drawn one with 0.8"
     )
 
@@ -153,4 +157,4 @@ def test_the_table_has_only_samples_that_there_can_be():
     ],
 )
 def test_only_a_certain_one_is_shown_as_certain(probability, text):
-    assert shown(probability) == text
+    assert probability_text(probability) == text

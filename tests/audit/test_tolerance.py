@@ -8,11 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from geneb_ci.audit import tolerance as rule
-from geneb_ci.audit.outcome import METRICS, CanonicalCompared, Tolerance, beyond
-from geneb_ci.audit.outcome import AuditedScores as Values
-from geneb_ci.audit.scoring import RescoredScores
+from geneb_ci.audit.outcome import METRICS, CanonicalCompared, Tolerance, differing_metrics
 from geneb_ci.audit.tolerance import largest_effect, quantile
 from geneb_ci.common.errors import NothingChecked
+from geneb_ci.common.types import Scores
 from geneb_ci.statistics.printed import Triple
 from tests.audit.rescoring import SEEDS, measured
 
@@ -30,11 +29,11 @@ quick = settings(max_examples=40)
 
 
 def agree(claim: Triple, rerun: Triple, allowed: Tolerance) -> bool:
-    values = [Values(MCC=one.mcc, Acc=one.acc, F1=one.f1) for one in (claim, rerun)]
+    values = [Scores(MCC=one.mcc, Acc=one.acc, F1=one.f1) for one in (claim, rerun)]
     cell = CanonicalCompared(
         claimed=values[0], rescored=values[1], tolerance=allowed, verdict="agrees"
     )
-    return not beyond(cell)
+    return not differing_metrics(cell)
 
 
 def limits(found: Tolerance) -> Triple:
@@ -157,17 +156,17 @@ def test_a_few_outcomes_far_apart_are_allowed_and_not_blown_up():
 
 def test_stops_that_no_copy_showed_widen_the_tolerance_of_a_fit_that_moves():
     base = measured(BASE).base
-    stop = RescoredScores(MCC=base.MCC[0] - 0.1, Acc=base.Acc[0] - 0.05, F1=base.F1[0] - 0.05)
-    same = [RescoredScores(MCC=base.MCC[k], Acc=base.Acc[k], F1=base.F1[k]) for k in range(SEEDS)]
-    halts = [[same[0], stop], *([one] for one in same[1:])]
+    stop = Scores(MCC=base.MCC[0] - 0.1, Acc=base.Acc[0] - 0.05, F1=base.F1[0] - 0.05)
+    same = [Scores(MCC=base.MCC[k], Acc=base.Acc[k], F1=base.F1[k]) for k in range(SEEDS)]
+    stops = [[same[0], stop], *([one] for one in same[1:])]
     still = limits(rule.tolerance(measured(BASE), ALARM, NONE))
-    assert limits(rule.tolerance(measured(BASE, halts=halts), ALARM, NONE)) == still
-    other = [[stop], *halts[1:]]
-    wide = limits(rule.tolerance(measured(BASE, halts=other), ALARM, NONE))
+    assert limits(rule.tolerance(measured(BASE, stops=stops), ALARM, NONE)) == still
+    other = [[stop], *stops[1:]]
+    wide = limits(rule.tolerance(measured(BASE, stops=other), ALARM, NONE))
     assert [w - s for w, s in zip(wide, still, strict=True)] == pytest.approx([0.04, 0.02, 0.02])
     moved = [[1, 0, 0, 0, 0]] * 16
     bare = rule.tolerance(measured(BASE, moved), ALARM, NONE)
-    assert rule.tolerance(measured(BASE, moved, halts=halts), ALARM, NONE).MCC > bare.MCC + 0.035
+    assert rule.tolerance(measured(BASE, moved, stops=stops), ALARM, NONE).MCC > bare.MCC + 0.035
 
 
 def test_a_seed_whose_ties_break_anew_each_time_gets_a_spread():
@@ -242,7 +241,7 @@ def test_the_digest_names_every_constant(monkeypatch):
     assert before == rule.tolerance_digest()
     for name in (
         "FALSE_ALARM", "STRESS", "COPIES_MIN", "MANY", "MARGIN_FEW", "MARGIN_MANY",
-        "UNSEEN", "SATURATED", "HALT_MARGIN", "MEAN_BIAS", "INFORMATIVE_TOLERANCE",
+        "UNSEEN", "SATURATED", "STOP_MARGIN", "MEAN_BIAS", "INFORMATIVE_TOLERANCE",
     ):  # fmt: skip
         with monkeypatch.context() as patch:
             patch.setattr(rule, name, getattr(rule, name) + 1)

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from geneb_ci.audit import tolerance as rule
-from geneb_ci.audit.scoring import RescoredScores
 from geneb_ci.audit.tolerance import largest_effect
+from geneb_ci.common.types import Scores
 from geneb_ci.statistics.printed import Triple
 from tests.audit.rescoring import SEEDS, measured
 
@@ -24,7 +24,6 @@ THREE = [[30, 4, 2], [5, 41, 3], [0, 7, 8]]
 UNEVEN = [[9, 1], [30, 160]]
 BASE = [np.array([[150 - 7 * s, 50 + 7 * s], [60 - s, 140 + s]]) for s in range(SEEDS)]
 FULL = [BASE[1]] * SEEDS
-STILL = [[0] * SEEDS]
 
 
 def drawn(seed: int, number: int, most: int, least: int = 0) -> list[list[int]]:
@@ -32,24 +31,21 @@ def drawn(seed: int, number: int, most: int, least: int = 0) -> list[list[int]]:
     return [[rng.randint(least, most) for _ in range(SEEDS)] for _ in range(number)]
 
 
-def one_wild(seed: int, number: int) -> list[list[int]]:
+def one_unstable(seed: int, number: int) -> list[list[int]]:
     """Four calm seeds, and one whose fit ends elsewhere each time."""
     rng = random.Random(seed)
     return [[rng.randint(3, 14), 0, rng.randint(0, 1), 0, 0] for _ in range(number)]
 
 
-def halts(seed: int) -> list[list[RescoredScores]]:
+def stops(seed: int) -> list[list[Scores]]:
     """Several places to stop for each fit; the first has none, the second other ones than ours."""
     rng = random.Random(seed)
     base = measured(BASE).base
-    found: list[list[RescoredScores]] = [[]]
+    found: list[list[Scores]] = [[]]
     for k in range(1, SEEDS):
         moves = [0.0 if k != 1 else 0.003, *(rng.uniform(-0.03, 0.03) for _ in range(3))]
         found.append(
-            [
-                RescoredScores(MCC=base.MCC[k] + m, Acc=base.Acc[k] + m / 2, F1=base.F1[k] - m)
-                for m in moves
-            ]
+            [Scores(MCC=base.MCC[k] + m, Acc=base.Acc[k] + m / 2, F1=base.F1[k] - m) for m in moves]
         )
     return found
 
@@ -68,20 +64,20 @@ CASES: dict[str, dict[str, Any]] = {
         "plain": [[1, 0, 0, 0, 0], [0] * 5] * 8,
         "stressed": drawn(6, 32, 5),
     },
-    "one wild seed": {"plain": one_wild(7, 16), "stressed": one_wild(8, 32)},
-    "one wild seed and halts": {
-        "plain": one_wild(9, 20),
-        "stressed": one_wild(10, 33),
-        "halts": halts(11),
+    "unstable seed": {"plain": one_unstable(7, 16), "stressed": one_unstable(8, 32)},
+    "an unstable seed, stops": {
+        "plain": one_unstable(9, 20),
+        "stressed": one_unstable(10, 33),
+        "stops": stops(11),
     },
-    "halts of fits that rest": {"halts": halts(12)},
-    "halts of fits that move": {
+    "stops of fits that rest": {"stops": stops(12)},
+    "stops of fits that move": {
         "plain": drawn(13, 16, 2),
         "stressed": drawn(14, 16, 8),
-        "halts": halts(15),
+        "stops": stops(15),
     },
     "one fit": {"one_fit": True},
-    "one restless fit": {"one_fit": True, "plain": [[k] * 5 for k in range(3, 23)], "stressed": []},
+    "one changing fit": {"one_fit": True, "plain": [[k] * 5 for k in range(3, 23)], "stressed": []},
     "one fit with both": {
         "one_fit": True,
         "plain": [[k % 2] * 5 for k in range(16)],

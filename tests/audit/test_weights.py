@@ -1,4 +1,4 @@
-"""Input 59 of the hostile corpus: weights that move, lie, or run code when they are opened."""
+"""Weights: unpinned, malformed, or running code when they are loaded."""
 
 import hashlib
 import json
@@ -14,7 +14,7 @@ import pytest
 from safetensors.numpy import save
 
 from geneb_ci.audit.commitment import Weights
-from geneb_ci.audit.weights import fetch, verify
+from geneb_ci.audit.weights import fetch, verify_weights
 from geneb_ci.common.errors import UsageProblem, WeightsRefused
 from tests.loopback import loopback
 
@@ -41,14 +41,14 @@ def folder_of(place: Path, files: dict[str, bytes]) -> Path:
 
 def refused(place: Path, weights: Weights, level: int = 2) -> str:
     with pytest.raises(WeightsRefused) as caught:
-        verify(place, weights, level)
+        verify_weights(place, weights, level)
     return caught.value.message
 
 
 def test_every_file_of_sound_weights_is_hashed(tmp_path: Path):
     files = {"model.safetensors": SOUND, "config.json": CONFIG, "parts/vocab.txt": b"A\n"}
     place = folder_of(tmp_path, files)
-    found = verify(place, committed({"model.safetensors": SOUND}), 1)
+    found = verify_weights(place, committed({"model.safetensors": SOUND}), 1)
     assert found == {name: sha256(content) for name, content in sorted(files.items())}
 
 
@@ -80,7 +80,7 @@ def tensor(start: int, stop: int) -> dict[str, object]:
 def test_a_safetensors_file_that_lies_is_refused(tmp_path: Path, content: bytes):
     place = folder_of(tmp_path, {"model.safetensors": content})
     message = refused(place, committed({"model.safetensors": content}))
-    assert message.startswith("model.safetensors is no sound safetensors file: ")
+    assert message.startswith("model.safetensors is not a valid safetensors file: ")
 
 
 def test_a_pickle_needs_a_sandbox_and_is_not_opened_here(tmp_path: Path):
@@ -88,9 +88,10 @@ def test_a_pickle_needs_a_sandbox_and_is_not_opened_here(tmp_path: Path):
     place = folder_of(tmp_path, {"pytorch_model.bin": content})
     weights = committed({"pytorch_model.bin": content})
     assert refused(place, weights, 1) == (
-        "pytorch_model.bin may hold a pickle, and opening one runs code: sandbox level 1"
+        "pytorch_model.bin may hold a pickle, and loading one runs code; sandbox level 1, "
+        "expected 2 or above"
     )
-    assert verify(place, weights, 2) == {"pytorch_model.bin": sha256(content)}
+    assert verify_weights(place, weights, 2) == {"pytorch_model.bin": sha256(content)}
     assert not Path("/tmp/geneb-ci-was-unpickled").exists()  # noqa: S108
 
 
@@ -120,17 +121,19 @@ def test_weights_other_than_committed_are_refused(tmp_path: Path):
     assert refused(place, changed) == (
         f"model.safetensors: sha256 {sha256(SOUND)}, the commitment has {sha256(SOUND + b'x')}"
     )
-    assert refused(place, committed({**one, "b.safetensors": SOUND})).startswith(
-        "b.safetensors: sha256 of no file, the commitment has "
+    assert refused(place, committed({**one, "b.safetensors": SOUND})) == (
+        f"b.safetensors: there is no such file, the commitment has sha256 {sha256(SOUND)}"
     )
     (place / "link.json").symlink_to("/etc/hostname")
-    assert refused(place, committed(one)) == "link.json is a link or a special file"
+    assert refused(place, committed(one)) == (
+        "link.json is a link or a special file, expected a regular file"
+    )
 
 
 def test_no_committed_file_is_no_commitment(tmp_path: Path):
     assert refused(tmp_path, committed({})) == "the commitment names no weight file"
     none = committed({}, kind="none", location="", revision=None)
-    assert verify(tmp_path, none, 2) == {}
+    assert verify_weights(tmp_path, none, 2) == {}
 
 
 @pytest.mark.parametrize(
@@ -139,7 +142,7 @@ def test_no_committed_file_is_no_commitment(tmp_path: Path):
 def test_a_configuration_that_is_no_json_is_refused(tmp_path: Path, config: bytes):
     place = folder_of(tmp_path, {"model.safetensors": SOUND, "config.json": config})
     message = refused(place, committed({"model.safetensors": SOUND}))
-    assert message.startswith("config.json is no JSON: ")
+    assert message.startswith("config.json is not JSON: ")
 
 
 @pytest.fixture
@@ -187,7 +190,7 @@ def hub() -> Iterator[str]:
 def test_the_committed_revision_is_fetched_and_no_more(hub: str, tmp_path: Path):
     weights = committed({"model.safetensors": SOUND})
     place = fetch(weights, tmp_path / "weights", endpoint=hub)
-    assert sorted(verify(place, weights, 1)) == ["config.json", "model.safetensors"]
+    assert sorted(verify_weights(place, weights, 1)) == ["config.json", "model.safetensors"]
 
 
 def test_a_commit_that_is_gone_is_refused(hub: str, tmp_path: Path):
@@ -200,6 +203,8 @@ def test_a_revision_that_can_move_is_refused(tmp_path: Path):
     moving = committed({"model.safetensors": SOUND}).model_copy(update={"revision": "main"})
     with pytest.raises(WeightsRefused) as caught:
         fetch(moving, tmp_path)
-    assert caught.value.message == "revision 'main' of org/model can move"
+    assert caught.value.message == (
+        "revision 'main' of org/model is not a commit, so its files can change"
+    )
     with pytest.raises(UsageProblem):
         fetch(committed({}, kind="local", revision=None), tmp_path)

@@ -35,7 +35,8 @@ def only(root) -> Verification:
 def test_a_withdrawal_names_its_record_and_its_reason(tmp_path):
     root = repository(tmp_path)
     path = put(root, FAILED)
-    found = read_withdrawal(withdraw(path), AuditRepository(find_layout(root)).keys)
+    keys = AuditRepository(find_layout(root)).keys
+    found = read_withdrawal(withdraw(path), keys, path.read_bytes())
     assert (found.audit_id, found.reason) == (path.stem, "the wrong weights were fetched")
     assert only(root).withdrawn == found
     assert only(root).holds
@@ -54,7 +55,7 @@ def test_the_command_writes_it_beside_the_record_once(tmp_path, capsys):
     assert only(root).withdrawn is not None
     capsys.readouterr()
     assert main(arguments) == 2
-    assert "an audit can be withdrawn only once" in capsys.readouterr().err
+    assert "an audit is withdrawn only once" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("reason", ["", "x" * 1001])

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from reference_harness.batching import padded_tokens
 from reference_harness.loading import load
 from tests.harness.extractors.models import save
+from tests.harness.support import padded_tokens
 
 SEQUENCES = 480
 LENGTHS = (13, 19, 41, 62, 104, 126, 211)

@@ -15,7 +15,14 @@ from typing import NamedTuple
 
 from geneb_ci.audit.draw import earlier_tasks
 from geneb_ci.audit.plan import EarlierDraw
-from geneb_ci.audit.power import SHOWN_DRAWN, SHOWN_FABRICATED, Design, detection, needed, shown
+from geneb_ci.audit.power import (
+    SHOWN_DRAWN,
+    SHOWN_FABRICATED,
+    Design,
+    detection,
+    needed,
+    probability_text,
+)
 from geneb_ci.audit.sampling import allocation, parts_of, sample, seed_of, strata_of, tickets_of
 from geneb_ci.common.benchmark import shipped_benchmark
 from tests.paths import ROOT
@@ -154,8 +161,8 @@ def strata_table() -> list[str]:
         places = allocation(sizes, len(strata), k)
         shares = ", ".join(f"{a} of {n}" for a, n in zip(places, sizes, strict=True))
         cells = [
-            f"{shown(detection(Design(sizes, len(strata)), m, k))} "
-            f"({shown(detection(Design((len(TASKS),)), m, k))})"
+            f"{probability_text(detection(Design(sizes, len(strata)), m, k))} "
+            f"({probability_text(detection(Design((len(TASKS),)), m, k))})"
             for m in (1, 5, 20)
         ]
         lines.append(f"| {k} | {shares} | {' | '.join(cells)} |")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from geneb_ci.sandbox import mounts
 from geneb_ci.sandbox.launch import Sandbox, python_of
-from geneb_ci.sandbox.levels import opened
+from geneb_ci.sandbox.levels import open_sandbox
 from geneb_ci.sandbox.limits import Limits
 from geneb_ci.sandbox.run import ExtractorSpec, embed_in_sandbox, probe_suite
 from geneb_ci.sandbox.supervise import supervise
@@ -67,7 +67,7 @@ def main() -> None:
     for level in (0, 1, 2):
         with (
             tempfile.TemporaryDirectory() as folder,
-            opened(level, i_wrote_this_code=True, folder=Path(folder) / "scratch") as sandbox,
+            open_sandbox(level, i_wrote_this_code=True, folder=Path(folder) / "scratch") as sandbox,
         ):
             timed: dict[str, list[float]] = {name: [] for name in commands(sandbox)}
             for _ in range(wanted.runs):

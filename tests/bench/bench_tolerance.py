@@ -18,7 +18,8 @@ import numpy as np
 from geneb_ci.audit.compare import claims, compare
 from geneb_ci.audit.outcome import AuditedTask
 from geneb_ci.audit.plan import Chosen
-from geneb_ci.audit.scoring import Rescored, read_rescored
+from geneb_ci.audit.rescored import Rescored
+from geneb_ci.audit.scoring import read_rescored
 from geneb_ci.common.benchmark import Benchmark, load_benchmark
 from reference_harness.engine.local import Pool
 from reference_harness.job import Scored

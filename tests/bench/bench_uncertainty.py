@@ -4,7 +4,6 @@ python -m tests.bench.bench_uncertainty --write
 """
 
 import argparse
-import json
 import os
 import platform
 import statistics
@@ -38,7 +37,6 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=RUNS)
     options = parser.parse_args()
     rows, benchmark = entries(), shipped_benchmark()
-    attributes = json.loads((POLICY / "registry.json").read_bytes())["models"]
     steps: dict[str, list[tuple[float, float]]] = {
         "intervals": [],
         "diagnostics": [],
@@ -48,7 +46,7 @@ def main() -> None:
         marks = [now()]
         found = intervals(rows, benchmark)
         marks.append(now())
-        diagnostics(rows, benchmark, attributes, found)
+        diagnostics(rows, benchmark, found)
         marks.append(now())
         recommendations(rows, benchmark, found)
         marks.append(now())

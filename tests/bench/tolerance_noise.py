@@ -7,7 +7,7 @@ import numpy as np
 from scipy.stats import skellam
 
 from geneb_ci.audit import tolerance as rule
-from geneb_ci.audit.scoring import Rescored
+from geneb_ci.audit.rescored import Rescored
 from reference_harness import noise
 from reference_harness.job import Scored
 from tests.bench.tolerance_sets import Group

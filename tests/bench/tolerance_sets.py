@@ -1,7 +1,7 @@
 """Real embeddings that differ by numeric noise alone, and what each gives: for bench_tolerance."""
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,7 +44,6 @@ BATCHES = {
     "budget-8192": ("budget", 8192, 8),
     "exact": ("exact", 2048, 8),
 }
-Embed = Callable[[list[str], str], np.ndarray]
 
 
 @dataclass(frozen=True)

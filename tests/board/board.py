@@ -3,19 +3,32 @@
 import functools
 import hashlib
 import json
+from collections.abc import Mapping
 from typing import Any
 
-from geneb_ci.audit.trust import Level
+from geneb_ci.audit.trust import Decision, Summary
+from geneb_ci.board.columns import Entry, entry_of
 from geneb_ci.board.diagnostics.whole import diagnostics
-from geneb_ci.board.rows import Entry
 from geneb_ci.board.uncertainty import Intervals, intervals
 from geneb_ci.common.benchmark import shipped_benchmark
-from geneb_ci.submission.models import SubmissionV10
+from geneb_ci.common.types import TrustLevel
+from geneb_ci.submission.models import Submission, SubmissionV10
 from tests.paths import ROOT, SUBMISSIONS
 
 POLICY = ROOT / "leaderboard/policy"
 DRAWS = 300
 """Enough for what tests look at; the published number takes six times as long."""
+
+
+def entry(
+    submission: Submission,
+    level: TrustLevel = TrustLevel.SELF_REPORTED,
+    audit: Summary | None = None,
+    registry: Mapping[str, Mapping[str, Any]] | None = None,
+) -> Entry:
+    """Give the entry of a submission as the board makes it, at a level that is given."""
+    known = attributes() if registry is None else registry
+    return entry_of(submission, Decision(level, "", audit=audit), known)
 
 
 @functools.cache
@@ -26,8 +39,8 @@ def entries() -> tuple[Entry, ...]:
     for path in sorted(SUBMISSIONS.glob("*.json")):
         raw = path.read_bytes()
         listed = hashlib.sha256(raw).hexdigest() in official.values()
-        level = Level.OFFICIAL if listed else Level.SELF_REPORTED
-        found.append(Entry(SubmissionV10.model_validate(json.loads(raw)), level))
+        level = TrustLevel.OFFICIAL if listed else TrustLevel.SELF_REPORTED
+        found.append(entry(SubmissionV10.model_validate(json.loads(raw)), level))
     return tuple(found)
 
 
@@ -44,4 +57,4 @@ def found_intervals() -> Intervals:
 
 @functools.cache
 def found_diagnostics() -> dict[str, Any]:
-    return diagnostics(entries(), shipped_benchmark(), attributes(), found_intervals())
+    return diagnostics(entries(), shipped_benchmark(), found_intervals())

@@ -8,7 +8,6 @@ import pandas as pd
 import pytest
 from jsonschema import Draft202012Validator
 
-from geneb_ci.audit.trust import Level
 from geneb_ci.board.diagnostics.figures import (
     ATTRIBUTES,
     _Facts,
@@ -20,11 +19,10 @@ from geneb_ci.board.diagnostics.figures import (
 )
 from geneb_ci.board.diagnostics.whole import diagnostics
 from geneb_ci.board.files import encode
-from geneb_ci.board.rows import Entry
 from geneb_ci.board.uncertainty import intervals
 from geneb_ci.common.benchmark import Benchmark, shipped_benchmark
 from geneb_ci.submission.models import SubmissionV10
-from tests.board.board import DRAWS, attributes, entries, found_diagnostics, found_intervals
+from tests.board.board import DRAWS, entries, entry, found_diagnostics, found_intervals
 from tests.board.test_board import drop
 from tests.paths import ROOT
 from tests.small import BENCHMARK, small
@@ -42,9 +40,9 @@ def board(*names: str, params: dict[str, int] | None = None) -> dict[str, Any]:
     for name in names:
         document = small(name)
         document["meta"]["params"] = (params or {}).get(name, 86_000_000)
-        rows.append(Entry(SubmissionV10.model_validate(document), Level.SELF_REPORTED))
+        rows.append(entry(SubmissionV10.model_validate(document)))
     found = intervals(rows, SIZED, draws=DRAWS)
-    return diagnostics(rows, SIZED, {}, found)
+    return diagnostics(rows, SIZED, found)
 
 
 @pytest.mark.parametrize("name", ["diagnostics-1.0", "recommendations-1.0"])
@@ -55,9 +53,7 @@ def test_the_schemas_are_schemas(name):
 
 def test_the_public_rows_fit_the_schema_and_their_order_changes_no_byte():
     found = found_diagnostics()
-    again = diagnostics(
-        tuple(reversed(entries())), shipped_benchmark(), attributes(), found_intervals()
-    )
+    again = diagnostics(tuple(reversed(entries())), shipped_benchmark(), found_intervals())
     assert encode("diagnostics.json", found) == encode("diagnostics.json", again)
     assert list(found["ranks"]) == REGIMES
     assert len(found["models"]) == 41
@@ -76,10 +72,10 @@ def test_boards_of_few_models_have_figures_where_those_are_defined(names):
 def test_a_row_with_gaps_is_left_out_of_its_regime_only(submission_v11):
     task = shipped_benchmark().task_ids[0]
     row = submission_v11(lambda document: drop(document, "1shot", task))
-    rows = [*entries()[:3], Entry(row, Level.SELF_REPORTED)]
+    rows = [*entries()[:3], entry(row)]
     rows = [e for e in rows if e.submission.model_id != "splicebert-1024nt"] + rows[-1:]
     found = diagnostics(
-        rows, shipped_benchmark(), attributes(), intervals(rows, shipped_benchmark(), draws=DRAWS)
+        rows, shipped_benchmark(), intervals(rows, shipped_benchmark(), draws=DRAWS)
     )
     encode("diagnostics.json", found)
     counts = [len(found["ranks"][regime]["macro"]) for regime in REGIMES]

@@ -9,7 +9,7 @@ from scipy.stats import spearmanr
 from geneb_ci.board.diagnostics.frame import frames_of
 from geneb_ci.board.rows import leaderboards, mean
 from geneb_ci.common.benchmark import shipped_benchmark
-from tests.board.board import attributes, entries, found_diagnostics, found_intervals
+from tests.board.board import entries, found_diagnostics, found_intervals
 
 SPEARMAN = 0.565
 BY_CATEGORY = {
@@ -47,7 +47,7 @@ def twice_rounded(value: float) -> float:
 
 @pytest.fixture(scope="module")
 def frames():
-    return frames_of(entries(), shipped_benchmark(), attributes(), found_intervals())
+    return frames_of(entries(), shipped_benchmark(), found_intervals())
 
 
 def official_rows(regime: str) -> dict[str, dict[str, Any]]:

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from geneb_ci.board.columns import Entry
 from geneb_ci.board.files import encode
 from geneb_ci.board.recommend import (
     LEVELS,
@@ -16,15 +17,17 @@ from geneb_ci.board.recommend import (
     recommendations,
     size_text,
 )
-from geneb_ci.board.rows import Entry
 from geneb_ci.cli.main import main
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.errors import UsageProblem
-from tests.board.board import entries, found_intervals
+from tests.board.board import entries, entry, found_intervals
 from tests.paths import PUBLIC
 
 BENCHMARK = shipped_benchmark()
-TIE = "cannot be told from it: the scores differ by less than their uncertainty."
+BETTER = (
+    "With the benchmark's own training draws it is significantly better than each of the others"
+)
+TIE = "do not differ significantly from it."
 NOT_COVERED = (
     "The intervals cover other test sequences, not other training draws: "
     "the row gives no scores by seed."
@@ -69,7 +72,7 @@ def test_a_limit_of_size_holds():
         advice.considered == sum(e.submission.meta.params <= 500_000_000 for e in entries()) == 29
     )
     assert advice.why[1:] == [
-        "With the benchmark's own training draws it is surely better than each of the others.",
+        f"{BETTER}.",
         "The best of them over all categories, splicebert-1024nt, is number 2 here.",
         NOT_COVERED,
     ]
@@ -97,7 +100,7 @@ def test_the_level_is_a_least_one():
     [("disputed", None, 0), ("stale", None, 1), ("stale", "self-reported", 0), ("new", None, 1)],
 )
 def test_rows_whose_evidence_failed_or_is_old(level, asked, considered):
-    row = (Entry(entries()[0].submission, level),)
+    row = (entry(entries()[0].submission, level),)
     assert ask(level=asked, rows=row).considered == considered
 
 
@@ -105,7 +108,7 @@ def test_no_model_is_an_answer():
     advice = ask(max_params=1000, level="verified")
     assert (advice.best, advice.ties, advice.smallest, advice.considered) == (None, [], None, 0)
     assert advice.why == [
-        "No model ranked in full meets at most 1K parameters and level verified or more."
+        "No model ranked in the regime full meets at most 1K parameters and level verified or more."
     ]
 
 
@@ -185,9 +188,9 @@ def test_the_command(capsys):
         "ties      none\n"
         "smallest  gena-lm-bert-large-t2t  MCC 0.279 (0.270 to 0.288), 336M parameters, official\n"
         "\n"
-        "gena-lm-bert-large-t2t has the highest MCC on Splice Sites in 10shot of 29 models with at "
-        "most 500M parameters: 0.279, 95 % interval 0.270 to 0.288.\n"
-        "With the benchmark's own training draws it is surely better than each of the others.\n"
+        "gena-lm-bert-large-t2t has the highest MCC on Splice Sites in the regime 10shot, of 29 "
+        "models with at most 500M parameters: 0.279, 95 % interval 0.270 to 0.288.\n"
+        f"{BETTER}.\n"
         "The best of them over all categories, splicebert-1024nt, is number 2 here.\n"
         f"{NOT_COVERED}\n"
     )

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 from sklearn.metrics import accuracy_score, f1_score, matthews_corrcoef
 
-from geneb_ci.audit.trust import Level
 from geneb_ci.board.diagnostics.frame import rounded
 from geneb_ci.board.matrices import recovered
 from geneb_ci.board.noise import (
@@ -22,7 +21,6 @@ from geneb_ci.board.noise import (
     noise_of,
     recovered_table,
 )
-from geneb_ci.board.rows import Entry
 from geneb_ci.board.uncertainty import (
     Estimate,
     critical,
@@ -37,7 +35,7 @@ from geneb_ci.common.errors import BadConfiguration
 from geneb_ci.statistics.binary import BinaryTable, Classes, scores_of
 from geneb_ci.statistics.printed import Reading, Triple
 from tests.board.board import DRAWS as FEW
-from tests.board.board import entries, found_intervals
+from tests.board.board import entries, entry, found_intervals
 from tests.paths import SUBMISSIONS
 
 BENCHMARK = shipped_benchmark()
@@ -114,7 +112,7 @@ def test_what_is_all_right_may_be_wrong_elsewhere(submission_v11):
         document["results"]["full"] = dict.fromkeys(document["results"]["full"], cell)
 
     row = submission_v11(perfect)
-    found = intervals([Entry(row, Level.SELF_REPORTED)], BENCHMARK, regimes=["full"], draws=FEW)
+    found = intervals([entry(row)], BENCHMARK, regimes=["full"], draws=FEW)
     limits = found.regimes["full"].tasks
     assert {high for models in limits.values() for _, high in models.values()} == {1.0}
     assert all(0.9 < low < 1.0 for models in limits.values() for low, _ in models.values())
@@ -137,10 +135,7 @@ def test_seeds_widen_few_shot_intervals_only(submission_v11):
         lambda document: document.pop("evidence") and document.update(evidence={})
     )
     spread = submission_v11(seeds)
-    one, other = (
-        intervals([Entry(row, Level.SELF_REPORTED)], BENCHMARK, draws=2000)
-        for row in (plain, spread)
-    )
+    one, other = (intervals([entry(row)], BENCHMARK, draws=2000) for row in (plain, spread))
     assert one.regimes["full"].tasks == other.regimes["full"].tasks
     assert other.regimes["full"].draws_covered == ()
     for regime in ("10shot", "1shot"):
@@ -244,7 +239,7 @@ def test_laws_of_ranks(values):
 
 
 def test_groups_need_not_be_runs():
-    # The third is so unsure that it ties with the first; the second is surely worse.
+    # The third is so unsure that it ties with the first; the second is significantly worse.
     above = np.array([[0, 1, 0], [0, 0, 0], [0, 0, 0]], dtype=bool)
     assert tie_groups(above) == [1, 2, 1]
 

@@ -8,12 +8,15 @@ import json
 from pathlib import Path
 from typing import Any
 
-from geneb_ci.audit.trust import Level, Summary
+from geneb_ci.audit.trust import Summary
+from geneb_ci.board.columns import Entry
 from geneb_ci.board.diagnostics.whole import diagnostics
-from geneb_ci.board.rows import Entry, leaderboards
+from geneb_ci.board.rows import leaderboards
 from geneb_ci.board.uncertainty import intervals, macro_estimate
 from geneb_ci.common.benchmark import Benchmark
+from geneb_ci.common.types import TrustLevel
 from geneb_ci.submission.models import SubmissionV10, SubmissionV11
+from tests.board.board import entry
 from tests.board.test_board import drop
 from tests.small import BENCHMARK, small, small_v11
 
@@ -63,7 +66,8 @@ def rows() -> list[Entry]:
             continue
         document = small(name, SIZED)
         document["meta"]["params"] = params
-        found.append(Entry(SubmissionV10.model_validate(document), Level.OFFICIAL))
+        submission = SubmissionV10.model_validate(document)
+        found.append(entry(submission, TrustLevel.OFFICIAL, registry=ATTRIBUTES))
     contributed = small_v11("contributed", SIZED)
     contributed["meta"] |= {"params": PARAMS["contributed"], "zero_shot": False}
     for regime in ("10shot", "1shot"):
@@ -75,7 +79,8 @@ def rows() -> list[Entry]:
             ]
             cell["per_seed"]["MCC"] = values
     audit = Summary(tasks=2, of=3, date="2026-11-20", sandbox=2, agrees=True)
-    found.insert(1, Entry(SubmissionV11.model_validate(contributed), Level.VERIFIED, audit=audit))
+    submission_v11 = SubmissionV11.model_validate(contributed)
+    found.insert(1, entry(submission_v11, TrustLevel.VERIFIED, audit, ATTRIBUTES))
     worst = small_v11("Worst", SIZED)
     worst["meta"]["params"] = PARAMS["Worst"]
     drop(worst, "1shot", SIZED.task_ids[0])
@@ -83,7 +88,8 @@ def rows() -> list[Entry]:
     worst["results"]["full"][first] = PERFECT
     worst["results"]["full"][second] = {"MCC": -0.0, "Acc": 0.5, "F1": 1 / 3}
     disputed = Summary(tasks=3, of=3, date="2026-11-21", sandbox=1, agrees=False)
-    found.append(Entry(SubmissionV11.model_validate(worst), Level.DISPUTED, audit=disputed))
+    worst_v11 = SubmissionV11.model_validate(worst)
+    found.append(entry(worst_v11, TrustLevel.DISPUTED, disputed, ATTRIBUTES))
     return found
 
 
@@ -97,7 +103,7 @@ def whole() -> dict[str, Any]:
         "leaderboard_tasks": tasks,
         "estimates": found.estimates,
         "alone": macro_estimate(entries[1].submission, "10shot", SIZED),
-        "diagnostics": diagnostics(entries, SIZED, ATTRIBUTES, found),
+        "diagnostics": diagnostics(entries, SIZED, found),
     }
 
 

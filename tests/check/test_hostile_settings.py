@@ -3,14 +3,13 @@
 import os
 import socket
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests import forked
 from tests.check.test_layouts import repository
-from tests.paths import ROOT
 
 TABLE = "[tool.geneb-ci]\n"
 # None takes more than a tenth of a second; this is what it takes to say that one hangs.
@@ -86,16 +85,7 @@ NAMED: dict[str, str | Callable[[Path], None]] = {
 
 
 def checked(root: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "geneb_ci", "check", *options],
-        cwd=root,
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
-        stdin=subprocess.PIPE,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=HANG,
-    )
+    return forked.run("geneb_ci", "check", *options, cwd=root, timeout=HANG)
 
 
 @pytest.mark.parametrize("name", SETTINGS)

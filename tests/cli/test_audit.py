@@ -120,8 +120,9 @@ def test_the_table_needs_no_beacon(capsys):
         "      2    .667   1.000   1.000   committed, requested\n"
         "      3   1.000   1.000   1.000\n"
         "\n"
-        "2 drawn tasks of 3: one of 2 fabricated is found with probability 1.000; the committed 2 "
-        "find it with 1.000\n"
+        "2 drawn tasks of 3: at least one of 2 fabricated is found with probability 1.000; "
+        "with 1.000 "
+        "by the 2 committed\n"
     )
 
 
@@ -196,7 +197,7 @@ def test_the_fallback_needs_a_reason(place, capsys):
     policy_with_key(place)
     (place / "key").write_text(KEY)
     assert planned("--fallback-key-file", "key") == 11
-    assert "no reason is given for going without the beacon" in capsys.readouterr().err
+    assert "--why is missing: a draw without the beacon needs a reason" in capsys.readouterr().err
 
 
 def test_the_fallback_needs_an_hour_without_beacon(place, capsys):
@@ -213,21 +214,29 @@ def test_the_fallback_needs_an_hour_without_beacon(place, capsys):
     ("options", "code", "message"),
     [
         (["--beacon-file", "none.json"], 3, "none.json: cannot be read: No such file"),
-        (["--beacon-file", "c.json"], 11, "signature: this is no round of the beacon: round"),
+        (["--beacon-file", "c.json"], 11, "signature: this is not a round of the beacon: round"),
         (["--drawn", "1"], 2, "--drawn 1 would lower the sample: 2 tasks are committed"),
         (["--beacon-file", "round.json", "--drawn", "4"], 2, "4 tasks cannot be drawn"),
         (["--detect", "1"], 2, "--detect and --confidence need each other"),
         (["--detect", "1", "--confidence", "95"], 2, "--confidence '95' is not a probability"),
         (["--detect", "1", "--confidence", "1/0"], 2, "is not a probability"),
-        (["--detect", "9", "--confidence", "0.5"], 2, "9 fabricated tasks of 3 make no sense"),
-        (["--why", "x"], 2, "--why and --reveal are for the fallback"),
-        (["--fallback-key-file", "round.json", "--relay", "x"], 2, "a substitute for it"),
+        (["--detect", "9", "--confidence", "0.5"], 2, "9 fabricated tasks, expected 1 to 3"),
+        (["--why", "x"], 2, "--why and --reveal need --fallback-key-file"),
+        (
+            ["--fallback-key-file", "round.json", "--relay", "x"],
+            2,
+            "--fallback-key-file excludes --beacon-file",
+        ),
         (["--fallback-key-file", "round.json", "--why", "x"], 11, "is not 64 hex digits"),
         (["--relay", "http://example.org"], 2, "is not an https address"),
-        (["--committed-at", "yesterday"], 2, "'yesterday' is not a moment"),
-        (["--committed-at", "2126-01-01T00:00:00Z"], 2, "the commitment is from the future"),
+        (["--committed-at", "yesterday"], 2, "'yesterday' is not a time"),
+        (
+            ["--committed-at", "2126-01-01T00:00:00Z"],
+            2,
+            "--committed-at 2126-01-01T00:00:00Z is in the future",
+        ),
         (["--beacon-file", "round.json", "--committed-at", "2026-09-17T15:22:43Z"], 11, "round: "),
-        (["--earlier", "c.json"], 3, "c.json: schema_version: Field required"),
+        (["--earlier", "c.json"], 3, "c.json: not a plan: schema_version: Field required"),
     ],
 )
 def test_what_cannot_be_drawn(capsys, options, code, message):
@@ -248,16 +257,19 @@ def test_a_plan_needs_a_moment_or_a_question(capsys):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--model", "org/model"], "--option and --model need --extractor"),
-        (["--extractor", "x.py:X"], "incomplete weights: --model needs --revision"),
+        (["--model", "org/model"], "weights are given without --extractor"),
+        (
+            ["--extractor", "x.py:X"],
+            "incomplete weights: expected a repository with its commit, or no weights",
+        ),
         (
             ["--extractor", "x.py:X", "--model", "org/m"],
-            "incomplete weights: --model needs --revision",
+            "incomplete weights: expected a repository with its commit, or no weights",
         ),
         (["--extractor", "x.py:X", "--model", "m", "--no-weights"], "incomplete weights"),
         (["--extractor", "x.py:X", "--no-weights"], "the submission itself says"),
     ],
 )
-def test_an_incomplete_run(capsys, options, message):
+def test_a_run_that_is_declared_incompletely_is_refused(capsys, options, message):
     assert main(["audit", "commit", "submissions/model.json", *options]) == 2
     assert message in capsys.readouterr().err

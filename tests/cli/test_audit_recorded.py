@@ -63,8 +63,7 @@ def test_a_record_that_cannot_be_read_stops_the_draw(place, capsys):
     path.write_bytes(path.read_bytes()[:-10])
     assert planned() == 11
     assert (
-        f"{MODEL}/{path.name} cannot be read, so what it drew is not known"
-        in capsys.readouterr().err
+        f"{MODEL}/{path.name} cannot be read, so its draw is not known" in capsys.readouterr().err
     )
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from geneb_ci.cli import shared
+from tests import forked
 from tests.paths import PUBLIC, ROOT, SUBMISSIONS
 
 SPLICEBERT = SUBMISSIONS / "splicebert-1024nt.json"
@@ -19,14 +20,7 @@ SPLICEBERT = SUBMISSIONS / "splicebert-1024nt.json"
 def geneb_ci(
     *arguments: str, cwd: Path = PUBLIC, **environment: str
 ) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "geneb_ci", *arguments],
-        cwd=cwd,
-        capture_output=True,
-        text=True,
-        check=False,
-        env=os.environ | environment,
-    )
+    return forked.run("geneb_ci", *arguments, cwd=cwd, env=os.environ | environment)
 
 
 def broken(folder: Path, old: str, new: str) -> Path:

@@ -1,21 +1,15 @@
 """Commands that the harness answers: arguments go in, the exit code comes back."""
 
 import subprocess
-import sys
 
 import pytest
 
+from tests import forked
 from tests.paths import PUBLIC
 
 
 def run(module: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", module, *arguments],
-        cwd=PUBLIC,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return forked.run(module, *arguments, cwd=PUBLIC)
 
 
 @pytest.mark.parametrize(

@@ -4,13 +4,13 @@ import hashlib
 
 import pytest
 
-from geneb_ci.audit.trust import Level
-from geneb_ci.board.rows import Entry
-from geneb_ci.board.uncertainty import intervals, surely_differ
+from geneb_ci.board.uncertainty import differ_significantly, intervals
 from geneb_ci.common.config import Layout, LayoutKind, find_layout
+from geneb_ci.common.types import TrustLevel
 from geneb_ci.github.standing import BaseBranch, standings
 from geneb_ci.github.verdict import TIES_MAX
 from tests.audit.recorded import MODEL, outcome_of, plan_for, put, repository, submission_bytes
+from tests.board.board import entry
 from tests.paths import ROOT, SUBMISSIONS
 
 ROWS = ("space", "deepgene", "splicebert-1024nt")
@@ -29,14 +29,15 @@ def board(tmp_path) -> BaseBranch:
 def test_ties_are_those_of_the_intervals(board):
     own = board.rows[0]
     ties = board.ties(own)
-    entries = [Entry(row, Level.OFFICIAL) for row in board.rows]
+    entries = [entry(row, TrustLevel.OFFICIAL) for row in board.rows]
     found = intervals(entries, board.benchmark, regimes=["full", "1shot"])
     for regime in ("full", "1shot"):
         estimates = found.estimates[regime]["macro"]
         assert ties(regime, own.model_id) == sorted(
             name
             for name, one in estimates.items()
-            if name != own.model_id and not surely_differ(estimates[own.model_id], one, len(ROWS))
+            if name != own.model_id
+            and not differ_significantly(estimates[own.model_id], one, len(ROWS))
         )
     told = standings(own, board.rows, board.benchmark, ties)
     tied = [ties(r, own.model_id) for r in board.benchmark.regimes]
@@ -55,5 +56,5 @@ def test_bytes_that_were_disputed_still_are(tmp_path):
     base = BaseBranch(find_layout(root))
     (own,) = base.rows
     assert own.model_id == MODEL
-    assert base.level(own, hashlib.sha256(raw).hexdigest()) is Level.DISPUTED
-    assert base.level(own, "0" * 64) is Level.SELF_REPORTED
+    assert base.level(own, hashlib.sha256(raw).hexdigest()) is TrustLevel.DISPUTED
+    assert base.level(own, "0" * 64) is TrustLevel.SELF_REPORTED

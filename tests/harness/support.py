@@ -3,9 +3,13 @@
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+
 from reference_harness.tasks import Split, TaskData
+from tests import forked
 from tests.paths import ROOT
 
 REPOSITORY = ROOT
@@ -35,7 +39,17 @@ class Harness:
         }
 
     def __call__(self, *words: object, code: str | None = None) -> subprocess.CompletedProcess[str]:
-        """Run to the end; `code` replaces the module to run."""
+        """Run to the end; `code`, in an interpreter of its own, replaces the module to run."""
+        if code is None:
+            told = map(str, words)
+            return forked.run(
+                "reference_harness", *told, cwd=self.folder, env=self.environment,
+                timeout=COMMAND_SECONDS,
+            )  # fmt: skip
+        return self.alone(*words, code=code)
+
+    def alone(self, *words: object, code: str | None = None) -> subprocess.CompletedProcess[str]:
+        """Run to the end in an interpreter of its own, as a user does."""
         return subprocess.run(
             self.command(*words, code=code),
             cwd=self.folder, env=self.environment, capture_output=True, text=True,
@@ -88,3 +102,9 @@ def peak_rss() -> int:
     lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
     kilobytes = next(line for line in lines if line.startswith("VmHWM")).split()[1]
     return int(kilobytes) * 1024
+
+
+def padded_tokens(lengths: Sequence[int], batches: Sequence[np.ndarray]) -> int:
+    """Return the tokens that go through the model, padding included."""
+    values = np.asarray(lengths, dtype=np.int64)
+    return int(sum(values[batch].max() * len(batch) for batch in batches))

@@ -11,6 +11,7 @@ import pytest
 
 from reference_harness import mini
 from reference_harness.cli import cli, main
+from reference_harness.extractors import BUILTINS
 from tests.harness.support import REPOSITORY, TEN_LINES, Harness, write_flat
 
 USAGE, NOTHING = 2, 3
@@ -96,11 +97,10 @@ def test_limit_is_a_trial(harness: Harness) -> None:
 def test_tasks_and_extractors_are_listed(harness: Harness) -> None:
     assert len(harness("tasks").stdout.splitlines()) == 100
     assert harness("tasks", "--mini").stdout.splitlines()[0] == "mini_histone\tHistone Mod.\t160"
-    assert harness("extractors", "list").stdout.split()[:4] == [
-        "built",
-        "in",
-        "kmer",
-        "huggingface",
+    listed = harness("extractors", "list").stdout.split("\nyours\n")[0].splitlines()
+    assert [line.split(maxsplit=1) for line in listed] == [
+        ["built", "in"],
+        *([name, one.what] for name, one in BUILTINS.items()),
     ]
 
 

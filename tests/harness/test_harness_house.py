@@ -40,6 +40,13 @@ def test_the_command_line_loads_no_blas(harness: Harness) -> None:
     assert harness(code=code).stdout == "[]\n"
 
 
+def test_the_process_that_starts_the_workers_loads_no_scikit_learn(harness: Harness) -> None:
+    """It fits nothing, and the import takes longer than many a run of GENEB-mini."""
+    modules = {"sklearn", "scipy", "torch"}
+    code = "import sys, reference_harness.command, reference_harness.rescore\n"
+    assert harness(code=f"{code}print(sorted({modules} & sys.modules.keys()))").stdout == "[]\n"
+
+
 def test_the_wheel_carries_what_is_read_at_run_time() -> None:
     told = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())
     carried = told["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]

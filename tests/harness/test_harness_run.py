@@ -3,6 +3,7 @@
 import json
 import os
 import resource
+import shutil
 import signal
 import subprocess
 import time
@@ -64,7 +65,7 @@ def clean(tmp_path_factory: pytest.TempPathFactory) -> Scores:
 
 def test_mini_needs_an_output_file_and_seconds(harness: Harness) -> None:
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    done = harness("run", "--output", "record.json")
+    done = harness.alone("run", "--output", "record.json")
     assert done.returncode == 0, done.stderr
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
@@ -153,7 +154,7 @@ def test_a_stopped_run_resumes(harness: Harness, clean: Scores, how: str) -> Non
     # 2. The rest runs, what is finished does not, and no sequence is embedded twice but those of
     # a call that was cut short.
     before = (harness.folder / "asked").read_text().splitlines()
-    done = harness(*RUN, "--resume", code=FLUSH_ALWAYS)
+    done = harness(*RUN, "--resume")
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("taken from the stopped run") == len(kept)
     after = (harness.folder / "asked").read_text().splitlines()[len(before) :]
@@ -167,23 +168,34 @@ def test_a_stopped_run_resumes(harness: Harness, clean: Scores, how: str) -> Non
     assert not partial.exists()
 
 
-def test_another_run_does_not_resume(harness: Harness) -> None:
+@pytest.fixture(scope="module")
+def stopped_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder that a run was stopped in."""
+    harness = Harness(tmp_path_factory.mktemp("stopped"))
     process = started(harness, 1)
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=STOP_SECONDS)
-    done = harness(*RUN, "--resume", "--model-id", "other")
+    return harness.folder
+
+
+@pytest.fixture
+def stopped(stopped_run: Path, harness: Harness) -> Harness:
+    """Return a harness whose run was stopped."""
+    shutil.copytree(stopped_run, harness.folder, dirs_exist_ok=True)
+    return harness
+
+
+def test_another_run_does_not_resume(stopped: Harness) -> None:
+    done = stopped(*RUN, "--resume", "--model-id", "other")
     assert done.returncode == 3
     assert "the stopped run had model_id 'Slow', this one has 'other'" in done.stderr
     assert "Traceback" not in done.stderr
 
 
-def test_damaged_state_is_named(harness: Harness) -> None:
-    process = started(harness, 1)
-    process.send_signal(signal.SIGINT)
-    process.communicate(timeout=STOP_SECONDS)
-    damaged = next((harness.folder / "record.json.partial").glob("task-*.json"))
+def test_damaged_state_is_named(stopped: Harness) -> None:
+    damaged = next((stopped.folder / "record.json.partial").glob("task-*.json"))
     damaged.write_text("{}")
-    done = harness(*RUN, "--resume")
+    done = stopped(*RUN, "--resume")
     assert done.returncode == 3
     assert f"{damaged.name}: not a finished task" in done.stderr
 

@@ -48,4 +48,4 @@ def test_its_layers_are_those_that_the_direction_test_holds():
 
 
 def test_its_table_of_layers_is_generated():
-    assert architecture(TEXT, python_files("geneb_ci")) == TEXT
+    assert architecture(python_files("geneb_ci")) == TEXT

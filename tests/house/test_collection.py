@@ -32,7 +32,7 @@ SMALL = {
 }
 SMALL_FILES = [Path(name) for name in SMALL if "/test_" in name]
 IN_BUILD = ["tests/build/test_a.py::test_one", "tests/build/test_a.py::test_two"]
-ONE, TWO, PAGE = (*IN_BUILD, "tests/page/test_b.py::test_three")
+ONE, _, PAGE = (*IN_BUILD, "tests/page/test_b.py::test_three")
 
 
 @pytest.fixture

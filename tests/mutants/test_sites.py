@@ -7,7 +7,7 @@ import pytest
 from tests.paths import ROOT
 from tools.mutants.draw import drawn, every
 from tools.mutants.hits import marked, marks
-from tools.mutants.sites import applied, mutants
+from tools.mutants.sites import Mutant, applied, mutants
 from tools.mutants.targets import FILES, TARGETS
 
 CODE = b'''"""Words that carry no truth: 1 + 2."""
@@ -120,8 +120,13 @@ def test_statements_that_a_mutant_leaves_out_or_turns_round():
     ]
 
 
-def test_a_draw_is_the_same_every_time_and_grows_by_no_repetition():
-    population = every(FILES)
+@pytest.fixture(scope="module")
+def population() -> list[Mutant]:
+    """Return every mutant of every target, which takes seconds to find."""
+    return every(FILES)
+
+
+def test_a_draw_is_the_same_every_time_and_grows_by_no_repetition(population):
     assert len(population) > 2000
     assert len(set(population)) == len(population)
     assert drawn(population, 300, 1) == drawn(every(FILES), 300, 1)
@@ -130,8 +135,7 @@ def test_a_draw_is_the_same_every_time_and_grows_by_no_repetition():
     assert sorted(map(repr, drawn(population[:20], 300, 1))) == sorted(map(repr, population[:20]))
 
 
-def test_code_that_changes_elsewhere_leaves_the_draw_as_it_is():
-    population = every(FILES)
+def test_code_that_changes_elsewhere_leaves_the_draw_as_it_is(population):
     less = [one for one in population if one.file != FILES[0]]
     before, after = drawn(population, 300, 1), drawn(less, 300, 1)
     kept = [one for one in before if one.file != FILES[0]]
@@ -140,10 +144,10 @@ def test_code_that_changes_elsewhere_leaves_the_draw_as_it_is():
 
 
 @pytest.mark.parametrize("concept", TARGETS)
-def test_the_files_of_a_concept_exist_and_have_mutants(concept):
+def test_the_files_of_a_concept_exist_and_have_mutants(concept, population):
     missing = [file for file in TARGETS[concept] if not (ROOT / file).is_file()]
     assert missing == [], "a target was moved: name its new place in tools/mutants/targets.py"
-    assert all(every([file]) for file in TARGETS[concept])
+    assert set(TARGETS[concept]) <= {one.file for one in population}
 
 
 def test_no_file_is_a_target_twice():

@@ -29,12 +29,17 @@ EVENT = {
 
 
 @functools.cache
+def tables() -> dict[str, dict[str, Any]]:
+    """Return the two files of scores: what tests may ask for when they are collected."""
+    categories, tasks = leaderboards(entries(), shipped_benchmark())
+    return {"leaderboard.json": categories, "leaderboard_tasks.json": tasks}
+
+
+@functools.cache
 def values() -> dict[str, dict[str, Any]]:
     benchmark = shipped_benchmark()
-    categories, tasks = leaderboards(entries(), benchmark)
     return {
-        "leaderboard.json": categories,
-        "leaderboard_tasks.json": tasks,
+        **tables(),
         "diagnostics.json": found_diagnostics(),
         "recommendations.json": recommendations(entries(), benchmark, found_intervals()),
     }
@@ -68,8 +73,8 @@ def crowd(folder: Path, copies: int = 25) -> int:
     base["models"] = [
         base["models"][i % own]
         | {
-            "id": f"{base['models'][i % own]['id']}-{i // own}",
-            "name": f"{base['models'][i % own]['name']} no. {i // own}",
+            "model": f"{base['models'][i % own]['model']}-{i // own}",
+            "disp": f"{base['models'][i % own]['disp']} no. {i // own}",
             "params": base["models"][i % own]["params"] + 1000 * (i // own),
         }
         for i in places

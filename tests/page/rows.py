@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from tests.page.boards import values
+from tests.page.boards import tables, values
 
 ALL = 41
 MINUS, DASH = "\u2212", "\u2013"
 PROMOTER = "InstaDeepAI_nucleotide_transformer_downstream_tasks_promoter_no_tata"
-FULL = values()["leaderboard.json"]["data"]["full"]
+FULL = tables()["leaderboard.json"]["data"]["full"]
 BY_MACRO = [row["disp"] for row in sorted(FULL, key=lambda row: -row["macro_MCC"])]
 
 

@@ -110,10 +110,18 @@ def test_the_keyboard_alone_is_enough(tab):
 def test_a_screen_reader_is_told_what_changed(tab):
     page = tab.go("#/table")
     status = page.locator("[role=status]")
-    assert status.inner_text() == "41 of 41 models, all data, MCC, by Macro, highest first"
+    assert (
+        status.inner_text()
+        == "41 of 41 models, full (all training examples), MCC, by Macro, highest first"
+    )
     page.fill("#search", "caduceus")
-    assert status.inner_text() == "3 of 41 models, all data, MCC, by Macro, highest first"
-    assert page.locator("table caption").inner_text() == "MCC by model, all data"
+    assert (
+        status.inner_text()
+        == "3 of 41 models, full (all training examples), MCC, by Macro, highest first"
+    )
+    assert (
+        page.locator("table caption").inner_text() == "MCC by model, full (all training examples)"
+    )
     assert page.locator(".scores").get_attribute("aria-rowcount") == "4"
     heads = page.locator(".scores tbody th[scope=row]")
     assert heads.count() == 3

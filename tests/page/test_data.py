@@ -15,6 +15,7 @@ from geneb_ci.common.benchmark import shipped_benchmark
 from tests.board.board import entries
 from tests.page.boards import value_in, values
 from tests.paths import ROOT
+from tools.vendor_d3 import MODULES, note
 
 PAGE = ROOT / "leaderboard"
 BUDGET = 1_500_000  # bytes, compressed, page and data of 41 models
@@ -35,8 +36,8 @@ def test_a_score_in_millionths_shows_the_same_three_decimals(score):
 
 def test_every_score_of_the_board_is_in_the_scripts(scripts):
     base, ids = value_in(scripts["board-data.js"]), [e.submission.model_id for e in entries()]
-    assert sorted(model["id"] for model in base["models"]) == sorted(ids)
-    place = {model["id"]: index for index, model in enumerate(base["models"])}
+    assert sorted(model["model"] for model in base["models"]) == sorted(ids)
+    place = {model["model"]: index for index, model in enumerate(base["models"])}
     benchmark = shipped_benchmark()
     for number, regime in enumerate(benchmark.regimes):
         tasks = value_in(scripts[f"board-tasks-{number}.js"])["scores"]
@@ -65,7 +66,7 @@ def test_matrices_give_the_scores_they_were_recovered_from(scripts):
             count, small, large = found[3 * order : 3 * order + 3]
             assert count >= 1
             accuracy = (small + large) / sum(task.test_class_counts)
-            assert accuracy == pytest.approx(rows[model["id"]]["task_Acc"][task.id], abs=1e-4)
+            assert accuracy == pytest.approx(rows[model["model"]]["task_Acc"][task.id], abs=1e-4)
             looked += 1
     assert looked == 41 * 91
 
@@ -132,9 +133,28 @@ def test_every_file_of_the_page_is_built_and_shipped():
         assert f'"leaderboard/{top}" = "geneb_ci/_shipped/page/{top}"' in shipped
 
 
-def test_the_library_is_the_one_that_its_note_names():
-    note = (PAGE / "vendor/README.md").read_text("utf-8")
+def test_the_library_is_published_modules_and_nothing_else():
     library = (PAGE / "vendor/d3.min.js").read_bytes()
-    assert hashlib.sha256(library).hexdigest() in note
-    assert re.findall(rb"d3js\.org v(\S+)", library)[0].decode() in note
-    assert b"Permission to use, copy, modify" in (PAGE / "vendor/d3.LICENSE.txt").read_bytes()
+    before, *parts = re.split(rb"^(?=// https://d3js\.org/d3-)", library, flags=re.MULTILINE)
+    assert before == b""
+    heads = [re.match(rb"// https://d3js\.org/(\S+)/ v(\S+)", part) for part in parts]
+    assert [
+        (*(text.decode() for text in head.groups()), hashlib.sha256(part).hexdigest())
+        for head, part in zip(heads, parts, strict=True)
+        if head
+    ] == [tuple(module) for module in MODULES]
+    assert (PAGE / "vendor/README.md").read_text("utf-8") == note(library)
+
+
+def test_every_module_is_under_its_licence():
+    licence = (PAGE / "vendor/d3.LICENSE.txt").read_text("utf-8")
+    named = re.findall(r"^(d3-[\w, -]+):$", licence, re.MULTILINE)
+    assert sorted(", ".join(named).split(", ")) == sorted(module.name for module in MODULES)
+    assert licence.count("Permission to use, copy, modify") == len(named)
+
+
+def test_the_page_uses_nothing_that_the_modules_lack():
+    used = set(re.findall(r"\bd3\.(\w+)", page_files()["board.js"].decode()))
+    library = (PAGE / "vendor/d3.min.js").read_text("utf-8")
+    assert {name for name in used if not re.search(rf"\.{name}=", library)} == set()
+    assert len(used) > 5

@@ -11,6 +11,14 @@ from hypothesis import strategies as st
 from tests.page.boards import values
 from tests.page.rows import DASH, FULL, MINUS, display, shown
 
+TEXT = {"key": "x", "kind": "text"}
+MODELS = [
+    {"name": "b", "x": "T"},
+    {"name": "a"},
+    {"name": "c", "x": "a"},
+    {"name": "d", "x": "t"},
+]
+SCORES = [0.1, 0.2, 0.3, 0.4]
 BY_COLUMN = [[0.1, 0.4], [0.2, 0.3]]
 
 
@@ -29,12 +37,12 @@ BY_COLUMN = [[0.1, 0.4], [0.2, 0.3]]
         ("words.weightText", [3_000_000_000], "6 GB"),
         ("words.weightText", [19_700_000], "39 MB"),
         ("words.memoryText", [0], "no weights"),
-        ("words.memoryText", [87_100_000], "170 MB in 16 bits"),
+        ("words.memoryText", [87_100_000], "170 MB weights (fp16)"),
         ("words.parametersText", [0], "no parameters"),
         ("words.limitText", [None], "any size"),
-        ("words.regimeName", ["full"], "All data"),
-        ("words.regimeName", ["10shot"], "10 per class"),
-        ("words.regimeName", ["constructor"], "constructor"),
+        ("words.regimeWords", ["full"], "full (all training examples)"),
+        ("words.regimeWords", ["1shot"], "1shot (1 training example per class)"),
+        ("words.regimeWords", ["constructor"], "constructor"),
         ("words.metricName", ["toString"], "toString"),
         ("words.counted", [1, "model"], "1 model"),
         ("words.counted", [1025, "model"], "1,025 models"),
@@ -56,6 +64,17 @@ BY_COLUMN = [[0.1, 0.4], [0.2, 0.3]]
         ("rows.hasLevel", ["disputed", "verified+"], False),
         ("rows.hasLevel", ["reproduced", "verified+"], True),
         ("rows.hasLevel", ["official", "verified"], False),
+        # What has no value comes last in either order; equals stand by score.
+        ("rows.sorted", [[0, 1, 2, 3], MODELS, SCORES, "up", TEXT], [2, 3, 0, 1]),
+        ("rows.sorted", [[0, 1, 2, 3], MODELS, SCORES, "down", TEXT], [3, 0, 2, 1]),
+        ("rows.sorted", [[0, 1, 2, 3], MODELS, SCORES, "up", None], [0, 1, 2, 3]),
+        ("facts.factText", [{"key": "n", "kind": "count"}, {"n": 1024}], "1,024"),
+        ("facts.factText", [{"key": "n", "kind": "count"}, {}], ""),
+        ("facts.factText", [{"key": "n", "kind": "flag", "words": ["a", "b"]}, {"n": False}], "b"),
+        ("facts.factText", [{"key": "n", "kind": "text"}, {"n": "<b>"}], "<b>"),
+        ("facts.factCells", [[{"key": "n", "kind": "text", "download": "N"}], {"n": 0}], {"N": 0}),
+        ("facts.factCells", [[{"key": "n", "kind": "text", "download": ""}], {"n": 0}], {}),
+        ("csv.csvText", [[{"a": True, "b": None}]], '"a","b"\r\n"true",""\r\n'),
         ("rows.paged", [[4, 5, 6], 2, 9], {"pages": 2, "page": 2, "first": 2, "shown": [6]}),
         ("rows.paged", [[], 2, 1], {"pages": 1, "page": 1, "first": 0, "shown": []}),
     ],
@@ -78,7 +97,7 @@ def test_scores_are_written_as_python_writes_them(call):
             assert call("words.scoreText", score) == shown(score)
 
 
-AUDIT = {"tasks": 13, "of": 100, "sandbox": 2, "date": "2026-11-20", "agrees": True}
+AUDIT = {"tasks": 13, "of": 100, "sandbox": 2, "date": "2026-11-20", "verdict": "agrees"}
 
 
 def test_a_level_is_said_with_its_evidence(call):
@@ -86,7 +105,7 @@ def test_a_level_is_said_with_its_evidence(call):
     said = "verified: audited 13/100, sandbox level 2, 2026-11-20"
     assert call("words.trustText", verified) == said
     assert call("words.evidenceText", verified) == "13/100, sandbox 2, 2026-11-20"
-    disputed = {"level": "disputed", "audit": AUDIT | {"agrees": False}}
+    disputed = {"level": "disputed", "audit": AUDIT | {"verdict": "differs"}}
     said = "disputed: audit failed, 13/100, sandbox level 2, 2026-11-20"
     assert call("words.trustText", disputed) == said
     stale = {"level": "stale", "audit": None}

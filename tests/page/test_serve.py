@@ -18,7 +18,12 @@ from tests.page.tab import opened
 from tests.paths import ROOT
 from tests.small import BENCHMARK_FILE, CARD, small
 
-COMMAND = [sys.executable, "-c", "import sys; from geneb_ci.cli.main import main; sys.exit(main())"]
+# Tests that run in the background of a shell inherit that Ctrl-C is ignored: a terminal's does not.
+PROGRAM = (
+    "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+    "from geneb_ci.cli.main import main; sys.exit(main())"
+)
+COMMAND = [sys.executable, "-c", PROGRAM]
 TYPES = {
     "": "text/html; charset=utf-8",
     "board.js": "text/javascript; charset=utf-8",
@@ -83,10 +88,17 @@ def test_the_page_is_shown_until_ctrl_c(repository, browser):
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=20)
     finally:
-        process.kill()
+        ended(process)
     assert (process.returncode, out, err) == (0, "stopped\n", "")
     folder = Path(built.removeprefix("built ").partition("/leaderboard.json")[0])
     assert not folder.exists()
+
+
+def ended(process: subprocess.Popen[str]) -> None:
+    """End a server that may have ended, and close its pipes: else the next test is blamed."""
+    process.kill()
+    with process:
+        pass
 
 
 def answers(port: int) -> None:
@@ -132,8 +144,7 @@ def test_a_port_that_is_taken_is_said_before_anything_is_built(repository):
         second = started("submissions", "--port", port[1], cwd=repository)
         out, err = second.communicate(timeout=20)
     finally:
-        first.kill()
-        first.communicate()
+        ended(first)
     assert (second.returncode, out) == (2, "")
     assert err.startswith(f"geneb-ci: port {port[1]} cannot be used: ")
     assert "choose another with --port, or 0 for a free one" in err

@@ -18,8 +18,8 @@ CONTROLS = {
 }
 VIEWS = {
     "#/overview": "Which model to take",
-    "#/table": "MCC, all data",
-    "#/table?columns=tasks": "MCC, all data",
+    "#/table": "MCC, full (all training examples)",
+    "#/table?columns=tasks": "MCC, full (all training examples)",
     "#/plots": "Plots",
     "#/compare?m=space&m=GROVER": "Comparison",
     "#/model/space": "space",
@@ -38,7 +38,7 @@ def test_every_view_loads(anywhere):
 def test_the_way_through_the_page_with_a_mouse(anywhere):
     page = anywhere.go("")
     for name, title in [
-        ("Scores", "MCC, all data"),
+        ("Scores", "MCC, full (all training examples)"),
         ("Plots", "Plots"),
         ("Compare", "Comparison"),
         ("Method and data", "Method and data"),
@@ -182,7 +182,7 @@ def test_what_nobody_else_has_run_is_said_and_can_be_left_out(tab):
     found = advice("full", "Promoters", 25_000_000)
     assert found["best"]["level"] == "self-reported"
     name = display(found["best"]["model"])
-    assert page.inner_text(".caution").startswith(f"{name} is self-reported: no audit")
+    assert page.inner_text(".caution").startswith(f"{name} is self-reported: these scores")
     assert page.inner_text(".needs .asked .doubt") == "self-reported"
     page.click("#verified")
     assert "trust=verified" in tab.address()

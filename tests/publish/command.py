@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests import forked
 from tests.paths import ROOT
 from tests.publish.hub import Hub
 
@@ -30,7 +31,6 @@ def start(*arguments: str, cwd: Path, env: dict[str, str]) -> "subprocess.Popen[
 
 
 def geneb_ci(*arguments: str, cwd: Path, env: dict[str, str]) -> tuple[int, str, str]:
-    """Run a command and give its exit code, output and errors."""
-    process = start(*arguments, cwd=cwd, env=env)
-    output, errors = process.communicate(timeout=120)
-    return process.returncode, output, errors
+    """Run a command and return its exit code, output and errors."""
+    done = forked.run("geneb_ci", *arguments, cwd=cwd, env=env)
+    return done.returncode, done.stdout, done.stderr

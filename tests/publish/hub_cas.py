@@ -52,7 +52,7 @@ class Storage:
         )
         return made if hashlib.sha256(made).hexdigest() == sha256 else None
 
-    def _chunks(self, xorb: str) -> list[Chunk]:
+    def _chunks(self, xorb: str) -> tuple[Chunk, ...]:
         return chunks_of(self.xorbs[xorb])
 
     def _dedup(self, _: Call) -> Answer:

@@ -84,10 +84,10 @@ def test_the_ledger_ends_with_the_level_of_the_board(audited):
 
 
 def test_a_signature_of_the_beacon_is_verified_once(audited):
-    beacon.verify.cache_clear()
+    beacon.verify_round.cache_clear()
     ledger(GitRepository(audited.root), audited.commits[-1])
     made(audited)
-    assert beacon.verify.cache_info().misses == 1
+    assert beacon.verify_round.cache_info().misses == 1
 
 
 def test_a_level_and_its_story_are_told_together(audited, monkeypatch):

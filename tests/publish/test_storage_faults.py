@@ -284,9 +284,9 @@ def test_weights_that_the_storage_does_not_give(hub, tmp_path):
 
 def test_only_the_storages_client_is_read_so():
     for error in (RuntimeError("a bug"), OSError(28, "No space"), ValueError("x: error: y")):
-        assert storage.told_by(error) is None
-    local = storage.told_by(OSError("I/O error: x: No space left on device (os error 28)"))
+        assert storage.storage_failure(error) is None
+    local = storage.storage_failure(OSError("I/O error: x: No space left on device (os error 28)"))
     assert isinstance(local, OSError)
     assert local.errno == 28
-    refused = storage.told_by(ConnectionError("Network error: refused (os error 111)"))
-    assert isinstance(refused, storage.Told)
+    refused = storage.storage_failure(ConnectionError("Network error: refused (os error 111)"))
+    assert isinstance(refused, storage.StorageFailure)

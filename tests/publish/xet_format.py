@@ -4,6 +4,7 @@ Written from the format's public description. A digest is four little-endian wor
 printed as hex: `digest`. Records of a shard have 48 bytes; 32 bytes of ones end each list.
 """
 
+import functools
 import struct
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -65,8 +66,9 @@ def files_of(shard: bytes) -> Iterator[File]:
         at += _RECORD
 
 
-def chunks_of(xorb: bytes) -> list[Chunk]:
-    """Unpack every chunk of a xorb."""
+@functools.lru_cache(maxsize=4)
+def chunks_of(xorb: bytes) -> tuple[Chunk, ...]:
+    """Unpack every chunk of a xorb, once: each file in it is asked for by itself."""
     found, at = [], 0
     while at < len(xorb):
         packed = int.from_bytes(xorb[at + 1 : at + 4], "little")
@@ -79,7 +81,7 @@ def chunks_of(xorb: bytes) -> list[Chunk]:
             raise ValueError(f"the chunk at byte {at} has {len(content)} bytes, not {size}")
         found.append(Chunk(at, end, content))
         at = end
-    return found
+    return tuple(found)
 
 
 def stored(content: bytes) -> bytes:

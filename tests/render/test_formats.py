@@ -1,16 +1,21 @@
 """The registry: one signature, and no format pays for another's imports."""
 
 import inspect
+import re
 import subprocess
 import sys
 
+import click
 import pytest
 
 from geneb_ci.check.registry import RULES
 from geneb_ci.check.runner import Checker, FileResult, Report
+from geneb_ci.cli.check import check_command
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.render.formats import FORMATS, Renderer, render, renderer
 from geneb_ci.render.summary import counts
+from tests.house.tracked import python_files
+from tests.paths import ROOT
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -25,7 +30,7 @@ def test_an_unknown_name():
         render("html", Report())
     assert (caught.value.message, caught.value.fix) == (
         "'html' is not a format",
-        "use one of text, json, sarif, github, markdown, junit",
+        f"use one of {', '.join(FORMATS)}",
     )
 
 
@@ -53,3 +58,19 @@ def test_a_real_run_in_every_format(tmp_path):
     assert len(report.frames) == len(report.findings) == sum(counts(report).values())
     for name in FORMATS:
         assert render(name, report).count("duplicate-key") >= 1
+
+
+def test_every_module_that_renders_a_report_is_a_format():
+    modules = {
+        path.stem
+        for path in python_files("geneb_ci")
+        if path.parts[1] == "render" and path.name != "formats.py"
+        if re.search(r"^def render\(report: Report", (ROOT / path).read_text("utf-8"), re.MULTILINE)
+    }
+    assert modules == {one.module for one in FORMATS.values()}
+
+
+def test_the_help_of_check_says_what_each_format_is_for():
+    [option] = [one for one in check_command.params if one.name == "formats"]
+    assert isinstance(option, click.Option)
+    assert all(f"{name}: {one.what}" in str(option.help) for name, one in FORMATS.items())

@@ -9,14 +9,7 @@ from geneb_ci.render.formats import FORMATS, render
 from tests.render import examples
 
 GOLDEN = Path(__file__).parent / "golden"
-FILES = {
-    "text": "text.txt",
-    "json": "json.json",
-    "sarif": "sarif.sarif",
-    "github": "github.txt",
-    "markdown": "markdown.md",
-    "junit": "junit.xml",
-}
+FILES = {name: f"{name}.{one.suffix}" for name, one in FORMATS.items()}
 REPORTS = {
     "mixed": examples.mixed,
     "clean": examples.clean,

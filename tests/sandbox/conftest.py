@@ -1,4 +1,4 @@
-"""A sandbox of each level that the tests use, and a look for processes that outlive a run."""
+"""A sandbox of each level that the tests use, and a check for processes left by a run."""
 
 import os
 from collections.abc import Iterator
@@ -8,9 +8,9 @@ import pytest
 
 from geneb_ci.common.errors import SandboxUnavailable
 from geneb_ci.sandbox.launch import Sandbox
-from geneb_ci.sandbox.levels import opened
+from geneb_ci.sandbox.levels import open_sandbox
 from geneb_ci.sandbox.limits import Limits
-from geneb_ci.sandbox.processes import living
+from geneb_ci.sandbox.processes import surviving
 from geneb_ci.sandbox.run import ExtractorSpec
 
 HOSTILE = Path(__file__).parent / "hostile"
@@ -22,7 +22,7 @@ SEQUENCES = ["ACGTACGTAC", "TTTTTTTT", "ACGNNNACGT"]
 
 def sandbox_of(level: int, folder: Path) -> Iterator[Sandbox]:
     try:
-        with opened(level, folder=folder) as sandbox:
+        with open_sandbox(level, folder=folder) as sandbox:
             yield sandbox
     except SandboxUnavailable as error:
         (pytest.fail if os.environ.get("CI") else pytest.skip)(error.message)
@@ -48,7 +48,7 @@ def nothing_left(sandbox: Sandbox) -> Iterator[None]:
     (sandbox.scratch / "namespaces").unlink(missing_ok=True)
     yield
     assert (sandbox.scratch / "namespaces").read_text(), "the run was never seen"
-    assert living(sandbox.scratch) == []
+    assert surviving(sandbox.scratch) == []
 
 
 def hostile(module: str, name: str, **options: str) -> ExtractorSpec:

@@ -1,5 +1,6 @@
 """The ladder: what is asked for, what the machine lacks, what is left behind."""
 
+import contextlib
 import json
 import os
 import subprocess
@@ -14,7 +15,7 @@ from geneb_ci.common.errors import Exit, LeftOver, SandboxUnavailable, UsageProb
 from geneb_ci.sandbox import bubblewrap as bwrap
 from geneb_ci.sandbox import gvisor, mounts
 from geneb_ci.sandbox.facts import sandbox_facts
-from geneb_ci.sandbox.levels import opened
+from geneb_ci.sandbox.levels import open_sandbox
 from geneb_ci.sandbox.limits import Limits
 from geneb_ci.sandbox.processes import descendants, remember
 from geneb_ci.sandbox.run import ExtractorSpec, embed_in_sandbox, options, probe_suite
@@ -27,7 +28,7 @@ ROWS = [[0.3, 0.3, 0.2, 0.2], [0, 0, 0, 1], [2 / 7, 2 / 7, 2 / 7, 1 / 7]]
 
 def test_the_same_numbers_come_out_of_every_level(sandbox, tmp_path):
     inside = embed_in_sandbox(SEQUENCES, KMER, sandbox, SMALL)
-    with opened(0, i_wrote_this_code=True, folder=tmp_path / "scratch") as nothing:
+    with open_sandbox(0, i_wrote_this_code=True, folder=tmp_path / "scratch") as nothing:
         plain = embed_in_sandbox(SEQUENCES, KMER, nothing, SMALL)
         assert probe_suite(nothing) == []
     assert inside.tolist() == plain.tolist()
@@ -50,13 +51,13 @@ def test_the_facts_for_the_record(bubblewrap_sandbox):
 @pytest.mark.parametrize(
     ("level", "message"),
     [
-        (0, "level 0 is no sandbox: the extractor could do all that you can"),
-        (4, "level 4 is a promise that this machine is thrown away after the audit"),
-        (5, "there is no sandbox level 5"),
+        (0, "level 0 is not a sandbox: the extractor can do whatever you can"),
+        (4, "level 4 needs a machine that is deleted after the audit"),
+        (5, "sandbox level 5, expected 0 to 4"),
     ],
 )
 def test_a_level_that_needs_a_declaration(tmp_path, level, message):
-    with pytest.raises(UsageProblem) as caught, opened(level, folder=tmp_path / "scratch"):
+    with pytest.raises(UsageProblem) as caught, open_sandbox(level, folder=tmp_path / "scratch"):
         pass
     assert caught.value.message == message
     assert not (tmp_path / "scratch").exists()
@@ -64,7 +65,7 @@ def test_a_level_that_needs_a_declaration(tmp_path, level, message):
 
 def test_the_declaration_makes_level_two_level_four(tmp_path, bubblewrap_sandbox):
     assert bubblewrap_sandbox.level == 2
-    with opened(throw_away_machine=True, folder=tmp_path / "scratch") as sandbox:
+    with open_sandbox(throw_away_machine=True, folder=tmp_path / "scratch") as sandbox:
         assert (sandbox.level, sandbox.kind) == (4, "bubblewrap")
 
 
@@ -83,11 +84,11 @@ def test_refused_namespaces_are_named_with_both_fixes(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     setting = "/proc/sys/kernel/apparmor_restrict_unprivileged_userns = 1"
     monkeypatch.setattr(bwrap, "refusing_settings", lambda: [setting])
-    with pytest.raises(SandboxUnavailable) as caught, opened(2, folder=tmp_path / "scratch"):
+    with pytest.raises(SandboxUnavailable) as caught, open_sandbox(2, folder=tmp_path / "scratch"):
         pass
     assert caught.value.exit_code == Exit.NOT_CHECKED
     assert caught.value.message == (
-        "sandbox level 2 (bubblewrap) is not to be had: "
+        "sandbox level 2 (bubblewrap) does not work here: "
         f"bwrap: setting up uid map: Permission denied; {setting}"
     )
     assert "AppArmor profile" in caught.value.fix
@@ -100,18 +101,18 @@ def test_a_missing_or_old_bubblewrap_is_named(tmp_path, monkeypatch):
     old.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(SandboxUnavailable, match="or later is needed, found 'bubblewrap 0"):
-        opened(2, folder=tmp_path / "scratch").__enter__()
+        open_sandbox(2, folder=tmp_path / "scratch").__enter__()
     old.unlink()
     with pytest.raises(SandboxUnavailable, match="bwrap is not installed"):
-        opened(2, folder=tmp_path / "scratch").__enter__()
+        open_sandbox(2, folder=tmp_path / "scratch").__enter__()
     with pytest.raises(SandboxUnavailable, match="runsc is not installed"):
-        opened(3, folder=tmp_path / "scratch").__enter__()
+        open_sandbox(3, folder=tmp_path / "scratch").__enter__()
 
 
 def test_a_gpu_that_is_not_there_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr(mounts, "GPU_FOLDER", tmp_path)
     with pytest.raises(SandboxUnavailable, match="/dev has no nvidia device"):
-        opened(2, gpu=True, folder=tmp_path / "scratch").__enter__()
+        open_sandbox(2, gpu=True, folder=tmp_path / "scratch").__enter__()
 
 
 def test_gpu_devices_are_bound_after_dev(tmp_path, monkeypatch):
@@ -129,11 +130,11 @@ def test_the_folder_of_an_earlier_audit_is_refused(tmp_path):
     folder = tmp_path / "scratch"
     folder.mkdir()
     with pytest.raises(LeftOver, match="is left from an earlier audit"):
-        opened(1, folder=folder).__enter__()
+        open_sandbox(1, folder=folder).__enter__()
     folder.rmdir()
     folder.symlink_to("/nowhere")
     with pytest.raises(LeftOver):
-        opened(1, folder=folder).__enter__()
+        open_sandbox(1, folder=folder).__enter__()
 
 
 @pytest.mark.usefixtures("bubblewrap_sandbox")
@@ -159,17 +160,18 @@ def test_processes_of_an_earlier_audit_are_refused(tmp_path):
                 time.sleep(0.01)
             remember(folder, found)
             with pytest.raises(LeftOver) as caught:
-                opened(2, folder=folder).__enter__()
+                open_sandbox(2, folder=folder).__enter__()
         finally:
             for one in descendants(process.pid):
-                os.kill(one.pid, 9)
+                with contextlib.suppress(ProcessLookupError):  # the end of pid 1 ends the others
+                    os.kill(one.pid, 9)
             process.kill()
     assert "processes of an earlier audit still run in its sandbox: " in caught.value.message
 
 
 @pytest.mark.usefixtures("bubblewrap_sandbox")
 def test_the_scratch_folder_goes_with_the_audit(tmp_path):
-    with opened(2, folder=tmp_path / "scratch") as sandbox:
+    with open_sandbox(2, folder=tmp_path / "scratch") as sandbox:
         probe_suite(sandbox)
         assert sandbox.scratch.stat().st_mode & 0o777 == 0o700
     assert not (tmp_path / "scratch").exists()

@@ -1,6 +1,7 @@
 """The filter, run by an interpreter of its own, call by call, on both machines."""
 
 import errno
+import functools
 import re
 import struct
 from pathlib import Path
@@ -17,10 +18,15 @@ SPECIAL = ("CLONE", "CLONE3", "SOCKET", "SOCKETPAIR", "IOCTL")
 STEPS_MAX = 4096  # BPF_MAXINSNS of linux/bpf_common.h
 
 
+@functools.cache
+def steps_of(machine: str) -> list[tuple[int, int, int, int]]:
+    """Return the instructions of a machine's filter: code, jump if met, jump if not, value."""
+    return list(struct.iter_unpack("<HBBI", seccomp.program(machine)))
+
+
 def verdict(machine: str, number: int, *arguments: int, arch: int | None = None) -> int:
     """Interpret classic BPF: the five instructions that the filter is made of."""
-    steps = [struct.unpack_from("<HBBI", seccomp.program(machine), at)
-             for at in range(0, len(seccomp.program(machine)), 8)]  # fmt: skip
+    steps = steps_of(machine)
     filled = [*arguments, 0, 0, 0, 0, 0, 0][:6]
     arch = seccomp.ARCHES[machine] if arch is None else arch
     data = struct.pack("<IIQ6Q", number, arch, 0, *filled)

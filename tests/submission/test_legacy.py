@@ -1,17 +1,16 @@
 """`geneb-ci pack`: upstream's logs into a submission."""
 
 import json
-import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from geneb_ci.cli.pack import identify
 from geneb_ci.common.benchmark import shipped_benchmark
-from geneb_ci.submission.logs import identify
-from tests.paths import PUBLIC, ROOT, SUBMISSIONS
+from tests import forked
+from tests.paths import PUBLIC, SUBMISSIONS
 
 SUFFIXES = {"full": "", "10shot": "_k-10", "1shot": "_k-1"}
 NAMES = [
@@ -42,14 +41,7 @@ def logs(folder: Path) -> Any:
 
 
 def pack(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "geneb_ci", "pack", str(folder), *NAMES, *arguments],
-        cwd=folder.parent,
-        capture_output=True,
-        text=True,
-        check=False,
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
-    )
+    return forked.run("geneb_ci", "pack", str(folder), *NAMES, *arguments, cwd=folder.parent)
 
 
 def test_a_whole_run_gives_its_numbers_back_and_passes_the_check(tmp_path):
@@ -63,11 +55,7 @@ def test_a_whole_run_gives_its_numbers_back_and_passes_the_check(tmp_path):
     packed = json.loads((tmp_path / "dnabert.json").read_bytes())
     assert packed["results"] == results
     assert list(packed["results"]["1shot"]) == list(shipped_benchmark().task_ids)
-    check = subprocess.run(
-        [sys.executable, "-m", "geneb_ci", "check", str(tmp_path / "dnabert.json")],
-        cwd=PUBLIC,
-        check=False,
-    )
+    check = forked.run("geneb_ci", "check", str(tmp_path / "dnabert.json"), cwd=PUBLIC)
     assert check.returncode == 0
 
 

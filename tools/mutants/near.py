@@ -8,7 +8,7 @@ from tools.mutants.clone import ROOT
 from tools.mutants.survey import ELSEWHERE
 
 LONG = re.compile(
-    r"test_(coverage|run_faults|harness_(memory|run|rescore|probe)|two_publishers|killed|published"
+    r"test_(coverage|rerun_faults|harness_(memory|run|rescore|probe)|two_publishers|killed|published"
     r"|recommend)\.py$"
 )
 """Simulations and races: they take minutes, and are left to the exact pass."""
@@ -19,9 +19,9 @@ WHOLE = {
     "geneb_ci/board": ("tests/board/test_whole.py", "tests/github/test_comment.py"),
     "geneb_ci/audit": (
         "tests/render/test_generated.py",
-        "tests/audit/test_input_60.py",
-        "tests/audit/test_mutants.py",
-        "tests/audit/trust/test_commands.py",
+        "tests/audit/test_verify.py",
+        "tests/audit/test_verify_mutants.py",
+        "tests/audit/test_trust_evidence.py",
     ),
     "geneb_ci/publish": (
         "tests/publish/test_parts.py",
@@ -51,7 +51,9 @@ def near(target: str) -> list[str]:
     whole = [
         file for folder, files in WHOLE.items() if target.startswith(f"{folder}/") for file in files
     ]
-    return list(dict.fromkeys([*by_name, *own[:2], *whole, *own]))[:MOST]
+    folder = "/".join(["tests", *path.parts[1:-1]])
+    close = [file for file in own if file.startswith(f"{folder}/")]
+    return list(dict.fromkeys([*by_name, *close, *own[:2], *whole, *own]))[:MOST]
 
 
 @functools.cache

@@ -11,7 +11,7 @@ from scipy.stats import ConstantInputWarning, kendalltau, spearmanr
 from geneb_ci.board.diagnostics import shape
 from geneb_ci.board.diagnostics.frame import Frames, defined, rounded
 from geneb_ci.board.rows import mean
-from geneb_ci.board.uncertainty import ByModel, surely_differ
+from geneb_ci.board.uncertainty import ByModel, differ_significantly
 
 TIMES_SMALLER = 5
 
@@ -58,7 +58,7 @@ def _beaten(frames: Frames, regime: str, table: pd.DataFrame) -> list[shape.Beat
                     by_params=int(other_params),
                     by_macro=rounded(other_score),
                     times_smaller=rounded(params / other_params, 1),
-                    surely=surely_differ(macro[model], macro[other], len(table)),
+                    surely=differ_significantly(macro[model], macro[other], len(table)),
                 )
             )
     return found
@@ -167,7 +167,7 @@ def _regime(
                     second=second.model,
                     values=(_shown(first, name), _shown(second, name)),
                     difference=rounded(one.score - other.score),
-                    surely=surely_differ(one, other, len(macro)),
+                    surely=differ_significantly(one, other, len(macro)),
                 )
             )
     return {

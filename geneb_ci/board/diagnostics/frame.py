@@ -6,10 +6,11 @@ from typing import Any, Final
 
 import pandas as pd
 
-from geneb_ci.audit.trust import Level
-from geneb_ci.board.rows import Entry, leaderboards
+from geneb_ci.board.columns import Entry
+from geneb_ci.board.rows import leaderboards
 from geneb_ci.board.uncertainty import DECIMALS, Intervals
 from geneb_ci.common.benchmark import Benchmark
+from geneb_ci.common.types import TrustLevel
 
 METRIC: Final = "MCC"
 
@@ -27,20 +28,15 @@ class Frames:
     """Regime: ranked models by tasks."""
     intervals: Intervals
     attributes: Mapping[str, Mapping[str, Any]]
-    """What is known of the models in the paper."""
+    """Model id to what registry.json says of it."""
 
 
-def frames_of(
-    entries: Iterable[Entry],
-    benchmark: Benchmark,
-    attributes: Mapping[str, Mapping[str, Any]],
-    intervals: Intervals,
-) -> Frames:
-    """Put a board into tables; `attributes` are those of the policy's registry.json."""
+def frames_of(entries: Iterable[Entry], benchmark: Benchmark, intervals: Intervals) -> Frames:
+    """Put a board into tables; `intervals` are those of the same entries."""
     ordered = sorted(entries, key=lambda e: (e.submission.model_id.lower(), e.submission.model_id))
     categories, tasks = leaderboards(ordered, benchmark)
     models = pd.DataFrame(
-        [_model(entry, attributes) for entry in ordered],
+        [_model(entry) for entry in ordered],
         columns=["model", "display", "level", "params", "paper"],
     ).set_index("model")
     scores = {
@@ -68,12 +64,13 @@ def frames_of(
         )
         for regime, rows in tasks["data"].items()
     }
+    attributes = {entry.submission.model_id: entry.attributes for entry in ordered}
     return Frames(benchmark, models, scores, by_task, intervals, attributes)
 
 
-def _model(entry: Entry, attributes: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+def _model(entry: Entry) -> dict[str, Any]:
     submission = entry.submission
-    known = attributes.get(submission.model_id, {}) if entry.level is Level.OFFICIAL else {}
+    known = entry.attributes if entry.level is TrustLevel.OFFICIAL else {}
     return {
         "model": submission.model_id,
         "display": submission.meta.display,

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from geneb_ci.common.types import Count, Signed, StrictModel
+from geneb_ci.common.types import Count, Hex64, Signed, StrictModel
 
 Share = Annotated[float, Field(ge=0, le=1)]
 Difference = Annotated[float, Field(ge=-2, le=2)]
@@ -75,7 +75,7 @@ class Correlation(StrictModel):
 
     models: Count
     rho: Signed | None
-    """Null where fewer than three models, or no two different values, are at hand."""
+    """Null unless at least three models have a value and two of the values differ."""
     p: Share | None
     """Chance of a rho as far from 0 if size played no part (two-sided, t distribution)."""
 
@@ -103,7 +103,7 @@ class Winner(StrictModel):
     model: Model
     score: Signed
     ties: Count
-    """How many other models cannot be told from it."""
+    """How many other models do not differ significantly from it."""
 
 
 class WinnerChange(StrictModel):
@@ -239,7 +239,7 @@ class ScoredBenchmark(StrictModel):
     """Which benchmark definition the scores belong to."""
 
     name: str
-    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    sha256: Hex64
 
 
 class Diagnostics(StrictModel):

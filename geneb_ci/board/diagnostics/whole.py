@@ -1,28 +1,22 @@
 """diagnostics.json as a value, put together from its parts."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
+from geneb_ci.board.columns import Entry
 from geneb_ci.board.diagnostics import shape
 from geneb_ci.board.diagnostics.figures import pairs, retention, scale, size, stability, tasks
 from geneb_ci.board.diagnostics.frame import METRIC, Frames, frames_of, rounded
 from geneb_ci.board.noise import DRAWS, OVERLAP, SEED
-from geneb_ci.board.rows import Entry
 from geneb_ci.board.uncertainty import CONFIDENCE, ByModel, Intervals, RegimeIntervals
 from geneb_ci.common.benchmark import Benchmark
 
 
 def diagnostics(
-    entries: Iterable[Entry],
-    benchmark: Benchmark,
-    attributes: Mapping[str, Mapping[str, Any]],
-    intervals: Intervals,
+    entries: Iterable[Entry], benchmark: Benchmark, intervals: Intervals
 ) -> dict[str, Any]:
-    """Return diagnostics.json as a value.
-
-    `attributes` are those of the policy's registry.json, `intervals` those of the same entries.
-    """
-    frames = frames_of(entries, benchmark, attributes, intervals)
+    """Return diagnostics.json as a value; `intervals` are those of the same entries."""
+    frames = frames_of(entries, benchmark, intervals)
     return shape.Diagnostics(
         schema_version="1.0",
         benchmark=shape.ScoredBenchmark(name=benchmark.name, sha256=benchmark.sha256),

@@ -5,11 +5,11 @@ import { scoresIn } from "../data/scores.js";
 import { head, number, row, table } from "../page/dom.js";
 import { modelLink } from "../page/marks.js";
 import { plainRanks } from "../pure/ranks.js";
-import { metricName, regimeName, shortened } from "../pure/words.js";
+import { metricName, shortened } from "../pure/words.js";
 import { change } from "../state/store.js";
 import { WIDTH, drawing, framed, label, point } from "./frame.js";
 
-const LINES_MAX = 45; // more cannot be told apart
+const LINES_MAX = 45; // more lines cannot be distinguished
 const [SIDE, TOP, STEP] = [220, 34, 17];
 const NAME_MAX = 26; // letters, what fits beside the outer ranks
 
@@ -32,7 +32,7 @@ export function flowChart(state, places, column, coloured) {
   });
 }
 
-/** Give the best models that all regimes rank, and their ranks among each other in every regime. */
+/** Return the best models that all regimes rank, with their ranks among each other in each. */
 function flowRows({ regime, metric }, places, column) {
   const scores = bench.regimes.map((name) => scoresIn(column, name, metric));
   const now = scores[bench.regimes.indexOf(regime)];
@@ -48,7 +48,7 @@ function flowTable(flow) {
   const rows = flow.map(({ index, ranks }) =>
     row(modelLink(index), ...ranks.map((rank) => number(String(rank)))),
   );
-  const heads = [head("Model"), ...bench.regimes.map((regime) => head(regimeName(regime)))];
+  const heads = [head("Model"), ...bench.regimes.map((regime) => head(regime))];
   return table({ id: "flows" }, "Ranks by regime", heads, rows);
 }
 
@@ -59,7 +59,7 @@ function drawFlow(box, title, flow, coloured) {
   const x = d3.scalePoint(bench.regimes, [SIDE, WIDTH - SIDE]);
   const y = (rank) => TOP + (rank - 0.5) * STEP;
   for (const regime of bench.regimes) {
-    label(drawn, regimeName(regime), x(regime), 16, { anchor: "middle" });
+    label(drawn, regime, x(regime), 16, { anchor: "middle" });
     drawn
       .append("line")
       .attr("class", "rule")
@@ -76,7 +76,7 @@ function drawFlow(box, title, flow, coloured) {
 
 function drawLine(drawn, { index, ranks }, { x, y }, place) {
   const { id, name } = models[index];
-  const told = bench.regimes.map((regime, order) => `${regimeName(regime)} ${ranks[order]}`);
+  const told = bench.regimes.map((regime, order) => `${regime} ${ranks[order]}`);
   const group = drawn
     .append("g")
     .attr("class", place >= 0 ? `flow s${place}` : "flow")

@@ -19,7 +19,7 @@ export function framed({ name, title, caption, invitation = " ", draw, figures =
   );
 }
 
-/** Give the figures as a table; with up to a thousand rows, it is made when it is first opened. */
+/** Return the figures as a table, made when it is first opened: it may have a thousand rows. */
 function figuresOf(title, figures) {
   const fill = ({ target }) => {
     if (target.children.length === 1) target.append(scroller(`Figures: ${title}`, figures()));

@@ -9,21 +9,30 @@ const MICRO = "micro";
 
 export const base = globalThis.geneb?.base;
 export const bench = base?.benchmark;
-export const models = base?.models ?? [];
+/** What is said of a model beside its scores, as geneb_ci/board/columns.py defines it. */
+export const facts = base?.columns ?? [];
+export const tableFacts = facts.filter(({ table }) => table);
+// Rows have the keys of leaderboard.json; three of them have plainer names here.
+export const models = (base?.models ?? []).map((row) => ({
+  ...row,
+  id: row.model,
+  name: row.disp,
+  level: row.submitted,
+}));
 export const params = models.map((model) => model.params);
 export const byId = new Map(models.map((model, index) => [model.id, index]));
 
-// Scores of a row stand in the order macro, micro, categories; columns are found by their key.
-const summaryColumns = bench
-  ? [
-      { key: MACRO, label: "Macro", place: 0, title: "Mean of the category means" },
-      { key: MICRO, label: "Micro", place: 1, title: "Mean over all tasks" },
-    ]
-  : [];
+// Scores of a row stand in the order of the means, then the categories.
+const means = base?.encoding.means ?? [];
+const MEANS = {
+  [MACRO]: { label: "Macro", title: "Mean of the category means" },
+  [MICRO]: { label: "Micro", title: "Mean over all tasks" },
+};
+const summaryColumns = means.map((key, place) => ({ key, place, ...MEANS[key] }));
 export const categoryColumns = (bench?.categories ?? []).map((name, index) => ({
   key: categoryKey(name),
   label: name,
-  place: index + 2,
+  place: means.length + index,
   title: `Mean of ${counted(bench.tasks.filter((task) => task.category === index).length, "task")}`,
 }));
 export const taskColumns = (bench?.tasks ?? []).map((task, index) => ({
@@ -44,12 +53,12 @@ export function categoryKey(name) {
   return name ? `category:${name}` : MACRO;
 }
 
-/** Give the place of a regime, by which data are kept. */
+/** Return the place of a regime, by which data are kept. */
 export function regimePlace(regime) {
   return bench.regimes.indexOf(regime);
 }
 
-/** Give the limits of size that the board has advice for; null is none. */
+/** Return the limits of size that the board has advice for; null is none. */
 export function sizes() {
   const known = base.advice
     ? [...new Set(base.advice.map((one) => one.max_params))]
@@ -57,7 +66,7 @@ export function sizes() {
   return known.includes(null) ? known : [null, ...known];
 }
 
-/** Give the columns that one choice of `columns` shows. */
+/** Return the columns that one choice of `columns` shows. */
 export function columnsOf(choice) {
   if (choice === "categories") return meanColumns;
   if (choice === "tasks") return [...summaryColumns, ...taskColumns];

@@ -16,7 +16,7 @@ function ownScript(name) {
   return name;
 }
 
-/** Give the parts that a state shows and that are not there yet. */
+/** Return the parts that a state shows and that are not there yet. */
 export function missingParts(state) {
   return partsOf(state).filter((name) => !loaded.has(name));
 }

@@ -3,12 +3,13 @@
 import { base, hasIntervals, models, regimePlace } from "./board.js";
 import { passes } from "../pure/rows.js";
 
-const SCORE_UNIT = 1e6; // a score is a whole number of these
-const INTERVAL_UNIT = 1e4; // and an end of an interval of these
+// Numbers are whole multiples of a unit; what a place of a standing holds is said with the data.
+const { score: SCORE_UNIT, interval: INTERVAL_UNIT, standing: PARTS = [] } = base?.encoding ?? {};
+const AT = Object.fromEntries(PARTS.map((name, place) => [name, place]));
 
 const tasksOf = (regime) => globalThis.geneb[`tasks${regimePlace(regime)}`];
 
-/** Give the scores of all models in one column, as numbers; undefined where a model has gaps. */
+/** Return the scores of all models in one column, as numbers; undefined where cells are missing. */
 export function scoresIn(column, regime, metric) {
   const rows =
     column.task === undefined
@@ -18,7 +19,7 @@ export function scoresIn(column, regime, metric) {
   return rows.map((row) => (row ? row[place] / SCORE_UNIT : undefined));
 }
 
-/** Give interval, ranks and tie group of a model in a column, as far as they are known. */
+/** Return interval, ranks and tie group of a model in a column, as far as they are known. */
 export function standingOf(column, regime, metric, model) {
   if (!hasIntervals(metric)) return null;
   if (column.task !== undefined) {
@@ -29,16 +30,22 @@ export function standingOf(column, regime, metric, model) {
   }
   const row = base.standings[regimePlace(regime)][column.place][model];
   if (!row) return null;
-  const [low, high, rank, rankLow, rankHigh, group] = row;
-  return { low: low / INTERVAL_UNIT, high: high / INTERVAL_UNIT, rank, rankLow, rankHigh, group };
+  return {
+    low: row[AT.low] / INTERVAL_UNIT,
+    high: row[AT.high] / INTERVAL_UNIT,
+    rank: row[AT.rank],
+    rankLow: row[AT.rank_low],
+    rankHigh: row[AT.rank_high],
+    group: row[AT.group],
+  };
 }
 
-/** Whether a model has every score of a regime; one with gaps is not ranked. */
+/** Whether a model has every score of a regime; one with missing cells is not ranked. */
 export function isRanked(index, regime, metric) {
   return base.scores[regimePlace(regime)][metric][index] !== null;
 }
 
-/** Give the places of the models that are ranked and pass the filters of a state. */
+/** Return the places of the models that are ranked and pass the filters of a state. */
 export function filtered(state) {
   return models
     .map((_, index) => index)

@@ -1,7 +1,7 @@
 // The form above every view: it shows the state, and changes it.
 
 import { bench, sizes } from "../data/board.js";
-import { limitText, metricName, regimeName, weightText } from "../pure/words.js";
+import { limitText, metricName, regimeExamples, weightText } from "../pure/words.js";
 import { columnChoices, levelChoices, needChoices } from "../state/choices.js";
 import { addressOf, change } from "../state/store.js";
 import { byName, h, options } from "./dom.js";
@@ -10,7 +10,7 @@ const LISTS = ["need", "size", "trust", "level", "columns", "intervals", "scale"
 
 /** Fill the form with what this board has, and listen to it. */
 export function buildControls() {
-  segments("regime", bench.regimes.map((regime) => [regime, regimeName(regime)]));
+  segments("regime", bench.regimes.map((regime) => [regime, regime, regimeExamples(regime)]));
   segments("metric", bench.metrics.map((metric) => [metric, metricName(metric)]));
   options(byName("need"), needChoices());
   options(byName("size"), sizes().map(sizeChoice));
@@ -38,14 +38,14 @@ function sizeChoice(limit) {
 }
 
 function segments(name, choices) {
-  const make = ([value, text]) => {
+  const make = ([value, text, title = value]) => {
     const input = h("input", {
       type: "radio",
       name,
       value,
       onchange: () => change({ [name]: value, page: 1 }),
     });
-    return h("label", { title: value }, input, h("span", {}, text));
+    return h("label", { title }, input, h("span", {}, text));
   };
   byName(`${name}s`).replaceChildren(...choices.map(make));
 }

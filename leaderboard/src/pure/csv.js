@@ -5,7 +5,8 @@ const FORMULA = /^[=+\-@\t\r\n＝＋－＠]/;
 
 function field(value) {
   if (typeof value === "number") return String(value);
-  const text = FORMULA.test(value) ? `'${value}` : value;
+  const plain = String(value);
+  const text = FORMULA.test(plain) ? `'${plain}` : plain;
   return `"${text.replaceAll('"', '""')}"`;
 }
 

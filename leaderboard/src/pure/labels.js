@@ -4,7 +4,7 @@ const LETTER = 6.2; // pixels a letter, on average, at the size of the chart's n
 const LINE = 13; // pixels a line
 const MOST = 14;
 
-/** Give the places of names as triples of x, y and text. `names` are texts with their points, the
+/** Return the places of names as triples of x, y and text. `names` are texts with their points, the
  * most wanted first; what is needed may cover one of `points`, another name is left out instead. */
 export function placed(names, points, { left, right, top }) {
   const taken = [];

@@ -2,7 +2,7 @@
 
 export const HEAT_STEPS = 16; // classes h0 to h15 of the stylesheet
 
-/** Give the rank of every model by score alone; equal scores share the better rank. */
+/** Return the rank of every model by score alone; equal scores share the better rank. */
 export function plainRanks(scores) {
   const order = scores.filter((score) => score !== undefined).sort((a, b) => b - a);
   const first = new Map();
@@ -10,12 +10,12 @@ export function plainRanks(scores) {
   return scores.map((score) => first.get(score));
 }
 
-/** Give the rank of one model by score alone. */
+/** Return the rank of one model by score alone. */
 export function rankOf(scores, index) {
   return 1 + scores.filter((score) => score > scores[index]).length;
 }
 
-/** Give the lowest and the highest score of each column among the places, or one pair for all. */
+/** Return the lowest and the highest score of each column among the places, or one pair for all. */
 export function rangesOf(columns, places, isByColumn) {
   const own = columns.map((scores) => {
     const values = places.map((index) => scores[index]);
@@ -35,7 +35,7 @@ export function heat(score, [low, high]) {
   return `h${Math.max(0, Math.min(HEAT_STEPS - 1, Math.floor(share * HEAT_STEPS)))}`;
 }
 
-/** Give the models better than all that are no larger, smallest first; none without parameters. */
+/** Return the models better than all that are no larger, smallest first; all have parameters. */
 export function frontOf(places, params, scores) {
   const order = places
     .filter((index) => params[index] > 0)

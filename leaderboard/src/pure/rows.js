@@ -1,6 +1,7 @@
 // Which models the filters leave, and in which order. Functions of their arguments alone.
 
-export const TRUST = ["self-reported", "verified", "reproduced", "official"];
+import { factKey } from "./facts.js";
+import { TRUST } from "./levels.js";
 
 /** Whether a level is the wanted one, or in the order of trust at least the one before the "+". */
 export function hasLevel(level, wanted) {
@@ -19,19 +20,20 @@ export function passes(model, { size, level, q }) {
 
 const compare = (a, b) => (a < b ? -1 : a > b ? 1 : 0);
 
-/** Sort places by name, size, level or score; equals by score, then by name. */
-export function sorted(places, models, scores, { sort, order }) {
+/** Sort places by a column, or by score where it is null; equals by score, then by name.
+ *
+ * What has no value comes last in either order. */
+export function sorted(places, models, scores, order, column = null) {
   const sign = order === "up" ? 1 : -1;
   const name = (index) => models[index].name.toLowerCase();
-  const keys = {
-    name,
-    params: (index) => models[index].params,
-    level: (index) => TRUST.indexOf(models[index].level),
-  };
-  const key = Object.hasOwn(keys, sort) ? keys[sort] : (index) => scores[index];
+  const key = (index) => (column ? factKey(column, models[index]) : scores[index]);
+  const isMissing = (index) => key(index) === undefined;
   return [...places].sort(
     (a, b) =>
-      sign * compare(key(a), key(b)) || compare(scores[b], scores[a]) || compare(name(a), name(b)),
+      isMissing(a) - isMissing(b) ||
+      sign * compare(key(a), key(b)) ||
+      compare(scores[b], scores[a]) ||
+      compare(name(a), name(b)),
   );
 }
 

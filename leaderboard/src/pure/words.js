@@ -49,24 +49,24 @@ export function weightText(params) {
   return `${Number((bytes / unit).toPrecision(2))} ${name}`;
 }
 
-/** Say what the weights of a model take. */
+/** Write what the weights of a model take in half precision. */
 export function memoryText(params) {
-  return params ? `${weightText(params)} in 16 bits` : "no weights";
+  return params ? `${weightText(params)} weights (fp16)` : "no weights";
 }
 
-const REGIMES = { full: "All data" };
 const METRICS = { MCC: "MCC", Acc: "Accuracy", F1: "Macro-F1" };
 
-/** Name a regime by the training examples it gives. */
-export function regimeName(regime) {
+/** Say which training examples a regime gives; "" for one whose name does not tell. */
+export function regimeExamples(regime) {
   const [, shots] = /^(\d+)shot$/.exec(regime) ?? [];
-  if (shots) return `${shots} per class`;
-  return Object.hasOwn(REGIMES, regime) ? REGIMES[regime] : regime;
+  if (shots) return `${counted(Number(shots), "training example")} per class`;
+  return regime === "full" ? "all training examples" : "";
 }
 
-/** Name a regime inside a sentence. */
+/** Write a regime by its name, which is that of the files and of the command line, explained. */
 export function regimeWords(regime) {
-  return regimeName(regime).toLowerCase();
+  const examples = regimeExamples(regime);
+  return examples ? `${regime} (${examples})` : regime;
 }
 
 export function metricName(metric) {
@@ -78,7 +78,7 @@ export function trustText({ audit, level }) {
   if (!audit) {
     return level === "official" ? "official: the authors' own file" : `${level}: not audited`;
   }
-  const verb = audit.agrees ? "audited" : "audit failed,";
+  const verb = audit.verdict === "agrees" ? "audited" : "audit failed,";
   return `${level}: ${verb} ${audit.tasks}/${audit.of}, sandbox level ${audit.sandbox}, ${audit.date}`;
 }
 
@@ -88,7 +88,7 @@ export function evidenceText({ audit, level }) {
   return level === "official" ? "authors' file" : "not audited";
 }
 
-/** Give an address that may be linked to; contributors write what they like. */
+/** Return an address that may be linked to; contributors write what they like. */
 export function safeAddress(text) {
   if (!URL.canParse(text)) return null;
   const address = new URL(text);

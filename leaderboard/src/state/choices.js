@@ -1,14 +1,14 @@
 // Which values every part of the state may have, and which is usual.
 
 import { COMPARED_MAX, MACRO, bench, byId, columnByKey, columnsOf } from "../data/board.js";
-import { meanColumns, sizes } from "../data/board.js";
+import { meanColumns, sizes, tableFacts } from "../data/board.js";
 import { read } from "../pure/address.js";
+import { LEVELS } from "../pure/levels.js";
 
 const VIEWS = ["overview", "table", "plots", "compare", "model", "about"];
-const LEVELS = ["official", "reproduced", "verified", "self-reported", "stale", "disputed"];
-const PLAIN_SORTS = ["name", "params", "level"];
+const FACT_SORTS = tableFacts.map(({ table }) => table.sort);
 
-/** Give the state of a page that is opened without an address. */
+/** Return the state of a page that is opened without an address. */
 export function usual() {
   return {
     view: "overview",
@@ -37,7 +37,7 @@ export function levelChoices() {
     ["any", "any level"],
     ["verified+", "verified or more"],
     ["reproduced+", "reproduced or more"],
-    ...LEVELS.map((level) => [level, `${level} only`]),
+    ...LEVELS.map(([level]) => [level, `${level} only`]),
   ];
 }
 
@@ -50,7 +50,7 @@ export function columnChoices() {
 }
 
 export function needChoices() {
-  return [["", "a bit of everything"], ...bench.categories.map((name) => [name, name])];
+  return [["", "all categories"], ...bench.categories.map((name) => [name, name])];
 }
 
 const firsts = (pairs) => pairs.map(([value]) => value);
@@ -69,7 +69,7 @@ function choices() {
     order: ["down", "up"],
     need: bench.categories,
     task: bench.tasks.map((task) => task.id),
-    sort: [...columnByKey.keys(), ...PLAIN_SORTS],
+    sort: [...columnByKey.keys(), ...FACT_SORTS],
     y: meanColumns.map((column) => column.key),
   };
 }
@@ -81,6 +81,6 @@ export function stateIn(address) {
   known ??= { choices: choices(), ids: byId, compared: COMPARED_MAX };
   const state = read(address, usual(), known);
   const isShown = columnsOf(state.columns).some((column) => column.key === state.sort);
-  if (!isShown && !PLAIN_SORTS.includes(state.sort)) state.sort = MACRO;
+  if (!isShown && !FACT_SORTS.includes(state.sort)) state.sort = MACRO;
   return state;
 }

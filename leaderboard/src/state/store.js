@@ -9,7 +9,7 @@ let shown = null; // the address of it
 let wasTyping = false;
 let listener = () => {};
 
-/** Give the address of the present state with some changes. */
+/** Return the address of the present state with some changes. */
 export function addressOf(changes = {}) {
   return written({ ...state, ...changes }, usual());
 }

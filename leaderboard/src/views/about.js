@@ -2,6 +2,7 @@
 
 import { base, bench } from "../data/board.js";
 import { h, hint } from "../page/dom.js";
+import { LEVELS } from "../pure/levels.js";
 
 const PUBLISHED = [
   ["leaderboard.json", "scores by category, one row a model and regime"],
@@ -10,14 +11,6 @@ const PUBLISHED = [
 const ANALYSED = [
   ["diagnostics.json", "ranks, intervals, tie groups, stability, size"],
   ["recommendations.json", "which model to take for every need"],
-];
-const LEVELS = [
-  ["self-reported", "passes every check; nobody else has run it"],
-  ["verified", "an audit reran a sample of tasks that nobody could foresee, and agrees"],
-  ["reproduced", "audits cover every task of a regime"],
-  ["official", "the file of the benchmark's authors"],
-  ["stale", "the evidence is for another version of harness, benchmark or data"],
-  ["disputed", "an audit failed"],
 ];
 
 /** Draw the page about the board. */
@@ -31,14 +24,14 @@ export function aboutView() {
     ),
     ...section(
       "Intervals, ranks and tie groups",
-      `They exist for ${bench.primary}. The printed scores give back the confusion matrices, and these say how far a score would move on other test sequences: 95 % intervals. Two models are told apart when their difference exceeds its uncertainty, compared with all others at once. A tie group holds its best model and all that cannot be told from it. For few examples per class, intervals are for the benchmark's own training draws, unless the submission gives scores by seed.`,
+      `They exist for ${bench.primary}. The printed scores give back the confusion matrices, and these say how far a score would move on other test sequences: 95 % intervals. Two models differ significantly when the difference of their scores exceeds its uncertainty, with all pairs compared at once. A tie group holds its best model and all that do not differ significantly from it. For few examples per class, intervals are for the benchmark's own training draws, unless the submission gives scores by seed.`,
     ),
     ...section(
       "Size and memory",
-      "Weights take two bytes a parameter in 16 bits, four in 32. What a run needs on top depends on the length of the sequences and the batch: try it.",
+      "Weights take two bytes a parameter in fp16 or bf16, four in fp32. What a run needs on top depends on the length of the sequences and the batch: try it.",
     ),
     h("h3", {}, "Levels of trust"),
-    hint("A level is computed from evidence that is published; nobody can type one."),
+    hint("Each level is computed from published evidence; no submitter can set one."),
     h("dl", { class: "facts" }, ...LEVELS.map(levelItem)),
     h("h3", {}, "Files"),
     h("ul", {}, ...(base.standings ? [...PUBLISHED, ...ANALYSED] : PUBLISHED).map(fileItem)),

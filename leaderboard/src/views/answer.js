@@ -6,12 +6,14 @@ import { scoresIn, standingOf } from "../data/scores.js";
 import { h, head, hint, number, scroller, table } from "../page/dom.js";
 import { intervalBar, modelLink, trustMark } from "../page/marks.js";
 import { counted, intervalText, memoryText, parametersText } from "../pure/words.js";
-import { regimeWords, scoreText, shortInterval, sizeText } from "../pure/words.js";
-import { TRUST } from "../pure/rows.js";
+import { regimeWords, scoreText, shortInterval, sizeText, weightText } from "../pure/words.js";
+import { TRUST } from "../pure/levels.js";
 import { addressOf, change } from "../state/store.js";
 
 const TIES_OPEN = 8; // more push the rest of the page out of sight
 const TIES_SHOWN = 60; // a longer list helps nobody
+const NOT_RERUN = "these scores have not been independently rerun";
+const OLD = "its audit is of another version of harness, benchmark or data";
 
 /** Answer the need of a state. */
 export function answer(state) {
@@ -54,13 +56,13 @@ function chosen(state, one) {
 }
 
 function heading({ need, regime }, count) {
-  const what = `${need || "A bit of everything"}, ${regimeWords(regime)}`;
+  const what = `${need || "All categories"}, ${regimeWords(regime)}`;
   return `${what}: ${count > 1 ? "take one of these" : "take this one"}`;
 }
 
 function bestLabel(one, count) {
   if (one.considered === 1) return "The only one";
-  if (count === 1) return "Surely the best";
+  if (count === 1) return "Significantly the best";
   return one.smallest === one.best ? "Highest score, and the smallest that ties" : "Highest score";
 }
 
@@ -87,32 +89,30 @@ function choice(label, index, { column, regime }) {
 function tieSentence(one, count) {
   const of = `of ${counted(one.considered, "model")} that meet size and trust`;
   if (one.considered === 1) return "It is the only model that meets size and trust.";
-  if (count === 1) return `It is the only choice ${of}: every other is surely below it.`;
+  if (count === 1) return `It is the only choice ${of}: every other is significantly worse.`;
   return (
-    `${count} ${of} cannot be told apart here: their scores differ by less than their uncertainty. ` +
-    "Among them, take what is small, or audited, or fits your machine."
+    `${count} ${of} tie: the best, and those that do not differ significantly from it. ` +
+    "Among them, take one that is small, or audited, or fits your machine."
   );
 }
 
-/** Warn of what nobody else has run, and offer the answer without it. */
+/** Warn of scores that were not rerun independently, and offer the answer without them. */
 function caution({ trust }, one) {
   const named = [...new Set([one.best, one.smallest])].map((index) => models[index]);
   const doubtful = named.filter(({ level }) => TRUST.indexOf(level) < TRUST.indexOf("verified"));
   if (trust !== "any" || !doubtful.length) return null;
-  const names = doubtful.flatMap(({ name, level }, order) => [
-    order ? " and " : "",
+  const warnings = doubtful.flatMap(({ name, level }) => [
     h("b", { dir: "auto" }, name),
-    ` is ${level}`,
+    ` is ${level}: ${level === "stale" ? OLD : NOT_RERUN}. `,
   ]);
   return h(
     "p",
     { class: "caution" },
-    ...names,
-    ": no audit of this version backs the scores. ",
+    ...warnings,
     h(
       "button",
       { type: "button", id: "verified", onclick: () => change({ trust: "verified" }) },
-      "Ask for verified models",
+      "Show verified models only",
     ),
   );
 }
@@ -144,13 +144,13 @@ function tieTable(tied, { column, regime }, title) {
       h("td", { class: "bars" }, intervalBar(scores[index], standings[order], range)),
       number(shortInterval(standings[order])),
       number(sizeText(models[index].params)),
-      number(memoryText(models[index].params)),
+      number(models[index].params ? weightText(models[index].params) : "none"),
       h("td", {}, trustMark(models[index])),
     ),
   );
   const heads = [
     ...[head("Model"), head(bench.primary), h("td", {}), head("95 % interval"), head("Size")],
-    ...[head("Weights"), head("Trust")],
+    ...[head("Weights (fp16)"), head("Trust")],
   ];
   return table({}, title, heads, rows);
 }

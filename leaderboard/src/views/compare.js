@@ -20,7 +20,7 @@ export function compareView(state) {
       : hint(`Add up to ${COMPARED_MAX} models here, or tick them in the table.`),
   ];
   if (ranked.length < places.length) {
-    parts.push(hint("A model with gaps in this regime is left out of it."));
+    parts.push(hint("A model with missing cells in this regime is left out."));
   }
   if (!ranked.length) return parts;
   return [

@@ -1,10 +1,10 @@
 // The rows of the table as files: what is filtered and sorted on the page is so in the file.
 
-import { bench, models } from "../data/board.js";
+import { bench, facts, models } from "../data/board.js";
 import { standingOf } from "../data/scores.js";
 import { h } from "../page/dom.js";
 import { csvText } from "../pure/csv.js";
-import { trustText } from "../pure/words.js";
+import { factCells } from "../pure/facts.js";
 
 const KEPT_MS = 10_000; // a browser has begun to save by then
 
@@ -20,9 +20,8 @@ export function downloadButtons(state, content) {
 
 function rowsOf({ regime, metric }, { columns, places, scores, ranks, ranking }) {
   return places.map((index) => {
-    const { id, name, params, level } = models[index];
     const standing = standingOf(ranking, regime, metric, index);
-    const made = { model: id, display: name, params, level, trust: trustText(models[index]) };
+    const made = factCells(facts, models[index]);
     made[`rank by ${ranking.label}`] = standing?.rank ?? ranks[index];
     if (standing?.rank) {
       Object.assign(made, {

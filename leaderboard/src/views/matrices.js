@@ -2,12 +2,12 @@
 
 import { bench } from "../data/board.js";
 import { h, head, hint, number, options, row } from "../page/dom.js";
-import { counted, regimeName, scoreText } from "../pure/words.js";
+import { counted, scoreText } from "../pure/words.js";
 import { change } from "../state/store.js";
 
-const PER_TASK = 3; // numbers: how many matrices, right in the smaller class, right in the larger
+const PER_TASK = 3; // how many matrices; right predictions in the minority and majority class
 
-const HEADS = ["True class", "said: smaller", "said: larger", "recall"];
+const HEADS = ["True class", "predicted minority class", "predicted majority class", "recall"];
 
 /** Draw the matrices of one task, chosen from all that have some. */
 export function matrixSection(state, index) {
@@ -43,8 +43,7 @@ function taskSelect(places, task) {
 }
 
 function matrix(regime, [count, small, large], task) {
-  const name = regimeName(regime);
-  if (!count) return h("p", {}, `${name}: no matrix gives these scores.`);
+  if (!count) return h("p", {}, `${regime}: no matrix gives these scores.`);
   const [n, m] = task.counts;
   const found =
     count === 1
@@ -54,13 +53,13 @@ function matrix(regime, [count, small, large], task) {
   return h(
     "table",
     { class: "matrix" },
-    h("caption", {}, `${task.label}, ${name}: ${found}`),
+    h("caption", {}, `${task.label}, ${regime}: ${found}`),
     h("thead", {}, h("tr", {}, ...HEADS.map((text) => head(text)))),
     h(
       "tbody",
       {},
-      row("smaller", ...cells(small, n - small), number(scoreText(small / n))),
-      row("larger", ...cells(m - large, large), number(scoreText(large / m))),
+      row("minority class", ...cells(small, n - small), number(scoreText(small / n))),
+      row("majority class", ...cells(m - large, large), number(scoreText(large / m))),
     ),
   );
 }

@@ -1,11 +1,11 @@
-// Why one rank misleads, said with the board's own figures.
+// Why no single ranking fits every use, shown with the board's own figures.
 
 import { base, bench, categoryColumns, columnByKey, MACRO } from "../data/board.js";
 import { adviceFor } from "../data/advice.js";
 import { standingOf } from "../data/scores.js";
 import { h } from "../page/dom.js";
 import { modelLink } from "../page/marks.js";
-import { rangeText, regimeName, regimeWords } from "../pure/words.js";
+import { rangeText, regimeWords } from "../pure/words.js";
 
 /** Say how little the first overall is first elsewhere. */
 export function misleading({ regime }) {
@@ -39,10 +39,10 @@ export function misleading({ regime }) {
 function changes() {
   const pair = base.facts?.pairs.find((one) => one.regimes.includes(bench.regimes[0]));
   if (!pair) return [];
-  const [one, other] = pair.regimes.map(regimeName);
+  const [one, other] = pair.regimes;
   return [
     `Between “${one}” and “${other}”, ${pair.changed} of ${pair.categories} `,
-    `first places change hands, ${pair.surely} of them surely.`,
+    `first places change hands, ${pair.significant} of them significantly.`,
   ];
 }
 

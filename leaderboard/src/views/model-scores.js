@@ -4,7 +4,6 @@ import { bench, meanColumns, taskColumns } from "../data/board.js";
 import { scoresIn, standingOf } from "../data/scores.js";
 import { h, head, number, row, table } from "../page/dom.js";
 import { rankOf } from "../pure/ranks.js";
-import { regimeName } from "../pure/words.js";
 import { heatCell, rankCell } from "./table-cells.js";
 
 const WHOLE = [0, 1]; // the range of the colours: one model has no others to be held against
@@ -31,15 +30,15 @@ export function modelTasks(state, index) {
 
 function regimeHeads() {
   return bench.regimes.flatMap((regime) => [
-    head(regimeName(regime)),
-    h("th", { scope: "col", class: "rank" }, "Rank", h("small", {}, regimeName(regime))),
+    head(regime),
+    h("th", { scope: "col", class: "rank" }, "Rank", h("small", {}, regime)),
   ]);
 }
 
 function regimeCells({ metric }, column, index) {
   return bench.regimes.flatMap((regime) => {
     const scores = scoresIn(column, regime, metric);
-    if (scores[index] === undefined) return [h("td", { class: "none" }, "gaps"), h("td", {}, "")];
+    if (scores[index] === undefined) return [h("td", { class: "none" }, "missing cells"), h("td", {}, "")];
     const standing = standingOf(column, regime, metric, index);
     const rank = standing?.rank ? undefined : rankOf(scores, index);
     return [heatCell(scores[index], WHOLE, standing), rankCell(standing, rank)];

@@ -1,9 +1,10 @@
 // One model: what it is, how far it can be trusted, and every score.
 
-import { byId, models } from "../data/board.js";
+import { byId, facts, models } from "../data/board.js";
 import { h, scroller } from "../page/dom.js";
+import { factList } from "../page/facts.js";
 import { pickOrSay } from "../page/marks.js";
-import { memoryText, metricName, safeAddress, sizeText, trustText } from "../pure/words.js";
+import { metricName } from "../pure/words.js";
 import { addressOf } from "../state/store.js";
 import { historySection } from "./history.js";
 import { matrixSection } from "./matrices.js";
@@ -17,7 +18,7 @@ export function modelView(state) {
   const metric = metricName(state.metric);
   return [
     h("h2", { dir: "auto" }, model.name),
-    facts(model),
+    factList(facts, model),
     h("p", { class: "actions" }, pickButton(state, model.id)),
     ...historySection(model.id),
     h("h3", {}, `Scores by category, ${metric}`),
@@ -34,40 +35,6 @@ function unknown(id) {
     h("p", {}, "The board has no model ", h("q", { dir: "auto" }, id), "."),
     h("p", {}, h("a", { href: addressOf({ view: "table", model: "" }) }, "See all models")),
   ];
-}
-
-function facts(model) {
-  const pairs = [
-    ["Model id", h("code", {}, model.id)],
-    ["Parameters", parameters(model.params)],
-    ["Trust", h("span", { class: `trust ${model.level}` }, trustText(model))],
-    model.official && model.level !== "official" ? ["File", "the authors' own"] : null,
-    ["Address", address(model.url)],
-    [
-      "Zero-shot",
-      model.zero_shot
-        ? "yes: saw no sequence of any task in training, as submitted"
-        : "no, as submitted",
-    ],
-    ["Training data", model.training || "not given"],
-    ["Submitted by", model.by || "not given"],
-  ].filter(Boolean);
-  return h(
-    "dl",
-    { class: "facts" },
-    ...pairs.map(([term, text]) => h("div", {}, h("dt", {}, term), h("dd", { dir: "auto" }, text))),
-  );
-}
-
-function parameters(params) {
-  if (!params) return "none";
-  return `${sizeText(params)} (${params.toLocaleString("en")}); weights ${memoryText(params)}`;
-}
-
-function address(text) {
-  const safe = safeAddress(text);
-  if (!safe) return text || "not given";
-  return h("a", { href: safe.href, rel: "noopener noreferrer nofollow ugc" }, text);
 }
 
 function pickButton(state, id) {

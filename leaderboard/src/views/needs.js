@@ -6,15 +6,15 @@ import { scoresIn } from "../data/scores.js";
 import { h, head, hint, row, scroller, table } from "../page/dom.js";
 import { modelLink } from "../page/marks.js";
 import { counted, limitText, regimeWords, scoreText, sizeText, weightText } from "../pure/words.js";
-import { TRUST } from "../pure/rows.js";
+import { TRUST } from "../pure/levels.js";
 
 /** Draw the table of needs for the regime and the trust of a state. */
 export function needs(state) {
   return [
     h("h3", {}, `For every need, ${regimeWords(state.regime)}`),
     hint(
-      "Each cell names the smallest model among the best: the model with the highest MCC and all that ",
-      "cannot be told from it. Below it stand its size, the best score, and how many tie.",
+      "Each cell names the smallest model among the best: the model with the highest MCC and all that do ",
+      "not differ significantly from it. Below: its size, the best score, and how many tie.",
     ),
     scroller("What to take for every category and size", needsTable(state)),
   ];
@@ -25,7 +25,7 @@ function needsTable(state) {
     head(limitText(limit), limit ? h("small", {}, `${weightText(limit)} of weights`) : null),
   );
   const rows = [null, ...bench.categories].map((category) =>
-    row(category ?? "Everything (macro)", ...sizes().map((limit) => cell(state, category, limit))),
+    row(category ?? "All categories (macro)", ...sizes().map((limit) => cell(state, category, limit))),
   );
   const caption = "The smallest of the best models by category and size";
   return table({ class: "needs" }, caption, [head("Need"), ...heads], rows);

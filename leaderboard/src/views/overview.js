@@ -1,4 +1,4 @@
-// What to take for which need: the answer first, then every need, then why one rank misleads.
+// What to take for which need: the answer, then every need, then why no single ranking fits all.
 
 import { base } from "../data/board.js";
 import { h } from "../page/dom.js";
@@ -18,7 +18,7 @@ function withoutAdvice() {
   return h(
     "p",
     {},
-    "This board was built without intervals, so nothing here says which differences are real. ",
+    "This board was built without intervals, so it cannot say which differences are significant. ",
     h("a", { href: addressOf({ view: "table" }) }, "See the scores"),
     ".",
   );

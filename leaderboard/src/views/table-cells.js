@@ -1,15 +1,17 @@
 // The elements of the table of scores.
 
-import { bench, models } from "../data/board.js";
+import { bench, models, tableFacts } from "../data/board.js";
 import { standingOf } from "../data/scores.js";
 import { h, head } from "../page/dom.js";
-import { modelLink, pickOrSay, trustMark } from "../page/marks.js";
+import { factCell } from "../page/facts.js";
+import { modelLink, pickOrSay } from "../page/marks.js";
+import { factText } from "../pure/facts.js";
 import { heat } from "../pure/ranks.js";
 import { metricName, rangeText, regimeWords, scoreText } from "../pure/words.js";
-import { shortInterval, sizeText } from "../pure/words.js";
+import { shortInterval } from "../pure/words.js";
 import { change } from "../state/store.js";
 
-const FIXED_COLUMNS = 5; // compare, rank, model, size, trust
+const isName = ({ kind }) => kind === "name";
 
 /** Make the table of the rows that a page shows. */
 export function scoreTable(state, content) {
@@ -29,10 +31,15 @@ export function scoreTable(state, content) {
   );
 }
 
-/** Name the category above its tasks. */
+const classOf = (fact) => (isName(fact) ? "name" : "fact");
+
+/** Name the category above its tasks.
+ *
+ * The cells before have the classes of the heads below them, and are hidden together with these. */
 function categoryHeads(columns, isGrouped) {
-  const own = columns.filter((column) => column.task === undefined).length;
-  const spans = [h("td", { colspan: FIXED_COLUMNS + (isGrouped ? 1 : 0) + own })];
+  const fixed = ["pick", "rank", ...(isGrouped ? ["group"] : []), ...tableFacts.map(classOf)];
+  const means = columns.filter((column) => column.task === undefined);
+  const spans = [...fixed, ...means.map(() => null)].map((name) => h("td", { class: name }));
   bench.categories.forEach((name, index) => {
     const count = columns.filter((column) => column.category === index).length;
     if (count) spans.push(h("th", { scope: "colgroup", colspan: count }, name));
@@ -46,16 +53,20 @@ function heads(state, { columns, isGrouped, ranking }) {
     h("th", { scope: "col", class: "pick" }, h("span", { class: "unseen" }, "Compare")),
     h("th", { scope: "col", class: "rank" }, "Rank", by),
     isGrouped ? h("th", { scope: "col", class: "group" }, "Tie group") : null,
-    sortHead(state, "name", "Model", "name", "name"),
-    sortHead(state, "params", "Size", "parameters", "sized"),
-    sortHead(state, "level", "Trust", "trust level and its evidence", "trusted"),
+    ...tableFacts.map((fact) => factHead(state, fact)),
     ...columns.map((column) => sortHead(state, column.key, column.label, column.title)),
   ];
 }
 
-function sortHead({ sort, order }, key, label, title, className = null) {
+function factHead(state, fact) {
+  const { sort, title, first } = fact.table;
+  const made = sortHead(state, sort, fact.label, title, first);
+  made.className = classOf(fact);
+  return made;
+}
+
+function sortHead({ sort, order }, key, label, title, usualOrder = "down") {
   const isSorted = sort === key;
-  const usualOrder = key === "name" ? "up" : "down";
   const isUp = order === "up";
   const next = isSorted ? (isUp ? "down" : "up") : usualOrder;
   const arrow = isSorted ? (isUp ? "▲" : "▼") : "";
@@ -72,7 +83,6 @@ function sortHead({ sort, order }, key, label, title, className = null) {
       h("span", { class: "arrow", "aria-hidden": "true" }, arrow),
     ),
   );
-  if (className) made.className = className;
   if (isSorted) made.setAttribute("aria-sort", isUp ? "ascending" : "descending");
   return made;
 }
@@ -93,8 +103,7 @@ function scoreRow(state, content, order, before) {
       modelLink(index),
       narrowFacts(model, standings[order]),
     ),
-    h("td", { class: "number sized" }, sizeText(model.params)),
-    h("td", { class: "trusted" }, trustMark(model)),
+    ...tableFacts.filter((fact) => !isName(fact)).map((fact) => factCell(fact, model)),
     ...columns.map((column, place) =>
       scoreCell(state, column, index, scores[place][index], ranges[place]),
     ),
@@ -112,10 +121,11 @@ export function rankCell(standing, plain) {
   );
 }
 
-/** Say size, trust and group below the name, where the screen has no room for their columns. */
+/** Say size, trust and so on below the name, where the screen has no room for their columns. */
 function narrowFacts(model, standing) {
-  const group = standing?.group ? ` · tie group ${standing.group}` : "";
-  const text = `${sizeText(model.params)} · ${model.level}${group}`;
+  const facts = tableFacts.filter((fact) => !isName(fact)).map((fact) => factText(fact, model));
+  const group = standing?.group ? `tie group ${standing.group}` : "";
+  const text = [...facts, group].filter(Boolean).join(" · ");
   return h("small", { class: "narrow", "aria-hidden": "true" }, text);
 }
 

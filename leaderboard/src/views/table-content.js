@@ -1,6 +1,6 @@
 // All that the table shows of a state, before any element: rows in order, scores by column, ranks.
 
-import { MACRO, columnByKey, columnsOf, hasGroups, models } from "../data/board.js";
+import { MACRO, columnByKey, columnsOf, hasGroups, models, tableFacts } from "../data/board.js";
 import { filtered, scoresIn, standingOf } from "../data/scores.js";
 import { groupStarts, plainRanks, rangesOf } from "../pure/ranks.js";
 import { paged, sorted } from "../pure/rows.js";
@@ -14,11 +14,12 @@ const WIDE = 50; // columns
 export function contentOf(state) {
   const { regime, metric } = state;
   const columns = columnsOf(state.columns);
-  // The sorted column ranks, or macro where names, sizes or levels are sorted.
+  // The sorted column ranks, or macro where a fact such as the name or the size is sorted.
+  const sortedFact = tableFacts.find(({ table }) => table.sort === state.sort) ?? null;
   const ranking = columns.find(({ key }) => key === state.sort) ?? columnByKey.get(MACRO);
   const scores = columns.map((column) => scoresIn(column, regime, metric));
   const own = scores[columns.indexOf(ranking)];
-  const places = sorted(filtered(state), models, own, state);
+  const places = sorted(filtered(state), models, own, state.order, sortedFact);
   const isLarge = columns.length > WIDE && places.length > ROWS_PER_PAGE;
   const page = paged(places, isLarge ? ROWS_OF_TASKS : ROWS_PER_PAGE, state.page);
   const standings = page.shown.map((index) => standingOf(ranking, regime, metric, index));
@@ -27,6 +28,7 @@ export function contentOf(state) {
   return {
     columns,
     ranking,
+    sortedFact,
     places,
     scores,
     standings,

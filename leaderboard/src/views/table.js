@@ -35,11 +35,9 @@ export function tableView(state) {
   ];
 }
 
-const PLAIN = { name: "name", params: "size", level: "trust" };
-
-function tell({ regime, metric, sort, order }, { places, ranking }) {
+function tell({ regime, metric, order }, { places, ranking, sortedFact }) {
   const of = `${places.length.toLocaleString("en")} of ${counted(models.length, "model")}`;
-  const by = Object.hasOwn(PLAIN, sort) ? PLAIN[sort] : ranking.label;
+  const by = sortedFact ? sortedFact.table.said : ranking.label;
   const direction = order === "up" ? "lowest first" : "highest first";
   say(`${of}, ${regimeWords(regime)}, ${metricName(metric)}, by ${by}, ${direction}`);
 }
@@ -48,8 +46,8 @@ function note({ metric }, ranking) {
   if (hasGroups(metric, ranking)) {
     return hint(
       `A rank is a range: where the model could stand by ${ranking.label} on other test sequences, `,
-      "among all models of the board. A line divides tie groups: within one, no model can be told ",
-      "from the best of the group, whatever the order of the rows.",
+      "among all models of the board. A line divides tie groups: within a group, no model differs ",
+      "significantly from the best of the group, whatever the order of the rows.",
     );
   }
   if (metric !== bench.primary) {

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reference_harness import batching
+from tests.harness.support import padded_tokens
 
 LENGTHS = st.lists(st.integers(0, 300), max_size=60)
 
@@ -41,7 +42,7 @@ def test_exact_batches_hold_one_length(lengths):
 def test_the_longest_come_first_and_ties_keep_their_order():
     batches = batching.token_budget([3, 9, 3, 9, 1], budget=18)
     assert [list(b) for b in batches] == [[1, 3], [0, 2, 4]]
-    assert batching.padded_tokens([3, 9, 3, 9, 1], batches) == 27
+    assert padded_tokens([3, 9, 3, 9, 1], batches) == 27
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,44 @@
+// The columns of the board as elements: a cell of the table, a line of a model's page.
+
+import { factText, isNumber } from "../pure/facts.js";
+import { memoryText, safeAddress, trustText } from "../pure/words.js";
+import { h } from "./dom.js";
+import { trustMark } from "./marks.js";
+
+/** Make the cell of a column in the table of scores. */
+export function factCell(column, model) {
+  if (column.kind === "level") return h("td", { class: "fact" }, trustMark(model));
+  return h("td", { class: isNumber(column) ? "fact number" : "fact" }, factText(column, model));
+}
+
+// What a model's page shows otherwise than as the plain text of the column.
+const SHOWN = {
+  id: (id) => h("code", {}, id),
+  size: sizeAndWeights,
+  level: (level, model) => h("span", { class: `trust ${level}` }, trustText(model)),
+  link,
+};
+
+/** Make the list of all that is said of a model. */
+export function factList(columns, model) {
+  // The name is the title of the page already.
+  const listed = columns.filter(({ label, kind }) => label && kind !== "name");
+  const line = (column) => {
+    const value = model[column.key];
+    const text = () => SHOWN[column.kind]?.(value, model) ?? factText(column, model);
+    const shown = value === undefined ? "not given" : text();
+    return h("div", {}, h("dt", {}, column.label), h("dd", { dir: "auto" }, shown));
+  };
+  return h("dl", { class: "facts" }, ...listed.map(line));
+}
+
+function sizeAndWeights(params) {
+  if (!params) return "no parameters";
+  return `${params.toLocaleString("en")} parameters; ${memoryText(params)}`;
+}
+
+function link(text) {
+  const safe = safeAddress(text);
+  if (!safe) return text;
+  return h("a", { href: safe.href, rel: "noopener noreferrer nofollow ugc" }, text);
+}

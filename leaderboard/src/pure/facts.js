@@ -1,0 +1,54 @@
+// How the page writes, sorts and downloads the columns of the board, by their kind. The columns
+// themselves are defined once, in geneb_ci/board/columns.py. Functions of their arguments alone.
+
+import { TRUST } from "./levels.js";
+import { sizeText, trustText } from "./words.js";
+
+const same = (value) => value;
+const lower = (value) => String(value).toLowerCase();
+const cased = { text: String, key: lower };
+const countText = (value) => value.toLocaleString("en");
+
+// What a kind is written as, sorted by, and aligned like a number or not.
+const KINDS = {
+  id: { text: same, key: same },
+  name: cased,
+  text: cased,
+  link: cased,
+  count: { text: countText, key: same, isNumber: true },
+  size: { text: sizeText, key: same, isNumber: true },
+  flag: { text: (value, { words }) => words[value ? 0 : 1], key: Number },
+  level: { text: same, key: (value) => TRUST.indexOf(value) },
+  audit: { text: (_, __, model) => trustText(model), key: ({ tasks }) => tasks },
+};
+
+/** Return the kinds of columns that can be shown. */
+export function kinds() {
+  return Object.keys(KINDS);
+}
+
+/** Return a model's value of a column as text; "" where nothing is known. */
+export function factText(column, model) {
+  const value = model[column.key];
+  return value === undefined ? "" : KINDS[column.kind].text(value, column, model);
+}
+
+/** Return what models are sorted by in a column; undefined where nothing is known. */
+export function factKey({ key, kind }, model) {
+  return model[key] === undefined ? undefined : KINDS[kind].key(model[key]);
+}
+
+export function isNumber({ kind }) {
+  return Boolean(KINDS[kind].isNumber);
+}
+
+/** Return the cells of a model for the download of a table, by heading. */
+export function factCells(columns, model) {
+  const shown = columns.filter(({ download }) => download);
+  return Object.fromEntries(
+    shown.map(({ download, key, kind }) => [
+      download,
+      kind === "audit" ? trustText(model) : model[key],
+    ]),
+  );
+}

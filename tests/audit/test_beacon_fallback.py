@@ -1,0 +1,82 @@
+"""The fallback for the beacon: a published key, a reason, and a value anybody can check later."""
+
+import hashlib
+import hmac
+
+import pytest
+
+from geneb_ci.audit.beacon import fallback, is_open, verify_fallback
+from geneb_ci.audit.draw import draw, recompute
+from geneb_ci.audit.plan import FallbackBeacon
+from geneb_ci.audit.sampling import seed_of
+from geneb_ci.audit.steps import AuditRefused, StepMismatch
+from tests.audit.examples import COMMITTED_AT, commitment, hexes
+
+KEY = hexes("the key of an epoch")
+PUBLISHED = hashlib.sha256(bytes.fromhex(KEY)).hexdigest()
+C = commitment()
+WHY = "no relay since 2026-11-20T08:30:00Z"
+
+
+def substitute(*, reveal: bool = False) -> FallbackBeacon:
+    return fallback(C.sha256, KEY, [PUBLISHED], f" {WHY}\n", reveal=reveal)
+
+
+def test_the_value_is_the_hmac_of_the_commitment():
+    value = hmac.new(bytes.fromhex(KEY), bytes.fromhex(C.sha256), hashlib.sha256).hexdigest()
+    assert substitute().model_dump() == {
+        "kind": "hmac",
+        "key_sha256": PUBLISHED,
+        "key": None,
+        "value": value,
+        "why": WHY,
+    }
+    assert substitute(reveal=True).key == KEY
+
+
+@pytest.mark.parametrize("reveal", [False, True])
+def test_a_plan_by_the_substitute_is_recomputed(reveal):
+    source = substitute(reveal=reveal)
+    plan = draw(C, COMMITTED_AT, source)
+    assert plan.seed == seed_of(C.sha256, bytes.fromhex(source.value))
+    recompute(plan)
+    assert is_open(source) is not reveal
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"key": hexes("another key")}, "not the one whose digest was published"),
+        ({"key_sha256": hexes("another key")}, "not the one whose digest was published"),
+        ({"value": hexes("a wish")}, "not the HMAC-SHA256 of the commitment under the key"),
+    ],
+)
+def test_a_revealed_key_has_to_fit(change, message):
+    wrong = FallbackBeacon.model_validate(substitute(reveal=True).model_dump() | change)
+    with pytest.raises(StepMismatch) as caught:
+        recompute(draw(C, COMMITTED_AT, wrong))
+    assert caught.value.step == "signature"
+    assert message in caught.value.message
+
+
+def test_a_value_for_another_commitment_is_refused():
+    with pytest.raises(StepMismatch, match="not the HMAC-SHA256 of the commitment"):
+        verify_fallback(substitute(reveal=True), hexes("another commitment"))
+
+
+@pytest.mark.parametrize("why", ["", "  \n"])
+def test_a_reason_has_to_be_given(why):
+    with pytest.raises(AuditRefused, match="--why is missing"):
+        fallback(C.sha256, KEY, [PUBLISHED], why)
+
+
+@pytest.mark.parametrize("published", [[], [hexes("another")], [KEY]])
+def test_a_key_that_was_not_published_is_refused(published):
+    with pytest.raises(AuditRefused, match=f"{PUBLISHED} is not among fallback_keys"):
+        fallback(C.sha256, KEY, published, WHY)
+
+
+@pytest.mark.parametrize("key", ["", "ab", KEY.upper(), KEY + "0", "g" * 64])
+def test_what_is_no_key(key):
+    with pytest.raises(AuditRefused, match="not 64 hex digits"):
+        fallback(C.sha256, key, [PUBLISHED], WHY)

@@ -1,0 +1,104 @@
+"""Earlier draws: each counts once, none is lost, and the union only grows."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from geneb_ci.audit.draw import draw, drawn_before, earlier_draws
+from geneb_ci.audit.plan import DrandBeacon, EarlierDraw, Plan
+from geneb_ci.audit.steps import AuditRefused
+from geneb_ci.common.errors import UsageProblem
+from tests.audit.examples import COMMITTED_AT, TASKS, beacon, commitment, hexes, plan
+
+T = [f"2026-09-17T15:22:4{number}Z" for number in range(10)]
+
+
+def pushed(number: int, at: str = COMMITTED_AT, **options) -> Plan:
+    """Give the plan for one version of the submission."""
+    version = commitment(submission_sha256=hexes(f"version {number}"))
+    return draw(version, at, beacon(), **options)
+
+
+def test_each_earlier_draw_is_listed_by_its_commitment():
+    one, two = pushed(1, T[1]), pushed(2, T[2])
+    assert earlier_draws([two, one], commitment(), T[3]) == [
+        EarlierDraw(commitment=one.commitment_sha256, drawn=one.drawn),
+        EarlierDraw(commitment=two.commitment_sha256, drawn=two.drawn),
+    ]
+
+
+def test_earlier_draws_of_earlier_draws_are_not_lost():
+    one = pushed(1, T[1])
+    two = pushed(2, T[2], earlier=earlier_draws([one], commitment(), T[2]))
+    assert earlier_draws([two], commitment(), T[3]) == earlier_draws([one, two], commitment(), T[3])
+
+
+def test_a_raised_draw_counts_as_a_whole():
+    small, large = pushed(1, T[1]), pushed(1, T[1], drawn=9)
+    for plans in ([small, large], [large, small]):
+        (found,) = earlier_draws(plans, commitment(), T[3])
+        assert sorted(found.drawn) == sorted(large.drawn)
+
+
+def test_targeted_tasks_were_not_drawn():
+    aimed = pushed(1, T[1], targeted=list(TASKS))
+    (found,) = earlier_draws([aimed], commitment(), T[3])
+    assert found.drawn == aimed.drawn
+    assert len(found.drawn) == 5
+
+
+def test_other_models_have_no_part():
+    other = draw(commitment(model_id="another"), T[1], beacon())
+    assert earlier_draws([other], commitment(), T[3]) == []
+
+
+def test_one_draw_for_one_commitment():
+    mine = plan()
+    assert earlier_draws([mine], commitment(), COMMITTED_AT) == []
+    with pytest.raises(AuditRefused) as caught:
+        earlier_draws([mine], commitment(), "2026-09-17T15:22:43Z")
+    assert caught.value.message == f"this commitment was drawn for already, as of {COMMITTED_AT}"
+
+
+def test_what_was_drawn_before_for_this_commitment():
+    assert drawn_before([], commitment()) == 0
+    assert drawn_before([pushed(1, drawn=12), plan(), plan(drawn=9)], commitment()) == 9
+
+
+def test_tasks_of_earlier_draws_come_after_the_drawn_ones():
+    one = plan()
+    undrawn = [task for task in TASKS if task not in one.drawn]
+    again = EarlierDraw(commitment=hexes("old"), drawn=[*one.drawn, *undrawn[:2], "gone"])
+    two = plan(earlier=[again], targeted=[undrawn[0], undrawn[3], undrawn[3], one.drawn[0], "gone"])
+    assert two.drawn == one.drawn
+    assert [(c.task, c.reason) for c in two.chosen[len(one.drawn) :]] == [
+        *((task, "earlier") for task in ordered(one, undrawn[:2])),
+        (undrawn[3], "targeted"),
+    ]
+
+
+def ordered(one: Plan, tasks: list[str]) -> list[str]:
+    return [ticket.task for ticket in one.tickets if ticket.task in tasks]
+
+
+@pytest.mark.parametrize("drawn", [0, 4, 21])
+def test_a_sample_is_never_lowered(drawn):
+    with pytest.raises(UsageProblem, match="5 are committed, of 20"):
+        plan(drawn=drawn)
+
+
+@given(st.lists(st.binary(min_size=48, max_size=48), min_size=1, max_size=8, unique=True))
+def test_the_union_only_grows(signatures):
+    """Whatever the beacon says, a push adds to what is rerun and takes nothing away."""
+    plans: list[Plan] = []
+    before: set[str] = set()
+    for number, signature in enumerate(signatures):
+        version = commitment(submission_sha256=hexes(f"version {number}"))
+        source = DrandBeacon(kind="drand", chain=beacon().chain, round=1, signature=signature.hex())
+        at = f"2026-09-17T15:22:{number:02}Z"
+        found = draw(version, at, source, earlier=earlier_draws(plans, version, at))
+        rerun = {one.task for one in found.chosen}
+        assert before <= rerun
+        assert set(found.drawn) <= rerun
+        plans.append(found)
+        before = rerun

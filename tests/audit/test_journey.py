@@ -1,0 +1,180 @@
+"""The audit journey of ARCHITECTURE.md: every command run, its stops, its files and its draws."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from tests.audit import place as committed
+from tests.audit.recorded import outcome_of, plan_for, put, repository, submission_bytes, withdraw
+from tests.house.test_architecture import names
+from tests.paths import ROOT
+from tests.sandbox.conftest import sandbox_of
+from tools.demo_audit import COMMITTED_AT, Place
+
+MODEL = "two-mers"
+TASKS = "mini_splice,mini_promoter"
+STOPS_MAX, RETURNS_MAX = 20, 8
+TEXT = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+SECTION = TEXT.split("## Journey 2")[1].split("## Journey 3")[0]
+TABLE = SECTION.split("<!-- audit journey -->")[1].split("<!-- /audit journey -->")[0]
+STOPS = re.findall(r"^\| \d+\. .*`(geneb_ci/\S+?:\w+)`", TABLE, re.MULTILINE)
+NAMED = set(re.findall(r"`(geneb_ci/\S+?:\w+)`", SECTION))
+WITHOUT_WEIGHTS = "geneb_ci/audit/weights.py:provide"
+"""Counting words needs none: the stop is not reached here, but in tests/audit/test_weights.py."""
+CALLERS = {
+    *(f"geneb_ci/cli/audit.py:{name}_command" for name in ("commit", "run", "verify")),
+    "geneb_ci/cli/audit_draw.py:plan_command",
+    "geneb_ci/audit/rerun.py:rerun",
+}
+
+
+class Traced(NamedTuple):
+    """What one command did."""
+
+    opened: dict[str, int]
+    """Files of the repository that were opened for reading, and how often."""
+    calls: list[tuple[str, str]]
+
+
+@pytest.fixture(scope="module")
+def journey(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Traced]:
+    """Run the commands of one audit, from its commitment to the label of its row."""
+    for _ in sandbox_of(2, tmp_path_factory.mktemp("trial") / "scratch"):
+        pass  # fails or skips where there is none
+    place = Place(tmp_path_factory.mktemp("audit"), drawn=1)
+    place.environment |= {"TMPDIR": str(tmp_path_factory.mktemp("scratch"))}
+    policy = place.root / "leaderboard/policy/policy.toml"
+    text = policy.read_text(encoding="utf-8")
+    policy.write_text(text.replace('["full", "10shot", "1shot"]', '["1shot"]'), encoding="utf-8")
+    place.run(
+        *("reference_harness", "run", "--extractor", "kmer", "--option", "k=2", "--quiet"),
+        *("--tasks", TASKS, "--output", "record.json", "--model-id", MODEL, "--no-canonical"),
+        *("--submission", f"submissions/{MODEL}.json", "--submitted-by", "a test"),
+    )
+    beacon = ("--committed-at", COMMITTED_AT, "--beacon-file", "round.json")
+    commands = {
+        "commit": ("audit", "commit", f"submissions/{MODEL}.json", "--output", "c.json"),
+        "plan": ("audit", "plan", "c.json", *beacon, "--targeted", "1", "--output", "p.json"),
+        "run": ("audit", "run", "p.json", "--key", "key.pem"),
+        "verify": ("audit", "verify"),
+        "label": ("label", "--format", "json"),
+    }
+    return {
+        name: traced(place.root, place.environment, *arguments)
+        for name, arguments in commands.items()
+    }
+
+
+def traced(root: Path, environment: Mapping[str, str], *arguments: str) -> Traced:
+    root = root.resolve()
+    out = root.with_name("trace.json")
+    script = Path(__file__).with_name("traced.py")
+    done = subprocess.run(
+        [sys.executable, "-P", str(script), str(out), *arguments],
+        cwd=root, env=environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(out.read_text(encoding="utf-8"))
+    inside = {Path(path): count for path, count in found["opened"].items()}
+    return Traced(
+        {
+            path.relative_to(root).as_posix(): count
+            for path, count in inside.items()
+            if path.is_relative_to(root) and path.is_file()
+        },
+        [(caller, callee) for caller, callee in found["calls"]],
+    )
+
+
+def test_the_journey_is_short():
+    modules = [stop.partition(":")[0] for stop in STOPS]
+    left: set[str] = set()
+    returns = []
+    for before, module, stop in zip([None, *modules], modules, STOPS, strict=False):
+        if module != before and module in left:
+            returns.append(stop)
+        left.add(module)
+    marked = re.findall(r"`(geneb_ci/\S+?)` \(return \d+\)", TABLE)
+    assert returns == marked
+    assert f"{len(STOPS)} stops, {len(returns)} returns" in TABLE
+    assert len(STOPS) <= STOPS_MAX
+    assert len(returns) <= RETURNS_MAX
+
+
+def test_the_stops_are_reached_in_the_order_listed(journey):
+    reached = dict.fromkeys(
+        callee for one in journey.values() for _, callee in one.calls if callee in STOPS
+    )
+    assert list(reached) == [stop for stop in STOPS if stop != WITHOUT_WEIGHTS]
+
+
+def test_what_the_commands_call_beside_the_stops_is_named(journey):
+    """So that no stop is left out of the table."""
+    called = {
+        callee
+        for one in journey.values()
+        for caller, callee in one.calls
+        if caller in CALLERS and callee.startswith(("geneb_ci/audit/", "geneb_ci/sandbox/"))
+    }
+    functions = {c for c in called if c.partition(":")[2] in names(ROOT / c.partition(":")[0])}
+    assert {one for one in functions if one.partition(":")[0] != "geneb_ci/audit/rerun.py"} <= NAMED
+    assert len(functions) > 20
+
+
+@pytest.mark.parametrize("command", ["commit", "plan", "run", "verify"])
+def test_each_file_is_read_once(journey, command):
+    opened = journey[command].opened
+    assert opened == dict.fromkeys(opened, 1)
+    expected = {"schemas/benchmark.json", f"submissions/{MODEL}.json"}
+    files = {
+        "commit": {"leaderboard/policy/policy.toml"},
+        "plan": {"leaderboard/policy/policy.toml", "c.json", "round.json"},
+        "run": {"leaderboard/policy/keys.json", "p.json", "key.pem"},
+        "verify": {"leaderboard/policy/keys.json", "leaderboard/policy/policy.toml"},
+    }
+    assert opened.keys() >= expected | files[command]
+    records = [name for name in opened if name.startswith("leaderboard/audits/")]
+    assert len(records) == (command == "verify")
+
+
+@pytest.mark.parametrize(
+    ("command", "draws"), [("commit", 0), ("plan", 1), ("run", 1), ("verify", 1), ("label", 1)]
+)
+def test_a_sample_is_drawn_once(journey, command, draws):
+    """`run`, `verify` and `label` draw to compare the plan with it."""
+    for function in ("tickets_of", "sample"):
+        called = [callee for _, callee in journey[command].calls]
+        assert called.count(f"geneb_ci/audit/sampling.py:{function}") == draws
+
+
+def test_each_extractor_is_read_once(tmp_path):
+    root = tmp_path / "place"
+    committed.repository(root)
+    opened = traced(root, os.environ, "audit", "commit", "submissions/model.json").opened
+    assert opened == dict.fromkeys(opened, 1)
+    assert opened.keys() >= {
+        "submissions/extractors/model.py",
+        "submissions/extractors/helper.py",
+        "submissions/cards/model.md",
+        "submissions/model.json",
+    }
+
+
+def test_each_record_and_withdrawal_is_read_once(tmp_path):
+    raw = submission_bytes()
+    root = repository(tmp_path / "place")
+    kept = put(root, outcome_of(plan_for(raw), raw))
+    withdrawn = put(root, outcome_of(plan_for(raw), raw, shift=0.05))
+    paths = [kept, withdrawn, withdraw(withdrawn)]
+    for command in (["audit", "verify"], ["label"]):
+        opened = traced(root, os.environ, *command).opened
+        assert [opened[path.relative_to(root).as_posix()] for path in paths] == [1, 1, 1]
+    verified = traced(root, os.environ, "audit", "verify").opened
+    assert verified == dict.fromkeys(verified, 1)

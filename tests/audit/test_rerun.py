@@ -1,0 +1,230 @@
+"""`audit run` from end to end on GENEB-mini: rerun in a sandbox, compared, signed, labelled."""
+
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from geneb_ci.audit.envelope import parse_envelope
+from geneb_ci.audit.record import record_files
+from tests.audit.installed import Installed
+from tests.sandbox.conftest import sandbox_of
+from tools.demo_audit import COMMITTED_AT, FORGED, HONEST, HONEST_K
+from tools.demo_forge import RAISED, forge
+
+TASKS = 3  # drawn: enough for every path, and quick
+SOME = ("mini_splice", "mini_species", "mini_coding", "mini_tf")
+MODULE = """
+import numpy as np
+from .base import BaseEmbeddingExtractor
+
+
+class Composition(BaseEmbeddingExtractor):
+    layer, pooling, max_length, truncation, dtype = "none", "mean", None, "none", "float32"
+    source = {"kind": "none", "location": "", "revision": None}
+
+    def __init__(self, name_model, device="cpu", scale=1):
+        super().__init__(name_model, device)
+        self.scale = scale
+
+    def extract_embeddings(self, sequences, batch_size=1):
+        rows = [[s.count(x) / len(s) for x in ("A", "C", "G", "T", "CG")] for s in sequences]
+        return self.scale * np.array(rows, dtype=np.float32)
+"""
+
+
+class Ended(NamedTuple):
+    """What a command left."""
+
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Installed:
+    for _ in sandbox_of(2, tmp_path_factory.mktemp("trial") / "scratch"):
+        pass  # fails or skips where there is none
+    made = Installed(tmp_path_factory.mktemp("audit"), drawn=TASKS)
+    # Audits of different test workers may not find each other's scratch folder.
+    made.environment |= {"TMPDIR": str(tmp_path_factory.mktemp("scratch"))}
+    made.harness(HONEST, HONEST_K)
+    made.harness(FORGED, 3)
+    forge(
+        made.root / f"{FORGED}.record.json",
+        made.root / "submissions" / f"{FORGED}.json",
+        FORGED,
+    )
+    return made
+
+
+@pytest.fixture(scope="module")
+def honest_plan(place: Installed) -> str:
+    return planned(place, HONEST)
+
+
+def ran(place: Installed, *arguments: str) -> Ended:
+    done = place.run("geneb_ci", *arguments, check=False)
+    return Ended(done.returncode, done.stdout, done.stderr)
+
+
+def planned(place: Installed, model_id: str, *sample: str) -> str:
+    c, p = f"{model_id}.c.json", f"{model_id}.p.json"
+    done = ran(place, "audit", "commit", f"submissions/{model_id}.json", "--output", c)
+    assert done.code == 0, done.err
+    beacon = ("--committed-at", COMMITTED_AT, "--beacon-file", "round.json")
+    done = ran(place, "audit", "plan", c, *beacon, *sample, "--output", p)
+    assert done.code == 0, done.err
+    return p
+
+
+def records(place: Installed, model_id: str) -> list[Path]:
+    found = record_files(place.root / "leaderboard" / "audits")
+    return [path for path in found if path.parent.name == model_id]
+
+
+def level(place: Installed, model_id: str) -> dict[str, object]:
+    done = ran(place, "label", "--format", "json")
+    rows = json.loads(done.out)["rows"]
+    return next(row for row in rows if row["model_id"] == model_id)
+
+
+def test_an_honest_row_becomes_verified(place: Installed, honest_plan: str) -> None:
+    done = ran(place, "audit", "run", honest_plan, "--key", "key.pem")
+    assert done.code == 0, done.err
+    assert f"agrees: {TASKS} tasks rerun, each claim within its tolerance" in done.out
+    (record,) = records(place, HONEST)
+    assert ran(place, "audit", "verify", str(record)).code == 0
+    assert level(place, HONEST)["level"] == "verified"
+    outcome = json.loads(parse_envelope(record.read_bytes()).payload)["predicate"]
+    assert outcome["verdict"] == "agrees"
+    assert [one["regimes"]["full"]["predictions_equal"] for one in outcome["tasks"]] == [True] * 3
+    assert outcome["sandbox"]["level"] == 2
+    assert all(escape["refused"] for escape in outcome["sandbox"]["escapes"])
+
+
+def test_a_consistent_forgery_is_disputed(place: Installed) -> None:
+    checked = ran(place, "check", "--select", "arithmetic", f"submissions/{FORGED}.json")
+    assert checked.code == 0, "arithmetic cannot tell it"
+    done = ran(
+        place, "audit", "run", planned(place, FORGED, "--detect", "2", "--confidence", "0.99"),
+        "--key", "key.pem",
+    )  # fmt: skip
+    assert done.code == 11, done.err
+    caught = [task for task in RAISED if f"{task} " in done.out.split("differs: ")[1]]
+    assert caught, "a sample of 12 of 13 misses one raised task at most"
+    assert level(place, FORGED)["level"] == "disputed"
+    built = ran(place, "build", "--no-diagnostics", "--out", "board")
+    assert built.code == 0, built.err
+    rows = json.loads((place.root / "board/leaderboard.json").read_bytes())["data"]["full"]
+    row = next(row for row in rows if row["model"] == FORGED)
+    assert (row["submitted"], row["audit"]["verdict"]) == ("disputed", "differs")
+
+
+def community(place: Installed, model_id: str, source: str = MODULE, scale: str = "2") -> Path:
+    folder = place.root / "submissions" / "extractors"
+    folder.mkdir(exist_ok=True)
+    module = folder / f"{model_id}.py"
+    module.write_text(source, encoding="utf-8")
+    place.run(
+        *("reference_harness", "run", "--extractor", f"{module}:Composition"),
+        *("--option", f"scale={scale}", "--output", f"{model_id}.record.json", "--no-canonical"),
+        *(
+            "--tasks",
+            ",".join(SOME),
+            "--model-id",
+            model_id,
+            "--submission",
+            f"submissions/{model_id}.json",
+            "--quiet",
+        ),
+    )
+    return module
+
+
+def test_a_contributors_module_and_its_options_travel_into_the_sandbox(place: Installed) -> None:
+    community(place, "composition")
+    plan = planned(place, "composition")
+    done = ran(place, "audit", "run", plan, "--unsigned", "--json")
+    assert done.code == 0, done.err + done.out
+    outcome = json.loads(done.out)
+    assert outcome["plan"]["commitment"]["extractor"]["options"] == {"scale": "2"}
+    cells = [cell for task in outcome["tasks"] for cell in task["regimes"].values()]
+    assert all(cell["predictions_equal"] and cell["canonical"] is None for cell in cells)
+
+
+def test_what_changed_since_the_commitment_is_refused_by_name(place: Installed) -> None:
+    module = community(place, "moved")
+    plan = planned(place, "moved")
+    kept = module.read_bytes()
+    module.write_bytes(kept + b"# another\n")
+    done = ran(place, "audit", "run", plan, "--unsigned")
+    assert (done.code, "the extractor 'moved.py' is not the one that ran" in done.err) == (11, True)
+    module.write_bytes(kept)
+    (module.parent / "neighbour.py").write_text("", encoding="utf-8")
+    done = ran(place, "audit", "run", plan, "--unsigned")
+    assert "the extractors' folder here is not the one committed to" in done.err
+    (module.parent / "neighbour.py").unlink()
+    submission = place.root / "submissions" / "moved.json"
+    submission.write_bytes(submission.read_bytes() + b"\n")
+    done = ran(place, "audit", "run", plan, "--unsigned")
+    assert (done.code, "the submission here is not the one committed to" in done.err) == (11, True)
+
+
+def test_a_plan_that_does_not_recompute_is_refused_before_anything_runs(
+    place: Installed, honest_plan: str
+) -> None:
+    plan = place.root / honest_plan
+    changed = json.loads(plan.read_bytes())
+    changed["chosen"][0]["task"], changed["chosen"][1]["task"] = (
+        changed["chosen"][1]["task"],
+        changed["chosen"][0]["task"],
+    )
+    (place.root / "changed.json").write_text(json.dumps(changed), encoding="utf-8")
+    done = ran(place, "audit", "run", "changed.json", "--unsigned")
+    assert (done.code, done.out) == (11, "")
+    assert done.err.startswith("geneb-ci: sample: the drawn tasks are not those")
+
+
+def test_an_extractor_that_fails_ends_the_audit_with_its_own_words(place: Installed) -> None:
+    outside = f"import os\n        assert os.path.exists({str(place.root)!r}), 'no home here'"
+    broken = MODULE.replace("rows = [[", f"{outside}\n        rows = [[")
+    community(place, "homesick", broken)
+    done = ran(place, "audit", "run", planned(place, "homesick"), "--unsigned")
+    assert done.code == 3
+    assert "no home here" in done.err
+    assert "Traceback" not in done.err
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "said"),
+    [
+        ((), 2, "key"),
+        (("--unsigned", "--level", "0"), 2, "--i-wrote-this-code"),
+        (("--unsigned", "--level", "4"), 2, "--throw-away-machine"),
+        (("--unsigned", "--noise", "bfloat16"), 2, "declares float32"),
+        (("--unsigned", "--copies", "3"), 2, "--copies"),
+        (("--unsigned", "--data", "submissions"), 3, "`geneb-harness sequences` failed"),
+    ],
+)
+def test_what_is_missing_or_contradicts_is_said(
+    place: Installed, honest_plan: str, options: tuple[str, ...], code: int, said: str
+) -> None:
+    done = ran(place, "audit", "run", honest_plan, *options)
+    assert (done.code, done.out) == (code, "")
+    assert said in done.err
+    assert "Traceback" not in done.err
+
+
+def test_what_is_left_of_an_audit_stops_the_next_and_is_named(
+    place: Installed, honest_plan: str
+) -> None:
+    scratch = Path(place.environment["TMPDIR"]) / f"geneb-ci-audit-{os.getuid()}"
+    scratch.mkdir()
+    done = ran(place, "audit", "run", honest_plan, "--unsigned")
+    assert done.code == 3
+    assert str(scratch) in done.err
+    shutil.rmtree(scratch)

@@ -1,0 +1,269 @@
+"""The table from evidence to level: every row that matters, and laws over made-up evidence."""
+
+import dataclasses
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from geneb_ci.audit.trust import Audit, Decision, Demands, Summary, Versions, decide
+from geneb_ci.common.types import TrustLevel
+
+OWN, OTHER = "a" * 64, "b" * 64
+NOW = Versions("GENEB-0.1.0", "c" * 64, "d" * 40)
+BEFORE = Versions("GENEB-0.0.9", "c" * 64, "d" * 40)
+TASKS = [f"task-{number:02}" for number in range(20)]
+REGIMES = ("full", "10shot", "1shot")
+DEMANDS = Demands(
+    minimum_drawn=13,
+    minimum_level=2,
+    stratified=False,
+    tasks=frozenset(TASKS),
+    versions=NOW,
+)
+OFFICIAL = {"model": OWN}
+
+
+def audit(tasks: int = 13, **changes: object) -> Audit:
+    """Give an audit that agrees, on the first tasks in every regime."""
+    rerun = {regime: frozenset(TASKS[:tasks]) for regime in REGIMES}
+    sound = Audit(
+        audit_id="0" * 16,
+        model_id="model",
+        submission_sha256=OWN,
+        agrees=True,
+        drawn=min(tasks, 13),
+        stratified=False,
+        left_out=(),
+        rerun=rerun,
+        sandbox=2,
+        all_refused=True,
+        harness_unchanged=True,
+        versions=NOW,
+        date="2026-11-20",
+    )
+    return dataclasses.replace(sound, **changes)  # type: ignore[arg-type]  # its own fields
+
+
+def level(*audits: Audit, official: bool = False, demands: Demands = DEMANDS) -> TrustLevel:
+    return decide(OWN, audits, OFFICIAL if official else {}, demands).level
+
+
+PART = {"full": frozenset(TASKS), "10shot": frozenset(TASKS[:13]), "1shot": frozenset(TASKS[:13])}
+HEAD = {"full": frozenset(TASKS[:13])}
+FAILED = audit(agrees=False)
+
+
+@pytest.mark.parametrize(
+    ("audits", "expected"),
+    [
+        # No evidence, and evidence that does not count.
+        ([], "self-reported"),
+        ([audit(submission_sha256=OTHER)], "self-reported"),
+        ([audit(withdrawn="wrong weights")], "self-reported"),
+        ([audit(sandbox=0)], "self-reported"),
+        ([audit(sandbox=1)], "self-reported"),
+        ([audit(all_refused=False)], "self-reported"),
+        ([audit(harness_unchanged=False)], "self-reported"),
+        # Enough, too little, and no more by adding up samples.
+        ([audit()], "verified"),
+        ([audit(sandbox=4)], "verified"),
+        ([audit(12)], "self-reported"),
+        ([audit(12), audit(12, audit_id="1" * 16)], "self-reported"),
+        ([audit(left_out=("1shot",))], "self-reported"),
+        # Where most tolerances are too wide, agreement is no evidence of that regime.
+        ([audit(uninformative=("full",))], "self-reported"),
+        ([audit(20, uninformative=("full",))], "reproduced"),
+        ([audit(20, uninformative=REGIMES)], "self-reported"),
+        ([audit(uninformative=("full",), agrees=False)], "disputed"),
+        # Targeted tasks are rerun and not drawn: they do not verify, but they do cover.
+        ([audit(15, drawn=5)], "self-reported"),
+        ([audit(20, drawn=5)], "reproduced"),
+        ([audit(20)], "reproduced"),
+        ([audit(rerun=PART)], "reproduced"),
+        (
+            [
+                audit(rerun={"full": frozenset(TASKS[:13])}),
+                audit(rerun={"full": frozenset(TASKS[7:])}),
+            ],
+            "reproduced",
+        ),
+        (
+            [
+                audit(rerun={"full": frozenset(TASKS[:13])}),
+                audit(rerun={"1shot": frozenset(TASKS[7:])}),
+            ],
+            "verified",
+        ),
+        # Versions.
+        ([audit(versions=BEFORE)], "stale"),
+        ([audit(20, versions=BEFORE)], "stale"),
+        ([audit(12, versions=BEFORE)], "self-reported"),
+        ([audit(versions=BEFORE), audit()], "verified"),
+        ([audit(20, versions=BEFORE), audit()], "verified"),
+        ([audit(versions=dataclasses.replace(NOW, dataset="e" * 40))], "stale"),
+        ([audit(versions=dataclasses.replace(NOW, benchmark="e" * 64))], "stale"),
+        # A failure outranks everything, whatever its size, level or version, but level 0.
+        ([FAILED], "disputed"),
+        ([FAILED, audit(20)], "disputed"),
+        ([audit(1, agrees=False)], "disputed"),
+        ([audit(agrees=False, sandbox=1)], "disputed"),
+        ([audit(agrees=False, all_refused=False)], "disputed"),
+        ([audit(agrees=False, versions=BEFORE), audit()], "disputed"),
+        ([audit(agrees=False, sandbox=0), audit()], "verified"),
+        ([audit(agrees=False, harness_unchanged=False), audit()], "verified"),
+        ([audit(agrees=False, submission_sha256=OTHER), audit()], "verified"),
+        ([audit(agrees=False, withdrawn="wrong weights"), audit()], "verified"),
+        ([audit(agrees=False, withdrawn="wrong weights")], "self-reported"),
+    ],
+)
+def test_the_table(audits, expected):
+    assert level(*audits) == expected
+    # An official file is official whatever agrees with it; a failed audit disputes it.
+    assert level(*audits, official=True) == ("disputed" if expected == "disputed" else "official")
+
+
+def test_a_sample_has_to_be_stratified_where_the_policy_says_so():
+    demands = dataclasses.replace(DEMANDS, stratified=True)
+    assert level(audit(), demands=demands) == "self-reported"
+    assert level(audit(stratified=True), demands=demands) == "verified"
+
+
+def test_all_tasks_are_enough_where_there_are_fewer_than_asked_for():
+    demands = dataclasses.replace(DEMANDS, tasks=frozenset(TASKS[:5]))
+    assert demands.needed == 5
+    assert level(audit(4), demands=demands) == "self-reported"
+    assert level(audit(5), demands=demands) == "reproduced"
+
+
+def test_what_the_board_shows_of_audits():
+    first = audit(rerun={"full": frozenset(TASKS[:13])}, sandbox=3, date="2026-11-19")
+    second = audit(rerun={"full": frozenset(TASKS[4:15])}, audit_id="1" * 16)
+    assert decide(OWN, [first, second], {}, DEMANDS).audit == Summary(
+        tasks=15, of=20, date="2026-11-20", sandbox=2, agrees=True
+    )
+    assert decide(OWN, [first, FAILED], {}, DEMANDS).audit == Summary(
+        tasks=13, of=20, date="2026-11-20", sandbox=2, agrees=False
+    )
+    assert decide(OWN, [audit(5)], {}, DEMANDS).audit == Summary(
+        tasks=5, of=20, date="2026-11-20", sandbox=2, agrees=True
+    )
+    assert decide(OWN, [audit(sandbox=0)], OFFICIAL, DEMANDS).audit is None
+
+
+@pytest.mark.parametrize(
+    ("audits", "reason"),
+    [
+        ([], "no audit counts"),
+        ([audit()], "audit 0000000000000000 agrees on at least 13 drawn tasks"),
+        ([audit(20)], "audits cover each of the 20 tasks of the regime 10shot"),
+        ([FAILED], "audit 0000000000000000 failed"),
+        ([audit(5)], "5 tasks drawn, the policy requires 13"),
+        ([audit(left_out=("1shot",))], "it leaves out the regimes 1shot"),
+        ([audit(uninformative=("full",))], "fewer than half of the cells are informative in full"),
+        (
+            [audit(versions=BEFORE)],
+            "agrees, but for another version of harness, benchmark or dataset",
+        ),
+    ],
+)
+def test_the_reason_says_why(audits, reason):
+    assert reason in decide(OWN, audits, {}, DEMANDS).reason
+
+
+def test_a_disputed_official_file_is_still_the_authors_own():
+    found = decide(OWN, [FAILED], OFFICIAL, DEMANDS)
+    assert (found.level, found.is_official) == (TrustLevel.DISPUTED, True)
+
+
+# How much a row of each level can be trusted, as far as levels can be compared at all.
+TRUST = ("disputed", "stale", "self-reported", "verified", "reproduced", "official")
+
+
+def trust(decision: Decision) -> int:
+    return TRUST.index(decision.level)
+
+
+any_audit = st.builds(
+    audit,
+    tasks=st.integers(1, 20),
+    agrees=st.booleans(),
+    sandbox=st.integers(0, 4),
+    all_refused=st.booleans(),
+    harness_unchanged=st.booleans(),
+    versions=st.sampled_from([NOW, BEFORE]),
+    withdrawn=st.sampled_from(["", "", "", "why"]),
+    submission_sha256=st.sampled_from([OWN, OWN, OWN, OTHER]),
+    left_out=st.sampled_from([(), (), ("1shot",)]),
+    uninformative=st.sampled_from([(), (), ("full",)]),
+)
+any_audits = st.lists(any_audit, max_size=5)
+any_official = st.sampled_from([{}, OFFICIAL])
+
+
+@given(any_audits, any_audit, any_official)
+def test_a_failed_audit_never_raises_a_level(audits, one, official):
+    failed = dataclasses.replace(one, agrees=False)
+    before = decide(OWN, audits, official, DEMANDS)
+    after = decide(OWN, [*audits, failed], official, DEMANDS)
+    assert trust(after) <= trust(before)
+    counts = failed.sandbox > 0 and failed.harness_unchanged and not failed.withdrawn
+    if counts and failed.submission_sha256 == OWN:
+        assert after.level == "disputed"
+
+
+@given(any_audits, any_audit, any_official)
+def test_an_audit_of_other_bytes_never_counts(audits, one, official):
+    other = dataclasses.replace(one, submission_sha256=OTHER)
+    assert decide(OWN, [*audits, other], official, DEMANDS) == decide(
+        OWN, audits, official, DEMANDS
+    )
+
+
+@given(any_audits, any_audit, any_official)
+def test_an_audit_without_a_sandbox_never_counts(audits, one, official):
+    unconfined = dataclasses.replace(one, sandbox=0)
+    assert decide(OWN, [*audits, unconfined], official, DEMANDS) == decide(
+        OWN, audits, official, DEMANDS
+    )
+
+
+@given(any_audits, any_audit, any_official)
+def test_a_withdrawn_audit_never_counts(audits, one, official):
+    withdrawn = dataclasses.replace(one, withdrawn="why")
+    assert decide(OWN, [*audits, withdrawn], official, DEMANDS) == decide(
+        OWN, audits, official, DEMANDS
+    )
+
+
+@given(any_audits, any_audit, st.integers(0, 20), any_official)
+def test_more_drawn_tasks_never_lower_a_level(audits, one, more, official):
+    fewer = decide(OWN, [*audits, one], official, DEMANDS)
+    larger = dataclasses.replace(
+        one,
+        drawn=min(one.drawn + more, 20),
+        rerun={
+            regime: tasks | frozenset(TASKS[: min(one.drawn + more, 20)])
+            for regime, tasks in one.rerun.items()
+        },
+    )
+    found = decide(OWN, [*audits, larger], official, DEMANDS)
+    # What was of no version to count becomes evidence of an old one: stale, which is no less.
+    if {fewer.level, found.level} != {TrustLevel.STALE, TrustLevel.SELF_REPORTED}:
+        assert trust(found) >= trust(fewer)
+
+
+@given(any_audits, any_official)
+def test_the_order_of_the_records_plays_no_part(audits, official):
+    one = decide(OWN, audits, official, DEMANDS)
+    other = decide(OWN, reversed(audits), official, DEMANDS)
+    assert (one.level, one.reason, one.audit) == (other.level, other.reason, other.audit)
+
+
+@given(any_audits, any_official)
+def test_what_a_row_shows_is_what_its_level_rests_on(audits, official):
+    found = decide(OWN, audits, official, DEMANDS)
+    assert (found.audit is None) == (not found.basis)
+    if found.level in {"verified", "reproduced", "stale", "disputed"}:
+        assert found.audit is not None
+        assert found.audit.agrees == (found.level != "disputed")

@@ -1,0 +1,342 @@
+"""Verification: records that somebody with a trusted key made up, refused step by step."""
+
+import hashlib
+import hmac
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from geneb_ci.audit.canonical import moment_of, seconds_of
+from geneb_ci.audit.draw import draw
+from geneb_ci.audit.outcome import AuditOutcome
+from geneb_ci.audit.plan import EarlierDraw, FallbackBeacon
+from geneb_ci.audit.repository import AuditRepository
+from geneb_ci.audit.verify import StepState, Verification
+from geneb_ci.common.config import find_layout
+from tests.audit.recorded import (
+    FIRST,
+    MODEL,
+    POLICY,
+    SECOND,
+    commitment,
+    mutated,
+    outcome_of,
+    plan_for,
+    put,
+    record_bytes,
+    repository,
+    submission_bytes,
+)
+
+RAW = submission_bytes()
+PLAN = plan_for(RAW)
+OUTCOME = outcome_of(PLAN, RAW)
+
+
+def verified(root, raw: bytes) -> Verification:
+    path = root / "record.json"
+    path.write_bytes(raw)
+    return AuditRepository(find_layout(root)).verification(path)
+
+
+def refusal(found: Verification) -> tuple[str, str]:
+    first = found.differs[0]
+    return first.name, first.message
+
+
+def _plan(value: dict[str, Any]) -> dict[str, Any]:
+    plan: dict[str, Any] = value["predicate"]["plan"]
+    return plan
+
+
+def _moved(seconds: int) -> Callable[[dict[str, Any]], None]:
+    def change(value: dict[str, Any]) -> None:
+        plan = _plan(value)
+        plan["committed_at"] = moment_of(seconds_of(plan["committed_at"]) + seconds)
+
+    return change
+
+
+def _round(by: int) -> Callable[[dict[str, Any]], None]:
+    def change(value: dict[str, Any]) -> None:
+        _plan(value)["beacon"]["round"] += by
+
+    return change
+
+
+def _lower_k(value: dict[str, Any]) -> None:
+    _plan(value)["chosen"].pop()
+    value["predicate"]["tasks"].pop()
+
+
+def _other_task(value: dict[str, Any]) -> None:
+    left = {one["task"] for one in _plan(value)["tickets"]}
+    spare = (left - {one["task"] for one in _plan(value)["chosen"]}).pop()
+    _plan(value)["chosen"][0]["task"] = value["predicate"]["tasks"][0]["task"] = spare
+
+
+def _relabel(value: dict[str, Any]) -> None:
+    _plan(value)["chosen"][1]["reason"] = value["predicate"]["tasks"][1]["reason"] = "targeted"
+
+
+def _swap_tickets(value: dict[str, Any]) -> None:
+    _plan(value)["tickets"].reverse()
+
+
+def _other_seed(value: dict[str, Any]) -> None:
+    _plan(value)["seed"] = hashlib.sha256(b"a seed that is kinder").hexdigest()
+
+
+def _other_commitment(value: dict[str, Any]) -> None:
+    _plan(value)["commitment"]["policy"]["drawn"] = 1
+
+
+def _flip_verdict(value: dict[str, Any]) -> None:
+    value["predicate"]["verdict"] = "differs"
+
+
+def _flip_cell(value: dict[str, Any]) -> None:
+    value["predicate"]["tasks"][0]["regimes"]["full"]["verdict"] = "differs"
+
+
+def _kinder_claim(value: dict[str, Any]) -> None:
+    cell = value["predicate"]["tasks"][0]["regimes"]["full"]
+    cell["claimed"] = cell["rescored"]
+
+
+def _drop_task(value: dict[str, Any]) -> None:
+    value["predicate"]["tasks"].pop()
+
+
+def _drop_regime(value: dict[str, Any]) -> None:
+    del value["predicate"]["tasks"][0]["regimes"]["1shot"]
+
+
+def _canonical(value: dict[str, Any]) -> None:
+    cell = value["predicate"]["tasks"][0]["regimes"]["full"]
+    cell["canonical"] = {key: cell[key] for key in ("claimed", "rescored", "tolerance", "verdict")}
+
+
+def _unconfined(value: dict[str, Any]) -> None:
+    value["predicate"]["sandbox"] |= {"level": 0, "kind": "none", "escapes": []}
+
+
+def _untried(value: dict[str, Any]) -> None:
+    value["predicate"]["sandbox"]["escapes"] = []
+
+
+def _escaped(value: dict[str, Any]) -> None:
+    value["predicate"]["sandbox"]["escapes"][1]["refused"] = False
+
+
+def _memorised(value: dict[str, Any]) -> None:
+    value["predicate"]["decoys"]["memorised"] = True
+
+
+def _traversal(value: dict[str, Any]) -> None:
+    _plan(value)["commitment"]["model_id"] = "../../.github/workflows/x"
+    value["subject"][0]["name"] = "../../.github/workflows/x.json"
+
+
+def _early_start(value: dict[str, Any]) -> None:
+    value["predicate"]["started_at"] = _plan(value)["committed_at"]
+
+
+@pytest.mark.parametrize(
+    ("change", "step", "message"),
+    [
+        (_round(3), "round", "it is 126, expected 123 for a commitment at 2023-08-23T15:14:33Z"),
+        (_round(-3), "round", "it is 120, expected 123 for a commitment at 2023-08-23T15:14:33Z"),
+        (_moved(3), "round", "it is 123, expected 124 for a commitment at 2023-08-23T15:14:36Z"),
+        (_moved(-3), "round", "expected 122"),
+        (_lower_k, "sample", "1 tasks are drawn, expected the 2 committed or more"),
+        (_relabel, "sample", "1 tasks are drawn, expected the 2 committed or more"),
+        (_other_task, "sample", "the drawn tasks are not those of the smallest tickets"),
+        (_swap_tickets, "tickets", "they do not follow from the seed"),
+        (_other_seed, "seed", "commitment and beacon give"),
+        (_other_commitment, "commitment", "its digest is"),
+        (
+            _flip_verdict,
+            "comparison",
+            "the whole audit: the verdict is 'differs', its numbers give",
+        ),
+        (_flip_cell, "comparison", "full: the verdict is 'differs', its numbers give 'agrees'"),
+        (_memorised, "comparison", "the verdict is 'agrees', its numbers give 'differs'"),
+        (_kinder_claim, "comparison", "the submission does not claim MCC"),
+        (_drop_task, "comparison", "the tasks compared are not those of the plan"),
+        (
+            _drop_regime,
+            "comparison",
+            "is compared in ['10shot', 'full'], expected ['10shot', '1shot', 'full']",
+        ),
+        (_canonical, "comparison", "the canonical scores are not those that the submission claims"),
+        (_unconfined, "sandbox", "the extractor ran at level 0, the policy requires 2 or above"),
+        (_untried, "sandbox", "no escape was attempted"),
+        (_escaped, "sandbox", 'escapes that succeeded: "home"'),
+        (_traversal, "statement", '"../../.github/workflows/x" is not a model id'),
+        (_early_start, "statement", "expected committed_at + 60 s <= started_at <= finished_at"),
+    ],
+)
+def test_what_is_made_up_is_refused_at_its_step(tmp_path, change, step, message):
+    found = verified(repository(tmp_path), mutated(OUTCOME, change))
+    assert refusal(found)[0] == step
+    assert message in refusal(found)[1]
+    assert not found.holds
+
+
+def test_a_plan_that_was_made_for_a_smaller_sample_is_refused_at_the_policy(tmp_path):
+    policy = {**commitment(RAW).policy.model_dump(), "drawn": 1}
+    outcome = outcome_of(plan_for(RAW, policy=policy), RAW)
+    found = verified(repository(tmp_path), record_bytes(outcome))
+    assert [step.name for step in found.differs] == ["policy"]
+    assert refusal(found)[1] == "1 tasks are drawn, the policy requires 2"
+    # The record itself is true, so that it may still dispute a row.
+    assert found.is_sound
+
+
+def test_an_earlier_draw_that_is_left_out_is_named(tmp_path):
+    root = repository(tmp_path)
+    before = submission_bytes(" of before")
+    first = plan_for(before)
+    put(root, outcome_of(first, before))
+    left_out = verified(root, record_bytes(outcome_of(plan_for(RAW, SECOND), RAW)))
+    assert refusal(left_out)[0] == "earlier"
+    assert first.commitment_sha256[:16] in refusal(left_out)[1]
+    listed = (EarlierDraw(commitment=first.commitment_sha256, drawn=first.drawn),)
+    union = verified(root, record_bytes(outcome_of(plan_for(RAW, SECOND, listed), RAW)))
+    assert union.holds
+    # Half of what was drawn is not what was drawn.
+    half = (EarlierDraw(commitment=first.commitment_sha256, drawn=first.drawn[:1]),)
+    short = verified(root, record_bytes(outcome_of(plan_for(RAW, SECOND, half), RAW)))
+    assert refusal(short)[0] == "earlier"
+
+
+def test_an_earlier_task_that_is_not_rerun_is_refused_at_the_sample(tmp_path):
+    before = plan_for(submission_bytes(" of before"))
+    spare = [task for task in PLAN.commitment.tasks if task not in plan_for(RAW, SECOND).drawn]
+    listed = (EarlierDraw(commitment=before.commitment_sha256, drawn=spare),)
+    whole = outcome_of(plan_for(RAW, SECOND, listed), RAW)
+    assert [one.reason for one in whole.plan.chosen] == ["drawn", "drawn", "earlier"]
+    found = verified(repository(tmp_path), mutated(whole, _lower_k))
+    assert refusal(found)[0] == "sample"
+
+
+def test_one_commitment_has_one_draw(tmp_path):
+    root = repository(tmp_path)
+    put(root, OUTCOME)
+    found = verified(root, record_bytes(outcome_of(plan_for(RAW, SECOND), RAW)))
+    assert refusal(found)[0] == "earlier"
+    assert "this commitment was drawn for already" in refusal(found)[1]
+
+
+def test_a_neighbour_that_cannot_be_read_leaves_its_draw_unknown(tmp_path):
+    root = repository(tmp_path)
+    path = put(
+        root, outcome_of(plan_for(submission_bytes(" of before")), submission_bytes(" of before"))
+    )
+    path.write_bytes(path.read_bytes().replace(b"A", b"B", 1))
+    found = verified(root, record_bytes(OUTCOME))
+    (unknown,) = [step for step in found.steps if step.state is StepState.UNKNOWN]
+    assert unknown.name == "earlier"
+    assert unknown.message == f"{path.name} cannot be read, so its draw is not known"
+
+
+def test_a_record_in_the_place_of_another_is_refused(tmp_path):
+    root = repository(tmp_path)
+    path = put(root, OUTCOME)
+    other = path.with_name(f"{'0' * 16}.json")
+    path.rename(other)
+    found = AuditRepository(find_layout(root)).verification(other)
+    assert refusal(found)[0] == "statement"
+    assert (
+        refusal(found)[1] == f"the record is at {MODEL}/{other.name}, expected {MODEL}/{path.name}"
+    )
+
+
+def test_a_file_that_was_changed_after_the_audit_is_named(tmp_path):
+    changed = json.loads(RAW)
+    changed["results"]["full"]["promoter_tata"]["MCC"] += 0.03
+    raw = json.dumps(changed).encode()
+    found = verified(repository(tmp_path, raw), record_bytes(OUTCOME))
+    assert [step.name for step in found.differs] == ["submission"]
+    assert hashlib.sha256(raw).hexdigest() in refusal(found)[1]
+    assert "the file was changed after the audit" in found.differs[0].fix
+
+
+def test_a_file_that_is_not_here_leaves_its_step_open(tmp_path):
+    root = repository(tmp_path)
+    (root / f"submissions/{MODEL}.json").unlink()
+    found = verified(root, record_bytes(OUTCOME))
+    assert not found.differs
+    assert [step.name for step in found.steps if step.state is StepState.UNKNOWN] == ["submission"]
+
+
+def test_a_run_that_is_not_the_committed_one_is_refused(tmp_path):
+    extractor = commitment(RAW).extractor.model_dump() | {"sha256": "0" * 64}
+    outcome = outcome_of(plan_for(RAW, extractor=extractor), RAW)
+    found = verified(repository(tmp_path), record_bytes(outcome))
+    assert [step.name for step in found.differs] == ["submission"]
+    assert refusal(found)[1].startswith("the extractor committed is")
+
+
+def test_fewer_tasks_to_draw_from_than_are_claimed_is_refused(tmp_path):
+    tasks = commitment(RAW).tasks[:2]
+    found = verified(
+        repository(tmp_path), record_bytes(outcome_of(plan_for(RAW, tasks=tasks), RAW))
+    )
+    assert [step.name for step in found.differs] == ["submission"]
+    assert "splice_sites" in refusal(found)[1]
+
+
+def test_another_benchmark_leaves_the_record_sound_and_stale(tmp_path):
+    root = repository(tmp_path)
+    path = root / "schemas/benchmark.json"
+    path.write_bytes(path.read_bytes().replace(b"GENEB-0.1.0", b"GENEB-0.2.0"))
+    found = verified(root, record_bytes(OUTCOME))
+    assert [step.name for step in found.differs] == ["benchmark", "harness"]
+    assert found.is_sound
+
+
+KEY = "ab" * 32
+KEY_SHA256 = hashlib.sha256(bytes.fromhex(KEY)).hexdigest()
+
+
+@pytest.mark.parametrize(
+    ("published", "revealed", "state"),
+    [
+        ("", True, StepState.DIFFERS),
+        ("fallback_keys", False, StepState.UNKNOWN),
+        ("fallback_keys", True, StepState.HOLDS),
+        ("spent_keys", True, StepState.HOLDS),
+    ],
+)
+def test_a_fallback_counts_under_a_published_and_revealed_key(tmp_path, published, revealed, state):
+    root = repository(tmp_path)
+    if published:
+        policy = root / "leaderboard/policy/policy.toml"
+        policy.write_text(f'{POLICY}{published} = ["{KEY_SHA256}"]\n')
+    digest = bytes.fromhex(PLAN.commitment_sha256)
+    beacon = FallbackBeacon(
+        kind="hmac",
+        key_sha256=KEY_SHA256,
+        key=KEY if revealed else None,
+        value=hmac.digest(bytes.fromhex(KEY), digest, "sha256").hex(),
+        why="the relays were out of reach",
+    )
+    plan = draw(PLAN.commitment, PLAN.committed_at, beacon)
+    outcome = _at_the_time_of(outcome_of(plan, RAW))
+    found = verified(root, record_bytes(outcome))
+    (step,) = [one for one in found.steps if one.name == "signature"]
+    assert step.state is state
+    assert found.holds == (state is StepState.HOLDS)
+
+
+def _at_the_time_of(outcome: AuditOutcome) -> AuditOutcome:
+    times = {"started_at": OUTCOME.started_at, "finished_at": OUTCOME.finished_at}
+    return outcome.model_copy(update=times)
+
+
+def test_the_rounds_of_these_tests_are_in_order():
+    assert FIRST < SECOND

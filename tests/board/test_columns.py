@@ -1,0 +1,206 @@
+"""The columns of the board: what follows from the one list, and what is promised of the files.
+
+`pytest tests/board/test_columns.py --update-golden` writes golden/columns.json and
+golden/board.sha256 anew: read the difference.
+"""
+
+import dataclasses
+import hashlib
+import json
+import re
+import shutil
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+
+from geneb_ci.audit.trust import Summary
+from geneb_ci.board.board import board_of, rows_of
+from geneb_ci.board.columns import COLUMNS, PUBLISHED, Column, Kind, facts_of, page_columns
+from geneb_ci.board.diff import Side, board_diff
+from geneb_ci.board.files import encode
+from geneb_ci.board.rows import leaderboards
+from geneb_ci.board.uncertainty import Estimate
+from geneb_ci.check.runner import files_of
+from geneb_ci.common.benchmark import shipped_benchmark
+from geneb_ci.common.config import find_layout
+from geneb_ci.common.types import TrustLevel
+from tests.board.board import entries, entry
+from tests.paths import ROOT
+from tests.small import BENCHMARK_FILE, CARD, small
+from tools.generate import generated
+
+GOLDEN = Path(__file__).with_name("golden")
+SCHEMA = json.loads((ROOT / "schemas/leaderboard.schema.json").read_bytes())
+ROW = SCHEMA["$defs"]["CategoryRow"]
+AUDIT = Summary(tasks=13, of=100, date="2026-11-20", sandbox=2, agrees=True)
+SCORES = re.compile(r"_(MCC|Acc|F1)$")
+# What readers of the files rely on: no release takes one of these away or changes its type.
+PROMISED = {
+    "model": "string",
+    "disp": "string",
+    "params": "integer",
+    "official": "boolean",
+    "zero_shot": "boolean",
+    "submitted": "string",
+    **{f"{mean}_{m}": "number" for m in ("MCC", "Acc", "F1") for mean in ("micro", "macro")},
+    **{f"cat_{m}": "object" for m in ("MCC", "Acc", "F1")},
+}
+FIRST = {*PROMISED, "audit", "url", "training_data", "submitted_by"}
+"""Columns that the board had from the beginning; any other has a line in the changelog."""
+
+
+def row(**changes: Any) -> dict[str, Any]:
+    """Give the row of GROVER in leaderboard.json, audited, with other values of some keys."""
+    own = next(one for one in entries() if one.submission.model_id == "GROVER")
+    made = leaderboards([entry(own.submission, TrustLevel.VERIFIED, AUDIT)], shipped_benchmark())
+    found: dict[str, Any] = made[0]["data"]["full"][0]
+    return found | changes
+
+
+def test_all_that_the_columns_say_of_one_model(update_golden):
+    """Its row, its record on the page, and what the page knows of every column."""
+    own = next(one for one in entries() if one.submission.model_id == "GROVER")
+    audited = entry(own.submission, TrustLevel.VERIFIED, AUDIT)
+    found = {
+        "leaderboard.json": {key: value for key, value in row().items() if not SCORES.search(key)},
+        "page": facts_of(audited, COLUMNS),
+        "columns": page_columns(),
+    }
+    text = json.dumps(found, indent=1, ensure_ascii=False) + "\n"
+    path = GOLDEN / "columns.json"
+    if update_golden:
+        path.write_text(text, encoding="utf-8")
+    assert text == path.read_text(encoding="utf-8")
+
+
+def test_the_bytes_of_the_public_board(update_golden):
+    """What any Python from 3.11 to 3.13 must give for the 41 public submissions."""
+    values = zip(
+        ("leaderboard.json", "leaderboard_tasks.json"),
+        leaderboards(entries(), shipped_benchmark()),
+        strict=True,
+    )
+    lines = [
+        f"{hashlib.sha256(encode(name, value)).hexdigest()}  {name}\n" for name, value in values
+    ]
+    path = GOLDEN / "board.sha256"
+    if update_golden:
+        path.write_text("".join(lines), encoding="utf-8")
+    assert "".join(lines) == path.read_text(encoding="utf-8")
+
+
+def test_the_schema_has_the_columns_in_the_order_of_the_rows():
+    facts = [key for key in ROW["properties"] if not SCORES.search(key)]
+    assert facts == [column.key for column in PUBLISHED]
+    left_out = {column.key for column in PUBLISHED if not column.is_required}
+    assert ROW["required"] == [key for key in ROW["properties"] if key not in left_out]
+    assert list(row()) == [key for key in ROW["properties"] if key in row()]
+
+
+def test_what_was_promised_is_still_there():
+    kinds = {key: ROW["properties"][key].get("type") for key in PROMISED}
+    assert kinds == PROMISED
+
+
+def test_what_is_not_known_is_left_out_and_never_null():
+    assert "null" not in json.dumps(SCHEMA)
+    made = leaderboards(entries(), shipped_benchmark())[0]["data"]["full"]
+    assert all(value is not None for one in made for value in one.values())
+    assert all("audit" not in one for one in made)
+
+
+def test_every_column_says_what_it_means_and_has_a_key_of_its_own():
+    assert len({column.key for column in COLUMNS}) == len(COLUMNS)
+    headings = [column.download for column in COLUMNS if column.download]
+    sorts = [column.table.sort for column in COLUMNS if column.table]
+    assert len(set(headings)) == len(headings)
+    assert len(set(sorts)) == len(sorts)
+    for column in COLUMNS:
+        assert column.kind in get_args(Kind)
+        assert column.about.endswith("."), column.key
+        # A table that shows what nobody can download, or sort by a column without a name.
+        assert column.table is None or (column.download and column.label), column.key
+
+
+def test_a_column_that_came_later_is_in_the_changelog():
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    later = [column.key for column in COLUMNS if column.key not in FIRST]
+    assert [key for key in later if f"`{key}`" not in text] == []
+
+
+def side(own: dict[str, Any]) -> Side:
+    board = {"data": {"full": [own]}}
+    return Side(board, board, lambda _model, _regime: Estimate(0.5, 0.1, 0.4, 0.6))
+
+
+@pytest.mark.parametrize("key", [column.key for column in PUBLISHED if column.key != "model"])
+def test_diff_names_a_column_that_changed_and_one_that_came(key):
+    before, after = row(**{key: "before"}), row(**{key: "after"})
+    (changed,) = board_diff(side(before), side(after)).changed
+    assert changed.facts == ((key, "before", "after"),)
+    del before[key]
+    (changed,) = board_diff(side(before), side(after)).changed
+    assert changed.facts == ((key, None, "after"),)
+
+
+def test_what_is_generated_from_the_columns_is_up_to_date():
+    made = generated()
+    for name in ("schemas/leaderboard.schema.json", "schemas/leaderboard-tasks.schema.json"):
+        assert (ROOT / name).read_text(encoding="utf-8") == made[name]
+    name = "docs/board-files.md"
+    assert (ROOT / name).read_text(encoding="utf-8") == made[name], "run `make generate`"
+
+
+KNOWN = {"architecture": "T-enc", "params": 1}
+FROM_REGISTRY = Column(
+    key="architecture",
+    type=str,
+    about="Architecture.",
+    value=lambda own: own.attributes.get("architecture"),
+    kind="text",
+    label="Architecture",
+    is_required=False,
+)
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    """Write two contributed rows, one of which the registry knows."""
+    (tmp_path / "pyproject.toml").write_text(
+        '[tool.geneb-ci]\nbenchmark = "benchmark.json"\npolicy = "policy"\n'
+    )
+    shutil.copy(BENCHMARK_FILE, tmp_path / "benchmark.json")
+    shutil.copytree(ROOT / "leaderboard/policy", tmp_path / "policy")
+    (tmp_path / "submissions/cards").mkdir(parents=True)
+    for name in ("known", "unknown"):
+        (tmp_path / f"submissions/{name}.json").write_text(json.dumps(small(name)))
+        (tmp_path / f"submissions/cards/{name}.md").write_text(CARD)
+    known = {"known": KNOWN | {"params": small("known")["meta"]["params"]}}
+    (tmp_path / "policy/registry.json").write_text(json.dumps({"models": known}))
+    return tmp_path
+
+
+def test_the_registry_speaks_of_contributed_rows_too(repository):
+    layout = find_layout(repository)
+    report, found = rows_of(layout, files_of([repository / "submissions"]))
+    assert found is not None, report.findings
+    known, unknown = found
+    assert [str(known.level), known.is_official] == ["self-reported", False]
+    assert facts_of(known, [FROM_REGISTRY]) == {"architecture": "T-enc"}
+    assert facts_of(unknown, [FROM_REGISTRY]) == {}
+    # Size is what was submitted, whatever the registry has: it is a claim like the scores.
+    lying = dataclasses.replace(known, attributes={"params": 1, "disp": "x"})
+    submitted = [column for column in COLUMNS if column.key in FIRST]
+    assert facts_of(lying, submitted) == facts_of(known, submitted)
+    made = json.loads(board_of(found, layout, more=False).files["leaderboard.json"])
+    assert [one["model"] for one in made["data"]["full"]] == ["known", "unknown"]
+
+
+def test_tests_make_entries_as_the_board_does():
+    """An entry of a test's own stays what it was when `entry_of` changes."""
+    tests = [path for path in (ROOT / "tests").rglob("*.py") if "lock" not in path.name]
+    own = [
+        path.name for path in tests if re.search(r"(?<![\w\"(])Entry\(", path.read_text("utf-8"))
+    ]
+    assert own == []

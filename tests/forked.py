@@ -1,0 +1,119 @@
+"""Commands of the product in processes of their own, without the seconds of loading modules.
+
+A server of the standard library, `forkserver`, imports the product and its libraries once for each
+test process; a command is a fork of it. So each has its own memory, environment, folder, streams
+and exit code, and no module has more than its state after import. A test about the interpreter
+itself (what is imported when, signals, terminals, encodings, hash seeds) starts a new one.
+"""
+
+import multiprocessing
+import os
+import runpy
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from multiprocessing import forkserver
+from pathlib import Path
+
+from tests.paths import ROOT
+
+PRODUCT = ("geneb_ci", "reference_harness")
+LIBRARIES = (
+    "anyio", "filelock", "fsspec", "httpx", "sklearn.linear_model", "sklearn.metrics",
+    "tqdm", "yaml",
+)  # fmt: skip
+"""What the product imports where it is needed. Not `huggingface_hub`, which reads the environment
+when it is imported, and nothing that starts a thread, such as `hf_xet`: a fork would lack it."""
+TORCH = tuple(
+    f"reference_harness.extractors.{name}"
+    for name in ("checkpoint", "huggingface", "pooling", "tokens")
+)
+ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+"""Of the server: a fork has none of its parent's threads, which must not be missed."""
+HANG_SECONDS = 300  # no command of the tests takes a tenth of this
+
+
+def run(
+    module: str,
+    *words: str,
+    cwd: Path,
+    env: Mapping[str, str] | None = None,
+    timeout: float = HANG_SECONDS,
+) -> "subprocess.CompletedProcess[str]":
+    """Do what `python -m MODULE WORDS` does, and return what it said and its exit code.
+
+    Raises subprocess.TimeoutExpired for one that does not end.
+    """
+    context = multiprocessing.get_context("forkserver")
+    _start_server()
+    with tempfile.TemporaryDirectory() as folder:
+        out, err = Path(folder, "out"), Path(folder, "err")
+        asked = (module, words, str(cwd), dict(os.environ if env is None else env))
+        process = context.Process(target=_command, args=(*asked, str(out), str(err)))
+        process.start()
+        process.join(timeout)
+        if process.exitcode is None:
+            process.kill()
+            process.join()
+            raise subprocess.TimeoutExpired([module, *words], timeout)
+        code = process.exitcode
+        process.close()
+        said = (path.read_text("utf-8") if path.exists() else "" for path in (out, err))
+        return subprocess.CompletedProcess([module, *words], code, *said)
+
+
+def _start_server() -> None:
+    """Start the server, if it does not run yet, under an environment of its own."""
+    forkserver.set_forkserver_preload([*LIBRARIES, *modules()])
+    before = {name: os.environ.get(name) for name in ONE_THREAD}
+    os.environ.update(ONE_THREAD)
+    try:
+        forkserver.ensure_running()
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+def modules() -> list[str]:
+    """Return the product's modules, but those that import torch."""
+    names = (path.relative_to(ROOT) for top in PRODUCT for path in (ROOT / top).rglob("*.py"))
+    dotted = (".".join(name.with_suffix("").parts).removesuffix(".__init__") for name in names)
+    return sorted(name for name in dotted if not name.startswith(TORCH) and "__main__" not in name)
+
+
+def stop() -> None:
+    """End the server, and wait for it: its seconds count as the tests'."""
+    forkserver._forkserver._stop()  # type: ignore[attr-defined]
+
+
+def _command(
+    module: str, words: tuple[str, ...], cwd: str, env: dict[str, str], out: str, err: str
+) -> None:
+    """Be the command, in the fork."""
+    nothing, unused = os.pipe()
+    os.close(unused)
+    streams = (nothing, *(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600) for path in (out, err)))
+    for number, opened in enumerate(streams):
+        os.dup2(opened, number)
+        os.close(opened)
+    os.environ.clear()
+    os.environ.update(env)
+    os.chdir(cwd)
+    paths = [cwd, *filter(None, env.get("PYTHONPATH", "").split(os.pathsep))]
+    sys.path[:0] = paths
+    if any(Path(path, PRODUCT[0]).is_dir() and Path(path) != ROOT for path in paths):
+        _forget_the_product()  # another installation of it is asked for
+    sys.argv = [module, *words]
+    # Worker processes of the harness are forks as well: a new interpreter loads every library anew.
+    fork = multiprocessing.get_context("fork")
+    multiprocessing.get_context = lambda _=None: fork  # type: ignore[assignment]
+    runpy.run_module(module, run_name="__main__", alter_sys=True)
+
+
+def _forget_the_product() -> None:
+    for name in [name for name in sys.modules if name.partition(".")[0] in PRODUCT]:
+        del sys.modules[name]

@@ -1,0 +1,207 @@
+"""docs/glossary.md as data, and what is wrong with a glossary text: each check returns lines."""
+
+import ast
+import enum
+import functools
+import itertools
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple, get_args
+
+from geneb_ci.audit.outcome import Verdict as AuditVerdict
+from geneb_ci.audit.plan import Reason
+from geneb_ci.audit.verify import StepState
+from geneb_ci.check.registry import FAMILIES
+from geneb_ci.common.benchmark import shipped_benchmark
+from geneb_ci.common.finding import Severity
+from geneb_ci.common.types import TrustLevel
+from geneb_ci.github.queue import Turn
+from geneb_ci.github.verdict import PullOutcome
+from geneb_ci.publish.difference import LiveStatus
+from geneb_ci.publish.manifest import EventKind
+from geneb_ci.publish.push import PublishOutcome
+from geneb_ci.render.summary import Verdict as CheckVerdict
+from tests.house.pages import without_blocks
+from tests.house.tracked import python_files
+from tests.paths import ROOT
+
+GLOSSARY = Path("docs/glossary.md")
+BENCHMARK = shipped_benchmark()
+ENUMERATIONS: Mapping[str, Iterable[str]] = {
+    "trust level": TrustLevel,
+    "regime": BENCHMARK.regimes,
+    "metric": BENCHMARK.metrics,
+    "severity": Severity,
+    "rule family": FAMILIES,
+    "audit verdict": get_args(AuditVerdict),
+    "reason for a rerun": get_args(Reason),
+    "verification step": StepState,
+    "verdict of check": CheckVerdict,
+    "verdict on a pull request": PullOutcome,
+    "result of publish": PublishOutcome,
+    "state of the Space": LiveStatus,
+    "ledger event": get_args(EventKind),
+    "whose turn": Turn,
+}
+"""What the second column of the table of values may say, and the values the code has for it."""
+NAMES = frozenset(
+    {"TrustLevel", "Severity", "Verdict", "Reason", "StepState", "PullOutcome", "PublishOutcome"}
+    | {"LiveStatus", "EventKind", "Turn"}
+)
+"""The enumerations above by their names in the code."""
+ELSEWHERE = {
+    "Exit": "the README has the table of exit codes",
+    "Need": "each value says in its own text what a rule needs",
+    "Sign": "marks of added, changed and removed lines",
+    "LayoutKind": "the three layouts that the README lists",
+    "Holder": "`geneb-ci doctor` says what holds processes",
+    "Batching": "--help of `geneb-harness run` explains --batching",
+    "Mode": "--help of `geneb-harness run` explains --batching",
+    "Dtype": "numeric types",
+    "Kind": "warnings of a run record: reference_harness/README.md",
+    "FormatVersion": "versions of the submission format",
+}
+"""The other enumerations of the code, and where their values are explained."""
+
+PACKAGES = ("geneb_ci", "reference_harness")
+REFERENCE = re.compile(r"`((?:geneb_ci|reference_harness|schemas|leaderboard)/[^`]+)`")
+
+
+class TableRow(NamedTuple):
+    """A line of a table of the glossary."""
+
+    word: str
+    cells: tuple[str, ...]
+
+
+def table(text: str, heading: str) -> list[TableRow]:
+    """Return the lines of the table under a heading of the second level."""
+    section = text.split(f"\n## {heading}\n")[1].partition("\n## ")[0]
+    lines = [line for line in section.splitlines() if line.startswith("|")][2:]
+    rows = [tuple(cell.strip() for cell in line.strip("|").split("|")) for line in lines]
+    return [TableRow(row[0], row[1:]) for row in rows]
+
+
+@functools.cache
+def members(path: Path) -> frozenset[str]:
+    """Return the names at the top of a module, and those in its classes as `Class.name`."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    found = set(_names(tree.body))
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef):
+            found |= {f"{node.name}.{name}" for name in _names(node.body)}
+    return frozenset(found)
+
+
+def _names(body: list[ast.stmt]) -> Iterator[str]:
+    for node in body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            yield node.name
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            yield node.target.id
+        elif isinstance(node, ast.Assign):
+            yield from (one.id for one in node.targets if isinstance(one, ast.Name))
+
+
+def wrong_references(text: str) -> list[str]:
+    """Name the entries without exactly one place in the code, and the places that do not exist."""
+    found = []
+    for heading, column in (("Terms", 1), ("Values", 2)):
+        for entry in table(text, heading):
+            places = REFERENCE.findall(entry.cells[column])
+            if len(places) != 1:
+                found.append(f"{entry.word}: {len(places)} places in the code, expected one")
+    for place in REFERENCE.findall(text):
+        file, _, name = place.partition(":")
+        path = ROOT / file
+        if not path.exists():
+            found.append(f"{place}: there is no such file")
+        elif name and name not in members(path):
+            found.append(f"{place}: {file} has no {name}{_moved(name)}")
+    return found
+
+
+def wrong_names(text: str) -> list[str]:
+    """Name the classes of the third table that no module has any more."""
+    section = text.split("\n## Words with several meanings\n")[1].partition("\n## ")[0]
+    known = {name for path in python_files(*PACKAGES) for name in members(ROOT / path)}
+    named = re.findall(r"`([A-Z][a-z]\w*(?:\.\w+)?)`", section)
+    return [f"{name}: no module has it" for name in named if name not in known]
+
+
+def _moved(name: str) -> str:
+    """Say where a name is now, or nothing where it is nowhere or in several places."""
+    places = [path for path in python_files(*PACKAGES) if name in members(ROOT / path)]
+    return f"; it is in {places[0]}" if len(places) == 1 else ""
+
+
+def wrong_order(text: str) -> list[str]:
+    """Name the entries that stand twice or not in alphabetical order."""
+    found = []
+    for heading, keys in (
+        ("Terms", [(one.word.lower(),) for one in table(text, "Terms")]),
+        ("Values", [(one.word.lower(), one.cells[0].lower()) for one in table(text, "Values")]),
+    ):
+        for before, after in itertools.pairwise(keys):
+            if after <= before:
+                wrong = "stands twice" if after == before else f"belongs before {before[0]}"
+                found.append(f"{heading}: {after[0]} {wrong}")
+    return found
+
+
+def wrong_values(text: str) -> list[str]:
+    """Name the values of the code without an entry, and the entries without a value."""
+    listed = {(one.cells[0], one.word) for one in table(text, "Values")}
+    known = {
+        (kind, str(value.value if isinstance(value, enum.Enum) else value))
+        for kind, values in ENUMERATIONS.items()
+        for value in values
+    }
+    return [f"{kind} {value}: no entry" for kind, value in sorted(known - listed)] + [
+        f"{kind} {value}: not in the code" for kind, value in sorted(listed - known)
+    ]
+
+
+def enumerations(source: str) -> list[str]:
+    """Return the names of the enumerations and of the aliases of literals in a module."""
+    return [
+        name
+        for node in ast.parse(source).body
+        for name in _names([node])
+        if (isinstance(node, ast.ClassDef) and any("Enum" in ast.unparse(b) for b in node.bases))
+        or (isinstance(node, ast.Assign) and ast.unparse(node.value).startswith("Literal["))
+    ]
+
+
+def discouraged(text: str) -> dict[str, re.Pattern[str]]:
+    """Return the words that the glossary says not to use, each with its pattern."""
+    words = [w for one in table(text, "Words not to use") for w in one.word.split(", ")]
+    return {
+        word: re.compile(
+            r"(?<![\w-])"
+            + re.escape(word).replace(r"\ \.\.\.\ ", r"\b[^.|]{0,60}?\b").replace(r"\ ", r"\s+")
+            + r"(?![\w-])",
+            re.IGNORECASE,
+        )
+        for word in words
+    }
+
+
+def prose(text: str) -> str:
+    """Return a page without code, quoted output and the targets of links."""
+    text = without_blocks(text)
+    text = re.sub(r"^ {4,}\S.*$", "", text, flags=re.MULTILINE)
+    text = re.sub(r"`[^`]*`", "", text)
+    return re.sub(r"\]\([^)]*\)", "]", text)
+
+
+def wrong_words(page: str, text: str) -> list[str]:
+    """Name the discouraged words of a page, each with the words around it."""
+    body = prose(text)
+    found = []
+    for word, pattern in discouraged((ROOT / GLOSSARY).read_text(encoding="utf-8")).items():
+        for match in pattern.finditer(body):
+            around = " ".join(body[max(0, match.start() - 30) : match.end() + 30].split())
+            found.append(f"{page}: {word!r}: {around}")
+    return found

@@ -1,0 +1,183 @@
+"""Toolkit, harness and page never import each other; what each writes is what the others read.
+
+A type is either generated from one definition (`make generate`, held by
+tests/render/test_generated.py) or compared here, so that changing one side alone fails.
+"""
+
+import ast
+import inspect
+import json
+import re
+import struct
+from pathlib import Path
+from typing import Any, get_args
+
+import jsonschema
+import pytest
+
+from geneb_ci.audit import scoring, trust
+from geneb_ci.common import types
+from geneb_ci.common.benchmark import Benchmark, shipped_benchmark
+from geneb_ci.common.errors import NothingChecked
+from geneb_ci.common.types import LEVEL_MEANING, TRUST_ORDER, TrustLevel
+from geneb_ci.sandbox import channel, run
+from geneb_ci.sandbox.limits import Limits
+from geneb_ci.sandbox.run import ExtractorSpec
+from geneb_ci.submission.models import MODELS, Run
+from reference_harness import batching, benchmark, embed, record, submission, worker
+from reference_harness.cli import cli
+from reference_harness.worker_options import WorkerOptions, read_options
+from tests.house.tracked import python_files, tracked
+from tests.paths import ROOT
+from tools import contract
+from tools.generate import generated
+
+SPECS = [
+    ExtractorSpec("builtin:kmer"),
+    ExtractorSpec("builtin:kmer", options={"k": "4"}, batching="exact", device="cuda"),
+    ExtractorSpec("Model", module=Path("extractors/model.py"), weights=Path("weights")),
+    ExtractorSpec("Model", module=Path("extractors/model.py"), name_model="org/model", rows=1),
+]
+
+
+def facts(node: Any) -> Any:
+    """Return a schema without what is written for people."""
+    if isinstance(node, dict):
+        kept = node.keys() - {"title", "description", "default"}
+        return {key: facts(value) for key, value in node.items() if key in kept}
+    return [facts(value) for value in node] if isinstance(node, list) else node
+
+
+def test_every_schema_is_generated():
+    published = {
+        str(path) for path in tracked() if re.fullmatch(r"schemas/.*\.schema\.json", str(path))
+    }
+    assert published == {name for name in generated() if name.endswith(".schema.json")}
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_the_worker_reads_the_options_that_the_sandbox_writes(spec, tmp_path):
+    raw = run.options(spec, Limits(), str)
+    jsonschema.validate(
+        json.loads(raw), json.loads((ROOT / "schemas/worker-options.schema.json").read_bytes())
+    )
+    (tmp_path / "options.json").write_bytes(raw)
+    found = read_options(tmp_path / "options.json")
+    assert found.model_dump() == json.loads(raw)
+    assert list(json.loads(raw)) == list(WorkerOptions.model_fields)
+
+
+def test_sandbox_and_worker_agree_on_defaults_and_on_the_header_of_embeddings():
+    assert run.TOKEN_BUDGET == batching.TOKEN_BUDGET
+    assert run.ROWS == embed.FILE_ROWS
+    assert ExtractorSpec.__annotations__["batching"] == embed.Mode
+    assert (channel.MAGIC, channel.VERSION) == (worker.MAGIC, worker.VERSION)
+    assert channel.HEADER.format == worker.HEADER.format
+    assert struct.calcsize(channel.HEADER.format) == 32
+    assert {f"float{8 * size}" for size in channel.DTYPES} == set(embed._FLOATS)
+
+
+def test_the_harness_reads_a_part_of_what_a_benchmark_definition_says():
+    """It ignores what only the board needs; what it reads has the same type on both sides."""
+    whole, part = (
+        facts(Benchmark.model_json_schema()),
+        facts(benchmark.Benchmark.model_json_schema()),
+    )
+    for ours, theirs in (
+        (whole, part),
+        *((whole["$defs"][n], d) for n, d in part["$defs"].items()),
+    ):
+        known = ours["properties"]
+        assert set(theirs["properties"]) - {"sha256"} <= set(known)
+        kinds = {name: _kind(known[name]) for name in theirs["properties"] if name in known}
+        assert kinds == {name: _kind(theirs["properties"][name]) for name in kinds}
+    mine, theirs = shipped_benchmark(), benchmark.geneb()
+    assert mine.sha256 == theirs.sha256
+    assert mine.task_ids == tuple(task.id for task in theirs.tasks)
+
+
+def _kind(schema: dict[str, Any]) -> Any:
+    """Return the JSON type alone: the toolkit's limits may be narrower than the harness's."""
+    if "anyOf" in schema:
+        return [_kind(one) for one in schema["anyOf"]]
+    inner = schema.get("items", {})
+    return schema.get("$ref") or schema["type"], _kind(inner) if inner else None
+
+
+def test_a_submission_is_a_projection_of_a_run_record():
+    assert set(get_args(submission.FormatVersion)) == set(MODELS)
+    kept = set(record.RunRecord.model_fields) & set(Run.model_fields)
+    assert kept == set(Run.model_fields)
+    for name in ("benchmark", "dataset", "harness", "extractor", "model", "embedding", "hardware"):
+        mine: Any = Run.model_fields[name].annotation
+        theirs: Any = record.RunRecord.model_fields[name].annotation
+        computed = {"dim"}  # of the embedding: the record has it for each task
+        assert set(mine.model_fields) - computed <= set(theirs.model_fields), name
+
+
+@pytest.mark.parametrize("data", [None, Path("data")])
+@pytest.mark.parametrize("workers", [None, 2])
+def test_the_harness_knows_each_option_that_an_audit_passes(data, workers, tmp_path, monkeypatch):
+    asked: list[list[str]] = []
+    monkeypatch.setattr(scoring, "_harness", asked.append)
+    source = scoring.TaskSource(data, Path("benchmark.json") if data else None)
+    scoring.sequences_of(["a", "b"], source, tmp_path)
+    how = scoring.Scoring("float32", 1, 16, workers, canonical=True)
+    with pytest.raises(NothingChecked):  # nobody wrote the scores
+        scoring.rescored(["a"], source, tmp_path / "s", tmp_path / "e.npy", how)
+    assert [words[0] for words in asked] == ["sequences", "rescore"]
+    for name, *words in asked:
+        command = cli.commands[name]
+        command.make_context(name, [*words, "--quiet"])
+
+
+def test_a_schema_that_no_type_is_known_for_is_refused(monkeypatch):
+    with pytest.raises(ValueError, match="no type is known"):
+        contract._type({"type": "array", "prefixItems": []})
+    monkeypatch.setitem(contract.SHARED, "Triple", types.StrictModel)
+    with pytest.raises(ValueError, match="Triple of the harness is no longer StrictModel"):
+        contract.rescored_module()
+
+
+def test_the_first_error_of_a_value_is_read_in_one_place():
+    """Only a submission's structure needs every error, each as a finding."""
+    places = {
+        str(path)
+        for path in python_files("geneb_ci", "reference_harness")
+        if re.search(r"\.errors\(", (ROOT / path).read_text(encoding="utf-8"))
+    }
+    assert places == {
+        "geneb_ci/common/types.py",
+        "geneb_ci/submission/structure.py",
+        "reference_harness/record.py",
+    }
+
+
+def words(path: Path) -> set[str]:
+    """Return the texts that stand in quotation marks in a file."""
+    text = (ROOT / path).read_text(encoding="utf-8")
+    if path.suffix == ".py":
+        nodes = ast.walk(ast.parse(text))
+        return {n.value for n in nodes if isinstance(n, ast.Constant) and isinstance(n.value, str)}
+    return set(re.findall(r'"([^"\n]*)"', text))
+
+
+def test_trust_levels_are_listed_in_one_place():
+    levels = set(map(str, TrustLevel))
+    lists = {
+        str(path)
+        for path in tracked()
+        if path.suffix in {".py", ".js", ".html"} and path.parts[0] in {"geneb_ci", "leaderboard"}
+        if len(levels & words(path)) > 2
+    }
+    assert lists == {"geneb_ci/common/types.py", "leaderboard/src/pure/levels.js"}
+    assert set(LEVEL_MEANING) == set(TrustLevel) > set(TRUST_ORDER)
+
+
+def test_each_trust_level_can_be_reached_and_is_described():
+    source = inspect.getsource(trust.decide)
+    assert [level for level in TrustLevel if f"TrustLevel.{level.name}" not in source] == []
+    rows = re.findall(
+        r"^\| `([a-z-]+)` \|", (ROOT / "docs/trust.md").read_text("utf-8"), re.MULTILINE
+    )
+    assert {str(level) for level in TrustLevel} <= set(rows), "describe it in docs/trust.md"

@@ -1,0 +1,124 @@
+"""Nothing is left that nobody calls: vulture over the packages, and over their tests.
+
+What a framework calls by name is listed with its reason; an entry that is no longer needed fails,
+too. What only tests call is dead in the packages.
+"""
+
+import ast
+from fnmatch import fnmatch
+from pathlib import Path
+
+import pytest
+import vulture  # type: ignore[import-untyped]
+
+from reference_harness.extractors import BUILTINS
+from tests.house.tracked import python_files
+from tests.paths import ROOT
+
+PRODUCT = ("geneb_ci", "reference_harness")
+LOADED_BY_NAME = ("tests/harness/faulty/*", "tests/sandbox/hostile/*")
+"""Extractors that tests name as MODULE:CLASS."""
+DECORATORS = ["@model_validator*", "@field_validator*", "@pytest.fixture*", "@extractors.command*"]
+"""Who calls what they stand on: pydantic, pytest, click."""
+ALLOWED = {
+    # geneb_ci
+    "*_command": "commands: cli.main.COMMANDS names their modules",
+    "list_commands": "click calls it",
+    "get_command": "click calls it",
+    "format_commands": "click calls it",
+    "embed_in_sandbox": "the call that sandbox/__init__.py documents; audits also want the log",
+    "list_directory": "http.server calls it",
+    "handle_error": "socketserver calls it",
+    "server_version": "http.server reads it",
+    "sys_version": "http.server reads it",
+    "extensions_map": "http.server reads it",
+    "model_config": "pydantic reads it",
+    "yes": "struct.pack takes the steps of a seccomp program as tuples",
+    "no": "struct.pack takes the steps of a seccomp program as tuples",
+    "file_sha256": "written to schemas/shipped-rows.json",
+    "scores_sha256": "written to schemas/shipped-rows.json",
+    # reference_harness
+    "FAULT": "the table of exit codes",
+    "get_filename": "importlib calls it",
+    "get_data": "importlib calls it",
+    "__path__": "importlib reads it",
+    "truncation_side": "the tokenizer reads it",
+    "length_median": "written to the report of `data audit`",
+    # tools and tests
+    "yanked": "what the index says of a file: two answers are compared whole",
+    "_basetemp": "pytest reads it",
+    "pytest_*": "pytest calls them",
+    "pytestmark": "pytest reads it",
+    "do_*": "http.server calls them",
+    "log_message": "http.server calls it",
+    "protocol_version": "http.server reads it",
+    "wbufsize": "socketserver reads it",
+    "close_connection": "http.server reads it",
+    "daemon_threads": "socketserver reads it",
+    "create_system": "zipfile reads it",
+    "pre_tokenizer": "the tokenizer reads it",
+    "post_processor": "the tokenizer reads it",
+    "peak_rss": "programs in texts import it: tests/harness/test_harness_memory.py",
+} | {one.class_name: "extractors.BUILTINS names it" for one in BUILTINS.values()}
+ROUTES = ("tests/publish/hub_answers.py", "tests/publish/hub_cas.py")
+"""Answers of the stand-in Hub, looked up by the name of their route."""
+
+
+def is_allowed(name: str) -> bool:
+    return any(fnmatch(name, pattern) for pattern in ALLOWED)
+
+
+def fields() -> set[tuple[str, str]]:
+    """Return file and name of each member of a format: other programs read or write them."""
+    classes = {}
+    for path in python_files(*PRODUCT):
+        for node in ast.walk(ast.parse((ROOT / path).read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                bases = {base.id for base in node.bases if isinstance(base, ast.Name)}
+                classes[str(path), node.name] = bases, node
+    formats = {"BaseModel", "Closed"}
+    while more := {name for (_, name), (bases, _) in classes.items() if bases & formats} - formats:
+        formats |= more
+    return {
+        (path, line.target.id)
+        for (path, name), (_, node) in classes.items()
+        if name in formats
+        for line in node.body
+        if isinstance(line, ast.AnnAssign) and isinstance(line.target, ast.Name)
+    }
+
+
+def unused(*folders: str) -> list[tuple[str, str]]:
+    """Return file and name of what vulture finds no use of."""
+    paths = [path for path in python_files(*folders) if path.name != "__init__.py"]
+    found = vulture.Vulture(ignore_decorators=DECORATORS)
+    found.scavenge([ROOT / path for path in paths])
+    return [
+        (str(Path(one.filename).relative_to(ROOT)), one.name)
+        for one in found.get_unused_code(min_confidence=60)
+        if one.typ != "unreachable_code"
+    ]
+
+
+@pytest.fixture(scope="module")
+def found() -> list[tuple[str, str]]:
+    """Return what is unused in the packages, tests or not, and what is unused anywhere."""
+    packages = [one for one in unused(*PRODUCT, "tools") if one[0].startswith(PRODUCT)]
+    others = [one for one in unused() if not one[0].startswith(PRODUCT)]
+    known = fields()
+    return [one for one in [*packages, *others] if one not in known]
+
+
+def test_nothing_is_unused(found):
+    left = [
+        f"{path}: {name}"
+        for path, name in found
+        if not is_allowed(name) and path not in ROUTES
+        if not any(fnmatch(path, pattern) for pattern in LOADED_BY_NAME)
+    ]
+    assert left == [], "delete these, or say in ALLOWED who uses them"
+
+
+def test_the_allow_list_has_no_entry_too_many(found):
+    names = {name for _, name in found}
+    assert [p for p in ALLOWED if not any(fnmatch(name, p) for name in names)] == []

@@ -1,0 +1,42 @@
+"""What forked commands share with those of a new interpreter, and that they share nothing else."""
+
+from multiprocessing import forkserver
+from pathlib import Path
+
+from tests import forked
+from tests.paths import PUBLIC, ROOT
+
+
+def test_the_server_has_one_thread_so_no_fork_lacks_any():
+    assert forked.run("geneb_ci", "--version", cwd=PUBLIC).stdout == "geneb-ci 0.1.0\n"
+    server = forkserver._forkserver._forkserver_pid  # type: ignore[attr-defined]
+    assert len([*Path(f"/proc/{server}/task").iterdir()]) == 1
+
+
+def test_a_fork_has_folder_environment_streams_and_exit_code_of_its_own(tmp_path):
+    told = "import os, sys; print(os.getcwd(), sys.argv, dict(os.environ), sys.stdin.read())"
+    (tmp_path / "asked.py").write_text(f"{told}\nprint('bad', file=sys.stderr)\nsys.exit(7)\n")
+    done = forked.run("asked", "a", cwd=tmp_path, env={"ONE": "1"})
+    assert (done.returncode, done.stderr) == (7, "bad\n")
+    assert done.stdout == f"{tmp_path} [{str(tmp_path / 'asked.py')!r}, 'a'] {{'ONE': '1'}} \n"
+
+
+def test_another_installation_is_used_where_the_path_names_one(tmp_path):
+    (tmp_path / "geneb_ci").mkdir()
+    (tmp_path / "geneb_ci/__init__.py").touch()
+    (tmp_path / "geneb_ci/__main__.py").write_text("print(__file__)\n")
+    named = {"PYTHONPATH": str(tmp_path)}
+    done = forked.run("geneb_ci", cwd=PUBLIC, env=named)
+    assert (done.stdout, done.stderr) == (f"{tmp_path / 'geneb_ci/__main__.py'}\n", "")
+
+
+def test_nothing_that_reads_the_environment_is_loaded_before_it_is_set(tmp_path):
+    (tmp_path / "asked.py").write_text("import sys; print('huggingface_hub' in sys.modules)")
+    assert forked.run("asked", cwd=tmp_path).stdout == "False\n"
+
+
+def test_the_modules_that_are_loaded_are_the_products():
+    names = forked.modules()
+    assert {"geneb_ci.cli.main", "reference_harness.command"} < set(names)
+    files = {Path(*name.split(".")) for name in names}
+    assert all((ROOT / f"{file}.py").exists() or (ROOT / file).is_dir() for file in files)

@@ -1,0 +1,155 @@
+"""The glossary agrees with the code, the pages with the glossary; broken texts are found."""
+
+import pytest
+
+from tests.house import glossary
+from tests.house.glossary import GLOSSARY
+from tests.house.pages import pages
+from tests.house.tracked import python_files
+from tests.paths import ROOT
+
+TEXT = (ROOT / GLOSSARY).read_text(encoding="utf-8")
+PAGES = [name for name in pages() if name != GLOSSARY.as_posix()]
+
+
+def test_each_entry_names_one_place_that_exists():
+    assert glossary.wrong_references(TEXT) == []
+
+
+def test_each_class_with_an_old_word_exists():
+    assert glossary.wrong_names(TEXT) == []
+
+
+def test_a_class_that_is_gone_is_found():
+    assert "`DrawPolicy`" in TEXT
+    text = TEXT.replace("`DrawPolicy`", "`DrawnPolicy`").replace("`Plan.seed`", "`Plan.sead`")
+    assert glossary.wrong_names(text) == [
+        "DrawnPolicy: no module has it",
+        "Plan.sead: no module has it",
+    ]
+
+
+def test_entries_are_sorted_and_unique():
+    assert glossary.wrong_order(TEXT) == []
+
+
+def test_each_value_of_the_code_has_an_entry():
+    assert glossary.wrong_values(TEXT) == []
+
+
+def test_each_enumeration_of_the_code_is_explained_somewhere():
+    found = {
+        name
+        for path in python_files(*glossary.PACKAGES)
+        for name in glossary.enumerations((ROOT / path).read_text(encoding="utf-8"))
+    }
+    assert found == glossary.NAMES | glossary.ELSEWHERE.keys()
+
+
+def test_a_new_enumeration_is_seen():
+    source = "class Mood(enum.StrEnum):\n    A = 'a'\nKind = Literal['b']\nOther = frozenset()\n"
+    assert glossary.enumerations(source) == ["Mood", "Kind"]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_no_page_uses_a_discouraged_word(page):
+    assert glossary.wrong_words(page, (ROOT / page).read_text(encoding="utf-8")) == []
+
+
+LEVEL = "| verified | trust level |"
+AUDIT = "`geneb_ci/audit/trust.py:Audit`"
+WRONG = "geneb_ci/audit/power.py:Audit"
+
+
+TYPES = "geneb_ci/common/types.py"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "found"),
+    [
+        (
+            AUDIT,
+            "`geneb_ci/audit/trust.py:Auditt`",
+            ["geneb_ci/audit/trust.py:Auditt: geneb_ci/audit/trust.py has no Auditt"],
+        ),
+        (
+            AUDIT,
+            "`geneb_ci/audits/trust.py:Audit`",
+            ["geneb_ci/audits/trust.py:Audit: there is no such file"],
+        ),
+        (
+            "types.py:TrustLevel.DISPUTED`",
+            "types.py:TrustLevel.DOUBTED`",
+            [f"{TYPES}:TrustLevel.DOUBTED: {TYPES} has no TrustLevel.DOUBTED"],
+        ),
+        (
+            AUDIT,
+            f"`{WRONG}`",
+            [f"{WRONG}: geneb_ci/audit/power.py has no Audit; it is in geneb_ci/audit/trust.py"],
+        ),
+        (AUDIT, "nowhere", ["audit: 0 places in the code, expected one"]),
+        (AUDIT, f"{AUDIT} {AUDIT}", ["audit: 2 places in the code, expected one"]),
+    ],
+    ids=["name", "file", "member", "moved", "none", "two"],
+)
+def test_a_wrong_reference_is_found(old, new, found):
+    assert old in TEXT
+    assert glossary.wrong_references(TEXT.replace(old, new, 1)) == found
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "found"),
+    [
+        ("\n| audit |", "\n| zebra |", ["Terms: audit record belongs before zebra"]),
+        ("\n| audit record |", "\n| audit |", ["Terms: audit stands twice"]),
+        (LEVEL, "| zebra | trust level |", ["Values: warning belongs before zebra"]),
+    ],
+    ids=["unsorted", "doubled", "value"],
+)
+def test_a_wrong_order_is_found(old, new, found):
+    assert old in TEXT
+    assert glossary.wrong_order(TEXT.replace(old, new, 1)) == found
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        ("trust level", "verified"),
+        ("regime", "10shot"),
+        ("metric", "MCC"),
+        ("severity", "note"),
+        ("verdict on a pull request", "changes-needed"),
+        ("rule family", "arithmetic"),
+    ],
+)
+def test_a_value_without_an_entry_is_found(kind, value):
+    line = f"\n| {value} | {kind} |"
+    assert line in TEXT
+    assert glossary.wrong_values(TEXT.replace(line, f"\n| bogus | {kind} |", 1)) == [
+        f"{kind} {value}: no entry",
+        f"{kind} bogus: not in the code",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("Mend what it names.", ["mend"]),
+        ("Two models that cannot be\ntold  apart.", ["told apart"]),
+        ("Every claim is held, cell by cell, against the rerun.", ["held ... against"]),
+        ("It is held. Nothing speaks against it.", []),
+        ("A regime with gaps is not ranked.", ["gaps"]),
+        ("The member `gaps` says why.", []),
+        ("```console\n$ geneb-ci build\nmend it\n```\nFine.", []),
+        ("[fine](mend.md)", []),
+        ("Amended, commended, or the rule declared-gap.", []),
+    ],
+)
+def test_a_discouraged_word_is_found_in_prose_alone(text, words):
+    lines = glossary.wrong_words("x.md", text)
+    assert [line.split("'")[1] for line in lines] == words
+
+
+def test_a_new_discouraged_word_counts_at_once():
+    wider = TEXT.replace("| at hand |", "| at hand, yonder |")
+    assert glossary.discouraged(wider).keys() - glossary.discouraged(TEXT).keys() == {"yonder"}

@@ -1,0 +1,126 @@
+"""Published and signed bytes, against digests taken before the packages were moved and renamed.
+
+Inputs are fixed: the 41 rows of tests/public, a bad submission written here, and a record signed
+with a key and at times that never change. The digests were taken by this very file at the last
+commit before the move (c9f4299). The board and the signed files are compared byte by byte. Findings
+and SARIF are compared without their texts, which may be reworded: rule, severity, file, pointer,
+line, column and score are what other programs act on.
+
+A digest changes only with a decision to change what is published or signed; say so in CHANGELOG.md.
+"""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from geneb_ci.cli.main import main
+from tests.audit import recorded
+from tests.paths import PUBLIC, SUBMISSIONS
+
+TEXTS = {"message", "found", "expected", "fix", "shortDescription", "fullDescription", "help"}
+VERSION = "version"
+"""Of the program: the format's own version is `format_version`, and SARIF's is its `$schema`."""
+
+BOARD = {
+    "leaderboard.json": "e6390f00518122eaca772709566e22a2bac83997704baf1c317dfd49756c1891",
+    "leaderboard_tasks.json": "a04ff9b14586df6f178543cefb034a6c96ae712dc95a468b2d0d5c34a8932d83",
+}
+AUDITED_BOARD = {
+    "leaderboard.json": "c784600b53029cc0e9a2940ef102cf368e887985af661c839086cc9de55b45b5",
+    "leaderboard_tasks.json": "ae3ed85644dd042cd2277d710572df42d2d6b81bd040a833d108242053addec0",
+}
+FINDINGS = {
+    ("public", "json"): "5d65b17752acc5887b34505cc373d23d30c9531baf790da8e5335940ccf838a1",
+    ("public", "sarif"): "bb40bdbb8f80f58754942d82c5df3c5e3d3ea7efc3b9ed5686529f284697037c",
+    ("bad", "json"): "75d68102e89bfb137eac079398f96a7199839db13418ae3384a329d463ce7dac",
+    ("bad", "sarif"): "d5e378a2914869b96650eab35078fd0950f0d819af7b2c9a6d545b4206975e83",
+}
+SIGNED = {
+    "agreeing": "f77e043e209543f7111ea67e6210aa0edded1865e4ccf1c7d678f65e9d95c3c5",
+    "differing": "44a7581ad887d4fe291ccd84d7a831cf3ed319ac9a877edd7e69d1709394630f",
+    "second round": "30e60dbc865a5d9bd91831215d02f4ccdde76bb5882c7d26c760b7cf14d1b92f",
+    "withdrawal": "8cddb003b06779ce0f2eab9c9c319a875025e7bc243709bc135ffc6a2efaf89d",
+}
+
+
+def sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def bad_submission() -> bytes:
+    """Return a row that breaks rules of several families, each in its own place."""
+    document = json.loads((SUBMISSIONS / "splicebert-1024nt.json").read_bytes())
+    document["model_id"] = "bad"
+    document["meta"]["url"] = "no-address"
+    document["meta"]["provenance"] = "verified"
+    full = document["results"]["full"]
+    first, second, third, fourth = list(full)[:4]
+    full[first]["MCC"] = 1.5
+    full[second]["Acc"] = 87.5
+    full[third] = {"MCC": 0.9, "Acc": 0.2, "F1": 0.2}
+    del full[fourth]
+    full["no-such-task"] = {"MCC": 0.0, "Acc": 0.5, "F1": 0.5}
+    document["surprise"] = None
+    return json.dumps(document, indent=1).encode()
+
+
+def without_texts(value: Any) -> Any:
+    if isinstance(value, dict):
+        kept = value.keys() - TEXTS - {VERSION}
+        return {key: without_texts(inner) for key, inner in value.items() if key in kept}
+    return [without_texts(inner) for inner in value] if isinstance(value, list) else value
+
+
+def built(folder: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, str]:
+    out = folder / "board"
+    assert main(["build", "--no-diagnostics", "--out", str(out)]) == 0, capsys.readouterr()
+    return {name: sha256((out / name).read_bytes()) for name in BOARD}
+
+
+def test_the_board_of_the_public_rows(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(PUBLIC)
+    assert built(tmp_path, capsys) == BOARD
+
+
+def test_the_board_of_an_audited_row(tmp_path, monkeypatch, capsys):
+    raw = recorded.submission_bytes()
+    root = recorded.repository(tmp_path / "repository", raw)
+    recorded.put(root, recorded.outcome_of(recorded.plan_for(raw), raw))
+    monkeypatch.chdir(root)
+    assert built(tmp_path, capsys) == AUDITED_BOARD
+
+
+@pytest.mark.parametrize(("what", "form"), FINDINGS)
+def test_findings_without_their_texts(what, form, tmp_path, monkeypatch, capsys):
+    if what == "public":
+        monkeypatch.chdir(PUBLIC)
+        path = "submissions"
+    else:
+        monkeypatch.chdir(tmp_path)
+        path = "bad.json"
+        (tmp_path / path).write_bytes(bad_submission())
+    main(["check", path, "--format", form])
+    found = json.loads(capsys.readouterr().out)
+    canonical = json.dumps(without_texts(found), sort_keys=True).encode()
+    assert sha256(canonical) == FINDINGS[what, form], without_texts(found)
+
+
+def signed(tmp_path: Path) -> dict[str, bytes]:
+    """Return signed files: fixed key, fixed rounds of the beacon, fixed times."""
+    raw = recorded.submission_bytes()
+    first, second = recorded.plan_for(raw), recorded.plan_for(raw, recorded.SECOND)
+    honest = recorded.outcome_of(first, raw)
+    record = recorded.put(recorded.repository(tmp_path, raw), honest)
+    return {
+        "agreeing": recorded.record_bytes(honest),
+        "differing": recorded.record_bytes(recorded.outcome_of(first, raw, shift=0.2)),
+        "second round": recorded.record_bytes(recorded.outcome_of(second, raw, level=0)),
+        "withdrawal": recorded.withdraw(record).read_bytes(),
+    }
+
+
+def test_signed_files(tmp_path):
+    assert {name: sha256(raw) for name, raw in signed(tmp_path).items()} == SIGNED

@@ -1,0 +1,149 @@
+"""Every column of the board on the page: its heading, order, download, line on a model's page."""
+
+import csv
+import io
+import json
+import re
+from typing import Any, get_args
+
+import pytest
+
+from geneb_ci.board.columns import COLUMNS, Kind
+from geneb_ci.board.recommend import TRUST
+from geneb_ci.common.types import TrustLevel
+from tests.page.boards import values
+from tests.page.rows import FULL, display
+from tests.page.tab import opened
+from tests.paths import ROOT
+
+TABLE = [column for column in COLUMNS if column.table]
+NARROW = {"width": 390, "height": 844}
+
+
+def order(column: Any, row: dict[str, Any]) -> Any:
+    """Give what a row is sorted by, in Python's own words."""
+    value = row[column.key]
+    if column.kind == "level":
+        return TRUST.index(value)
+    return value.lower() if isinstance(value, str) else value
+
+
+def test_the_page_has_every_kind_of_column(call):
+    assert set(call("facts.kinds")) == set(get_args(Kind))
+
+
+def test_the_page_knows_every_level_of_trust():
+    """Three lists of it: what can be chosen, what is explained, and what is more than what."""
+    source = ROOT / "leaderboard/src"
+    chosen = re.search(
+        r"const LEVELS = (\[.*?\]);", (source / "state/choices.js").read_text("utf-8")
+    )
+    ordered = re.search(r"const TRUST = (\[.*?\]);", (source / "pure/facts.js").read_text("utf-8"))
+    about = (source / "views/about.js").read_text("utf-8").partition("const LEVELS = [")[2]
+    explained = re.findall(r'^  \["(\S+)", ', about.partition("];")[0], re.MULTILINE)
+    assert chosen is not None
+    assert ordered is not None
+    assert set(json.loads(chosen[1])) == set(explained) == {str(level) for level in TrustLevel}
+    assert json.loads(ordered[1]) == list(TRUST)
+
+
+def test_the_table_has_the_columns_in_their_order(tab):
+    page = tab.go("#/table")
+    heads = page.locator(".scores thead th button")
+    assert [
+        (text.strip("▼▲ \n"), heads.nth(place).get_attribute("title"))
+        for place, text in enumerate(heads.all_inner_texts()[: len(TABLE)])
+    ] == [(column.label, column.table.title) for column in TABLE if column.table]
+
+
+@pytest.mark.parametrize("column", TABLE, ids=lambda column: column.key)
+def test_a_column_sorts(tab, column):
+    page = tab.go("#/table")
+    head = page.locator(".scores thead th button").nth(TABLE.index(column))
+    for direction in (column.table.first, {"up": "down", "down": "up"}[column.table.first]):
+        head.click()
+        said = "lowest first" if direction == "up" else "highest first"
+        assert page.inner_text("#status").endswith(f", by {column.table.said}, {said}")
+        assert f"sort={column.table.sort}" in tab.address()
+        rows = {row["disp"]: row for row in FULL if column.key in row}
+        shown = [name for name in tab.names() if name in rows]
+        keys = [order(column, rows[name]) for name in shown]
+        assert keys == sorted(keys, reverse=direction == "down")
+        # Rows without a value come last in either order.
+        assert tab.names()[: len(shown)] == shown
+        head = page.locator(".scores thead th button").nth(TABLE.index(column))
+
+
+SHOWN = """(cells) => cells.filter((cell) => getComputedStyle(cell).display !== "none")
+  .reduce((sum, cell) => sum + cell.colSpan, 0)"""
+
+
+@pytest.mark.parametrize(("width", "media"), [(1280, "screen"), (390, "screen"), (1280, "print")])
+def test_every_row_of_the_table_is_as_wide_as_the_others(browser, board, width, media):
+    """Also where columns are hidden: the names of categories stand above their tasks."""
+    size = {"width": width, "height": 844}
+    with opened(browser, f"{board.as_uri()}/index.html", viewport=size) as tab:
+        page = tab.go("#/table?columns=tasks")
+        page.emulate_media(media=media)
+        rows = (
+            ".scores .above > *",
+            ".scores thead tr:last-child > *",
+            ".scores tbody tr:first-child > *",
+        )
+        widths = [page.locator(row).evaluate_all(SHOWN) for row in rows]
+        hidden = 0 if (width, media) == (1280, "screen") else len(TABLE) - 1
+        assert len(set(widths)) == 1
+        assert widths[0] <= 3 + len(TABLE) + 2 + 100 - hidden
+
+
+def test_a_download_has_the_columns(tab):
+    page = tab.go("#/table")
+    with page.expect_download() as waiting:
+        page.click("#csv")
+    head, *rows = csv.reader(io.StringIO(waiting.value.path().read_text("utf-8"), newline=""))
+    wanted = [column for column in COLUMNS if column.download]
+    assert head[: len(wanted)] == [column.download for column in wanted]
+    exact = {row["model"]: row for row in FULL}
+    for found in rows:
+        own = exact[found[0]]
+        for column, field in zip(wanted, found, strict=False):
+            if column.kind != "audit":  # its heading is trust: level and evidence in words
+                assert field == str(own.get(column.key, "")), column.key
+
+
+def test_a_models_page_has_the_columns(tab):
+    tab.go("#/model/space")
+    listed = [c for c in COLUMNS if c.label and c.kind != "name"]
+    assert tab.texts(".facts dt")[: len(listed)] == [column.label for column in listed]
+    assert all(tab.texts(".facts dd"))
+    by_label = dict(zip(tab.texts(".facts dt"), tab.texts(".facts dd"), strict=True))
+    own = next(row for row in FULL if row["model"] == "space")
+    for column in listed:
+        value = own.get(column.key)
+        if column.kind in {"id", "text"} and value is not None:
+            assert by_label[column.label] == value
+        if column.kind == "flag":
+            assert by_label[column.label] == column.words[0 if value else 1]
+        if column.kind == "count" and value is not None:
+            assert by_label[column.label] == f"{value:,}"
+    assert by_label["Size"] == f"{own['params']:,} parameters; 1.2 GB weights (fp16)"
+
+
+def test_a_narrow_screen_says_the_columns_below_the_name(browser, board):
+    with opened(browser, f"{board.as_uri()}/index.html", viewport=NARROW) as tab:
+        page = tab.go("#/table")
+        facts = page.locator(".scores .fact")
+        rows = len(tab.names())
+        assert facts.count() == (rows + 1) * (len(TABLE) - 1)
+        assert [cell for cell in facts.all() if cell.is_visible()] == []
+        lines = tab.texts(".scores .narrow")
+        group = values()["diagnostics.json"]["ranks"]["full"]["macro"]
+        for name, line in zip(tab.names(), lines, strict=True):
+            own = next(row for row in FULL if row["disp"] == name)
+            parts = line.split(" · ")
+            texts = [str(own[c.key]) for c in TABLE if c.kind in {"level", "text"} and c.key in own]
+            assert [part for part in parts if part in texts] == texts
+            assert parts[-1] == f"tie group {group[own['model']]['group']}"
+            present = [column for column in TABLE if column.key in own]
+            assert len(parts) == len(present)  # the name stands above, the group beside
+        assert display("space") in tab.names()
