@@ -80,7 +80,7 @@ def keygen_command(output: Path, owner: str) -> None:
         err=True,
     )
     click.echo(
-        "  next: add the entry above to leaderboard/policy/keys.json of the main branch", err=True
+        "  next: add the entry above to leaderboard/policy/keys.json on the main branch", err=True
     )
 
 
@@ -276,7 +276,7 @@ def _files(arguments: tuple[Path, ...]) -> list[Path]:
         inside = record_files(path) if is_folder(path) else [path]
         if not inside:
             raise NothingChecked(
-                f"{path}: the folder holds no <model_id>/<audit_id>.json",
+                f"{path}: the folder contains no <model_id>/<audit_id>.json",
                 "name a record, or a folder such as leaderboard/audits",
             )
         found += inside

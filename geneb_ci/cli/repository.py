@@ -114,7 +114,7 @@ _GONE = "not on the board"
 
 
 def tell(model: str) -> None:
-    """Print all that is known of a row, on the board or taken off it.
+    """Print the trust level, evidence and history of a row, also of one taken off the board.
 
     Raises UsageProblem where there never was such a row, and BrokenRecordError.
     """
@@ -125,7 +125,7 @@ def tell(model: str) -> None:
     if why is None and not events:
         here = [path.stem for path in files_in(layout.submissions)] if layout.submissions else []
         raise UsageProblem(
-            f"{model!r} is neither a rule nor a model here"
+            f"{model!r} is neither a rule nor a model of this repository"
             f"{near(model, [*BY_ID, *here, *models_of(found)])}",
             "`geneb-ci rules` lists the rules, `geneb-ci label` the models",
         )
@@ -134,11 +134,11 @@ def tell(model: str) -> None:
     for line in [*(f"  {escape(line)}" for line in others), *events]:
         click.echo(line)
     if no_history:
-        click.echo(f"its history cannot be told: {escape(no_history)}", err=True)
+        click.echo(f"its history cannot be read: {escape(no_history)}", err=True)
 
 
 def _history() -> tuple[Ledger, str]:
-    """Return the ledger of this place, or why there is none."""
+    """Return the ledger of this repository, or an empty one and the reason."""
     try:
         repository = repository_here()
         return ledger(repository, repository.resolve(HEAD)), ""

@@ -142,7 +142,7 @@ class PullVerdict(StrictModel):
     """Merge base; changes are relative to this commit."""
     outcome: PullOutcome
     model: Model | None
-    level: TrustLevel | None
+    level: Level | None
     """Trust level that the row would have on the board."""
     is_edit: bool
     """Whether the row is already published."""

@@ -19,7 +19,7 @@ SHOWN_MAX = 200  # lines of one table; the JSON has all
 
 
 class TitledTable(NamedTuple):
-    """What changed in one way."""
+    """A table with a title, column names and rows."""
 
     title: str
     columns: tuple[str, ...]
@@ -126,7 +126,7 @@ def _notes(found: Comparison) -> Iterator[str]:
 
 
 def _tables(diff: BoardDiff) -> Iterator[TitledTable]:
-    where = ("model", "regime", "macro MCC", "rank", "rank within noise")
+    where = ("model", "regime", "macro MCC", "rank", "possible ranks")
     for title, rows in (("added", diff.added), ("removed", diff.removed)):
         lines = [(row.model, *_standing(place)) for row in rows for place in row.places]
         if lines:
@@ -155,8 +155,8 @@ def _tables(diff: BoardDiff) -> Iterator[TitledTable]:
         for move in diff.moves
     ]
     if moves:
-        quoted = ("model", "passed", "passed by")
-        head = ("model", "regime", "rank", "passed", "passed by", "these moves are")
+        quoted = ("model", "overtook", "overtaken by")
+        head = ("model", "regime", "rank", "overtook", "overtaken by", "change is")
         yield TitledTable("moved", head, moves, quoted)
 
 

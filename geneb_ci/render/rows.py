@@ -149,7 +149,7 @@ def matrices_json(cells: list[Recovered]) -> str:
 
 
 def matrices_text(cells: list[Recovered]) -> str:
-    """Write a table for a terminal: rights over sizes, by class."""
+    """Return a table for a terminal: correct / total for each class."""
     columns = ("task", "seed", "matrices", "smaller class", "larger class", "MCC", "Acc", "F1")
     lines: list[tuple[str, ...]] = []
     for cell in cells:

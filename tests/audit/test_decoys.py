@@ -178,7 +178,7 @@ def test_a_look_up_is_seen_under_every_dtype(dtype):
     found = judge(decoyed, values, dtype)
     assert found.memorised
     assert found.detail.endswith("; all sequences together have 2 embeddings")
-    assert "32 lie more than 10 times farther" in found.detail
+    assert "32 are more than 10 times farther" in found.detail
 
 
 def test_few_answers_for_variants_of_one_sequence_mean_nothing():

@@ -132,7 +132,7 @@ def test_a_digest_that_is_not_the_commitments_is_not_published(github, tmp_path)
     (tmp_path / "commitment.json").write_text(json.dumps(written), encoding="utf-8")
     done = run(address, tmp_path)
     assert (done.returncode, done.stdout, handler.taken) == (11, "", [])
-    assert "its digest is " in done.stderr
+    assert "the commitment has digest " in done.stderr
 
 
 @pytest.mark.parametrize("status", [403, 422, 502])

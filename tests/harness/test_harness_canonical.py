@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import sklearn.linear_model
 from scipy.linalg import LinAlgWarning
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
@@ -158,7 +159,7 @@ def test_newton_that_warns_is_none_whatever_the_process_does_with_warnings(
             warnings.warn("falling back", category, stacklevel=2)
             return self
 
-    monkeypatch.setattr(canonical, "LogisticRegression", Warns)
+    monkeypatch.setattr(sklearn.linear_model, "LogisticRegression", Warns)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         assert canonical._newton(np.eye(2), np.arange(2)) is None

@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
+import sklearn.linear_model
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
@@ -85,7 +86,7 @@ def test_a_solver_that_cannot_go_on_says_so(monkeypatch: pytest.MonkeyPatch) -> 
             warnings.warn("something else", RuntimeWarning, stacklevel=1)
             return self
 
-    monkeypatch.setattr(probe, "LogisticRegression", Stuck)
+    monkeypatch.setattr(sklearn.linear_model, "LogisticRegression", Stuck)
     train = np.array([[0.0], [1.0]], dtype=np.float32)
     fit = probe.fit(train, np.array([0, 1]), train)
     assert not fit.converged

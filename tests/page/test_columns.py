@@ -2,7 +2,6 @@
 
 import csv
 import io
-import json
 import re
 from typing import Any, get_args
 
@@ -33,18 +32,13 @@ def test_the_page_has_every_kind_of_column(call):
 
 
 def test_the_page_knows_every_level_of_trust():
-    """Three lists of it: what can be chosen, what is explained, and what is more than what."""
-    source = ROOT / "leaderboard/src"
-    chosen = re.search(
-        r"const LEVELS = (\[.*?\]);", (source / "state/choices.js").read_text("utf-8")
-    )
-    ordered = re.search(r"const TRUST = (\[.*?\]);", (source / "pure/facts.js").read_text("utf-8"))
-    about = (source / "views/about.js").read_text("utf-8").partition("const LEVELS = [")[2]
-    explained = re.findall(r'^  \["(\S+)", ', about.partition("];")[0], re.MULTILINE)
-    assert chosen is not None
-    assert ordered is not None
-    assert set(json.loads(chosen[1])) == set(explained) == {str(level) for level in TrustLevel}
-    assert json.loads(ordered[1]) == list(TRUST)
+    """One script has the levels, and no other lists them."""
+    scripts = {
+        path.name: path.read_text("utf-8") for path in (ROOT / "leaderboard/src").rglob("*.js")
+    }
+    explained = re.findall(r'^  \["(\S+)", ', scripts.pop("levels.js"), re.MULTILINE)
+    assert sorted(explained) == sorted(map(str, TrustLevel))
+    assert [name for name, text in scripts.items() if '"reproduced"' in text] == []
 
 
 def test_the_table_has_the_columns_in_their_order(tab):

@@ -126,7 +126,7 @@ def test_a_name_of_a_commit_will_do_and_no_other(clone, tmp_path, monkeypatch):
         f"of commit {clone.commits[0]}, 1 model\n"
     )
     for name in ("no-such", "--help", "HEAD:submissions", "0" * 40, ""):
-        with pytest.raises(BadRepository, match="is no commit of this repository"):
+        with pytest.raises(BadRepository, match="is not a commit of this repository"):
             build(name, tmp_path / "none")
     with pytest.raises(UsageProblem):
         CliRunner().invoke(

@@ -136,7 +136,7 @@ def test_a_foreign_manifest_is_refused(space, repo, clone, raw, reason):
     repo.add(repo.head.tree | {"manifest.json": raw}, "by hand")
     with pytest.raises(BadManifest, match=reason) as refusal:
         publish(space, clone)
-    assert refusal.value.fix.startswith("look at the Space's history")
+    assert refusal.value.fix.startswith("inspect the Space's history")
     assert repo.head.title == "by hand"
 
 
@@ -145,7 +145,7 @@ def test_a_manifest_of_a_later_version_asks_for_that_version(space, repo, clone)
     later = json.loads(repo.head.tree["manifest.json"]) | {"schema_version": "1.1", "more": 1}
     repo.add(repo.head.tree | {"manifest.json": json.dumps(later).encode()}, "a later version")
     with pytest.raises(
-        NewerManifest, match=r"is of format 1\.1, but geneb-ci .* knows 1\.0"
+        NewerManifest, match=r"has format 1\.1, but geneb-ci .* supports only 1\.0"
     ) as told:
         publish(space, clone)
     assert told.value.fix == "update geneb-ci to the version of main"
@@ -162,7 +162,7 @@ def test_settings_that_the_ledger_does_not_follow_are_refused(clone):
     clone.write("pyproject.toml", b'[tool.geneb-ci]\nsubmissions = "leaderboard/rows"\n')
     clone.write("leaderboard/rows/x.txt", b"")
     clone.commit("Rows elsewhere")
-    with pytest.raises(BadConfiguration, match="submissions is not submissions, where the ledger"):
+    with pytest.raises(BadConfiguration, match="submissions is not submissions, which the ledger"):
         made(clone)
 
 
@@ -171,7 +171,7 @@ def test_a_manifest_whose_generation_does_not_follow_is_refused(space, repo, clo
     forged = json.loads(repo.head.tree["manifest.json"])
     forged["source_commit"] = "0" * 40
     repo.add(repo.head.tree | {"manifest.json": json.dumps(forged).encode()}, "by hand")
-    with pytest.raises(BadManifest, match="does not follow"):
+    with pytest.raises(BadManifest, match="is not the digest of its files"):
         publish(space, clone)
 
 
