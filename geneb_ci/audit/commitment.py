@@ -1,8 +1,9 @@
 """Commitments: what is fixed before the draw; the digest is published before any seed exists."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
+from pydantic_core import PydanticCustomError
 
 from geneb_ci.audit.canonical import digest
 from geneb_ci.audit.steps import COMMITMENT, StepMismatch
@@ -72,6 +73,17 @@ class Commitment(StrictModel):
     tasks: Annotated[list[Name], Field(min_length=1)]
     """Ids that may be drawn, in board order: N is their number."""
     policy: DrawPolicy
+
+    @model_validator(mode="after")
+    def _has_a_digest(self) -> Self:
+        # A record can bring any name and any number; the draw hashes them in canonical JSON.
+        try:
+            self.sha256  # noqa: B018 (only whether it has one)
+        except (TypeError, ValueError) as error:
+            raise PydanticCustomError(
+                "canonical_json", "{reason}", {"reason": str(error)}
+            ) from error
+        return self
 
     @property
     def sha256(self) -> str:

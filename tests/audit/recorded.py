@@ -195,8 +195,8 @@ def statement_of(outcome: AuditOutcome) -> dict[str, Any]:
 
 
 def resealed(statement: dict[str, Any], of: Ed25519PrivateKey | None = None) -> bytes:
-    """Sign plain values as they are."""
-    raw = json.dumps(statement, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    """Sign plain values as they are, lone surrogates too."""
+    raw = json.dumps(statement, sort_keys=True, separators=(",", ":"))
     return sign_payload(raw.encode(), of or key())
 
 

@@ -201,3 +201,21 @@ def test_an_odd_value_that_a_trusted_key_signed_is_no_crash(place, field):
                 steps = refused_at(place, resealed(flip.put_at(STATEMENT, path, leaf)))
                 assert steps or field in SIGNERS_WORD or leaf == flip.at(STATEMENT, path)
             break
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("weights", "files"), {"modèle.bin": "0" * 64}),
+        (("extractor", "options"), {"größe": "4"}),
+        (("extractor", "class_name"), "\ud800"),
+        (("policy", "drawn"), 2**53),
+    ],
+)
+def test_a_signed_commitment_that_has_no_digest_is_refused(place, path, value):
+    """Canonical JSON has ASCII keys, UTF-8 texts and numbers below 2**53."""
+    steps = refused_at(
+        place,
+        resealed(flip.put_at(STATEMENT, ("predicate", "plan", "commitment", *path), value)),
+    )
+    assert steps[0] in {"statement", "envelope"}
