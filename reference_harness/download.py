@@ -136,7 +136,7 @@ def describe(benchmark: Benchmark, folder: Path, commit: str) -> Manifest:
 
 
 def verify(benchmark: Benchmark, folder: Path) -> Manifest:
-    """Hold every file and task of a folder against its manifest, and return it.
+    """Check every file and task of a folder against its manifest, and return it.
 
     Raises DataError with everything that differs, is missing, or when there is no manifest.
     """

@@ -223,7 +223,7 @@ BY_TASK = tuple(column for column in COLUMNS if column.is_by_task)
 
 
 def facts_of(entry: Entry, columns: Iterable[Column]) -> dict[str, Any]:
-    """Return the values of some columns by key, in their order, without those that are None."""
+    """Return the values of some columns by key, in their order, leaving out None."""
     values = ((column.key, column.value(entry)) for column in columns)
     return {key: value for key, value in values if value is not None}
 

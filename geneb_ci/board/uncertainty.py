@@ -211,7 +211,7 @@ def standings(estimates: Mapping[str, Estimate]) -> ByModel:
 
     Two models differ significantly when their scores differ by more than `critical` standard errors
     of the difference, as if errors were independent. On one test set they are alike instead, which
-    makes differences surer than that: so intervals of ranks are too wide rather than too narrow.
+    makes differences more precise: so intervals of ranks are too wide rather than too narrow.
     """
     models = sorted(estimates, key=lambda model: (-estimates[model].score, model))
     if not models:

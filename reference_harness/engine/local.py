@@ -49,7 +49,7 @@ def _start(array_api: bool) -> None:
 
 
 def _end_with_parent() -> None:
-    """End this worker when its parent was killed: it would wait for work for ever."""
+    """End this worker when its parent was killed: otherwise it never stops waiting for work."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()

@@ -174,23 +174,49 @@ def enumerations(source: str) -> list[str]:
     ]
 
 
-def discouraged(text: str) -> dict[str, re.Pattern[str]]:
-    """Return the words that the glossary says not to use, each with its pattern."""
-    words = [w for one in table(text, "Words not to use") for w in one.word.split(", ")]
-    return {
-        word: re.compile(
-            r"(?<![\w-])"
-            + re.escape(word).replace(r"\ \.\.\.\ ", r"\b[^.|]{0,60}?\b").replace(r"\ ", r"\s+")
-            + r"(?![\w-])",
-            re.IGNORECASE,
+class Discouraged(NamedTuple):
+    """A word or phrase of the last table."""
+
+    word: str
+    instead: str
+    pattern: re.Pattern[str]
+
+
+EVERYWHERE, PAGES = "everywhere", "pages"
+"""Where a word is not used: messages, help, docstrings and comments too, or documentation only."""
+
+
+def discouraged(text: str, *where: str) -> list[Discouraged]:
+    """Return the words that the glossary says not to use in these places, each with its pattern."""
+    return [
+        Discouraged(
+            word,
+            entry.cells[0],
+            re.compile(
+                r"(?<![\w-])"
+                + re.escape(word).replace(r"\ \.\.\.\ ", r"\b[^.|]{0,60}?\b").replace(r"\ ", r"\s+")
+                + r"(?![\w-])",
+                re.IGNORECASE,
+            ),
         )
-        for word in words
-    }
+        for entry in table(text, "Words not to use")
+        if entry.cells[1] in where
+        for word in entry.word.split(", ")
+    ]
+
+
+def wrong_places(text: str) -> list[str]:
+    """Name the words of the last table that hold for no known place."""
+    return [
+        f"{entry.word}: {entry.cells[1]!r} is no place"
+        for entry in table(text, "Words not to use")
+        if entry.cells[1] not in {EVERYWHERE, PAGES}
+    ]
 
 
 def prose(text: str) -> str:
-    """Return a page without code, quoted output and the targets of links."""
-    text = without_blocks(text)
+    """Return a page without code, names of JSON members, quoted output and targets of links."""
+    text = re.sub(r'"[a-z_]+"', "", without_blocks(text))
     text = re.sub(r"^ {4,}\S.*$", "", text, flags=re.MULTILINE)
     text = re.sub(r"`[^`]*`", "", text)
     return re.sub(r"\]\([^)]*\)", "]", text)
@@ -200,8 +226,8 @@ def wrong_words(page: str, text: str) -> list[str]:
     """Name the discouraged words of a page, each with the words around it."""
     body = prose(text)
     found = []
-    for word, pattern in discouraged((ROOT / GLOSSARY).read_text(encoding="utf-8")).items():
-        for match in pattern.finditer(body):
+    for one in discouraged((ROOT / GLOSSARY).read_text(encoding="utf-8"), EVERYWHERE, PAGES):
+        for match in one.pattern.finditer(body):
             around = " ".join(body[max(0, match.start() - 30) : match.end() + 30].split())
-            found.append(f"{page}: {word!r}: {around}")
+            found.append(f"{page}: {one.word!r}: {around}")
     return found

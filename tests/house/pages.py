@@ -15,8 +15,8 @@ from tests.paths import ROOT
 INDEX = Path("docs/index.md")
 GENERATED = frozenset({"docs/mutants.md", "leaderboard/audits/"})
 """What commands write and a fresh checkout may lack."""
-NOT_OURS = re.compile(r"^(submissions/|tests/.*golden/|RULES\.md$)")
-"""What contributors wrote, what a program printed, and the texts of the rules."""
+NOT_OURS = re.compile(r"^(submissions/|tests/.*golden/)")
+"""What contributors wrote and what a program printed."""
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 PLACE = re.compile(
     r"`((?:geneb_ci|reference_harness|tests|tools|schemas|leaderboard|requirements|docs|\.github)"

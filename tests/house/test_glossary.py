@@ -51,6 +51,13 @@ def test_a_new_enumeration_is_seen():
     assert glossary.enumerations(source) == ["Mood", "Kind"]
 
 
+def test_each_discouraged_word_has_a_place():
+    assert glossary.wrong_places(TEXT) == []
+    assert glossary.wrong_places(
+        TEXT.replace("| anew | again | everywhere |", "| anew | again | |")
+    )
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_no_page_uses_a_discouraged_word(page):
     assert glossary.wrong_words(page, (ROOT / page).read_text(encoding="utf-8")) == []
@@ -152,4 +159,8 @@ def test_a_discouraged_word_is_found_in_prose_alone(text, words):
 
 def test_a_new_discouraged_word_counts_at_once():
     wider = TEXT.replace("| at hand |", "| at hand, yonder |")
-    assert glossary.discouraged(wider).keys() - glossary.discouraged(TEXT).keys() == {"yonder"}
+    before, after = (
+        {one.word for one in glossary.discouraged(text, glossary.EVERYWHERE)}
+        for text in (TEXT, wider)
+    )
+    assert after - before == {"yonder"}

@@ -9,47 +9,21 @@ from pathlib import Path
 
 import pytest
 
+from tests.house import glossary
+from tests.house.glossary import EVERYWHERE, GLOSSARY
 from tests.paths import ROOT
 
-# A word or phrase, as a regular expression, to what to write instead.
-DISCOURAGED = {
-    r"mend(s|ed|ing)?": "fix",
-    r"cures?": "fix",
-    r"surely": "significantly",
-    r"(tell|tells|told) (them |it )?apart": "distinguish",
-    r"(be|cannot be|is) told from": "be distinguished from",
-    r"in vain": "without effect",
-    r"by halves": "incomplete",
-    r"such as it is": "as it is",
-    r"hands? over|handed over": "pass, return",
-    r"(hold|holds|held) (it |them |files |the rows )?against": "compare with, check against",
-    r"bears? on": "applies to",
-    r"heard": "flagged, considered",
-    r"anew": "again",
-    r"at hand": "available",
-    r"unless said": "default: ...",
-    r"for want of": "because of missing",
-    r"stands? twice": "occurs twice, is duplicated",
-    r"(to|can|cannot) be had": "be available",
-    r"goes? on with|gone on with": "continue",
-    r"what (lies|lay) (on|in|at)": "name the thing: the content of, the files in",
-    r"without a word": "without an explanation",
-    r"put right|put back": "fix, restore",
-    r"is no concern of": "is ignored by",
-    r"nobody's|somebody's": "name the role: a contributor's, a maintainer's",
-    r"lacks? no": "has all",
-    r"it takes none": "write who does what",
-    r"that are none": "that do not exist",
-    r"^Give (the|a|an|what|each|every)": "Return",
-    r"^Say (the|what|which|why|how|that|whether|who)": "Return",
-    r"^Tell (what|which|why|how|whether|a|the)": "Return",
-}
+WORDS = glossary.discouraged((ROOT / GLOSSARY).read_text("utf-8"), EVERYWHERE)
+BEGINNINGS = re.compile(
+    r"(Give (the|a|an|what|each|every)|Say (the|what|which|why|how|that|whether|who)"
+    r"|Tell (what|which|why|how|whether|a|the))\b"
+)
+"""First words of a docstring that is better begun with "Return"."""
 UNCHANGED = ("reference_harness/extractors/",)
 """Their bytes are part of the digest that run records name for a built-in extractor."""
 PACKAGES = ("geneb_ci", "reference_harness")
 # Names of things, such as rule ids and JSON keys, are no prose.
 PROSE = re.compile(r"\S\s+\S")
-PATTERN = re.compile("|".join(rf"(?P<w{i}>(?<!\w){p}(?!\w))" for i, p in enumerate(DISCOURAGED)))
 
 
 def texts(path: Path) -> Iterator[tuple[int, str]]:
@@ -67,11 +41,12 @@ def texts(path: Path) -> Iterator[tuple[int, str]]:
 
 def discouraged(text: str) -> list[str]:
     """Return each discouraged phrase in a text with what to write instead."""
-    advice = list(DISCOURAGED.values())
-    return [
-        f"{match.group()!r}: write {advice[int(str(match.lastgroup)[1:])]!r}"
-        for match in PATTERN.finditer(text)
-        if match.lastgroup is not None
+    begun = BEGINNINGS.match(text)
+    first = [f"{begun.group()!r}: write 'Return'"] if begun else []
+    return first + [
+        f"{match.group()!r}: write {one.instead!r}"
+        for one in WORDS
+        for match in one.pattern.finditer(text)
     ]
 
 

@@ -17,7 +17,7 @@ TIMES_SMALLER = 5
 
 
 def size(frames: Frames) -> dict[str, shape.Size]:
-    """Hold macro scores against the board's parameter counts, in every regime."""
+    """Return how macro scores follow the board's parameter counts, in every regime."""
     found = {}
     for regime in frames.scores:
         table = _table(frames, regime)
