@@ -41,19 +41,19 @@ WHOLE = {
 def near(target: str) -> list[str]:
     """Return test files for a target, the likeliest first."""
     path = PurePosixPath(target)
-    mirrored = {f"test_{path.stem}", f"test_harness_{path.stem}"}
+    mirrored = re.compile(rf"test_(harness_)?{path.stem}(_\w+)?$")
     module = target.removesuffix(".py").replace("/", ".")
     parent, _, leaf = module.rpartition(".")
     imports = re.compile(rf"{re.escape(module)}\b|from {re.escape(parent)} import [^\n]*\b{leaf}\b")
     own = [file for file, text in _texts().items() if imports.search(text)]
-    own.sort(key=lambda file: (Path(file).stem not in mirrored, file))
-    by_name = [file for file in _texts() if Path(file).stem in mirrored]
+    named = [file for file in _texts() if mirrored.match(Path(file).stem)]
+    named.sort(key=lambda file: (file not in own, file))
     whole = [
         file for folder, files in WHOLE.items() if target.startswith(f"{folder}/") for file in files
     ]
     folder = "/".join(["tests", *path.parts[1:-1]])
     close = [file for file in own if file.startswith(f"{folder}/")]
-    return list(dict.fromkeys([*by_name, *close, *own[:2], *whole, *own]))[:MOST]
+    return list(dict.fromkeys([*named, *close, *own[:2], *whole, *own]))[:MOST]
 
 
 @functools.cache
