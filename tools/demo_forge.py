@@ -1,6 +1,7 @@
-"""Forges a submission as a careful cheat would: two tasks raised, by tables that do exist."""
+"""Forges a submission as a careful cheat would: some tasks raised, by tables that do exist."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +13,15 @@ RAISED = ("mini_splice", "mini_promoter")
 MOVED = 24  # test sequences of 160 whose wrong prediction becomes right, in each seed
 
 
-def forge(record: Path, submission: Path, model_id: str) -> None:
-    """Rewrite a submission made of a run record: every seed of two tasks gets a better matrix.
+def forge(record: Path, submission: Path, model_id: str, raised: Sequence[str] = RAISED) -> None:
+    """Rewrite a submission made of a run record: every seed of some tasks gets a better matrix.
 
-    Scores, values of each seed and canonical scores stay consistent, so that no check can object.
+    `raised` are ids of tasks. Scores, values of each seed and canonical scores stay consistent, so
+    that no check can object.
     """
     run = json.loads(record.read_bytes())
     document = json.loads(submission.read_bytes()) | {"model_id": model_id}
-    for task in RAISED:
+    for task in raised:
         for regime, measured in run["tasks"][task]["regimes"].items():
             evidence = document["evidence"][regime][task]
             better = [_raised(matrix) for matrix in measured["confusion"]]
@@ -37,9 +39,12 @@ def forge(record: Path, submission: Path, model_id: str) -> None:
 def _raised(matrix: list[list[int]]) -> Any:  # noqa: ANN401 (scores, whose type is the harness's)
     cells = np.array(matrix)
     left = MOVED
-    for true, wrong in ((0, 1), (1, 0)):
-        moved = min(left, MOVED // 2 if true == 0 else left, int(cells[true, wrong]))
-        cells[true, wrong] -= moved
-        cells[true, true] += moved
-        left -= moved
+    for true, row in enumerate(cells):
+        share = left // (len(cells) - true)
+        for wrong in range(len(row)):
+            moved = 0 if wrong == true else min(share, int(row[wrong]))
+            row[wrong] -= moved
+            row[true] += moved
+            share -= moved
+            left -= moved
     return scores(cells)

@@ -8,8 +8,9 @@ from tools.mutants.clone import ROOT
 from tools.mutants.survey import ELSEWHERE
 
 LONG = re.compile(
-    r"test_(coverage|rerun_faults|harness_(memory|run|rescore|probe)|two_publishers|killed|published"
-    r"|recommend)\.py$"
+    r"test_(coverage|rerun|rerun_faults|journey|action|action_trusted|two_publishers|killed"
+    r"|published|recommend|replay|storage_faults|data_push|data_pull|live_rows"
+    r"|harness_(memory|run|rescore|probe))\.py$"
 )
 """Simulations and races: they take minutes, and are left to the exact pass."""
 MOST = 12
