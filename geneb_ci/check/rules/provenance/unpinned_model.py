@@ -41,9 +41,9 @@ RULE = Rule(
     why="Branches change: a rerun would load other weights, and honest scores would look forged.",
     fix=(
         'Write the sha256 of each weight file in "run.model.weights", such as '
-        '{"model.safetensors": "<64 hex digits>"}, and for weights on the Hugging Face Hub their '
-        'commit in "run.model.revision" (40 hex digits, shown by `git ls-remote` and on the page '
-        'of the model). The harness writes both if the extractor declares them in its "source".'
+        '{"model.safetensors": "<64 hex digits>"}, and for weights on the Hub the commit in '
+        '"run.model.revision" (40 hex digits; `git ls-remote` shows it). The harness writes both '
+        'if the extractor declares them in "source".'
     ),
     check=check,
 )
