@@ -37,9 +37,12 @@ _TEXTS = {
     Need.FOLDER: ("the folder of submissions", _INSIDE),
     Need.CARD: ("the model card", f"{_INSIDE} that has a folder of model cards"),
     Need.EXTRACTOR: ("the extractor that the run names", f"{_INSIDE} that has its extractor"),
-    Need.TEST_SIZES: ("the sizes of test splits", "add n_test to the tasks of the benchmark"),
+    Need.TEST_SIZES: (
+        "the sizes of test splits",
+        "the maintainers of the benchmark add n_test to its tasks",
+    ),
     Need.CLASS_SIZES: (
         "the class sizes of test splits",
-        "add test_class_counts to the tasks of the benchmark",
+        "the maintainers of the benchmark add test_class_counts to its tasks",
     ),
 }

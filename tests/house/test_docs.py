@@ -1,9 +1,12 @@
 """What the pages name exists: links, headings, files, commands, options; broken pages are found."""
 
 import re
+import tomllib
 
 import pytest
+import yaml
 
+from geneb_ci.common.config import LISTS, PLACES, find_layout
 from geneb_ci.common.errors import Exit
 from geneb_ci.common.types import TrustLevel
 from geneb_ci.render.formats import FORMATS
@@ -69,6 +72,44 @@ def test_a_table_has_every_trust_level(page, header):
     assert sorted(first_cells(page, header)) == sorted(TrustLevel)
 
 
+def test_the_settings_of_the_readme_are_the_defaults():
+    (block,) = re.findall(r"^```toml\n(.*?)^```", text_of("README.md"), re.MULTILINE | re.DOTALL)
+    settings = tomllib.loads(block)["tool"]["geneb-ci"]
+    assert list(settings) == [*PLACES, *LISTS]
+    layout = find_layout(ROOT, isolated=True)
+    found = {name: getattr(layout, name) for name in PLACES}
+    assert {name: ROOT / settings[name] for name, path in found.items() if path} == {
+        name: path for name, path in found.items() if path
+    }
+    assert [settings[name] for name in LISTS] == [[], []]
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if "ISSUE_TEMPLATE" in page])
+def test_an_issue_form_has_what_github_needs(page):
+    form = yaml.safe_load(text_of(page))
+    if page.endswith("/config.yml"):
+        assert form["blank_issues_enabled"] is True
+        return
+    assert sorted(form) == ["body", "description", "labels", "name", "title"]
+    ids = [field["id"] for field in form["body"]]
+    assert len(ids) == len(set(ids))
+    for field in form["body"]:
+        assert field["attributes"]["label"]
+        options = field["attributes"].get("options")
+        assert (field["type"] == "dropdown") == bool(options)
+        assert options is None or all(isinstance(one, str) for one in options)
+
+
+def test_each_issue_form_that_a_page_names_exists():
+    forms = [page for page in PAGES if "ISSUE_TEMPLATE" in page and "/config." not in page]
+    names = {yaml.safe_load(text_of(page))["name"] for page in forms}
+    text = text_of("README.md") + text_of("docs/index.md")
+    named = set(re.findall(r'forms? "([^"]+)"', text)) | set(
+        re.findall(r'forms "[^"]+" and "([^"]+)"', text)
+    )
+    assert {"Ask for an audit", "Dispute a row", "Withdraw a row"} == named <= names
+
+
 def test_the_readme_says_first_what_it_is():
     assert text_of("README.md").startswith(
         "# geneb-ci\n\ngeneb-ci validates, audits and publishes submissions to GENEB, "
@@ -78,7 +119,7 @@ def test_the_readme_says_first_what_it_is():
 
 def test_the_pages_are_those_that_readers_see():
     assert {"README.md", "CONTRIBUTING.md", "SECURITY.md", "docs/trust.md"} <= set(PAGES)
-    assert ".github/ISSUE_TEMPLATE/dispute.yml" in PAGES
+    assert {f".github/ISSUE_TEMPLATE/{name}.yml" for name in ("audit", "dispute")} <= set(PAGES)
     assert not any("golden" in name or name.startswith("submissions/") for name in PAGES)
 
 

@@ -58,8 +58,9 @@ RULE = Rule(
         "board; an undisclosed overlap with test data makes scores worthless."
     ),
     fix=(
-        "Add lines such as `- **Pooling:** mean of the final hidden states` or sections such as "
-        '`## Training data`; write "unknown" if you do not know.'
+        f"Add what is missing of {', '.join(NEEDED)}: as a line such as `- **Pooling:** mean of "
+        "the final hidden states`, or as a section such as `## Training data`. Write "
+        '"unknown" if you do not know.'
     ),
     check=check,
     needs=(Need.CARD,),

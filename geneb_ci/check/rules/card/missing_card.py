@@ -37,8 +37,8 @@ RULE = Rule(
         "table has no room for them."
     ),
     fix=(
-        "Run `geneb-ci explain incomplete-card` for the fields, and save the card as "
-        "cards/<model_id>.md."
+        "Save a card as submissions/cards/<model_id>.md (in upstream's layout, "
+        "model_cards/<model_id>.md). `geneb-ci explain incomplete-card` lists its fields."
     ),
     check=check,
     needs=(Need.CARD,),

@@ -51,7 +51,10 @@ RULE = Rule(
     severity=Severity.WARNING,
     what="The score of a task does not fit those of tasks with the same sequences.",
     why="One task is the union of two others, or another split of one assay: a score is wrong.",
-    fix="Run these tasks again, and verify the data files: `geneb-ci data verify`.",
+    fix=(
+        "Verify the data files, `geneb-ci data verify FOLDER` with your folder of task data, and "
+        "run the evaluation again."
+    ),
     check=check,
     needs=(Need.OTHER_ROWS, Need.MANY_ROWS),
 )

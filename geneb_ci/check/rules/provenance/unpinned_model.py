@@ -40,8 +40,10 @@ RULE = Rule(
     what="The weights are not pinned.",
     why="Branches change: a rerun would load other weights, and honest scores would look forged.",
     fix=(
-        "Write the commit (shown by `git ls-remote` and on the Hub page) and the sha256 of each "
-        "weight file."
+        'Write the sha256 of each weight file in "run.model.weights", such as '
+        '{"model.safetensors": "<64 hex digits>"}, and for weights on the Hub the commit in '
+        '"run.model.revision" (40 hex digits; `git ls-remote` shows it). The harness writes both '
+        'if the extractor declares them in "source".'
     ),
     check=check,
 )

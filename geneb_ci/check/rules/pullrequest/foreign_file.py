@@ -29,8 +29,9 @@ RULE = ChangeRule(
         "could slip through."
     ),
     fix=(
-        "Remove the change from this pull request: `git checkout main -- FILE`. Open a separate "
-        "pull request for it, which a maintainer reviews."
+        "Remove the change from this pull request: `git checkout main -- FILE` for a file that "
+        "exists on main, `git rm FILE` for one that you added. Open a separate pull request for "
+        "the change, which a maintainer reviews."
     ),
     check=check,
 )

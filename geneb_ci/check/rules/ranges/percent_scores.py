@@ -37,7 +37,11 @@ RULE = Rule(
     id=ID,
     severity=Severity.ERROR,
     what="Scores are in percent.",
-    why="Converting automatically would be a guess: it could turn an MCC of 0.5 into 0.005.",
+    why=(
+        "The board, its means and every comparison with other rows expect fractions; a percentage "
+        "counts a hundred times too much. Scores are not converted automatically, since that would "
+        "be a guess: it could turn an MCC of 0.5 into 0.005."
+    ),
     fix="Divide every score by 100 and submit again.",
     check=check,
 )

@@ -1,0 +1,43 @@
+"""The template of docs/extractor.md has every property, and pins its weights in a submission."""
+
+import re
+
+import pytest
+
+from reference_harness.conformance import PROPERTIES, check
+from reference_harness.loading import load
+from tests.harness.extractors.models import MAX_LENGTH
+from tests.paths import ROOT
+
+PAGE = (ROOT / "docs/extractor.md").read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def template(tmp_path):
+    """Write the template to a file, with the length that the tiny model has."""
+    (text,) = re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+    assert text.count("= 512,") == 1
+    path = tmp_path / "mine.py"
+    path.write_text(text.replace("= 512,", f"= {MAX_LENGTH},"), encoding="utf-8")
+    return f"{path}:MyModel"
+
+
+def test_the_template_has_every_property(template, saved):
+    results = check(template, str(saved("bert")))
+    assert [r.property for r in results] == [p.slug for p in PROPERTIES]
+    assert [(r.property, r.sentence) for r in results if not r.passed] == []
+
+
+def test_the_page_says_how_many_properties_there_are():
+    assert f"tries {len(PROPERTIES)} properties" in PAGE
+
+
+def test_the_template_declares_all_that_a_submission_needs(template, saved):
+    loaded = load(template, str(saved("bert")))
+    assert loaded.undeclared == ()
+    assert loaded.description["model"] == {
+        "kind": "huggingface",
+        "location": "OWNER/MODEL",
+        "revision": "0" * 40,
+        "weights": {"model.safetensors": "0" * 64},
+    }
