@@ -34,6 +34,9 @@ def options() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=SEED)
     parser.add_argument("--files", default="*", help="pattern of target files, as geneb_ci/audit/*")
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument(
+        "--exact", action="store_true", help="leave out the first pass, which ran before"
+    )
     return parser.parse_args()
 
 
@@ -53,7 +56,7 @@ def main() -> int:
     memory = Memory(WORK / "verdicts.jsonl")
     todo = [mutant for mutant in tried if memory.get(mutant) is None]
     say(f"{len(tried)} mutants of {len(population)}, {len(todo)} of them not judged yet")
-    verdicts = judge(workers, tried, memory, say)
+    verdicts = judge(workers, tried, memory, say, exact_only=asked.exact)
     alarms = false_alarms(workers[0], [verdict.killer for verdict in verdicts])
     for worker in workers:
         worker.close()

@@ -81,11 +81,13 @@ def judge(
     mutants: Sequence[Mutant],
     memory: Memory,
     say: Callable[[str], None],
+    *,
+    exact_only: bool = False,
 ) -> list[Verdict]:
     """Return the verdict on each mutant, in their order.
 
-    First the tests that are near. For what they let live, the survey finds every test that executes
-    it, and all of those run.
+    First the tests that are near, unless `exact_only`. For what they let live, the survey finds
+    every test that executes it, and all of those run.
     """
     found = {mutant: verdict for mutant in mutants if (verdict := memory.get(mutant))}
     progress = Progress(say)
@@ -105,9 +107,10 @@ def judge(
         keep(verdict)
 
     todo = [mutant for mutant in mutants if mutant not in found]
-    progress.start(len(todo))
-    first_pass(workers, todo, near)
-    todo = [mutant for mutant in mutants if mutant not in found]
+    if not exact_only:
+        progress.start(len(todo))
+        first_pass(workers, todo, near)
+        todo = [mutant for mutant in mutants if mutant not in found]
     if todo:
         say(f"{len(todo)} are left for the exact pass; which tests execute them?")
         survey(workers, say)
