@@ -26,6 +26,7 @@ from geneb_ci.cli.shared import STDOUT, Output, watched, write
 from geneb_ci.common.config import find_layout
 from geneb_ci.common.errors import Exit, ExtractorRefused, NothingChecked, UsageProblem
 from geneb_ci.render.audits import outcome_text, verification_json, verification_text
+from geneb_ci.submission.kind import FileKind, require_file
 from geneb_ci.submission.paths import is_folder, located
 
 
@@ -299,6 +300,7 @@ def _exit_code(found: list[Verification]) -> Exit:
 def withdraw_command(record: Path, reason: str, key: Path | None) -> None:
     """Withdraw the audit RECORD: write a signed withdrawal next to it. The record is kept."""
     now = datetime.now(UTC).strftime(FORMAT)
+    require_file(record, FileKind.RECORD)
     place = record.resolve()
     content = withdrawal_of(place.parent.name, read_record(place), reason, now, private_key(key))
     path = record.with_name(f"{record.stem}{WITHDRAWN}")

@@ -31,6 +31,8 @@ from geneb_ci.render.rows import (
     labels_text,
     row_of,
 )
+from geneb_ci.submission.document import Document
+from geneb_ci.submission.kind import FileKind, other_kind, require_file
 
 
 @click.command()
@@ -91,7 +93,13 @@ def matrices_command(file: Path, regime: str, format_: str, output: str) -> int:
     over seeds have none, so per-seed scores (format 1.1) are used. The exit code is 11 if no matrix
     gives the scores of a cell.
     """
+    require_file(file, FileKind.SUBMISSION, "matrices")
     context = Checker(()).context(file)
+    if not FileKind.SUBMISSION.fits(context.document.value):
+        reason = other_kind(context.document.value, FileKind.SUBMISSION)
+        raise NothingChecked(
+            f"{file}: {reason or _not_a_submission(context.document)}", FileKind.SUBMISSION.fix
+        )
     if regime not in context.benchmark.regimes:
         raise UsageProblem(
             f"{quoted(regime)} is not a regime of {context.benchmark.name}",
@@ -106,6 +114,11 @@ def matrices_command(file: Path, regime: str, format_: str, output: str) -> int:
         )
     write(Output(format_, output), MATRICES_WRITERS[format_](cells))
     return Exit.CLEAN if all(cell.matrices for cell in cells) else Exit.ERRORS
+
+
+def _not_a_submission(document: Document) -> str:
+    reason = document.faults[0].message if document.faults else 'the member "results" is missing'
+    return f"this is not a submission: {reason}"
 
 
 _RENDER = {"text": labels_text, "json": labels_json}

@@ -236,7 +236,7 @@ def test_the_fallback_needs_an_hour_without_beacon(place, capsys):
             "--committed-at 2126-01-01T00:00:00Z is in the future",
         ),
         (["--beacon-file", "round.json", "--committed-at", "2026-09-17T15:22:43Z"], 11, "round: "),
-        (["--earlier", "c.json"], 3, "c.json: not a plan: schema_version: Field required"),
+        (["--earlier", "c.json"], 3, "c.json: this is a commitment, not a plan"),
     ],
 )
 def test_what_cannot_be_drawn(capsys, options, code, message):
