@@ -17,7 +17,7 @@ from geneb_ci.cli.repository import (
     layout_of,
     load,
 )
-from geneb_ci.cli.shared import STDOUT, Output, watched, write
+from geneb_ci.cli.shared import STDOUT, UNLIMITED, Output, watched, width, write
 from geneb_ci.common.config import benchmark_of
 from geneb_ci.common.errors import Exit, NothingChecked, UsageProblem
 from geneb_ci.common.finding import Severity, quoted
@@ -29,8 +29,10 @@ from geneb_ci.render.rows import (
     LabelRow,
     labels_json,
     labels_text,
+    matrices_text,
     row_of,
 )
+from geneb_ci.render.tables import fitted
 from geneb_ci.submission.document import Document
 from geneb_ci.submission.kind import FileKind, other_kind, require_file
 
@@ -38,7 +40,12 @@ from geneb_ci.submission.kind import FileKind, other_kind, require_file
 @click.command()
 @FOLDER
 @click.option("--category", help='Such as "Splice Sites"; default: mean over categories.')
-@click.option("--regime", default="full", show_default=True, help="Amount of training data.")
+@click.option(
+    "--regime",
+    default="full",
+    show_default=True,
+    help="Amount of training data: full, 10shot or 1shot.",
+)
 @click.option(
     "--max-params", metavar="COUNT", help="Maximum number of parameters, such as 500M or 1.2B."
 )
@@ -71,13 +78,19 @@ def recommend_command(
     if not isinstance(loaded, Loaded):
         return loaded
     advice = advised(need, loaded.entries, benchmark_of(loaded.layout))
-    write(Output(format_, output), ADVICE_WRITERS[format_](advice))
+    text = ADVICE_WRITERS[format_](advice)
+    write(Output(format_, output), fitted(text, width(output)) if format_ == "text" else text)
     return Exit.NOT_CHECKED if advice.best is None else Exit.CLEAN
 
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--regime", default="full", show_default=True, help="Regime of the cells.")
+@click.option(
+    "--regime",
+    default="full",
+    show_default=True,
+    help="Regime of the cells: full, 10shot or 1shot.",
+)
 @click.option(
     "--format",
     "format_",
@@ -112,7 +125,10 @@ def matrices_command(file: Path, regime: str, format_: str, output: str) -> int:
             "use `--regime full` or a file of format 1.1, since means over seeds have no matrix; "
             "run `geneb-ci check` for errors of the file",
         )
-    write(Output(format_, output), MATRICES_WRITERS[format_](cells))
+    columns = width(output, UNLIMITED, UNLIMITED)
+    is_text = format_ == "text"
+    text = matrices_text(cells, columns) if is_text else MATRICES_WRITERS[format_](cells)
+    write(Output(format_, output), text)
     return Exit.CLEAN if all(cell.matrices for cell in cells) else Exit.ERRORS
 
 
@@ -126,7 +142,14 @@ _RENDER = {"text": labels_text, "json": labels_json}
 
 @click.command()
 @FOLDER
-@click.option("--format", "form", type=click.Choice(list(_RENDER)), default="text")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(list(_RENDER)),
+    default="text",
+    show_default=True,
+    help="What to print.",
+)
 def label_command(folder: Path | None, form: str) -> int:
     """Compute the trust level of every submission of FOLDER from checks and audits."""
     layout = layout_of(folder, "label FOLDER")
@@ -142,7 +165,8 @@ def label_command(folder: Path | None, form: str) -> int:
             continue
         errors = sum(finding.severity is Severity.ERROR for finding in result.findings)
         rows.append(row_of(path.stem, result.document.sha256, errors, evidence))
-    click.echo(_RENDER[form](rows), nl=False)
+    text = _RENDER[form](rows)
+    click.echo(fitted(text, width()) if form == "text" else text, nl=False)
     return Exit.CLEAN if all(row.decision is not None for row in rows) else Exit.ERRORS
 
 
