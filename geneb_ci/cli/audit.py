@@ -176,7 +176,12 @@ _FOLDER = click.Path(path_type=Path, file_okay=False, exists=True)
     help="Jittered copies from which each tolerance is measured.",
 )
 @click.option(
-    "--level", type=click.IntRange(0, 4), default=2, show_default=True, help="Sandbox level."
+    "--level",
+    type=click.IntRange(0, 4),
+    default=2,
+    show_default=True,
+    metavar="0-4",
+    help="Sandbox level; `geneb-ci doctor` lists them, and which this machine supports.",
 )
 @click.option(
     "--throw-away-machine",
@@ -246,7 +251,14 @@ _RENDER = {"text": verification_text, "json": verification_json}
     type=click.Path(path_type=Path, file_okay=False, exists=True),
     help="Folder of the submissions; that of the repository unless given.",
 )
-@click.option("--format", "form", type=click.Choice(list(_RENDER)), default="text")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(list(_RENDER)),
+    default="text",
+    show_default=True,
+    help="What to print.",
+)
 def verify_command(records: tuple[Path, ...], submissions: Path | None, form: str) -> int:
     """Verify RECORDS, or every record in the repository, from public data.
 

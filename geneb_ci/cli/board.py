@@ -56,6 +56,7 @@ from geneb_ci.submission.kind import FileKind, other_kind, require_file
     type=click.Choice(list(ADVICE_WRITERS)),
     default="text",
     show_default=True,
+    help="What to print.",
 )
 @click.option("--output", default=STDOUT, metavar="FILE", help="File to write.")
 def recommend_command(
@@ -97,6 +98,7 @@ def recommend_command(
     type=click.Choice(list(MATRICES_WRITERS)),
     default="text",
     show_default=True,
+    help="What to print.",
 )
 @click.option("--output", default=STDOUT, metavar="FILE", help="File to write.")
 def matrices_command(file: Path, regime: str, format_: str, output: str) -> int:
@@ -173,7 +175,12 @@ def label_command(folder: Path | None, form: str) -> int:
 @click.command()
 @click.option("--base", required=True, metavar="REF", help="Commit, branch or tag to compare with.")
 @click.option(
-    "--format", "format_", type=click.Choice(list(WRITERS)), default="text", show_default=True
+    "--format",
+    "format_",
+    type=click.Choice(list(WRITERS)),
+    default="text",
+    show_default=True,
+    help="What to print.",
 )
 @click.option("--output", default=STDOUT, metavar="FILE", help="File to write.")
 def diff_command(base: str, format_: str, output: str) -> int:

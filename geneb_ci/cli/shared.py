@@ -84,7 +84,10 @@ def paired(formats: tuple[str, ...], outputs: tuple[str, ...]) -> list[Output]:
 
 
 def write(output: Output, text: str) -> None:
-    """Write one report. Raises UsageProblem or MachineFault if its file cannot be written."""
+    """Write one report, and say where if it is a file.
+
+    Raises UsageProblem or MachineFault if the file cannot be written.
+    """
     if output.path == STDOUT:
         sys.stdout.write(text)
         sys.stdout.flush()
@@ -93,6 +96,7 @@ def write(output: Output, text: str) -> None:
         Path(output.path).write_text(text, encoding="utf-8")
     except OSError as error:
         raise unwritable(output.path, error, "name another file") from error
+    click.echo(f"wrote {output.path}", err=True)
 
 
 def width(path: str = STDOUT, widest: int = WIDEST, unknown: int = WIDTH) -> int:

@@ -220,7 +220,11 @@ def test_the_fallback_needs_an_hour_without_beacon(place, capsys):
         (["--detect", "1"], 2, "--detect and --confidence need each other"),
         (["--detect", "1", "--confidence", "95"], 2, "--confidence '95' is not a probability"),
         (["--detect", "1", "--confidence", "1/0"], 2, "is not a probability"),
-        (["--detect", "9", "--confidence", "0.5"], 2, "9 fabricated tasks, expected 1 to 3"),
+        (
+            ["--detect", "9", "--confidence", "0.5"],
+            2,
+            "--detect 9: the commitment has 3 tasks, so at most",
+        ),
         (["--why", "x"], 2, "--why and --reveal need --fallback-key-file"),
         (
             ["--fallback-key-file", "round.json", "--relay", "x"],
