@@ -9,7 +9,7 @@ from geneb_ci.check.registry import ALL, BY_ID
 from geneb_ci.check.rule import AnyRule
 from geneb_ci.cli.shared import PARAGRAPH, width
 from geneb_ci.common.finding import plural
-from geneb_ci.render.tables import Table
+from geneb_ci.render.tables import Table, fitted
 
 
 @click.command()
@@ -70,7 +70,8 @@ def _list(rules: list[AnyRule]) -> None:
     for lines in Table(columns, cells).fitted_rows(width(), head=False):
         for line in lines:
             click.echo(line)
-    click.echo("\n`geneb-ci explain RULE` says why each matters, and how to fix it")
+    hint = "`geneb-ci explain RULE` says why each matters, and how to fix it"
+    click.echo("\n" + fitted(hint, width()), nl=False)
 
 
 def _explain(rule: AnyRule) -> None:
