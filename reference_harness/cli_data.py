@@ -43,8 +43,8 @@ def pull(
 
     found = benchmark.load(definition) if definition else benchmark.geneb()
     made = download.pull(found, folder, revision=revision, tasks=tasks, endpoint=endpoint)
-    tasks, files = plural(len(made.tasks), "task"), plural(len(made.files), "file")
-    click.echo(f"{folder}: {tasks}, {files} at {made.revision}")
+    task_count, files = plural(len(made.tasks), "task"), plural(len(made.files), "file")
+    click.echo(f"{folder}: {task_count}, {files} at {made.revision}")
 
 
 @data.command()

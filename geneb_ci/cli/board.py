@@ -80,7 +80,8 @@ def recommend_command(
         return loaded
     advice = advised(need, loaded.entries, benchmark_of(loaded.layout))
     text = ADVICE_WRITERS[format_](advice)
-    write(Output(format_, output), fitted(text, width(output)) if format_ == "text" else text)
+    columns = width(output, UNLIMITED, UNLIMITED)
+    write(Output(format_, output), fitted(text, columns) if format_ == "text" else text)
     return Exit.NOT_CHECKED if advice.best is None else Exit.CLEAN
 
 
@@ -168,7 +169,9 @@ def label_command(folder: Path | None, form: str) -> int:
         errors = sum(finding.severity is Severity.ERROR for finding in result.findings)
         rows.append(row_of(path.stem, result.document.sha256, errors, evidence))
     text = _RENDER[form](rows)
-    click.echo(fitted(text, width()) if form == "text" else text, nl=False)
+    click.echo(
+        fitted(text, width(STDOUT, UNLIMITED, UNLIMITED)) if form == "text" else text, nl=False
+    )
     return Exit.CLEAN if all(row.decision is not None for row in rows) else Exit.ERRORS
 
 

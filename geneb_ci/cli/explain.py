@@ -33,9 +33,9 @@ def rules_command(as_json: bool) -> None:
         return
     columns = ("rule", "severity", "what it looks for")
     cells = [(rule.id, rule.severity, rule.what) for rule in ALL]
-    rows = Table(columns, cells).fitted_rows(width() - len(_INDENT), head=False)
+    lines_of = Table(columns, cells).fitted_rows(width() - len(_INDENT), head=False)
     family = ""
-    for rule, lines in zip(ALL, rows, strict=True):
+    for rule, lines in zip(ALL, lines_of, strict=True):
         if rule.family != family:
             family = rule.family
             click.echo(("\n" if rule is not ALL[0] else "") + click.style(family, bold=True))

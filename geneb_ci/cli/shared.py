@@ -16,7 +16,7 @@ from geneb_ci.render.summary import Verdict, verdict
 
 STDOUT = "-"
 NARROWEST, WIDEST = 60, 120  # limits of the width of a report, in columns
-UNLIMITED = 10_000  # columns: in a pipe or a file, a row of numbers is one line
+UNLIMITED = 10_000  # columns: in a pipe or a file, what is about one row is one line
 PARAGRAPH = 88  # columns; longer lines of prose are hard to read
 
 

@@ -5,7 +5,9 @@ from collections import Counter
 from typing import NamedTuple
 
 from geneb_ci.check.need import Need
-from geneb_ci.check.runner import Report, practice_benchmark
+from geneb_ci.check.runner import Report
+from geneb_ci.common.benchmark import shipped_benchmark
+from geneb_ci.common.config import PRACTICE_BENCHMARK
 from geneb_ci.common.finding import Finding, Severity, plural
 
 _CRASHED = "check-crashed"
@@ -105,8 +107,10 @@ class Skipped(NamedTuple):
 
 def skipped(report: Report) -> list[Skipped]:
     """Return which rules were not run and why, one item per unmet need."""
+    if not report.skipped:
+        return []
     found = []
-    practice = practice_benchmark().name
+    practice = shipped_benchmark(PRACTICE_BENCHMARK).name
     only_practice = set(report.benchmarks) == {practice}
     for need in sorted(report.skipped, key=list(Need).index):
         rules = report.skipped[need]

@@ -57,7 +57,7 @@ def test_commit_prints_the_digest_and_what_to_do_next(place, capsys):
         "  time of publication according to that server; then draw the tasks:\n"
         "  geneb-ci audit plan c.json --committed-at 2026-11-20T08:30:00Z\n"
     )
-    assert err == ""
+    assert err == "wrote c.json\n"
 
 
 def test_commit_to_standard_output_is_the_file_alone(place, capsys):
@@ -80,7 +80,7 @@ def test_plan_by_a_file(place, capsys):
         + f"check that commitment {plan.commitment_sha256[:16]}... was public at {COMMITTED_AT}\n"
         "next: geneb-ci audit run plan.json\n"
     )
-    assert err == ""
+    assert err == "wrote plan.json\n"
 
 
 @pytest.mark.usefixtures("place")
