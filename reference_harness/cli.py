@@ -22,10 +22,23 @@ FAULT, USAGE, NOTHING, ERRORS, INTERRUPTED = 1, 2, 3, 11, 130
 """Exit codes: internal error; usage; nothing was done; errors found; 128 + SIGINT."""
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+ALIASES = {"extractor": "extractors"}
+"""Other names of commands: `geneb-ci` calls this one by the singular."""
+
+
+class _Commands(click.Group):
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return a command by its name or its other name."""
+        return super().get_command(ctx, ALIASES.get(cmd_name, cmd_name))
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="geneb-ci", prog_name="geneb-harness")
-def cli() -> None:
+@click.option("--program", hidden=True, help="Name of the program that the user typed.")
+@click.pass_context
+def cli(ctx: click.Context, program: str | None) -> None:
     """Evaluate an extractor on task data; write a run record and a submission."""
+    ctx.info_name = program or ctx.info_name
 
 
 @cli.command()

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from .files import dumps
+from .text import plural
 
 if TYPE_CHECKING:
     from .audit_data import TaskAudit
@@ -42,7 +43,8 @@ def pull(
 
     found = benchmark.load(definition) if definition else benchmark.geneb()
     made = download.pull(found, folder, revision=revision, tasks=tasks, endpoint=endpoint)
-    click.echo(f"{folder}: {len(made.tasks)} tasks, {len(made.files)} files at {made.revision}")
+    task_count, files = plural(len(made.tasks), "task"), plural(len(made.files), "file")
+    click.echo(f"{folder}: {task_count}, {files} at {made.revision}")
 
 
 @data.command()
@@ -54,7 +56,7 @@ def verify(folder: Path, definition: Path | None) -> None:
 
     found = benchmark.load(definition) if definition else benchmark.geneb()
     said = download.verify(found, folder)
-    click.echo(f"{folder}: {len(said.tasks)} tasks as at {said.revision}")
+    click.echo(f"{folder}: {plural(len(said.tasks), 'task')} as at {said.revision}")
 
 
 @data.command()
@@ -86,7 +88,7 @@ def stage(folder: Path, out: Path, definition: Path | None) -> None:
 
     found = benchmark.load(definition) if definition else benchmark.geneb()
     staged = write(found, folder, out)
-    click.echo(f"{out}: {len(staged)} tasks in both layouts")
+    click.echo(f"{out}: {plural(len(staged), 'task')} in both layouts")
 
 
 @data.command()
@@ -120,7 +122,8 @@ def audit(folder: Path | None, shape: str, definition: Path | None) -> None:
     for one in audits:
         click.echo(_line(one))
     unclean = sum(not one.clean for one in audits)
-    click.echo(f"{unclean} of {len(audits)} tasks have duplicate sequences")
+    verb = "has" if len(audits) == 1 else "have"
+    click.echo(f"{unclean} of {plural(len(audits), 'task')} {verb} duplicate sequences")
 
 
 def _line(one: "TaskAudit") -> str:

@@ -19,15 +19,16 @@ from .files import write_json
 from .keywords import keywords, texts
 from .loading import LoadedExtractor, load
 from .record import RunRecord
+from .replace import refuse_loss
 from .run import run
 from .settings import Settings, missing
 from .state import State
+from .text import first_and_more, plural
 
 MODEL_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 MODEL_ID_MAX = 128  # the file is <model_id>.json, and file names are limited to 255 bytes
 _EMBEDDING = ("layer", "pooling", "max_length", "truncation", "dtype")
 _WORDS = {"truncation": TRUNCATIONS, "dtype": DTYPES, "source": KINDS}
-_MISSING_SHOWN = 3
 
 
 def run_command(options: dict[str, Any]) -> None:
@@ -66,7 +67,6 @@ def run_command(options: dict[str, Any]) -> None:
             f"or say --declare {lacking[0]}=..., or --format-version 1.0"
         )
         raise OptionError(msg)
-    # 5. Run, and write.
     settings = Settings(
         benchmark=bench,
         source=source,
@@ -86,6 +86,11 @@ def run_command(options: dict[str, Any]) -> None:
         workers=options["workers"] or default_workers(),
         resume=options["resume"],
     )
+    # 5. Check that no score of an earlier run would be lost.
+    refuse_loss("--output", settings.output, settings)
+    if options["submission"]:
+        refuse_loss("--submission", options["submission"], settings)
+    # 6. Run, and write.
     with progress.listener(len(bench.tasks), quiet=options["quiet"]) as listener:
         _say_what_is_left_out(settings, listener)
         record = run(settings, listener)
@@ -94,7 +99,8 @@ def run_command(options: dict[str, Any]) -> None:
 
 def _write(record: RunRecord, settings: Settings, options: dict[str, Any]) -> None:
     write_json(settings.output, record.model_dump())
-    said = f"wrote {settings.output}: {len(record.tasks)} tasks"
+    tasks = plural(len(record.tasks), "task")
+    said = f"wrote {settings.output}: {tasks}, model_id {record.model_id}"
     if options["submission"]:
         meta = submission.Meta(
             display=options["display"] or record.model_id,
@@ -197,9 +203,9 @@ def _probe_device(name: str) -> probe.Device:
 def _say_what_is_left_out(settings: Settings, listener: progress.Listener) -> None:
     lacking = [one.task for one in missing(settings) if one.reason == "not in the data"]
     if lacking:
-        shown = ", ".join(lacking[:_MISSING_SHOWN])
-        more = f" and {len(lacking) - _MISSING_SHOWN} more" if len(lacking) > _MISSING_SHOWN else ""
-        listener.say(f"the data folder lacks {len(lacking)} tasks: {shown}{more}")
+        listener.say(
+            f"the data folder lacks {plural(len(lacking), 'task')}: {first_and_more(lacking)}"
+        )
     if isinstance(settings.source, data.Folder):
         for name in settings.source.ignored:
             listener.say(f"ignored {name}: not a task of {settings.benchmark.name}")

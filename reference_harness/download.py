@@ -140,9 +140,12 @@ def verify(benchmark: Benchmark, folder: Path) -> Manifest:
 
     Raises DataError with everything that differs, is missing, or when there is no manifest.
     """
+    if not folder.is_dir():
+        fix = f"download the task data with geneb-harness data pull {folder}"
+        raise DataError([f"{folder}: no such folder: {fix}"])
     said = Manifest.of_folder(folder)
     if said is None:
-        raise DataError([f"{folder}: no {NAME}: make one with geneb-harness data pull"])
+        raise DataError([f"{folder}: no {NAME}: make one with geneb-harness data pull {folder}"])
     source = Folder(folder, benchmark)
     faults = [
         f"{folder / name}: missing, {NAME} lists it"

@@ -39,7 +39,11 @@ def list_() -> None:
 @click.argument("spec", metavar="NAME|MODULE:CLASS")
 @click.option("--model", "name_model", default="", help="Hub repository or folder of the weights.")
 @click.option("--device", default="cpu", show_default=True, help="Torch device of the extractor.")
-@click.option("--folder", help="Folder of dotted modules.")
+@click.option(
+    "--folder",
+    help="Folder to look for a dotted MODULE in; default: submissions/extractors, "
+    "harness/extractors, then the current folder.",
+)
 @click.option(
     "--option",
     "options",

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from .text import plural
+
 if TYPE_CHECKING:
     from .benchmark import Benchmark
     from .data import Source
@@ -52,7 +54,7 @@ def sequences(**options: Any) -> None:  # noqa: ANN401 - click's own types
     found = distinct(bench, source, _names(options["tasks"]))
     write_bytes(options["output"], *(f"{sequence}\n".encode() for sequence in found))
     if not options["quiet"]:
-        click.echo(f"wrote {options['output']}: {len(found)} sequences", err=True)
+        click.echo(f"wrote {options['output']}: {plural(len(found), 'sequence')}", err=True)
 
 
 @click.command()
@@ -119,7 +121,8 @@ def rescore(**options: Any) -> None:  # noqa: ANN401 - click's own types
         found = run(asked, listener)
     write_json(options["output"], found.model_dump())
     if not options["quiet"]:
-        said = f"wrote {options['output']}: {len(found.tasks)} tasks in {found.seconds:.1f} s"
+        tasks = plural(len(found.tasks), "task")
+        said = f"wrote {options['output']}: {tasks} in {found.seconds:.1f} s"
         click.echo(said, err=True)
 
 

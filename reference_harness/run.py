@@ -9,11 +9,11 @@ from .benchmark import Task
 from .cache import Cache
 from .embed import Embedded, Embedder
 from .engine.local import Pool
-from .errors import DataError, OptionError
+from .errors import DataError
 from .job import Job, Probed
 from .progress import Listener, Silent
 from .record import LibraryRef, RunRecord, TaskRecord
-from .settings import Settings, key_parts, record_of
+from .settings import Settings, key_parts, record_of, tasks_to_run
 from .state import State
 from .tasks import TaskData, sequence_digests
 
@@ -55,7 +55,7 @@ class _Run:
         )
 
     def go(self) -> RunRecord:
-        tasks = self._tasks()
+        tasks = tasks_to_run(self.settings)
         digests = self._check(tasks)
         resumed = self.state.begin(self._identity(digests), resume=self.settings.resume)
         todo = [task for task in tasks if not self._restored(task, resumed=resumed)]
@@ -75,18 +75,6 @@ class _Run:
             started_at=self.started_at,
             resumed=resumed,
         )
-
-    def _tasks(self) -> list[Task]:
-        known = [task.id for task in self.settings.benchmark.tasks]
-        here = self.settings.source.available()
-        for task_id in self.settings.tasks:
-            if task_id not in known:
-                msg = f"task {task_id!r}: {self.settings.benchmark.name} has no such task"
-                raise OptionError(msg)
-            if task_id not in here:
-                raise DataError([f"task {task_id}: the data folder has no file of it"])
-        wanted = set(self.settings.tasks) or here
-        return [task for task in self.settings.benchmark.tasks if task.id in wanted & here]
 
     def _load(self, task: Task) -> TaskData:
         data = self.settings.source.load(task)

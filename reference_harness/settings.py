@@ -5,10 +5,11 @@ from pathlib import Path
 from typing import Any
 
 from . import environment, probe
-from .benchmark import Benchmark
+from .benchmark import Benchmark, Task
 from .data import Source
 from .embed import BATCHING, Batching
 from .engine.local import default_workers
+from .errors import DataError, OptionError
 from .loading import LoadedExtractor
 from .record import (
     BatchingRef,
@@ -65,6 +66,24 @@ def missing(settings: Settings) -> list[Missing]:
         for t in settings.benchmark.tasks
         if t.id not in here or (wanted and t.id not in wanted)
     ]
+
+
+def tasks_to_run(settings: Settings) -> list[Task]:
+    """Return the tasks of this run, in the benchmark's order.
+
+    Raises OptionError for a task that the benchmark does not have, DataError for one that the data
+    do not have.
+    """
+    known = [task.id for task in settings.benchmark.tasks]
+    here = settings.source.available()
+    for task_id in settings.tasks:
+        if task_id not in known:
+            msg = f"task {task_id!r}: {settings.benchmark.name} has no such task"
+            raise OptionError(msg)
+        if task_id not in here:
+            raise DataError([f"task {task_id}: the data folder has no file of it"])
+    wanted = set(settings.tasks) or here
+    return [task for task in settings.benchmark.tasks if task.id in wanted & here]
 
 
 def key_parts(settings: Settings) -> dict[str, Any]:

@@ -33,6 +33,7 @@ from geneb_ci.common.types import first_error
 from geneb_ci.submission.bytes import read_bytes
 from geneb_ci.submission.document import Document, parse_document
 from geneb_ci.submission.fault import Fault
+from geneb_ci.submission.kind import FileKind, other_kind, require_file
 from geneb_ci.submission.models import Run, Submission, SubmissionV11
 from geneb_ci.submission.paths import located
 
@@ -92,9 +93,13 @@ def commit(file: Path, tolerance: str, declared: DeclaredRun | None = None) -> C
 
     `tolerance` is the digest of the constants of the tolerance.
     Raises AuditRefused when the file has errors or its run cannot be repeated, UsageProblem when
-    `declared` is incomplete or not needed, and what `Checker.check` does.
+    `declared` is incomplete or not needed, NothingChecked for a folder or another kind of file, and
+    what `Checker.check` does.
     """
+    require_file(file, FileKind.SUBMISSION, "audit commit")
     read = read_submission(file)
+    if other := other_kind(read.document.value, FileKind.SUBMISSION):
+        raise NothingChecked(f"{file}: {other}", FileKind.SUBMISSION.fix)
     layout = find_layout(read.document.path.parent)
     extractors = None if is_built_in(read.document.value) else read_extractors(layout)
     context, findings = checked(read, extractors.files if extractors is not None else None)

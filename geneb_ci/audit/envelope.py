@@ -17,6 +17,7 @@ from geneb_ci.audit.steps import StepMismatch
 from geneb_ci.common.errors import BrokenInstallation
 from geneb_ci.common.types import Hex64, StrictModel, first_error
 from geneb_ci.submission.document import parse_document
+from geneb_ci.submission.kind import FileKind, other_kind
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -93,13 +94,23 @@ def parse_envelope(raw: bytes) -> ParsedEnvelope:
         payload = base64.b64decode(envelope.payload, validate=True)
         signature = base64.b64decode(envelope.signatures[0].sig, validate=True)
     except ValidationError as error:
-        raise StepMismatch(ENVELOPE, first_error(error), RESTORE) from error
+        raise StepMismatch(ENVELOPE, *_not_an_envelope(value, error)) from error
     except binascii.Error as error:
         raise StepMismatch(ENVELOPE, f"invalid base64: {error}", RESTORE) from error
     found = ParsedEnvelope(payload, envelope.signatures[0].keyid, signature)
     if _encoded(*found) != raw:
         raise StepMismatch(ENVELOPE, "the JSON is not written as this program writes it", RESTORE)
     return found
+
+
+def _not_an_envelope(value: object, error: ValidationError) -> tuple[str, str]:
+    """Return message and fix for a file that is no envelope."""
+    if FileKind.RECORD.fits(value):
+        return first_error(error), RESTORE
+    message = (
+        other_kind(value, FileKind.RECORD) or f"this is not an audit record: {first_error(error)}"
+    )
+    return message, FileKind.RECORD.fix
 
 
 def strict_json(raw: bytes, step: str) -> Any:  # noqa: ANN401 (JSON has no narrower type)
@@ -109,7 +120,10 @@ def strict_json(raw: bytes, step: str) -> Any:  # noqa: ANN401 (JSON has no narr
     """
     document = parse_document(raw, Path(step), step)
     if document.faults:
-        raise StepMismatch(step, document.faults[0].message, RESTORE)
+        message, fix = document.faults[0].message, RESTORE
+        if step == ENVELOPE and not raw.lstrip().startswith(b"{"):
+            message, fix = f"this is not an audit record: {message}", FileKind.RECORD.fix
+        raise StepMismatch(step, message, fix)
     return document.value
 
 

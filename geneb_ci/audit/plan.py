@@ -12,6 +12,7 @@ from geneb_ci.common.errors import NothingChecked
 from geneb_ci.common.types import Hex64, Moment, Name, Positive, StrictModel, first_error
 from geneb_ci.submission.bytes import read_bytes
 from geneb_ci.submission.fault import Fault
+from geneb_ci.submission.kind import FileKind, other_kind_of, require_file
 
 Reason = Literal["drawn", "earlier", "targeted"]
 """Why a task is rerun. Only drawn ones carry the guarantee; earlier ones were drawn for an earlier
@@ -114,7 +115,7 @@ def read_commitment(path: Path) -> Commitment:
     Raises NothingChecked when it cannot be read, StepMismatch when the digest is not its own or
     nothing can be drawn from it.
     """
-    found = _read(path, Committed, "commitment", "commit")
+    found = _read(path, Committed, FileKind.COMMITMENT)
     if found.commitment.sha256 != found.sha256:
         raise StepMismatch(
             COMMITMENT,
@@ -128,14 +129,16 @@ def read_commitment(path: Path) -> Commitment:
 
 def read_plan(path: Path) -> Plan:
     """Read a plan, without recomputing it. Raises NothingChecked when it cannot be read."""
-    return _read(path, Plan, "plan", "plan")
+    return _read(path, Plan, FileKind.PLAN)
 
 
-def _read(path: Path, model: type[_M], what: str, command: str) -> _M:
-    raw, fix = read_bytes(path), f"make one with `geneb-ci audit {command}`"
+def _read(path: Path, model: type[_M], kind: FileKind) -> _M:
+    require_file(path, kind)
+    raw, what = read_bytes(path), kind.title.partition(" ")[2]
     if isinstance(raw, Fault):
-        raise NothingChecked(f"{path}: not a {what}: {raw.message}", fix)
+        raise NothingChecked(f"{path}: not a {what}: {raw.message}", kind.fix)
     try:
         return model.model_validate_json(raw)
     except ValidationError as error:
-        raise NothingChecked(f"{path}: not a {what}: {first_error(error)}", fix) from error
+        other = other_kind_of(raw, kind) or f"not a {what}: {first_error(error)}"
+        raise NothingChecked(f"{path}: {other}", kind.fix) from error

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from geneb_ci.audit.commitment import Commitment
 from geneb_ci.audit.sampling import allocation, parts_of
 from geneb_ci.common.errors import UsageProblem
+from geneb_ci.common.finding import plural
 
 CERTAIN = Fraction(1)
 # What the tables of the docs and of `audit plan` show, as far as there are so many tasks.
@@ -72,8 +73,9 @@ def needed(design: Design, fabricated: int, confidence: Fraction, power: Fractio
     """
     if not 1 <= fabricated <= design.tasks:
         raise UsageProblem(
-            f"{fabricated} fabricated tasks, expected 1 to {design.tasks}, the number of tasks",
-            f"pass --detect with a number from 1 to {design.tasks}",
+            f"--detect {fabricated}: the commitment has {plural(design.tasks, 'task')}, so at most "
+            f"{design.tasks} can be fabricated",
+            "pass --detect 1" + (f" to {design.tasks}" if design.tasks > 1 else ""),
         )
     low, high = max(1, design.guaranteed), design.tasks
     if detection(design, fabricated, high, power) < confidence:

@@ -27,16 +27,28 @@ class Need(enum.StrEnum):
         """How to provide it."""
         return _TEXTS[self][1]
 
+    @property
+    def in_practice(self) -> str:
+        """Why a file of the practice benchmark is checked without it; "" if it can be provided."""
+        return _IN_PRACTICE.get(self, "")
+
 
 _ROWS = "run inside the repository or pass --against DIR"
-_INSIDE = "check the file inside a repository of submissions"
+_INSIDE = "put the file in a repository of submissions"
+_IN_FOLDER = (
+    f"{_INSIDE}: in submissions/ beside schemas/benchmark.json, or in the folder of the setting "
+    "[tool.geneb-ci] submissions"
+)
 _TEXTS = {
     Need.OTHER_ROWS: ("the other rows", _ROWS),
     Need.MANY_ROWS: (f"at least {ROWS_MIN} other rows", _ROWS),
     Need.COMPLETE_ROWS: (f"at least {ROWS_MIN} other rows without missing cells", _ROWS),
-    Need.FOLDER: ("the folder of submissions", _INSIDE),
-    Need.CARD: ("the model card", f"{_INSIDE} that has a folder of model cards"),
-    Need.EXTRACTOR: ("the extractor that the run names", f"{_INSIDE} that has its extractor"),
+    Need.FOLDER: ("the folder of submissions", _IN_FOLDER),
+    Need.CARD: ("the model card", f"{_INSIDE}, and its card in submissions/cards/"),
+    Need.EXTRACTOR: (
+        "the extractor that the run names",
+        f"{_INSIDE}, and its extractor in submissions/extractors/",
+    ),
     Need.TEST_SIZES: (
         "the sizes of test splits",
         "the maintainers of the benchmark add n_test to its tasks",
@@ -46,3 +58,14 @@ _TEXTS = {
         "the maintainers of the benchmark add test_class_counts to its tasks",
     ),
 }
+_NO_ROWS = "has no rows to compare with"
+_NEVER = "is for practice: its files are in no repository"
+_IN_PRACTICE = {
+    Need.OTHER_ROWS: _NO_ROWS,
+    Need.MANY_ROWS: _NO_ROWS,
+    Need.COMPLETE_ROWS: _NO_ROWS,
+    Need.FOLDER: _NEVER,
+    Need.CARD: _NEVER,
+    Need.EXTRACTOR: _NEVER,
+}
+"""Predicate of a sentence about the practice benchmark."""

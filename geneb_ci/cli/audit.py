@@ -26,6 +26,7 @@ from geneb_ci.cli.shared import STDOUT, Output, watched, write
 from geneb_ci.common.config import find_layout
 from geneb_ci.common.errors import Exit, ExtractorRefused, NothingChecked, UsageProblem
 from geneb_ci.render.audits import outcome_text, verification_json, verification_text
+from geneb_ci.submission.kind import FileKind, require_file
 from geneb_ci.submission.paths import is_folder, located
 
 
@@ -175,7 +176,12 @@ _FOLDER = click.Path(path_type=Path, file_okay=False, exists=True)
     help="Jittered copies from which each tolerance is measured.",
 )
 @click.option(
-    "--level", type=click.IntRange(0, 4), default=2, show_default=True, help="Sandbox level."
+    "--level",
+    type=click.IntRange(0, 4),
+    default=2,
+    show_default=True,
+    metavar="0-4",
+    help="Sandbox level; `geneb-ci doctor` lists them, and which this machine supports.",
 )
 @click.option(
     "--throw-away-machine",
@@ -245,7 +251,14 @@ _RENDER = {"text": verification_text, "json": verification_json}
     type=click.Path(path_type=Path, file_okay=False, exists=True),
     help="Folder of the submissions; that of the repository unless given.",
 )
-@click.option("--format", "form", type=click.Choice(list(_RENDER)), default="text")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(list(_RENDER)),
+    default="text",
+    show_default=True,
+    help="What to print.",
+)
 def verify_command(records: tuple[Path, ...], submissions: Path | None, form: str) -> int:
     """Verify RECORDS, or every record in the repository, from public data.
 
@@ -299,6 +312,7 @@ def _exit_code(found: list[Verification]) -> Exit:
 def withdraw_command(record: Path, reason: str, key: Path | None) -> None:
     """Withdraw the audit RECORD: write a signed withdrawal next to it. The record is kept."""
     now = datetime.now(UTC).strftime(FORMAT)
+    require_file(record, FileKind.RECORD)
     place = record.resolve()
     content = withdrawal_of(place.parent.name, read_record(place), reason, now, private_key(key))
     path = record.with_name(f"{record.stem}{WITHDRAWN}")

@@ -116,13 +116,18 @@ def table_was_all(detect: int | None) -> None:
     if detect is None:
         raise UsageProblem(
             "--committed-at is missing: the time at which the commitment became public",
-            "pass --committed-at T to draw, or --detect M --confidence P to print the table alone",
+            "pass --committed-at 2026-11-20T08:30:00Z to draw, or --detect M --confidence P to "
+            "print the table alone",
         )
 
 
 @click.command()
 @click.argument("commitment_file", metavar="COMMITMENT", type=click.Path(path_type=Path))
-@click.option("--committed-at", metavar="T", help="When the digest became public, in UTC.")
+@click.option(
+    "--committed-at",
+    metavar="TIME",
+    help="When the digest became public, in UTC: 2026-11-20T08:30:00Z.",
+)
 @click.option(
     "--drawn",
     type=click.IntRange(1),
@@ -135,10 +140,13 @@ def table_was_all(detect: int | None) -> None:
     metavar="M",
     help="Number of fabricated tasks of which one is to be detected.",
 )
-@click.option("--confidence", metavar="P", help="Probability of that; needs --detect.")
+@click.option(
+    "--confidence", metavar="P", help="Probability of that, such as 0.95; needs --detect."
+)
 @click.option(
     "--task-power",
     default="1",
+    show_default=True,
     metavar="Q",
     help="Probability that a rerun detects a drawn fabricated task.",
 )

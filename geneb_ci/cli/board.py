@@ -17,7 +17,7 @@ from geneb_ci.cli.repository import (
     layout_of,
     load,
 )
-from geneb_ci.cli.shared import STDOUT, Output, watched, write
+from geneb_ci.cli.shared import STDOUT, UNLIMITED, Output, watched, width, write
 from geneb_ci.common.config import benchmark_of
 from geneb_ci.common.errors import Exit, NothingChecked, UsageProblem
 from geneb_ci.common.finding import Severity, quoted
@@ -29,14 +29,23 @@ from geneb_ci.render.rows import (
     LabelRow,
     labels_json,
     labels_text,
+    matrices_text,
     row_of,
 )
+from geneb_ci.render.tables import fitted
+from geneb_ci.submission.document import Document
+from geneb_ci.submission.kind import FileKind, other_kind, require_file
 
 
 @click.command()
 @FOLDER
 @click.option("--category", help='Such as "Splice Sites"; default: mean over categories.')
-@click.option("--regime", default="full", show_default=True, help="Amount of training data.")
+@click.option(
+    "--regime",
+    default="full",
+    show_default=True,
+    help="Amount of training data: full, 10shot or 1shot.",
+)
 @click.option(
     "--max-params", metavar="COUNT", help="Maximum number of parameters, such as 500M or 1.2B."
 )
@@ -47,6 +56,7 @@ from geneb_ci.render.rows import (
     type=click.Choice(list(ADVICE_WRITERS)),
     default="text",
     show_default=True,
+    help="What to print.",
 )
 @click.option("--output", default=STDOUT, metavar="FILE", help="File to write.")
 def recommend_command(
@@ -69,19 +79,27 @@ def recommend_command(
     if not isinstance(loaded, Loaded):
         return loaded
     advice = advised(need, loaded.entries, benchmark_of(loaded.layout))
-    write(Output(format_, output), ADVICE_WRITERS[format_](advice))
+    text = ADVICE_WRITERS[format_](advice)
+    columns = width(output, UNLIMITED, UNLIMITED)
+    write(Output(format_, output), fitted(text, columns) if format_ == "text" else text)
     return Exit.NOT_CHECKED if advice.best is None else Exit.CLEAN
 
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--regime", default="full", show_default=True, help="Regime of the cells.")
+@click.option(
+    "--regime",
+    default="full",
+    show_default=True,
+    help="Regime of the cells: full, 10shot or 1shot.",
+)
 @click.option(
     "--format",
     "format_",
     type=click.Choice(list(MATRICES_WRITERS)),
     default="text",
     show_default=True,
+    help="What to print.",
 )
 @click.option("--output", default=STDOUT, metavar="FILE", help="File to write.")
 def matrices_command(file: Path, regime: str, format_: str, output: str) -> int:
@@ -91,7 +109,13 @@ def matrices_command(file: Path, regime: str, format_: str, output: str) -> int:
     over seeds have none, so per-seed scores (format 1.1) are used. The exit code is 11 if no matrix
     gives the scores of a cell.
     """
+    require_file(file, FileKind.SUBMISSION, "matrices")
     context = Checker(()).context(file)
+    if not FileKind.SUBMISSION.fits(context.document.value):
+        reason = other_kind(context.document.value, FileKind.SUBMISSION)
+        raise NothingChecked(
+            f"{file}: {reason or _not_a_submission(context.document)}", FileKind.SUBMISSION.fix
+        )
     if regime not in context.benchmark.regimes:
         raise UsageProblem(
             f"{quoted(regime)} is not a regime of {context.benchmark.name}",
@@ -104,8 +128,16 @@ def matrices_command(file: Path, regime: str, format_: str, output: str) -> int:
             "use `--regime full` or a file of format 1.1, since means over seeds have no matrix; "
             "run `geneb-ci check` for errors of the file",
         )
-    write(Output(format_, output), MATRICES_WRITERS[format_](cells))
+    columns = width(output, UNLIMITED, UNLIMITED)
+    is_text = format_ == "text"
+    text = matrices_text(cells, columns) if is_text else MATRICES_WRITERS[format_](cells)
+    write(Output(format_, output), text)
     return Exit.CLEAN if all(cell.matrices for cell in cells) else Exit.ERRORS
+
+
+def _not_a_submission(document: Document) -> str:
+    reason = document.faults[0].message if document.faults else 'the member "results" is missing'
+    return f"this is not a submission: {reason}"
 
 
 _RENDER = {"text": labels_text, "json": labels_json}
@@ -113,7 +145,14 @@ _RENDER = {"text": labels_text, "json": labels_json}
 
 @click.command()
 @FOLDER
-@click.option("--format", "form", type=click.Choice(list(_RENDER)), default="text")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(list(_RENDER)),
+    default="text",
+    show_default=True,
+    help="What to print.",
+)
 def label_command(folder: Path | None, form: str) -> int:
     """Compute the trust level of every submission of FOLDER from checks and audits."""
     layout = layout_of(folder, "label FOLDER")
@@ -129,14 +168,22 @@ def label_command(folder: Path | None, form: str) -> int:
             continue
         errors = sum(finding.severity is Severity.ERROR for finding in result.findings)
         rows.append(row_of(path.stem, result.document.sha256, errors, evidence))
-    click.echo(_RENDER[form](rows), nl=False)
+    text = _RENDER[form](rows)
+    click.echo(
+        fitted(text, width(STDOUT, UNLIMITED, UNLIMITED)) if form == "text" else text, nl=False
+    )
     return Exit.CLEAN if all(row.decision is not None for row in rows) else Exit.ERRORS
 
 
 @click.command()
 @click.option("--base", required=True, metavar="REF", help="Commit, branch or tag to compare with.")
 @click.option(
-    "--format", "format_", type=click.Choice(list(WRITERS)), default="text", show_default=True
+    "--format",
+    "format_",
+    type=click.Choice(list(WRITERS)),
+    default="text",
+    show_default=True,
+    help="What to print.",
 )
 @click.option("--output", default=STDOUT, metavar="FILE", help="File to write.")
 def diff_command(base: str, format_: str, output: str) -> int:

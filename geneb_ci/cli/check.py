@@ -1,7 +1,6 @@
 """`geneb-ci check`: all errors of all submissions in one run."""
 
 import os
-import shutil
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -18,6 +17,7 @@ from geneb_ci.cli.shared import (
     format_options,
     paired,
     watched,
+    width,
     write,
 )
 from geneb_ci.common.config import Finder, finder
@@ -25,8 +25,6 @@ from geneb_ci.common.errors import BadConfiguration, UsageProblem
 from geneb_ci.render.formats import render
 from geneb_ci.submission.paths import is_folder
 from geneb_ci.submission.structure import Engine, check_structure
-
-NARROWEST, WIDEST = 60, 120  # limits of the width of a report, in columns
 
 
 @click.command(cls=PairedCommand)
@@ -54,7 +52,11 @@ NARROWEST, WIDEST = 60, 120  # limits of the width of a report, in columns
 )
 @format_options
 @click.option(
-    "--engine", type=click.Choice(["models", "jsonschema"]), default="models", show_default=True
+    "--engine",
+    type=click.Choice(["models", "jsonschema"]),
+    default="models",
+    show_default=True,
+    help="Check the structure with the typed models, or with the published schemas.",
 )
 def check_command(
     paths: tuple[Path, ...],
@@ -83,7 +85,10 @@ def check_command(
     if fault is not None and not report.files:
         raise fault
     for output in reports:
-        write(output, render(output.format, report, color=_color(output.path), width=_width()))
+        write(
+            output,
+            render(output.format, report, color=_color(output.path), width=width(output.path)),
+        )
     if fault is not None:
         raise fault
     return exit_code(report, strict=strict)
@@ -134,7 +139,3 @@ def _engine(name: str) -> Engine:
 
 def _color(path: str) -> bool:
     return path == STDOUT and sys.stdout.isatty() and not os.environ.get("NO_COLOR")
-
-
-def _width() -> int:
-    return max(NARROWEST, min(WIDEST, shutil.get_terminal_size((100, 24)).columns))

@@ -9,7 +9,9 @@ from pathlib import Path
 import click
 
 from geneb_ci import __version__
+from geneb_ci.cli.shared import width
 from geneb_ci.common.errors import LeftOver
+from geneb_ci.render.tables import fitted
 from geneb_ci.sandbox import cgroups, levels, mounts, processes
 
 PACKAGES = ("numpy", "torch", "transformers", "safetensors", "huggingface_hub", "cryptography",
@@ -23,16 +25,21 @@ BEACON_SECONDS = 5
 @click.option("--network", is_flag=True, help="Also test the connection to the public beacon.")
 def doctor_command(network: bool) -> None:
     """Show what this machine supports: sandbox levels, limits, GPUs, packages."""
-    click.echo(f"geneb-ci {__version__}, Python {platform.python_version()}, {platform.platform()}")
-    click.echo("sandbox levels")
+    say(f"geneb-ci {__version__}, Python {platform.python_version()}, {platform.platform()}")
+    say("sandbox levels")
     with tempfile.TemporaryDirectory() as folder:
         for level, name in levels.LEVELS.items():
-            click.echo(f"  {level}  {name}: {_state(level, Path(folder))}")
-    click.echo(f"number of processes limited by: {cgroups.holder()}")
-    click.echo(f"GPU devices: {', '.join(mounts.gpu_devices()) or 'none'}")
-    click.echo(f"left from an earlier audit: {_left()}")
-    click.echo("packages: " + ", ".join(f"{name} {_version(name)}" for name in PACKAGES))
-    click.echo(f"public beacon: {_beacon() if network else 'not tested (pass --network)'}")
+            say(f"  {level}  {name}: {_state(level, Path(folder))}")
+    say(f"number of processes limited by: {cgroups.holder()}")
+    say(f"GPU devices: {', '.join(mounts.gpu_devices()) or 'none'}")
+    say(f"left from an earlier audit: {_left()}")
+    say("packages: " + ", ".join(f"{name} {_version(name)}" for name in PACKAGES))
+    say(f"public beacon: {_beacon() if network else 'not tested (pass --network)'}")
+
+
+def say(line: str) -> None:
+    """Print a line, wrapped at the width of the terminal."""
+    click.echo(fitted(line, width()), nl=False)
 
 
 def _state(level: int, folder: Path) -> str:

@@ -7,7 +7,9 @@ import click
 
 from geneb_ci.check.registry import ALL, BY_ID
 from geneb_ci.check.rule import AnyRule
-from geneb_ci.render.tables import Table
+from geneb_ci.cli.shared import PARAGRAPH, width
+from geneb_ci.common.finding import plural
+from geneb_ci.render.tables import Table, fitted
 
 
 @click.command()
@@ -31,35 +33,52 @@ def rules_command(as_json: bool) -> None:
         return
     columns = ("rule", "severity", "what it looks for")
     cells = [(rule.id, rule.severity, rule.what) for rule in ALL]
-    lines = Table(columns, cells).text_lines(head=False)
+    lines_of = Table(columns, cells).fitted_rows(width() - len(_INDENT), head=False)
     family = ""
-    for rule, line in zip(ALL, lines, strict=True):
+    for rule, lines in zip(ALL, lines_of, strict=True):
         if rule.family != family:
             family = rule.family
             click.echo(("\n" if rule is not ALL[0] else "") + click.style(family, bold=True))
-        click.echo(f"  {line}")
+        for line in lines:
+            click.echo(f"{_INDENT}{line}")
 
 
-WIDTH = 88  # columns of a paragraph
+_INDENT = "  "
 
 
 @click.command()
-@click.argument("name", metavar="RULE-OR-MODEL")
+@click.argument("name", metavar="RULE|FAMILY|MODEL")
 def explain_command(name: str) -> None:
-    """Explain a rule, or the trust level and history of a model's row."""
+    """Explain a rule, a family of rules, or the trust level and history of a model's row."""
     found = BY_ID.get(name)
     if found is not None:
         _explain(found)
+        return
+    family = [rule for rule in ALL if rule.family == name]
+    if family:
+        _list(family)
         return
     from geneb_ci.cli.repository import tell  # noqa: PLC0415 (a rule needs neither evidence nor git)
 
     tell(name)
 
 
+def _list(rules: list[AnyRule]) -> None:
+    click.echo(f"{click.style(rules[0].family, bold=True)}  {plural(len(rules), 'rule')}\n")
+    columns = ("rule", "severity", "what it looks for")
+    cells = [(rule.id, rule.severity, rule.what) for rule in rules]
+    for lines in Table(columns, cells).fitted_rows(width(), head=False):
+        for line in lines:
+            click.echo(line)
+    hint = "`geneb-ci explain RULE` says why each matters, and how to fix it"
+    click.echo("\n" + fitted(hint, width()), nl=False)
+
+
 def _explain(rule: AnyRule) -> None:
+    columns = width(widest=PARAGRAPH)
     click.echo(f"{click.style(rule.id, bold=True)}  {rule.severity} · {rule.family}\n")
     for title, text in (("", rule.what), ("Why: ", rule.why), ("Fix: ", rule.fix)):
-        click.echo(textwrap.fill(title + text, WIDTH) + "\n")
+        click.echo(textwrap.fill(title + text, columns) + "\n")
     if rule.needs:
         need = rule.needs[-1]
-        click.echo(textwrap.fill(f"Needs {need.text}. If unavailable: {need.fix}.", WIDTH) + "\n")
+        click.echo(textwrap.fill(f"Needs {need.text}. If unavailable: {need.fix}.", columns) + "\n")

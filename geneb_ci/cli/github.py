@@ -122,7 +122,14 @@ NARROWEST = 80
 
 @click.command()
 @click.option("--repo", metavar="OWNER/NAME", help="Repository; default: GITHUB_REPOSITORY.")
-@click.option("--limit", type=click.IntRange(min=1), default=30, show_default=True, metavar="N")
+@click.option(
+    "--limit",
+    type=click.IntRange(min=1),
+    default=30,
+    show_default=True,
+    metavar="N",
+    help="Number of submissions to list.",
+)
 @click.option("--json", "style", flag_value="json", help="Print JSON.")
 @click.option("--markdown", "style", flag_value="markdown", help="Print Markdown.")
 @click.option(

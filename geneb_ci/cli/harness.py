@@ -11,8 +11,8 @@ import click
 from geneb_ci.common.benchmark import load_benchmark, shipped_benchmark
 from geneb_ci.common.errors import Exit
 
-# Name of each command in the harness.
-GROUPS = {"data": "data", "extractor": "extractors"}
+# The harness names the program that the user typed in its help and its messages.
+HARNESS = (sys.executable, "-m", "reference_harness", "--program", "geneb-ci")
 HELP = ((), ("-h",), ("--help",))
 
 
@@ -29,8 +29,9 @@ def handed_over(name: str, help_text: str) -> click.Command:
         context_settings={"ignore_unknown_options": True, "help_option_names": []},
     )
     @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
-    def run(arguments: tuple[str, ...]) -> int:
-        command = [sys.executable, "-m", "reference_harness", GROUPS[name], *arguments]
+    @click.pass_context
+    def run(ctx: click.Context, arguments: tuple[str, ...]) -> int:
+        command = [*HARNESS, ctx.info_name or name, *arguments]
         if os.name == "posix" and arguments not in HELP:
             sys.stdout.flush()
             os.execv(sys.executable, command)  # noqa: S606 (our own module)
@@ -56,7 +57,8 @@ class _Data(click.Group):
             return super().invoke(ctx)
         result = ctx.invoke(_harness, arguments=tuple(arguments))
         if tuple(arguments) in HELP:
-            click.echo("  push      Upload a new revision: geneb-ci data push --help")
+            line = "  push      Upload a new revision: geneb-ci data push --help"
+            click.echo(line, err=not arguments)  # like the help above it
         return result
 
 
@@ -68,7 +70,12 @@ def data_command() -> None:
 @data_command.command()
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False, exists=True))
 @click.option("--repo", metavar="OWNER/NAME", help="Data set; default: that of the benchmark.")
-@click.option("--benchmark", "definition", type=click.Path(path_type=Path, dir_okay=False))
+@click.option(
+    "--benchmark",
+    "definition",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Benchmark definition; default: GENEB.",
+)
 def push(folder: Path, repo: str | None, definition: Path | None) -> int:
     """Upload the tasks in FOLDER, in both layouts with a card, and print the revision to pin.
 
@@ -83,8 +90,8 @@ def push(folder: Path, repo: str | None, definition: Path | None) -> int:
     token = find_token(f"datasets/{name}")
     with tempfile.TemporaryDirectory(prefix="geneb-ci-") as place:
         options = ["--benchmark", str(definition)] if definition else []
-        words = [sys.executable, "-m", "reference_harness", "data", "stage"]
-        done = subprocess.run([*words, *options, "--", str(folder), place], check=False)  # noqa: S603 (our own module)
+        words = [*HARNESS, "data", "stage", *options, "--", str(folder), place]
+        done = subprocess.run(words, check=False)  # noqa: S603 (our own module)
         if done.returncode:
             return done.returncode
         remote = Remote("dataset", name, token=token)

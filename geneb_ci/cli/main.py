@@ -4,7 +4,7 @@ import importlib
 import os
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import click
 
@@ -20,6 +20,8 @@ class LazyGroup(click.Group):
     """
 
     table: dict[str, tuple[str, str]]
+    aliases: ClassVar[dict[str, str]] = {}
+    """Other names of commands, which the help does not list."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 (click's own signature)
         """Return the command names, in the order of the table."""
@@ -27,11 +29,28 @@ class LazyGroup(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         """Import and return a command; None if there is none of this name."""
+        cmd_name = self.aliases.get(cmd_name, cmd_name)
         if cmd_name not in self.table:
             return None
         module = importlib.import_module(f"geneb_ci.cli.{self.table[cmd_name][0]}")
         command: click.Command = getattr(module, f"{cmd_name}_command")
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command and its arguments; suggest a name for one that does not exist.
+
+        click suggests only commands that are imported, and here none is.
+        """
+        name = args[0]
+        if name not in {*self.table, *self.aliases} and not name.startswith("-"):
+            import difflib  # noqa: PLC0415 (most runs need no suggestion)
+
+            close = difflib.get_close_matches(name, self.table, n=1)
+            hint = f" Did you mean {close[0]!r}?" if close else ""
+            ctx.fail(f"No such command {name!r}.{hint}")
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """Write the list of commands without importing them."""
@@ -71,6 +90,7 @@ COMMANDS = {
 
 class _Commands(LazyGroup):
     table = COMMANDS
+    aliases: ClassVar[dict[str, str]] = {"extractors": "extractor"}
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})

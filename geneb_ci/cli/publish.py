@@ -140,8 +140,22 @@ def rollback_command(generation: str, space: str | None, *, fetched: bool) -> in
 
 
 @click.command()
-@click.option("--at", "commit", default=HEAD, show_default=True, metavar="COMMIT")
-@click.option("--format", "shape", type=click.Choice(["text", "json"]), default="text")
+@click.option(
+    "--at",
+    "commit",
+    default=HEAD,
+    show_default=True,
+    metavar="COMMIT",
+    help="Commit, branch or tag up to which events are listed.",
+)
+@click.option(
+    "--format",
+    "shape",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="What to print.",
+)
 def ledger_command(commit: str, shape: str) -> int:
     """List the events of all rows up to a commit, oldest first."""
     repository = repository_here()
@@ -162,6 +176,7 @@ def ledger_command(commit: str, shape: str) -> int:
     type=click.Choice(list(REPLAY_WRITERS)),
     default="text",
     show_default=True,
+    help="What to print.",
 )
 @click.option("--output", default=STDOUT, metavar="FILE", help="File to write.")
 def replay_command(rules: str, format_: str, output: str) -> int:

@@ -11,7 +11,7 @@ from geneb_ci.board.columns import Entry
 from geneb_ci.board.rows import Watch
 from geneb_ci.check.registry import BY_ID
 from geneb_ci.check.runner import Report, files_of
-from geneb_ci.cli.shared import exit_code, watched
+from geneb_ci.cli.shared import PARAGRAPH, STDOUT, UNLIMITED, exit_code, watched, width
 from geneb_ci.common.config import Layout, LayoutKind, find_layout
 from geneb_ci.common.errors import Exit, UsageProblem
 from geneb_ci.publish.generation import Generation, generate
@@ -21,6 +21,7 @@ from geneb_ci.publish.manifest import Ledger
 from geneb_ci.publish.session import space_of_environment
 from geneb_ci.render.formats import render
 from geneb_ci.render.published import models_of, story
+from geneb_ci.render.tables import fitted
 from geneb_ci.render.text import escape
 from geneb_ci.submission.paths import files_in
 from geneb_ci.submission.structure import near
@@ -121,20 +122,39 @@ def tell(model: str) -> None:
     layout = find_layout(Path.cwd())
     why = trust_evidence.level_reasons(model, layout)
     found, no_history = _history()
-    events = list(story(found, model))
+    events = list(story(found, model, width(widest=PARAGRAPH)))
     if why is None and not events:
-        here = [path.stem for path in files_in(layout.submissions)] if layout.submissions else []
-        raise UsageProblem(
-            f"{model!r} is neither a rule nor a model of this repository"
-            f"{near(model, [*BY_ID, *here, *models_of(found)])}",
-            "`geneb-ci rules` lists the rules, `geneb-ci label` the models",
-        )
+        raise _unknown(model, layout, models_of(found))
     first, *others = why or [_GONE]
     click.echo(f"{click.style(model, bold=True)}  {escape(first)}")
-    for line in [*(f"  {escape(line)}" for line in others), *events]:
+    for line in others:
+        click.echo(fitted(f"  {escape(line)}", width(STDOUT, UNLIMITED, UNLIMITED)), nl=False)
+    for line in events:
         click.echo(line)
     if no_history:
         click.echo(f"its history cannot be read: {escape(no_history)}", err=True)
+
+
+def _unknown(name: str, layout: Layout, models: list[str]) -> UsageProblem:
+    """Return the error for a name that is neither a rule nor a model."""
+    if layout.kind is LayoutKind.ALONE:
+        return UsageProblem(
+            f"{name!r} is not a rule{near(name, list(BY_ID))}",
+            "`geneb-ci rules` lists the rules; to explain a model, run this in a clone of the "
+            "repository with its submission (submissions/ and schemas/benchmark.json)",
+        )
+    here = [path.stem for path in files_in(layout.submissions)] if layout.submissions else []
+    known = [*BY_ID, *here, *models]
+    stem = Path(name).stem if name.endswith(".json") else ""
+    if stem in known:
+        return UsageProblem(
+            f"{name!r} is a file, expected the name of a rule or a model",
+            f"geneb-ci explain {stem}",
+        )
+    return UsageProblem(
+        f"{name!r} is neither a rule nor a model of this repository{near(name, known)}",
+        "`geneb-ci rules` lists the rules, `geneb-ci label` the models",
+    )
 
 
 def _history() -> tuple[Ledger, str]:

@@ -1,5 +1,6 @@
 """Shared by commands: `--format` with `--output`, progress on a terminal."""
 
+import shutil
 import sys
 import time
 from collections.abc import Iterable, Iterator
@@ -10,10 +11,13 @@ import click
 
 from geneb_ci.check.runner import Report
 from geneb_ci.common.errors import Exit, UsageProblem, unwritable
-from geneb_ci.render.formats import FORMATS
+from geneb_ci.render.formats import FORMATS, WIDTH
 from geneb_ci.render.summary import Verdict, verdict
 
 STDOUT = "-"
+NARROWEST, WIDEST = 60, 120  # limits of the width of a report, in columns
+UNLIMITED = 10_000  # columns: in a pipe or a file, what is about one row is one line
+PARAGRAPH = 88  # columns; longer lines of prose are hard to read
 
 
 class Output(NamedTuple):
@@ -80,7 +84,10 @@ def paired(formats: tuple[str, ...], outputs: tuple[str, ...]) -> list[Output]:
 
 
 def write(output: Output, text: str) -> None:
-    """Write one report. Raises UsageProblem or MachineFault if its file cannot be written."""
+    """Write one report, and say where if it is a file.
+
+    Raises UsageProblem or MachineFault if the file cannot be written.
+    """
     if output.path == STDOUT:
         sys.stdout.write(text)
         sys.stdout.flush()
@@ -89,6 +96,16 @@ def write(output: Output, text: str) -> None:
         Path(output.path).write_text(text, encoding="utf-8")
     except OSError as error:
         raise unwritable(output.path, error, "name another file") from error
+    click.echo(f"wrote {output.path}", err=True)
+
+
+def width(path: str = STDOUT, widest: int = WIDEST, unknown: int = WIDTH) -> int:
+    """Return the width of a report in columns: that of the terminal, within limits.
+
+    It is `unknown` for a file, and without a terminal, unless COLUMNS says otherwise.
+    """
+    known = shutil.get_terminal_size((unknown, 24)).columns if path == STDOUT else unknown
+    return max(NARROWEST, min(widest, known))
 
 
 T = TypeVar("T")

@@ -20,7 +20,7 @@ from geneb_ci.common.benchmark import (
     shipped_benchmark,
     upstream_benchmark,
 )
-from geneb_ci.common.errors import BadConfiguration, NothingChecked
+from geneb_ci.common.errors import BadConfiguration, NothingChecked, UsageProblem
 from geneb_ci.common.finding import quoted
 from geneb_ci.common.regular import NotReadable, read_regular
 from geneb_ci.common.shipped import shipped
@@ -204,13 +204,13 @@ def find_layout(folder: Path, *, isolated: bool = False) -> Layout:
 def finder(*, isolated: bool = False, config_from: Path | None = None) -> Finder:
     """Return a function that finds layouts, with settings from the tree, nowhere or `config_from`.
 
-    Raises BadConfiguration if `config_from` does not exist.
+    Raises UsageProblem if `config_from` does not exist.
     """
     if config_from is None:
         return functools.partial(find_layout, isolated=isolated)
     root = config_from.parent if config_from.name == FILE else config_from
     if not (config_from.is_file() if config_from.name == FILE else config_from.is_dir()):
-        raise BadConfiguration(
+        raise UsageProblem(
             f"{config_from}: no such folder or {FILE}",
             f"pass the folder of a trusted checkout or its {FILE}: --config-from PATH",
         )

@@ -30,7 +30,9 @@ class Exit(IntEnum):
     CLEAN = 0
     OWN_FAULT = 1
     USAGE = 2
+    """The command line is wrong: an option, a rule, a folder or a commit that does not exist."""
     NOT_CHECKED = 3
+    """Nothing to work on: no file, a file that is no submission, no model that meets a request."""
     MOVED = 4
     WARNINGS = 10
     ERRORS = 11

@@ -2,6 +2,7 @@
 
 import enum
 import json
+import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -62,6 +63,14 @@ def first_and_more(items: list[str], limit: int = 5) -> str:
     if len(items) <= limit:
         return ", ".join(items)
     return f"{', '.join(items[:limit])} and {len(items) - limit} more"
+
+
+def percent(share: float) -> str:
+    """Return a share as "12 %"; only all is "100 %", and only none "0 %"."""
+    shown = 100 * share
+    if round(shown) == 100 and share < 1:  # noqa: PLR2004
+        return f"{math.floor(10 * shown) / 10} %"
+    return f"{math.ceil(10 * shown) / 10} %" if round(shown) == 0 < share else f"{shown:.0f} %"
 
 
 def plural(number: int, noun: str) -> str:

@@ -36,8 +36,8 @@ def compare(layout: Layout, base: str) -> Comparison:
     """Compare the board of a working tree with that of a commit of its repository.
 
     Each side uses its own benchmark and policy. The commit's submissions are not checked, because
-    they were merged. Raises UsageProblem if the commit is unknown or has no submissions, or if the
-    extra `build` is not installed.
+    they were merged. Raises WrongRepository if the commit is unknown, UsageProblem if it has no
+    submissions, or if the extra `build` is not installed.
     """
     repository, commit = repository_of(layout, base)
     with tempfile.TemporaryDirectory(prefix="geneb-ci-") as name:

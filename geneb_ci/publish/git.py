@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from geneb_ci.common.config import Layout
-from geneb_ci.common.errors import GenebError, UsageProblem
+from geneb_ci.common.errors import Exit, GenebError
 
 # Everything that published files depend on: the folders of a layout (geneb_ci.common.config), and
 # the code. If none of these changed, the published files are unchanged.
@@ -57,6 +57,12 @@ class BadRepository(GenebError):
     """There is no git repository, or it lacks a commit, an object or its history."""
 
 
+class WrongRepository(BadRepository):
+    """The command line names a commit that does not exist, or is run outside of a repository."""
+
+    exit_code = Exit.USAGE
+
+
 class TreeFile(NamedTuple):
     """One file of a tree."""
 
@@ -99,7 +105,7 @@ class GitRepository:
         return done
 
     def resolve(self, name: str) -> str:
-        """Return the 40-hex id of a commit. Raises BadRepository if there is none."""
+        """Return the 40-hex id of a commit. Raises WrongRepository if there is none."""
         done = self._run(
             ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}"),
             b"",
@@ -107,7 +113,7 @@ class GitRepository:
         )
         found = done.stdout.decode().strip()
         if done.returncode != 0 or not _FULL.fullmatch(found):
-            raise BadRepository(
+            raise WrongRepository(
                 f"{self.root}: {name!r} is not a commit of this repository",
                 "pass a commit, branch or tag that `git log` shows; `git fetch` gets newer ones",
             )
@@ -197,12 +203,18 @@ def lay_out(
 def repository_at(layout: Layout) -> GitRepository:
     """Return the repository of a layout, whose root must be the repository's own.
 
-    Raises BadRepository if it is not, or if there is no repository.
+    Raises WrongRepository if it is not, or if there is no repository.
     """
     repository = GitRepository(layout.root)
-    top = Path(repository.run("rev-parse", "--show-toplevel").decode().rstrip("\n"))
+    said = repository.run("rev-parse", "--show-toplevel", ok=(0, 128))
+    if not said:
+        raise WrongRepository(
+            f"{layout.root}: this is not in a git repository",
+            "run this in a full clone of the submissions repository",
+        )
+    top = Path(said.decode().rstrip("\n"))
     if top.resolve() != layout.root.resolve():
-        raise BadRepository(
+        raise WrongRepository(
             f"{layout.root}: the submissions are not at the root of the git repository",
             f"the root is {top}: move submissions/ there",
         )
@@ -212,13 +224,10 @@ def repository_at(layout: Layout) -> GitRepository:
 def repository_of(layout: Layout, name: str) -> tuple[GitRepository, str]:
     """Return the repository that a working tree belongs to, and the commit of that name.
 
-    Raises UsageProblem if there is no such repository or commit.
+    Raises WrongRepository if there is no such repository or commit.
     """
-    try:
-        repository = repository_at(layout)
-        return repository, repository.resolve(name)
-    except GenebError as error:
-        raise UsageProblem(error.message, error.fix) from error
+    repository = repository_at(layout)
+    return repository, repository.resolve(name)
 
 
 def named_places(layout: Layout, *places: Path | None) -> list[str]:

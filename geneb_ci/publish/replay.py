@@ -67,8 +67,8 @@ Found = dict[tuple[str, str, str], tuple[int, str]]
 def replay(layout: Layout, name: str) -> Replay:
     """Return what the rules, benchmark and policy of a commit change for the rows here.
 
-    Raises UsageProblem if the commit is unknown or has no checker, ReplayError if its checker
-    fails, and NothingChecked if there is no row.
+    Raises WrongRepository if the commit is unknown, UsageProblem if it has no checker, ReplayError
+    if its checker fails, and NothingChecked if there is no row.
     """
     repository, commit = repository_of(layout, name)
     if not repository.tree(commit, (f"{CODE}/__main__.py",)):

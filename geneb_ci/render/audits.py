@@ -20,7 +20,7 @@ from geneb_ci.audit.outcome import (
 )
 from geneb_ci.audit.plan import FallbackBeacon, Plan
 from geneb_ci.audit.power import SHOWN_DRAWN, SHOWN_FABRICATED, Design, probability_text, table
-from geneb_ci.audit.verify import StepState, Verification
+from geneb_ci.audit.verify import StepState, Verification, VerificationStep
 from geneb_ci.common.finding import plural
 from geneb_ci.render.plain import visible
 from geneb_ci.render.text import escape
@@ -45,6 +45,7 @@ _HELD = {
     "sandbox": "an accepted level, and every escape attempt blocked",
 }
 _WIDTH = max(map(len, _HELD))
+REST_MIN = 2  # as many steps at the end that were not checked are one line
 _NOT_LOOKED_AT = "not checked, because the step above failed"
 
 
@@ -53,12 +54,15 @@ def verification_text(found: Sequence[Verification]) -> str:
     lines: list[str] = []
     for one in found:
         lines += [f"{escape(one.name)}: {_headline(one)}"]
-        for step in one.steps:
+        shown, left = _without_the_rest(one)
+        for step in shown:
             message = step.message or (_NOT_LOOKED_AT if step.state is StepState.UNKNOWN else "")
             said = escape(message) if message else _HELD[step.name]
             lines.append(f"  {_STEP_MARKS[step.state]} {step.name:<{_WIDTH}}  {said}")
             if step.fix:
                 lines.append(f"      fix: {escape(step.fix)}")
+        if left:
+            lines.append(f"  ? {plural(left, 'step')} {_NOT_LOOKED_AT}")
         if one.withdrawn is not None:
             lines.append(
                 f"  withdrawn {one.withdrawn.withdrawn_at}: {escape(one.withdrawn.reason)}"
@@ -66,6 +70,19 @@ def verification_text(found: Sequence[Verification]) -> str:
         lines.append("")
     held = sum(one.holds for one in found)
     return "\n".join([*lines, f"{plural(len(found), 'record')}: {held} verified"]) + "\n"
+
+
+def _without_the_rest(one: Verification) -> tuple[Sequence[VerificationStep], int]:
+    """Return the steps to show, and how many follow that were not looked at.
+
+    Where a file is no record, every later step would say the same.
+    """
+    looked_at = [
+        i for i, s in enumerate(one.steps) if s.message or s.state is not StepState.UNKNOWN
+    ]
+    end = max(looked_at, default=-1) + 1
+    left = len(one.steps) - end
+    return (one.steps, 0) if left < REST_MIN else (one.steps[:end], left)
 
 
 def _headline(one: Verification) -> str:

@@ -168,7 +168,7 @@ def models_of(ledger: Ledger) -> list[str]:
     return sorted({event.model for event in ledger.events}, key=lambda name: (name.lower(), name))
 
 
-def story(ledger: Ledger, model: str) -> Iterator[str]:
+def story(ledger: Ledger, model: str, width: int = WIDTH) -> Iterator[str]:
     """Yield the history of one row, oldest first; nothing if there never was such a row.
 
     Events of the same commit are in one paragraph.
@@ -177,18 +177,18 @@ def story(ledger: Ledger, model: str) -> Iterator[str]:
     commits = [list(events) for _, events in itertools.groupby(own, lambda event: event.commit)]
     for events in commits:
         yield ""
-        yield from _paragraph(events)
+        yield from _paragraph(events, width)
     if commits:
         yield ""
         yield "`git show COMMIT -- FILE` shows how a commit changed the evidence"
 
 
-def _paragraph(events: list[Event]) -> Iterator[str]:
+def _paragraph(events: list[Event], width: int) -> Iterator[str]:
     first = events[0]
     yield f"{first.when}  {'; '.join(WORDS[event.kind] + _levels(event) for event in events)}"
     for title, text in (("why", first.why), ("who", first.who)):
         yield textwrap.fill(
-            f"{title}: {escape(text)}", WIDTH, initial_indent="  ", subsequent_indent="       "
+            f"{title}: {escape(text)}", width, initial_indent="  ", subsequent_indent="       "
         )
     yield f"  commit: {first.commit}"
     for evidence in dict.fromkeys(event.evidence for event in events):

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
@@ -148,8 +149,8 @@ def matrices_json(cells: list[Recovered]) -> str:
     return json.dumps(rows, indent=1, ensure_ascii=True, allow_nan=False) + "\n"
 
 
-def matrices_text(cells: list[Recovered]) -> str:
-    """Return a table for a terminal: correct / total for each class."""
+def matrices_text(cells: list[Recovered], width: int = sys.maxsize) -> str:
+    """Return a table for a terminal of `width` columns: correct / total for each class."""
     columns = ("task", "seed", "matrices", "smaller class", "larger class", "MCC", "Acc", "F1")
     lines: list[tuple[str, ...]] = []
     for cell in cells:
@@ -164,13 +165,12 @@ def matrices_text(cells: list[Recovered]) -> str:
         values = [f"{value:.4f}" for value in cell.printed]
         seed = "" if cell.seed is None else str(cell.seed)
         lines.append((visible(cell.task), seed, str(cell.matrices), *right, *values))
-    aligned = Table(columns, lines, right=frozenset(columns[1:])).text_lines()
+    rows = Table(columns, lines, right=frozenset(columns[1:])).fitted_rows(width)
+    aligned = [line for row in rows for line in row]
     one = sum(cell.matrices == 1 for cell in cells)
     none = sum(cell.matrices == 0 for cell in cells)
-    return (
-        "\n".join([*aligned, "", f"{len(cells)} cells: {one} with one matrix, {none} with none"])
-        + "\n"
-    )
+    count = f"{plural(len(cells), 'cell')}: {one} with one matrix, {none} with none"
+    return "\n".join([*aligned, "", count]) + "\n"
 
 
 MATRICES_WRITERS: dict[str, Callable[[list[Recovered]], str]] = {

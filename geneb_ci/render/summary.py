@@ -6,6 +6,8 @@ from typing import NamedTuple
 
 from geneb_ci.check.need import Need
 from geneb_ci.check.runner import Report
+from geneb_ci.common.benchmark import shipped_benchmark
+from geneb_ci.common.config import PRACTICE_BENCHMARK
 from geneb_ci.common.finding import Finding, Severity, plural
 
 _CRASHED = "check-crashed"
@@ -58,21 +60,30 @@ def by_rule(findings: list[Finding]) -> list[list[Finding]]:
     return sorted(groups.values(), key=lambda group: _RANK[group[0].severity])
 
 
+SAID_MIN = 12  # characters; something shorter may be in a message by chance
+
+
 def sentence(finding: Finding) -> str:
-    """Return message, found and expected as one sentence, without repetition."""
+    """Return message, found, expected and score as one sentence, without repetition."""
     parts = []
     if finding.found not in {"", "nothing"} and finding.found not in finding.message:
         parts.append(f"found {finding.found}")
-    if finding.expected:
+    if finding.expected and not _says(finding.message, finding.expected):
         parts.append(f"expected {finding.expected}")
-    return "; ".join([finding.message, ", ".join(parts)]) if parts else finding.message
+    said = "; ".join([finding.message, ", ".join(parts)]) if parts else finding.message
+    return f"{said} (finding score {finding.score:g})" if finding.score else said
+
+
+def _says(message: str, expected: str) -> bool:
+    """Whether a message already says what is expected."""
+    return f'"{expected}"' in message or (len(expected) >= SAID_MIN and expected in message)
 
 
 def found_line(report: Report) -> str:
     """Return the numbers of findings: "2 errors, 1 warning"."""
     parts = [plural(number, severity) for severity, number in counts(report).items() if number]
     if report.unreadable:
-        parts.append(f"{plural(len(report.unreadable), 'file')} could not be read")
+        parts.append(f"{plural(len(report.unreadable), 'path')} could not be checked")
     return ", ".join(parts) or "nothing to fix"
 
 
@@ -96,13 +107,18 @@ class Skipped(NamedTuple):
 
 def skipped(report: Report) -> list[Skipped]:
     """Return which rules were not run and why, one item per unmet need."""
+    if not report.skipped:
+        return []
     found = []
+    practice = shipped_benchmark(PRACTICE_BENCHMARK).name
+    only_practice = set(report.benchmarks) == {practice}
     for need in sorted(report.skipped, key=list(Need).index):
         rules = report.skipped[need]
         files = max(rules.values())
         verb = "needs" if len(rules) == 1 else "need"
         where = f" in {files:,} of {len(report.files):,} files" if files < len(report.files) else ""
-        message = f"{plural(len(rules), 'rule')} {verb} {need.text}{where}: {need.fix}"
+        fix = f"{practice} {need.in_practice}" if only_practice and need.in_practice else need.fix
+        message = f"{plural(len(rules), 'rule')} {verb} {need.text}{where}: {fix}"
         found.append(Skipped(need, sorted(rules), files, message))
     return found
 

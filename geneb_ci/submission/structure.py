@@ -70,7 +70,7 @@ def unknown_version(value: dict[str, Any]) -> Fault:
     return Fault(
         "unknown-schema-version",
         ("schema_version",),
-        f"schema_version is {found}",
+        f"schema_version is {'missing' if found == 'nothing' else found}",
         found,
         f"one of {', '.join(map(quoted, MODELS))}",
     )

@@ -59,10 +59,12 @@ class Cursor:
         self.faults.append(fault)
         return Stop()
 
-    def syntax(self, message: str, found: str, expected: str, at: int | None = None) -> Stop:
+    def syntax(
+        self, message: str, found: str, expected: str, at: int | None = None, fix: str = ""
+    ) -> Stop:
         """Record a syntax error and return a Stop for the caller to raise."""
         place = self.at if at is None else at
-        return self.stop(Fault("invalid-json", (), message, found, expected, at=place))
+        return self.stop(Fault("invalid-json", (), message, found, expected, at=place, fix=fix))
 
     def skip_blank(self) -> None:
         """Skip whitespace."""
@@ -87,6 +89,13 @@ _NON_FINITE: Final = {"nan", "inf", "infinity"}
 _PYTHON_WORDS: Final = {"True": "true", "False": "false", "None": "null"}
 
 
+NO_SUBMISSION = (
+    "This file is not a submission, which is a JSON object: pass a submission, or remove what is "
+    "before its first brace."
+)
+"""How to fix a file that begins with something else."""
+
+
 class Scalars(Cursor):
     """Parses numbers and literals."""
 
@@ -102,7 +111,8 @@ class Scalars(Cursor):
         malformed = _MALFORMED_NUMBER.match(self.text, self.at)
         found = quoted(malformed.group()) if malformed else self.peek()
         expected = "an object, array, string, number, true, false or null"
-        raise self.syntax(f"{found} is not a JSON value", found, expected)
+        fix = "" if path else NO_SUBMISSION
+        raise self.syntax(f"{found} is not a JSON value", found, expected, fix=fix)
 
     def _word(self, word: str, path: Path) -> Any:  # noqa: ANN401 (JSON has no narrower type)
         at = self.at
@@ -114,7 +124,8 @@ class Scalars(Cursor):
             self.fault("non-finite-number", path, message, word, "a finite number", at)
             return UNUSABLE
         expected = _PYTHON_WORDS.get(word, "a value, or a string in double quotes")
-        raise self.syntax(f"{quoted(word)} is not a JSON value", quoted(word), expected, at)
+        fix = "" if path else NO_SUBMISSION
+        raise self.syntax(f"{quoted(word)} is not a JSON value", quoted(word), expected, at, fix)
 
     def _number(self, match: re.Match[str], path: Path) -> Any:  # noqa: ANN401 (int, float or none)
         token = match.group()

@@ -127,7 +127,7 @@ def test_the_smallest_sample_at_the_ends(design, fabricated, confidence, size):
 
 @pytest.mark.parametrize("fabricated", [0, 101, -1])
 def test_a_number_of_tasks_that_there_is_not(fabricated):
-    with pytest.raises(UsageProblem, match="fabricated tasks, expected 1 to 100"):
+    with pytest.raises(UsageProblem, match="so at most 100 can be fabricated"):
         needed(HUNDRED, fabricated, Fraction(1, 2))
 
 

@@ -13,7 +13,7 @@ from geneb_ci.check.place import FILE, Against, row_of, shipped_rows
 from geneb_ci.check.registry import RULES
 from geneb_ci.check.runner import Checker, FileResult, Report
 from geneb_ci.common.benchmark import shipped_benchmark
-from geneb_ci.common.config import find_layout
+from geneb_ci.common.config import PRACTICE_BENCHMARK, find_layout
 from geneb_ci.render.summary import rules_run, skipped
 from geneb_ci.submission.paths import files_in
 from tests.paths import ROOT, SUBMISSIONS
@@ -137,11 +137,29 @@ def test_a_lone_file_says_which_rules_were_not_run_and_why(tmp_path, against, ru
     assert rules_run(found) == run
     assert [one.message for one in skipped(found)] == [
         *messages,
-        "1 rule needs the folder of submissions: check the file inside a repository of submissions",
         (
-            "6 rules need the model card: check the file inside a repository of submissions that "
-            "has a folder of model cards"
+            "1 rule needs the folder of submissions: put the file in a repository of submissions: "
+            "in submissions/ beside schemas/benchmark.json, or in the folder of the setting "
+            "[tool.geneb-ci] submissions"
         ),
+        (
+            "6 rules need the model card: put the file in a repository of submissions, and its "
+            "card in submissions/cards/"
+        ),
+    ]
+
+
+def test_practice_needs_nothing_that_could_be_provided(tmp_path):
+    practice = shipped_benchmark(PRACTICE_BENCHMARK)
+    found = report(check(copied(tmp_path), None))
+    found.benchmarks = {practice.name: practice.sha256}
+    assert [one.message for one in skipped(found)] == [
+        "9 rules need the other rows: GENEB-mini has no rows to compare with",
+        (
+            "1 rule needs the folder of submissions: GENEB-mini is for practice: its files are in "
+            "no repository"
+        ),
+        "6 rules need the model card: GENEB-mini is for practice: its files are in no repository",
     ]
 
 

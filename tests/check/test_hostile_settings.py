@@ -161,7 +161,7 @@ def test_settings_of_no_place(tmp_path, place):
     done = checked(root, "--config-from", place)
     message = f"geneb-ci: {place}: no such folder or pyproject.toml"
     fix = "  fix: pass the folder of a trusted checkout or its pyproject.toml: --config-from PATH"
-    assert (done.returncode, done.stderr) == (1, f"{message}\n{fix}\n")
+    assert (done.returncode, done.stderr) == (2, f"{message}\n{fix}\n")
 
 
 def test_the_two_ways_exclude_each_other(tmp_path):

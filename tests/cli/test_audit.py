@@ -57,7 +57,7 @@ def test_commit_prints_the_digest_and_what_to_do_next(place, capsys):
         "  time of publication according to that server; then draw the tasks:\n"
         "  geneb-ci audit plan c.json --committed-at 2026-11-20T08:30:00Z\n"
     )
-    assert err == ""
+    assert err == "wrote c.json\n"
 
 
 def test_commit_to_standard_output_is_the_file_alone(place, capsys):
@@ -80,7 +80,7 @@ def test_plan_by_a_file(place, capsys):
         + f"check that commitment {plan.commitment_sha256[:16]}... was public at {COMMITTED_AT}\n"
         "next: geneb-ci audit run plan.json\n"
     )
-    assert err == ""
+    assert err == "wrote plan.json\n"
 
 
 @pytest.mark.usefixtures("place")
@@ -220,7 +220,11 @@ def test_the_fallback_needs_an_hour_without_beacon(place, capsys):
         (["--detect", "1"], 2, "--detect and --confidence need each other"),
         (["--detect", "1", "--confidence", "95"], 2, "--confidence '95' is not a probability"),
         (["--detect", "1", "--confidence", "1/0"], 2, "is not a probability"),
-        (["--detect", "9", "--confidence", "0.5"], 2, "9 fabricated tasks, expected 1 to 3"),
+        (
+            ["--detect", "9", "--confidence", "0.5"],
+            2,
+            "--detect 9: the commitment has 3 tasks, so at most",
+        ),
         (["--why", "x"], 2, "--why and --reveal need --fallback-key-file"),
         (
             ["--fallback-key-file", "round.json", "--relay", "x"],
@@ -236,7 +240,7 @@ def test_the_fallback_needs_an_hour_without_beacon(place, capsys):
             "--committed-at 2126-01-01T00:00:00Z is in the future",
         ),
         (["--beacon-file", "round.json", "--committed-at", "2026-09-17T15:22:43Z"], 11, "round: "),
-        (["--earlier", "c.json"], 3, "c.json: not a plan: schema_version: Field required"),
+        (["--earlier", "c.json"], 3, "c.json: this is a commitment, not a plan"),
     ],
 )
 def test_what_cannot_be_drawn(capsys, options, code, message):

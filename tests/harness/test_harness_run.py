@@ -77,7 +77,7 @@ def test_mini_needs_an_output_file_and_seconds(harness: Harness) -> None:
     assert record["dataset"]["verified"] is True
     assert {one["threads"] for one in record["probe"]["libraries"]} == {1}
     assert any(one["library"] == "openblas" for one in record["probe"]["libraries"])
-    assert done.stderr.splitlines()[-1] == "wrote record.json: 13 tasks"
+    assert done.stderr.splitlines()[-1] == "wrote record.json: 13 tasks, model_id 4-mer-frequency"
     assert sorted(p.name for p in harness.folder.iterdir()) == ["cache", "record.json"]
 
 

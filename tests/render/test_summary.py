@@ -1,10 +1,12 @@
 """The verdict and the one line that all formats share."""
 
+import dataclasses
+
 import pytest
 
 from geneb_ci.check.runner import Report
 from geneb_ci.common.errors import NothingChecked
-from geneb_ci.common.finding import plural
+from geneb_ci.common.finding import percent, plural
 from geneb_ci.render.summary import Verdict, sentence, summary_line, verdict
 from tests.render.examples import finding
 
@@ -35,17 +37,17 @@ LOST = NothingChecked("b.json: cannot be read", "")
         (
             Report(["a"], [WARNING], [LOST], rules=2),
             Verdict.NOT_CHECKED,
-            "1 submission, 2 rules: 1 warning, 1 file could not be read",
+            "1 submission, 2 rules: 1 warning, 1 path could not be checked",
         ),
         (
             Report(["a"], [ERROR], [LOST, LOST], rules=2),
             Verdict.ERRORS,
-            "1 submission, 2 rules: 1 error, 2 files could not be read",
+            "1 submission, 2 rules: 1 error, 2 paths could not be checked",
         ),
         (
             Report([], [], [LOST], rules=2),
             Verdict.NOT_CHECKED,
-            "0 submissions, 2 rules: 1 file could not be read",
+            "0 submissions, 2 rules: 1 path could not be checked",
         ),
         (Report(["a"], [CRASH], rules=2), Verdict.NOT_CHECKED, "1 submission, 2 rules: 1 error"),
         (
@@ -67,11 +69,40 @@ def test_verdict_and_line(report, expected, line):
         ("a gap", "2 gaps", "", "a gap; found 2 gaps"),
         ("no card", "nothing", "a card", "no card; expected a card"),
         ("a gap", "", "", "a gap"),
+        ('the field "meta" is missing', "nothing", "meta", 'the field "meta" is missing'),
+        (
+            "no matrix gives 0.1, 0.2, 0.3; the nearest one gives 0.1, 0.2, 0.4",
+            "0.1, 0.2, 0.3",
+            "0.1, 0.2, 0.4",
+            "no matrix gives 0.1, 0.2, 0.3; the nearest one gives 0.1, 0.2, 0.4",
+        ),
+        ("1 of 2 seeds", "nothing", "2", "1 of 2 seeds; expected 2"),
     ],
 )
 def test_each_is_said_once(message, found, expected, said):
     item = finding("missing-task", "a.json", message, found=found, expected=expected)
     assert sentence(item) == said
+
+
+def test_the_score_of_a_finding_is_not_taken_for_a_score_of_the_submission():
+    item = finding("missing-task", "a.json", "MCC is off", found="0.3063", expected="about 0.792")
+    said = "MCC is off; found 0.3063, expected about 0.792 (finding score 1.4)"
+    assert sentence(dataclasses.replace(item, score=1.4)) == said
+
+
+@pytest.mark.parametrize(
+    ("share", "said"),
+    [
+        (0, "0 %"),
+        (1, "100 %"),
+        (0.12, "12 %"),
+        (299 / 300, "99.6 %"),
+        (0.9999, "99.9 %"),
+        (1 / 300, "0.4 %"),
+    ],
+)
+def test_only_all_are_100_percent(share, said):
+    assert percent(share) == said
 
 
 @pytest.mark.parametrize(

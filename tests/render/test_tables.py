@@ -1,6 +1,6 @@
 """One table, two notations: columns line up on a terminal, also under wide characters."""
 
-from geneb_ci.render.tables import Table
+from geneb_ci.render.tables import Table, fitted
 
 TABLE = Table(("model", "rank"), [("a", "10"), ("模型", "9")], right=frozenset({"rank"}))
 
@@ -25,3 +25,34 @@ def test_markdown_says_how_columns_are_aligned():
 def test_a_table_without_rows_is_its_head():
     assert Table(("a", "b"), []).text_lines() == ["a  b"]
     assert Table(("a", "b"), []).markdown_lines() == ["| a | b |", "| --- | --- |"]
+
+
+RULES = Table(("rule", "what it looks for"), [("some-rule", "one two three four five six seven")])
+NUMBERS = Table(("task", "MCC"), [("a_task_with_a_long_name", "0.5")], right=frozenset({"MCC"}))
+
+
+def test_a_table_that_fits_is_as_it_was():
+    assert RULES.fitted_rows(80) == [[line] for line in RULES.text_lines()]
+
+
+def test_text_in_the_last_column_is_wrapped():
+    assert RULES.fitted_rows(36, head=False) == [
+        ["some-rule  one two three four five", "           six seven"]
+    ]
+
+
+def test_text_has_lines_of_its_own_where_there_is_little_room():
+    assert RULES.fitted_rows(24, head=False) == [
+        ["some-rule", "    one two three four", "    five six seven"]
+    ]
+
+
+def test_numbers_are_never_wrapped():
+    assert NUMBERS.fitted_rows(20) == [
+        ["task", "    MCC"],
+        ["a_task_with_a_long_name", "    0.5"],
+    ]
+
+
+def test_longer_lines_are_wrapped_below_their_first():
+    assert fitted("short\n\n  one two three\n", 10) == "short\n\n  one two\n      three\n"

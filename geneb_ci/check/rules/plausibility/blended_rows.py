@@ -34,7 +34,7 @@ def check(context: Context) -> Iterator[Fault]:
         ("results",),
         f"the residuals from a weighted mean of other rows are {spread:.2f} of the usual size: "
         f"this row is about {named or 'an equal mix of many rows'}",
-        f"{spread:.2f}; score {score}",
+        f"{spread:.2f}",
         f"at least {LIMIT}",
         on_key=True,
         score=score,

@@ -38,7 +38,7 @@ def check(context: Context) -> Iterator[Fault]:
             ("results", regime, name),
             "MCC is 0 and accuracy is the share of one class: the probe predicted a single class, "
             f"unlike in any of {view.others_count} other rows",
-            "a single predicted class; score 1.0",
+            "a single predicted class",
             "more than one predicted class",
             on_key=True,
             score=1.0,

@@ -43,7 +43,7 @@ def check(context: Context) -> Iterator[Fault]:
                 ("results", regimes[few], task.id, metric),
                 f'{metric} is {above:.3f} above that of "{regimes[full]}": '
                 f"{above / noise:.1f} standard deviations",
-                f"{above:+.4f}; score {score}",
+                f"{above:+.4f}",
                 f"at most {LIMIT * noise:+.3f}",
                 score=score,
             )

@@ -41,9 +41,9 @@ def check(context: Context) -> Iterator[Fault]:
         yield Fault(
             ID,
             ("results", regime, task, metric),
-            f"{metric} {view.row[number]:.3f} is {abs(distance):.1f} standard deviations {side} "
+            f"{metric} {view.row[number]:.4f} is {abs(distance):.1f} standard deviations {side} "
             f"the value predicted from the row's other cells and {view.others_count} other rows",
-            f"{view.row[number]:.4f}; score {score}",
+            f"{view.row[number]:.4f}",
             f"about {guess:.3f}",
             score=score,
         )

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from geneb_ci.check.context import Context
 from geneb_ci.check.need import Need
 from geneb_ci.check.rule import Rule
-from geneb_ci.common.finding import Severity, quoted
+from geneb_ci.common.finding import Severity, percent, quoted
 from geneb_ci.statistics.neighbours import NEAR, SHARE, is_coarse, needed, resemblances
 from geneb_ci.statistics.view import score_of
 from geneb_ci.submission.fault import Fault
@@ -35,9 +35,9 @@ def check(context: Context) -> Iterator[Fault]:
             ("results",),
             f"{near.near} of {near.cells} scores are within {NEAR} of those of "
             f"{quoted(view.table.names[near.number])} ({near.equal} are equal); "
-            "two different models agree in at most 5 %",
-            f"{near.near / near.cells:.0%} within {NEAR}; score {score}",
-            f"below {SHARE:.0%}",
+            "two different models agree in at most 5 % of theirs",
+            f"{percent(near.near / near.cells)} within {NEAR}",
+            f"below {percent(SHARE)}",
             on_key=True,
             score=score,
         )

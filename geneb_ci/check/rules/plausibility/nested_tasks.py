@@ -40,7 +40,7 @@ def check(context: Context) -> Iterator[Fault]:
                 ("results", regime, tasks[law.task].id, metric),
                 f"{metric} differs by {gap:+.3f} from {names}, which has the same sequences; "
                 f"in other rows by {usual.usual:+.3f}, standard deviation {usual.scale:.3f}",
-                f"{gap:+.4f}; score {score}",
+                f"{gap:+.4f}",
                 f"about {usual.usual:+.3f}",
                 score=score,
             )

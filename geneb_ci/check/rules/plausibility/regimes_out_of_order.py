@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from geneb_ci.check.context import Context
 from geneb_ci.check.rule import Rule
-from geneb_ci.common.finding import Severity
+from geneb_ci.common.finding import Severity, percent, plural
 from geneb_ci.statistics.view import score_of
 from geneb_ci.submission.fault import Fault
 
@@ -38,9 +38,10 @@ def check(context: Context) -> Iterator[Fault]:
         yield Fault(
             ID,
             ("results", names[poor]),
-            f'"{names[poor]}" is better than "{names[rich]}" in {share:.0%} of {len(pairs)} tasks',
-            f"{share:.0%}; score {score}",
-            f"at most {limit:.0%}",
+            f'"{names[poor]}" is better than "{names[rich]}" in {percent(share)} of '
+            f"{plural(len(pairs), 'task')}",
+            percent(share),
+            f"at most {percent(limit)}",
             on_key=True,
             score=score,
         )

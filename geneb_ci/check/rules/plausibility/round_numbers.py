@@ -66,9 +66,7 @@ def decimals(value: float) -> int | None:
 
 
 def _fault(message: str, found: str, expected: str, score: float) -> Fault:
-    return Fault(
-        ID, ("results",), message, f"{found}; score {score}", expected, on_key=True, score=score
-    )
+    return Fault(ID, ("results",), message, found, expected, on_key=True, score=score)
 
 
 RULE = Rule(

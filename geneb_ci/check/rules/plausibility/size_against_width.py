@@ -34,7 +34,7 @@ def check(context: Context) -> Iterator[Fault]:
         ID,
         ("meta", "params"),
         f"{params:,} parameters is {ratio:.3g} times the square of the embedding width {width:,}",
-        f"{ratio:.3g}; score {score}",
+        f"{ratio:.3g}",
         f"{LEAST:g} to {MOST:g}; published models have 27 to 910",
         score=score,
     )

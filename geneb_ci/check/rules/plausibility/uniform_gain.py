@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from geneb_ci.check.context import Context
 from geneb_ci.check.need import Need
 from geneb_ci.check.rule import Rule
-from geneb_ci.common.finding import Severity, quoted
+from geneb_ci.common.finding import Severity, percent, quoted
 from geneb_ci.statistics.neighbours import NEAR, Affine, affine_copy, lead
 from geneb_ci.statistics.view import RowView, score_of
 from geneb_ci.submission.fault import Fault
@@ -37,9 +37,9 @@ def check(context: Context) -> Iterator[Fault]:
             yield Fault(
                 ID,
                 ("results", regime),
-                f"better than all {view.others_count} other rows in {share:.0%} of the tasks",
-                f"{share:.0%}; score {score}",
-                f"at most {LEAD:.0%}, as in every published row",
+                f"better than all {view.others_count} other rows in {percent(share)} of the tasks",
+                percent(share),
+                f"at most {percent(LEAD)}, as in every published row",
                 on_key=True,
                 score=score,
             )
@@ -53,7 +53,7 @@ def _affine(regime: str, found: Affine, view: RowView) -> Fault:
         ("results", regime),
         f"every score is {found.slope:.4f} x that of {name} {found.offset:+.4f}, with residuals "
         f"of {found.residual:.4f} (root mean square)",
-        f"a linear function of another row; score {score}",
+        "a linear function of another row",
         "scores of this model",
         on_key=True,
         score=score,

@@ -1,0 +1,66 @@
+"""Refuses to replace a run record or a submission by one that has less.
+
+A run with `--tasks` and the `--output` of a complete run would otherwise delete hours of work.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from .errors import OptionError
+from .files import read_bounded
+from .settings import Settings, tasks_to_run
+from .text import first_and_more, plural
+
+BYTES_MAX = 1 << 30  # of a record; one of 100 tasks has about 10 MB
+
+
+def refuse_loss(option: str, path: Path, settings: Settings) -> None:
+    """Raise OptionError if the file at `path` has scores that this run will not have.
+
+    A file that is neither a run record nor a submission is not considered.
+    """
+    held = _read(path)
+    regimes = _regimes(held)
+    tasks = list(dict.fromkeys(task for found in regimes.values() for task in found))
+    running = {task.id for task in tasks_to_run(settings)}
+    other_tasks = [task for task in tasks if task not in running]
+    other_regimes = [name for name in regimes if name not in settings.regimes_to_run]
+    if other_tasks:
+        lost, used = _left_out("task", other_tasks), "--tasks" if settings.tasks else ""
+    elif other_regimes:
+        lost, used = _left_out("regime", other_regimes), "--regimes" if settings.regimes else ""
+    elif tasks and settings.limit is not None and held.get("limit") is None:
+        lost, used = "scores of all sequences, and this run is a trial", "--limit"
+    else:
+        return
+    fix = f"run the same command without {used}" if used else "delete the file first"
+    msg = f"{option} {path}: not replaced, it has {lost}: name another file, or {fix}"
+    raise OptionError(msg)
+
+
+def _left_out(noun: str, names: list[str]) -> str:
+    return f"{plural(len(names), noun)} that this run leaves out ({first_and_more(names)})"
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """Return the JSON object in a file; an empty one if there is none."""
+    try:
+        value = json.loads(read_bounded(path, BYTES_MAX))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _regimes(document: dict[str, Any]) -> dict[str, list[str]]:
+    """Return regime to tasks of a run record or a submission."""
+    found: dict[str, list[str]] = {}
+    results, tasks = document.get("results"), document.get("tasks")
+    if isinstance(results, dict):
+        found = {name: list(cells) for name, cells in results.items() if isinstance(cells, dict)}
+    elif isinstance(tasks, dict):
+        for task, record in tasks.items():
+            regimes = record.get("regimes") if isinstance(record, dict) else None
+            for name in regimes if isinstance(regimes, dict) else ():
+                found.setdefault(name, []).append(task)
+    return found
