@@ -181,7 +181,7 @@ def test_four_lines_of_the_documentation_are_a_workflow_of_another_repository():
 def test_all_submissions_of_a_repository(upstream, interpreter):
     code, log, summary, outputs = run(upstream, interpreter)
     assert (code, outputs) == (0, {})
-    assert log.splitlines()[-1].startswith("1 submission, ")
+    assert any(line.startswith("1 submission, ") for line in log.splitlines())
     assert summary.startswith("## geneb-ci: passed\n")
 
 
