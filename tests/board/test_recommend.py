@@ -179,7 +179,8 @@ def recommend(*options: str) -> int:
     return main(["recommend", str(PUBLIC), *options])
 
 
-def test_the_command(capsys):
+def test_the_command(capsys, monkeypatch):
+    monkeypatch.delenv("COLUMNS", raising=False)  # workers of pytest-xdist set it
     code = recommend("--category", "Splice Sites", "--regime", "10shot", "--max-params", "500M")
     shown = capsys.readouterr()
     assert (code, shown.err) == (0, "")

@@ -59,7 +59,7 @@ def test_every_outcome_has_a_label_of_its_own_and_the_documentation_creates_it()
     text = (ROOT / "docs/github.md").read_text(encoding="utf-8")
     table = re.findall(r"^\| `([\w-]+)` \| `([\w: -]+)` \| (\w+) \|$", text, re.MULTILINE)
     assert table == [(outcome.value, LABELS[outcome], STATES[outcome]) for outcome in PullOutcome]
-    (listed,) = re.findall(r"for name in (.*); do gh label create", text)
+    (listed,) = re.findall(r'for name in (.*); do gh label create "geneb: ', text)
     created = {f"geneb: {name}" for name in shlex.split(listed)}
     assert created | {"needs-maintainer"} == set(LABELS.values())
 

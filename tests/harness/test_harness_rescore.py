@@ -26,7 +26,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Give a folder with sequences, k-mer embeddings, a rescoring of them, and a run record."""
     harness = Harness(tmp_path_factory.mktemp("rescore"))
     done = harness("sequences", "--tasks", ",".join(TASKS), "--output", "sequences.txt")
-    assert (done.returncode, done.stderr) == (0, "wrote sequences.txt: 1040 sequences\n")
+    assert (done.returncode, done.stderr) == (0, "wrote sequences.txt: 1,040 sequences\n")
     lines = (harness.folder / "sequences.txt").read_text().splitlines()
     np.save(harness.folder / "e.npy", load("kmer").extractor.extract_embeddings(lines))
     done = harness(*words(), "--copies", COPIES, "--output", "rescored.json")
