@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from geneb_ci.check.registry import RULES
 from geneb_ci.cli import shared
 from tests import forked
 from tests.paths import PUBLIC, ROOT, SUBMISSIONS
@@ -92,7 +93,7 @@ def test_nothing_checked_exits_3_with_one_clear_line(tmp_path, arguments, line):
     said = f"""
         not checked {line.replace("{empty}", str(tmp_path))}
         fix: pass a submission, or a folder with *.json files
-        0 submissions, 83 rules: 1 path could not be checked
+        0 submissions, {len(RULES)} rules: 1 path could not be checked
     """
     # A long path is broken between two lines.
     assert "".join(done.stdout.split()) == "".join(said.split())
