@@ -119,7 +119,7 @@ def test_a_file_that_does_not_exist_is_found(text, found):
         ("```console\n$ geneb-ci audit frobnicate x\n```", ["there is no command frobnicate"]),
         ("Run `geneb-ci check --stict x.json`.", ["there is no option --stict"]),
         ("$ geneb-harness run --resum", ["there is no option --resum"]),
-        ("`geneb-harness extractor check`", ["there is no command extractor"]),
+        ("`geneb-harness extract check`", ["there is no command extract"]),
         ("`geneb-ci audit run PLAN --key key.pem` and `geneb-ci rules`", []),
         ("    geneb-ci label | grep --color x", []),
     ],
