@@ -51,6 +51,7 @@ NAMES = frozenset(
 )
 """The enumerations above by their names in the code."""
 ELSEWHERE = {
+    "FileKind": "each value has its title, and how to get such a file",
     "Exit": "the README has the table of exit codes",
     "Need": "each value says in its own text what a rule needs",
     "Sign": "marks of added, changed and removed lines",
