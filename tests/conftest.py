@@ -41,6 +41,12 @@ def update_golden(request: pytest.FixtureRequest) -> bool:
     return bool(request.config.getoption("--update-golden"))
 
 
+@pytest.fixture(autouse=True)
+def _no_width_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a command write as into a pipe: workers of pytest-xdist set COLUMNS, a shell may."""
+    monkeypatch.delenv("COLUMNS", raising=False)
+
+
 NO_REAL_TASKS = "real tasks"
 """What the reason of a test begins with that did not run for want of them."""
 

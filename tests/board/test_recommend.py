@@ -179,8 +179,7 @@ def recommend(*options: str) -> int:
     return main(["recommend", str(PUBLIC), *options])
 
 
-def test_the_command(capsys, monkeypatch):
-    monkeypatch.delenv("COLUMNS", raising=False)  # workers of pytest-xdist set it
+def test_the_command(capsys):
     code = recommend("--category", "Splice Sites", "--regime", "10shot", "--max-params", "500M")
     shown = capsys.readouterr()
     assert (code, shown.err) == (0, "")

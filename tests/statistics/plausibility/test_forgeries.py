@@ -4,6 +4,7 @@ import random
 
 import pytest
 
+from geneb_ci.render.summary import sentence
 from tests.statistics.plausibility.conftest import Judge, changed, public, said
 
 OTHER = "nucleotide-transformer-2.5b-multi-species"
@@ -21,7 +22,7 @@ def test_copied_with_noise(judge: Judge) -> None:
     assert finding.score == 8.3
     assert finding.message == (
         '300 of 300 scores are within 0.001 of those of "GROVER" (0 are equal); '
-        "two different models agree in at most 5 %"
+        "two different models agree in at most 5 % of theirs"
     )
 
 
@@ -193,4 +194,6 @@ def test_scores_are_shown_and_bounded(judge: Judge) -> None:
     findings = judge(document)
     assert len(findings) > 10
     assert all(1 <= finding.score <= 10 for finding in findings)
-    assert all(f"score {finding.score}" in finding.found for finding in findings)
+    assert all(
+        sentence(finding).endswith(f" (finding score {finding.score:g})") for finding in findings
+    )
