@@ -36,7 +36,7 @@ def cell(task: Task, *names: str) -> dict[str, float]:
     return {
         "MCC": (total * hits - chance) / math.sqrt(spread),
         "Acc": hits / total,
-        "F1": sum(f1) / len(f1),
+        "F1": math.fsum(f1) / len(f1),
     }
 
 

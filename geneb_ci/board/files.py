@@ -1,6 +1,5 @@
-"""Values to bytes to files: canonical, checked against their schemas, and never half-written."""
+"""Values to bytes to files: canonical, checked against their types, and never half-written."""
 
-import functools
 import json
 import os
 import tempfile
@@ -8,18 +7,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from jsonschema import Draft202012Validator
+from pydantic import ValidationError
 
+from geneb_ci.board.shape import Leaderboard, TaskLeaderboard
 from geneb_ci.common.errors import GenebError, unwritable
-from geneb_ci.common.shipped import shipped
+from geneb_ci.common.types import StrictModel, first_error
 
-SCHEMAS = {
-    "leaderboard.json": "leaderboard.schema.json",
-    "leaderboard_tasks.json": "leaderboard-tasks.schema.json",
-    "diagnostics.json": "diagnostics-1.0.schema.json",
-    "recommendations.json": "recommendations-1.0.schema.json",
-    "ledger.json": "ledger.schema.json",
+TYPES: dict[str, type[StrictModel]] = {
+    "leaderboard.json": Leaderboard,
+    "leaderboard_tasks.json": TaskLeaderboard,
 }
+"""Types of the files that are built as plain values; the others come from a type already."""
 
 
 class InvalidBoard(GenebError):
@@ -29,19 +27,17 @@ class InvalidBoard(GenebError):
 def encode(name: str, value: dict[str, Any]) -> bytes:
     """Return the bytes of a board file: compact, UTF-8, keys in order of the rows, no NaN.
 
-    Raises InvalidBoard when the value does not fit the schema of its name.
+    Raises InvalidBoard when the value does not fit the type of its name.
     """
-    error = next(iter(_validator(SCHEMAS[name]).iter_errors(value)), None)
-    if error is not None:
-        raise InvalidBoard(
-            f"{name}: {error.json_path}: {error.message}", "report this to the maintainers"
-        )
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
-
-
-@functools.cache
-def _validator(schema: str) -> Draft202012Validator:
-    return Draft202012Validator(json.loads(shipped("schemas", schema).read_bytes()))
+    raw = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+    if name in TYPES:
+        try:
+            TYPES[name].model_validate_json(raw)
+        except ValidationError as error:
+            raise InvalidBoard(
+                f"{name}: {first_error(error)}", "report this to the maintainers"
+            ) from error
+    return raw
 
 
 def write_files(folder: Path, files: Mapping[str, bytes]) -> None:

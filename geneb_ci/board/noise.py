@@ -16,6 +16,7 @@ from geneb_ci.check.claims import claims_of
 from geneb_ci.common.benchmark import Benchmark, Task
 from geneb_ci.common.errors import BadConfiguration
 from geneb_ci.statistics.binary import BinaryTable, Classes, runs, scores, table
+from geneb_ci.statistics.draws import binomial, normal, uniform
 from geneb_ci.statistics.printed import Reading, Triple
 from geneb_ci.submission.models import Submission, SubmissionV11
 
@@ -80,11 +81,11 @@ def noise_of(
     seeds = len(benchmark.protocol.seeds) if regime in benchmark.protocol.few_shot_k else 1
     key = hashlib.sha256(f"{submission.model_id}/{regime}".encode()).digest()[:16]
     entropy = [SEED, int.from_bytes(key, "big")]
-    generator = np.random.Generator(np.random.PCG64(np.random.SeedSequence(entropy)))
+    bits = np.random.PCG64(np.random.SeedSequence(entropy))
     models = list(_models(submission, regime, benchmark))
     test = np.zeros((len(benchmark.tasks), draws))
-    _draw_pairs([m for m in models if isinstance(m, _Pair)], generator, test)
-    _draw_singles([m for m in models if isinstance(m, _Single)], generator, test)
+    _draw_pairs([m for m in models if isinstance(m, _Pair)], bits, test)
+    _draw_singles([m for m in models if isinstance(m, _Single)], bits, test)
     spreads = tuple(_spreads(submission, regime, benchmark))
     deviations = np.array([spread.deviation if spread else 0.0 for spread in spreads])
     # The variance of a mean of fits whose errors correlate, over that of one fit. What the fits do
@@ -92,7 +93,7 @@ def noise_of(
     if seeds > 1:
         apart = np.where(deviations > 0, 0.0, (1 - OVERLAP) / seeds)
         test *= np.sqrt(OVERLAP + apart)[:, None]
-    drawn = deviations[:, None] * generator.standard_normal(test.shape)
+    drawn = deviations[:, None] * normal(bits, test.shape)
     return Noise(test, drawn, spreads)
 
 
@@ -170,14 +171,15 @@ def _single(place: int, task: Task, value: Triple) -> _Single:
     return _Single(place, task.n_test, _rate(right, task.n_test), slope)
 
 
-def _draw_pairs(models: list[_Pair], generator: np.random.Generator, out: Floats) -> None:
+def _draw_pairs(models: list[_Pair], bits: np.random.PCG64, out: Floats) -> None:
     if not models:
         return
     sizes = np.array([model.classes for model in models], dtype=np.int64)
     rates = np.array([(model.small, model.large) for model in models])
-    shape = (len(models), out.shape[1])
-    small = generator.binomial(sizes[:, :1], rates[:, :1], shape)
-    large = generator.binomial(sizes[:, 1:], rates[:, 1:], shape)
+    at = uniform(bits, (len(models), 2, out.shape[1]))
+    rows = list(zip(models, at, strict=True))
+    small = np.array([binomial(m.classes.small, m.small, row[0]) for m, row in rows])
+    large = np.array([binomial(m.classes.large, m.large, row[1]) for m, row in rows])
     centre = mcc_of(sizes[:, :1], sizes[:, 1:], *np.hsplit(rates * sizes, 2))
     drawn = mcc_of(sizes[:, :1], sizes[:, 1:], small, large)
     out[[model.place for model in models]] = drawn - centre
@@ -199,9 +201,9 @@ def mcc_of(
     return np.asarray(np.divide(top, spread, out=np.zeros(top.shape), where=spread > 0))
 
 
-def _draw_singles(models: list[_Single], generator: np.random.Generator, out: Floats) -> None:
+def _draw_singles(models: list[_Single], bits: np.random.PCG64, out: Floats) -> None:
     for model in models:
-        right = generator.binomial(model.total, model.right, out.shape[1])
+        right = binomial(model.total, model.right, uniform(bits, out.shape[1:]))
         out[model.place] = (right / model.total - model.right) * model.slope
 
 

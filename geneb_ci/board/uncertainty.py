@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import norm, t
+from scipy.special import ndtri, stdtrit
 
 from geneb_ci.board.columns import Entry
 from geneb_ci.board.noise import DRAWS, Floats, Noise, Spread, noise_of
@@ -198,12 +198,12 @@ def _stretch(drawn: Floats, weights: Floats, spreads: Sequence[Spread | None]) -
         for weight, spread in zip(weights, spreads, strict=True)
         if spread
     ]
-    uncertain = sum(part * part / freedom for part, freedom in parts)
+    uncertain = math.fsum(part * part / freedom for part, freedom in parts)
     if not uncertain:
         return 1.0
     freedom = float(np.var(drawn, ddof=1)) ** 2 / uncertain
     tail = (1 + CONFIDENCE) / 2
-    return float(t.ppf(tail, freedom) / norm.ppf(tail))
+    return float(stdtrit(freedom, tail) / ndtri(tail))
 
 
 def standings(estimates: Mapping[str, Estimate]) -> ByModel:
@@ -236,7 +236,7 @@ def critical(models: int) -> float:
     Sidak's inequality (1967): it holds for all comparisons of one model together, however they
     hang together.
     """
-    return float(norm.ppf((1 + CONFIDENCE ** (1 / max(models - 1, 1))) / 2))
+    return float(ndtri((1 + CONFIDENCE ** (1 / max(models - 1, 1))) / 2))
 
 
 def differ_significantly(one: Estimate, other: Estimate, models: int) -> bool:

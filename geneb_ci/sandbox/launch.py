@@ -165,6 +165,11 @@ def _parent(place: str, view: SandboxView) -> Path:
     return Path(view.folders[inner]).parent
 
 
+RUN_FLAGS = ("-s", "-P", "-B")
+"""How Python starts inside: it sees the packages of the view (PYTHONPATH, which `-I` would ignore),
+nothing of the user's or of the current folder, and writes no bytecode."""
+
+
 def python_of(sandbox: Sandbox, view: SandboxView) -> str:
     """Return the interpreter to run."""
     return sys.executable if sandbox.kind == NONE else view.python

@@ -8,7 +8,15 @@ from pathlib import Path
 
 from geneb_ci.common.errors import SandboxUnavailable, UsageProblem
 from geneb_ci.sandbox import bubblewrap, gvisor, mounts
-from geneb_ci.sandbox.launch import BUBBLEWRAP, GVISOR, LANDLOCK, NONE, Sandbox, started
+from geneb_ci.sandbox.launch import (
+    BUBBLEWRAP,
+    GVISOR,
+    LANDLOCK,
+    NONE,
+    RUN_FLAGS,
+    Sandbox,
+    started,
+)
 from geneb_ci.sandbox.limits import Limits
 from geneb_ci.sandbox.processes import scratch
 
@@ -25,6 +33,8 @@ BUBBLEWRAP_LEAST = (0, 8)
 """The first version with --disable-userns."""
 TRIAL_SECONDS = 10
 TRUE = "/usr/bin/true"
+IMPORTS = "import numpy, reference_harness.worker"
+"""What every run imports, from the packages and the harness that it is shown."""
 
 FIXES = (
     "allow bubblewrap to make user namespaces (an AppArmor profile for bwrap with the line "
@@ -81,7 +91,7 @@ def open_sandbox(
 
 
 def trial(sandbox: Sandbox) -> str | None:
-    """Run `true`, then Python, in a sandbox; return the cause where one fails, else None."""
+    """Run `true`, then the imports of a run; return the cause where one fails, else None."""
     missing = _missing(sandbox.kind)
     if missing is not None:
         return missing
@@ -89,7 +99,7 @@ def trial(sandbox: Sandbox) -> str | None:
     limits = Limits(seconds=TRIAL_SECONDS)
     if sandbox.kind == NONE:
         return None
-    for inner in ([TRUE], [view.python, "-I", "-c", "import numpy"]):
+    for inner in ([TRUE], [view.python, *RUN_FLAGS, "-c", IMPORTS]):
         with started(sandbox, view, limits, inner) as process:
             try:
                 _, said = process.communicate(timeout=TRIAL_SECONDS)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from geneb_ci.common.errors import ExtractorFailed, LimitExceeded, UsageProblem
 from geneb_ci.sandbox import channel, mounts
 from geneb_ci.sandbox.channel import Receiver
-from geneb_ci.sandbox.launch import Sandbox, python_of
+from geneb_ci.sandbox.launch import RUN_FLAGS, Sandbox, python_of
 from geneb_ci.sandbox.limits import Limits
 from geneb_ci.sandbox.supervise import supervise
 
@@ -101,7 +101,7 @@ def run_in_sandbox(
     view.data[OPTIONS] = options(spec, limits, place)
     inner = [
         python_of(sandbox, view),
-        *("-s", "-P", "-B", "-m", "reference_harness.worker", place(OPTIONS), place(SEQUENCES)),
+        *(*RUN_FLAGS, "-m", "reference_harness.worker", place(OPTIONS), place(SEQUENCES)),
     ]
     receiver = Receiver(len(sequences), limits)
     ended = supervise(sandbox, view, limits, inner, receiver)

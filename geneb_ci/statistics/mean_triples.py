@@ -3,6 +3,7 @@
 import bisect
 import functools
 import heapq
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -196,7 +197,9 @@ def outside(hull: Hull, reading: Reading) -> Outside | None:
     place = _place(hull, reading)
     corners = _start(hull, place)
     # The mean of the corners is possible, so only the direction towards the reported MCC matters.
-    sign = 1 if value.mcc > sum(corner.weight * corner.table.mcc for corner in corners) else -1
+    sign = (
+        1 if value.mcc > math.fsum(corner.weight * corner.table.mcc for corner in corners) else -1
+    )
     if _climb(hull, place, corners, sign, sign * value.mcc - width.mcc) is None:
         return None
     exact = place._replace(acc_width=0.0, f1_width=0.0)

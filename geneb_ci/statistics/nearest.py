@@ -83,6 +83,8 @@ def _ideal(classes: Classes, wanted: Triple, rho: int, least: int, most: int) ->
         return least
     start, end = scores(classes, least, rho), scores(classes, most, rho)
     along = [to - come for come, to in itertools.zip_longest(start, end)]
-    length = sum(part * part for part in along)
-    share = sum(part * (want - come) for part, want, come in zip(along, wanted, start, strict=True))
+    length = math.fsum(part * part for part in along)
+    share = math.fsum(
+        part * (want - come) for part, want, come in zip(along, wanted, start, strict=True)
+    )
     return least + (most - least) * min(1.0, max(0.0, share / length))

@@ -103,8 +103,8 @@ class _Regime(NamedTuple):
 
 def _standardised(row: Iterable[float]) -> _Regime | None:
     numbers = list(row)
-    mean = sum(numbers) / len(numbers)
-    norm = math.sqrt(sum((x - mean) ** 2 for x in numbers))
+    mean = math.fsum(numbers) / len(numbers)
+    norm = math.sqrt(math.fsum((x - mean) ** 2 for x in numbers))
     if not norm > 0:  # also for NaN, a row with missing cells
         return None
     return _Regime(mean, norm, [(x - mean) / norm for x in numbers])
@@ -186,7 +186,7 @@ class Law(NamedTuple):
 
     def gap(self, row: Vector, offset: int) -> float:
         """Return the task's score minus that of its parts, in the regime starting at `offset`."""
-        return row[offset + self.task] - sum(w * row[offset + k] for k, w in self.parts)
+        return row[offset + self.task] - math.fsum(w * row[offset + k] for k, w in self.parts)
 
 
 class Gap(NamedTuple):

@@ -12,7 +12,7 @@ from geneb_ci.statistics.table import ScoreTable, Vector, share_present
 
 def dot(a: Sequence[float], b: Sequence[float]) -> float:
     """Return the inner product."""
-    return float(sum(map(mul, a, b)))
+    return math.fsum(map(mul, a, b))
 
 
 def gram(rows: Sequence[Sequence[float]], ridge: float) -> list[list[float]]:
@@ -236,11 +236,11 @@ def _bulk(ordered: list[float], own: float | None) -> float:
     size = len(ordered) if own is None else len(ordered) - 1
     low, high = (int(q * size) for q in BULK)
     if own is None or own > ordered[high]:
-        total = sum(ordered[low:high])
+        total = math.fsum(ordered[low:high])
     elif own < ordered[low]:
-        total = sum(ordered[low + 1 : high + 1])
+        total = math.fsum(ordered[low + 1 : high + 1])
     else:
-        total = sum(ordered[low : high + 1]) - own
+        total = math.fsum(ordered[low : high + 1]) - own
     return total / (high - low)
 
 

@@ -127,7 +127,7 @@ def test_a_board_that_does_not_fit_its_schema_is_refused(board):
         encode("leaderboard.json", broken)
     assert (
         refusal.value.message
-        == "leaderboard.json: $.data.full[0].macro_MCC: 1.5 is greater than the maximum of 1"
+        == "leaderboard.json: data/full/0/macro_MCC: Input should be less than or equal to 1"
     )
 
 

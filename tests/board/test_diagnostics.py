@@ -45,6 +45,11 @@ def board(*names: str, params: dict[str, int] | None = None) -> dict[str, Any]:
     return diagnostics(rows, SIZED, found)
 
 
+SCHEMA = Draft202012Validator(
+    json.loads((ROOT / "schemas/diagnostics-1.0.schema.json").read_bytes())
+)
+
+
 @pytest.mark.parametrize("name", ["diagnostics-1.0", "recommendations-1.0"])
 def test_the_schemas_are_schemas(name):
     path = ROOT / f"schemas/{name}.schema.json"
@@ -55,6 +60,7 @@ def test_the_public_rows_fit_the_schema_and_their_order_changes_no_byte():
     found = found_diagnostics()
     again = diagnostics(tuple(reversed(entries())), shipped_benchmark(), found_intervals())
     assert encode("diagnostics.json", found) == encode("diagnostics.json", again)
+    SCHEMA.validate(found)
     assert list(found["ranks"]) == REGIMES
     assert len(found["models"]) == 41
 
@@ -62,7 +68,7 @@ def test_the_public_rows_fit_the_schema_and_their_order_changes_no_byte():
 @pytest.mark.parametrize("names", [(), ("a",), ("a", "b"), ("a", "b", "c")])
 def test_boards_of_few_models_have_figures_where_those_are_defined(names):
     found = board(*names)
-    encode("diagnostics.json", found)
+    SCHEMA.validate(found)
     assert [row["model"] for row in found["models"]] == list(names)
     rho = found["scale"]["full"]["board"]["macro"]
     assert rho == {"models": len(names), "rho": None, "p": None}  # all of one size
@@ -77,7 +83,7 @@ def test_a_row_with_gaps_is_left_out_of_its_regime_only(submission_v11):
     found = diagnostics(
         rows, shipped_benchmark(), intervals(rows, shipped_benchmark(), draws=DRAWS)
     )
-    encode("diagnostics.json", found)
+    SCHEMA.validate(found)
     counts = [len(found["ranks"][regime]["macro"]) for regime in REGIMES]
     assert counts == [4, 4, 3]
     assert next(m for m in found["models"] if m["model"] == "splicebert-1024nt")["regimes"] == [

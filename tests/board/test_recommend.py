@@ -189,7 +189,7 @@ def test_the_command(capsys):
         "smallest  gena-lm-bert-large-t2t  MCC 0.279 (0.270 to 0.288), 336M parameters, official\n"
         "\n"
         "gena-lm-bert-large-t2t has the highest MCC on Splice Sites in the regime 10shot, of 29 "
-        "models with at most 500M parameters: 0.279, 95 % interval 0.270 to 0.288.\n"
+        "models with at most 500M parameters: 0.279, 95 % interval 0.270 to 0.289.\n"
         f"{BETTER}.\n"
         "The best of them over all categories, splicebert-1024nt, is number 2 here.\n"
         f"{NOT_COVERED}\n"

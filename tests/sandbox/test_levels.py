@@ -15,7 +15,7 @@ from geneb_ci.common.errors import Exit, LeftOver, SandboxUnavailable, UsageProb
 from geneb_ci.sandbox import bubblewrap as bwrap
 from geneb_ci.sandbox import gvisor, mounts
 from geneb_ci.sandbox.facts import sandbox_facts
-from geneb_ci.sandbox.levels import open_sandbox
+from geneb_ci.sandbox.levels import open_sandbox, trial
 from geneb_ci.sandbox.limits import Limits
 from geneb_ci.sandbox.processes import descendants, remember
 from geneb_ci.sandbox.run import ExtractorSpec, embed_in_sandbox, options, probe_suite
@@ -37,13 +37,20 @@ def test_the_same_numbers_come_out_of_every_level(sandbox, tmp_path):
     assert abs(inside - ROWS).max() < 1e-6
 
 
+def test_the_trial_imports_what_a_run_imports(sandbox, tmp_path, monkeypatch):
+    """Python's own packages, which a machine may have or lack, decide nothing."""
+    (tmp_path / "numpy.py").write_text('raise ImportError("the packages of the view")')
+    monkeypatch.setattr(mounts, "_packages", lambda: [str(tmp_path)])
+    assert trial(sandbox).endswith("ImportError: the packages of the view")
+
+
 def test_the_facts_for_the_record(bubblewrap_sandbox):
     escapes = probe_suite(bubblewrap_sandbox)
     facts = sandbox_facts(bubblewrap_sandbox, escapes, SMALL)
     assert (facts.level, facts.kind, facts.gpu) == (2, "bubblewrap", False)
     assert facts.escapes == escapes
     assert facts.limits == {
-        "seconds": 3, "memory_mib": 512, "processes": 48, "tmp_mib": 16, "log_kib": 256,
+        "seconds": 30, "memory_mib": 512, "processes": 48, "tmp_mib": 16, "log_kib": 256,
         "open_files": 4096, "width": 60_000, "result_mib": 1, "host_floor_mib": 256,
     }  # fmt: skip
 

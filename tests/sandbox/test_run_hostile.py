@@ -1,5 +1,6 @@
 """Inputs 55 to 57 of the hostile corpus: an extractor each, and the outcome it must meet."""
 
+import dataclasses
 import socket
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import pytest
 from geneb_ci.common.errors import ExtractorFailed, LimitExceeded, ResultRefused
 from geneb_ci.sandbox.launch import Sandbox
 from geneb_ci.sandbox.run import run_in_sandbox
-from tests.sandbox.conftest import SEQUENCES, SMALL, hostile
+from tests.sandbox.conftest import SEQUENCES, SHORT, SMALL, hostile
 
 pytestmark = pytest.mark.usefixtures("nothing_left")
 
@@ -70,8 +71,9 @@ def test_a_home_with_keys_is_not_there(sandbox: Sandbox, tmp_path: Path):
     ],
 )
 def test_what_takes_too_much_is_stopped_from_outside(sandbox: Sandbox, name, limit):
+    limits = dataclasses.replace(SMALL, seconds=SHORT) if limit == "seconds" else SMALL
     with pytest.raises(LimitExceeded) as caught:
-        run_in_sandbox(SEQUENCES, hostile("take_over", name), sandbox, SMALL)
+        run_in_sandbox(SEQUENCES, hostile("take_over", name), sandbox, limits)
     assert caught.value.limit == limit
     assert "attached" not in caught.value.log
 

@@ -1,5 +1,6 @@
 """blended-rows: the row is close to a weighted mean of other rows, closer than related models."""
 
+import math
 from collections.abc import Iterator
 
 from geneb_ci.check.context import Context
@@ -23,7 +24,7 @@ def check(context: Context) -> Iterator[Fault]:
     view, standing = context.view, context.view.standing
     if standing is None:
         return
-    spread = sum(standing.spread) / len(standing.spread)
+    spread = math.fsum(standing.spread) / len(standing.spread)
     heavy = sorted((-w, i) for i, w in standing.weights.items() if w > WEIGHT)
     if spread >= LIMIT or any(is_near_copy(view, i) for _, i in heavy):
         return
