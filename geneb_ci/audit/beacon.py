@@ -5,6 +5,7 @@ import hashlib
 import hmac
 import importlib
 import re
+import sys
 from collections.abc import Collection
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -113,13 +114,20 @@ def _point(curve: Any, decoder: str, text: str, what: str) -> Any:  # noqa: ANN4
 
 @functools.cache
 def _curve() -> Any:  # noqa: ANN401 (names of several modules of py_ecc)
-    """Import the parts of py_ecc for BLS12-381, which takes a third of a second."""
+    """Import the parts of py_ecc for BLS12-381, which takes a third of a second.
+
+    py_ecc raises Python's recursion limit to 100,000, which its optimized curves do not need: with
+    that, a deeply nested document would end the process instead of being refused.
+    """
+    limit = sys.getrecursionlimit()
     try:
         group, points, hashing = map(importlib.import_module, _MODULES)
     except ImportError as error:
         raise BrokenInstallation(
             "py_ecc, which verifies the beacon, is not installed", "pip install 'geneb-ci[records]'"
         ) from error
+    finally:
+        sys.setrecursionlimit(limit)
     return SimpleNamespace(**vars(group) | vars(points) | vars(hashing))
 
 

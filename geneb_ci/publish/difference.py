@@ -100,7 +100,7 @@ def models_of(made: bytes) -> int:
 def _board(raw: bytes | None) -> Board:
     found: Board = {}
     try:
-        # pydantic_core limits the depth; json does not, once py_ecc has raised the recursion limit.
+        # pydantic_core refuses what is nested too deeply as any other error of the text.
         data = pydantic_core.from_json(raw)["data"] if raw is not None else {}
         for regime, rows in data.items():
             for row in rows:

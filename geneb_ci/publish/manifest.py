@@ -160,7 +160,7 @@ _VERSION = re.compile(r"([0-9]{1,6})\.([0-9]{1,6})")
 def _refuse_newer(raw: bytes, where: str) -> None:
     """Raise NewerManifest if the format version of a document is newer than ours."""
     try:
-        # pydantic_core limits the depth; json does not, once py_ecc has raised the recursion limit.
+        # pydantic_core refuses what is nested too deeply as any other error of the text.
         told = _VERSION.fullmatch(pydantic_core.from_json(raw)["schema_version"])
     except (ValueError, TypeError, KeyError):
         return

@@ -1,31 +1,31 @@
 """Runs an extractor, or the probe suite, in a sandbox."""
 
+import contextlib
 import json
-from collections.abc import Mapping, Sequence
+import os
+import secrets
+import socket
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from geneb_ci.common.errors import ExtractorFailed, LimitExceeded, UsageProblem
-from geneb_ci.sandbox import channel, mounts
+from geneb_ci.common.errors import (
+    ExtractorFailed,
+    ExtractorRefused,
+    LimitExceeded,
+    SandboxLeaks,
+    UsageProblem,
+)
+from geneb_ci.sandbox import attempts, channel, mounts
 from geneb_ci.sandbox.channel import Receiver
-from geneb_ci.sandbox.launch import RUN_FLAGS, Sandbox, python_of
-from geneb_ci.sandbox.limits import Limits
+from geneb_ci.sandbox.facts import Escape
+from geneb_ci.sandbox.launch import NONE, RUN_FLAGS, Sandbox, python_of
+from geneb_ci.sandbox.limits import MIB, Limits
 from geneb_ci.sandbox.supervise import supervise
 
 if TYPE_CHECKING:
     import numpy as np
-import contextlib
-import os
-import secrets
-import socket
-from collections.abc import Iterator
-
-from geneb_ci.common.errors import ExtractorRefused, SandboxLeaks
-from geneb_ci.sandbox import attempts
-from geneb_ci.sandbox.facts import Escape
-from geneb_ci.sandbox.launch import NONE
-from geneb_ci.sandbox.limits import MIB
 
 SEQUENCES = f"{mounts.INPUT}/sequences"
 OPTIONS = f"{mounts.INPUT}/options.json"

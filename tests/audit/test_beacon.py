@@ -1,6 +1,8 @@
 """The beacon: published rounds verify, anything else does not; which round is due when."""
 
 import re
+import subprocess
+import sys
 
 import pytest
 from hypothesis import example, given, settings
@@ -101,6 +103,16 @@ def test_what_is_no_point_of_the_group_is_refused(signature, message):
 def test_a_key_that_is_no_point_of_the_group_is_refused(key):
     with pytest.raises(StepMismatch, match="signature: the public key is not a point of the"):
         verify_round(123, ROUNDS[123], key)
+
+
+def test_the_recursion_limit_stays_as_it_was():
+    """A property test that was the first to verify a round failed by its change."""
+    script = (
+        "import sys; from geneb_ci.audit.beacon import verify_round; "
+        f"verify_round(123, {ROUNDS[123]!r}); print(sys.getrecursionlimit())"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "1000\n"
 
 
 def test_without_py_ecc_the_extra_is_named(monkeypatch):
