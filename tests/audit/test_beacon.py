@@ -111,7 +111,9 @@ def test_the_recursion_limit_stays_as_it_was():
         "import sys; from geneb_ci.audit.beacon import verify_round; "
         f"verify_round(123, {ROUNDS[123]!r}); print(sys.getrecursionlimit())"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
     assert done.stdout == "1000\n"
 
 
