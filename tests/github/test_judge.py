@@ -3,7 +3,7 @@
 import base64
 from collections.abc import Iterator
 from types import SimpleNamespace
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
@@ -11,10 +11,12 @@ from geneb_ci.check.change import REGULAR, Blob, Change, ChangeFault
 from geneb_ci.check.registry import BY_ID
 from geneb_ci.check.rule import ChangeRule
 from geneb_ci.common.finding import Finding, Severity
-from geneb_ci.github.api import GitHub
 from geneb_ci.github.errors import Tampered
 from geneb_ci.github.judge import PATHS_MAX, change_findings, git_sha, read_blob
 from geneb_ci.github.replies import BlobReply
+
+if TYPE_CHECKING:
+    from geneb_ci.github.api import GitHub
 
 RAW = bytes(range(200))
 BLOB = Blob(REGULAR, git_sha(RAW), len(RAW))
@@ -27,7 +29,7 @@ def read(content: str, encoding: str = "base64") -> object:
     def blob(sha: str) -> BlobReply:
         return BlobReply(sha=sha, encoding=encoding, content=content)
 
-    return read_blob(cast(GitHub, SimpleNamespace(blob=blob)), BLOB)
+    return read_blob(cast("GitHub", SimpleNamespace(blob=blob)), BLOB)
 
 
 def test_a_file_is_its_base64_in_lines():

@@ -1,4 +1,4 @@
-"""A verdict as a line: what a runner would take for a command comes through, and nothing is long."""
+"""A verdict as a line: a runner takes nothing in it for a command, and it is never too long."""
 
 import json
 

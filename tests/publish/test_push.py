@@ -26,7 +26,7 @@ def repository(*commits: str) -> GitRepository:
     def is_ancestor(one: str, other: str) -> bool:
         return one in commits and commits.index(one) <= commits.index(other)
 
-    return cast(GitRepository, SimpleNamespace(is_ancestor=is_ancestor))
+    return cast("GitRepository", SimpleNamespace(is_ancestor=is_ancestor))
 
 
 def earlier(covers: str = COVERS, *commits: str) -> Earlier:
@@ -86,13 +86,13 @@ def test_a_generation_as_published_has_its_bytes_and_no_rollback():
         assert commit == "5" * 40
         return FILES[name]
 
-    space = cast(Space, SimpleNamespace(read=read))
+    space = cast("Space", SimpleNamespace(read=read))
     held = Held("5" * 40, MADE.rolled_back(BACK).manifest)
     assert as_published(space, held) == MADE
 
 
 def test_altered_bytes_are_not_as_published():
-    space = cast(Space, SimpleNamespace(read=lambda *_: b"x", resource="spaces/geneb/board"))
+    space = cast("Space", SimpleNamespace(read=lambda *_: b"x", resource="spaces/geneb/board"))
     with pytest.raises(Unverified) as refusal:
         as_published(space, Held("5" * 40, MADE.manifest))
     assert refusal.value.message == (
