@@ -135,7 +135,8 @@ def test_the_submission_that_was_committed_to_is_aimed_at():
         model_id=name, submission_sha256=sha256(path.read_bytes()).hexdigest(), tasks=list(TASKS)
     )
     layout = Layout(LayoutKind.ALONE, ROOT, submissions=SUBMISSIONS)
-    expected = targets(*context_of(name), TASKS)
+    context, findings = context_of(name)
+    expected = targets(context, findings, TASKS)
     assert len(expected) > 4
     assert targets_of(of, 1, None, layout) == expected
     assert targets_of(of, 1, path, Layout(LayoutKind.ALONE, ROOT)) == expected

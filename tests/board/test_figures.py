@@ -73,3 +73,10 @@ def test_one_model_alone_has_hard_tasks_and_no_variance():
         for task in sorted(SIZED.tasks, key=lambda task: task.id)
     ]
     assert found["tasks"]["full"] == {"hard": hard, "hard_below": 0.3, "high_variance": []}
+
+
+def test_a_winner_has_no_tie_with_itself():
+    found = board({"a": 0.9, "b": 0.1, "c": 0.1}, {})["stability"]["winners"]["full"]
+    assert {name: (one["model"], one["ties"]) for name, one in found.items()} == dict.fromkeys(
+        SIZED.category_order, ("a", 0)
+    )
