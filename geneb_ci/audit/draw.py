@@ -195,7 +195,7 @@ def _sample(plan: Plan, ranked: list[str]) -> None:
     targeted = [one.task for one in plan.chosen if one.reason == "targeted"]
     if tasks != [*due, *again, *targeted]:
         _refuse(SAMPLE, "wrong order: expected drawn tasks, then earlier ones, then targeted ones")
-    if len(set(tasks)) != len(tasks) or not set(targeted) <= set(ranked):
+    if len(set(tasks)) != len(tasks) or not set(tasks) <= set(ranked):
         _refuse(SAMPLE, "a task is listed twice, or is not in the commitment")
     if any(one.commitment == plan.commitment_sha256 for one in plan.earlier):
         _refuse(SAMPLE, "the plan's own draw is listed among the earlier ones")

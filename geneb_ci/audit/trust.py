@@ -1,7 +1,7 @@
 """From evidence to a trust level: a pure function."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from geneb_ci.common.finding import plural
 from geneb_ci.common.types import TrustLevel
@@ -98,7 +98,7 @@ class Decision:
     is_official: bool = False
     """Whether the file is the authors' own, whatever its level."""
     audit: Summary | None = None
-    basis: tuple[Audit, ...] = field(default=(), repr=False)
+    basis: tuple[Audit, ...] = ()
     """The audits that the level rests on."""
 
 

@@ -74,11 +74,11 @@ class Hull:
         pieces: list[_Piece] = []
         for arc in self.arcs:
             ends = self._triple(arc, arc.first), self._triple(arc, arc.last)
-            pieces.append(_Piece(-_bound(plane, *ends), len(pieces), arc, *ends))
+            piece = _Piece(-_bound(plane, *ends), len(pieces), arc, *ends)
+            heapq.heappush(pieces, piece)
             for triple in ends:
                 if plane.at(triple) > best:
                     best, found = plane.at(triple), triple
-        heapq.heapify(pieces)
         number = len(pieces)
         # A table at least half as far above as the bound suffices: the next plane goes through it.
         while pieces and -pieces[0].bound - level > 2 * (best - level):
@@ -232,11 +232,10 @@ def _line(chain: list[Triple], acc: float) -> tuple[float, float]:
 
 
 def _place(hull: Hull, reading: Reading) -> _MeanPlace:
-    """Move accuracy and F1 into the hull of the sampled tables, and widen them accordingly."""
+    """Move F1 into the hull of the sampled tables, and widen it accordingly."""
     value, width = reading
-    acc = min(max(value.acc, 0.0), 1.0)
-    f1 = min(max(value.f1, _line(hull.chain, acc)[0]), acc)
-    return _MeanPlace(acc, f1, width.acc + abs(acc - value.acc), width.f1 + abs(f1 - value.f1))
+    f1 = min(max(value.f1, _line(hull.chain, value.acc)[0]), value.acc)
+    return _MeanPlace(value.acc, f1, width.acc, width.f1 + abs(f1 - value.f1))
 
 
 def _climb(
@@ -254,8 +253,8 @@ def _climb(
         bound = face.level + face.acc_slope * place.acc + face.f1_slope * place.f1
         bound += abs(face.acc_slope) * place.acc_width + abs(face.f1_slope) * place.f1_width
         slack = TOLERANCE * (1 + abs(face.acc_slope) + abs(face.f1_slope))
-        margin = 0.0 if level is None else level - bound - slack
-        if level is not None and margin <= 0:
+        margin = math.inf if level is None else level - bound - slack
+        if margin <= 0:
             return None
         plane = Plane(float(sign), -face.acc_slope, -face.f1_slope)
         entering: Triple | None = hull.look(plane)

@@ -10,7 +10,6 @@ from geneb_ci.statistics.printed import Triple
 
 # The distance as a function of rho has a few local minima, narrow ones near the ends.
 LOOKS = 96
-VALLEYS = 4
 # Values of rho tried on both sides of a local minimum, because c is an integer.
 AROUND = 24
 
@@ -26,7 +25,7 @@ def nearest(classes: Classes, wanted: Triple) -> Nearest:
     """Return the table with the least distance to `wanted`, within 1 % of the distance.
 
     For fixed rho all metrics are linear in the number of correct predictions, so only rho is
-    searched: first coarsely, then in the deepest valleys.
+    searched: first coarsely, then in every valley.
     """
     looks = spread(-classes.small, classes.large, LOOKS)
     depth = {rho: _distance(classes, wanted, rho) for rho in looks}
@@ -36,8 +35,7 @@ def nearest(classes: Classes, wanted: Triple) -> Nearest:
         for before, rho, after in zip(ends, looks, ends[2:], strict=False)
         if depth[rho] <= min(depth[before], depth[after])
     ]
-    valleys.sort(key=lambda valley: min(depth[valley[0]], depth[valley[1]]))
-    best = min(_bottoms(classes, wanted, valleys[:VALLEYS]), key=lambda place: place[0])
+    best = min(_bottoms(classes, wanted, valleys), key=lambda place: place[0])
     _, right, rho = best
     if classes.small == classes.large:
         rho = abs(rho)  # the same table with swapped classes

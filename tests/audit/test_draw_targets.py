@@ -3,17 +3,21 @@
 import json
 import math
 import shutil
+from hashlib import sha256
 
 import pytest
 
 from geneb_ci.audit.commit import checked, read_submission
-from geneb_ci.audit.draw import gains, suspicion, targets
+from geneb_ci.audit.draw import gains, suspicion, targets, targets_of
+from geneb_ci.audit.steps import AuditRefused
 from geneb_ci.common.benchmark import shipped_benchmark
+from geneb_ci.common.config import Layout, LayoutKind
+from geneb_ci.common.errors import UsageProblem
 from geneb_ci.common.finding import Finding, Severity
 from geneb_ci.statistics.table import ScoreTable
 from geneb_ci.statistics.view import RowView
 from tests.audit.examples import TASKS as EXAMPLE_TASKS
-from tests.audit.examples import plan
+from tests.audit.examples import commitment, plan
 from tests.paths import ROOT, SUBMISSIONS
 from tests.small import BENCHMARK
 
@@ -110,3 +114,31 @@ def test_with_few_rows_the_gain_is_that_over_their_median():
 
 def test_with_no_other_row_nothing_stands_out():
     assert set(gains(view([0.9] * 9)).values()) == {0.0}
+
+
+def test_no_submission_is_read_unless_tasks_are_to_be_aimed_at():
+    alone = Layout(LayoutKind.ALONE, ROOT)
+    assert targets_of(commitment(), 0, None, alone) == []
+    with pytest.raises(UsageProblem) as refusal:
+        targets_of(commitment(), 1, None, alone)
+    assert (refusal.value.message, refusal.value.fix) == (
+        "--targeted needs the submission, and there is none here",
+        "name it: --submission FILE",
+    )
+
+
+def test_the_submission_that_was_committed_to_is_aimed_at():
+    """It is that of the repository, unless another place is named."""
+    name = "BioFM-265M"
+    path = SUBMISSIONS / f"{name}.json"
+    of = commitment(
+        model_id=name, submission_sha256=sha256(path.read_bytes()).hexdigest(), tasks=list(TASKS)
+    )
+    layout = Layout(LayoutKind.ALONE, ROOT, submissions=SUBMISSIONS)
+    context, findings = context_of(name)
+    expected = targets(context, findings, TASKS)
+    assert len(expected) > 4
+    assert targets_of(of, 1, None, layout) == expected
+    assert targets_of(of, 1, path, Layout(LayoutKind.ALONE, ROOT)) == expected
+    with pytest.raises(AuditRefused, match="this is not the submission that was committed to"):
+        targets_of(of, 1, SUBMISSIONS / "space.json", layout)

@@ -10,6 +10,7 @@ from geneb_ci.audit.outcome import (
     INFORMATIVE_TOLERANCE,
     MEAN_BIAS,
     AuditedTask,
+    CanonicalCompared,
     Compared,
     Decoys,
     InformativeCells,
@@ -19,6 +20,8 @@ from geneb_ci.audit.outcome import (
     informative_text,
     mean_biases,
     overall_verdict,
+    task_verdict,
+    verdict_of,
 )
 from geneb_ci.common.types import Scores
 
@@ -44,6 +47,37 @@ def tasks(*cells: Compared, regime: str = "full") -> list[AuditedTask]:
         AuditedTask(task=f"task-{k}", reason="drawn", verdict=one.verdict, regimes={regime: one})
         for k, one in enumerate(cells)
     ]
+
+
+def test_a_task_differs_as_soon_as_one_cell_does():
+    within, outside = cell(0.019), cell(0.021)
+    assert [verdict_of(one) for one in (within, outside)] == ["agrees", "differs"]
+    for cells, expected in {
+        (within, within): "agrees",
+        (within, outside): "differs",
+        (outside, within): "differs",
+        (outside, outside): "differs",
+    }.items():
+        assert task_verdict(cells) == expected
+        found = [AuditedTask(task="t", reason="drawn", verdict="agrees", regimes=by_regime(cells))]
+        assert overall_verdict(found, QUIET) == expected
+
+
+def by_regime(cells: tuple[Compared, ...]) -> dict[str, Compared]:
+    return dict(zip(("full", "10shot"), cells, strict=True))
+
+
+def test_a_cell_differs_with_its_canonical_score():
+    within, outside = cell(0.019), cell(0.021)
+    for canonical, expected in ((within, "agrees"), (outside, "differs")):
+        other = CanonicalCompared(
+            claimed=canonical.claimed,
+            rescored=canonical.rescored,
+            tolerance=canonical.tolerance,
+            verdict="agrees",
+        )
+        assert verdict_of(other) == expected
+        assert verdict_of(within.model_copy(update={"canonical": other})) == expected
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from geneb_ci.audit.power import (
     detection,
     missed,
     needed,
+    probability,
     probability_text,
     table,
 )
@@ -147,7 +148,7 @@ def test_the_table_has_only_samples_that_there_can_be():
 
 
 @pytest.mark.parametrize(
-    ("probability", "text"),
+    ("value", "text"),
     [
         (Fraction(0), ".000"),
         (Fraction(956, 1000), ".956"),
@@ -156,5 +157,25 @@ def test_the_table_has_only_samples_that_there_can_be():
         (Fraction(1), "1.000"),
     ],
 )
-def test_only_a_certain_one_is_shown_as_certain(probability, text):
-    assert probability_text(probability) == text
+def test_only_a_certain_one_is_shown_as_certain(value, text):
+    assert probability_text(value) == text
+
+
+def test_a_probability_is_taken_as_it_is_written():
+    texts = ("0.95", "19/20", "1", "1e-9")
+    assert [probability(text, "--power") for text in texts] == [
+        Fraction(19, 20),
+        Fraction(19, 20),
+        1,
+        Fraction(1, 10**9),
+    ]
+
+
+@pytest.mark.parametrize("text", ["0", "-0.5", "1.001", "95 %", "1/0", "nan", ""])
+def test_what_is_no_probability_is_refused(text):
+    with pytest.raises(UsageProblem) as refusal:
+        probability(text, "--power")
+    assert (refusal.value.message, refusal.value.fix) == (
+        f"--power {text!r} is not a probability",
+        "pass a number above 0 and at most 1: 0.95",
+    )

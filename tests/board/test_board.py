@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
+from geneb_ci.board.board import extra_at_hand
 from geneb_ci.board.files import InvalidBoard, encode, write_files
 from geneb_ci.board.page import NAMES
 from geneb_ci.board.rows import leaderboards, mean
 from geneb_ci.common.benchmark import shipped_benchmark
-from geneb_ci.common.errors import MachineFault
+from geneb_ci.common.errors import MachineFault, UsageProblem
 from geneb_ci.submission.models import SubmissionV10
 from tests import forked
 from tests.board.board import entries, entry
@@ -45,6 +46,17 @@ def test_mean_macro_of_the_official_models_is_the_published_one(board):
         for regime, rows in board[0]["data"].items()
     }
     assert means == {"full": 0.488, "10shot": 0.253, "1shot": 0.106}
+
+
+def test_a_missing_package_of_the_extra_is_told_and_another_is_a_bug():
+    with pytest.raises(UsageProblem) as refusal, extra_at_hand("; or do without"):
+        raise ModuleNotFoundError("No module named 'scipy'", name="scipy")
+    assert (refusal.value.message, refusal.value.fix) == (
+        "scipy is not installed, and intervals need it",
+        'pip install "geneb-ci[build]"; or do without',
+    )
+    with pytest.raises(ModuleNotFoundError), extra_at_hand():
+        raise ModuleNotFoundError("No module named 'geneb_ci.x'", name="geneb_ci.x")
 
 
 def test_rows_have_upstreams_keys_in_upstreams_order(board):

@@ -8,15 +8,16 @@ from tools.mutants.clone import ROOT
 from tools.mutants.survey import ELSEWHERE
 
 LONG = re.compile(
-    r"test_(coverage|rerun|rerun_faults|journey|action|action_trusted|two_publishers|killed"
+    r"test_(compare|coverage|rerun|rerun_faults|journey|action|action_trusted|two_publishers|killed"
     r"|published|recommend|replay|storage_faults|data_push|data_pull|live_rows"
     r"|harness_(memory|run|rescore|probe))\.py$"
 )
 """Simulations and races: they take minutes, and are left to the exact pass."""
 MOST = 12
 """Test files tried for one target in the first pass."""
+FIRST = {"geneb_ci/statistics": ("tests/statistics/arithmetic/test_vectors.py",)}
+"""Tests that hold the answers of a folder in two seconds: before all others."""
 WHOLE = {
-    "geneb_ci/statistics": ("tests/statistics/arithmetic/test_vectors.py",),
     "geneb_ci/board": ("tests/board/test_whole.py", "tests/github/test_comment.py"),
     "geneb_ci/audit": (
         "tests/render/test_generated.py",
@@ -49,12 +50,18 @@ def near(target: str) -> list[str]:
     own = [file for file, text in _texts().items() if imports.search(text)]
     named = [file for file in _texts() if mirrored.match(Path(file).stem)]
     named.sort(key=lambda file: (file not in own, file))
-    whole = [
-        file for folder, files in WHOLE.items() if target.startswith(f"{folder}/") for file in files
-    ]
+    first, whole = (
+        [
+            file
+            for folder, files in kept.items()
+            if target.startswith(f"{folder}/")
+            for file in files
+        ]
+        for kept in (FIRST, WHOLE)
+    )
     folder = "/".join(["tests", *path.parts[1:-1]])
     close = [file for file in own if file.startswith(f"{folder}/")]
-    return list(dict.fromkeys([*named, *close, *own[:2], *whole, *own]))[:MOST]
+    return list(dict.fromkeys([*first, *named, *close, *own[:2], *whole, *own]))[:MOST]
 
 
 @functools.cache

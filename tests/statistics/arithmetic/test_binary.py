@@ -48,6 +48,23 @@ def all_tables(classes: Classes) -> list[BinaryTable]:
     ]
 
 
+@pytest.mark.parametrize(
+    ("classes", "value", "width"),
+    [
+        (Classes(10, 27), Triple(-0.74, 0.04, 0.54), Triple(0.05, 0.05, 0.5)),
+        (Classes(9, 10), Triple(-0.1, 0.42, 0.65), Triple(0.05, 0.01, 0.5)),
+        (Classes(11, 18), Triple(0.13, 0.66, 0.57), Triple(0.1, 0.01, 0.5)),
+        (Classes(12, 29), Triple(0.67, 0.83, 0.8), Triple(0.1, 0.01, 0.2)),
+    ],
+)
+def test_tables_on_both_sides_of_the_turning_point_of_mcc_are_found(classes, value, width):
+    """Among tables of one accuracy, MCC falls and then rises, or the other way round."""
+    reading = Reading(value, width)
+    wanted = {one for one in all_tables(classes) if reading.holds(scores_of(one), 1e-14)}
+    assert wanted
+    assert found(classes, reading) == wanted
+
+
 @given(drawn=tables())
 @settings(max_examples=300, deadline=None)
 def test_the_formulas_are_the_definitions_of_scikit_learn(drawn):

@@ -1,0 +1,95 @@
+"""The parts of a judgement: the bytes of a file, and a rule that crashes."""
+
+import base64
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
+
+import pytest
+
+from geneb_ci.check.change import REGULAR, Blob, Change, ChangeFault
+from geneb_ci.check.registry import BY_ID
+from geneb_ci.check.rule import ChangeRule
+from geneb_ci.common.finding import Finding, Severity
+from geneb_ci.github.errors import Tampered
+from geneb_ci.github.judge import PATHS_MAX, change_findings, git_sha, read_blob
+from geneb_ci.github.replies import BlobReply
+
+if TYPE_CHECKING:
+    from geneb_ci.github.api import GitHub
+
+RAW = bytes(range(200))
+BLOB = Blob(REGULAR, git_sha(RAW), len(RAW))
+LETTERS = base64.b64encode(RAW).decode()
+
+
+def read(content: str, encoding: str = "base64") -> object:
+    """Read a file of which GitHub sends this."""
+
+    def blob(sha: str) -> BlobReply:
+        return BlobReply(sha=sha, encoding=encoding, content=content)
+
+    return read_blob(cast("GitHub", SimpleNamespace(blob=blob)), BLOB)
+
+
+def test_a_file_is_its_base64_in_lines():
+    assert read(base64.encodebytes(RAW).decode()) == RAW
+
+
+@pytest.mark.parametrize(
+    ("content", "encoding", "message"),
+    [
+        (f"!{LETTERS}", "base64", "not base64"),
+        (f"{LETTERS[:8]} {LETTERS[8:]}", "base64", "not base64"),
+        (LETTERS[:-1], "base64", "not base64"),
+        (LETTERS, "utf-8", "encoding 'utf-8'"),
+        ("", "base64", f"GitHub sent bytes with the id {git_sha(b'')}"),
+    ],
+)
+def test_anything_else_is_refused(content, encoding, message):
+    with pytest.raises(Tampered) as refusal:
+        read(content, encoding)
+    assert refusal.value.message == f"blob {BLOB.sha}: {message}"
+
+
+def rule(name: str, faults: int) -> ChangeRule:
+    """Return a rule that finds so many faults, or crashes where that is below 0."""
+
+    def check(_: Change) -> Iterator[ChangeFault]:
+        if faults < 0:
+            raise ZeroDivisionError("of nothing")
+        for number in range(faults):
+            yield ChangeFault(name, f"{number:02}", "m", "f", "e")
+
+    return ChangeRule(name, Severity.ERROR, "what", "why", "fix", check)
+
+
+def found(name: str, file: str, message: str, what: str, expected: str) -> Finding:
+    return Finding(name, Severity.ERROR, message, file, "", 1, 1, what, expected, "fix")
+
+
+def test_a_rule_that_crashes_is_a_finding_and_hides_no_other():
+    crash = Finding(
+        "check-crashed",
+        BY_ID["check-crashed"].severity,
+        'the rule b crashed: ZeroDivisionError: "of nothing"',
+        "",
+        "",
+        1,
+        1,
+        "b",
+        "",
+        BY_ID["check-crashed"].fix,
+    )
+    assert change_findings(Change(()), [rule("a", 1), rule("b", -1), rule("c", 1)]) == [
+        crash,
+        found("a", "00", "m", "f", "e"),
+        found("c", "00", "m", "f", "e"),
+    ]
+
+
+def test_more_paths_than_are_listed_are_counted():
+    listed = [found("a", f"{number:02}", "m", "f", "e") for number in range(PATHS_MAX)]
+    more = found("a", "", "2 more findings of a are not listed", f"{PATHS_MAX + 2} paths", "none")
+    assert change_findings(Change(()), [rule("a", PATHS_MAX)]) == listed
+    assert change_findings(Change(()), [rule("a", PATHS_MAX + 2)]) == [more, *listed]
