@@ -87,6 +87,13 @@ def test_each_rule_has_its_heading_in_rules_md():
     assert [name for name in headings if name in registry.BY_ID] == IDS
 
 
+def test_each_rule_of_plausibility_has_its_threshold_in_the_documentation():
+    text = (ROOT / "docs/plausibility.md").read_text(encoding="utf-8")
+    table = text.split("\n## Thresholds")[1].split("\n## ")[0]
+    listed = dict.fromkeys(re.findall(r"^\| `([a-z-]+)`", table, re.MULTILINE))
+    assert set(listed) == {rule.id for rule in ALL if rule.family == "plausibility"}
+
+
 def test_select_by_id_and_family():
     assert select((), ()) == RULES
     assert [r.id for r in select(["missing-task"], [])] == ["missing-task", "check-crashed"]

@@ -4,6 +4,7 @@ import inspect
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import click
 import pytest
@@ -68,6 +69,14 @@ def test_every_module_that_renders_a_report_is_a_format():
         if re.search(r"^def render\(report: Report", (ROOT / path).read_text("utf-8"), re.MULTILINE)
     }
     assert modules == {one.module for one in FORMATS.values()}
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_what_a_format_escapes_is_tested_on_hostile_reports(name):
+    """test_hostile.py reads no format: what is a command or a formula there, its own test knows."""
+    tests = [path.read_text("utf-8") for path in Path(__file__).parent.glob("test_*.py")]
+    own = [text for text in tests if f'render("{name}", ' in text and "reports()" in text]
+    assert own, f"write tests/render/test_{name}.py, with the reports of tests/render/hostile.py"
 
 
 def test_the_help_of_check_says_what_each_format_is_for():
