@@ -52,7 +52,7 @@ def main(count: int, first: int, arguments: list[str]) -> int:
     flaky: dict[str, list[int]] = {}
     for seed in range(first, first + count):
         found = failures(seed, arguments)
-        sys.stdout.write("".join([f"seed {seed}: {len(found)} failed\n", *(f"  {x}\n" for x in found)]))
+        sys.stdout.write("\n  ".join([f"seed {seed}: {len(found)} failed", *found]) + "\n")
         sys.stdout.flush()
         for name in found:
             flaky.setdefault(name, []).append(seed)

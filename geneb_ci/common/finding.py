@@ -3,6 +3,7 @@
 import enum
 import json
 import math
+import re
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -48,6 +49,19 @@ class Finding:
     def sort_key(self) -> tuple[str, int, int, str, str, str]:
         """Sort key of reports: by position, then by rule, so that output is deterministic."""
         return (self.file, self.line, self.column, self.pointer, self.rule, self.message)
+
+
+HIDING = re.compile(
+    "["
+    "\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f"  # controls other than tab and line ends
+    "\u2028\u2029"  # line ends that only some programs recognise
+    "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # reorder what is shown
+    "\u00ad\u034f\u180b-\u180f\u200b-\u200d\u2060-\u2065\u206a-\u206f"  # are not shown
+    "\ufeff\ufff9-\ufffb\U000e0000-\U000e007f"  # neither are marks and tags
+    "\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0"  # letters that are blank
+    "]"
+)
+"""Characters that hide or reorder text: refused in a submission, escaped in what is printed."""
 
 
 def quoted(value: object) -> str:

@@ -4,6 +4,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from geneb_ci.common.finding import HIDING
+
 TEXT_MAX = 1000  # characters of one text; a hostile key can be as long as its file
 _CUT = "..."
 
@@ -11,11 +13,14 @@ _CUT = "..."
 def pieces(text: str) -> list[str]:
     r"""Return one printable piece per character, so that a caret can be placed under it.
 
-    Control characters, bidirectional overrides, zero-width characters and lone surrogates become
-    backslash escapes. So does the first # of "##[", which the runner of GitHub Actions interprets
-    as a command anywhere in a line.
+    Control characters, bidirectional overrides, zero-width and blank characters, and lone
+    surrogates become backslash escapes. So does the first # of "##[", which the runner of GitHub
+    Actions interprets as a command anywhere in a line.
     """
-    found = [c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text]
+    found = [
+        c if c.isprintable() and not HIDING.match(c) else c.encode("unicode_escape").decode("ascii")
+        for c in text
+    ]
     at = text.find("##[")
     while at >= 0:
         found[at] = r"\x23"

@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable
 from typing import Any, Final, cast
 
-from geneb_ci.common.finding import quoted
+from geneb_ci.common.finding import HIDING, quoted
 from geneb_ci.submission.fault import Fault, Path
 
 # A file with NaN in all 4,500 per-seed values (3 regimes, 100 tasks, 3 metrics, 5 seeds) is still
@@ -170,16 +170,6 @@ _PLAIN = re.compile(r'"([^"\\\x00-\x1f]*)"')
 _run = always(r'(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9A-Fa-f]{4}))*+')
 _controls = always(r"[\x00-\x1f]*+")
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_FORBIDDEN = re.compile(
-    "["
-    "\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f"  # controls other than tab and line ends
-    "\u2028\u2029"  # line ends that only some programs recognise
-    "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # reorder what is shown
-    "\u00ad\u034f\u180b-\u180f\u200b-\u200d\u2060-\u2065\u206a-\u206f"  # are not shown
-    "\ufeff\ufff9-\ufffb\U000e0000-\U000e007f"  # neither are marks and tags
-    "\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0"  # letters that are blank
-    "]"
-)
 
 
 class Strings(Cursor):
@@ -211,7 +201,7 @@ class Strings(Cursor):
                 at,
             )
             text = _SURROGATE.sub("\ufffd", text)
-        if (bad := _FORBIDDEN.search(text)) is not None:
+        if (bad := HIDING.search(text)) is not None:
             name = _name(bad.group())
             self.fault(
                 "forbidden-character",

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
@@ -112,6 +112,7 @@ def verdict_of(*pulls: PullVerdict, **said: Any) -> Verdicts:
     return Verdicts.model_validate(values | said)
 
 
+@example(findings=[Finding(ALL[0].id, ALL[0].severity, *("\u2800",) * 3, 1, 1, *("\u3164",) * 3)])
 @given(findings=st.lists(found(), max_size=5))
 def test_hostile_text_comes_through_as_it_was_and_commands_nothing(findings):
     verdict = verdict_of(pull_of(findings))

@@ -15,6 +15,7 @@ FRAGMENTS = (
     *("![x](http://t/p.png)", "[x](//evil)", "[x][y]", "](", "![", "{0}", "{{", "}"),
     *("::error::x", "::", ":", "##[error]", "##[", "#", "[", "%0A::set-output name=v::x", "%", ","),
     *("\n", "\r\n", "\n::error::x", "\x1b[2J", "\x1b]8;;http://x\x07", "\x9b31m", "\x00", "\x7f"),
+    *("\u034f", "\u115f", "\u180b", "\u2800", "\u3164", "\uffa0"),
     *("\u2028", "\u202e", "\u200b", "\u200d", "\ud800", "\udc80", "\ufffe", "\U000e0041"),
     *("漢字", "e\u0301", "=HYPERLINK(1)", HOSTILE_FILE, HOSTILE_TEXT),
 )

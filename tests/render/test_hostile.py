@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
+from geneb_ci.common.finding import HIDING
 from geneb_ci.render.formats import FORMATS, render
 from geneb_ci.render.plain import pieces, visible
 from geneb_ci.render.text import WIDTH_MAX, WIDTH_MIN, escape
@@ -41,6 +42,14 @@ def test_a_piece_for_every_character(text):
     assert "".join(pieces(text)).isprintable()
     assert "##[" not in visible(text)
     assert "::" not in escape(text)
+
+
+def test_no_character_of_unicode_hides_in_what_is_visible():
+    """A verdict whose text held U+2800 was refused by its own reader, and with it a whole sweep."""
+    every = "".join(map(chr, range(0x110000)))
+    shown = visible(every, 10 * len(every))
+    assert shown.isprintable()
+    assert HIDING.search(shown) is None
 
 
 @given(report=reports(), width=st.sampled_from([0, 40, 60, 120, 500]))

@@ -11,17 +11,17 @@ from hypothesis import strategies as st
 
 from geneb_ci.check.registry import RULES
 from geneb_ci.check.runner import Checker
-from geneb_ci.common.finding import Position
+from geneb_ci.common.finding import HIDING, Position
 from geneb_ci.submission.document import Document, parse_document
 from geneb_ci.submission.fault import Path as Place
 from geneb_ci.submission.scanner import DEPTH_MAX, Scan, scan
 from geneb_ci.submission.structure import check_structure
-from geneb_ci.submission.tokens import _FORBIDDEN, UNUSABLE
+from geneb_ci.submission.tokens import UNUSABLE
 from tests.small import small, small_v11
 
 SETTINGS = settings(deadline=None, max_examples=300, derandomize=True)
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=20).filter(
-    lambda text: _FORBIDDEN.search(text) is None
+    lambda text: HIDING.search(text) is None
 )
 FLOATS = st.floats(allow_nan=False, allow_infinity=False)
 INTEGERS = st.integers(-(10**30), 10**30)
