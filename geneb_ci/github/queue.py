@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 from rich.cells import cell_len
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -24,7 +23,7 @@ from geneb_ci.github.verdict import PullOutcome
 from geneb_ci.render import tables
 from geneb_ci.render.markdown import cell
 from geneb_ci.render.plain import visible
-from geneb_ci.render.text import escape
+from geneb_ci.render.text import console_of, escape
 
 # A sweep runs every 15 minutes, and GitHub's schedules can be as late again.
 SWEPT_AFTER = dt.timedelta(minutes=30)
@@ -205,18 +204,7 @@ def terminal(queue: Queue, limit: int, *, color: bool, width: int) -> str:
     rows = queue.rows[:limit]
     shown, needed = _fitting(rows, width)
     stream = io.StringIO()
-    console = Console(
-        file=stream,
-        width=max(width, needed),
-        color_system="standard" if color else None,
-        force_terminal=color,
-        force_jupyter=False,
-        no_color=not color,
-        highlight=False,
-        markup=False,
-        emoji=False,
-        legacy_windows=False,
-    )
+    console = console_of(stream, max(width, needed), color=color)
     if rows:
         table = Table(box=None, pad_edge=False, header_style="bold")
         for name in shown:

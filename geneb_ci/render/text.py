@@ -3,6 +3,7 @@
 import io
 import itertools
 from collections.abc import Iterator
+from typing import TextIO
 
 from rich.cells import cell_len
 from rich.console import Console
@@ -65,12 +66,11 @@ def escape(text: str) -> str:
     return visible(text).replace("::", r":\x3a")
 
 
-def render(report: Report, *, color: bool = False, width: int = WIDTH) -> str:
-    """Render for a terminal, in `width` columns; escape sequences only if `color` is true."""
-    stream = io.StringIO()
-    console = Console(
+def console_of(stream: TextIO, width: int, *, color: bool) -> Console:
+    """Return a console that adds colours and nothing else: no markup, emoji or highlighting."""
+    return Console(
         file=stream,
-        width=min(max(width, WIDTH_MIN), WIDTH_MAX),
+        width=width,
         color_system="standard" if color else None,
         force_terminal=color,
         force_jupyter=False,
@@ -81,6 +81,12 @@ def render(report: Report, *, color: bool = False, width: int = WIDTH) -> str:
         soft_wrap=True,
         legacy_windows=False,
     )
+
+
+def render(report: Report, *, color: bool = False, width: int = WIDTH) -> str:
+    """Render for a terminal, in `width` columns; escape sequences only if `color` is true."""
+    stream = io.StringIO()
+    console = console_of(stream, min(max(width, WIDTH_MIN), WIDTH_MAX), color=color)
     for line in _lines(report, console):
         console.print(line)
     return stream.getvalue()
