@@ -167,7 +167,8 @@ def _sources(
     if declared is None:
         raise UsageProblem(
             "format 1.0 does not say which extractor and weights ran",
-            "pass --extractor PATH:CLASS with --model REPO --revision COMMIT, or --no-weights",
+            "pass --extractor PATH:CLASS with --model REPO --revision COMMIT --weights NAME=SHA256, "
+            "or --no-weights",
         )
     path, colon, class_name = declared.extractor.rpartition(":")
     if not colon or not path.endswith(".py") or not class_name.isidentifier():
@@ -183,7 +184,7 @@ def _sources(
 
 
 def _declared_weights(declared: DeclaredRun) -> Weights:
-    if declared.revision is None:
+    if declared.revision is None or not declared.weights:
         raise _unpinned()
     try:
         return Weights(

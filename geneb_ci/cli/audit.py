@@ -50,10 +50,11 @@ def declared_run(
                 "add --extractor PATH:CLASS",
             )
         return None
-    if no_weights == bool(model) or bool(model) != bool(revision) or (no_weights and weights):
+    if no_weights == bool(model) or not bool(model) == bool(revision) == bool(weights):
         raise UsageProblem(
-            "incomplete weights: expected a repository with its commit, or no weights",
-            "pass --model REPO with --revision COMMIT, or --no-weights alone",
+            "incomplete weights: expected a repository, its commit and the digest of each weight "
+            "file, or no weights",
+            "pass --model REPO --revision COMMIT --weights NAME=SHA256, or --no-weights alone",
         )
     return DeclaredRun(extractor, model, revision, _pairs(weights), _pairs(options))
 
@@ -126,7 +127,7 @@ def commit_command(
     """Commit to an audit of FILE: one digest of submission, code, weights, benchmark and policy.
 
     FILE has to pass every check. Format 1.0 does not say which code and weights ran: declare them
-    by --extractor with --model and --revision, or --no-weights.
+    by --extractor with --model, --revision and --weights, or --no-weights.
     """
     given = declared_run(extractor, options, model, revision, weights, no_weights=no_weights)
     found = commit(file, tolerance_digest(), given)

@@ -35,6 +35,9 @@ def load_checkpoint(
 ) -> Checkpoint:
     """Load a folder, or a repository of the Hugging Face Hub at a commit.
 
+    A folder needs no `revision`: its weights are hashed. One may be given all the same, as an audit
+    does that repeats a run from the Hub with the folder in which it has verified those files.
+
     Raises ExtractorError when the revision is no commit, when code of another repository would
     run, when nothing can be loaded, or when weights are missing or left over.
     """
@@ -74,13 +77,11 @@ def load_checkpoint(
 def _check_revision(name: str, revision: str | None, *, local: bool) -> None:
     if local and revision is None:
         return
-    if local:
-        msg = f"{name!r} is a folder and has no revision: leave it out, its weights are hashed"
-        raise ExtractorError(msg)
     if not re.fullmatch(r"[0-9a-f]{40}", revision or ""):
+        where = "" if local else f"; copy it from https://huggingface.co/{name}/commits/main"
         msg = (
             f"revision of {name!r} is {revision!r}, expected the 40 hex digits of a commit: a "
-            f"branch or tag can move; copy it from https://huggingface.co/{name}/commits/main"
+            f"branch or tag can move{where}"
         )
         raise ExtractorError(msg)
 

@@ -16,7 +16,8 @@ from tests.audit.place import HELPER, MODULE, POLICY, repository
 from tests.small import BENCHMARK, DIGEST
 
 TOLERANCE = hexes("tolerance")
-DECLARED = DeclaredRun("submissions/extractors/model.py:Model", "org/model", "1" * 40)
+PINNED = {"model.safetensors": DIGEST}
+DECLARED = DeclaredRun("submissions/extractors/model.py:Model", "org/model", "1" * 40, PINNED)
 SHA = {
     "model.py": hashlib.sha256(MODULE).hexdigest(),
     "helper.py": hashlib.sha256(HELPER).hexdigest(),
@@ -66,10 +67,7 @@ def test_the_digest_is_that_of_the_canonical_json(tmp_path):
 
 def test_format_1_0_with_what_the_maintainer_says(tmp_path):
     file = repository(tmp_path, version="1.0")
-    declared = DeclaredRun(
-        DECLARED.extractor, DECLARED.model, DECLARED.revision, {"model.safetensors": DIGEST}
-    )
-    found = commit(file, TOLERANCE, declared)
+    found = commit(file, TOLERANCE, DECLARED)
     other = commit(repository(tmp_path / "other"), TOLERANCE)
     assert (found.extractor, found.weights) == (other.extractor, other.weights)
     bare = commit(file, TOLERANCE, DeclaredRun(DECLARED.extractor, None))
@@ -89,8 +87,9 @@ def test_format_1_0_with_what_the_maintainer_says(tmp_path):
         (DeclaredRun("kmer", None), "'kmer' is not PATH:CLASS"),
         (DeclaredRun("builtin:kmer:KmerExtractor", None), "is not PATH:CLASS"),
         (DeclaredRun("model.py:no class", None), "is not PATH:CLASS"),
-        (DeclaredRun(DECLARED.extractor, "org/model", "main"), "--revision 'main'"),
-        (DeclaredRun(DECLARED.extractor, "org/model", None), "the weights are not pinned"),
+        (DeclaredRun(DECLARED.extractor, "org/model", "main", PINNED), "--revision 'main'"),
+        (DeclaredRun(DECLARED.extractor, "org/model", None, PINNED), "the weights are not pinned"),
+        (DeclaredRun(DECLARED.extractor, "org/model", "1" * 40), "the weights are not pinned"),
         (
             DeclaredRun(DECLARED.extractor, "org/model", "1" * 40, {"m": "x"}),
             "a digest of --weights",

@@ -257,19 +257,21 @@ def test_a_plan_needs_a_moment_or_a_question(capsys):
     )
 
 
+INCOMPLETE = (
+    "incomplete weights: expected a repository, its commit and the digest of each weight file, "
+    "or no weights"
+)
+
+
 @pytest.mark.usefixtures("place")
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         (["--model", "org/model"], "weights are given without --extractor"),
-        (
-            ["--extractor", "x.py:X"],
-            "incomplete weights: expected a repository with its commit, or no weights",
-        ),
-        (
-            ["--extractor", "x.py:X", "--model", "org/m"],
-            "incomplete weights: expected a repository with its commit, or no weights",
-        ),
+        (["--extractor", "x.py:X"], INCOMPLETE),
+        (["--extractor", "x.py:X", "--model", "org/m"], INCOMPLETE),
+        # Without digests it was refused by `audit run` alone, when the draw was spent.
+        (["--extractor", "x.py:X", "--model", "org/m", "--revision", "1" * 40], INCOMPLETE),
         (["--extractor", "x.py:X", "--model", "m", "--no-weights"], "incomplete weights"),
         (["--extractor", "x.py:X", "--no-weights"], "the submission itself says"),
     ],

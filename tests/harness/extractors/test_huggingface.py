@@ -163,7 +163,7 @@ def test_it_says_what_it_is(saved):
         ({"batching": "any"}, "batching is 'any'"),
         ({"dtype": "int8"}, "dtype is 'int8'"),
         ({"case": "lower"}, "case is 'lower'"),
-        ({"revision": SHA1}, "is a folder and has no revision"),
+        ({"revision": "main"}, "expected the 40 hex digits of a commit: a branch or tag can move$"),
     ],
 )
 def test_an_option_that_cannot_be_is_refused(saved, options, message):
@@ -175,6 +175,14 @@ def test_an_option_that_cannot_be_is_refused(saved, options, message):
 def test_a_repository_needs_the_digits_of_a_commit(revision):
     with pytest.raises(ExtractorError, match="expected the 40 hex digits of a commit"):
         HuggingFaceExtractor("owner/name", revision=revision)
+
+
+def test_a_run_from_the_hub_is_repeated_with_a_folder_of_its_files(saved):
+    """An audit replays the options of the run, `revision` among them."""
+    folder = str(saved("bert"))
+    replayed = HuggingFaceExtractor(folder, revision=SHA1)
+    assert replayed.source == HuggingFaceExtractor(folder).source
+    assert (replayed.source["kind"], replayed.source["revision"]) == ("local", None)
 
 
 @pytest.fixture
