@@ -167,8 +167,8 @@ def _sources(
     if declared is None:
         raise UsageProblem(
             "format 1.0 does not say which extractor and weights ran",
-            "pass --extractor PATH:CLASS with --model REPO --revision COMMIT --weights NAME=SHA256, "
-            "or --no-weights",
+            "pass --extractor PATH:CLASS with --model REPO --revision COMMIT and --weights "
+            "NAME=SHA256 for each file, or with --no-weights",
         )
     path, colon, class_name = declared.extractor.rpartition(":")
     if not colon or not path.endswith(".py") or not class_name.isidentifier():
