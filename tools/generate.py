@@ -12,7 +12,8 @@ from typing import Any
 from pydantic import BaseModel
 
 from geneb_ci.audit import commitment, envelope, keys, outcome, plan, withdrawal
-from geneb_ci.board import columns, recommend, shape
+from geneb_ci.board import columns, recommend
+from geneb_ci.board import files as board_files
 from geneb_ci.board.diagnostics import shape as diagnostics_shape
 from geneb_ci.check import place
 from geneb_ci.common import benchmark as benchmark_models
@@ -155,14 +156,14 @@ def generated() -> dict[str, str]:
             "Verdicts on pull requests, format 1.0",
         ),
         "leaderboard": model_schema(
-            shape.Leaderboard,
-            (shape, columns, types),
+            board_files.Leaderboard,
+            (board_files, columns, types),
             "leaderboard.schema.json",
             "leaderboard.json: category scores",
         ),
         "leaderboard-tasks": model_schema(
-            shape.TaskLeaderboard,
-            shape,
+            board_files.TaskLeaderboard,
+            board_files,
             "leaderboard-tasks.schema.json",
             "leaderboard_tasks.json: task scores",
         ),

@@ -1,17 +1,69 @@
-"""Values to bytes to files: canonical, checked against their types, and never half-written."""
+"""The two files in upstream's shape; values to bytes to files, canonical, never half-written."""
 
 import json
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError, create_model
 
-from geneb_ci.board.shape import Leaderboard, TaskLeaderboard
+from geneb_ci.board.columns import BY_TASK, PUBLISHED, Column
 from geneb_ci.common.errors import GenebError, unwritable
-from geneb_ci.common.types import StrictModel, first_error
+from geneb_ci.common.types import Signed, StrictModel, first_error
+
+METRICS = ("MCC", "Acc", "F1")
+
+
+def _row(name: str, about: str, columns: Iterable[Column], part: str) -> type[StrictModel]:
+    """Return the type of a row: its columns, then the scores of every metric."""
+    fields: dict[str, Any] = {
+        column.key: (column.type, Field(description=column.about))
+        if column.is_required
+        else (column.type, Field(None, description=column.about, json_schema_extra=_left_out))
+        for column in columns
+    }
+    for metric in METRICS:
+        fields[f"micro_{metric}"] = Signed, Field(description="Mean over all tasks.")
+        fields[f"macro_{metric}"] = Signed, Field(description="Mean of the category means.")
+        fields[f"{part}_{metric}"] = dict[str, Signed], Field(description=_PARTS[part])
+    return create_model(name, __base__=StrictModel, __doc__=about, **fields)
+
+
+def _left_out(schema: dict[str, Any]) -> None:
+    """Say nothing of a default: a key that a row may lack is never null."""
+    del schema["default"]
+
+
+_PARTS = {
+    "cat": "Category to the mean score of its tasks.",
+    "task": "Id of a task to its score.",
+}
+CategoryRow = _row("CategoryRow", "One model in one regime, by category.", PUBLISHED, "cat")
+TaskRow = _row("TaskRow", "One model in one regime, by task.", BY_TASK, "task")
+
+
+class TaskName(StrictModel):
+    """A task as the page shows it."""
+
+    id: str
+    label: str
+    cat: str
+
+
+class Leaderboard(StrictModel):
+    """leaderboard.json: regime to rows, ordered by the lower-case model id."""
+
+    data: dict[str, list[CategoryRow]]  # type: ignore[valid-type]
+
+
+class TaskLeaderboard(StrictModel):
+    """leaderboard_tasks.json: the tasks in board order, and regime to rows."""
+
+    tasks: list[TaskName]
+    data: dict[str, list[TaskRow]]  # type: ignore[valid-type]
+
 
 TYPES: dict[str, type[StrictModel]] = {
     "leaderboard.json": Leaderboard,

@@ -23,8 +23,9 @@ def test_a_flake_is_named_with_its_seed(tmp_path, capsys):
     path.write_text(FLAKY)
     options = [str(path), "-c", "/dev/null", "--rootdir", str(tmp_path)]
     assert main(2, 7, options) == 1
-    *seeds, name, first, last = capsys.readouterr().out.splitlines()
-    assert seeds == ["seed 7: 1 failed", "seed 8: 1 failed"]
+    seven, early, eight, again, name, first, last = capsys.readouterr().out.splitlines()
+    assert [seven, eight] == ["seed 7: 1 failed", "seed 8: 1 failed"]
+    assert early == again == f"  {name}"
     assert "test_x.py::test_flaky" in name
     assert first == "  with --hypothesis-seed=7, and 1 more"
     assert last == "2 seeds: 1 flaky tests"

@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy.stats import binom, kstest, norm
 
-from geneb_ci.statistics.draws import BITS, binomial, normal, uniform
+from geneb_ci.board.noise import BITS, binomial, normal, uniform
 
 
 @example(total=1, rate=0.5, at=[0.5])
