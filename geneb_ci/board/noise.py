@@ -242,7 +242,7 @@ def binomial(total: int, rate: float, at: Floats) -> Counts:
     up = np.cumprod(ratios[mode:])
     down = np.cumprod(1 / ratios[:mode][::-1])[::-1]
     cumulative = np.cumsum(np.concatenate([down, [1.0], up]))
-    return first + np.searchsorted(cumulative, at * cumulative[-1])
+    return np.asarray(first + np.searchsorted(cumulative, at * cumulative[-1]))
 
 
 def normal(bits: np.random.PCG64, shape: tuple[int, ...]) -> Floats:

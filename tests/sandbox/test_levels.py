@@ -41,7 +41,7 @@ def test_the_trial_imports_what_a_run_imports(sandbox, tmp_path, monkeypatch):
     """Python's own packages, which a machine may have or lack, decide nothing."""
     (tmp_path / "numpy.py").write_text('raise ImportError("the packages of the view")')
     monkeypatch.setattr(mounts, "_packages", lambda: [str(tmp_path)])
-    assert trial(sandbox).endswith("ImportError: the packages of the view")
+    assert str(trial(sandbox)).endswith("ImportError: the packages of the view")
 
 
 def test_the_facts_for_the_record(bubblewrap_sandbox):
