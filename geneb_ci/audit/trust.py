@@ -144,7 +144,9 @@ def decide(
     else:
         level, basis = TrustLevel.SELF_REPORTED, current
         reason = "no audit counts" if not current else _too_small(current, demands)
-    return Decision(level, reason, is_official, _summary(basis, demands), tuple(basis))
+    return Decision(
+        level, reason, is_official, _summary(basis, demands, agrees=not failed), tuple(basis)
+    )
 
 
 def _verifying(audits: Iterable[Audit], demands: Demands) -> list[Audit]:
@@ -186,7 +188,7 @@ def _audits(audits: list[Audit]) -> str:
     return f"audit {names[0]}" if len(names) == 1 else f"{len(names)} audits"
 
 
-def _summary(basis: list[Audit], demands: Demands) -> Summary | None:
+def _summary(basis: list[Audit], demands: Demands, *, agrees: bool) -> Summary | None:
     if not basis:
         return None
     return Summary(
@@ -194,5 +196,5 @@ def _summary(basis: list[Audit], demands: Demands) -> Summary | None:
         of=len(demands.tasks),
         date=max(one.date for one in basis),
         sandbox=min(one.sandbox for one in basis),
-        agrees=all(one.agrees for one in basis),
+        agrees=agrees,
     )

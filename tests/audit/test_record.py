@@ -1,9 +1,20 @@
 """The bytes that a key signs: one form for one statement, whatever its text."""
 
+import json
+from pathlib import Path
+
+import pytest
+
+from geneb_ci.audit.envelope import ENVELOPE, strict_json
 from geneb_ci.audit.outcome import StatementSubject
-from geneb_ci.audit.record import audit_id_of, payload_of
+from geneb_ci.audit.record import audit_id_of, check_can_record, payload_of
+from geneb_ci.audit.steps import StepMismatch
+from geneb_ci.common.config import find_layout
+from geneb_ci.common.errors import UsageProblem
 from geneb_ci.common.types import Scores
 from tests.audit.examples import hexes
+from tests.audit.place import repository
+from tests.audit.recorded import entry, key
 
 
 def test_the_payload_has_sorted_keys_no_spaces_and_the_text_itself() -> None:
@@ -16,3 +27,31 @@ def test_the_payload_has_sorted_keys_no_spaces_and_the_text_itself() -> None:
 
 def test_the_id_of_an_audit_is_the_beginning_of_its_digest() -> None:
     assert audit_id_of(b"an outcome") == hexes("an outcome")[:16]
+
+
+def test_a_record_can_go_into_a_folder_that_is_not_there_yet(tmp_path: Path) -> None:
+    repository(tmp_path)
+    (tmp_path / "leaderboard/policy/keys.json").write_text(json.dumps({"keys": [entry()]}))
+    folder = tmp_path / "leaderboard/audits/model"
+    check_can_record(key(), find_layout(tmp_path), folder)
+    assert list(folder.iterdir()) == []
+    with pytest.raises(UsageProblem, match="is not among the trusted ones"):
+        check_can_record(key("a stranger"), find_layout(tmp_path), folder)
+    (tmp_path / "file").touch()
+    with pytest.raises(UsageProblem, match="file: no record can be written here"):
+        check_can_record(key(), find_layout(tmp_path), tmp_path / "file")
+
+
+@pytest.mark.parametrize(
+    ("raw", "step", "message"),
+    [
+        (b"no JSON", ENVELOPE, "this is not an audit record: "),
+        (b'{"payload": ', ENVELOPE, ""),
+        (b"no JSON", "plan", ""),
+    ],
+)
+def test_a_file_that_is_no_json_object_is_no_record(raw: bytes, step: str, message: str) -> None:
+    with pytest.raises(StepMismatch) as caught:
+        strict_json(raw, step)
+    said = caught.value.message.removeprefix(f"{step}: ")
+    assert said.startswith("this is not an audit record: ") is bool(message)
