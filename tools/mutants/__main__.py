@@ -56,7 +56,9 @@ def main() -> int:
     memory = Memory(WORK / "verdicts.jsonl")
     todo = [mutant for mutant in tried if memory.get(mutant) is None]
     say(f"{len(tried)} mutants of {len(population)}, {len(todo)} of them not judged yet")
-    verdicts = judge(workers, tried, memory, say, exact_only=asked.exact)
+    why = reasons()
+    explained = {mutant for mutant in tried if key_of(mutant) in why}
+    verdicts = judge(workers, tried, memory, say, exact_only=asked.exact, explained=explained)
     alarms = false_alarms(workers[0], [verdict.killer for verdict in verdicts])
     for worker in workers:
         worker.close()
@@ -67,7 +69,6 @@ def main() -> int:
 
     by_mutant = {verdict.mutant: verdict for verdict in verdicts}
     sets = [Set(seed, [by_mutant[mutant] for mutant in mutants]) for seed, mutants in draws]
-    why = reasons()
     _write(sets, WORK / "mutants.json")
     if is_report:
         REPORT.write_text(markdown(sets, len(population), _commit(), why), encoding="utf-8")

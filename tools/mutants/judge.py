@@ -4,7 +4,7 @@ import hashlib
 import json
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -83,11 +83,13 @@ def judge(
     say: Callable[[str], None],
     *,
     exact_only: bool = False,
+    explained: Collection[Mutant] = (),
 ) -> list[Verdict]:
     """Return the verdict on each mutant, in their order.
 
     First the tests that are near, unless `exact_only`. For what they let live, the survey finds
-    every test that executes it, and all of those run.
+    every test that executes it, and all of those run. The `explained`, for which somebody wrote down
+    why no test can kill them, then count as alive.
     """
     found = {mutant: verdict for mutant in mutants if (verdict := memory.get(mutant))}
     progress = Progress(say)
@@ -111,6 +113,8 @@ def judge(
         progress.start(len(todo))
         first_pass(workers, todo, near)
         todo = [mutant for mutant in mutants if mutant not in found]
+    found |= {mutant: Verdict(mutant, "", 0) for mutant in todo if mutant in explained}
+    todo = [mutant for mutant in todo if mutant not in found]
     if todo:
         say(f"{len(todo)} are left for the exact pass; which tests execute them?")
         survey(workers, say)

@@ -55,6 +55,7 @@ def markdown(sets: Sequence[Set], population: int, commit: str, why: Mapping[Key
         "change: a `<` that became `<=`, a sum that became a difference, a condition negated, a",
         "statement left out. It is killed when a test of `make test` fails or hangs, with",
         "`CI=true`; tests that never execute its statement cannot notice it, and are not run.",
+        "A survivor with a reason was tried with the tests of its part alone, and counts as alive.",
         f"Mutated are the files in `tools/mutants/targets.py`: {population:,} mutants in all.",
         "",
         f"Commit `{commit}`.",
