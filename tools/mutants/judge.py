@@ -88,8 +88,8 @@ def judge(
     """Return the verdict on each mutant, in their order.
 
     First the tests that are near, unless `exact_only`. For what they let live, the survey finds
-    every test that executes it, and all of those run. The `explained`, for which somebody wrote down
-    why no test can kill them, then count as alive.
+    every test that executes it, and all of those run. The `explained`, for which somebody wrote
+    down why no test can kill them, then count as alive.
     """
     found = {mutant: verdict for mutant in mutants if (verdict := memory.get(mutant))}
     progress = Progress(say)
