@@ -102,7 +102,7 @@ CASES = (
         f"{FLOWS}/publish.yml",
         lambda text: text.replace("environment: hf-publish", "environment: production"),
         ("--job", "publish", "--borrow"),
-        "does not take this job for a publisher",
+        "rejected this job as a publisher",
     ),
     Case(
         "no right to comment",
