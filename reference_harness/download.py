@@ -57,7 +57,7 @@ def _fetch(
 ) -> None:
     # The Hub's client takes a second to import, and only a download needs it.
     from huggingface_hub import HfApi, RepoFile, constants  # noqa: PLC0415
-    from huggingface_hub.utils import httpx  # type: ignore[attr-defined]  # noqa: PLC0415 (public)
+    from huggingface_hub.utils import httpx  # noqa: PLC0415
 
     storage.limit()
     where = f"{endpoint or constants.ENDPOINT}/datasets/{repo_id} at {commit}"

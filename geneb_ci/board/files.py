@@ -1,4 +1,4 @@
-"""The two files in upstream's shape; values to bytes to files, canonical, never half-written."""
+"""Writes the files of a board: types of the two that upstream reads, encoding, whole writes."""
 
 import json
 import os
@@ -55,14 +55,14 @@ class TaskName(StrictModel):
 class Leaderboard(StrictModel):
     """leaderboard.json: regime to rows, ordered by the lower-case model id."""
 
-    data: dict[str, list[CategoryRow]]  # type: ignore[valid-type]
+    data: dict[str, list[CategoryRow]]  # type: ignore[valid-type]  # made by create_model
 
 
 class TaskLeaderboard(StrictModel):
     """leaderboard_tasks.json: the tasks in board order, and regime to rows."""
 
     tasks: list[TaskName]
-    data: dict[str, list[TaskRow]]  # type: ignore[valid-type]
+    data: dict[str, list[TaskRow]]  # type: ignore[valid-type]  # made by create_model
 
 
 TYPES: dict[str, type[StrictModel]] = {

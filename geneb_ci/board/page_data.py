@@ -252,7 +252,7 @@ def _facts(
             {key: pair[key] for key in ("regimes", "macro_tau", "categories")}
             | {
                 "changed": pair["winners_changed"],
-                "significant": pair["winners_surely_changed"],
+                "significant": pair["winners_significantly_changed"],
             }
             for pair in stability["regime_pairs"]
         ],

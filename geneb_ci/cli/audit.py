@@ -22,7 +22,7 @@ from geneb_ci.audit.verify import StepState, Verification
 from geneb_ci.audit.withdrawal import withdrawal_of
 from geneb_ci.board.files import write_files
 from geneb_ci.cli.main import LazyGroup
-from geneb_ci.cli.shared import STDOUT, Output, watched, write
+from geneb_ci.cli.shared import STDOUT, Output, format_option, watched, write
 from geneb_ci.common.config import find_layout
 from geneb_ci.common.errors import Exit, ExtractorRefused, NothingChecked, UsageProblem
 from geneb_ci.render.audits import outcome_text, verification_json, verification_text
@@ -50,7 +50,8 @@ def declared_run(
                 "add --extractor PATH:CLASS",
             )
         return None
-    if no_weights == bool(model) or not bool(model) == bool(revision) == bool(weights):
+    pinned = (model, revision, weights)
+    if any(pinned) == no_weights or any(pinned) != all(pinned):
         raise UsageProblem(
             "incomplete weights: expected a repository, its commit and the digest of each weight "
             "file, or no weights",
@@ -252,15 +253,8 @@ _RENDER = {"text": verification_text, "json": verification_json}
     type=click.Path(path_type=Path, file_okay=False, exists=True),
     help="Folder of the submissions; that of the repository unless given.",
 )
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(list(_RENDER)),
-    default="text",
-    show_default=True,
-    help="What to print.",
-)
-def verify_command(records: tuple[Path, ...], submissions: Path | None, form: str) -> int:
+@format_option(_RENDER)
+def verify_command(records: tuple[Path, ...], submissions: Path | None, format_: str) -> int:
     """Verify RECORDS, or every record in the repository, from public data.
 
     Keys, policy and benchmark are those of the folder the command is run in, not of the record's.
@@ -279,7 +273,7 @@ def verify_command(records: tuple[Path, ...], submissions: Path | None, form: st
         repository.verification(located(path), names[path])
         for path in watched(iter(files), len(files), "verifying")
     ]
-    click.echo(_RENDER[form](found), nl=False)
+    click.echo(_RENDER[format_](found), nl=False)
     return _exit_code(found)
 
 

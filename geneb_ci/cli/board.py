@@ -17,7 +17,7 @@ from geneb_ci.cli.repository import (
     layout_of,
     load,
 )
-from geneb_ci.cli.shared import STDOUT, UNLIMITED, Output, watched, width, write
+from geneb_ci.cli.shared import STDOUT, Output, format_option, row_width, watched, write
 from geneb_ci.common.config import benchmark_of
 from geneb_ci.common.errors import Exit, NothingChecked, UsageProblem
 from geneb_ci.common.finding import Severity, quoted
@@ -50,14 +50,7 @@ from geneb_ci.submission.kind import FileKind, other_kind, require_file
     "--max-params", metavar="COUNT", help="Maximum number of parameters, such as 500M or 1.2B."
 )
 @click.option("--level", type=click.Choice(TRUST), help="Minimum trust level.")
-@click.option(
-    "--format",
-    "format_",
-    type=click.Choice(list(ADVICE_WRITERS)),
-    default="text",
-    show_default=True,
-    help="What to print.",
-)
+@format_option(ADVICE_WRITERS)
 @click.option("--output", default=STDOUT, metavar="FILE", help="File to write.")
 def recommend_command(
     folder: Path | None,
@@ -80,7 +73,7 @@ def recommend_command(
         return loaded
     advice = advised(need, loaded.entries, benchmark_of(loaded.layout))
     text = ADVICE_WRITERS[format_](advice)
-    columns = width(output, UNLIMITED, UNLIMITED)
+    columns = row_width(output)
     write(Output(format_, output), fitted(text, columns) if format_ == "text" else text)
     return Exit.NOT_CHECKED if advice.best is None else Exit.CLEAN
 
@@ -93,14 +86,7 @@ def recommend_command(
     show_default=True,
     help="Regime of the cells: full, 10shot or 1shot.",
 )
-@click.option(
-    "--format",
-    "format_",
-    type=click.Choice(list(MATRICES_WRITERS)),
-    default="text",
-    show_default=True,
-    help="What to print.",
-)
+@format_option(MATRICES_WRITERS)
 @click.option("--output", default=STDOUT, metavar="FILE", help="File to write.")
 def matrices_command(file: Path, regime: str, format_: str, output: str) -> int:
     """Recover the confusion matrix of each two-class cell of a submission.
@@ -128,7 +114,7 @@ def matrices_command(file: Path, regime: str, format_: str, output: str) -> int:
             "use `--regime full` or a file of format 1.1, since means over seeds have no matrix; "
             "run `geneb-ci check` for errors of the file",
         )
-    columns = width(output, UNLIMITED, UNLIMITED)
+    columns = row_width(output)
     is_text = format_ == "text"
     text = matrices_text(cells, columns) if is_text else MATRICES_WRITERS[format_](cells)
     write(Output(format_, output), text)
@@ -145,15 +131,8 @@ _RENDER = {"text": labels_text, "json": labels_json}
 
 @click.command()
 @FOLDER
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(list(_RENDER)),
-    default="text",
-    show_default=True,
-    help="What to print.",
-)
-def label_command(folder: Path | None, form: str) -> int:
+@format_option(_RENDER)
+def label_command(folder: Path | None, format_: str) -> int:
     """Compute the trust level of every submission of FOLDER from checks and audits."""
     layout = layout_of(folder, "label FOLDER")
     evidence = gather(layout)
@@ -168,23 +147,14 @@ def label_command(folder: Path | None, form: str) -> int:
             continue
         errors = sum(finding.severity is Severity.ERROR for finding in result.findings)
         rows.append(row_of(path.stem, result.document.sha256, errors, evidence))
-    text = _RENDER[form](rows)
-    click.echo(
-        fitted(text, width(STDOUT, UNLIMITED, UNLIMITED)) if form == "text" else text, nl=False
-    )
+    text = _RENDER[format_](rows)
+    click.echo(fitted(text, row_width()) if format_ == "text" else text, nl=False)
     return Exit.CLEAN if all(row.decision is not None for row in rows) else Exit.ERRORS
 
 
 @click.command()
 @click.option("--base", required=True, metavar="REF", help="Commit, branch or tag to compare with.")
-@click.option(
-    "--format",
-    "format_",
-    type=click.Choice(list(WRITERS)),
-    default="text",
-    show_default=True,
-    help="What to print.",
-)
+@format_option(WRITERS)
 @click.option("--output", default=STDOUT, metavar="FILE", help="File to write.")
 def diff_command(base: str, format_: str, output: str) -> int:
     """Compare the board of the working tree with the board of REF.

@@ -14,8 +14,8 @@ from geneb_ci.cli.shared import (
     STDOUT,
     PairedCommand,
     exit_code,
-    format_options,
     paired,
+    report_options,
     watched,
     width,
     write,
@@ -50,7 +50,7 @@ from geneb_ci.submission.structure import Engine, check_structure
     help="Take settings, benchmark, policy and audits from this trusted folder or pyproject.toml; "
     "only rows, cards and extractors come from the current folder.",
 )
-@format_options
+@report_options
 @click.option(
     "--engine",
     type=click.Choice(["models", "jsonschema"]),

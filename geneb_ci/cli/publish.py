@@ -4,7 +4,7 @@ import click
 
 from geneb_ci.board.files import encode
 from geneb_ci.cli.repository import HEAD, built, layout_here, repository_here, space_name
-from geneb_ci.cli.shared import STDOUT, Output, write
+from geneb_ci.cli.shared import STDOUT, Output, format_option, write
 from geneb_ci.common.errors import Exit
 from geneb_ci.publish.difference import BOARD, file_changes, look, models_of, row_changes
 from geneb_ci.publish.faults import HubRefused
@@ -148,19 +148,12 @@ def rollback_command(generation: str, space: str | None, *, fetched: bool) -> in
     metavar="COMMIT",
     help="Commit, branch or tag up to which events are listed.",
 )
-@click.option(
-    "--format",
-    "shape",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="What to print.",
-)
-def ledger_command(commit: str, shape: str) -> int:
+@format_option(["text", "json"])
+def ledger_command(commit: str, format_: str) -> int:
     """List the events of all rows up to a commit, oldest first."""
     repository = repository_here()
     found = ledger(repository, repository.resolve(commit))
-    if shape == "json":
+    if format_ == "json":
         click.echo(encode(LEDGER, found.model_dump(mode="json")).decode())
         return Exit.CLEAN
     for line in table(found):
@@ -170,14 +163,7 @@ def ledger_command(commit: str, shape: str) -> int:
 
 @click.command()
 @click.option("--rules", required=True, metavar="REF", help="Commit, branch or tag with the rules.")
-@click.option(
-    "--format",
-    "format_",
-    type=click.Choice(list(REPLAY_WRITERS)),
-    default="text",
-    show_default=True,
-    help="What to print.",
-)
+@format_option(REPLAY_WRITERS)
 @click.option("--output", default=STDOUT, metavar="FILE", help="File to write.")
 def replay_command(rules: str, format_: str, output: str) -> int:
     """List the rows of the working tree that the rules of REF would newly reject.

@@ -11,7 +11,7 @@ from geneb_ci.board.columns import Entry
 from geneb_ci.board.rows import Watch
 from geneb_ci.check.registry import BY_ID
 from geneb_ci.check.runner import Report, files_of
-from geneb_ci.cli.shared import PARAGRAPH, STDOUT, UNLIMITED, exit_code, watched, width
+from geneb_ci.cli.shared import PARAGRAPH, exit_code, row_width, watched, width
 from geneb_ci.common.config import Layout, LayoutKind, find_layout
 from geneb_ci.common.errors import Exit, UsageProblem
 from geneb_ci.publish.generation import Generation, generate
@@ -128,7 +128,7 @@ def tell(model: str) -> None:
     first, *others = why or [_GONE]
     click.echo(f"{click.style(model, bold=True)}  {escape(first)}")
     for line in others:
-        click.echo(fitted(f"  {escape(line)}", width(STDOUT, UNLIMITED, UNLIMITED)), nl=False)
+        click.echo(fitted(f"  {escape(line)}", row_width()), nl=False)
     for line in events:
         click.echo(line)
     if no_history:

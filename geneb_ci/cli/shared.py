@@ -3,7 +3,7 @@
 import shutil
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -16,7 +16,7 @@ from geneb_ci.render.summary import Verdict, verdict
 
 STDOUT = "-"
 NARROWEST, WIDEST = 60, 120  # limits of the width of a report, in columns
-UNLIMITED = 10_000  # columns: in a pipe or a file, what is about one row is one line
+UNLIMITED = 10_000  # columns: more than any line has
 PARAGRAPH = 88  # columns; longer lines of prose are hard to read
 
 
@@ -37,7 +37,19 @@ class PairedCommand(click.Command):
         return super().parse_args(ctx, args)
 
 
-def format_options(function: Any) -> Any:  # noqa: ANN401 (a decorator of click)
+def format_option(names: Iterable[str]) -> Callable[[Any], Any]:
+    """Add `--format` to a command that writes one report; its parameter is `format_`."""
+    return click.option(
+        "--format",
+        "format_",
+        type=click.Choice(list(names)),
+        default="text",
+        show_default=True,
+        help="What to print.",
+    )
+
+
+def report_options(function: Any) -> Any:  # noqa: ANN401 (a decorator of click)
     """Add `--format` and `--output` to a command."""
     output = click.option(
         "--output",
@@ -106,6 +118,11 @@ def width(path: str = STDOUT, widest: int = WIDEST, unknown: int = WIDTH) -> int
     """
     known = shutil.get_terminal_size((unknown, 24)).columns if path == STDOUT else unknown
     return max(NARROWEST, min(widest, known))
+
+
+def row_width(path: str = STDOUT) -> int:
+    """Return the width of text in which a line is about one row: in a pipe, it stays one line."""
+    return width(path, UNLIMITED, UNLIMITED)
 
 
 T = TypeVar("T")

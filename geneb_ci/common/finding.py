@@ -81,10 +81,12 @@ def first_and_more(items: list[str], limit: int = 5) -> str:
 
 def percent(share: float) -> str:
     """Return a share as "12 %"; only all is "100 %", and only none "0 %"."""
-    shown = 100 * share
-    if round(shown) == 100 and share < 1:  # noqa: PLR2004
-        return f"{math.floor(10 * shown) / 10} %"
-    return f"{math.ceil(10 * shown) / 10} %" if round(shown) == 0 < share else f"{shown:.0f} %"
+    shown = f"{100 * share:.0f}"
+    if shown == "100" and share < 1:
+        return f"{math.floor(1000 * share) / 10} %"
+    if shown == "0" and share > 0:
+        return f"{math.ceil(1000 * share) / 10} %"
+    return f"{shown} %"
 
 
 def plural(number: int, noun: str) -> str:

@@ -111,7 +111,7 @@ def translated(
         HFValidationError,
         OfflineModeIsEnabled,
     )
-    from huggingface_hub.utils import httpx  # type: ignore[attr-defined]  # noqa: PLC0415 (public)
+    from huggingface_hub.utils import httpx  # noqa: PLC0415
 
     try:
         yield
@@ -249,7 +249,7 @@ _FAULTS: dict[int, tuple[type[PublishFault], str, str]] = {
 
 def _wait(headers: Mapping[str, str]) -> float | None:
     """Return the seconds to wait, from the RateLimit header or else Retry-After."""
-    from huggingface_hub.utils import (  # type: ignore[attr-defined]  # noqa: PLC0415 (public, not re-exported)
+    from huggingface_hub.utils import (  # noqa: PLC0415
         parse_ratelimit_headers,
     )
 

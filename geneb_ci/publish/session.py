@@ -141,7 +141,7 @@ def _token(resource: str) -> str | None:
     """Return the token of the Hub's client, which may exchange the CI job's identity for one."""
     from huggingface_hub import get_token  # noqa: PLC0415 (a second to import)
     from huggingface_hub.errors import HfHubHTTPError, OIDCError  # noqa: PLC0415
-    from huggingface_hub.utils import httpx  # type: ignore[attr-defined]  # noqa: PLC0415 (public)
+    from huggingface_hub.utils import httpx  # noqa: PLC0415
 
     session()
     try:
@@ -149,7 +149,7 @@ def _token(resource: str) -> str | None:
     except OIDCError as error:
         raise NoHubToken(
             f"{RESOURCE} is set, but the job has no OIDC identity: {error}",
-            "give the job `permissions: id-token: write`",
+            "add `permissions: id-token: write` to the job",
         ) from error
     except HfHubHTTPError as error:
         status = error.response.status_code

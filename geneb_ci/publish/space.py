@@ -68,7 +68,7 @@ class Remote:
         timeout_s: float = TIMEOUT_S,
     ) -> None:
         from huggingface_hub import HfApi  # noqa: PLC0415 (a second to import)
-        from huggingface_hub.utils import (  # type: ignore[attr-defined]  # noqa: PLC0415 (public)
+        from huggingface_hub.utils import (  # noqa: PLC0415
             disable_progress_bars,
         )
 
@@ -99,7 +99,7 @@ class Remote:
     def read(self, path: str, revision: str = "main", bytes_max: int = FILE_BYTES_MAX) -> bytes:
         """Return the bytes of one file. Raises HubRefused if it is larger than `bytes_max`."""
         from huggingface_hub import hf_hub_url  # noqa: PLC0415
-        from huggingface_hub.utils import (  # type: ignore[attr-defined]  # noqa: PLC0415 (public)
+        from huggingface_hub.utils import (  # noqa: PLC0415
             build_hf_headers,
             hf_raise_for_status,
         )

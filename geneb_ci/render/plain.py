@@ -17,6 +17,8 @@ def pieces(text: str) -> list[str]:
     surrogates become backslash escapes. So does the first # of "##[", which the runner of GitHub
     Actions interprets as a command anywhere in a line.
     """
+    if text.isascii() and text.isprintable() and "##[" not in text:
+        return list(text)
     found = [
         c if c.isprintable() and not HIDING.match(c) else c.encode("unicode_escape").decode("ascii")
         for c in text

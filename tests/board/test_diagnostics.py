@@ -135,7 +135,9 @@ def test_winners_change_from_full_to_10shot_in_nine_of_thirteen_categories():
         13,
     )
     assert [change["category"] for change in pair["changes"]] == changed
-    assert pair["winners_surely_changed"] == sum(c["surely"] for c in pair["changes"]) < 9
+    assert (
+        pair["winners_significantly_changed"] == sum(c["significant"] for c in pair["changes"]) < 9
+    )
 
 
 def test_who_wins_where():

@@ -110,7 +110,7 @@ def test_a_published_difference_is_a_controlled_pair():
         "second": "eccdnamamba_weights",
         "values": ["T-dec", "Mamba"],
         "difference": 0.149,
-        "surely": True,
+        "significant": True,
     } in pairs
 
 

@@ -16,6 +16,7 @@ import jsonschema
 import pytest
 
 from geneb_ci.audit import scoring, trust
+from geneb_ci.check.rules.identity.missing_submitter import PLACEHOLDER
 from geneb_ci.common import types
 from geneb_ci.common.benchmark import Benchmark, shipped_benchmark
 from geneb_ci.common.errors import NothingChecked
@@ -113,6 +114,12 @@ def test_a_submission_is_a_projection_of_a_run_record():
         theirs: Any = record.RunRecord.model_fields[name].annotation
         computed = {"dim"}  # of the embedding: the record has it for each task
         assert set(mine.model_fields) - computed <= set(theirs.model_fields), name
+
+
+def test_the_rule_on_submitters_knows_what_the_harness_writes_for_none():
+    assert submission.Meta("x", 1).submitted_by == PLACEHOLDER
+    options = {one.name: one.default for one in cli.commands["run"].params}
+    assert options["submitted_by"] == PLACEHOLDER
 
 
 @pytest.mark.parametrize("data", [None, Path("data")])

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import huggingface_hub
 import pytest
 from huggingface_hub.errors import OIDCError
-from huggingface_hub.utils import httpx  # type: ignore[attr-defined]  # public
+from huggingface_hub.utils import httpx
 
 from geneb_ci.publish import session
 from geneb_ci.publish.faults import NoHubToken, RetriesExhausted, Retryable, Unknown, Unstored
@@ -127,7 +127,7 @@ def test_a_job_without_an_identity_is_told_so_at_once(monkeypatch):
         find_token(SPACE, clock=clock)
     assert (refusal.value.message, refusal.value.fix) == (
         f"{RESOURCE} is set, but the job has no OIDC identity: id-token: none",
-        "give the job `permissions: id-token: write`",
+        "add `permissions: id-token: write` to the job",
     )
     assert clock.waits == []
 

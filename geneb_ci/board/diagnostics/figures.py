@@ -58,7 +58,7 @@ def _beaten(frames: Frames, regime: str, table: pd.DataFrame) -> list[shape.Beat
                     by_params=int(other_params),
                     by_macro=rounded(other_score),
                     times_smaller=rounded(params / other_params, 1),
-                    surely=differ_significantly(macro[model], macro[other], len(table)),
+                    significant=differ_significantly(macro[model], macro[other], len(table)),
                 )
             )
     return found
@@ -167,7 +167,7 @@ def _regime(
                     second=second.model,
                     values=(_shown(first, name), _shown(second, name)),
                     difference=rounded(one.score - other.score),
-                    surely=differ_significantly(one, other, len(macro)),
+                    significant=differ_significantly(one, other, len(macro)),
                 )
             )
     return {
@@ -313,7 +313,7 @@ def _pair(frames: Frames, before: str, after: str) -> shape.RegimePair:
         macro_tau=tau(left["macro"], right["macro"]),
         category_tau={name: tau(left[name], right[name]) for name in categories},
         winners_changed=len(changes),
-        winners_surely_changed=sum(change.surely for change in changes),
+        winners_significantly_changed=sum(change.significant for change in changes),
         categories=len(categories),
         changes=changes,
     )
@@ -329,7 +329,7 @@ def _changes(frames: Frames, before: str, after: str) -> list[shape.WinnerChange
         if first != second:
             tied = _ties(old, second) or _ties(new, first)
             found.append(
-                shape.WinnerChange(category=name, before=first, after=second, surely=not tied)
+                shape.WinnerChange(category=name, before=first, after=second, significant=not tied)
             )
     return found
 

@@ -112,7 +112,7 @@ class WinnerChange(StrictModel):
     category: str
     before: Model
     after: Model
-    surely: bool
+    significant: bool
     """Whether neither is in the other regime's best tie group."""
 
 
@@ -125,7 +125,7 @@ class RegimePair(StrictModel):
     """Kendall's tau-b of macro scores; null where it is not defined."""
     category_tau: dict[str, Signed | None]
     winners_changed: Count
-    winners_surely_changed: Count
+    winners_significantly_changed: Count
     categories: Count
     """Of so many."""
     changes: list[WinnerChange]
@@ -194,7 +194,7 @@ class Beaten(StrictModel):
     by_params: Count
     by_macro: Signed
     times_smaller: float
-    surely: bool
+    significant: bool
     """Whether the difference is larger than its uncertainty."""
 
 
@@ -216,7 +216,7 @@ class Pair(StrictModel):
     """The attribute of each."""
     difference: Difference
     """Macro score of the first less that of the second."""
-    surely: bool
+    significant: bool
 
 
 class Contrast(StrictModel):

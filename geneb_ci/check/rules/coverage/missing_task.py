@@ -37,9 +37,9 @@ RULE = Rule(
     what="Tasks of the benchmark have no scores in a regime.",
     why="A mean over some tasks is not comparable with a mean over all tasks.",
     fix=(
-        "Repeat the same `geneb-harness run` command with --resume and without --tasks: a "
-        "submission has only the tasks of the run that wrote it. If a task cannot be run, give "
-        'the reason under "gaps" (format 1.1); the regime is then not ranked.'
+        "Run the same `geneb-harness run` command again, with --resume and without --tasks: a run "
+        "writes a submission of its own tasks only. If a task cannot be run, write the reason "
+        'under "gaps" (format 1.1); the regime is then not ranked.'
     ),
     check=check,
 )
