@@ -174,10 +174,10 @@ class Story:
             hold("the suite, on submissions alone", found["ci"]["test"].conclusion, "skipped")
         for outcome in found["pr-validate"].values():
             if not good:
-                outcome.intended = True
                 hold("pr-validate on an impossible score", outcome.conclusion, "failure")
                 hold_in("the annotations", f"submissions/{BAD}.json", outcome.log)
                 hold_in("the summary", "score-out-of-range", outcome.summary)
+                outcome.intended = True
         run = {
             "name": "pr-validate",
             "event": "pull_request",
