@@ -47,7 +47,6 @@ class Place:
         text = re.sub(r"(?m)^((?:minimum_)?drawn *= *)\d+", rf"\g<1>{drawn}", text)
         (policy / "policy.toml").write_text(text, encoding="utf-8")
         self._write("leaderboard/policy/official.json", {"files": {}})
-        self._write("leaderboard/policy/registry.json", {"models": {}})
         self._write("round.json", ROUND)
         self._key()
         self._git("init", "--quiet", "--initial-branch", "main")

@@ -13,7 +13,7 @@ from geneb_ci.audit.verify import Verification
 from geneb_ci.check.registry import RULES
 from geneb_ci.check.runner import Checker
 from geneb_ci.common.benchmark import Benchmark
-from geneb_ci.common.config import Layout, policy_file
+from geneb_ci.common.config import Layout, official_files
 from geneb_ci.common.errors import Exit, GenebError
 from geneb_ci.common.finding import Severity, plural
 from geneb_ci.submission.models import MODEL_ID_PATTERN
@@ -71,7 +71,7 @@ def gather(layout: Layout, model_id: str | None = None) -> RepositoryEvidence:
     return RepositoryEvidence(
         audits=tuple(fact for one in found if (fact := audit_of(one, inputs)) is not None),
         broken=tuple(one for one in found if one.broken and one.withdrawn is None),
-        official=policy_file(layout, "official.json", "files"),
+        official=official_files(layout),
         demands=demands_of(inputs.policy, inputs.benchmark),
     )
 

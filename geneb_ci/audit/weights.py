@@ -95,7 +95,7 @@ def verify_weights(folder: Path, weights: Weights, level: int) -> dict[str, str]
     digests = {
         name: hashlib.sha256(configurations[name]).hexdigest()
         if name in configurations
-        else _sha256(file)
+        else file_sha256(file)
         for name, file in files.items()
     }
     for name, expected in sorted(weights.files.items()):
@@ -148,7 +148,8 @@ def _files(folder: Path) -> dict[str, Path]:
     return found
 
 
-def _sha256(file: Path) -> str:
+def file_sha256(file: Path) -> str:
+    """Return the SHA-256 of a file, read as a stream."""
     with file.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 

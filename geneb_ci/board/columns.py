@@ -27,7 +27,7 @@ class Entry:
     is_official: bool = False
     """Whether the file is the authors' own although its level is another, such as disputed."""
     attributes: Mapping[str, Any] = field(default_factory=dict)
-    """What registry.json says of the model, whoever submitted the row; empty where it is not."""
+    """What the model registry says, whoever submitted the row; empty where it has no entry."""
 
 
 def entry_of(
@@ -35,7 +35,7 @@ def entry_of(
 ) -> Entry:
     """Return the entry of a submission whose level was decided.
 
-    `registry` maps ids of models to their attributes: the `models` of registry.json.
+    `registry` maps ids of models to the facts of their entries.
     """
     attributes = registry.get(submission.model_id, {})
     return Entry(submission, decision.level, decision.audit, decision.is_official, attributes)
@@ -186,7 +186,7 @@ COLUMNS: tuple[Column, ...] = (
         is_required=False,
         download="trust",
     ),
-    # A column from registry.json stands here: CONTRIBUTING.md, "A column of the board".
+    # A column from the model registry stands here: CONTRIBUTING.md, "A column of the board".
     Column(
         key="url",
         type=str,

@@ -10,9 +10,10 @@ from geneb_ci.board.columns import BY_TASK, PUBLISHED, Entry, entry_of, facts_of
 from geneb_ci.check.rule import Rule
 from geneb_ci.check.runner import Checker, FileResult, files_of
 from geneb_ci.common.benchmark import Benchmark
-from geneb_ci.common.config import Layout, find_layout, policy_file
+from geneb_ci.common.config import Layout, find_layout
 from geneb_ci.common.errors import NothingChecked
 from geneb_ci.common.finding import Severity
+from geneb_ci.models.registry import ModelRegistry
 from geneb_ci.submission.models import Submission, SubmissionV11
 
 
@@ -92,7 +93,7 @@ def checked_entries(
     """
     evidence = gather(layout)
     evidence.require_sound()
-    registry = policy_file(layout, "registry.json", "models")
+    registry = ModelRegistry(layout)
     for result in watch(checker.run(files), len(files)):
         if isinstance(result, FileResult) and result.submission is not None:
             decision = evidence.decide(result.document.sha256)

@@ -1,7 +1,7 @@
 """Everything a rule may use: one submission and its surroundings, read once, immutable."""
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -32,10 +32,9 @@ class Cell(NamedTuple):
 
 @dataclass(frozen=True)
 class Policy:
-    """Decisions of the maintainers: digests of official files and attributes of models."""
+    """Decisions of the maintainers: digests of official files."""
 
     official: dict[str, str] = field(default_factory=dict)
-    registry: dict[str, dict[str, Any]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -60,6 +59,8 @@ class Context:
     """SHA-256 of the extractor file that `run` names, if that file is available."""
     extractor_needed: bool = False
     """Whether `run` names an extractor that must be in the repository."""
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    """What the model registry says of the model; empty where it has no entry."""
 
     @functools.cached_property
     def root(self) -> dict[str, Any]:

@@ -14,10 +14,11 @@ import pydantic_core
 
 from geneb_ci.check.context import Policy
 from geneb_ci.common.benchmark import Benchmark, shipped_benchmark
-from geneb_ci.common.config import PRACTICE_BENCHMARK, Finder, Layout, benchmark_of, policy_file
+from geneb_ci.common.config import PRACTICE_BENCHMARK, Finder, Layout, benchmark_of, official_files
 from geneb_ci.common.errors import BrokenInstallation
 from geneb_ci.common.regular import NotReadable, read_regular
 from geneb_ci.common.shipped import shipped
+from geneb_ci.models.registry import ModelRegistry
 from geneb_ci.submission.paths import files_in, located
 from geneb_ci.submission.peers import Known, Peers, cell_name, peers_of, results_digest
 
@@ -112,6 +113,7 @@ class Place:
     layout: Layout
     benchmark: Benchmark
     policy: Policy
+    registry: ModelRegistry
     peers: Peers
 
 
@@ -145,17 +147,14 @@ def place_of(folder: Path, find: Finder, given: Iterable[Path], against: Against
     """
     layout = find(folder)
     benchmark = benchmark_of(layout)
-    policy = Policy(
-        official=policy_file(layout, "official.json", "files"),
-        registry=policy_file(layout, "registry.json", "models"),
-    )
+    policy = Policy(official_files(layout))
     if layout.submissions == folder:
         outside = (path for path in given if path.parent != folder)
         peers = peers_of([*files_in(folder), *outside])
     else:
         population = against.rows(layout, benchmark) if against is not None else ()
         peers = peers_of(given, map(_located, population))
-    return Place(layout, benchmark, policy, peers)
+    return Place(layout, benchmark, policy, ModelRegistry(layout), peers)
 
 
 def _located(row: Path | Known) -> Path | Known:

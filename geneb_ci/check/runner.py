@@ -3,9 +3,10 @@
 import dataclasses
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from geneb_ci.check.companions import NOTHING, Proposed, card_of, extractor_digest, names_module
 from geneb_ci.check.context import Context
@@ -16,6 +17,7 @@ from geneb_ci.check.rule import AnyRule, Rule
 from geneb_ci.common.config import Finder, LayoutKind, find_layout
 from geneb_ci.common.errors import BadConfiguration, NothingChecked
 from geneb_ci.common.finding import Finding, Position, quoted
+from geneb_ci.models.registry import ModelRegistry
 from geneb_ci.submission.card import Card
 from geneb_ci.submission.document import Document, parse_document, read_document
 from geneb_ci.submission.fault import Fault, pointer
@@ -185,7 +187,14 @@ class Checker:
             if in_repository
             else None,
             extractor_needed=names_module(document),
+            facts=_facts(document, place.registry),
         )
+
+
+def _facts(document: Document, registry: ModelRegistry) -> Mapping[str, Any]:
+    """Return what the model registry says of a document's model."""
+    model_id = document.value.get("model_id") if isinstance(document.value, dict) else None
+    return registry.get(model_id, {}) if isinstance(model_id, str) else {}
 
 
 def _lacking(rule: Rule, context: Context) -> Need | None:

@@ -79,6 +79,7 @@ COMMANDS = {
     "replay": ("publish", "list the rows that changed rules would newly reject"),
     "pack": ("pack", "collect upstream's per-task logs into a submission"),
     "audit": ("audit", "rerun an unpredictable sample of tasks, and sign the result"),
+    "models": ("models", "show how each model is loaded, and where its weights are"),
     "data": ("harness", "pull, verify, audit and push the task data"),
     "reconcile": ("github", "check pull requests, and print a verdict"),
     "report": ("github", "write a verdict to its pull request"),

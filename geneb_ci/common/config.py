@@ -125,7 +125,7 @@ def _value(value: object) -> str:
 
 
 PRACTICE_BENCHMARK = "benchmark-mini.json"
-# The registry of 41 models has 18 kB: room for 5,000.
+# The list of 40 files has 4 kB: room for 20,000.
 POLICY_BYTES_MAX = 2_000_000
 
 
@@ -333,36 +333,31 @@ def benchmark_of(layout: Layout) -> Benchmark:
         return load_benchmark(layout.benchmark)
 
 
-_POLICY_VALUES: dict[str, tuple[type, str]] = {
-    "files": (str, "a string, the digest of a file"),
-    "models": (dict, "an object of attributes"),
-}
-"""Type and description of the values in each member of a policy file."""
 _RESTORE = "restore the file from the main branch"
 
 
-def policy_file(layout: Layout, name: str, member: str) -> dict[str, Any]:
-    """Return one member of a policy file, the repository's own or the shipped one.
+OFFICIAL = "official.json"
 
-    Raises BadConfiguration when the file cannot be used.
+
+def official_files(layout: Layout) -> dict[str, str]:
+    """Return file name to digest of the authors' own files, the repository's list or the shipped.
+
+    Raises BadConfiguration when the list cannot be used.
     """
-    path = layout.policy / name if layout.policy is not None else shipped("policy", name)
+    path = shipped("policy", OFFICIAL) if layout.policy is None else layout.policy / OFFICIAL
     with naming(layout, "policy"):
         try:
             # Unlike the standard library's parser, this one limits the nesting depth.
-            value = pydantic_core.from_json(read_regular(path, POLICY_BYTES_MAX))[member]
+            value = pydantic_core.from_json(read_regular(path, POLICY_BYTES_MAX))["files"]
         except NotReadable as error:
             raise BadConfiguration(f"{path}: {error.reason}", _RESTORE) from error
         except (ValueError, KeyError, TypeError) as error:
-            raise BadConfiguration(
-                f"{path}: {member!r} cannot be read: {error}", _RESTORE
-            ) from error
+            raise BadConfiguration(f"{path}: 'files' cannot be read: {error}", _RESTORE) from error
         if not isinstance(value, dict):
-            raise BadConfiguration(f"{path}: {member!r} is not an object", _RESTORE)
-        kind, expected = _POLICY_VALUES[member]
-        wrong = next((key for key in value if not isinstance(value[key], kind)), None)
+            raise BadConfiguration(f"{path}: 'files' is not an object", _RESTORE)
+        wrong = next((key for key in value if not isinstance(value[key], str)), None)
         if wrong is not None:
             raise BadConfiguration(
-                f"{path}: {member!r}: {quoted(wrong)} is not {expected}", _RESTORE
+                f"{path}: 'files': {quoted(wrong)} is not a string, the digest of a file", _RESTORE
             )
     return value

@@ -38,7 +38,6 @@ def repository(root: Path, change: Change = unchanged, *, version: str = "1.1") 
     policy = root / "leaderboard/policy"
     (policy / "policy.toml").write_text(POLICY, encoding="utf-8")
     (policy / "official.json").write_text('{"files": {}}', encoding="utf-8")
-    (policy / "registry.json").write_text('{"models": {}}', encoding="utf-8")
     document = small_v11("model") if version == "1.1" else small("model")
     if version == "1.1":
         document["run"]["extractor"] = {

@@ -209,7 +209,6 @@ def repository(
         f"submissions/{MODEL}.json": raw if raw is not None else submission_bytes(),
         "leaderboard/policy/policy.toml": POLICY.encode(),
         "leaderboard/policy/official.json": b'{"files": {}}',
-        "leaderboard/policy/registry.json": b'{"models": {}}',
         "leaderboard/policy/keys.json": json.dumps(
             {"keys": keys if keys is not None else [entry()]}
         ).encode(),

@@ -11,7 +11,9 @@ from geneb_ci.board.columns import Entry, entry_of
 from geneb_ci.board.diagnostics.whole import diagnostics
 from geneb_ci.board.uncertainty import Intervals, intervals
 from geneb_ci.common.benchmark import shipped_benchmark
+from geneb_ci.common.config import find_layout
 from geneb_ci.common.types import TrustLevel
+from geneb_ci.models.registry import ModelRegistry
 from geneb_ci.submission.models import Submission, SubmissionV10
 from tests.paths import ROOT, SUBMISSIONS
 
@@ -45,9 +47,8 @@ def entries() -> tuple[Entry, ...]:
 
 
 @functools.cache
-def attributes() -> dict[str, Any]:
-    models: dict[str, Any] = json.loads((POLICY / "registry.json").read_bytes())["models"]
-    return models
+def attributes() -> Mapping[str, Mapping[str, Any]]:
+    return ModelRegistry(find_layout(ROOT))
 
 
 @functools.cache

@@ -28,6 +28,7 @@ from geneb_ci.common.config import find_layout
 from geneb_ci.common.types import TrustLevel
 from tests.board.board import entries, entry
 from tests.paths import ROOT
+from tests.rules.deltas import entry_of
 from tests.small import BENCHMARK_FILE, CARD, small
 from tools.generate import generated
 
@@ -181,8 +182,10 @@ def repository(tmp_path: Path) -> Path:
     for name in ("known", "unknown"):
         (tmp_path / f"submissions/{name}.json").write_text(json.dumps(small(name)))
         (tmp_path / f"submissions/cards/{name}.md").write_text(CARD)
-    known = {"known": KNOWN | {"params": small("known")["meta"]["params"]}}
-    (tmp_path / "policy/registry.json").write_text(json.dumps({"models": known}))
+    known = KNOWN | {"params": small("known")["meta"]["params"]}
+    shutil.rmtree(tmp_path / "policy/models")
+    (tmp_path / "policy/models").mkdir()
+    (tmp_path / "policy/models/known.toml").write_bytes(entry_of(known))
     return tmp_path
 
 

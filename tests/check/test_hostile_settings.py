@@ -118,14 +118,15 @@ def test_what_a_setting_names(tmp_path, name, key):
     assert second.startswith("  fix: ")
 
 
-@pytest.mark.parametrize("file", ["official.json", "registry.json"])
+@pytest.mark.parametrize("file", ["official.json", "models/model.toml"])
 @pytest.mark.parametrize("name", [name for name in NAMED if callable(NAMED[name])])
 def test_a_policy_file_that_is_none(tmp_path, name, file):
     root = repository(tmp_path)
     folder = root / "leaderboard/policy"
     folder.mkdir(parents=True)
     (folder / "official.json").write_text('{"files": {}}', encoding="utf-8")
-    (folder / "registry.json").write_text('{"models": {}}', encoding="utf-8")
+    (folder / "models").mkdir()
+    (folder / "models/model.toml").write_text('schema_version = "1.0"', encoding="utf-8")
     (folder / file).unlink()
     NAMED[name](folder / file)  # type: ignore[operator]  # only those that are made are asked for
     done = checked(root)

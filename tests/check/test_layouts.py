@@ -10,7 +10,7 @@ import pytest
 from geneb_ci.check.registry import RULES
 from geneb_ci.check.runner import Checker, FileResult, files_of
 from geneb_ci.common.benchmark import load_benchmark, shipped_benchmark
-from geneb_ci.common.config import Layout, LayoutKind, benchmark_of, find_layout, policy_file
+from geneb_ci.common.config import Layout, LayoutKind, benchmark_of, find_layout, official_files
 from geneb_ci.common.errors import BadConfiguration, NothingChecked
 from tests.paths import LIVE, ROOT, SUBMISSIONS
 from tests.small import BENCHMARK_FILE, CARD, small
@@ -107,7 +107,7 @@ def test_an_upstream_checkout(tmp_path):
     assert benchmark.tasks == ours.tasks, "test sizes are kept"
     assert (benchmark.name, benchmark.harness_version) == (ours.name, "geneb-0.1.0")
     assert benchmark.dataset.repo_id == "DeepPavlov/geneb-tasks"
-    assert len(policy_file(layout, "official.json", "files")) == 40
+    assert len(official_files(layout)) == 40
     card = 'there is no model card for "splicebert-1024nt"'
     expected = [(SPLICEBERT.name, *NOTE), (SPLICEBERT.name, "missing-card", card)]
     assert said(tmp_path) == expected

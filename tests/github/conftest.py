@@ -115,7 +115,6 @@ def place(
         files |= sound(peer)
     files["schemas/benchmark.json"] = (REGULAR, BENCHMARK_FILE.read_bytes())
     files["leaderboard/policy/official.json"] = (REGULAR, b'{"files": {}}\n')
-    files["leaderboard/policy/registry.json"] = (REGULAR, b'{"models": {}}\n')
     files[".github/workflows/pr-report.yml"] = (REGULAR, b"on: workflow_run\n")
     files["pyproject.toml"] = (REGULAR, b"[project]\nname = 'board'\n")
     for path, (_, raw) in files.items():

@@ -12,6 +12,7 @@ from tests.paths import ROOT
 LAYERS = (
     "common",
     "submission",
+    "models",
     "statistics",
     "check",
     "sandbox",

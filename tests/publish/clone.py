@@ -60,7 +60,6 @@ class Clone(Folder):
         super().__init__(root)
         self.write("schemas/benchmark.json", BENCHMARK_FILE.read_bytes())
         self.write("leaderboard/policy/official.json", {"files": {}})
-        self.write("leaderboard/policy/registry.json", {"models": {}})
         self.write("leaderboard/README.md", SPACE_CARD)
         self.write("leaderboard/index.html", PAGE)
         self.add("model-a")

@@ -2,7 +2,7 @@
 
 import copy
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from geneb_ci.check.change import Change
@@ -101,8 +101,17 @@ def policy(official: dict[str, str], registry: dict[str, Any]) -> Files:
     """Return the policy files of the maintainers."""
     return {
         "leaderboard/policy/official.json": json.dumps({"files": official}, indent=1).encode(),
-        "leaderboard/policy/registry.json": json.dumps({"models": registry}, indent=1).encode(),
+        **{
+            f"leaderboard/policy/models/{model}.toml": entry_of(facts)
+            for model, facts in registry.items()
+        },
     }
+
+
+def entry_of(facts: Mapping[str, Any]) -> bytes:
+    """Return an entry of the model registry with these facts, each a number or a text."""
+    lines = ['schema_version = "1.0"', *(f"{key} = {json.dumps(facts[key])}" for key in facts)]
+    return "\n".join(lines).encode()
 
 
 CELL = "results/full/promoter_tata"

@@ -28,7 +28,7 @@ class Frames:
     """Regime: ranked models by tasks."""
     intervals: Intervals
     attributes: Mapping[str, Mapping[str, Any]]
-    """Model id to what registry.json says of it."""
+    """Model id to the facts of its entry in the model registry."""
 
 
 def frames_of(entries: Iterable[Entry], benchmark: Benchmark, intervals: Intervals) -> Frames:

@@ -13,8 +13,8 @@ ID = "parameter-count-disagrees"
 def check(context: Context) -> Iterator[Fault]:
     """Report a count that differs from both counts in the model registry (actual and in paper)."""
     params = context.member("meta", "params")
-    entry = context.policy.registry.get(context.model_id, {})
-    known = [entry[key] for key in ("params", "params_in_paper") if key in entry]
+    facts = context.facts
+    known = [facts[key] for key in ("params", "params_in_paper") if key in facts]
     if known and type(params) is int and params not in known:
         yield Fault(
             ID,

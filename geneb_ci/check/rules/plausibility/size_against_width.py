@@ -22,7 +22,7 @@ def check(context: Context) -> Iterator[Fault]:
     params = context.member("meta", "params")
     width = context.member("run", "embedding", "dim")
     if type(width) is not int:
-        width = context.policy.registry.get(context.model_id, {}).get("embedding_dim")
+        width = context.facts.get("embedding_dim")
     # Methods without parameters, such as k-mer counts, have 0.
     if type(params) is not int or type(width) is not int or params <= 0 or width <= 0:
         return

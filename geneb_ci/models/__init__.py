@@ -1,0 +1,1 @@
+"""The model registry: how each model of the board is loaded, and where its weights are."""

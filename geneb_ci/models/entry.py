@@ -1,0 +1,231 @@
+"""An entry of the model registry: what a program needs to load and run one model.
+
+docs/models.md explains each key to maintainers.
+"""
+
+import hashlib
+import tomllib
+from typing import Annotated, Any, Literal, NamedTuple, Self
+
+from pydantic import Field, ValidationError, model_validator
+
+from geneb_ci.common.errors import BadConfiguration
+from geneb_ci.common.types import Hex40, Hex64, Name, Positive, StrictModel, first_error
+
+Kind = Literal["huggingface", "zenodo", "gdrive", "dataverse", "url", "none"]
+"""Where weights are published; `none` for a method without weights."""
+Dtype = Literal["float64", "float32", "float16", "bfloat16"]
+DEFAULT_HOSTS = {
+    "huggingface": "https://huggingface.co",
+    "zenodo": "https://zenodo.org",
+    "gdrive": "https://drive.usercontent.google.com",
+    "dataverse": "https://dataverse.harvard.edu",
+}
+"""Server of each kind of publication; Zenodo and Dataverse are software with other servers, too."""
+LOOPBACK = ("http://127.0.0.1:", "http://localhost:")
+Text = Annotated[str, Field(min_length=1, max_length=1000)]
+Host = Annotated[str, Field(pattern=r"^https?://[A-Za-z0-9.:-]+$")]
+FileName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9._/+-]*$", max_length=200)]
+
+
+class Published(StrictModel):
+    """How the published row was computed, as its extractor says, faults included."""
+
+    pooling: Text
+    hidden_layer: Text
+    dtype: Text | None = None
+    max_length: Positive | None = None
+    """Tokens at which the run cut its input, special tokens included."""
+
+
+class WeightsSource(StrictModel):
+    """Files that make the model, each pinned by its digest."""
+
+    kind: Kind
+    location: str = ""
+    """Repository of the Hub, record of Zenodo, folder of Drive, DOI of Dataverse, or an address
+    below which the files are."""
+    host: Host | None = None
+    """Server, where it is not the usual one of this kind."""
+    revision: Hex40 | None = None
+    """Commit of a repository of the Hub."""
+    archive: FileName | None = None
+    """Tar archive at the location that contains the files."""
+    folder: FileName | None = None
+    """Folder of the files in the archive."""
+    files: dict[FileName, Hex64] = {}  # noqa: RUF012 (pydantic copies it)
+    """File name to SHA-256, of weights, configuration, tokenizer and remote code."""
+    ids: dict[FileName, Name] = {}  # noqa: RUF012 (pydantic copies it)
+    """File name to the number of the file on Drive or Dataverse."""
+
+    @model_validator(mode="after")
+    def _is_whole(self) -> Self:
+        wrong = self._fault()
+        if wrong:
+            raise ValueError(wrong)
+        return self
+
+    def _fault(self) -> str:
+        """Return what makes this source unusable; empty where nothing does."""
+        if self.kind == "none":
+            return "files of a method without weights" if self.files or self.location else ""
+        if not self.location:
+            return f"no location; kind {self.kind!r} needs one"
+        if (self.kind == "huggingface") != (self.revision is not None):
+            return "a revision belongs to kind 'huggingface', which needs one, and to no other"
+        if self.host is not None and not self.host.startswith(("https://", *LOOPBACK)):
+            return f"host {self.host!r} is not https"
+        if any(".." in name.split("/") or name.startswith("/") for name in self.files):
+            return "a file name leaves the folder of the model"
+        unknown = sorted(set(self.ids) - set(self.files))
+        return f"ids names {unknown[0]!r}, which files does not" if unknown else ""
+
+
+class Code(StrictModel):
+    """Repository of the authors' code, where the model needs more than its files."""
+
+    repository: Text
+    commit: Hex40 | None = None
+
+
+class RunOptions(StrictModel):
+    """How the reference harness runs the model."""
+
+    extractor: Name | None = None
+    """`builtin:NAME`, or `PATH:CLASS` of a module in submissions/extractors."""
+    options: dict[Name, str] = {}  # noqa: RUF012 (pydantic copies it)
+    """Keyword arguments of the extractor, as text."""
+    dtype: Dtype = "float32"
+    """In which the model computes."""
+    environment: Name | None = None
+    """Name of a lock in leaderboard/policy/environments; the harness's own packages unless set."""
+    missing: Text | None = None
+    """What has to be written before the model can be run again."""
+
+    @model_validator(mode="after")
+    def _says_how_or_why_not(self) -> Self:
+        if (self.extractor is None) == (self.missing is None):
+            raise ValueError("expected either extractor or missing")
+        return self
+
+
+class Loading(StrictModel):
+    """What is known of loading the model, for whoever writes an extractor."""
+
+    class_: Annotated[Text, Field(alias="class")]
+    output: Text
+    tokenizer: Text
+    remote_code: bool | None = None
+    gpu_only: bool = False
+    packages: list[Text] = []  # noqa: RUF012 (pydantic copies it)
+    """Packages beyond torch and transformers."""
+    quirks: list[Name] = []  # noqa: RUF012 (pydantic copies it)
+    """Words of the table in docs/models.md."""
+    loaded_with: list[Name] = []  # noqa: RUF012 (pydantic copies it)
+    """Versions with which an independent port loaded these files and compared every key."""
+
+
+class Sources(StrictModel):
+    """Where the facts come from."""
+
+    facts: Text | None = None
+    weights: Text | None = None
+    loading: list[Text] = []  # noqa: RUF012 (pydantic copies it)
+
+
+class ModelEntry(StrictModel):
+    """One file of the registry. Facts that nobody has established are left out."""
+
+    schema_version: Literal["1.0"]
+    name: Name | None = None
+    """Name in the paper."""
+    params: Annotated[int, Field(ge=0)] | None = None
+    params_in_paper: Positive | None = None
+    """The paper's count, where it is another."""
+    architecture: Name | None = None
+    tokenization: Name | None = None
+    pretraining: Name | None = None
+    embedding_dim: Positive | None = None
+    """Width of the embeddings."""
+    licence: Name | None = None
+    """Licence of the weights, as their publisher names it."""
+    max_tokens: Positive | None = None
+    """Tokens that the model takes, special tokens included."""
+    max_letters: Positive | None = None
+    """Letters of an A, C, G, T sequence that the model takes."""
+    published: Published | None = None
+    weights: WeightsSource | None = None
+    code: Code | None = None
+    run: RunOptions | None = None
+    loading: Loading | None = None
+    sources: Sources | None = None
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """Name to value of each fact about the model that rules and the board use."""
+        named = {name: getattr(self, name) for name in _FACTS}
+        if self.published is not None:
+            named["pooling"] = self.published.pooling
+        return {name: value for name, value in named.items() if value is not None}
+
+
+_FACTS = (
+    *("name", "params", "params_in_paper", "architecture", "tokenization", "pretraining"),
+    *("embedding_dim", "licence", "max_tokens", "max_letters"),
+)
+
+
+class ReadEntry(NamedTuple):
+    """An entry with the digest of its file."""
+
+    entry: ModelEntry
+    sha256: str
+
+
+def parse_entry(raw: bytes, name: str) -> ReadEntry:
+    """Return the entry that a file contains; `name` is shown in errors.
+
+    Raises BadConfiguration for what is not TOML or not an entry.
+    """
+    try:
+        entry = ModelEntry.model_validate(tomllib.loads(raw.decode()))
+    except ValidationError as error:
+        raise BadConfiguration(f"{name}: {first_error(error)}", _CORRECT) from error
+    except RecursionError as error:
+        raise BadConfiguration(f"{name}: the TOML is nested too deeply", _CORRECT) from error
+    except ValueError as error:  # of the decoder, or tomllib's own
+        raise BadConfiguration(f"{name}: not TOML: {error}", _CORRECT) from error
+    return ReadEntry(entry, hashlib.sha256(raw).hexdigest())
+
+
+_CORRECT = "correct the entry; docs/models.md explains each key"
+
+
+def addresses(weights: WeightsSource) -> dict[str, str]:
+    """Return file name to https address of each file that is not on the Hub; empty for the Hub.
+
+    A file in an archive has the archive's address, `#` and its path there. A file of Drive or
+    Dataverse without a number has no address and is left out.
+    """
+    host = weights.host or DEFAULT_HOSTS.get(weights.kind, "")
+    if weights.kind in {"huggingface", "none"}:
+        return {}
+    if weights.kind in {"gdrive", "dataverse"}:
+        pattern = _BY_NUMBER[weights.kind]
+        return {name: host + pattern.format(number) for name, number in weights.ids.items()}
+    base = weights.location.rstrip("/")
+    if weights.kind == "zenodo":
+        base, ending = f"{host}/records/{weights.location}/files", "?download=1"
+    else:
+        ending = ""
+    if weights.archive is None:
+        return {name: f"{base}/{name}{ending}" for name in weights.files}
+    inside = f"{weights.folder}/" if weights.folder else ""
+    return {name: f"{base}/{weights.archive}{ending}#{inside}{name}" for name in weights.files}
+
+
+_BY_NUMBER = {
+    # confirm=t skips the page that warns of files too large for a virus scan.
+    "gdrive": "/download?id={}&export=download&confirm=t",
+    "dataverse": "/api/access/datafile/{}",
+}
