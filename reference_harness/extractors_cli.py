@@ -36,6 +36,19 @@ def list_() -> None:
 
 
 @extractors.command()
+@click.argument("name")
+def digest(name: str) -> None:
+    """Print path, class and digest of the built-in extractor NAME, as submissions have them."""
+    from .loading import built_in  # noqa: PLC0415 - numpy, after worker threads are set
+
+    known = name.removeprefix("builtin:")
+    if known not in BUILTINS:
+        msg = f"no built-in extractor {name!r}; there are {', '.join(BUILTINS)}"
+        raise click.UsageError(msg)
+    click.echo(json.dumps(built_in(known)._asdict()))
+
+
+@extractors.command()
 @click.argument("spec", metavar="NAME|MODULE:CLASS")
 @click.option("--model", "name_model", default="", help="Hub repository or folder of the weights.")
 @click.option("--device", default="cpu", show_default=True, help="Torch device of the extractor.")

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from importlib.abc import SourceLoader
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 from .description import describe
 from .extractors import BUILTINS, base
@@ -78,11 +78,9 @@ def load(
     """
     name = spec.removeprefix("builtin:")
     if name in BUILTINS:
-        own = BUILTINS[name]
-        module = importlib.import_module(f".extractors.{own.stem}", __package__)
-        class_name, cls = own.class_name, getattr(module, own.class_name)
-        files = [_HERE / "extractors" / f for f in ("base.py", f"{own.stem}.py", *own.helpers)]
-        path, sha256 = f"builtin:{name}", _sha256_of_files(files)
+        path, class_name, sha256 = built_in(name)
+        module = importlib.import_module(f".extractors.{BUILTINS[name].stem}", __package__)
+        cls = getattr(module, class_name)
     else:
         path, class_name, file = _locate(spec, folder)
         cls, sha256 = _import_class(file, class_name)
@@ -96,6 +94,21 @@ def load(
         description=description,
         undeclared=undeclared,
     )
+
+
+class BuiltIn(NamedTuple):
+    """How a submission names a built-in extractor."""
+
+    path: str
+    class_name: str
+    sha256: str
+
+
+def built_in(name: str) -> BuiltIn:
+    """Return path, class and digest of a built-in extractor, without importing it."""
+    own = BUILTINS[name]
+    files = [_HERE / "extractors" / f for f in ("base.py", f"{own.stem}.py", *own.helpers)]
+    return BuiltIn(f"builtin:{name}", own.class_name, _sha256_of_files(files))
 
 
 def locate(spec: str, folder: str | Path | None = None) -> Path:

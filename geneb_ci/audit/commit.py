@@ -16,7 +16,13 @@ from geneb_ci.audit.commitment import (
     ExtractorCode,
     Weights,
 )
-from geneb_ci.audit.extractors import BUILTIN, ExtractorFolder, extractor_code, read_extractors
+from geneb_ci.audit.extractors import (
+    BUILTIN,
+    ExtractorFolder,
+    built_in,
+    extractor_code,
+    read_extractors,
+)
 from geneb_ci.audit.policy import audit_policy
 from geneb_ci.audit.sampling import drawable, strata_of
 from geneb_ci.audit.steps import AuditRefused
@@ -30,6 +36,8 @@ from geneb_ci.common.config import Layout, benchmark_of, find_layout
 from geneb_ci.common.errors import NothingChecked, UsageProblem
 from geneb_ci.common.finding import Finding, Severity, first_and_more, plural
 from geneb_ci.common.types import first_error
+from geneb_ci.models.entry import ModelEntry, ReadEntry, WeightsSource, addresses
+from geneb_ci.models.registry import ModelRegistry
 from geneb_ci.submission.bytes import read_bytes
 from geneb_ci.submission.document import Document, parse_document
 from geneb_ci.submission.fault import Fault
@@ -113,7 +121,8 @@ def commit(file: Path, tolerance: str, declared: DeclaredRun | None = None) -> C
     policy = audit_policy(layout)
     regimes, tasks = drawable(submission, benchmark, policy.regimes)
     try:
-        extractor, weights = _sources(submission, declared, extractors)
+        entry = ModelRegistry(layout).entry(submission.model_id)
+        extractor, weights, described = _sources(submission, declared, extractors, entry)
         found = Commitment(
             protocol=PROTOCOL,
             model_id=submission.model_id,
@@ -134,6 +143,7 @@ def commit(file: Path, tolerance: str, declared: DeclaredRun | None = None) -> C
                 strata=strata_of(benchmark, tasks) if policy.stratified else [],
                 tolerance=tolerance,
             ),
+            entry=described,
         )
     except ValidationError as error:
         raise AuditRefused(
@@ -143,10 +153,21 @@ def commit(file: Path, tolerance: str, declared: DeclaredRun | None = None) -> C
     return found
 
 
+class _Sources(NamedTuple):
+    """What a rerun uses, and which entry of the model registry says so, if one does."""
+
+    extractor: ExtractorCode
+    weights: Weights
+    entry: str | None = None
+
+
 def _sources(
-    submission: Submission, declared: DeclaredRun | None, found: ExtractorFolder | None
-) -> tuple[ExtractorCode, Weights]:
-    """Return code and weights: from the run, or from the maintainer where there is none."""
+    submission: Submission,
+    declared: DeclaredRun | None,
+    found: ExtractorFolder | None,
+    entry: ReadEntry | None,
+) -> _Sources:
+    """Return code and weights: of the run, of the maintainer, or of the model's entry."""
     if isinstance(submission, SubmissionV11):
         if declared is not None:
             raise UsageProblem(
@@ -160,16 +181,12 @@ def _sources(
                 "ask for a run from a clean checkout or an installed package",
             )
         code = run.extractor
-        return (
+        return _Sources(
             extractor_code(found, code.path, code.class_name, code.sha256, code.options),
-            _weights(run),
+            _weights(run, entry),
         )
     if declared is None:
-        raise UsageProblem(
-            "format 1.0 does not say which extractor and weights ran",
-            "pass --extractor PATH:CLASS with --model REPO --revision COMMIT and --weights "
-            "NAME=SHA256 for each file, or with --no-weights",
-        )
+        return _of_entry(submission.model_id, entry, found)
     path, colon, class_name = declared.extractor.rpartition(":")
     if not colon or not path.endswith(".py") or not class_name.isidentifier():
         raise UsageProblem(
@@ -180,7 +197,51 @@ def _sources(
         weights = Weights(kind="none", location="", revision=None, files={})
     else:
         weights = _declared_weights(declared)
-    return extractor_code(found, path, class_name, None, declared.options), weights
+    return _Sources(extractor_code(found, path, class_name, None, declared.options), weights)
+
+
+def _of_entry(model_id: str, entry: ReadEntry | None, found: ExtractorFolder | None) -> _Sources:
+    """Return code and weights as the model's entry in the registry describes them.
+
+    Raises UsageProblem where there is no entry, AuditRefused where it is not complete.
+    """
+    if entry is None:
+        raise UsageProblem(
+            "format 1.0 does not say which extractor and weights ran, and the model registry has "
+            f"no entry for {model_id}",
+            "add an entry (docs/models.md), or pass --extractor PATH:CLASS with --model REPO "
+            "--revision COMMIT and --weights NAME=SHA256 for each file, or with --no-weights",
+        )
+    run, source = entry.entry.run, entry.entry.weights
+    if run is None or run.extractor is None or source is None:
+        lacks = run.missing if run is not None and run.missing else "it names no extractor"
+        raise AuditRefused(
+            f"the entry of {model_id} in the model registry does not say how to run it: {lacks}",
+            "complete the entry (docs/models.md), or declare the run: --extractor PATH:CLASS",
+        )
+    if source.kind != "none" and not source.files:
+        raise AuditRefused(
+            f"the entry of {model_id} in the model registry pins no file",
+            "add the sha256 of each file under [weights.files]",
+        )
+    if run.extractor.startswith(BUILTIN):
+        path, class_name, sha256 = built_in(run.extractor)
+    else:
+        path, _, class_name = run.extractor.rpartition(":")
+        sha256 = None
+    code = extractor_code(found, path, class_name, sha256, run.options)
+    return _Sources(code, _registered(source), entry.sha256)
+
+
+def _registered(source: WeightsSource) -> Weights:
+    """Return the weights of an entry, each file with its address."""
+    return Weights(
+        kind=source.kind,
+        location=source.location,
+        revision=source.revision,
+        files=dict(sorted(source.files.items())),
+        addresses=addresses(source),
+    )
 
 
 def _declared_weights(declared: DeclaredRun) -> Weights:
@@ -200,22 +261,34 @@ def _declared_weights(declared: DeclaredRun) -> Weights:
         ) from error
 
 
-def _weights(run: Run) -> Weights:
-    """Return the weights of a run. Raises AuditRefused when no other machine can load the same."""
+def _weights(run: Run, entry: ReadEntry | None) -> Weights:
+    """Return the weights of a run; those of a folder as the model registry says they are published.
+
+    Raises AuditRefused when no other machine can load the same.
+    """
     model = run.model
     pinned = model.revision is not None if model.kind == "huggingface" else bool(model.weights)
     if model.kind != "none" and not pinned:
         raise _unpinned()
     if model.kind == "local":
+        source = entry.entry.weights if entry is not None else None
+        if source is not None and model.weights.items() <= source.files.items():
+            return _registered(source)
         raise AuditRefused(
             "the weights are only on the contributor's machine",
-            "ask for a public copy: a repository on the Hub, or an https address",
+            "ask for a public copy and add it to the model registry (docs/models.md), with the "
+            "same digests",
         )
+    files = dict(sorted(model.weights.items()))
+    where = {}
+    if model.kind == "url":
+        where = addresses(WeightsSource(kind="url", location=model.location, files=files))
     return Weights(
         kind=model.kind,
         location=model.location,
         revision=model.revision,
-        files=dict(sorted(model.weights.items())),
+        files=files,
+        addresses=where,
     )
 
 
@@ -238,10 +311,14 @@ class AuditSubject:
     benchmark: Benchmark
     modules: dict[str, bytes]
     """Files of the extractors' folder by name; empty for a built-in."""
+    entry: ModelEntry | None = None
+    """Entry of the model registry, where that describes the run."""
 
     @property
     def dtype(self) -> str | None:
-        """The dtype that the run declares; None in format 1.0."""
+        """The dtype that the run or the entry declares; None in format 1.0 without an entry."""
+        if self.entry is not None and self.entry.run is not None:
+            return self.entry.run.dtype
         embedding = self.document.get("run", {}).get("embedding", {})
         return embedding.get("dtype") if isinstance(embedding, dict) else None
 
@@ -267,13 +344,19 @@ def subject_of(commitment: Commitment, layout: Layout) -> AuditSubject:
     benchmark = benchmark_of(layout)
     _same("benchmark", benchmark.sha256, commitment.benchmark.sha256)
     _same("tolerance", tolerance_digest(), commitment.policy.tolerance)
-    code = commitment.extractor
+    code, entry = commitment.extractor, None
+    if commitment.entry is not None:
+        found_entry = ModelRegistry(layout).entry(commitment.model_id)
+        _same("registry entry", found_entry.sha256 if found_entry else "absent", commitment.entry)
+        entry = found_entry.entry if found_entry else None
     if code.path.startswith(BUILTIN):
-        return AuditSubject(document.value, benchmark, {})
+        if entry is not None:
+            _same("built-in extractor", built_in(code.path).sha256, code.sha256)
+        return AuditSubject(document.value, benchmark, {}, entry)
     found = read_extractors(layout)
     here = extractor_code(found, code.path, code.class_name, code.sha256, code.options)
     _same("extractors' folder", here.tree, code.tree)
-    return AuditSubject(document.value, benchmark, found.files if found is not None else {})
+    return AuditSubject(document.value, benchmark, found.files if found is not None else {}, entry)
 
 
 def _same(what: str, here: str, committed: str) -> None:

@@ -1,5 +1,6 @@
 """Commitments: what is fixed before the draw; the digest is published before any seed exists."""
 
+import operator
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
@@ -8,6 +9,7 @@ from pydantic_core import PydanticCustomError
 from geneb_ci.audit.canonical import digest
 from geneb_ci.audit.steps import COMMITMENT, StepMismatch
 from geneb_ci.common.types import Hex40, Hex64, Name, Positive, StrictModel
+from geneb_ci.models.entry import Kind
 
 PROTOCOL: Literal["geneb-audit-v1"] = "geneb-audit-v1"
 """Name of the protocol, and the domain of its hashes."""
@@ -16,11 +18,13 @@ PROTOCOL: Literal["geneb-audit-v1"] = "geneb-audit-v1"
 class Weights(StrictModel):
     """Weights that the rerun uses."""
 
-    kind: Literal["huggingface", "url", "local", "none"]
+    kind: Kind | Literal["local"]
     location: str
     revision: Hex40 | None
     files: dict[str, Hex64]
     """File name to sha256 of each weight file; empty for a method without weights."""
+    addresses: dict[str, str] = Field(default={}, exclude_if=operator.not_)
+    """File name to address of each file that is not on the Hub; `#` begins a path in an archive."""
 
 
 class ExtractorCode(StrictModel):
@@ -73,6 +77,9 @@ class Commitment(StrictModel):
     tasks: Annotated[list[Name], Field(min_length=1)]
     """Ids that may be drawn, in board order: N is their number."""
     policy: DrawPolicy
+    entry: Hex64 | None = Field(default=None, exclude_if=operator.not_)
+    """SHA-256 of the model's entry in the registry, where that describes the run and not the
+    submission; left out of the digest where there is none, as in earlier commitments."""
 
     @model_validator(mode="after")
     def _has_a_digest(self) -> Self:

@@ -1,7 +1,10 @@
 """The folder of extractors: read once, digested as a whole; which module of it ran."""
 
 import hashlib
+import json
 import os
+import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -18,6 +21,7 @@ IGNORED = "__pycache__"
 read it."""
 FILES_MAX = 1000
 """More files than this are not extractors. Each may have as many bytes as a submission."""
+HARNESS = (sys.executable, "-m", "reference_harness")
 _PLAIN_FILES = "keep only plain source files in the folder of extractors"
 
 
@@ -117,6 +121,31 @@ def extractor_code(
         options=dict(sorted(options.items())),
         tree=tree_digest(found.files),
     )
+
+
+class BuiltIn(NamedTuple):
+    """A built-in extractor of the harness that is installed here."""
+
+    path: str
+    class_name: str
+    sha256: str
+    """Digest of its source, as the harness writes it into submissions."""
+
+
+def built_in(path: str) -> BuiltIn:
+    """Return the built-in extractor `builtin:NAME` of the installed harness.
+
+    Raises AuditRefused where the harness has none of that name, or is not installed.
+    """
+    done = subprocess.run(  # noqa: S603 (our own words, and a name of the maintainers)
+        [*HARNESS, "extractors", "digest", path], capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise AuditRefused(
+            f"{path}: the harness has no such extractor: {done.stderr.strip()[-200:]}",
+            "correct the entry of the model registry, or install geneb-ci[audit]",
+        )
+    return BuiltIn(**json.loads(done.stdout))
 
 
 def write_modules(modules: Mapping[str, bytes], folder: Path) -> None:

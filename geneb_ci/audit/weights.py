@@ -7,16 +7,19 @@ library. A pickle is never opened here.
 
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pydantic_core
 
-from geneb_ci.audit import storage
+from geneb_ci.audit import downloads, storage
 from geneb_ci.audit.commitment import Weights
 from geneb_ci.common.errors import UsageProblem, WeightsRefused
+from geneb_ci.common.finding import first_and_more
 
+Say = Callable[[str], None]
 COMMIT = re.compile(r"[0-9a-f]{40}")
 PICKLED = frozenset({".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".joblib", ".npy", ".npz"})
 PICKLE_LEVEL = 2
@@ -28,18 +31,19 @@ CONFIG_MAX = 1 << 26
 """Bytes of one JSON file of a model: the largest vocabularies in use have a few million."""
 
 
-def fetch(weights: Weights, folder: Path, *, endpoint: str | None = None) -> Path:
-    """Download the committed revision of a Hub repository into `folder`, and return the folder.
+def fetch(
+    weights: Weights, folder: Path, *, endpoint: str | None = None, say: Say = lambda _: None
+) -> Path:
+    """Download what `folder` lacks of the committed files, and return the folder.
 
-    `endpoint` is the address of another Hub than huggingface.co. Raises UsageProblem for weights
-    that are not on a Hub, WeightsRefused for a revision that is not a commit, or that the Hub does
-    not deliver.
+    A repository of the Hub is taken at the committed revision, with the configuration beside the
+    weights; any other file from its committed address, continued where an earlier download ended.
+    `endpoint` is the address of another Hub than huggingface.co; `say` gets a line for each file.
+    Raises UsageProblem for files that have no address, WeightsRefused for a revision that is not a
+    commit, and for what is not delivered, or is not what was committed to.
     """
     if weights.kind != "huggingface":
-        raise UsageProblem(
-            f"weights of kind {weights.kind!r} cannot be fetched from a Hub",
-            "name the folder that holds them: --weights DIR",
-        )
+        return _fetch_files(weights, folder, say)
     if weights.revision is None or not COMMIT.fullmatch(weights.revision):
         raise WeightsRefused(
             f"revision {weights.revision!r} of {weights.location} is not a commit, so its files "
@@ -73,14 +77,44 @@ def fetch(weights: Weights, folder: Path, *, endpoint: str | None = None) -> Pat
     return folder
 
 
-def provide(weights: Weights, folder: Path, level: int) -> dict[str, str]:
-    """Fetch the committed weights unless `folder` holds files already, and verify them.
+def provide(
+    weights: Weights, folder: Path, level: int, say: Say = lambda _: None
+) -> dict[str, str]:
+    """Fetch the committed files that `folder` lacks, and verify all of them.
 
     Returns name to sha256 of every file in `folder`. Raises what `fetch` and `verify_weights` do.
     """
-    if not folder.is_dir() or not any(folder.iterdir()):
-        fetch(weights, folder)
+    if not folder.is_dir() or any(not (folder / name).is_file() for name in weights.files):
+        fetch(weights, folder, say=say)
     return verify_weights(folder, weights, level)
+
+
+def _fetch_files(weights: Weights, folder: Path, say: Say) -> Path:
+    """Download files by their addresses; those of one archive while it is read once."""
+    lacking = [name for name in weights.files if not (folder / name).is_file()]
+    unknown = [name for name in lacking if name not in weights.addresses]
+    if unknown or not lacking:
+        raise UsageProblem(
+            f"{first_and_more(unknown) or 'the weights'}: no address to fetch from "
+            f"({weights.kind} {weights.location})",
+            "fetch the files by hand and name their folder: --weights DIR; digests are compared",
+        )
+    archives: dict[str, dict[str, str]] = {}
+    for name in lacking:
+        address, _, inside = weights.addresses[name].partition("#")
+        if inside:
+            archives.setdefault(address, {})[inside] = name
+        else:
+            say(f"fetching {name} from {urlsplit(address).netloc}")
+            downloads.download(address, folder / name, weights.files[name])
+    for address, members in archives.items():
+        say(f"fetching {first_and_more(list(members.values()))} from {urlsplit(address).netloc}")
+        downloads.extract(
+            address,
+            {inside: folder / name for inside, name in members.items()},
+            {inside: weights.files[name] for inside, name in members.items()},
+        )
+    return folder
 
 
 def verify_weights(folder: Path, weights: Weights, level: int) -> dict[str, str]:

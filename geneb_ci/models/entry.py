@@ -5,6 +5,7 @@ docs/models.md explains each key to maintainers.
 
 import hashlib
 import tomllib
+from collections.abc import Iterator
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
 from pydantic import Field, ValidationError, model_validator
@@ -16,7 +17,6 @@ Kind = Literal["huggingface", "zenodo", "gdrive", "dataverse", "url", "none"]
 """Where weights are published; `none` for a method without weights."""
 Dtype = Literal["float64", "float32", "float16", "bfloat16"]
 DEFAULT_HOSTS = {
-    "huggingface": "https://huggingface.co",
     "zenodo": "https://zenodo.org",
     "gdrive": "https://drive.usercontent.google.com",
     "dataverse": "https://dataverse.harvard.edu",
@@ -60,25 +60,28 @@ class WeightsSource(StrictModel):
 
     @model_validator(mode="after")
     def _is_whole(self) -> Self:
-        wrong = self._fault()
-        if wrong:
+        for wrong in self._faults():
             raise ValueError(wrong)
         return self
 
-    def _fault(self) -> str:
-        """Return what makes this source unusable; empty where nothing does."""
+    def _faults(self) -> Iterator[str]:
+        """Yield what makes this source unusable."""
         if self.kind == "none":
-            return "files of a method without weights" if self.files or self.location else ""
+            if self.files or self.location:
+                yield "files of a method without weights"
+            return
         if not self.location:
-            return f"no location; kind {self.kind!r} needs one"
+            yield f"no location; kind {self.kind!r} needs one"
         if (self.kind == "huggingface") != (self.revision is not None):
-            return "a revision belongs to kind 'huggingface', which needs one, and to no other"
+            yield "a revision belongs to kind 'huggingface', which needs one, and to no other"
+        if self.host is not None and self.kind not in DEFAULT_HOSTS:
+            yield f"a host belongs to kinds {', '.join(DEFAULT_HOSTS)}; found {self.kind!r}"
         if self.host is not None and not self.host.startswith(("https://", *LOOPBACK)):
-            return f"host {self.host!r} is not https"
-        if any(".." in name.split("/") or name.startswith("/") for name in self.files):
-            return "a file name leaves the folder of the model"
-        unknown = sorted(set(self.ids) - set(self.files))
-        return f"ids names {unknown[0]!r}, which files does not" if unknown else ""
+            yield f"host {self.host!r} is not https"
+        if any(".." in name.split("/") for name in self.files):
+            yield "a file name leaves the folder of the model"
+        for name in sorted(set(self.ids) - set(self.files)):
+            yield f"ids names {name!r}, which files does not"
 
 
 class Code(StrictModel):
@@ -219,7 +222,10 @@ def addresses(weights: WeightsSource) -> dict[str, str]:
     else:
         ending = ""
     if weights.archive is None:
-        return {name: f"{base}/{name}{ending}" for name in weights.files}
+        names = list(weights.files)
+        if len(names) == 1 and base.endswith(f"/{names[0]}"):
+            return {names[0]: base}  # the location is the file itself
+        return {name: f"{base}/{name}{ending}" for name in names}
     inside = f"{weights.folder}/" if weights.folder else ""
     return {name: f"{base}/{weights.archive}{ending}#{inside}{name}" for name in weights.files}
 

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from geneb_ci.audit.beacon import is_open
+from geneb_ci.audit.commitment import Commitment
 from geneb_ci.audit.outcome import (
     AuditedTask,
     AuditOutcome,
@@ -54,6 +55,8 @@ def verification_text(found: Sequence[Verification]) -> str:
     lines: list[str] = []
     for one in found:
         lines += [f"{escape(one.name)}: {_headline(one)}"]
+        if one.record is not None:
+            lines += [f"  {line}" for line in _described(one.record.outcome.plan.commitment)]
         shown, left = _without_the_rest(one)
         for step in shown:
             message = step.message or (_NOT_LOOKED_AT if step.state is StepState.UNKNOWN else "")
@@ -70,6 +73,14 @@ def verification_text(found: Sequence[Verification]) -> str:
         lines.append("")
     held = sum(one.holds for one in found)
     return "\n".join([*lines, f"{plural(len(found), 'record')}: {held} verified"]) + "\n"
+
+
+def _described(commitment: Commitment) -> list[str]:
+    """Return who described the run, where that is not the submitter: one line, or none."""
+    if commitment.entry is None:
+        return []
+    entry = f"{commitment.entry[:16]}..."
+    return [f"the run is described by the model registry (entry {entry}), not by the submitter"]
 
 
 def _without_the_rest(one: Verification) -> tuple[Sequence[VerificationStep], int]:
@@ -114,6 +125,7 @@ def _record(one: Verification) -> dict[str, Any]:
         "audit_id": one.record.audit_id if one.record is not None else None,
         "model_id": outcome.plan.commitment.model_id if outcome is not None else None,
         "submission_sha256": outcome.plan.commitment.submission_sha256 if outcome else None,
+        "entry": outcome.plan.commitment.entry if outcome is not None else None,
         "verdict": outcome.verdict if outcome is not None else None,
         "signed_by": one.record.signer.owner if one.record is not None else None,
         "verified": one.holds,
@@ -197,6 +209,7 @@ def _summary(outcome: AuditOutcome) -> Iterator[str]:
     if outcome.decoys.memorised:
         yield "differs: benchmark sequences are treated differently from similar new sequences"
     yield f"decoys: {visible(outcome.decoys.detail)}"
+    yield from _described(outcome.plan.commitment)
     yield from (f"note: {visible(note)}" for note in outcome.notes)
 
 

@@ -270,5 +270,5 @@ def test_what_is_no_commitment(tmp_path, raw, message):
 def test_no_commitment_has_a_member_more():
     assert set(Commitment.model_fields) == {
         *("protocol", "model_id", "submission_sha256", "extractor", "weights", "benchmark"),
-        *("regimes", "tasks", "policy"),
+        *("regimes", "tasks", "policy", "entry"),
     }

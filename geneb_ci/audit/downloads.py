@@ -1,0 +1,178 @@
+"""Downloads of pinned files over https: continued after a break, kept if the digest is right."""
+
+import contextlib
+import hashlib
+import http.client
+import tarfile
+import urllib.error
+import zlib
+from collections.abc import Iterator, Mapping
+from http import HTTPStatus
+from http.client import HTTPMessage
+from pathlib import Path
+from typing import IO, Any
+from urllib.request import HTTPRedirectHandler, Request, build_opener
+
+from geneb_ci.common.errors import WeightsRefused
+from geneb_ci.models.entry import LOOPBACK
+
+SILENCE_MAX = 60
+"""Seconds without a byte after which a server counts as gone."""
+CHUNK = 1 << 20
+BYTES_MAX = 1 << 38
+"""Bytes of one file or archive: ten times the largest model of the board in float32."""
+PARTIAL = ".part"
+"""Ending of a file whose download has not finished."""
+
+
+class _SafeRedirects(HTTPRedirectHandler):
+    """Follows redirects to https alone, or, on this machine, from this machine."""
+
+    def redirect_request(
+        self, req: Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
+    ) -> Request | None:
+        """Return the request of a redirect. Raises URLError for another scheme."""
+        if not _is_safe(newurl, req.full_url):
+            fp.close()
+            raise urllib.error.URLError(f"redirected to {newurl!r}, which is not https")
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
+def _is_safe(address: str, before: str = "") -> bool:
+    """Whether an address is https, or on this machine as the one before it."""
+    return address.startswith("https://") or (
+        address.startswith(LOOPBACK) and (not before or before.startswith(LOOPBACK))
+    )
+
+
+def download(address: str, path: Path, sha256: str) -> None:
+    """Download one file to `path`, continuing an earlier download of it.
+
+    Raises WeightsRefused when the server does not deliver it, and when its digest is another; the
+    file is then not kept.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(path.name + PARTIAL)
+    have = partial.stat().st_size if partial.exists() else 0
+    with contextlib.suppress(_AllHere), _opened(address, have) as response:
+        if have and response.status != HTTPStatus.PARTIAL_CONTENT:
+            have = 0  # the server sends it from the beginning
+        with partial.open("ab" if have else "wb") as stream:
+            _copy(response, stream, BYTES_MAX - have, address)
+    _keep(partial, path, sha256, address)
+
+
+def extract(address: str, members: Mapping[str, Path], sha256: Mapping[str, str]) -> None:
+    """Download a tar archive, keeping these members of it: path in the archive to place.
+
+    The archive itself is never stored. Raises WeightsRefused for a member that is missing, not a
+    regular file, or other than its digest says, and what `download` does.
+    """
+    waiting = dict(members)
+    with _opened(address, 0) as response:
+        try:
+            with tarfile.open(fileobj=response, mode="r|*") as archive:
+                for member in archive:
+                    name = member.name.removeprefix("./")
+                    if name not in waiting:
+                        continue
+                    content = archive.extractfile(member) if member.isreg() else None
+                    if content is None:
+                        raise WeightsRefused(
+                            f"{address}: {name} is a link or a folder, expected a regular file",
+                            "correct the entry of the model registry",
+                        )
+                    path = waiting.pop(name)
+                    path.parent.mkdir(parents=True, exist_ok=True)
+                    partial = path.with_name(path.name + PARTIAL)
+                    with partial.open("wb") as stream:
+                        _copy(content, stream, BYTES_MAX, address)
+                    _keep(partial, path, sha256[name], f"{address}#{name}")
+                    if not waiting:
+                        return
+            _require_whole(response)
+        except (tarfile.TarError, EOFError, OSError, zlib.error) as error:
+            raise _undelivered(address, error) from error
+    raise WeightsRefused(
+        f"{address}: the archive does not contain {min(waiting)}",
+        "correct `archive` or `folder` of the entry in the model registry",
+    )
+
+
+class _AllHere(Exception):  # noqa: N818 (no error)
+    """The server has no byte after those that are here."""
+
+
+@contextlib.contextmanager
+def _opened(address: str, start: int) -> Iterator[Any]:
+    """Open an address from byte `start` on. Raises WeightsRefused, and _AllHere."""
+    if not _is_safe(address):
+        raise WeightsRefused(f"{address} is not https", "publish the files on a server with https")
+    request = Request(  # noqa: S310 (https, or this machine)
+        address, headers={"Range": f"bytes={start}-"} if start else {}
+    )
+    try:
+        response = build_opener(_SafeRedirects).open(request, timeout=SILENCE_MAX)
+    except urllib.error.HTTPError as error:
+        error.close()
+        if start and error.code == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
+            raise _AllHere from error
+        raise WeightsRefused(
+            f"{address}: the server answered {error.code} {error.reason}",
+            "check that the file is public; fetch it by hand into --weights DIR if it is",
+        ) from error
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        raise _undelivered(address, error) from error
+    with response:
+        if response.headers.get_content_type() == "text/html":
+            raise WeightsRefused(
+                f"{address}: the server sent a web page instead of the file, as for a limit of "
+                "downloads or a login",
+                "run the command again tomorrow, or fetch the file by hand into --weights DIR",
+            )
+        yield response
+
+
+def _copy(source: IO[bytes], target: IO[bytes], limit: int, address: str) -> None:
+    """Copy a stream. Raises WeightsRefused where it breaks off or is longer than `limit`."""
+    copied = 0
+    try:
+        while chunk := source.read(CHUNK):
+            copied += len(chunk)
+            if copied > limit:
+                raise WeightsRefused(
+                    f"{address}: more than {BYTES_MAX:,} bytes", "check the address of the file"
+                )
+            target.write(chunk)
+        _require_whole(source)
+    except (OSError, EOFError, http.client.HTTPException) as error:
+        raise _undelivered(address, error) from error
+
+
+def _require_whole(response: object) -> None:
+    """Raise EOFError where a server closed early, of which http.client says nothing."""
+    left = getattr(response, "length", None)
+    if left:
+        raise EOFError(f"{left:,} bytes are missing")
+
+
+def _keep(partial: Path, path: Path, sha256: str, address: str) -> None:
+    """Give a finished download its name, if its digest is right. Raises WeightsRefused."""
+    with partial.open("rb") as stream:
+        found = hashlib.file_digest(stream, "sha256").hexdigest()
+    if found != sha256:
+        partial.unlink()
+        raise WeightsRefused(
+            f"{address}: sha256 {found}, expected {sha256}",
+            "the file was changed since it was pinned: audit another submission, or correct the "
+            "entry of the model registry",
+        )
+    partial.replace(path)
+
+
+def _undelivered(address: str, error: Exception) -> WeightsRefused:
+    reason = str(getattr(error, "reason", "") or error) or type(error).__name__
+    return WeightsRefused(
+        f"{address} cannot be fetched: {reason}",
+        "run the command again: it goes on where the download broke off",
+    )

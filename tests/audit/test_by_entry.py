@@ -1,0 +1,180 @@
+"""A row of format 1.0 is audited by its entry in the model registry, from wherever its files are."""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from geneb_ci.audit.commitment import Weights
+from geneb_ci.audit.envelope import parse_envelope
+from geneb_ci.audit.record import record_files
+from geneb_ci.audit.weights import provide
+from tests.audit.installed import Installed
+from tests.harness.extractors.models import save
+from tests.loopback import loopback
+from tests.models.publishers import Shelf, tar_gz
+from tests.sandbox.conftest import sandbox_of
+from tools.demo_audit import COMMITTED_AT
+
+FORMAT_1_0 = ("schema_version", "model_id", "harness_version", "meta", "results")
+BEACON = ("--committed-at", COMMITTED_AT, "--beacon-file", "round.json")
+NUMBERS = {"config.json": "11", "model.safetensors": "12", "tokenizer.json": "13",
+           "tokenizer_config.json": "14"}  # fmt: skip
+
+
+def table(name: str, values: dict[str, Any]) -> str:
+    """Return a table of TOML."""
+    lines = [f"{json.dumps(key)} = {json.dumps(value)}" for key, value in values.items()]
+    return "\n".join([f"[{name}]", *lines, ""])
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Installed:
+    """Lay out a repository with the row of a tiny BERT, as upstream's pipeline would write it."""
+    for _ in sandbox_of(2, tmp_path_factory.mktemp("trial") / "scratch"):
+        pass  # fails or skips where there is none
+    made = Installed(tmp_path_factory.mktemp("audit"), drawn=1)
+    made.environment |= {"TMPDIR": str(tmp_path_factory.mktemp("scratch"))}
+    policy = made.root / "leaderboard/policy/policy.toml"
+    text = policy.read_text(encoding="utf-8")
+    policy.write_text(text.replace('["full", "10shot", "1shot"]', '["1shot"]'), encoding="utf-8")
+    (made.root / "leaderboard/policy/models").mkdir()
+    save("bert", made.root.parent / "tiny")
+    made.run(
+        *("reference_harness", "run", "--extractor", "huggingface", "--model", "../tiny"),
+        *("--output", "record.json", "--model-id", "tiny", "--no-canonical"),
+        *("--submission", "submissions/tiny.json", "--submitted-by", "a test", "--quiet"),
+    )
+    submission = made.root / "submissions/tiny.json"
+    document = json.loads(submission.read_bytes())
+    old = {key: document[key] for key in FORMAT_1_0} | {"schema_version": "1.0"}
+    submission.write_text(json.dumps(old), encoding="utf-8")
+    return made
+
+
+def files(place: Installed) -> dict[str, bytes]:
+    """Return the files that were published, by name."""
+    return {path.name: path.read_bytes() for path in (place.root.parent / "tiny").iterdir()}
+
+
+def entry(place: Installed, kind: str, location: str, *more: str, **source: str) -> Path:
+    """Write the entry of the model: published at this place, run by the general extractor."""
+    path = place.root / "leaderboard/policy/models/tiny.toml"
+    digests = {name: hashlib.sha256(raw).hexdigest() for name, raw in files(place).items()}
+    parts = [
+        'schema_version = "1.0"\n',
+        table("weights", {"kind": kind, "location": location} | source),
+        table("weights.files", digests),
+        *more,
+        table("run", {"extractor": "builtin:huggingface"}),
+    ]
+    path.write_text("".join(parts), encoding="utf-8")
+    return path
+
+
+def commit(place: Installed) -> Any:  # noqa: ANN401 (a finished process)
+    arguments = ("audit", "commit", "submissions/tiny.json", "--output", "c.json")
+    return place.run("geneb_ci", *arguments, check=False)
+
+
+def planned(place: Installed) -> dict[str, Any]:
+    """Commit and draw; returns the commitment."""
+    done = commit(place)
+    assert done.returncode == 0, done.stderr
+    place.run("geneb_ci", "audit", "plan", "c.json", *BEACON, "--output", "p.json")
+    found: dict[str, Any] = json.loads((place.root / "c.json").read_bytes())["commitment"]
+    return found
+
+
+PUBLISHED = {
+    "zenodo": ("7995778", {"archive": "models.tar.gz", "folder": "models/Tiny"}),
+    "gdrive": ("10UPPx6V13oQW6knuLV7d8SRIA3D6hYor", {}),
+    "dataverse": ("doi:10.7910/DVN/HDT0RN", {}),
+}
+
+
+def shelf_of(kind: str, content: dict[str, bytes]) -> Shelf:
+    """Return the files as this kind of server has them."""
+    if kind == "zenodo":
+        archive = tar_gz({f"models/Tiny/{name}": raw for name, raw in content.items()})
+        return Shelf({"/records/7995778/files/models.tar.gz": archive})
+    base = "" if kind == "gdrive" else "/api/access/datafile"
+    return Shelf({f"{base}/{NUMBERS[name]}": raw for name, raw in content.items()})
+
+
+@pytest.mark.parametrize("kind", ["gdrive", "dataverse"])
+def test_the_committed_weights_are_fetched_from_where_they_are_published(place, kind, tmp_path):
+    location, source = PUBLISHED[kind]
+    with loopback(shelf_of(kind, files(place)).handler()) as server:
+        entry(place, kind, location, table("weights.ids", NUMBERS), host=server, **source)
+        weights = Weights.model_validate(planned(place)["weights"])
+        found = provide(weights, tmp_path, 2)
+    assert found == {name: hashlib.sha256(raw).hexdigest() for name, raw in files(place).items()}
+
+
+def test_a_row_of_format_1_0_is_verified_by_its_entry(place):
+    kind = "zenodo"
+    location, source = PUBLISHED[kind]
+    with loopback(shelf_of(kind, files(place)).handler()) as server:
+        path = entry(place, kind, location, host=server, **source)
+        commitment = planned(place)
+        done = place.run("geneb_ci", "audit", "run", "p.json", "--key", "key.pem", check=False)
+    assert done.returncode == 0, done.stderr
+    sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
+    assert commitment["entry"] == sha256
+    assert (commitment["weights"]["kind"], commitment["extractor"]["path"]) == (
+        kind,
+        "builtin:huggingface",
+    )
+    described = f"the run is described by the model registry (entry {sha256[:16]}...), not by the "
+    assert described in done.stdout
+    (record,) = record_files(place.root / "leaderboard/audits")
+    outcome = json.loads(parse_envelope(record.read_bytes()).payload)["predicate"]
+    assert outcome["verdict"] == "agrees"
+    verified = place.run("geneb_ci", "audit", "verify", str(record))
+    assert described in verified.stdout
+    rows = json.loads(place.run("geneb_ci", "label", "--format", "json").stdout)["rows"]
+    assert [row["level"] for row in rows] == ["verified"]
+
+
+def test_an_entry_that_changes_after_the_draw_stops_the_rerun(place):
+    path = entry(place, "url", "https://example.org/tiny")
+    planned(place)
+    path.write_text(path.read_text(encoding="utf-8") + "\n# later\n", encoding="utf-8")
+    done = place.run("geneb_ci", "audit", "run", "p.json", "--key", "key.pem", check=False)
+    assert done.returncode == 11
+    assert "the registry entry here is not the one committed to" in done.stderr
+
+
+WRONG = {
+    "no entry": (None, "the model registry has no entry for tiny"),
+    "no run": ('schema_version = "1.0"', "does not say how to run it: it names no extractor"),
+    "not yet": (
+        'schema_version = "1.0"\n[weights]\nkind = "none"\n[run]\nmissing = "its tokenizer"',
+        "does not say how to run it: its tokenizer",
+    ),
+    "unpinned": (
+        'schema_version = "1.0"\n[weights]\nkind = "url"\nlocation = "https://example.org"\n'
+        '[run]\nextractor = "builtin:huggingface"',
+        "the entry of tiny in the model registry pins no file",
+    ),
+    "unknown extractor": (
+        'schema_version = "1.0"\n[weights]\nkind = "none"\n[run]\nextractor = "builtin:nope"',
+        "builtin:nope: the harness has no such extractor",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_is_missing_is_said_before_the_draw(place, name):
+    text, message = WRONG[name]
+    path = place.root / "leaderboard/policy/models/tiny.toml"
+    path.unlink(missing_ok=True)
+    if text is not None:
+        path.write_text(text, encoding="utf-8")
+    done = commit(place)
+    assert done.returncode != 0
+    assert message in done.stderr
+    assert "\n  fix: " in done.stderr

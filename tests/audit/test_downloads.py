@@ -1,0 +1,179 @@
+"""Weights from Zenodo, Drive, Dataverse and plain servers: by digest, over loopback."""
+
+import hashlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.numpy import save
+
+from geneb_ci.audit import downloads
+from geneb_ci.audit.commit import _registered
+from geneb_ci.audit.weights import provide
+from geneb_ci.common.errors import UsageProblem, WeightsRefused
+from geneb_ci.models.entry import WeightsSource
+from tests.loopback import loopback
+from tests.models.publishers import Shelf, tar_gz
+
+SOUND = save({"a": np.zeros((200, 300), dtype=np.float32)})
+CONFIG = b'{"hidden_size": 3}'
+FILES = {"config.json": CONFIG, "model.safetensors": SOUND}
+
+
+def sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+DIGESTS = {name: sha256(content) for name, content in FILES.items()}
+INSIDE = {f"models/Small.1024nt/{name}": content for name, content in FILES.items()}
+PLACES = {
+    "zenodo": {f"/records/7995778/files/{name}": content for name, content in FILES.items()},
+    "gdrive": {"/id-of-config": CONFIG, "/id-of-weights": SOUND},
+    "dataverse": {"/api/access/datafile/11": CONFIG, "/api/access/datafile/12": SOUND},
+    "url": {f"/models/small/{name}": content for name, content in FILES.items()},
+    "archive": {"/records/7995778/files/models.tar.gz": tar_gz({"README": b"?"} | INSIDE)},
+}
+IDS = {
+    "gdrive": {"config.json": "id-of-config", "model.safetensors": "id-of-weights"},
+    "dataverse": {"config.json": "11", "model.safetensors": "12"},
+}
+
+
+def source_of(kind: str, server: str, **changes: object) -> WeightsSource:
+    """Return the source of an entry: two files that this kind of server has."""
+    fields: dict[str, object] = {"kind": kind, "files": DIGESTS, "ids": IDS.get(kind, {})}
+    fields["location"] = {
+        "zenodo": "7995778",
+        "archive": "7995778",
+        "gdrive": "10UPPx6V13oQW6knuLV7d8SRIA3D6hYor",
+        "dataverse": "doi:10.7910/DVN/HDT0RN",
+        "url": f"{server}/models/small/",
+    }[kind]
+    if kind == "archive":
+        fields |= {"kind": "zenodo", "archive": "models.tar.gz", "folder": "models/Small.1024nt"}
+    if kind != "url":
+        fields["host"] = server
+    return WeightsSource.model_validate(fields | changes)
+
+
+@pytest.mark.parametrize("kind", PLACES)
+def test_every_kind_of_publication_is_fetched_and_verified(kind, tmp_path):
+    said: list[str] = []
+    with loopback(Shelf(dict(PLACES[kind])).handler()) as server:
+        weights = _registered(source_of(kind, server))
+        found = provide(weights, tmp_path / "weights", 2, said.append)
+        assert provide(weights, tmp_path / "weights", 2, said.append) == found  # asks nobody
+    assert found == DIGESTS
+    assert sorted(path.name for path in (tmp_path / "weights").iterdir()) == sorted(FILES)
+    host = server.removeprefix("http://")
+    assert said == (
+        [f"fetching config.json, model.safetensors from {host}"]
+        if kind == "archive"
+        else [f"fetching {name} from {host}" for name in FILES]
+    )
+
+
+def test_a_download_that_broke_off_is_continued(tmp_path):
+    shelf = Shelf(dict(PLACES["url"]), break_after=100_000)
+    path = tmp_path / "model.safetensors"
+    with loopback(shelf.handler()) as server:
+        address = f"{server}/models/small/model.safetensors"
+        with pytest.raises(WeightsRefused, match=r"cannot be fetched: .* bytes are missing"):
+            downloads.download(address, path, DIGESTS[path.name])
+        assert not path.exists()
+        assert path.with_name("model.safetensors.part").stat().st_size == 100_000
+        downloads.download(address, path, DIGESTS[path.name])
+    assert path.read_bytes() == SOUND
+    assert [wanted for _, wanted in shelf.asked] == [None, "bytes=100000-"]
+
+
+def test_a_download_that_was_killed_before_its_last_step_is_finished(tmp_path):
+    path = tmp_path / "model.safetensors"
+    path.with_name("model.safetensors.part").write_bytes(SOUND)
+    with loopback(Shelf(dict(PLACES["url"])).handler()) as server:
+        downloads.download(f"{server}/models/small/{path.name}", path, DIGESTS[path.name])
+    assert path.read_bytes() == SOUND
+
+
+@pytest.mark.parametrize("kind", ["url", "archive"])
+def test_another_file_than_was_pinned_is_not_kept(kind, tmp_path):
+    other = SOUND[:-1] + b"\1"
+    places = {
+        "url": PLACES["url"] | {"/models/small/model.safetensors": other},
+        "archive": {
+            next(iter(PLACES["archive"])): tar_gz(
+                INSIDE | {"models/Small.1024nt/model.safetensors": other}
+            )
+        },
+    }
+    with loopback(Shelf(places[kind]).handler()) as server:
+        weights = _registered(source_of(kind, server))
+        with pytest.raises(WeightsRefused) as caught:
+            provide(weights, tmp_path, 2)
+    assert f": sha256 {sha256(other)}, expected {DIGESTS['model.safetensors']}" in (
+        caught.value.message
+    )
+    assert [path.name for path in tmp_path.iterdir()] == ["config.json"]
+
+
+NOT_DELIVERED = {
+    "absent": (Shelf(), "the server answered 404 Not Found"),
+    "a page": (Shelf(dict(PLACES["url"]), web_page=True), "sent a web page instead of the file"),
+    "elsewhere": (Shelf(redirect="http://example.org/x"), "is not https"),
+    "a file of this machine": (Shelf(redirect="file:///etc/passwd"), "is not allowed"),
+}
+
+
+@pytest.mark.parametrize("name", NOT_DELIVERED)
+def test_what_a_server_may_do_instead(name, tmp_path):
+    shelf, message = NOT_DELIVERED[name]
+    with loopback(shelf.handler()) as server, pytest.raises(WeightsRefused) as caught:
+        provide(_registered(source_of("url", server)), tmp_path, 2)
+    assert message in caught.value.message
+    assert caught.value.fix
+    assert list(tmp_path.iterdir()) == []
+
+
+ARCHIVES = {
+    "lacks a file": (tar_gz({"README": b"?"}), "the archive does not contain models/Small"),
+    "a link": (
+        tar_gz({}, {f"models/Small.1024nt/{name}": "/etc/passwd" for name in FILES}),
+        "is a link or a folder",
+    ),
+    "no archive": (b"not a tar file at all" * 100, "cannot be fetched"),
+}
+
+
+@pytest.mark.parametrize("name", ARCHIVES)
+def test_an_archive_that_is_not_as_the_entry_says(name, tmp_path):
+    content, message = ARCHIVES[name]
+    shelf = Shelf({"/records/7995778/files/models.tar.gz": content})
+    with loopback(shelf.handler()) as server, pytest.raises(WeightsRefused) as caught:
+        provide(_registered(source_of("archive", server)), tmp_path, 2)
+    assert message in caught.value.message
+
+
+def test_an_archive_that_breaks_off(tmp_path):
+    shelf = Shelf(dict(PLACES["archive"]), break_after=150)
+    with loopback(shelf.handler()) as server:
+        weights = _registered(source_of("archive", server))
+        with pytest.raises(WeightsRefused, match="cannot be fetched: "):
+            provide(weights, tmp_path, 2)
+        assert provide(weights, tmp_path, 2) == DIGESTS
+
+
+def test_a_file_without_a_number_is_fetched_by_hand(tmp_path):
+    with loopback(Shelf(dict(PLACES["gdrive"])).handler()) as server:
+        source = source_of("gdrive", server, ids={"config.json": "id-of-config"})
+        with pytest.raises(UsageProblem) as caught:
+            provide(_registered(source), tmp_path, 2)
+        assert caught.value.message.startswith(
+            "model.safetensors: no address to fetch from (gdrive "
+        )
+        (tmp_path / "model.safetensors").write_bytes(SOUND)
+        assert provide(_registered(source), tmp_path, 2) == DIGESTS
+
+
+def test_an_address_without_https_is_refused(tmp_path):
+    with pytest.raises(WeightsRefused, match="is not https"):
+        downloads.download("http://example.org/x", Path(tmp_path / "x"), "0" * 64)

@@ -1,0 +1,184 @@
+"""Entries of the model registry: the 41 public ones, and what is no entry."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from geneb_ci.cli.main import cli
+from geneb_ci.common.config import find_layout
+from geneb_ci.common.errors import BadConfiguration
+from geneb_ci.models.entry import WeightsSource, addresses, parse_entry
+from geneb_ci.models.registry import ModelRegistry
+from tests.paths import ROOT
+
+OFFICIAL = json.loads((ROOT / "leaderboard/policy/official.json").read_bytes())["files"]
+PUBLIC = sorted([*OFFICIAL, "splicebert-1024nt"])
+REGISTRY = ModelRegistry(find_layout(ROOT))
+SHA = "0" * 64
+DOCS = (ROOT / "docs/models.md").read_text(encoding="utf-8")
+
+
+def test_every_public_row_has_an_entry():
+    assert len(PUBLIC) == 41
+    assert set(PUBLIC) <= set(REGISTRY)
+
+
+@pytest.mark.parametrize("model_id", PUBLIC)
+def test_the_entry_of_a_public_row_is_whole(model_id):
+    found = REGISTRY.entry(model_id)
+    assert found is not None
+    entry = found.entry
+    assert None not in (entry.params, entry.architecture, entry.embedding_dim, entry.published)
+    assert entry.weights is not None
+    assert entry.run is not None
+    assert entry.loading is not None
+    assert entry.sources is not None
+    assert entry.sources.loading
+    assert any(name.endswith(WEIGHTS) for name in entry.weights.files)
+    assert all(address.startswith("https://") for address in addresses(entry.weights).values())
+    quirks = set(re.findall(r"^\| `(\w+)` \|", DOCS, re.MULTILINE))
+    assert set(entry.loading.quirks) <= quirks
+
+
+WEIGHTS = (".safetensors", ".bin", ".pth", ".ckpt")
+
+
+def source(**fields: object) -> str:
+    """Return the TOML of an entry whose weights have these fields."""
+    lines = [f"{key} = {json.dumps(value)}" for key, value in fields.items()]
+    return "\n".join(['schema_version = "1.0"', "[weights]", *lines])
+
+
+NO_ENTRY = {
+    "empty": ("", "schema_version: Field required"),
+    "not TOML": ("schema_version = ", "not TOML: "),
+    "not UTF-8": (b"\xff", "not TOML: "),
+    "deep": ("a = " + "[" * 20_000, "the TOML is nested too deeply"),
+    "an unknown key": ('schema_version = "1.0"\nparms = 1', "parms: Extra inputs"),
+    "a text for a number": ('schema_version = "1.0"\nparams = "1"', "params: Input should be"),
+    "neither extractor nor missing": (
+        'schema_version = "1.0"\n[run]\ndtype = "float32"',
+        "run: Value error, expected either extractor or missing",
+    ),
+    "no revision": (
+        source(kind="huggingface", location="org/model"),
+        "a revision belongs to kind 'huggingface'",
+    ),
+    "a branch": (
+        source(kind="huggingface", location="org/model", revision="main"),
+        "weights/revision: String should match",
+    ),
+    "no location": (source(kind="zenodo"), "no location; kind 'zenodo' needs one"),
+    "files of none": (
+        source(kind="none") + f'\n[weights.files]\n"a.bin" = "{SHA}"',
+        "files of a method without weights",
+    ),
+    "http": (
+        source(kind="zenodo", location="1", host="http://zenodo.org"),
+        "host 'http://zenodo.org' is not https",
+    ),
+    "a host of the Hub": (
+        source(kind="huggingface", location="a/b", revision="1" * 40, host="https://x.org"),
+        "a host belongs to kinds zenodo, gdrive, dataverse",
+    ),
+    "out of the folder": (
+        source(kind="url", location="https://x.org")
+        + f'\n[weights.files]\n"a/../../b.bin" = "{SHA}"',
+        "a file name leaves the folder of the model",
+    ),
+    "an absolute path": (
+        source(kind="url", location="https://x.org") + f'\n[weights.files]\n"/b.bin" = "{SHA}"',
+        "String should match",
+    ),
+    "a number of no file": (
+        source(kind="gdrive", location="x") + '\n[weights.ids]\n"b.bin" = "1"',
+        "ids names 'b.bin', which files does not",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NO_ENTRY)
+def test_what_is_no_entry(name):
+    text, message = NO_ENTRY[name]
+    raw = text if isinstance(text, bytes) else text.encode()
+    with pytest.raises(BadConfiguration) as caught:
+        parse_entry(raw, "model.toml")
+    assert caught.value.message.startswith("model.toml: ")
+    assert message in caught.value.message
+    assert caught.value.fix == "correct the entry; docs/models.md explains each key"
+
+
+ADDRESSES = {
+    "zenodo": (
+        {"kind": "zenodo", "location": "7995778"},
+        "https://zenodo.org/records/7995778/files/a.bin?download=1",
+    ),
+    "an archive": (
+        {"kind": "zenodo", "location": "7995778", "archive": "m.tar.gz", "folder": "models/A"},
+        "https://zenodo.org/records/7995778/files/m.tar.gz?download=1#models/A/a.bin",
+    ),
+    "drive": (
+        {"kind": "gdrive", "location": "folder", "ids": {"a.bin": "15m6"}},
+        "https://drive.usercontent.google.com/download?id=15m6&export=download&confirm=t",
+    ),
+    "dataverse": (
+        {"kind": "dataverse", "location": "doi:10.7910/DVN/X", "ids": {"a.bin": "11680478"}},
+        "https://dataverse.harvard.edu/api/access/datafile/11680478",
+    ),
+    "a folder": ({"kind": "url", "location": "https://x.org/m/"}, "https://x.org/m/a.bin"),
+    "a file": ({"kind": "url", "location": "https://x.org/m/a.bin"}, "https://x.org/m/a.bin"),
+}
+
+
+@pytest.mark.parametrize("name", ADDRESSES)
+def test_the_address_of_a_file(name):
+    fields, address = ADDRESSES[name]
+    found = WeightsSource.model_validate({**fields, "files": {"a.bin": SHA}})
+    assert addresses(found) == {"a.bin": address}
+
+
+def test_a_name_that_is_no_id_has_no_entry(tmp_path):
+    for name in ("../policy", "a/b", "", "x" * 129, "a\n", "."):
+        assert REGISTRY.entry(name) is None
+        assert name not in REGISTRY
+    assert len(ModelRegistry(find_layout(tmp_path))) == len(REGISTRY), "the shipped one"
+
+
+def said(*arguments: str, code: int = 0) -> str:
+    done = CliRunner().invoke(cli, ["models", *arguments], standalone_mode=False)
+    assert (done.exit_code, done.return_value or 0) == (0, code), done.output
+    return done.output
+
+
+def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("GENEB_CI_DEBUG", "")
+    (tmp_path / "pyproject.toml").write_text('[tool.geneb-ci]\npolicy = "policy"\n')
+    folder = tmp_path / "policy/models"
+    folder.mkdir(parents=True)
+    (tmp_path / "weights").mkdir()
+    (tmp_path / "weights/model.bin").write_bytes(b"weights")
+    digest = "1" * 64
+    (folder / "ready.toml").write_text(
+        source(kind="url", location="https://x.org/m")
+        + f'\n[weights.files]\n"model.bin" = "{digest}"\n[run]\nextractor = "builtin:huggingface"\n'
+    )
+    (folder / "open.toml").write_text('schema_version = "1.0"\nparams = 86000000\n')
+    find_layout.cache_clear()
+    assert said("list") == (
+        "model  weights  run by               open\n"
+        "open            -                    no weights; no extractor\n"
+        "ready  url      builtin:huggingface  nothing\n"
+        "2 models; `geneb-ci models show MODEL` prints one\n"
+    )
+    assert "https://x.org/m/model.bin" in said("show", "ready")
+    assert json.loads(said("show", "ready", "--format", "json"))["weights"]["kind"] == "url"
+    assert said("verify").endswith("2 models: 0 wrong, 1 ready for an audit\n")
+    found = said("verify", "ready", "--weights", "weights", code=11)
+    assert f", expected sha256 {digest}\n" in found
+    assert "ready: 0 of 1 file as pinned\n" in found
+    (folder / "broken.toml").write_text("params = 1")
+    assert "broken.toml: schema_version: Field required" in said("verify", code=11)
