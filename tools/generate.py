@@ -19,8 +19,10 @@ from geneb_ci.check import place
 from geneb_ci.common import benchmark as benchmark_models
 from geneb_ci.common import types
 from geneb_ci.common.benchmark import Benchmark, shipped_benchmark
+from geneb_ci.common.config import find_layout
 from geneb_ci.common.types import LEVEL_MEANING, TRUST_ORDER
 from geneb_ci.github import verdict
+from geneb_ci.models.registry import ModelRegistry
 from geneb_ci.publish import manifest as published
 from geneb_ci.render.findings_json import findings_schema
 from geneb_ci.render.formats import FORMATS
@@ -212,6 +214,7 @@ def generated() -> dict[str, str]:
             "geneb_ci/audit/rescored.py": rescored_module(),
             "leaderboard/src/pure/levels.js": levels_script(),
             BOARD_FILES: with_columns(),
+            MODELS: models_page(),
         }
     )
 
@@ -281,6 +284,7 @@ LAYERS = (
     ("sandbox", "runs an untrusted extractor and takes only a matrix of numbers from it"),
     ("check", "the input of a rule, the runner, the list of rules, the rules by family"),
     ("statistics", "which scores are possible, and how a row compares with the others"),
+    ("models", "the model registry: how each model is loaded, and where its weights are"),
     ("submission", "untrusted bytes to a document with positions, to typed models; cards, logs"),
     ("common", "errors, findings, settings, the benchmark, shared types"),
 )
@@ -294,6 +298,26 @@ def architecture(modules: Sequence[Path]) -> str:
     ]
     table = "\n".join(["| package | what it does | modules |", "|---|---|---:|", *rows])
     return between("ARCHITECTURE.md", "layers", f"\n{table}\n")
+
+
+MODELS = "docs/models.md"
+
+
+def models_page() -> str:
+    """Return docs/models.md with its table of the registry's entries."""
+    registry = ModelRegistry(find_layout(ROOT))
+    rows = [
+        "| model | run by | environment | what was tried, or what is missing |",
+        "|---|---|---|---|",
+    ]
+    for name in registry:
+        found = registry.entry(name)
+        run = found.entry.run if found is not None else None
+        if run is not None:
+            lock = run.environment.lock.removesuffix(".txt") if run.environment else ""
+            how = f"`{run.extractor}`" if run.extractor else "nothing yet"
+            rows.append(f"| {name} | {how} | {lock} | {run.exercised or run.missing or ''} |")
+    return between(MODELS, "models", "\n" + "\n".join(rows) + "\n")
 
 
 def main() -> int:

@@ -18,6 +18,7 @@ from geneb_ci.audit.commitment import Commitment, Weights
 from geneb_ci.audit.decoys import embed_among_decoys, with_decoys
 from geneb_ci.audit.draw import recompute
 from geneb_ci.audit.extractors import write_modules
+from geneb_ci.audit.fetching import Installed, install
 from geneb_ci.audit.outcome import AuditOutcome, Decoys, HarnessFacts, overall_verdict
 from geneb_ci.audit.plan import Plan
 from geneb_ci.audit.rescored import Rescored
@@ -31,6 +32,7 @@ from geneb_ci.audit.scoring import (
 from geneb_ci.audit.tolerance import COPIES_MIN
 from geneb_ci.common.config import Layout
 from geneb_ci.common.errors import UsageProblem
+from geneb_ci.models.registry import ModelRegistry
 from geneb_ci.sandbox.facts import sandbox_facts
 from geneb_ci.sandbox.launch import Sandbox
 from geneb_ci.sandbox.levels import DEFAULT, open_sandbox
@@ -78,6 +80,7 @@ def rerun(
     noise = _noise(subject, machine)
     source = task_source(subject.benchmark, layout.benchmark, machine.data)
     say("the plan recomputes; submission, extractor and benchmark are those committed to")
+    packages = environment_of(subject, layout)
     with open_sandbox(
         machine.level,
         gpu=machine.gpu,
@@ -89,11 +92,18 @@ def rerun(
         say(f"sandbox level {sandbox.level}: {len(escapes)} escapes attempted, all refused")
         model, digests = _weights(commitment.weights, machine, sandbox)
         spec = _spec(commitment, subject, sandbox, model, gpu=machine.gpu)
+        if packages is not None:
+            spec = dataclasses.replace(spec, packages=packages.folder)
         found, decoys, attempts = _scores(plan, subject, source, spec, sandbox, machine, noise, say)
         facts = sandbox_facts(sandbox, escapes, machine.limits)
     claimed = compare.claims(subject.document, subject.benchmark, commitment.regimes)
     tasks = compare.compare(claimed, found, plan.chosen, subject.benchmark)
-    notes = [*compare.notes(tasks, found), *_loaded(digests), *_attempted(attempts)]
+    notes = [
+        *compare.notes(tasks, found),
+        *_loaded(digests),
+        *_run_with(packages),
+        *_attempted(attempts),
+    ]
     return AuditOutcome(
         schema_version="1.0",
         plan=plan,
@@ -140,6 +150,21 @@ def _weights(
         return None, {}
     folder = machine.weights or sandbox.scratch / "weights"
     return folder, weights.provide(committed, folder, sandbox.level)
+
+
+def environment_of(subject: AuditSubject, layout: Layout) -> Installed | None:
+    """Install the packages that the model's entry names; None where it names none.
+
+    Raises what `fetching.install` does.
+    """
+    run = subject.entry.run if subject.entry is not None else None
+    if run is None or run.environment is None:
+        return None
+    return install(run.environment, ModelRegistry(layout).folder.parent)
+
+
+def _run_with(packages: Installed | None) -> list[str]:
+    return [] if packages is None else [f"environment: lock with sha256 {packages.lock_sha256}"]
 
 
 def _loaded(digests: dict[str, str]) -> list[str]:

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 import pydantic_core
 
-from geneb_ci.audit import downloads, storage
+from geneb_ci.audit import fetching, storage
 from geneb_ci.audit.commitment import Weights
 from geneb_ci.common.errors import UsageProblem, WeightsRefused
 from geneb_ci.common.finding import first_and_more
@@ -106,10 +106,10 @@ def _fetch_files(weights: Weights, folder: Path, say: Say) -> Path:
             archives.setdefault(address, {})[inside] = name
         else:
             say(f"fetching {name} from {urlsplit(address).netloc}")
-            downloads.download(address, folder / name, weights.files[name])
+            fetching.download(address, folder / name, weights.files[name])
     for address, members in archives.items():
         say(f"fetching {first_and_more(list(members.values()))} from {urlsplit(address).netloc}")
-        downloads.extract(
+        fetching.extract(
             address,
             {inside: folder / name for inside, name in members.items()},
             {inside: weights.files[name] for inside, name in members.items()},

@@ -28,7 +28,7 @@ Host = Annotated[str, Field(pattern=r"^https?://[A-Za-z0-9.:-]+$")]
 FileName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9._/+-]*$", max_length=200)]
 
 
-class Published(StrictModel):
+class PublishedRun(StrictModel):
     """How the published row was computed, as its extractor says, faults included."""
 
     pooling: Text
@@ -91,6 +91,16 @@ class Code(StrictModel):
     commit: Hex40 | None = None
 
 
+class Environment(StrictModel):
+    """Packages in which the model is run, where the harness's own do not load it."""
+
+    lock: FileName
+    """File in leaderboard/policy/environments: requirements with hashes, of what differs."""
+    sha256: Hex64
+    python: Annotated[str, Field(pattern=r"^3\.\d+$")] | None = None
+    """Python version that the packages need; any unless given."""
+
+
 class RunOptions(StrictModel):
     """How the reference harness runs the model."""
 
@@ -100,8 +110,9 @@ class RunOptions(StrictModel):
     """Keyword arguments of the extractor, as text."""
     dtype: Dtype = "float32"
     """In which the model computes."""
-    environment: Name | None = None
-    """Name of a lock in leaderboard/policy/environments; the harness's own packages unless set."""
+    environment: Environment | None = None
+    exercised: Text | None = None
+    """With what this description was tried, and what was not tried."""
     missing: Text | None = None
     """What has to be written before the model can be run again."""
 
@@ -156,7 +167,7 @@ class ModelEntry(StrictModel):
     """Tokens that the model takes, special tokens included."""
     max_letters: Positive | None = None
     """Letters of an A, C, G, T sequence that the model takes."""
-    published: Published | None = None
+    published: PublishedRun | None = None
     weights: WeightsSource | None = None
     code: Code | None = None
     run: RunOptions | None = None

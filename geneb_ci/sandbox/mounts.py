@@ -48,9 +48,15 @@ class SandboxView:
 
 
 def view(
-    extra: Mapping[str, Path], data: Mapping[str, bytes], devices: tuple[str, ...] = ()
+    extra: Mapping[str, Path],
+    data: Mapping[str, bytes],
+    devices: tuple[str, ...] = (),
+    packages: Path | None = None,
 ) -> SandboxView:
-    """Return the view of a run: Python, the harness, and the folders and data that were named."""
+    """Return the view of a run: Python, the harness, and the folders and data that were named.
+
+    `packages` is a folder of installed packages that come before those of the harness.
+    """
     folders = {HARNESS + "/reference_harness": str(_harness())}
     base = Path(sys.base_prefix).resolve()
     environment = {
@@ -71,7 +77,8 @@ def view(
         # A shared libpython is found by a path that was fixed when it was built.
         environment["LD_LIBRARY_PATH"] = f"{PYTHON}/lib"
     paths = [HARNESS]
-    for index, folder in enumerate(_packages()):
+    own = _packages() if packages is None else [str(packages.resolve()), *_packages()]
+    for index, folder in enumerate(own):
         folders[f"{PACKAGES}/{index}"] = folder
         paths.append(f"{PACKAGES}/{index}")
     environment["PYTHONPATH"] = ":".join(paths)

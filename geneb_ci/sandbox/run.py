@@ -54,6 +54,8 @@ class ExtractorSpec:
     """What the constructor gets as `name_model`, unless there are weights."""
     weights: Path | None = None
     """File or folder of weights, shown read-only; its place inside becomes `name_model`."""
+    packages: Path | None = None
+    """Folder of installed packages that come before those of the harness."""
     device: str = "cpu"
     options: Mapping[str, str] = field(default_factory=dict)
     """Keyword arguments of the constructor, as text."""
@@ -96,7 +98,7 @@ def run_in_sandbox(
         extra[mounts.EXTRACTORS] = spec.module.resolve().parent
     if spec.weights is not None:
         extra[_weights(spec.weights)] = spec.weights
-    view = mounts.view(extra, {SEQUENCES: content})
+    view = mounts.view(extra, {SEQUENCES: content}, packages=spec.packages)
     place = sandbox.visible_path(view)
     view.data[OPTIONS] = options(spec, limits, place)
     inner = [

@@ -1,4 +1,4 @@
-"""A row of format 1.0 is audited by its entry in the model registry, from wherever its files are."""
+"""A row of format 1.0 is audited by its entry, from wherever the files are published."""
 
 import hashlib
 import json
@@ -74,7 +74,7 @@ def entry(place: Installed, kind: str, location: str, *more: str, **source: str)
     return path
 
 
-def commit(place: Installed) -> Any:  # noqa: ANN401 (a finished process)
+def commit(place: Installed) -> Any:
     arguments = ("audit", "commit", "submissions/tiny.json", "--output", "c.json")
     return place.run("geneb_ci", *arguments, check=False)
 
@@ -156,8 +156,10 @@ WRONG = {
         "does not say how to run it: its tokenizer",
     ),
     "unpinned": (
-        'schema_version = "1.0"\n[weights]\nkind = "url"\nlocation = "https://example.org"\n'
-        '[run]\nextractor = "builtin:huggingface"',
+        (
+            'schema_version = "1.0"\n[weights]\nkind = "url"\nlocation = "https://example.org"\n'
+            '[run]\nextractor = "builtin:huggingface"'
+        ),
         "the entry of tiny in the model registry pins no file",
     ),
     "unknown extractor": (

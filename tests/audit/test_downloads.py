@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import save
 
-from geneb_ci.audit import downloads
+from geneb_ci.audit import fetching
 from geneb_ci.audit.commit import _registered
 from geneb_ci.audit.weights import provide
 from geneb_ci.common.errors import UsageProblem, WeightsRefused
@@ -79,10 +79,10 @@ def test_a_download_that_broke_off_is_continued(tmp_path):
     with loopback(shelf.handler()) as server:
         address = f"{server}/models/small/model.safetensors"
         with pytest.raises(WeightsRefused, match=r"cannot be fetched: .* bytes are missing"):
-            downloads.download(address, path, DIGESTS[path.name])
+            fetching.download(address, path, DIGESTS[path.name])
         assert not path.exists()
         assert path.with_name("model.safetensors.part").stat().st_size == 100_000
-        downloads.download(address, path, DIGESTS[path.name])
+        fetching.download(address, path, DIGESTS[path.name])
     assert path.read_bytes() == SOUND
     assert [wanted for _, wanted in shelf.asked] == [None, "bytes=100000-"]
 
@@ -91,7 +91,7 @@ def test_a_download_that_was_killed_before_its_last_step_is_finished(tmp_path):
     path = tmp_path / "model.safetensors"
     path.with_name("model.safetensors.part").write_bytes(SOUND)
     with loopback(Shelf(dict(PLACES["url"])).handler()) as server:
-        downloads.download(f"{server}/models/small/{path.name}", path, DIGESTS[path.name])
+        fetching.download(f"{server}/models/small/{path.name}", path, DIGESTS[path.name])
     assert path.read_bytes() == SOUND
 
 
@@ -176,4 +176,4 @@ def test_a_file_without_a_number_is_fetched_by_hand(tmp_path):
 
 def test_an_address_without_https_is_refused(tmp_path):
     with pytest.raises(WeightsRefused, match="is not https"):
-        downloads.download("http://example.org/x", Path(tmp_path / "x"), "0" * 64)
+        fetching.download("http://example.org/x", Path(tmp_path / "x"), "0" * 64)

@@ -10,8 +10,8 @@ from tests.house.test_direction import imported
 from tests.house.tracked import python_files
 from tests.paths import ROOT
 
-MODULES_MAX = 245
-"""What a newcomer can hold in view: the layers, and about twenty files in each."""
+MODULES_MAX = 260
+"""What a newcomer can hold in view: twelve packages, and about twenty files in each."""
 SINGLE_MAX = 20
 """Modules outside the rules that one other module imports: most readers open both."""
 SAME_NAME_MAX = 2

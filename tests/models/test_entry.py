@@ -3,6 +3,7 @@
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -52,7 +53,7 @@ def source(**fields: object) -> str:
     return "\n".join(['schema_version = "1.0"', "[weights]", *lines])
 
 
-NO_ENTRY = {
+NO_ENTRY: dict[str, tuple[str | bytes, str]] = {
     "empty": ("", "schema_version: Field required"),
     "not TOML": ("schema_version = ", "not TOML: "),
     "not UTF-8": (b"\xff", "not TOML: "),
@@ -111,7 +112,7 @@ def test_what_is_no_entry(name):
     assert caught.value.fix == "correct the entry; docs/models.md explains each key"
 
 
-ADDRESSES = {
+ADDRESSES: dict[str, tuple[dict[str, Any], str]] = {
     "zenodo": (
         {"kind": "zenodo", "location": "7995778"},
         "https://zenodo.org/records/7995778/files/a.bin?download=1",

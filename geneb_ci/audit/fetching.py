@@ -1,20 +1,34 @@
-"""Downloads of pinned files over https: continued after a break, kept if the digest is right."""
+"""Fetches what a rerun needs and the checkout lacks: files and packages, each by its digest.
+
+This phase has network access and runs no foreign code. A download is continued after a break, and
+kept only if its digest is right. Packages are for models that the harness's own do not load, since
+no version of transformers loads every model of the board: a lock has those that differ, each with
+its hashes, all others stay those of the harness; they are unpacked, never built from source.
+"""
 
 import contextlib
 import hashlib
 import http.client
+import os
+import platform
+import shutil
+import subprocess
+import sys
 import tarfile
+import tempfile
 import urllib.error
 import zlib
 from collections.abc import Iterator, Mapping
 from http import HTTPStatus
 from http.client import HTTPMessage
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
-from geneb_ci.common.errors import WeightsRefused
-from geneb_ci.models.entry import LOOPBACK
+from geneb_ci.audit.steps import AuditRefused
+from geneb_ci.common.errors import BadConfiguration, MachineFault, WeightsRefused
+from geneb_ci.common.regular import NotReadable, read_regular
+from geneb_ci.models.entry import LOOPBACK, Environment
 
 SILENCE_MAX = 60
 """Seconds without a byte after which a server counts as gone."""
@@ -176,3 +190,108 @@ def _undelivered(address: str, error: Exception) -> WeightsRefused:
         f"{address} cannot be fetched: {reason}",
         "run the command again: it goes on where the download broke off",
     )
+
+
+FOLDER = "environments"
+"""Folder of the locks in the policy folder."""
+LOCK_BYTES_MAX = 2_000_000
+"""A lock of 90 packages for every platform has 400 kB."""
+UV = (
+    *("pip", "install", "--quiet", "--no-config", "--no-deps", "--require-hashes"),
+    *("--only-binary", ":all:"),
+)
+"""No building: a source distribution runs its author's code outside the sandbox."""
+SAID = 2000
+"""Characters of the installer's message that are shown."""
+
+
+class Installed(NamedTuple):
+    """Packages of one lock on this machine."""
+
+    folder: Path
+    lock_sha256: str
+
+
+def default_cache() -> Path:
+    """Return the folder of installed environments: in the user's cache folder."""
+    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    return Path(base) / "geneb-ci" / "environments"
+
+
+def install(wanted: Environment, policy: Path, cache: Path | None = None) -> Installed:
+    """Install the packages of a lock below `cache`, unless they are there; return their folder.
+
+    `policy` is the policy folder, in which the lock lies. Raises BadConfiguration for a lock that
+    is missing or not the one that the entry names, AuditRefused where this Python is another than
+    the entry's, MachineFault where the packages cannot be installed.
+    """
+    here = f"{sys.version_info.major}.{sys.version_info.minor}"
+    if wanted.python not in {None, here}:
+        raise AuditRefused(
+            f"the model needs Python {wanted.python}, this is {here}",
+            f"install geneb-ci under Python {wanted.python} and run the command with that",
+        )
+    lock = policy / FOLDER / wanted.lock
+    raw = _read(lock, wanted)
+    kind = f"{wanted.sha256}-{platform.python_implementation()}{here}-{platform.machine()}"
+    folder = (cache or default_cache()) / kind
+    if not folder.is_dir():
+        _install(raw, folder, lock)
+    return Installed(folder, wanted.sha256)
+
+
+def _read(lock: Path, wanted: Environment) -> bytes:
+    try:
+        raw = read_regular(lock, LOCK_BYTES_MAX)
+    except NotReadable as error:
+        raise BadConfiguration(
+            f"{lock}: {error.reason}", "restore the lock from the main branch"
+        ) from error
+    found = hashlib.sha256(raw).hexdigest()
+    if found != wanted.sha256:
+        raise BadConfiguration(
+            f"{lock}: sha256 {found}, the entry of the model has {wanted.sha256}",
+            "restore the lock, or write its digest into the entry",
+        )
+    return raw
+
+
+def _install(raw: bytes, folder: Path, lock: Path) -> None:
+    """Install into a folder beside it that gets its name when it is complete."""
+    program = shutil.which("uv") or _packaged()
+    if program is None:
+        raise MachineFault(
+            f"{lock.name} has to be installed, and uv is not", "pip install uv, then repeat"
+        )
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".making-") as made:
+        copy, target = Path(made) / "lock.txt", Path(made) / "packages"
+        copy.write_bytes(raw)
+        done = subprocess.run(  # noqa: S603 (our own words, no shell)
+            [program, *UV, "--python", sys.executable, "--target", str(target), "-r", str(copy)],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode:
+            raise MachineFault(
+                f"{lock.name} cannot be installed: {done.stderr.strip()[-SAID:]}",
+                "check the connection to the package index, and that the lock has the hashes of "
+                "this platform",
+            )
+        try:
+            target.rename(folder)
+        except OSError:
+            # Another process was faster: the same packages, by their hashes.
+            if not folder.is_dir():
+                raise
+
+
+def _packaged() -> str | None:
+    """Return the program of the package uv, where that is installed."""
+    try:
+        from uv import find_uv_bin  # noqa: PLC0415 (seldom needed)
+
+        return str(find_uv_bin())
+    except (ImportError, FileNotFoundError):
+        return None

@@ -1,0 +1,107 @@
+"""Environments: packages of a lock, installed once, from a package index on this machine."""
+
+import hashlib
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from geneb_ci.audit.fetching import Installed, install
+from geneb_ci.audit.steps import AuditRefused
+from geneb_ci.common.errors import BadConfiguration, MachineFault
+from geneb_ci.models.entry import Environment
+from tests.loopback import loopback
+from tests.models.index import handler, lock, wheel
+
+VERSIONS = ("4.38.0", "4.46.0")
+WHEELS = {
+    version: wheel("tinyformers", version, {"tinyformers.py": f"VERSION = {version!r}\n"})
+    for version in VERSIONS
+}
+
+
+class Index:
+    """Locks of two versions, and the index that has both."""
+
+    def __init__(self, policy: Path, asked: list[str]) -> None:
+        self.policy, self.asked = policy, asked
+        self.cache = policy.parent / "cache"
+        (policy / "environments").mkdir(parents=True)
+
+    def environment(self, version: str, text: str | None = None, **changes: str) -> Environment:
+        """Write the lock of a version, and return what an entry says of it."""
+        name = f"tinyformers-{version}.txt"
+        raw = (text or lock("tinyformers", version, WHEELS[version][1])).encode()
+        (self.policy / "environments" / name).write_bytes(raw)
+        fields = {"lock": name, "sha256": hashlib.sha256(raw).hexdigest()} | changes
+        return Environment.model_validate(fields)
+
+    def install(self, wanted: Environment) -> Installed:
+        return install(wanted, self.policy, self.cache)
+
+
+@pytest.fixture
+def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Index]:
+    asked: list[str] = []
+    for name in ("UV_INDEX_URL", "UV_EXTRA_INDEX_URL", "UV_FIND_LINKS", "PIP_INDEX_URL"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path / "uv"))
+    with loopback(handler(dict(WHEELS.values()), asked)) as server:
+        monkeypatch.setenv("UV_DEFAULT_INDEX", f"{server}/simple")
+        yield Index(tmp_path / "policy", asked)
+
+
+def version_in(installed: Installed) -> str:
+    """Return the version that a fresh Python imports from an environment."""
+    done = subprocess.run(
+        [sys.executable, "-c", "import tinyformers; print(tinyformers.VERSION)"],
+        env={"PYTHONPATH": str(installed.folder)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout.strip()
+
+
+def test_two_versions_of_a_package_stand_beside_each_other(index):
+    found = [index.install(index.environment(version)) for version in VERSIONS]
+    assert [version_in(one) for one in found] == list(VERSIONS)
+    assert len({one.folder for one in found}) == 2
+    asked = len(index.asked)
+    again = [index.install(index.environment(version)) for version in VERSIONS]
+    assert again == found
+    assert len(index.asked) == asked, "nothing is fetched twice"
+
+
+def test_another_wheel_than_the_lock_has_is_not_installed(index):
+    text = lock("tinyformers", VERSIONS[0], b"another wheel")
+    with pytest.raises(MachineFault, match=r"tinyformers-4\.38\.0\.txt cannot be installed: "):
+        index.install(index.environment(VERSIONS[0], text))
+    assert not any(index.cache.iterdir()), "nothing half installed is left"
+
+
+def test_a_lock_without_hashes_is_not_installed(index):
+    with pytest.raises(MachineFault, match="cannot be installed"):
+        index.install(index.environment(VERSIONS[0], "tinyformers==4.38.0\n"))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"sha256": "0" * 64}, ", the entry of the model has 0000"),
+        ({"lock": "absent.txt"}, "absent.txt: cannot be read: No such file"),
+    ],
+)
+def test_a_lock_that_is_not_the_one_of_the_entry(index, change, message):
+    with pytest.raises(BadConfiguration) as caught:
+        index.install(index.environment(VERSIONS[0], **change))
+    assert message in caught.value.message
+    assert index.asked == []
+
+
+def test_another_python_is_refused_before_anything_is_fetched(index):
+    with pytest.raises(AuditRefused, match=r"the model needs Python 3\.7, this is 3\."):
+        index.install(index.environment(VERSIONS[0], python="3.7"))
+    assert index.asked == []
