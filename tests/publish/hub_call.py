@@ -59,6 +59,8 @@ def route(path: str) -> tuple[str, str, str, str, str]:
         step = {"revision": "info", "": "info"}.get(rest[0] if rest else "", (rest or [""])[0])
         revision = rest[1] if len(rest) > 1 else "main"
         return step, f"{kind}/{name}", name, revision, "/".join(rest[2:])
+    if parts[2] == "resolve":  # models have no kind in their addresses
+        parts.insert(0, "models")
     kind, owner, repo, *rest = parts
     name = f"{owner}/{repo.removesuffix('.git')}"
     if repo.endswith(".git"):

@@ -1,0 +1,82 @@
+"""A row whose run loaded its model from the Hub is audited: from the Hub, and from a folder."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from geneb_ci.audit.envelope import parse_envelope
+from geneb_ci.audit.record import record_files
+from tests.audit.installed import Installed
+from tests.harness.extractors.models import save
+from tests.publish.hub import Hub
+from tests.sandbox.conftest import sandbox_of
+from tools.demo_audit import COMMITTED_AT
+
+REPOSITORY = "geneb/tiny"
+TASKS = "mini_splice,mini_promoter"
+BEACON = ("--committed-at", COMMITTED_AT, "--beacon-file", "round.json")
+
+
+@pytest.fixture(scope="module")
+def hub() -> Iterator[Hub]:
+    made = Hub()
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory, hub: Hub) -> Installed:
+    """Run a tiny BERT of the Hub, at a commit, on two tasks."""
+    for _ in sandbox_of(2, tmp_path_factory.mktemp("trial") / "scratch"):
+        pass  # fails or skips where there is none
+    made = Installed(tmp_path_factory.mktemp("audit"), drawn=1)
+    made.environment |= {
+        "TMPDIR": str(tmp_path_factory.mktemp("scratch")),
+        "HF_ENDPOINT": hub.endpoint,
+        "HF_HOME": str(tmp_path_factory.mktemp("hf")),
+        "HF_HUB_DISABLE_TELEMETRY": "1",
+    }
+    policy = made.root / "leaderboard/policy/policy.toml"
+    text = policy.read_text(encoding="utf-8")
+    policy.write_text(text.replace('["full", "10shot", "1shot"]', '["1shot"]'), encoding="utf-8")
+    folder = save("bert", made.root.parent / "tiny")
+    files = {path.name: path.read_bytes() for path in folder.iterdir()}
+    revision = hub.create(f"models/{REPOSITORY}", files).head.oid
+    made.run(
+        *("reference_harness", "run", "--extractor", "huggingface", "--model", REPOSITORY),
+        *("--option", f"revision={revision}", "--tasks", TASKS, "--output", "record.json"),
+        *("--model-id", "tiny", "--submission", "submissions/tiny.json", "--no-canonical"),
+        *("--submitted-by", "a test", "--quiet"),
+    )
+    return made
+
+
+def test_the_run_names_repository_and_commit(place, hub):
+    model = json.loads((place.root / "submissions/tiny.json").read_bytes())["run"]["model"]
+    assert (model["kind"], model["location"], model["revision"]) == (
+        "huggingface",
+        REPOSITORY,
+        hub.shelf.repos[f"models/{REPOSITORY}"].head.oid,
+    )
+    assert list(model["weights"]) == ["model.safetensors"]
+
+
+@pytest.mark.parametrize("folder", [False, True], ids=["from the Hub", "from a folder"])
+def test_it_becomes_verified(place, hub, folder, tmp_path):
+    place.environment["HF_HOME"] = str(tmp_path)  # the auditor has none of its files yet
+    place.run("geneb_ci", "audit", "commit", "submissions/tiny.json", "--output", "c.json")
+    place.run("geneb_ci", "audit", "plan", "c.json", *BEACON, "--output", "p.json")
+    served = len(hub.served)
+    more = ("--weights", str(place.root.parent / "tiny")) if folder else ()
+    done = place.run("geneb_ci", "audit", "run", "p.json", "--key", "key.pem", *more, check=False)
+    assert done.returncode == 0, done.stderr
+    assert (len(hub.served) > served) is not folder
+    (record,) = record_files(place.root / "leaderboard/audits")
+    assert place.run("geneb_ci", "audit", "verify", str(record)).returncode == 0
+    outcome = json.loads(parse_envelope(record.read_bytes()).payload)["predicate"]
+    assert outcome["verdict"] == "agrees"
+    assert any(note.startswith("weights: model.safetensors ") for note in outcome["notes"])
+    rows = json.loads(place.run("geneb_ci", "label", "--format", "json").stdout)["rows"]
+    assert [row["level"] for row in rows] == ["verified"]
+    record.unlink()
