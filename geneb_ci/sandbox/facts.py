@@ -27,15 +27,18 @@ class SandboxFacts(StrictModel):
     """The probe suite, run in the same sandbox before the audit; empty at level 0 alone."""
     gpu: bool
     limits: dict[str, int]
-    """Limits by name, with their unit in the name, such as memory_mib."""
+    """Limits by name, with their unit in the name, such as memory_mib; total_seconds and
+    token_budget are missing in older records. The latter is the padded tokens of a batch."""
 
 
-def sandbox_facts(sandbox: Sandbox, escapes: list[Escape], limits: Limits) -> SandboxFacts:
-    """Return the facts of a sandbox for the audit record."""
+def sandbox_facts(
+    sandbox: Sandbox, escapes: list[Escape], limits: Limits, token_budget: int
+) -> SandboxFacts:
+    """Return the facts of a sandbox for the audit record; `token_budget` in padded tokens."""
     return SandboxFacts(
         level=sandbox.level,
         kind=sandbox.kind,
         escapes=escapes,
         gpu=bool(sandbox.devices),
-        limits=limits.as_facts(),
+        limits=limits.as_facts() | {"token_budget": token_budget},
     )
