@@ -44,7 +44,7 @@ from geneb_ci.audit.work import (
 )
 from geneb_ci.common.config import Layout
 from geneb_ci.common.errors import LimitExceeded
-from geneb_ci.sandbox.facts import sandbox_facts
+from geneb_ci.sandbox.launch import sandbox_facts
 from geneb_ci.sandbox.limits import MIB, Limits, advice
 from geneb_ci.sandbox.run import Batching, SandboxRun, run_in_sandbox
 
@@ -291,10 +291,13 @@ def _too_long(limits: Limits) -> LimitExceeded:
 def _all_decoys(embedded: dict[str, EmbeddedTask]) -> Decoys:
     """Return what the decoys of all tasks show."""
     judged = {task: one.decoys for task, one in embedded.items() if one.decoys is not None}
+    alike: dict[str, list[str]] = {}
+    for task, one in judged.items():
+        alike.setdefault(one.detail, []).append(task)
     return Decoys(
         order_dependent=any(one.order_dependent for one in judged.values()),
         memorised=any(one.memorised for one in judged.values()),
-        detail="; ".join(f"{task}: {one.detail}" for task, one in judged.items()),
+        detail="; ".join(f"{', '.join(tasks)}: {text}" for text, tasks in alike.items()),
     )
 
 

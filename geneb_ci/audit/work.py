@@ -34,8 +34,7 @@ from geneb_ci.common.errors import LeftOver, UsageProblem, unwritable
 from geneb_ci.common.regular import NotReadable, read_regular, write_whole
 from geneb_ci.common.types import Count, Hex64, Moment, Name, Positive, StrictModel, first_error
 from geneb_ci.sandbox import processes
-from geneb_ci.sandbox.facts import Escape
-from geneb_ci.sandbox.launch import Sandbox
+from geneb_ci.sandbox.launch import Escape, Sandbox
 from geneb_ci.sandbox.levels import DEFAULT, open_sandbox
 from geneb_ci.sandbox.limits import Limits
 from geneb_ci.sandbox.run import TOKEN_BUDGET, ExtractorSpec, probe_suite, refuse_leaks

@@ -294,6 +294,11 @@ def withdraw_command(record: Path, reason: str, key: Path | None) -> None:
 
 class _Audit(LazyGroup):
     table = {  # noqa: RUF012 (click's groups are made once)
+        "file": (
+            "audit_file",
+            "`audit FILE`: all steps, from a submission to the signed record",
+        ),
+        "queue": ("audit_queue", "several submissions, one after another or one a device"),
         "commit": (
             "audit",
             "commit to a submission and its run, before any seed exists",
@@ -305,7 +310,20 @@ class _Audit(LazyGroup):
         "keygen": ("audit", "make a maintainer's key for signing records"),
     }
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command `file` where the first word is the name of a file."""
+        name = args[0]
+        if name not in self.table and (name.endswith(".json") or Path(name).exists()):
+            return super().resolve_command(ctx, ["file", *args])
+        return super().resolve_command(ctx, args)
+
 
 @click.group(cls=_Audit)
 def audit_command() -> None:
-    """Audit a submission: commit, draw tasks, rerun them, sign; anybody can verify the record."""
+    """Audit a submission: commit, draw tasks, rerun them, sign; anybody can verify the record.
+
+    `geneb-ci audit FILE` does all of that for one submission; `geneb-ci audit file --help` lists
+    its options. A first word that is neither a command nor an option is the FILE.
+    """

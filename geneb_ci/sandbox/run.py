@@ -19,8 +19,7 @@ from geneb_ci.common.errors import (
 )
 from geneb_ci.sandbox import attempts, channel, mounts
 from geneb_ci.sandbox.channel import Receiver
-from geneb_ci.sandbox.facts import Escape
-from geneb_ci.sandbox.launch import NONE, RUN_FLAGS, Sandbox, python_of
+from geneb_ci.sandbox.launch import NONE, RUN_FLAGS, Escape, Sandbox, python_of
 from geneb_ci.sandbox.limits import MIB, Limits, advice
 from geneb_ci.sandbox.supervise import supervise
 
