@@ -38,10 +38,14 @@ TIMED_MIN = 2.0
 start of Python on a busy machine."""
 REPEATS_MAX = 256
 """The sample is repeated at most so often: 65,536 sequences that take no longer cost nothing."""
+GROWTH = 4
+"""Factor between two repeats."""
 RUNS = 2
 """Runs of the extractor a task: all sequences, then the decoys in file order."""
 DECOYS = 2 * TWICE + 2 * TRIANGLES + FRESH
 """Sequences that a task of ordinary size adds, those of the second run included."""
+FINE, MINUTES = 10, 120
+"""Seconds below which a time is shown with tenths, and from which in minutes."""
 SAMPLED = "sample.json"
 _SEED = 20261122  # of the choice of the sample, which is not secret
 
@@ -162,8 +166,13 @@ def _timed(here: Ready, sequences: list[str]) -> tuple[float, float, "np.ndarray
     letters = sum(map(len, few))
     took, values, peak = run(sequences)
     times, first = 1, values
-    while took - start < TIMED_MIN and times < REPEATS_MAX:
-        times *= 4
+    allowed = here.machine.limits.seconds / 2
+    while (
+        took - start < TIMED_MIN
+        and times < REPEATS_MAX
+        and start + GROWTH * (took - start) < allowed
+    ):
+        times *= GROWTH
         took, _, peak = run(sequences * times)
     per_letter = max(0.0, took - start) / max(1, sum(map(len, sequences)) * times - letters)
     return max(0.0, start - per_letter * letters), per_letter, first, peak
@@ -293,4 +302,6 @@ def cost_text(cost: Cost, here: Ready, *, drawn: bool) -> str:
 
 
 def _minutes(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"  # noqa: PLR2004
+    if seconds < FINE:
+        return f"{seconds:.1f} s"
+    return f"{seconds:.0f} s" if seconds < MINUTES else f"{seconds / 60:.0f} min"

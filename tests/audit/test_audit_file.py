@@ -64,8 +64,9 @@ def test_a_dry_run_stops_before_the_digest_is_shown(place: Installed, stopped: s
         (("--work", "policy.toml/x"), 2, "--work DIR"),
     ],
 )
+@pytest.mark.usefixtures("stopped")
 def test_what_does_not_fit_is_refused(
-    place: Installed, stopped: str, options: tuple[str, ...], code: int, said: str
+    place: Installed, options: tuple[str, ...], code: int, said: str
 ) -> None:
     (place.root / "policy.toml").touch()
     if options[0] == "--limit-memory" and code == 3:
@@ -75,9 +76,8 @@ def test_what_does_not_fit_is_refused(
     assert "Traceback" not in done.stderr
 
 
-def test_a_changed_submission_is_refused_once_its_digest_is_published(
-    place: Installed, stopped: str
-) -> None:
+@pytest.mark.usefixtures("stopped")
+def test_a_changed_submission_is_refused_once_its_digest_is_published(place: Installed) -> None:
     file = place.root / FILE
     kept = file.read_bytes()
     file.write_bytes(kept + b"\n")

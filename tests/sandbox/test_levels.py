@@ -50,7 +50,8 @@ def test_the_facts_for_the_record(bubblewrap_sandbox):
     assert (facts.level, facts.kind, facts.gpu) == (2, "bubblewrap", False)
     assert facts.escapes == escapes
     assert facts.limits == {
-        "seconds": 30, "total_seconds": 86_400, "token_budget": 2048, "memory_mib": 512, "processes": 48, "tmp_mib": 16, "log_kib": 256,
+        "seconds": 30, "total_seconds": 86_400, "token_budget": 2048, "memory_mib": 512,
+        "processes": 48, "tmp_mib": 16, "log_kib": 256,
         "open_files": 4096, "width": 60_000, "result_mib": 1, "host_floor_mib": 256,
     }  # fmt: skip
 
