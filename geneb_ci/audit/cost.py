@@ -95,11 +95,13 @@ class Cost(NamedTuple):
     """Bytes of embeddings and weights."""
     slowest: float
     """Seconds of the largest task in the sandbox."""
+    setup: float
+    """Seconds of the checks before the first task."""
 
     @property
     def seconds(self) -> float:
-        """Seconds of embedding and scoring."""
-        return self.embedding + self.scoring
+        """Seconds of all."""
+        return self.setup + self.embedding + self.scoring
 
 
 def measured(here: Ready, tasks: Sequence[str], say: Say) -> Sampled:
@@ -209,8 +211,11 @@ def _scoring(here: Ready, task: str, values: "np.ndarray") -> float:
     return time.monotonic() - started
 
 
-def cost_of(here: Ready, sampled: Sampled, weights: Mapping[str, float]) -> Cost:
-    """Return the expected cost of tasks, each with its weight: 1, or the chance to be drawn."""
+def cost_of(here: Ready, sampled: Sampled, weights: Mapping[str, float], setup: float) -> Cost:
+    """Return the expected cost of tasks, each with its weight: 1, or the chance to be drawn.
+
+    `setup` is in seconds: what the checks before the first task took.
+    """
     embedding = {task: _embedding(sampled, task) for task in weights}
     sizes = sampled.sizes
     largest = max((sizes[task].sequences for task in weights), default=0)
@@ -230,6 +235,7 @@ def cost_of(here: Ready, sampled: Sampled, weights: Mapping[str, float]) -> Cost
         memory=sampled.peak + largest * sampled.row_bytes,
         disk=rows * sampled.row_bytes + files,
         slowest=max(embedding.values(), default=0.0),
+        setup=setup,
     )
 
 
@@ -300,7 +306,8 @@ def cost_text(cost: Cost, here: Ready, *, drawn: bool) -> str:
         f"  {cost.tasks:.0f} tasks, {cost.sequences:,.0f} sequences, {cost.letters:,.0f} letters "
         "(a token has one letter or more)\n"
         f"  {_minutes(cost.seconds)}: embedding {_minutes(cost.embedding)}, scoring "
-        f"{_minutes(cost.scoring)}; the largest task {_minutes(cost.slowest)} in the sandbox\n"
+        f"{_minutes(cost.scoring)}, checks {_minutes(cost.setup)}; the largest task "
+        f"{_minutes(cost.slowest)} in the sandbox\n"
         f"  memory of the extractor {cost.memory // MIB:,} MiB, of "
         f"{here.machine.limits.memory_mib:,} allowed; GPU memory is not measured\n"
         f"  disk {cost.disk / MIB:,.0f} MiB in {here.work.folder}\n"

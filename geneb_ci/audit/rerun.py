@@ -10,7 +10,7 @@ import dataclasses
 import functools
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -38,6 +38,7 @@ from geneb_ci.audit.work import (
     Machine,
     Ready,
     Say,
+    Work,
     open_work,
     ready,
     sha256,
@@ -126,11 +127,37 @@ def _loaded(digests: dict[str, str]) -> list[str]:
     return [f"weights: {name} {digest}" for name, digest in sorted(digests.items())]
 
 
-class _Place(NamedTuple):
+class KnownRow(NamedTuple):
     """Where the embedding of a sequence is kept."""
 
     task: str
     row: int
+
+
+def matrix_of(
+    sequences: Sequence[str],
+    values: "np.ndarray | None",
+    known: Mapping[str, KnownRow],
+    work: Work,
+) -> "np.ndarray":
+    """Return the (n, d) matrix of a task: rows of earlier tasks from the work folder, others new.
+
+    `values` has the rows of the sequences that are not known, in their order; None where all are.
+    """
+    import numpy as np  # noqa: PLC0415 (slow to import, and only needed here)
+
+    if values is not None and len(values) == len(sequences):
+        return values
+    tasks = {known[sequence].task for sequence in sequences if sequence in known}
+    kept = {task: np.load(work.task(task) / EMBEDDINGS, mmap_mode="r") for task in tasks}
+    first = values if values is not None else next(iter(kept.values()))
+    found = np.empty((len(sequences), first.shape[1]), dtype=first.dtype)
+    if values is not None:
+        found[[row for row, one in enumerate(sequences) if one not in known]] = values
+    for row, sequence in enumerate(sequences):
+        if sequence in known:
+            found[row] = kept[known[sequence].task][known[sequence].row]
+    return found
 
 
 class _Tasks:
@@ -141,7 +168,7 @@ class _Tasks:
         self.here = here
         self.say = say
         self.embedded: dict[str, EmbeddedTask] = {}
-        self.known: dict[str, _Place] = {}
+        self.known: dict[str, KnownRow] = {}
 
     def done(self) -> tuple[Rescored, dict[str, EmbeddedTask]]:
         """Return the scores of all tasks, and what embedding each took."""
@@ -151,7 +178,7 @@ class _Tasks:
             kept = self.here.work.embedded(task)
             self.embedded[task] = kept or self._embed(task, place)
             for row, sequence in enumerate(self._sequences(task)):
-                self.known.setdefault(sequence, _Place(task, row))
+                self.known.setdefault(sequence, KnownRow(task, row))
             found.append(self._score(task, place))
         return merged(found), self.embedded
 
@@ -176,7 +203,7 @@ class _Tasks:
                 f"{len(decoyed.sequences) - len(new)} decoys"
             )
             values, decoys = runs.embed(decoyed)
-        matrix = self._matrix(sequences, new, values)
+        matrix = matrix_of(sequences, values, self.known, work)
         # Kept before it is named: a matrix without its entry is embedded again.
         work.keep_binary(
             folder / EMBEDDINGS,
@@ -192,28 +219,6 @@ class _Tasks:
             peak=runs.peak,
         )
         work.keep(folder / EMBEDDED, found.model_dump_json(indent=1) + "\n")
-        return found
-
-    def _matrix(
-        self, sequences: list[str], new: list[int], values: "np.ndarray | None"
-    ) -> "np.ndarray":
-        """Return the matrix of a task: rows embedded now, and rows of earlier tasks."""
-        import numpy as np  # noqa: PLC0415
-
-        if values is not None and len(new) == len(sequences):
-            return values
-        matrices = {
-            task: np.load(self.here.work.task(task) / EMBEDDINGS, mmap_mode="r")
-            for task in {self.known[s].task for s in sequences if s in self.known}
-        }
-        first = values if values is not None else next(iter(matrices.values()))
-        found = np.empty((len(sequences), first.shape[1]), dtype=first.dtype)
-        if values is not None:
-            found[new] = values
-        for row, sequence in enumerate(sequences):
-            if sequence in self.known:
-                place = self.known[sequence]
-                found[row] = matrices[place.task][place.row]
         return found
 
     def _score(self, task: str, place: str) -> Rescored:

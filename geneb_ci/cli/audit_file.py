@@ -88,6 +88,7 @@ def audited(asked: FileAudit, layout: Layout, say: Say, show: Say) -> Reached:
     `drawn_plan` and `outcome_of` do, and AuditRefused when something is not what it was when the
     audit began.
     """
+    started = time.monotonic()
     commitment = _commitment(asked)
     audits = asked.output or layout.audits or layout.root / "leaderboard" / "audits"
     signer = None if asked.unsigned or asked.dry_run else private_key(asked.key)
@@ -104,7 +105,8 @@ def audited(asked: FileAudit, layout: Layout, say: Say, show: Say) -> Reached:
                 commitment, subject_of(commitment, layout), layout, asked.machine, work, say,
                 time.time(),
             ) as here:  # fmt: skip
-                _show_cost(here, plan, say, show)
+                setup = time.monotonic() - started
+                _show_cost(here, plan, setup, say, show)
                 if asked.dry_run:
                     return Reached(Exit.CLEAN, "dry run")
                 if plan is None and asked.committed_at is None:
@@ -112,7 +114,7 @@ def audited(asked: FileAudit, layout: Layout, say: Say, show: Say) -> Reached:
                     return Reached(Exit.CLEAN, "to be published")
                 if plan is None:
                     plan = _drawn(asked, here, layout, say)
-                    _show_cost(here, plan, say, show)
+                    _show_cost(here, plan, setup, say, show)
                 outcome = _finished(plan, here, say)
         if asked.dry_run:
             show("this audit is finished: nothing is left to run\n")
@@ -191,7 +193,7 @@ def _difference(one: Commitment, other: Commitment) -> str:
     return ", ".join(names.get(name, name) for name in mine if mine[name] != theirs[name])
 
 
-def _show_cost(here: Ready, plan: Plan | None, say: Say, show: Say) -> None:
+def _show_cost(here: Ready, plan: Plan | None, setup: float, say: Say, show: Say) -> None:
     """Measure and show what is left to pay; refuse what this machine cannot carry."""
     commitment = here.commitment
     if plan is None:
@@ -203,7 +205,7 @@ def _show_cost(here: Ready, plan: Plan | None, say: Say, show: Say) -> None:
     if not weights:
         return  # all is embedded
     sampled = cost.measured(here, tasks, say)
-    show(cost.cost_text(cost.cost_of(here, sampled, weights), here, drawn=plan is not None))
+    show(cost.cost_text(cost.cost_of(here, sampled, weights, setup), here, drawn=plan is not None))
     cost.refuse_too_large(here, sampled, tasks, drawn)
 
 

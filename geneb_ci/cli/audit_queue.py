@@ -29,7 +29,7 @@ POLL = 0.2  # seconds between two checks for Ctrl-C
 LINE_MAX = 400  # characters of a line of progress
 
 
-class Entry(NamedTuple):
+class QueuedAudit(NamedTuple):
     """One audit of a queue."""
 
     file: str
@@ -37,7 +37,7 @@ class Entry(NamedTuple):
     """Its own options, as on a command line."""
 
 
-class Ended(NamedTuple):
+class AuditEnd(NamedTuple):
     """How an audit of a queue ended."""
 
     file: str
@@ -46,7 +46,7 @@ class Ended(NamedTuple):
     """Verdict, `to be published`, or why it failed."""
 
 
-def entries_of(path: Path) -> list[Entry]:
+def entries_of(path: Path) -> list[QueuedAudit]:
     """Read a list of audits: tables `[[audit]]` with `file` and the options of `audit FILE`.
 
     Raises NothingChecked for a file that cannot be read, UsageProblem for a key that is no option.
@@ -64,7 +64,7 @@ def entries_of(path: Path) -> list[Entry]:
     return [_entry(table, f"{path}: audit {number}") for number, table in enumerate(tables, 1)]
 
 
-def _entry(table: Any, place: str) -> Entry:  # noqa: ANN401 (of a TOML file)
+def _entry(table: Any, place: str) -> QueuedAudit:  # noqa: ANN401 (of a TOML file)
     if not isinstance(table, dict) or not isinstance(table.get("file"), str):
         raise UsageProblem(f"{place}: no file is named", 'add file = "submissions/M.json"')
     options = {
@@ -89,15 +89,15 @@ def _entry(table: Any, place: str) -> Entry:  # noqa: ANN401 (of a TOML file)
         else:
             values = value if isinstance(value, list) else [value]
             words += [word for one in values for word in (name, str(one))]
-    return Entry(table["file"], tuple(words))
+    return QueuedAudit(table["file"], tuple(words))
 
 
 class _Queue:
     """Audits that wait, and those that run, one a device."""
 
-    def __init__(self, entries: Sequence[Entry], words: Sequence[str], folder: Path) -> None:
-        self.ended: dict[int, Ended] = {}
-        self._waiting: queue.SimpleQueue[tuple[int, Entry]] = queue.SimpleQueue()
+    def __init__(self, entries: Sequence[QueuedAudit], words: Sequence[str], folder: Path) -> None:
+        self.ended: dict[int, AuditEnd] = {}
+        self._waiting: queue.SimpleQueue[tuple[int, QueuedAudit]] = queue.SimpleQueue()
         for numbered in enumerate(entries):
             self._waiting.put(numbered)
         self._words = words
@@ -112,9 +112,13 @@ class _Queue:
                 number, entry = self._waiting.get_nowait()
             except queue.Empty:
                 return
-            self.ended[number] = self._run(number, entry, device)
+            try:
+                self.ended[number] = self._run(number, entry, device)
+            except OSError as error:  # no process can be started: the others are tried all the same
+                said = f"cannot be started: {error.strerror}"
+                self.ended[number] = AuditEnd(entry.file, Exit.OWN_FAULT, said)
 
-    def _run(self, number: int, entry: Entry, device: str | None) -> Ended:
+    def _run(self, number: int, entry: QueuedAudit, device: str | None) -> AuditEnd:
         report = self._folder / f"{number}.json"
         words = [*self._words, *entry.words, *(["--device", device] if device else [])]
         command = [sys.executable, "-m", "geneb_ci", "audit", "file", entry.file, *words]
@@ -133,7 +137,7 @@ class _Queue:
         state = last.removeprefix("geneb-ci: ") or f"ended with code {process.returncode}"
         if report.is_file():
             state = str(json.loads(report.read_bytes())["state"])
-        return Ended(entry.file, process.returncode, state)
+        return AuditEnd(entry.file, process.returncode, state)
 
     def stop(self) -> None:
         """End what runs; what is finished is kept."""
@@ -143,8 +147,8 @@ class _Queue:
 
 
 def run_queue(
-    entries: Sequence[Entry], words: Sequence[str], devices: Sequence[str]
-) -> list[Ended]:
+    entries: Sequence[QueuedAudit], words: Sequence[str], devices: Sequence[str]
+) -> list[AuditEnd]:
     """Run audits, one at a time on each device, and return how each ended, in their order.
 
     `words` are options for all of them. An audit that fails does not stop the others.
@@ -169,7 +173,7 @@ def run_queue(
     return [waiting.ended[number] for number in sorted(waiting.ended)]
 
 
-def table_of(ended: Sequence[Ended]) -> str:
+def table_of(ended: Sequence[AuditEnd]) -> str:
     """Return the table that ends a queue: a line for each audit, then the counts."""
     width = max(len(one.file) for one in ended)
     lines = [f"{one.code:>4}  {one.file:<{width}}  {visible(one.state, LINE_MAX)}" for one in ended]
@@ -182,7 +186,7 @@ def table_of(ended: Sequence[Ended]) -> str:
     return "\n".join(["code  file", *lines, counts]) + "\n"
 
 
-def exit_of(ended: Sequence[Ended]) -> Exit:
+def exit_of(ended: Sequence[AuditEnd]) -> Exit:
     """Return 11 where an audit differs or is refused, else 3 where one failed, else 0."""
     codes = {one.code for one in ended}
     if Exit.ERRORS in codes:
@@ -225,7 +229,7 @@ def queue_command(
     3 when an audit could not be carried out.
     """
     listed_entries = entries_of(listed) if listed is not None else []
-    entries = [*(Entry(str(file), ()) for file in files), *listed_entries]
+    entries = [*(QueuedAudit(str(file), ()) for file in files), *listed_entries]
     if not entries:
         raise NothingChecked("there is nothing to audit", "name files, or pass --from FILE.toml")
     names = [Path(one.file).resolve() for one in entries]

@@ -1,11 +1,16 @@
 """`audit FILE` is killed at ten stages; the same command finishes, and embeds no row twice."""
 
 import json
+import tempfile
 from pathlib import Path
 
+import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from geneb_ci.audit.record import record_files
+from geneb_ci.audit.rerun import KnownRow, matrix_of
 from geneb_ci.audit.steps import AuditRefused
 from geneb_ci.audit.work import EmbeddedTask, open_work, sha256
 from tests.audit.file_place import GO, MODEL, TASKS, begun, made, work_of
@@ -80,3 +85,25 @@ def test_a_file_that_changed_is_refused_by_name(tmp_path: Path, damage: str) -> 
         (folder / damage).write_bytes(b"other")
         with pytest.raises(AuditRefused, match=f"{damage}: not the file that was written"):
             work.embedded("mini_splice")
+
+
+@given(
+    first=st.lists(st.integers(0, 30), min_size=1, unique=True),
+    second=st.lists(st.integers(0, 30), min_size=1, unique=True),
+)
+@settings(max_examples=25, deadline=None)
+def test_rows_of_earlier_tasks_are_taken_over_and_all_stay_in_place(
+    first: list[int], second: list[int]
+) -> None:
+    with tempfile.TemporaryDirectory() as folder, open_work(Path(folder) / "work") as work:
+        known: dict[str, KnownRow] = {}
+        for task, numbers in (("first", first), ("second", second)):
+            names = [f"s{number}" for number in numbers]
+            new = [number for number in numbers if f"s{number}" not in known]
+            values = np.array([[n, -n] for n in new], dtype=np.float16) if new else None
+            matrix = matrix_of(names, values, known, work)
+            assert matrix.dtype == np.float16
+            assert matrix.tolist() == [[n, -n] for n in numbers]
+            np.save(work.task(task) / "embeddings.npy", matrix)
+            for row, name in enumerate(names):
+                known.setdefault(name, KnownRow(task, row))

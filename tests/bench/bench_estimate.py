@@ -50,12 +50,12 @@ MODELS = {
 
 
 def estimated(text: str) -> dict[str, float]:
-    """Give the seconds of embedding and scoring that a dry run foresees."""
+    """Give the seconds of embedding, scoring and checks that a dry run foresees."""
     line = next(line for line in text.splitlines() if "embedding" in line)
     units = {"s": 1, "min": 60}
     return {
         what: float(value) * units[unit]
-        for what, value, unit in re.findall(r"(embedding|scoring) ([\d.]+) (s|min)", line)
+        for what, value, unit in re.findall(r"(embedding|scoring|checks) ([\d.]+) (s|min)", line)
     }
 
 
