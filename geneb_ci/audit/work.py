@@ -323,7 +323,7 @@ def ready(
         escapes = probe_suite(sandbox)
         refuse_leaks(sandbox, escapes)
         say(f"sandbox level {sandbox.level}: {len(escapes)} escapes attempted, all refused")
-        model, digests = _weights(commitment.weights, machine, here, sandbox.level, say)
+        model, digests = weights_here(commitment.weights, machine, here, sandbox.level, say)
         spec = _spec(commitment, subject, sandbox, model, machine)
         yield Ready(
             commitment, subject, source, machine, settings, here, sandbox, escapes, digests, spec
@@ -345,7 +345,7 @@ def _noise(subject: AuditSubject, machine: Machine) -> str:
     return declared or str(machine.noise)
 
 
-def _weights(
+def weights_here(
     committed: Weights, machine: Machine, work: Work, level: int, say: Say
 ) -> tuple[Path | None, dict[str, str]]:
     """Return the folder of weights and the digest of each file; None and {} without weights."""

@@ -315,7 +315,9 @@ class _Audit(LazyGroup):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Return the command `file` where the first word is the name of a file."""
         name = args[0]
-        if name not in self.table and (name.endswith(".json") or Path(name).exists()):
+        if name not in self.table and (
+            "/" in name or name.endswith(".json") or Path(name).exists()
+        ):
             return super().resolve_command(ctx, ["file", *args])
         return super().resolve_command(ctx, args)
 

@@ -1,6 +1,9 @@
 """`audit FILE` is killed at ten stages; the same command finishes, and embeds no row twice."""
 
 import json
+import os
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -14,7 +17,10 @@ from geneb_ci.audit.rerun import KnownRow, matrix_of
 from geneb_ci.audit.steps import AuditRefused
 from geneb_ci.audit.work import EmbeddedTask, open_work, sha256
 from tests.audit.file_place import GO, MODEL, TASKS, begun, made, work_of
+from tests.audit.test_weights import SOUND, committed, folder_of, hub
 from tests.sandbox.conftest import sandbox_of
+
+__all__ = ["hub"]  # a fixture: pytest finds it by its name here
 
 STAGES = (
     "are those committed to",
@@ -107,3 +113,31 @@ def test_rows_of_earlier_tasks_are_taken_over_and_all_stay_in_place(
             np.save(work.task(task) / "embeddings.npy", matrix)
             for row, name in enumerate(names):
                 known.setdefault(name, KnownRow(task, row))
+
+
+DOWNLOAD = """
+import sys
+from pathlib import Path
+from geneb_ci.audit.commitment import Weights
+from geneb_ci.audit.work import Machine, open_work, weights_here
+
+pinned = Weights.model_validate_json(sys.argv[2])
+with open_work(Path(sys.argv[1])) as work:
+    for _ in range(2):
+        folder, digests = weights_here(pinned, Machine(), work, 2, print)
+    assert folder == work.folder / "weights"
+    print(digests["model.safetensors"])
+"""
+
+
+def test_a_download_that_was_stopped_continues(hub: str, tmp_path: Path) -> None:
+    pinned = committed({"model.safetensors": SOUND})
+    folder_of(tmp_path / "work" / "weights", {"config.json": b"{}"})
+    done = subprocess.run(
+        [sys.executable, "-c", DOWNLOAD, str(tmp_path / "work"), pinned.model_dump_json()],
+        env=os.environ | {"HF_ENDPOINT": hub}, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stdout.splitlines() == [
+        "fetching the weights: org/model",  # once: a complete download is not fetched again
+        pinned.files["model.safetensors"],
+    ]
