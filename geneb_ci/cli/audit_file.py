@@ -123,7 +123,11 @@ def audited(asked: FileAudit, layout: Layout, say: Say, show: Say) -> Reached:
             record = record_of(outcome, signer)
             place = audits / record.place
             write_files(place.parent, {place.name: record.content})
-            say(f"wrote {place}\nnext: commit it to the main branch: {_git(place)}")
+            say(
+                f"wrote {place}\n"
+                f"next: commit it to the main branch: {_git(place)}\n"
+                f"  once it is there, {work.folder} can be removed"
+            )
         show(outcome_text(outcome))
     agrees = outcome.verdict == "agrees"
     return Reached(Exit.CLEAN if agrees else Exit.ERRORS, outcome.verdict)

@@ -2,13 +2,15 @@
 
 import json
 import re
+import signal
 from pathlib import Path
 
 import pytest
 
 from geneb_ci.audit.plan import read_commitment
+from geneb_ci.audit.work import open_work
 from geneb_ci.cli.main import main
-from tests.audit.file_place import GO, MODEL, SLOW, harnessed, made, work_of
+from tests.audit.file_place import GO, MODEL, SLOW, begun, harnessed, made, work_of
 from tests.audit.installed import Installed
 from tests.sandbox.conftest import sandbox_of
 
@@ -135,7 +137,7 @@ def test_a_queue_carries_what_it_can_and_continues(place: Installed) -> None:
     assert {name: limits[name] for name in ("seconds", "total_seconds", "token_budget")} == {
         "seconds": 3600, "total_seconds": 86_400, "token_budget": 2048,
     }  # fmt: skip
-    again = place.run(*command, check=False)
+    again = place.run(*command, "--device", "cpu", "--device", "cpu", check=False)
     assert again.stdout == done.stdout
     assert ": embedding" not in again.stderr
 
@@ -158,3 +160,23 @@ def test_a_list_that_is_wrong_is_refused(
     file.write_text(text, encoding="utf-8")
     assert main(["audit", "queue", "--from", str(file)]) in {2, 3}
     assert said in capsys.readouterr().err
+
+
+def test_the_end_of_a_queue_ends_its_audits(place: Installed, tmp_path: Path) -> None:
+    (tmp_path / "cache").mkdir()
+    kept = place.environment["XDG_CACHE_HOME"]
+    place.environment["XDG_CACHE_HOME"] = str(tmp_path / "cache")
+    try:
+        with begun(place, "queue", FILE, "--unsigned") as process:
+            assert process.stderr is not None
+            for line in process.stderr:
+                if "timing the extractor" in line:
+                    process.send_signal(signal.SIGINT)
+                    break
+            process.stderr.read()
+        folder = work_of(place)
+    finally:
+        place.environment["XDG_CACHE_HOME"] = kept
+    assert process.returncode == 130
+    with open_work(folder) as work:  # nobody holds it any more
+        assert not work.scratch.exists()
