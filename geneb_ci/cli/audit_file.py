@@ -5,6 +5,7 @@ import json
 import os
 import shlex
 import signal
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -36,6 +37,8 @@ from geneb_ci.render.audits import outcome_text
 COMMITMENT, PLAN, OUTCOME = "commitment.json", "plan.json", "outcome.json"
 DIGITS = 16  # hex digits of a commitment that name its folder
 WORDS = "geneb_ci.words"
+QUEUED = "GENEB_CI_QUEUED"
+"""Variable by which a queue marks its processes."""
 Say = Callable[[str], None]
 
 
@@ -351,10 +354,25 @@ def file_command(
         **rest,
     )
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    if os.environ.get(QUEUED):
+        _end_with_the_queue()
     reached = audited(asked, find_layout(Path.cwd()), _say, _show)
     if report is not None:
         write(Output("json", str(report)), json.dumps(reached._asdict()) + "\n")
     return reached.exit_code
+
+
+def _end_with_the_queue() -> None:
+    """End this process, as SIGTERM does, when the queue that started it is gone.
+
+    The queue holds the other end of standard input, and never writes to it.
+    """
+
+    def watch() -> None:
+        os.read(0, 1)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def device_of(name: str | None) -> str | None:

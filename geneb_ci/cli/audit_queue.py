@@ -16,7 +16,7 @@ import click
 from click.core import ParameterSource
 
 from geneb_ci.cli.audit_draw import source_options
-from geneb_ci.cli.audit_file import device_of, file_command, record_options
+from geneb_ci.cli.audit_file import QUEUED, device_of, file_command, record_options
 from geneb_ci.cli.shared import machine_options
 from geneb_ci.common.errors import Exit, NothingChecked, UsageProblem
 from geneb_ci.common.finding import plural
@@ -123,10 +123,11 @@ class _Queue:
         words = [*self._words, *entry.words, *(["--device", device] if device else [])]
         command = [sys.executable, "-m", "geneb_ci", "audit", "file", entry.file, *words]
         last = ""
+        environment = os.environ | {"PYTHONSAFEPATH": "1", QUEUED: "1"}
         with subprocess.Popen(  # noqa: S603 (our own module)
             [*command, "--report", str(report)],
-            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL,
-            text=True, errors="backslashreplace", env=os.environ | {"PYTHONSAFEPATH": "1"},
+            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, stdin=subprocess.PIPE,
+            text=True, errors="backslashreplace", env=environment,
         ) as process:  # fmt: skip
             self._running[number] = process
             for line in process.stderr or ():

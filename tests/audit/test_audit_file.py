@@ -3,13 +3,15 @@
 import json
 import re
 import signal
+import time
 from pathlib import Path
 
 import pytest
 
 from geneb_ci.audit.plan import read_commitment
-from geneb_ci.audit.work import open_work
+from geneb_ci.audit.work import ENDING_SECONDS, open_work
 from geneb_ci.cli.main import main
+from geneb_ci.common.errors import LeftOver
 from tests.audit.file_place import GO, MODEL, SLOW, begun, harnessed, made, work_of
 from tests.audit.installed import Installed
 from tests.sandbox.conftest import sandbox_of
@@ -162,7 +164,10 @@ def test_a_list_that_is_wrong_is_refused(
     assert said in capsys.readouterr().err
 
 
-def test_the_end_of_a_queue_ends_its_audits(place: Installed, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("ending", "code"), [(signal.SIGINT, 130), (signal.SIGKILL, -9)])
+def test_the_end_of_a_queue_ends_its_audits(
+    place: Installed, tmp_path: Path, ending: signal.Signals, code: int
+) -> None:
     (tmp_path / "cache").mkdir()
     kept = place.environment["XDG_CACHE_HOME"]
     place.environment["XDG_CACHE_HOME"] = str(tmp_path / "cache")
@@ -171,12 +176,19 @@ def test_the_end_of_a_queue_ends_its_audits(place: Installed, tmp_path: Path) ->
             assert process.stderr is not None
             for line in process.stderr:
                 if "timing the extractor" in line:
-                    process.send_signal(signal.SIGINT)
+                    process.send_signal(ending)
                     break
             process.stderr.read()
         folder = work_of(place)
     finally:
         place.environment["XDG_CACHE_HOME"] = kept
-    assert process.returncode == 130
-    with open_work(folder) as work:  # nobody holds it any more
-        assert not work.scratch.exists()
+    assert process.returncode == code
+    deadline = time.monotonic() + ENDING_SECONDS
+    while True:
+        try:
+            with open_work(folder) as work:  # nobody holds it any more
+                assert not work.scratch.exists()
+                return
+        except LeftOver:  # after SIGKILL, the audit ends a little later than the queue
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
