@@ -27,7 +27,7 @@ from geneb_ci.publish import manifest as published
 from geneb_ci.render.findings_json import findings_schema
 from geneb_ci.render.formats import FORMATS
 from geneb_ci.render.rules_md import rules_markdown
-from geneb_ci.sandbox import facts
+from geneb_ci.sandbox import launch
 from geneb_ci.submission import models
 from reference_harness import generate as harness
 from reference_harness.extractors import BUILTINS
@@ -135,7 +135,7 @@ def generated() -> dict[str, str]:
         "findings-1.0": findings_schema(),
         "audit": model_schema(
             outcome.Statement,
-            (outcome, plan, commitment, facts, types),
+            (outcome, plan, commitment, launch, types),
             "audit.schema.json",
             "Audit record: the signed in-toto statement, payload of a DSSE envelope",
         ),

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from geneb_ci.audit.plan import Plan, Reason
 from geneb_ci.common.types import Count, Hex40, Hex64, Moment, Name, Scores, StrictModel
-from geneb_ci.sandbox.facts import SandboxFacts
+from geneb_ci.sandbox.launch import SandboxFacts
 
 PREDICATE_TYPE = "urn:geneb-ci:audit:1.0"
 STATEMENT_TYPE = "https://in-toto.io/Statement/v1"

@@ -1,108 +1,104 @@
 """Reruns a plan: embeddings come from a sandbox, scores are computed outside, claims compared.
 
-Into the sandbox go the sequences in random order with decoys among them, the extractor and its
-weights. Labels, claims, task names, the seed of the draw and that of the decoys stay outside.
+Into the sandbox go the sequences of one task after another, in random order with decoys among them,
+the extractor and its weights. Labels, claims, task names, the seed of the draw and that of the
+decoys stay outside. What is finished of a task is kept in the folder of the audit.
 """
 
+import contextlib
 import dataclasses
 import functools
 import secrets
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+import time
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
-from geneb_ci.audit import compare, weights
+from geneb_ci.audit import compare
 from geneb_ci.audit.canonical import moment_of
-from geneb_ci.audit.commit import AuditSubject, subject_of
-from geneb_ci.audit.commitment import Commitment, Weights
-from geneb_ci.audit.decoys import embed_among_decoys, with_decoys
+from geneb_ci.audit.commit import subject_of
+from geneb_ci.audit.decoys import SequencesWithDecoys, embed_among_decoys, with_decoys
 from geneb_ci.audit.draw import recompute
-from geneb_ci.audit.extractors import write_modules
-from geneb_ci.audit.fetching import Installed, install
+from geneb_ci.audit.fetching import Installed
 from geneb_ci.audit.outcome import AuditOutcome, Decoys, HarnessFacts, overall_verdict
 from geneb_ci.audit.plan import Plan
 from geneb_ci.audit.rescored import Rescored
 from geneb_ci.audit.scoring import (
+    RESCORED,
     Scoring,
-    TaskSource,
+    merged,
+    read_rescored,
     rescored,
     sequences_of,
-    task_source,
 )
-from geneb_ci.audit.tolerance import COPIES_MIN
+from geneb_ci.audit.work import (
+    EMBEDDED,
+    EMBEDDINGS,
+    SEQUENCES,
+    EmbeddedTask,
+    Machine,
+    Ready,
+    Say,
+    Work,
+    open_work,
+    ready,
+    sha256,
+)
 from geneb_ci.common.config import Layout
-from geneb_ci.common.errors import UsageProblem
-from geneb_ci.models.registry import ModelRegistry
-from geneb_ci.sandbox.facts import sandbox_facts
-from geneb_ci.sandbox.launch import Sandbox
-from geneb_ci.sandbox.levels import DEFAULT, open_sandbox
-from geneb_ci.sandbox.limits import Limits
-from geneb_ci.sandbox.run import Batching, ExtractorSpec, probe_suite, refuse_leaks, run_in_sandbox
+from geneb_ci.common.errors import LimitExceeded
+from geneb_ci.sandbox.launch import sandbox_facts
+from geneb_ci.sandbox.limits import MIB, Limits, advice
+from geneb_ci.sandbox.run import Batching, SandboxRun, run_in_sandbox
 
-SEED_BITS = 63
-"""Bits of the jitter's seed: NumPy's generator takes them, and they fit a signed 64-bit integer."""
-Say = Callable[[str], None]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Machine:
-    """Options of a rerun that depend on the machine."""
-
-    level: int = DEFAULT
-    gpu: bool = False
-    throw_away: bool = False
-    own_code: bool = False
-    data: Path | None = None
-    weights: Path | None = None
-    """Folder of weights; where it is empty they are fetched into it. They are always hashed."""
-    noise: str | None = None
-    """Dtype in which the model computes, for a submission that does not declare one."""
-    copies: int = COPIES_MIN
-    workers: int | None = None
-    limits: Limits = field(default_factory=Limits)
+if TYPE_CHECKING:
+    import numpy as np
 
 
 def rerun(
-    plan: Plan, layout: Layout, machine: Machine, clock: Callable[[], float], say: Say
+    plan: Plan,
+    layout: Layout,
+    machine: Machine,
+    clock: Callable[[], float],
+    say: Say,
+    work: Path | None = None,
 ) -> AuditOutcome:
     """Rerun the tasks of a plan and return the outcome.
 
-    `clock` returns seconds since 1970; `say` gets a line of progress for each step.
+    `clock` returns seconds since 1970; `say` gets a line of progress for each step. What is
+    finished is kept in the folder `work`, from which the next call continues; without one it is
+    lost when this ends.
     Raises StepMismatch when the plan does not recompute, AuditRefused when something here is not
     what was committed to, SandboxUnavailable or SandboxLeaks, ExtractorFailed, LimitExceeded or
     ResultRefused for the extractor, NothingChecked for what is missing, UsageProblem for options
     that contradict the submission.
     """
-    started_at = moment_of(int(clock()))
+    begun = clock()
     recompute(plan)
-    commitment = plan.commitment
-    subject = subject_of(commitment, layout)
-    noise = _noise(subject, machine)
-    source = task_source(subject.benchmark, layout.benchmark, machine.data)
-    say("the plan recomputes; submission, extractor and benchmark are those committed to")
-    packages = environment_of(subject, layout)
-    with open_sandbox(
-        machine.level,
-        gpu=machine.gpu,
-        throw_away_machine=machine.throw_away,
-        i_wrote_this_code=machine.own_code,
-    ) as sandbox:
-        escapes = probe_suite(sandbox)
-        refuse_leaks(sandbox, escapes)
-        say(f"sandbox level {sandbox.level}: {len(escapes)} escapes attempted, all refused")
-        model, digests = _weights(commitment.weights, machine, sandbox)
-        spec = _spec(commitment, subject, sandbox, model, gpu=machine.gpu)
-        if packages is not None:
-            spec = dataclasses.replace(spec, packages=packages.folder)
-        found, decoys, attempts = _scores(plan, subject, source, spec, sandbox, machine, noise, say)
-        facts = sandbox_facts(sandbox, escapes, machine.limits)
-    claimed = compare.claims(subject.document, subject.benchmark, commitment.regimes)
-    tasks = compare.compare(claimed, found, plan.chosen, subject.benchmark)
+    subject = subject_of(plan.commitment, layout)
+    with contextlib.ExitStack() as stack:
+        kept = stack.enter_context(open_work(work)) if work is not None else None
+        here = stack.enter_context(
+            ready(plan.commitment, subject, layout, machine, kept, say, begun)
+        )
+        return outcome_of(plan, here, clock, say)
+
+
+def outcome_of(plan: Plan, here: Ready, clock: Callable[[], float], say: Say) -> AuditOutcome:
+    """Rerun the tasks of a plan that recomputes, one after another, and return the outcome.
+
+    Raises what `rerun` does.
+    """
+    rescoring, embedded = _Tasks(plan, here, say).done()
+    benchmark = here.subject.benchmark
+    claimed = compare.claims(here.subject.document, benchmark, plan.commitment.regimes)
+    tasks = compare.compare(claimed, rescoring, plan.chosen, benchmark)
+    decoys = _all_decoys(embedded)
     notes = [
-        *compare.notes(tasks, found),
-        *_loaded(digests),
-        *_run_with(packages),
-        *_attempted(attempts),
+        *compare.notes(tasks, rescoring),
+        *_loaded(here.digests),
+        *_run_with(here.packages),
+        *_attempted([one for task in embedded.values() for one in task.attempts]),
+        _used(embedded),
     ]
     return AuditOutcome(
         schema_version="1.0",
@@ -110,57 +106,23 @@ def rerun(
         tasks=tasks,
         decoys=decoys,
         verdict=overall_verdict(tasks, decoys),
-        sandbox=facts,
-        noise=noise,
+        sandbox=sandbox_facts(
+            here.sandbox, here.escapes, here.machine.limits, here.machine.token_budget
+        ),
+        noise=here.settings.noise,
         harness=HarnessFacts(
             # The version of the protocol; the release of the harness is among the packages.
-            version=subject.benchmark.harness_version,
-            commit=found.harness.commit,
-            dirty=found.harness.dirty,
+            version=benchmark.harness_version,
+            commit=rescoring.harness.commit,
+            dirty=rescoring.harness.dirty,
         ),
-        benchmark_sha256=found.benchmark.sha256,
-        dataset_revision=found.dataset.revision,
-        packages={"geneb-ci": found.harness.version, **found.packages},
+        benchmark_sha256=rescoring.benchmark.sha256,
+        dataset_revision=rescoring.dataset.revision,
+        packages={"geneb-ci": rescoring.harness.version, **rescoring.packages},
         notes=notes,
-        started_at=started_at,
+        started_at=here.settings.started_at,
         finished_at=moment_of(int(clock())),
     )
-
-
-def _noise(subject: AuditSubject, machine: Machine) -> str:
-    declared = subject.dtype
-    if declared is None and machine.noise is None:
-        raise UsageProblem(
-            "format 1.0 does not say in which dtype the model computed",
-            "pass --noise float32, float16, bfloat16 or float64",
-        )
-    if declared is not None and machine.noise not in {None, declared}:
-        raise UsageProblem(
-            f"--noise {machine.noise} contradicts the submission, which declares {declared}",
-            "leave out --noise: the declared dtype is used",
-        )
-    return declared or str(machine.noise)
-
-
-def _weights(
-    committed: Weights, machine: Machine, sandbox: Sandbox
-) -> tuple[Path | None, dict[str, str]]:
-    """Return the folder of weights and the digest of each file; None and {} without weights."""
-    if committed.kind == "none":
-        return None, {}
-    folder = machine.weights or sandbox.scratch / "weights"
-    return folder, weights.provide(committed, folder, sandbox.level)
-
-
-def environment_of(subject: AuditSubject, layout: Layout) -> Installed | None:
-    """Install the packages that the model's entry names; None where it names none.
-
-    Raises what `fetching.install` does.
-    """
-    run = subject.entry.run if subject.entry is not None else None
-    if run is None or run.environment is None:
-        return None
-    return install(run.environment, ModelRegistry(layout).folder.parent)
 
 
 def _run_with(packages: Installed | None) -> list[str]:
@@ -171,81 +133,196 @@ def _loaded(digests: dict[str, str]) -> list[str]:
     return [f"weights: {name} {digest}" for name, digest in sorted(digests.items())]
 
 
-def _spec(
-    commitment: Commitment,
-    subject: AuditSubject,
-    sandbox: Sandbox,
-    model: Path | None,
-    *,
-    gpu: bool,
-) -> ExtractorSpec:
-    code = commitment.extractor
-    common = functools.partial(
-        ExtractorSpec,
-        name_model=commitment.weights.location,
-        weights=model,
-        device="cuda" if gpu else "cpu",
-        options=code.options,
-    )
-    if not subject.modules:
-        return common(code.path)
-    folder = sandbox.scratch / "extractors"
-    write_modules(subject.modules, folder)
-    return common(code.class_name, module=folder / Path(code.path).name)
+class KnownRow(NamedTuple):
+    """Where the embedding of a sequence is kept."""
+
+    task: str
+    row: int
 
 
-def _scores(
-    plan: Plan,
-    subject: AuditSubject,
-    source: TaskSource,
-    spec: ExtractorSpec,
-    sandbox: Sandbox,
-    machine: Machine,
-    noise: str,
-    say: Say,
-) -> tuple[Rescored, Decoys, list[str]]:
+def matrix_of(
+    sequences: Sequence[str],
+    values: "np.ndarray | None",
+    known: Mapping[str, KnownRow],
+    work: Work,
+) -> "np.ndarray":
+    """Return the (n, d) matrix of a task: rows of earlier tasks from the work folder, others new.
+
+    `values` has the rows of the sequences that are not known, in their order; None where all are.
+    """
     import numpy as np  # noqa: PLC0415 (slow to import, and only needed here)
 
-    names = [one.task for one in plan.chosen]
-    file = sequences_of(names, source, sandbox.scratch)
-    sequences = file.read_text(encoding="ascii").splitlines()
-    decoyed = with_decoys(sequences, secrets.token_bytes(32))
-    say(
-        f"embedding {len(sequences)} sequences of {len(names)} tasks and "
-        f"{len(decoyed.sequences) - len(sequences)} decoys"
-    )
-    attempts: list[str] = []
+    if values is not None and len(values) == len(sequences):
+        return values
+    tasks = {known[sequence].task for sequence in sequences if sequence in known}
+    kept = {task: np.load(work.task(task) / EMBEDDINGS, mmap_mode="r") for task in tasks}
+    first = values if values is not None else next(iter(kept.values()))
+    found = np.empty((len(sequences), first.shape[1]), dtype=first.dtype)
+    if values is not None:
+        found[[row for row, one in enumerate(sequences) if one not in known]] = values
+    for row, sequence in enumerate(sequences):
+        if sequence in known:
+            found[row] = kept[known[sequence].task][known[sequence].row]
+    return found
 
-    def embed(given: Sequence[str], batching: Batching) -> np.ndarray:
-        ran = run_in_sandbox(
-            given, dataclasses.replace(spec, batching=batching), sandbox, machine.limits
+
+class _Tasks:
+    """The tasks of one plan, each embedded and scored, or found in the work folder."""
+
+    def __init__(self, plan: Plan, here: Ready, say: Say) -> None:
+        self.names = [one.task for one in plan.chosen]
+        self.here = here
+        self.say = say
+        self.embedded: dict[str, EmbeddedTask] = {}
+        self.known: dict[str, KnownRow] = {}
+
+    def done(self) -> tuple[Rescored, dict[str, EmbeddedTask]]:
+        """Return the scores of all tasks, and what embedding each took."""
+        found = []
+        for number, task in enumerate(self.names, 1):
+            place = f"task {number} of {len(self.names)}, {task}"
+            kept = self.here.work.embedded(task)
+            self.embedded[task] = kept or self._embed(task, place)
+            for row, sequence in enumerate(self._sequences(task)):
+                self.known.setdefault(sequence, KnownRow(task, row))
+            found.append(self._score(task, place))
+        return merged(found), self.embedded
+
+    def _sequences(self, task: str) -> list[str]:
+        file = self.here.work.task(task) / SEQUENCES
+        return file.read_text(encoding="ascii").splitlines()
+
+    def _embed(self, task: str, place: str) -> EmbeddedTask:
+        """Embed the sequences of a task that no earlier task has, and keep its matrix."""
+        import numpy as np  # noqa: PLC0415 (slow to import, and only needed here)
+
+        work, folder = self.here.work, self.here.work.task(task)
+        file = sequences_of([task], self.here.source, folder)
+        sequences = self._sequences(task)
+        new = [row for row, sequence in enumerate(sequences) if sequence not in self.known]
+        runs = _Runs(self.here, sum(one.seconds for one in self.embedded.values()))
+        decoys, values = None, None
+        if new:
+            decoyed = with_decoys([sequences[row] for row in new], secrets.token_bytes(32))
+            self.say(
+                f"{place}: embedding {len(new)} sequences and "
+                f"{len(decoyed.sequences) - len(new)} decoys"
+            )
+            values, decoys = runs.embed(decoyed)
+        matrix = matrix_of(sequences, values, self.known, work)
+        # Kept before it is named: a matrix without its entry is embedded again.
+        work.keep_binary(
+            folder / EMBEDDINGS,
+            lambda stream: np.lib.format.write_array(stream, matrix, allow_pickle=False),
         )
-        attempts.extend(one for one in ran.attempts if one not in attempts)
+        found = EmbeddedTask(
+            sequences_sha256=sha256(file),
+            embeddings_sha256=sha256(folder / EMBEDDINGS),
+            computed=len(new),
+            decoys=decoys,
+            attempts=runs.attempts,
+            seconds=runs.seconds,
+            peak=runs.peak,
+        )
+        work.keep(folder / EMBEDDED, found.model_dump_json(indent=1) + "\n")
+        return found
+
+    def _score(self, task: str, place: str) -> Rescored:
+        """Return the scores of a task, which are computed unless they are kept."""
+        folder, settings = self.here.work.task(task), self.here.settings
+        expected = self.embedded[task]
+        if (folder / RESCORED).is_file():
+            kept = read_rescored(folder / RESCORED)
+            if kept.embeddings_sha256 == expected.embeddings_sha256:
+                return kept
+        self.say(f"{place}: scoring the embeddings and {settings.copies} jittered copies")
+        how = Scoring(
+            noise=settings.noise,
+            seed=settings.seed,
+            copies=settings.copies,
+            workers=self.here.machine.workers,
+            canonical=self.here.subject.has_canonical,
+        )
+        return rescored([task], self.here.source, folder / SEQUENCES, folder / EMBEDDINGS, how)
+
+
+class _Runs:
+    """Runs of the extractor for one task, within the limits of a run and of the whole audit."""
+
+    def __init__(self, here: Ready, used: float) -> None:
+        self._here = here
+        self._used = used
+        self.seconds = 0.0
+        self.peak = 0
+        self.attempts: list[str] = []
+
+    def embed(self, decoyed: SequencesWithDecoys) -> tuple["np.ndarray", Decoys]:
+        """Return the rows of the real sequences, in their order, and what the decoys show."""
+        return embed_among_decoys(
+            decoyed,
+            functools.partial(self._run, batching="budget"),
+            functools.partial(self._run, batching="file"),
+            self._here.settings.noise,
+        )
+
+    def _run(self, sequences: Sequence[str], batching: Batching) -> "np.ndarray":
+        limits = self._here.machine.limits
+        left = int(limits.total_seconds - self._used - self.seconds)
+        if left < 1:
+            raise _too_long(limits)
+        started = time.monotonic()
+        try:
+            ran = self._limited(sequences, batching, min(left, limits.seconds))
+        except LimitExceeded as error:
+            if error.limit == "seconds" and left < limits.seconds:
+                raise _too_long(limits) from error
+            raise
+        self.seconds += time.monotonic() - started
+        self.peak = max(self.peak, ran.peak)
+        self.attempts += [one for one in ran.attempts if one not in self.attempts]
         return ran.values
 
-    embedded = embed_among_decoys(
-        decoyed,
-        functools.partial(embed, batching="budget"),
-        functools.partial(embed, batching="file"),
-        noise,
+    def _limited(self, sequences: Sequence[str], batching: Batching, seconds: int) -> SandboxRun:
+        return run_in_sandbox(
+            sequences,
+            dataclasses.replace(self._here.spec, batching=batching),
+            self._here.sandbox,
+            dataclasses.replace(self._here.machine.limits, seconds=seconds),
+        )
+
+
+def _too_long(limits: Limits) -> LimitExceeded:
+    return LimitExceeded(
+        "total_seconds",
+        f"the extractor ran longer than {limits.total_seconds} s in the whole audit",
+        advice("total_seconds"),
     )
-    embeddings = sandbox.scratch / "embeddings.npy"
-    np.save(embeddings, embedded.values, allow_pickle=False)
-    decoys = embedded.decoys
-    del embedded  # the matrix is in its file: scoring needs the memory
-    say(f"scoring the embeddings and {machine.copies} jittered copies")
-    how = Scoring(
-        noise=noise,
-        seed=secrets.randbits(SEED_BITS),
-        copies=machine.copies,
-        workers=machine.workers,
-        canonical=subject.has_canonical,
+
+
+def _all_decoys(embedded: dict[str, EmbeddedTask]) -> Decoys:
+    """Return what the decoys of all tasks show."""
+    judged = {task: one.decoys for task, one in embedded.items() if one.decoys is not None}
+    alike: dict[str, list[str]] = {}
+    for task, one in judged.items():
+        alike.setdefault(one.detail, []).append(task)
+    return Decoys(
+        order_dependent=any(one.order_dependent for one in judged.values()),
+        memorised=any(one.memorised for one in judged.values()),
+        detail="; ".join(f"{', '.join(tasks)}: {text}" for text, tasks in alike.items()),
     )
-    return rescored(names, source, file, embeddings, how), decoys, attempts
 
 
 def _attempted(attempts: list[str]) -> list[str]:
     """Return a note of what the extractor attempted, as far as Python saw it."""
     if not attempts:
         return []
-    return [f"the extractor's Python code called, inside the sandbox: {', '.join(attempts)}"]
+    called = ", ".join(dict.fromkeys(attempts))
+    return [f"the extractor's Python code called, inside the sandbox: {called}"]
+
+
+def _used(embedded: dict[str, EmbeddedTask]) -> str:
+    """Return a note of the time and memory that the extractor took."""
+    seconds = sum(one.seconds for one in embedded.values())
+    peak = max(one.peak for one in embedded.values())
+    rows = sum(one.computed for one in embedded.values())
+    return f"embedding {rows} sequences took {seconds:.0f} s and up to {peak // MIB} MiB"

@@ -16,6 +16,7 @@ from geneb_ci.common.errors import NothingChecked, UsageProblem
 from geneb_ci.common.regular import NotReadable, read_regular
 from geneb_ci.common.types import first_error
 
+RESCORED = "rescored.json"
 BYTES_MAX = 1 << 28  # 100 tasks have about 15 MB; confusion matrices of many classes more
 
 
@@ -95,7 +96,7 @@ def rescored(
 
     Raises NothingChecked, with what the harness said, when it cannot.
     """
-    output = embeddings.with_name("rescored.json")
+    output = embeddings.with_name(RESCORED)
     _harness([
         "rescore", "--tasks", ",".join(tasks), *source.options,
         "--sequences", str(sequences), "--embeddings", str(embeddings),
@@ -111,6 +112,31 @@ def rescored(
             "download them with `geneb-ci data pull`, which writes the manifest",
         )
     return found
+
+
+def merged(found: Sequence[Rescored]) -> Rescored:
+    """Return the rescorings of several tasks as one, with the libraries and seconds of all.
+
+    Raises NothingChecked when they are of another benchmark, harness, noise or packages.
+    """
+    first = found[0]
+    for one in found:
+        for name in ("benchmark", "dataset", "harness", "noise", "packages"):
+            if getattr(one, name) != getattr(first, name):
+                raise NothingChecked(
+                    f"tasks were scored with different {name}: "
+                    f"{', '.join(first.tasks)} and {', '.join(one.tasks)}",
+                    f"remove {RESCORED} of these tasks from the folder of the audit, and run the "
+                    "command again",
+                )
+    libraries = [library for one in found for library in one.libraries]
+    return first.model_copy(
+        update={
+            "tasks": {name: task for one in found for name, task in one.tasks.items()},
+            "libraries": [one for i, one in enumerate(libraries) if one not in libraries[:i]],
+            "seconds": sum(one.seconds for one in found),
+        }
+    )
 
 
 def _harness(arguments: Sequence[str]) -> None:

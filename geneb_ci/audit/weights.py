@@ -93,7 +93,7 @@ def _fetch_files(weights: Weights, folder: Path, say: Say) -> Path:
     """Download files by their addresses; those of one archive while it is read once."""
     lacking = [name for name in weights.files if not (folder / name).is_file()]
     unknown = [name for name in lacking if name not in weights.addresses]
-    if unknown or not lacking:
+    if unknown or not weights.files:
         raise UsageProblem(
             f"{first_and_more(unknown) or 'the weights'}: no address to fetch from "
             f"({weights.kind} {weights.location})",

@@ -6,23 +6,31 @@ import signal
 import time
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import click
 
 from geneb_ci.audit.canonical import FORMAT
 from geneb_ci.audit.commit import DeclaredRun, commit
-from geneb_ci.audit.decoys import NOISE
 from geneb_ci.audit.keys import KEY_VARIABLE, new_key, private_key
 from geneb_ci.audit.plan import committed_text, encoded, read_plan
 from geneb_ci.audit.record import WITHDRAWN, check_can_record, read_record, record_files, record_of
 from geneb_ci.audit.repository import AuditRepository
-from geneb_ci.audit.rerun import Machine, rerun
+from geneb_ci.audit.rerun import rerun
 from geneb_ci.audit.tolerance import tolerance_digest
 from geneb_ci.audit.verify import StepState, Verification
 from geneb_ci.audit.withdrawal import withdrawal_of
 from geneb_ci.board.files import write_files
 from geneb_ci.cli.main import LazyGroup
-from geneb_ci.cli.shared import STDOUT, Output, format_option, watched, write
+from geneb_ci.cli.shared import (
+    STDOUT,
+    Output,
+    format_option,
+    machine_of,
+    machine_options,
+    watched,
+    write,
+)
 from geneb_ci.common.config import find_layout
 from geneb_ci.common.errors import Exit, ExtractorRefused, NothingChecked, UsageProblem
 from geneb_ci.render.audits import outcome_text, verification_json, verification_text
@@ -144,9 +152,6 @@ def commit_command(
     )
 
 
-_FOLDER = click.Path(path_type=Path, file_okay=False, exists=True)
-
-
 @click.command()
 @click.argument("plan_file", metavar="PLAN", type=click.Path(path_type=Path))
 @click.option("--key", type=click.Path(path_type=Path), help="Private key to sign the record with.")
@@ -156,49 +161,12 @@ _FOLDER = click.Path(path_type=Path, file_okay=False, exists=True)
     type=click.Path(path_type=Path),
     help="Write the record below this folder; leaderboard/audits unless given.",
 )
+@machine_options
 @click.option(
-    "--data", type=_FOLDER, help="Folder of task data; the practice benchmark needs none."
-)
-@click.option(
-    "--weights",
+    "--work",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Folder of the weights; fetched into it where it is empty.",
+    help="Folder that keeps what is finished: the same command continues from it.",
 )
-@click.option(
-    "--noise",
-    type=click.Choice(tuple(NOISE)),
-    help="For format 1.0: dtype in which the model computes; its rounding is the noise.",
-)
-@click.option(
-    "--copies",
-    type=click.IntRange(16),
-    default=16,
-    show_default=True,
-    metavar="N",
-    help="Jittered copies from which each tolerance is measured.",
-)
-@click.option(
-    "--level",
-    type=click.IntRange(0, 4),
-    default=2,
-    show_default=True,
-    metavar="0-4",
-    help="Sandbox level; `geneb-ci doctor` lists them, and which this machine supports.",
-)
-@click.option(
-    "--throw-away-machine",
-    "throw_away",
-    is_flag=True,
-    help="Level 4: declare that this machine is deleted after the audit.",
-)
-@click.option(
-    "--i-wrote-this-code",
-    "own_code",
-    is_flag=True,
-    help="Level 0: run your own code without a sandbox; such an audit never counts.",
-)
-@click.option("--gpu", is_flag=True, help="Make the GPU devices visible in the sandbox.")
-@click.option("--workers", type=click.IntRange(1), help="Scoring processes; default: one per core.")
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
 def run_command(
     plan_file: Path,
@@ -206,7 +174,8 @@ def run_command(
     unsigned: bool,
     output: Path | None,
     as_json: bool,
-    **machine: object,
+    work: Path | None,
+    **machine: Any,  # noqa: ANN401 (click's own types)
 ) -> int:
     """Rerun the tasks of PLAN in a sandbox, compare the scores, and sign the record.
 
@@ -226,9 +195,10 @@ def run_command(
         outcome = rerun(
             plan,
             layout,
-            Machine(**machine),  # type: ignore[arg-type]  # options are named like the fields
+            machine_of(machine),
             time.time,
             lambda said: click.echo(said, err=True),
+            work,
         )
     except ExtractorRefused as error:
         error.fix += (
@@ -324,6 +294,11 @@ def withdraw_command(record: Path, reason: str, key: Path | None) -> None:
 
 class _Audit(LazyGroup):
     table = {  # noqa: RUF012 (click's groups are made once)
+        "file": (
+            "audit_file",
+            "`audit FILE`: all steps, from a submission to the signed record",
+        ),
+        "queue": ("audit_queue", "several submissions, one after another or one a device"),
         "commit": (
             "audit",
             "commit to a submission and its run, before any seed exists",
@@ -335,7 +310,22 @@ class _Audit(LazyGroup):
         "keygen": ("audit", "make a maintainer's key for signing records"),
     }
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command `file` where the first word is the name of a file."""
+        name = args[0]
+        if name not in self.table and (
+            "/" in name or name.endswith(".json") or Path(name).exists()
+        ):
+            return super().resolve_command(ctx, ["file", *args])
+        return super().resolve_command(ctx, args)
+
 
 @click.group(cls=_Audit)
 def audit_command() -> None:
-    """Audit a submission: commit, draw tasks, rerun them, sign; anybody can verify the record."""
+    """Audit a submission: commit, draw tasks, rerun them, sign; anybody can verify the record.
+
+    `geneb-ci audit FILE` does all of that for one submission; `geneb-ci audit file --help` lists
+    its options. A first word that is neither a command nor an option is the FILE.
+    """

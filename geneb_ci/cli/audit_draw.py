@@ -1,15 +1,16 @@
 """`geneb-ci audit plan`: draw the tasks, or show what a sample of some size would detect."""
 
 import functools
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
 from geneb_ci.audit.beacon_source import BeaconSource, beacon_of
 from geneb_ci.audit.commitment import Commitment
 from geneb_ci.audit.draw import draw, drawn_before, earlier_draws, targets_of
-from geneb_ci.audit.plan import encoded, read_commitment
+from geneb_ci.audit.plan import Plan, encoded, read_commitment
 from geneb_ci.audit.power import (
     design_of,
     detection,
@@ -20,7 +21,7 @@ from geneb_ci.audit.power import (
 )
 from geneb_ci.audit.repository import AuditRepository, earlier_plans
 from geneb_ci.cli.shared import STDOUT, Output, write
-from geneb_ci.common.config import find_layout
+from geneb_ci.common.config import Layout, find_layout
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.common.finding import plural
 from geneb_ci.render.audits import plan_text
@@ -121,6 +122,49 @@ def table_was_all(detect: int | None) -> None:
         )
 
 
+class Wanted(NamedTuple):
+    """What a draw adds to the committed sample."""
+
+    drawn: int | None = None
+    """Size of the sample; None: as committed."""
+    at_least: int = 0
+    """Size that a power asks for."""
+    targeted: int = 0
+    submission: Path | None = None
+    """The committed file, for targeted tasks."""
+    earlier: tuple[Path, ...] = ()
+    """Plans of earlier draws without a record."""
+
+
+def drawn_plan(
+    commitment: Commitment,
+    committed_at: str,
+    layout: Layout,
+    source: BeaconSource,
+    wanted: Wanted,
+    say: Callable[[str], None],
+) -> Plan:
+    """Draw the tasks of a commitment that became public at a time; waits for the beacon's round.
+
+    Raises what `earlier_plans`, `targets_of`, `beacon_of` and `draw` do.
+    """
+    repository = AuditRepository(layout)
+    plans = earlier_plans(commitment, repository, wanted.earlier)
+    history = earlier_draws(plans, commitment, committed_at)
+    size = size_of(commitment, wanted.drawn, wanted.at_least, drawn_before(plans, commitment))
+    aimed = targets_of(commitment, wanted.targeted, wanted.submission, layout)
+    beacon = beacon_of(commitment, committed_at, source, repository.inputs.policy, say)
+    return draw(
+        commitment,
+        committed_at,
+        beacon,
+        drawn=size,
+        earlier=history,
+        targeted=aimed,
+        targeted_max=wanted.targeted,
+    )
+
+
 @click.command()
 @click.argument("commitment_file", metavar="COMMITMENT", type=click.Path(path_type=Path))
 @click.option(
@@ -194,21 +238,13 @@ def plan_command(
         table_was_all(detect)
         return
     layout, say = find_layout(Path.cwd()), functools.partial(click.echo, err=True)
-    repository = AuditRepository(layout)
-    plans = earlier_plans(commitment, repository, earlier)
-    history = earlier_draws(plans, commitment, committed_at)
-    size = size_of(commitment, drawn, wanted, drawn_before(plans, commitment))
-    aimed = targets_of(commitment, targeted, submission, layout)
-    policy = repository.inputs.policy
-    beacon = beacon_of(commitment, committed_at, BeaconSource(**source), policy, say)
-    plan = draw(
+    plan = drawn_plan(
         commitment,
         committed_at,
-        beacon,
-        drawn=size,
-        earlier=history,
-        targeted=aimed,
-        targeted_max=targeted,
+        layout,
+        BeaconSource(**source),
+        Wanted(drawn, wanted, targeted, submission, earlier),
+        say,
     )
     write(Output("json", output), encoded(plan))
     name = "PLAN.json" if output == STDOUT else output

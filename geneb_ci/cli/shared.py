@@ -1,11 +1,12 @@
-"""Shared by commands: `--format` with `--output`, progress on a terminal."""
+"""Shared by commands: `--format` with `--output`, options of a rerun, progress on a terminal."""
 
+import re
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
 import click
 
@@ -13,6 +14,9 @@ from geneb_ci.check.runner import Report
 from geneb_ci.common.errors import Exit, UsageProblem, unwritable
 from geneb_ci.render.formats import FORMATS, WIDTH
 from geneb_ci.render.summary import Verdict, verdict
+
+if TYPE_CHECKING:
+    from geneb_ci.audit.work import Machine
 
 STDOUT = "-"
 NARROWEST, WIDEST = 60, 120  # limits of the width of a report, in columns
@@ -123,6 +127,144 @@ def width(path: str = STDOUT, widest: int = WIDEST, unknown: int = WIDTH) -> int
 def row_width(path: str = STDOUT) -> int:
     """Return the width of text in which a line is about one row: in a pipe, it stays one line."""
     return width(path, UNLIMITED, UNLIMITED)
+
+
+class Seconds(click.ParamType[int]):
+    """A time: seconds, or a number with `s`, `m` or `h`."""
+
+    name = "TIME"
+    units: ClassVar[dict[str, int]] = {"": 1, "s": 1, "m": 60, "h": 3600}
+    example = "600, 90m or 2h"
+
+    def convert(
+        self,
+        value: object,
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> int:
+        """Return the number in the unit without a letter; ends with a usage error."""
+        if isinstance(value, int):
+            return value
+        found = re.fullmatch(r"([1-9][0-9]{0,8})([a-zA-Z]?)", str(value))
+        if found is None or found[2].lower() not in self.units:
+            self.fail(f"{value!r} is not a {self.name.lower()}: pass {self.example}", param, ctx)
+        return int(found[1]) * self.units[found[2].lower()]
+
+
+class Mebibytes(Seconds):
+    """A size: MiB, or a number with `M` or `G`."""
+
+    name = "SIZE"
+    units: ClassVar[dict[str, int]] = {"": 1, "m": 1, "g": 1024}
+    example = "512M or 24G"
+
+
+_FOLDER = click.Path(path_type=Path, file_okay=False)
+
+
+def machine_options(function: Any) -> Any:  # noqa: ANN401 (a decorator of click)
+    """Add the options of a rerun, in this order; `machine_of` turns them into a Machine."""
+    for option in reversed(_MACHINE):
+        function = option(function)
+    return function
+
+
+_MACHINE = (
+    click.option(
+        "--data",
+        type=click.Path(path_type=Path, file_okay=False, exists=True),
+        help="Folder of task data; the practice benchmark needs none.",
+    ),
+    click.option(
+        "--weights",
+        type=_FOLDER,
+        help="Folder of the weights; fetched into it where it is empty.",
+    ),
+    click.option(
+        "--noise",
+        type=click.Choice(("float64", "float32", "float16", "bfloat16")),
+        help="For format 1.0: dtype in which the model computes; its rounding is the noise.",
+    ),
+    click.option(
+        "--copies",
+        type=click.IntRange(16),
+        default=16,
+        show_default=True,
+        metavar="N",
+        help="Jittered copies from which each tolerance is measured.",
+    ),
+    click.option(
+        "--level",
+        type=click.IntRange(0, 4),
+        default=2,
+        show_default=True,
+        metavar="0-4",
+        help="Sandbox level; `geneb-ci doctor` lists them, and which this machine supports.",
+    ),
+    click.option(
+        "--throw-away-machine",
+        "throw_away",
+        is_flag=True,
+        help="Level 4: declare that this machine is deleted after the audit.",
+    ),
+    click.option(
+        "--i-wrote-this-code",
+        "own_code",
+        is_flag=True,
+        help="Level 0: run your own code without a sandbox; such an audit never counts.",
+    ),
+    click.option("--gpu", is_flag=True, help="Make the GPU devices visible in the sandbox."),
+    click.option(
+        "--workers", type=click.IntRange(1), help="Scoring processes; default: one per core."
+    ),
+    click.option(
+        "--limit-task-time",
+        type=Seconds(),
+        default=3600,
+        show_default=True,
+        help="Time of one task in the sandbox: seconds, or such as 90m or 2h.",
+    ),
+    click.option(
+        "--limit-time",
+        type=Seconds(),
+        default=86400,
+        show_default=True,
+        help="Time of all tasks together in the sandbox.",
+    ),
+    click.option(
+        "--limit-memory",
+        type=Mebibytes(),
+        default=16384,
+        show_default=True,
+        help="Memory of the extractor: MiB, or such as 24G.",
+    ),
+    click.option(
+        "--token-budget",
+        type=click.IntRange(1),
+        default=2048,
+        show_default=True,
+        metavar="N",
+        help="Padded tokens a batch; a GPU is faster with more.",
+    ),
+)
+
+
+def machine_of(options: Mapping[str, Any], device: str | None = None) -> "Machine":
+    """Return the machine that the options of `machine_options` describe.
+
+    `device` is `cpu`, `cuda` or `cuda:N`; None: as --gpu says.
+    """
+    from geneb_ci.audit.work import Machine  # noqa: PLC0415 (a heavy import for other commands)
+    from geneb_ci.sandbox.limits import Limits  # noqa: PLC0415
+
+    given = dict(options)
+    limits = Limits(
+        seconds=given.pop("limit_task_time"),
+        total_seconds=given.pop("limit_time"),
+        memory_mib=given.pop("limit_memory"),
+    )
+    gpu = given.pop("gpu")
+    return Machine(**given, device=device or ("cuda" if gpu else "cpu"), limits=limits)
 
 
 T = TypeVar("T")

@@ -1,9 +1,12 @@
-"""Reads regular files of bounded size; never blocks on pipes, devices or huge files."""
+"""Reads regular files of bounded size, never blocking on pipes or devices; writes whole files."""
 
 import errno
 import os
 import stat
+import tempfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import BinaryIO
 
 _KINDS = {
     stat.S_IFDIR: "a folder",
@@ -97,3 +100,19 @@ def _refusal(path: Path, error: OSError | ValueError, *, links: bool) -> NotRead
 
 def _kind(mode: int) -> str:
     return _KINDS.get(stat.S_IFMT(mode), "a special file")
+
+
+def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
+    """Write a file, whole or not at all: under a temporary name, flushed to disk, then renamed.
+
+    `write` gets the open file. Raises OSError.
+    """
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with open(handle, "wb") as stream:  # noqa: PTH123 (a descriptor has no Path)
+            write(stream)
+            stream.flush()
+            os.fsync(stream.fileno())
+        Path(name).replace(path)
+    finally:
+        Path(name).unlink(missing_ok=True)

@@ -5,7 +5,7 @@
         refuse_leaks(sandbox, escapes)                    # SandboxLeaks if one succeeded
         spec = ExtractorSpec("MyExtractor", module=Path("submissions/extractors/mine.py"))
         values = embed_in_sandbox(sequences, spec, sandbox, Limits(seconds=600))
-        facts = sandbox_facts(sandbox, escapes, Limits(seconds=600))
+        facts = sandbox_facts(sandbox, escapes, Limits(seconds=600), 2048)
 
 `README.md` beside this file says what each level promises, what it does not, and where each limit
 is; `docs/sandbox.md` has the reasons and the measurements.

@@ -7,6 +7,9 @@ MIB = 1 << 20
 
 SECONDS = 3600
 """An hour a task: the slowest public model embeds the largest task in less on one GPU."""
+TOTAL_SECONDS = 24 * 3600
+"""A day for all tasks of an audit: the thirteen that a policy draws, and as many of earlier draws,
+take less at an hour each on average."""
 MEMORY_MIB = 16 * 1024
 """Resident memory on the host: weights of 7 billion parameters in bfloat16 and room to work."""
 PROCESSES = 512
@@ -32,11 +35,34 @@ MEMORY_SLACK_MIB = 64
 """The same for memory, so that the watch, which can say why, mostly acts first."""
 
 
+OPTIONS = {
+    "seconds": "--limit-task-time",
+    "total_seconds": "--limit-time",
+    "memory_mib": "--limit-memory",
+}
+"""Limits that an option of `geneb-ci audit` raises."""
+
+
+def advice(limit: str) -> str:
+    """Return what to do where a run was stopped at a limit, which is named as in `Limits`."""
+    if limit == "host_floor_mib":
+        return "close other programs, or audit on a machine with more memory"
+    if limit not in OPTIONS:
+        return "this limit is fixed: ask the contributor for an extractor that stays below it"
+    return (
+        f"if the extractor is trustworthy, raise the limit by {OPTIONS[limit]}; else the audit "
+        "ends without a record"
+    )
+
+
 @dataclass(frozen=True)
 class Limits:
     """Limits of one run; each name ends in its unit where it has one."""
 
     seconds: int = SECONDS
+    """Of one run, which embeds one task."""
+    total_seconds: int = TOTAL_SECONDS
+    """Of all runs of an audit together; `audit.rerun` adds them up."""
     memory_mib: int = MEMORY_MIB
     processes: int = PROCESSES
     tmp_mib: int = TMP_MIB

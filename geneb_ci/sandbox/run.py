@@ -19,9 +19,8 @@ from geneb_ci.common.errors import (
 )
 from geneb_ci.sandbox import attempts, channel, mounts
 from geneb_ci.sandbox.channel import Receiver
-from geneb_ci.sandbox.facts import Escape
-from geneb_ci.sandbox.launch import NONE, RUN_FLAGS, Sandbox, python_of
-from geneb_ci.sandbox.limits import MIB, Limits
+from geneb_ci.sandbox.launch import NONE, RUN_FLAGS, Escape, Sandbox, python_of
+from geneb_ci.sandbox.limits import MIB, Limits, advice
 from geneb_ci.sandbox.supervise import supervise
 
 if TYPE_CHECKING:
@@ -74,6 +73,8 @@ class SandboxRun(NamedTuple):
     attempts: list[str]
     """What foreign Python code attempted that no extractor needs, such as `socket.connect`. A hint
     for the reader of the record: native code is not seen, and a line can be forged."""
+    peak: int
+    """Largest resident memory that was seen, in bytes of the host; GPU memory is not among it."""
 
 
 def embed_in_sandbox(
@@ -111,7 +112,7 @@ def run_in_sandbox(
         stopped = LimitExceeded(
             "memory_mib",
             f"the extractor was killed, as the kernel does above {limits.memory_mib} MiB",
-            "raise the limit if the extractor is trustworthy, else the audit has no record",
+            advice("memory_mib"),
         )
         stopped.log = channel.visible_log(ended.log)
         raise stopped
@@ -123,7 +124,10 @@ def run_in_sandbox(
         error.log = channel.visible_log(ended.log)
         raise error
     return SandboxRun(
-        receiver.finish(), channel.visible_log(ended.log), channel.attempts(ended.log)
+        receiver.finish(),
+        channel.visible_log(ended.log),
+        channel.attempts(ended.log),
+        ended.peak,
     )
 
 

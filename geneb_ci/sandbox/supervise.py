@@ -11,7 +11,7 @@ from typing import IO, NamedTuple, Protocol
 from geneb_ci.common.errors import ExtractorRefused, LimitExceeded, StillRunning
 from geneb_ci.sandbox import channel, processes
 from geneb_ci.sandbox.launch import Sandbox, started
-from geneb_ci.sandbox.limits import MIB, Limits
+from geneb_ci.sandbox.limits import MIB, Limits, advice
 from geneb_ci.sandbox.mounts import SandboxView
 from geneb_ci.sandbox.processes import Process, remember
 
@@ -43,6 +43,8 @@ class Ended(NamedTuple):
     code: int
     """Exit code; negative or above 128 for a signal."""
     log: bytes
+    peak: int
+    """Largest memory that a check found, in bytes; a check follows each `TICK`."""
 
 
 def supervise(
@@ -62,7 +64,7 @@ def supervise(
             raise
         finally:
             watch.kill()
-    return Ended(process.returncode, bytes(watch.log))
+    return Ended(process.returncode, bytes(watch.log), watch.peak)
 
 
 class _Watch:
@@ -78,6 +80,7 @@ class _Watch:
         self._looks = 0
         self._seen: dict[tuple[int, int], Process] = {}
         self.log = bytearray()
+        self.peak = 0
 
     def until_the_end(self) -> None:
         """Read both pipes and check the processes until all have ended."""
@@ -149,7 +152,9 @@ class _Watch:
             )
         most = self._limits.memory_mib * MIB
         files = processes.memory_files(found) if self._looks % FILES_EVERY == 0 else 0
-        if (taken := processes.held(found, most - files) + files) > most:
+        taken = processes.held(found, most - files) + files
+        self.peak = max(self.peak, taken)
+        if taken > most:
             raise self._stopped(
                 "memory_mib", f"it used {taken // MIB} MiB, more than {self._limits.memory_mib}"
             )
@@ -161,11 +166,7 @@ class _Watch:
 
     @staticmethod
     def _stopped(limit: str, what: str) -> LimitExceeded:
-        return LimitExceeded(
-            limit,
-            f"the extractor was stopped: {what}",
-            "raise the limit if the extractor is trustworthy, else the audit ends without a record",
-        )
+        return LimitExceeded(limit, f"the extractor was stopped: {what}", advice(limit))
 
 
 def _open(stream: IO[bytes] | None) -> IO[bytes]:

@@ -24,6 +24,7 @@ PLACE = re.compile(
 )
 PROGRAMS: dict[str, click.Command] = {"geneb-ci": cli, "geneb-harness": harness}
 HANDED_OVER = (
+    (re.compile(r"^geneb-ci audit (?=FILE|\S+\.json)"), "geneb-ci audit file "),
     (re.compile(r"^geneb-ci data (?!push\b)"), "geneb-harness data "),
     (re.compile(r"^geneb-ci extractor\b"), "geneb-harness extractors"),
 )

@@ -14,7 +14,7 @@ import pytest
 from geneb_ci.common.errors import Exit, LeftOver, SandboxUnavailable, UsageProblem
 from geneb_ci.sandbox import bubblewrap as bwrap
 from geneb_ci.sandbox import gvisor, mounts
-from geneb_ci.sandbox.facts import sandbox_facts
+from geneb_ci.sandbox.launch import sandbox_facts
 from geneb_ci.sandbox.levels import open_sandbox, trial
 from geneb_ci.sandbox.limits import Limits
 from geneb_ci.sandbox.processes import descendants, remember
@@ -46,11 +46,12 @@ def test_the_trial_imports_what_a_run_imports(sandbox, tmp_path, monkeypatch):
 
 def test_the_facts_for_the_record(bubblewrap_sandbox):
     escapes = probe_suite(bubblewrap_sandbox)
-    facts = sandbox_facts(bubblewrap_sandbox, escapes, SMALL)
+    facts = sandbox_facts(bubblewrap_sandbox, escapes, SMALL, 2048)
     assert (facts.level, facts.kind, facts.gpu) == (2, "bubblewrap", False)
     assert facts.escapes == escapes
     assert facts.limits == {
-        "seconds": 30, "memory_mib": 512, "processes": 48, "tmp_mib": 16, "log_kib": 256,
+        "seconds": 30, "total_seconds": 86_400, "token_budget": 2048, "memory_mib": 512,
+        "processes": 48, "tmp_mib": 16, "log_kib": 256,
         "open_files": 4096, "width": 60_000, "result_mib": 1, "host_floor_mib": 256,
     }  # fmt: skip
 

@@ -1,0 +1,320 @@
+"""What a rerun will cost on this machine, from a timed sample in the sandbox.
+
+A run of the extractor costs its start, measured with a few sequences, and time in proportion to the
+letters, measured with `SAMPLE` sequences of the tasks; where these are too few to time, they are
+repeated. Scoring is timed once, on the smallest task with made-up embeddings of the same width, and
+scaled by the number of sequences.
+"""
+
+import random
+import shutil
+import statistics
+import time
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from pydantic import Field
+
+from geneb_ci.audit.commitment import Commitment
+from geneb_ci.audit.decoys import FRESH, TRIANGLES, TWICE
+from geneb_ci.audit.plan import Plan
+from geneb_ci.audit.sampling import allocation, parts_of
+from geneb_ci.audit.scoring import Scoring, rescored, sequences_of
+from geneb_ci.audit.steps import AuditRefused
+from geneb_ci.audit.work import Ready, Say
+from geneb_ci.common.errors import LimitExceeded, NothingChecked
+from geneb_ci.common.types import Count, Positive, StrictModel
+from geneb_ci.sandbox.limits import MIB, advice
+from geneb_ci.sandbox.run import run_in_sandbox
+
+if TYPE_CHECKING:
+    import numpy as np
+
+SAMPLE = 256
+"""Sequences that are timed."""
+FEW = 8
+"""Sequences of the run whose time is taken for the start."""
+TIMED_MIN = 2.0
+"""Seconds by which the sample has to take longer than the start, or as long as the start where that
+is more: less is within the noise of a start on a busy machine."""
+QUICK_START, MORE_STARTS = 10.0, 2
+"""A start that takes fewer seconds is timed so often again, and the median taken."""
+REPEATS_MAX = 256
+"""The sample is repeated at most so often: 65,536 sequences that take no longer cost nothing."""
+GROWTH = 4
+"""Factor between two repeats."""
+RUNS = 2
+"""Runs of the extractor a task: all sequences, then the decoys in file order."""
+DECOYS = 2 * TWICE + 2 * TRIANGLES + FRESH
+"""Sequences that a task of ordinary size adds, those of the second run included."""
+FINE, MINUTES = 10, 120
+"""Seconds below which a time is shown with tenths, and from which in minutes."""
+SAMPLED = "sample.json"
+_SEED = 20261122  # of the choice of the sample, which is not secret
+
+
+class TaskSize(StrictModel):
+    """A task's distinct sequences."""
+
+    sequences: Positive
+    letters: Count
+
+
+class Sampled(StrictModel):
+    """Measurements of a model on this machine."""
+
+    sizes: dict[str, TaskSize]
+    start: float = Field(ge=0)
+    """Seconds of a run without sequences."""
+    per_letter: float = Field(ge=0)
+    """Seconds."""
+    row_bytes: Positive
+    peak: Count
+    """Bytes of memory of the sample."""
+    reading: float = Field(ge=0)
+    """Seconds that the harness takes to list the sequences of a task."""
+    scored: Positive
+    """Sequences of the task whose scoring was timed."""
+    scoring: float = Field(ge=0)
+    """Seconds of that."""
+
+
+class Cost(NamedTuple):
+    """Expected cost of what is left of an audit."""
+
+    tasks: float
+    """For a draw to come, the numbers are expectations."""
+    sequences: float
+    letters: float
+    embedding: float
+    """Seconds."""
+    scoring: float
+    memory: int
+    """Bytes."""
+    disk: float
+    """Bytes of embeddings and weights."""
+    slowest: float
+    """Seconds of the largest task in the sandbox."""
+    setup: float
+    """Seconds of the checks before the first task."""
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of all."""
+        return self.setup + self.embedding + self.scoring
+
+
+def measured(here: Ready, tasks: Sequence[str], say: Say) -> Sampled:
+    """Return the measurements for these tasks; they are made once and kept in the work folder.
+
+    `tasks` are those drawn, or before the draw all that may be drawn: their data are read, so
+    that what is missing is found before a draw is spent. Raises NothingChecked for missing data,
+    and what the sandbox raises for an extractor that fails.
+    """
+    kept = here.work.read_as(SAMPLED, Sampled)
+    if kept is not None and set(tasks) <= kept.sizes.keys():
+        return kept
+    say(f"reading the data of {len(tasks)} tasks")
+    started = time.monotonic()
+    sizes, samples = {}, {}
+    for task in tasks:
+        sizes[task], samples[task] = _read(here, task)
+    reading = (time.monotonic() - started) / len(tasks)
+    chosen = _chosen(sizes, samples)
+    say(f"timing the extractor on {len(chosen)} sequences")
+    start, per_letter, values, peak = _timed(here, chosen)
+    smallest = min(sizes, key=lambda task: (sizes[task].sequences, task))
+    say(f"timing the scoring on {smallest}")
+    found = Sampled(
+        sizes=sizes,
+        start=start,
+        per_letter=per_letter,
+        row_bytes=values.shape[1] * values.dtype.itemsize,
+        peak=peak,
+        reading=reading,
+        scored=sizes[smallest].sequences,
+        scoring=_scoring(here, smallest, values),
+    )
+    here.work.keep(SAMPLED, found.model_dump_json(indent=1) + "\n")
+    return found
+
+
+def _read(here: Ready, task: str) -> tuple[TaskSize, list[str]]:
+    """Return the size of a task and up to `SAMPLE` of its sequences."""
+    file = sequences_of([task], here.source, here.sandbox.scratch)
+    sequences = file.read_text(encoding="ascii").splitlines()
+    if not sequences:
+        raise NothingChecked(f"task {task} has no sequence", "pull its data again")
+    some = random.Random(_SEED).sample(sequences, min(SAMPLE, len(sequences)))  # noqa: S311
+    size = TaskSize(sequences=len(sequences), letters=sum(map(len, sequences)))
+    return size, some
+
+
+def _chosen(sizes: Mapping[str, TaskSize], samples: Mapping[str, list[str]]) -> list[str]:
+    """Return up to `SAMPLE` sequences, of each task in proportion to its size, one at least."""
+    total = sum(size.sequences for size in sizes.values())
+    shares = {t: max(1, round(SAMPLE * size.sequences / total)) for t, size in sizes.items()}
+    return [one for task, share in shares.items() for one in samples[task][:share]]
+
+
+def _timed(here: Ready, sequences: list[str]) -> tuple[float, float, "np.ndarray", int]:
+    """Return seconds of a start, seconds per letter, the embeddings and the peak of memory."""
+
+    def run(given: list[str]) -> tuple[float, "np.ndarray", int]:
+        started = time.monotonic()
+        ran = run_in_sandbox(given, here.spec, here.sandbox, here.machine.limits)
+        return time.monotonic() - started, ran.values, ran.peak
+
+    few = sequences[: min(FEW, len(sequences))]
+    run(few)  # the first start also reads libraries and weights from disk
+    starts = [run(few)[0]]
+    if starts[0] < QUICK_START:
+        starts += [run(few)[0] for _ in range(MORE_STARTS)]
+    start = statistics.median(starts)
+    letters = sum(map(len, few))
+    took, values, peak = run(sequences)
+    times, first = 1, values
+    allowed = here.machine.limits.seconds / 2
+    while (
+        took - start < max(TIMED_MIN, start)
+        and times < REPEATS_MAX
+        and start + GROWTH * (took - start) < allowed
+    ):
+        times *= GROWTH
+        took, _, peak = run(sequences * times)
+    per_letter = max(0.0, took - start) / max(1, sum(map(len, sequences)) * times - letters)
+    return max(0.0, start - per_letter * letters), per_letter, first, peak
+
+
+def _scoring(here: Ready, task: str, values: "np.ndarray") -> float:
+    """Return the seconds of scoring a task, with rows made of the sample's."""
+    import numpy as np  # noqa: PLC0415 (slow to import, and only needed here)
+
+    folder, settings = here.sandbox.scratch, here.settings
+    file = sequences_of([task], here.source, folder)
+    count = len(file.read_text(encoding="ascii").splitlines())
+    draw = np.random.default_rng(_SEED)
+    rows = values[draw.integers(len(values), size=count)]
+    # Other rows than those of the sample, so that the probe has to separate as many as in earnest.
+    mixed = (rows + values[draw.integers(len(values), size=count)]) / 2
+    embeddings = folder / "sample.npy"
+    np.save(embeddings, mixed.astype(values.dtype), allow_pickle=False)
+    how = Scoring(
+        noise=settings.noise,
+        seed=settings.seed,
+        copies=settings.copies,
+        workers=here.machine.workers,
+        canonical=here.subject.has_canonical,
+    )
+    started = time.monotonic()
+    rescored([task], here.source, file, embeddings, how)
+    return time.monotonic() - started
+
+
+def cost_of(here: Ready, sampled: Sampled, weights: Mapping[str, float], setup: float) -> Cost:
+    """Return the expected cost of tasks, each with its weight: 1, or the chance to be drawn.
+
+    `setup` is in seconds: what the checks before the first task took.
+    """
+    embedding = {task: _embedding(sampled, task) for task in weights}
+    sizes = sampled.sizes
+    largest = max((sizes[task].sequences for task in weights), default=0)
+    scoring = {
+        task: 2 * sampled.reading
+        + max(0.0, sampled.scoring - sampled.reading) * sizes[task].sequences / sampled.scored
+        for task in weights
+    }
+    rows = sum(weight * sizes[task].sequences for task, weight in weights.items())
+    files = sum(path.stat().st_size for path in here.work.folder.glob("weights/**/*"))
+    return Cost(
+        tasks=sum(weights.values()),
+        sequences=rows,
+        letters=sum(weight * sizes[task].letters for task, weight in weights.items()),
+        embedding=sum(weight * embedding[task] for task, weight in weights.items()),
+        scoring=sum(weight * scoring[task] for task, weight in weights.items()),
+        memory=sampled.peak + largest * sampled.row_bytes,
+        disk=rows * sampled.row_bytes + files,
+        slowest=max(embedding.values(), default=0.0),
+        setup=setup,
+    )
+
+
+def _embedding(sampled: Sampled, task: str) -> float:
+    """Return the seconds that a task takes in the sandbox."""
+    size = sampled.sizes[task]
+    letters = size.letters * (1 + DECOYS / size.sequences)
+    return RUNS * sampled.start + letters * sampled.per_letter
+
+
+def expected(commitment: Commitment) -> dict[str, float]:
+    """Return the probability of each task to be drawn."""
+    drawn, strata = commitment.policy.drawn, commitment.policy.strata
+    parts = parts_of(commitment.tasks, strata)
+    places = allocation([len(part) for part in parts], len(strata), drawn)
+    return {
+        task: places_of_part / len(part)
+        for part, places_of_part in zip(parts, places, strict=True)
+        for task in part
+    }
+
+
+def left_of(plan: Plan, here: Ready) -> dict[str, float]:
+    """Return the tasks of a plan that are not embedded yet, each with weight 1."""
+    return {one.task: 1.0 for one in plan.chosen if here.work.embedded(one.task) is None}
+
+
+def refuse_too_large(here: Ready, sampled: Sampled, tasks: Sequence[str], drawn: int) -> None:
+    """Refuse an audit that this machine or its limits cannot carry, whatever is drawn.
+
+    Raises LimitExceeded, whose fix names the option, for a task above the limit of time or memory,
+    AuditRefused where the disk is too small for the largest tasks.
+    """
+    limits, sizes = here.machine.limits, sampled.sizes
+    slowest = max(tasks, key=lambda task: _embedding(sampled, task))
+    seconds = _embedding(sampled, slowest)
+    if seconds > limits.seconds:
+        raise LimitExceeded(
+            "seconds",
+            f"task {slowest} would take about {seconds:.0f} s here; the limit is "
+            f"{limits.seconds} s",
+            advice("seconds"),
+        )
+    largest = sorted(tasks, key=lambda task: -sizes[task].sequences)[:drawn]
+    whole = sum(_embedding(sampled, task) for task in largest)
+    if whole > limits.total_seconds:
+        raise LimitExceeded(
+            "total_seconds",
+            f"the largest {drawn} tasks would take about {whole:.0f} s here; the limit is "
+            f"{limits.total_seconds} s",
+            advice("total_seconds"),
+        )
+    needed = sum(sizes[task].sequences for task in largest) * sampled.row_bytes
+    free = shutil.disk_usage(here.work.folder).free
+    if needed > free:
+        raise AuditRefused(
+            f"{here.work.folder}: embeddings of up to {needed // MIB:,} MiB are expected, and "
+            f"{free // MIB:,} MiB are free",
+            "free disk space, or name a folder on another disk: --work DIR",
+        )
+
+
+def cost_text(cost: Cost, here: Ready, *, drawn: bool) -> str:
+    """Return a cost as lines of text."""
+    what = "what is left of the draw" if drawn else "a draw to come, in the mean"
+    return (
+        f"cost of {what}, on this machine ({here.machine.device}):\n"
+        f"  {cost.tasks:.0f} tasks, {cost.sequences:,.0f} sequences, {cost.letters:,.0f} letters "
+        "(a token has one letter or more)\n"
+        f"  {_minutes(cost.seconds)}: embedding {_minutes(cost.embedding)}, scoring "
+        f"{_minutes(cost.scoring)}, checks {_minutes(cost.setup)}; the largest task "
+        f"{_minutes(cost.slowest)} in the sandbox\n"
+        f"  memory of the extractor {cost.memory // MIB:,} MiB, of "
+        f"{here.machine.limits.memory_mib:,} allowed; GPU memory is not measured\n"
+        f"  disk {cost.disk / MIB:,.0f} MiB in {here.work.folder}\n"
+    )
+
+
+def _minutes(seconds: float) -> str:
+    if seconds < FINE:
+        return f"{seconds:.1f} s"
+    return f"{seconds:.0f} s" if seconds < MINUTES else f"{seconds / 60:.0f} min"

@@ -1,0 +1,412 @@
+"""Where an audit runs: its folder, which outlives a kill, and the checked parts of a rerun.
+
+Every file of the folder is written whole. A lock, which the kernel releases however a process ends,
+keeps a second process out. Settings that change the numbers are pinned when the audit begins.
+"""
+
+import contextlib
+import dataclasses
+import fcntl
+import functools
+import hashlib
+import os
+import secrets
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO, TypeVar
+
+from pydantic import Field, ValidationError
+
+from geneb_ci import __version__
+from geneb_ci.audit import weights
+from geneb_ci.audit.canonical import moment_of
+from geneb_ci.audit.commit import AuditSubject
+from geneb_ci.audit.commitment import Commitment, Weights
+from geneb_ci.audit.extractors import write_modules
+from geneb_ci.audit.fetching import Installed, install
+from geneb_ci.audit.outcome import Decoys
+from geneb_ci.audit.scoring import TaskSource, task_source
+from geneb_ci.audit.steps import AuditRefused
+from geneb_ci.audit.tolerance import COPIES_MIN
+from geneb_ci.common.config import Layout
+from geneb_ci.common.errors import LeftOver, UsageProblem, unwritable
+from geneb_ci.common.regular import NotReadable, read_regular, write_whole
+from geneb_ci.common.types import Count, Hex64, Moment, Name, Positive, StrictModel, first_error
+from geneb_ci.models.registry import ModelRegistry
+from geneb_ci.sandbox import processes
+from geneb_ci.sandbox.launch import Escape, Sandbox
+from geneb_ci.sandbox.levels import DEFAULT, open_sandbox
+from geneb_ci.sandbox.limits import Limits
+from geneb_ci.sandbox.run import TOKEN_BUDGET, ExtractorSpec, probe_suite, refuse_leaks
+
+BYTES_MAX = 1 << 28
+"""Of one JSON file of the folder: rescorings are the largest."""
+LOCK, SETTINGS, SCRATCH = "lock", "settings.json", "scratch"
+EMBEDDED, SEQUENCES, EMBEDDINGS = "embedded.json", "sequences.txt", "embeddings.npy"
+ENDING_SECONDS = 10.0
+"""Time for the processes of a killed audit to end: their parent's death kills them."""
+
+_M = TypeVar("_M", bound=StrictModel)
+
+
+class WorkSettings(StrictModel):
+    """What may not change while an audit runs, since its tasks would then not belong together."""
+
+    commitment: Hex64
+    version: Name
+    """Of geneb-ci."""
+    level: Count
+    device: Name
+    """`cpu` or `cuda`: which of several GPUs does not matter."""
+    noise: Name
+    copies: Positive
+    token_budget: Positive
+    seed: Count
+    """Of the jitter: drawn once."""
+    started_at: Moment
+
+
+OPTION_OF = {
+    "level": "--level",
+    "device": "--device",
+    "noise": "--noise",
+    "copies": "--copies",
+    "token_budget": "--token-budget",
+}
+"""Option that sets each; the commitment and the version follow from the checkout."""
+
+
+class EmbeddedTask(StrictModel):
+    """A task whose embeddings are kept."""
+
+    sequences_sha256: Hex64
+    embeddings_sha256: Hex64
+    computed: Count
+    """Sequences that were embedded; those of earlier tasks were copied."""
+    decoys: Decoys | None
+    """None where every sequence was embedded for an earlier task."""
+    attempts: list[str]
+    seconds: float = Field(ge=0)
+    """In the sandbox, its start and the second run for the decoys included."""
+    peak: Count
+    """Bytes of memory."""
+
+
+class Work:
+    """A work folder, locked by this process; `open_work` makes one."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    @property
+    def scratch(self) -> Path:
+        """The folder of the sandbox, below this one."""
+        return self.folder / SCRATCH
+
+    def clear(self) -> None:
+        """Remove the scratch folder of a killed audit, once its processes have ended.
+
+        Raises LeftOver when they still run.
+        """
+        deadline = time.monotonic() + ENDING_SECONDS
+        while processes.surviving(self.scratch) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        if processes.surviving(self.scratch):
+            processes.refuse_leftovers(self.scratch)
+        shutil.rmtree(self.scratch, ignore_errors=True)
+
+    def task(self, name: str) -> Path:
+        """Return the folder of a task, and make it; a task's id is a file name."""
+        place = self.folder / "tasks" / name
+        place.mkdir(parents=True, exist_ok=True)
+        return place
+
+    def keep(self, path: Path | str, content: str) -> None:
+        """Write a text file, whole. Raises UsageProblem or MachineFault when it cannot."""
+        self.keep_binary(path, lambda stream: stream.write(content.encode()))
+
+    def keep_binary(self, path: Path | str, write: Callable[[BinaryIO], object]) -> None:
+        """Write a file, whole, by a function that gets it open; raises as `keep` does."""
+        place = self.folder / path
+        try:
+            write_whole(place, write)
+        except OSError as error:
+            raise unwritable(str(place), error, "name another folder: --work DIR") from error
+
+    def read(self, path: Path | str) -> bytes | None:
+        """Return the bytes of a file; None where there is none. Raises AuditRefused."""
+        place = self.folder / path
+        try:
+            return read_regular(place, BYTES_MAX)
+        except NotReadable as error:
+            if error.missing:
+                return None
+            raise AuditRefused(f"{place}: {error.reason}", _again(place)) from error
+
+    def read_as(self, path: Path | str, model: type[_M]) -> _M | None:
+        """Return the value in a file; None where there is none. Raises AuditRefused."""
+        raw = self.read(path)
+        if raw is None:
+            return None
+        try:
+            return model.model_validate_json(raw)
+        except ValidationError as error:
+            place = self.folder / path
+            raise AuditRefused(f"{place}: {first_error(error)}", _again(place)) from error
+
+    def pin(self, wanted: WorkSettings) -> WorkSettings:
+        """Keep the settings of a new audit; return those of one that continues.
+
+        Raises AuditRefused when they differ; seed and start are those of the beginning.
+        """
+        kept = self.read_as(SETTINGS, WorkSettings)
+        if kept is None:
+            self.keep(SETTINGS, wanted.model_dump_json(indent=1) + "\n")
+            return wanted
+        for name, found in wanted.model_dump(exclude={"seed", "started_at"}).items():
+            begun = getattr(kept, name)
+            if found != begun:
+                option = OPTION_OF.get(name)
+                raise AuditRefused(
+                    f"this audit began with {name.replace('_', ' ')} {begun}, now it is {found}: "
+                    "its tasks would not belong together",
+                    f"pass {option} {begun}, or begin in another folder: --work DIR"
+                    if option
+                    else f"restore what it began with, or remove {self.folder}",
+                )
+        return kept
+
+    def embedded(self, task: str) -> EmbeddedTask | None:
+        """Return what is kept of a task; None where it is not embedded yet.
+
+        Raises AuditRefused when a file is not the one that was written.
+        """
+        folder = self.task(task)
+        found = self.read_as(folder / EMBEDDED, EmbeddedTask)
+        if found is None:
+            return None
+        for name, expected in (
+            (SEQUENCES, found.sequences_sha256),
+            (EMBEDDINGS, found.embeddings_sha256),
+        ):
+            place = folder / name
+            if not place.is_file() or sha256(place) != expected:
+                raise AuditRefused(f"{place}: not the file that was written", _again(folder))
+        return found
+
+
+def sha256(place: Path) -> str:
+    """Return the SHA-256 of a file, as hex digits."""
+    with place.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+@contextlib.contextmanager
+def open_work(folder: Path) -> Iterator[Work]:
+    """Make a work folder, or open it again, and lock it.
+
+    Raises LeftOver while another process has it, UsageProblem or MachineFault where it cannot be
+    written.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise unwritable(str(folder), error, "name another folder: --work DIR") from error
+    try:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise LeftOver(
+                f"{folder}: another process runs this audit", "wait until it ends, or end it"
+            ) from error
+        yield Work(folder)
+    finally:
+        os.close(lock)
+
+
+def _again(place: Path) -> str:
+    return f"remove {place} and run the command again: only that is computed again"
+
+
+SEED_BITS = 63
+"""Bits of the jitter's seed: NumPy's generator takes them, and they fit a signed 64-bit integer."""
+FETCHED = "weights.fetched"
+"""File of the work folder: the download of the weights was completed."""
+CPU, CUDA = "cpu", "cuda"
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Machine:
+    """Options of a rerun that depend on the machine."""
+
+    level: int = DEFAULT
+    device: str = CPU
+    """`cpu`, `cuda`, or `cuda:N` for one of several GPUs."""
+    throw_away: bool = False
+    own_code: bool = False
+    data: Path | None = None
+    weights: Path | None = None
+    """Folder of weights; where it is empty they are fetched into it. They are always hashed."""
+    noise: str | None = None
+    """Dtype in which the model computes, for a submission that does not declare one."""
+    copies: int = COPIES_MIN
+    workers: int | None = None
+    token_budget: int = TOKEN_BUDGET
+    """Padded tokens a batch."""
+    limits: Limits = field(default_factory=Limits)
+
+    @property
+    def gpu(self) -> bool:
+        """Whether the sandbox shows the GPU devices."""
+        return self.device.partition(":")[0] == CUDA
+
+
+@dataclass(frozen=True)
+class Ready:
+    """What a rerun needs, each part checked; the sandbox is open."""
+
+    commitment: Commitment
+    subject: AuditSubject
+    source: TaskSource
+    machine: Machine
+    settings: WorkSettings
+    work: Work
+    sandbox: Sandbox
+    escapes: list[Escape]
+    digests: dict[str, str]
+    """Name to sha256 of each file of the weights."""
+    spec: ExtractorSpec
+    packages: Installed | None = None
+    """Packages of the model's own environment, where its entry names one."""
+
+
+@contextlib.contextmanager
+def ready(
+    commitment: Commitment,
+    subject: AuditSubject,
+    layout: Layout,
+    machine: Machine,
+    work: Work | None,
+    say: Say,
+    begun: float,
+) -> Iterator[Ready]:
+    """Check all that a rerun needs, fetch the weights and yield them with an open sandbox.
+
+    `begun` is in seconds since 1970. Raises what `rerun` does, less what the extractor causes.
+    """
+    noise = _noise(subject, machine)
+    source = task_source(subject.benchmark, layout.benchmark, machine.data)
+    say("submission, extractor and benchmark are those committed to")
+    packages = environment_of(subject, layout, say)
+    if work is not None:
+        work.clear()
+    with open_sandbox(
+        machine.level,
+        gpu=machine.gpu,
+        throw_away_machine=machine.throw_away,
+        i_wrote_this_code=machine.own_code,
+        folder=work.scratch if work is not None else None,
+    ) as sandbox:
+        here = work or Work(sandbox.scratch)
+        settings = here.pin(
+            WorkSettings(
+                commitment=commitment.sha256,
+                version=__version__,
+                level=sandbox.level,
+                device=CUDA if machine.gpu else CPU,
+                noise=noise,
+                copies=machine.copies,
+                token_budget=machine.token_budget,
+                seed=secrets.randbits(SEED_BITS),
+                started_at=moment_of(int(begun)),
+            )
+        )
+        escapes = probe_suite(sandbox)
+        refuse_leaks(sandbox, escapes)
+        say(f"sandbox level {sandbox.level}: {len(escapes)} escapes attempted, all refused")
+        model, digests = weights_here(commitment.weights, machine, here, sandbox.level, say)
+        spec = _spec(commitment, subject, sandbox, model, machine)
+        if packages is not None:
+            spec = dataclasses.replace(spec, packages=packages.folder)
+        yield Ready(
+            commitment,
+            subject,
+            source,
+            machine,
+            settings,
+            here,
+            sandbox,
+            escapes,
+            digests,
+            spec,
+            packages,
+        )
+
+
+def environment_of(subject: AuditSubject, layout: Layout, say: Say) -> Installed | None:
+    """Install the packages that the model's entry names; None where it names none.
+
+    Raises what `fetching.install` does.
+    """
+    run = subject.entry.run if subject.entry is not None else None
+    if run is None or run.environment is None:
+        return None
+    say(f"packages of the model: {run.environment.lock}")
+    return install(run.environment, ModelRegistry(layout).folder.parent)
+
+
+def _noise(subject: AuditSubject, machine: Machine) -> str:
+    declared = subject.dtype
+    if declared is None and machine.noise is None:
+        raise UsageProblem(
+            "format 1.0 does not say in which dtype the model computed",
+            "pass --noise float32, float16, bfloat16 or float64",
+        )
+    if declared is not None and machine.noise not in {None, declared}:
+        raise UsageProblem(
+            f"--noise {machine.noise} contradicts the submission, which declares {declared}",
+            "leave out --noise: the declared dtype is used",
+        )
+    return declared or str(machine.noise)
+
+
+def weights_here(
+    committed: Weights, machine: Machine, work: Work, level: int, say: Say
+) -> tuple[Path | None, dict[str, str]]:
+    """Return the folder of weights and the digest of each file; None and {} without weights."""
+    if committed.kind == "none":
+        return None, {}
+    folder = machine.weights or work.folder / "weights"
+    if machine.weights is None and work.read(FETCHED) is None:
+        say(f"fetching the weights: {committed.location}")
+        weights.fetch(committed, folder, say=say)  # continues a download that was stopped
+        work.keep(FETCHED, "")
+    return folder, weights.provide(committed, folder, level, say)
+
+
+def _spec(
+    commitment: Commitment,
+    subject: AuditSubject,
+    sandbox: Sandbox,
+    model: Path | None,
+    machine: Machine,
+) -> ExtractorSpec:
+    code = commitment.extractor
+    common = functools.partial(
+        ExtractorSpec,
+        name_model=commitment.weights.location,
+        weights=model,
+        device=machine.device,
+        options=code.options,
+        token_budget=machine.token_budget,
+    )
+    if not subject.modules:
+        return common(code.path)
+    folder = sandbox.scratch / "extractors"
+    write_modules(subject.modules, folder)
+    return common(code.class_name, module=folder / Path(code.path).name)

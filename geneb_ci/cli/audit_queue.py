@@ -1,0 +1,262 @@
+"""`geneb-ci audit queue`: several audits, one worker a device, each a process of its own."""
+
+import json
+import os
+import queue
+import subprocess
+import sys
+import tempfile
+import threading
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import click
+from click.core import ParameterSource
+
+from geneb_ci.cli.audit_draw import source_options
+from geneb_ci.cli.audit_file import QUEUED, device_of, file_command, record_options
+from geneb_ci.cli.shared import machine_options
+from geneb_ci.common.errors import Exit, NothingChecked, UsageProblem
+from geneb_ci.common.finding import plural
+from geneb_ci.common.regular import NotReadable, read_regular
+from geneb_ci.render.plain import visible
+
+TOML_MAX = 1_000_000
+"""Bytes of a list: 1,000 audits have 200 kB."""
+POLL = 0.2  # seconds between two checks for Ctrl-C
+LINE_MAX = 400  # characters of a line of progress
+
+
+class QueuedAudit(NamedTuple):
+    """One audit of a queue."""
+
+    file: str
+    words: tuple[str, ...]
+    """Its own options, as on a command line."""
+
+
+class AuditEnd(NamedTuple):
+    """How an audit of a queue ended."""
+
+    file: str
+    code: int
+    state: str
+    """Verdict, `to be published`, or why it failed."""
+
+
+def entries_of(path: Path) -> list[QueuedAudit]:
+    """Read a list of audits: tables `[[audit]]` with `file` and the options of `audit FILE`.
+
+    Raises NothingChecked for a file that cannot be read, UsageProblem for a key that is no option.
+    """
+    fix = 'write it as [[audit]] with file = "submissions/M.json" and options such as committed-at'
+    try:
+        document = tomllib.loads(read_regular(path, TOML_MAX).decode("utf-8"))
+    except NotReadable as error:
+        raise NothingChecked(f"{path}: {error.reason}", fix) from error
+    except ValueError as error:
+        raise NothingChecked(f"{path}: not a TOML file: {error}", fix) from error
+    tables = document.get("audit")
+    if not isinstance(tables, list) or document.keys() != {"audit"}:
+        raise UsageProblem(f"{path}: expected tables [[audit]] and nothing else", fix)
+    return [_entry(table, f"{path}: audit {number}") for number, table in enumerate(tables, 1)]
+
+
+def _entry(table: Any, place: str) -> QueuedAudit:  # noqa: ANN401 (of a TOML file)
+    if not isinstance(table, dict) or not isinstance(table.get("file"), str):
+        raise UsageProblem(f"{place}: no file is named", 'add file = "submissions/M.json"')
+    options = {
+        name.removeprefix("--"): option
+        for option in file_command.params
+        if isinstance(option, click.Option)
+        for name in option.opts
+    }
+    words: list[str] = []
+    for key, value in table.items():
+        if key == "file":
+            continue
+        option = options.get(key.replace("_", "-"))
+        if option is None or option.name in {"device", "report"}:
+            raise UsageProblem(
+                f"{place}: {key!r} is not an option of `geneb-ci audit FILE`",
+                "see `geneb-ci audit file --help`; devices are options of the queue",
+            )
+        name = option.opts[0]
+        if option.is_flag:
+            words += [name] if value is True else []
+        else:
+            values = value if isinstance(value, list) else [value]
+            words += [word for one in values for word in (name, str(one))]
+    return QueuedAudit(table["file"], tuple(words))
+
+
+class _Queue:
+    """Audits that wait, and those that run, one a device."""
+
+    def __init__(self, entries: Sequence[QueuedAudit], words: Sequence[str], folder: Path) -> None:
+        self.ended: dict[int, AuditEnd] = {}
+        self._waiting: queue.SimpleQueue[tuple[int, QueuedAudit]] = queue.SimpleQueue()
+        for numbered in enumerate(entries):
+            self._waiting.put(numbered)
+        self._words = words
+        self._folder = folder
+        self._running: dict[int, subprocess.Popen[str]] = {}
+        self._stopped = threading.Event()
+
+    def work(self, device: str | None) -> None:
+        """Run audits on a device until none is left."""
+        while not self._stopped.is_set():
+            try:
+                number, entry = self._waiting.get_nowait()
+            except queue.Empty:
+                return
+            try:
+                self.ended[number] = self._run(number, entry, device)
+            except OSError as error:  # no process can be started: the others are tried all the same
+                said = f"cannot be started: {error.strerror}"
+                self.ended[number] = AuditEnd(entry.file, Exit.OWN_FAULT, said)
+
+    def _run(self, number: int, entry: QueuedAudit, device: str | None) -> AuditEnd:
+        report = self._folder / f"{number}.json"
+        words = [*self._words, *entry.words, *(["--device", device] if device else [])]
+        command = [sys.executable, "-m", "geneb_ci", "audit", "file", entry.file, *words]
+        last = ""
+        environment = os.environ | {"PYTHONSAFEPATH": "1", QUEUED: "1"}
+        with subprocess.Popen(  # noqa: S603 (our own module)
+            [*command, "--report", str(report)],
+            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, stdin=subprocess.PIPE,
+            text=True, errors="backslashreplace", env=environment,
+        ) as process:  # fmt: skip
+            self._running[number] = process
+            for line in process.stderr or ():
+                said = line.rstrip()
+                last = said if said.startswith("geneb-ci: ") else last
+                click.echo(f"{Path(entry.file).stem}: {visible(said, LINE_MAX)}", err=True)
+        del self._running[number]
+        state = last.removeprefix("geneb-ci: ") or f"ended with code {process.returncode}"
+        if report.is_file():
+            state = str(json.loads(report.read_bytes())["state"])
+        return AuditEnd(entry.file, process.returncode, state)
+
+    def stop(self) -> None:
+        """End what runs; what is finished is kept."""
+        self._stopped.set()
+        for process in list(self._running.values()):
+            process.terminate()
+
+
+def run_queue(
+    entries: Sequence[QueuedAudit], words: Sequence[str], devices: Sequence[str]
+) -> list[AuditEnd]:
+    """Run audits, one at a time on each device, and return how each ended, in their order.
+
+    `words` are options for all of them. An audit that fails does not stop the others.
+    """
+    with tempfile.TemporaryDirectory(prefix="geneb-ci-queue-") as folder:
+        waiting = _Queue(entries, words, Path(folder))
+        workers = [
+            threading.Thread(target=waiting.work, args=(device,)) for device in devices or (None,)
+        ]
+        for worker in workers:
+            worker.start()
+        try:
+            while any(worker.is_alive() for worker in workers):
+                for worker in workers:
+                    worker.join(POLL)
+        except BaseException:
+            waiting.stop()
+            raise
+        finally:
+            for worker in workers:
+                worker.join()
+    return [waiting.ended[number] for number in sorted(waiting.ended)]
+
+
+def table_of(ended: Sequence[AuditEnd]) -> str:
+    """Return the table that ends a queue: a line for each audit, then the counts."""
+    width = max(len(one.file) for one in ended)
+    lines = [f"{one.code:>4}  {one.file:<{width}}  {visible(one.state, LINE_MAX)}" for one in ended]
+    clean = sum(one.code == Exit.CLEAN for one in ended)
+    differ = sum(one.code == Exit.ERRORS for one in ended)
+    counts = (
+        f"{plural(len(ended), 'audit')}: {clean} without an error, {differ} that differ or are "
+        f"refused, {len(ended) - clean - differ} not carried out"
+    )
+    return "\n".join(["code  file", *lines, counts]) + "\n"
+
+
+def exit_of(ended: Sequence[AuditEnd]) -> Exit:
+    """Return 11 where an audit differs or is refused, else 3 where one failed, else 0."""
+    codes = {one.code for one in ended}
+    if Exit.ERRORS in codes:
+        return Exit.ERRORS
+    return Exit.CLEAN if codes <= {Exit.CLEAN} else Exit.NOT_CHECKED
+
+
+@click.command()
+@click.argument("files", nargs=-1, type=click.Path(path_type=Path))
+@click.option(
+    "--from",
+    "listed",
+    metavar="FILE.toml",
+    type=click.Path(path_type=Path),
+    help="List of audits: [[audit]] with file and the options of `audit FILE`.",
+)
+@click.option(
+    "--device",
+    "devices",
+    multiple=True,
+    metavar="D",
+    help="cpu, cuda or cuda:N: one worker each. Repeatable; default: one worker on the CPU.",
+)
+@record_options
+@source_options
+@machine_options
+@click.pass_context
+def queue_command(
+    ctx: click.Context,
+    /,
+    files: tuple[Path, ...],
+    listed: Path | None,
+    devices: tuple[str, ...],
+    **options: Any,  # noqa: ANN401 (click's own types)
+) -> int:
+    """Audit FILES one after another, each as `geneb-ci audit FILE` does; options hold for all.
+
+    What fails does not stop the others. It ends with a table. Run the same command again to
+    continue what was interrupted. The exit code is 11 when a claim differs or a file is refused,
+    3 when an audit could not be carried out.
+    """
+    listed_entries = entries_of(listed) if listed is not None else []
+    entries = [*(QueuedAudit(str(file), ()) for file in files), *listed_entries]
+    if not entries:
+        raise NothingChecked("there is nothing to audit", "name files, or pass --from FILE.toml")
+    names = [Path(one.file).resolve() for one in entries]
+    if doubled := [
+        one.file for one, name in zip(entries, names, strict=True) if names.count(name) > 1
+    ]:
+        raise UsageProblem(f"{doubled[0]} is listed twice", "list each file once")
+    for device in devices:
+        device_of(device)
+    ended = run_queue(entries, _given(ctx, options), devices)
+    click.echo(table_of(ended), nl=False)
+    return exit_of(ended)
+
+
+def _given(ctx: click.Context, options: Mapping[str, Any]) -> list[str]:
+    """Return the options that were given on the command line, as words of it."""
+    words: list[str] = []
+    for option in ctx.command.params:
+        name = str(option.name)
+        given = ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
+        if name not in options or not given or not isinstance(option, click.Option):
+            continue
+        if option.is_flag:
+            words.append(option.opts[0])
+            continue
+        value = options[name]
+        values = value if isinstance(value, tuple) else (value,)
+        words += [word for one in values for word in (option.opts[0], str(one))]
+    return words

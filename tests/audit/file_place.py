@@ -1,0 +1,64 @@
+"""A place with two tasks of GENEB-mini in the 1-shot regime: an audit of it takes seconds."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.audit.installed import Installed
+from tools.demo_audit import COMMITTED_AT
+
+MODEL = "two-mers"
+TASKS = ("mini_splice", "mini_promoter")
+SLOW = """
+import time
+import numpy as np
+from .base import BaseEmbeddingExtractor
+
+
+class Slow(BaseEmbeddingExtractor):
+    layer, pooling, max_length, truncation, dtype = "none", "mean", None, "none", "float32"
+    source = {"kind": "none", "location": "", "revision": None}
+
+    def extract_embeddings(self, sequences, batch_size=1):
+        time.sleep(0.004 * len(sequences))
+        rows = [[s.count(x) / len(s) for x in ("A", "C", "G", "T", "CG")] for s in sequences]
+        return np.array(rows, dtype=np.float32)
+"""
+GO = ("--committed-at", COMMITTED_AT, "--beacon-file", "round.json")
+
+
+def made(folder: Path, scratch: Path) -> Installed:
+    """Lay out a repository with one submission of k-mers, two tasks drawn of two."""
+    place = Installed(folder, drawn=2)
+    place.environment |= {"TMPDIR": str(scratch), "XDG_CACHE_HOME": str(folder / "cache")}
+    policy = place.root / "leaderboard/policy/policy.toml"
+    text = policy.read_text(encoding="utf-8")
+    policy.write_text(text.replace('["full", "10shot", "1shot"]', '["1shot"]'), encoding="utf-8")
+    harnessed(place, MODEL, "kmer", "--option", "k=2")
+    return place
+
+
+def harnessed(place: Installed, model_id: str, extractor: str, *options: str) -> Path:
+    """Run an extractor over both tasks; gives the submission."""
+    file = place.root / "submissions" / f"{model_id}.json"
+    place.run(
+        *("reference_harness", "run", "--extractor", extractor, *options, "--quiet"),
+        *("--tasks", ",".join(TASKS), "--output", f"{model_id}.record.json", "--no-canonical"),
+        *("--model-id", model_id, "--submission", str(file), "--submitted-by", "a test"),
+    )
+    return file
+
+
+def begun(place: Installed, *arguments: str) -> "subprocess.Popen[str]":
+    """Start a command that can be killed."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "geneb_ci", "audit", *arguments],
+        cwd=place.root, env=place.environment, text=True,
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+    )  # fmt: skip
+
+
+def work_of(place: Installed, model_id: str = MODEL) -> Path:
+    """Give the only work folder of a model."""
+    (found,) = (Path(place.environment["XDG_CACHE_HOME"]) / "geneb-ci/audits" / model_id).iterdir()
+    return found

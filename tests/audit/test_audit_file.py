@@ -1,0 +1,194 @@
+"""`audit FILE` and `audit queue` as a maintainer runs them: stops, refusals, limits, tables."""
+
+import json
+import re
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from geneb_ci.audit.plan import read_commitment
+from geneb_ci.audit.work import ENDING_SECONDS, open_work
+from geneb_ci.cli.main import main
+from geneb_ci.common.errors import LeftOver
+from tests.audit.file_place import GO, MODEL, SLOW, begun, harnessed, made, work_of
+from tests.audit.installed import Installed
+from tests.sandbox.conftest import sandbox_of
+
+FILE = f"submissions/{MODEL}.json"
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Installed:
+    for _ in sandbox_of(2, tmp_path_factory.mktemp("trial") / "scratch"):
+        pass  # fails or skips where there is none
+    return made(tmp_path_factory.mktemp("audit"), tmp_path_factory.mktemp("scratch"))
+
+
+@pytest.fixture(scope="module")
+def stopped(place: Installed) -> str:
+    """Run the first call, and give what it printed."""
+    done = place.run("geneb_ci", "audit", FILE, "--unsigned", check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_first_call_shows_the_cost_and_stops_with_the_command_that_continues(
+    place: Installed, stopped: str
+) -> None:
+    digest = read_commitment(work_of(place) / "commitment.json").sha256
+    cost, _, rest = stopped.partition("commitment ")
+    assert cost.startswith("cost of a draw to come, in the mean, on this machine (cpu):\n  2 tasks")
+    assert rest == (
+        f"{digest}\n"
+        f"{MODEL}: 2 of 2 tasks will be drawn\n"
+        "next: publish this digest where a server that you do not control shows it with a time: "
+        "as commit\n"
+        "  status geneb/audit-commit, or in the ledger. Then continue with that time, in UTC:\n"
+        f"  geneb-ci audit {FILE} --unsigned --committed-at 2026-11-20T08:30:00Z\n"
+    )
+    assert not (work_of(place) / "plan.json").exists()
+
+
+def test_a_dry_run_stops_before_the_digest_is_shown(place: Installed, stopped: str) -> None:
+    done = place.run("geneb_ci", "audit", FILE, "--dry-run")
+    # The checks before it are timed each time.
+    shown, first = (re.sub(r"[\d.]+ (s|min)\b", "TIME", text) for text in (done.stdout, stopped))
+    assert first.startswith(shown)
+    assert "commitment" not in shown
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "said"),
+    [
+        (("--token-budget", "512"), 11, "pass --token-budget 2048, or begin in another folder"),
+        (("--level", "0", "--i-wrote-this-code"), 11, "began with level 2, now it is 0"),
+        (("--limit-memory", "much"), 2, "'much' is not a size: pass 512M or 24G"),
+        (("--limit-time", "0"), 2, "is not a time: pass 600, 90m or 2h"),
+        (("--device", "cuda:x"), 2, "pass cpu, cuda, or cuda:N"),
+        (("--limit-memory", "16"), 3, "raise the limit by --limit-memory"),
+        (("--work", "policy.toml/x"), 2, "--work DIR"),
+    ],
+)
+@pytest.mark.usefixtures("stopped")
+def test_what_does_not_fit_is_refused(
+    place: Installed, options: tuple[str, ...], code: int, said: str
+) -> None:
+    (place.root / "policy.toml").touch()
+    if options[0] == "--limit-memory" and code == 3:
+        options = (*options, "--work", "small")
+    done = place.run("geneb_ci", "audit", FILE, "--unsigned", *options, check=False)
+    assert (done.returncode, said in done.stderr) == (code, True), done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.usefixtures("stopped")
+def test_a_changed_submission_is_refused_once_its_digest_is_published(place: Installed) -> None:
+    file = place.root / FILE
+    kept = file.read_bytes()
+    file.write_bytes(kept + b"\n")
+    try:
+        done = place.run("geneb_ci", "audit", FILE, "--unsigned", *GO, check=False)
+    finally:
+        file.write_bytes(kept)
+    assert done.returncode == 11
+    assert "was never shown here" in done.stderr
+    assert "with another submission" in done.stderr
+
+
+def test_without_a_key_nothing_begins(place: Installed) -> None:
+    done = place.run("geneb_ci", "audit", FILE, check=False)
+    assert (done.returncode, "there is no key to sign with" in done.stderr) == (2, True)
+
+
+def test_words_that_are_no_file_get_a_suggestion(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["audit", "comit"]) == 2
+    assert "No such command 'comit'. Did you mean 'commit'?" in capsys.readouterr().err
+    assert main(["audit", "missing.json", "--unsigned"]) == 3
+    assert "missing.json" in capsys.readouterr().err
+
+
+def test_a_queue_carries_what_it_can_and_continues(place: Installed) -> None:
+    folder = place.root / "submissions" / "extractors"
+    folder.mkdir(exist_ok=True)
+    (folder / "slow.py").write_text(SLOW, encoding="utf-8")
+    harnessed(place, "slow", f"{folder / 'slow.py'}:Slow")
+    (place.root / "list.toml").write_text(
+        f'[[audit]]\nfile = "{FILE}"\ncommitted-at = "{GO[1]}"\nbeacon_file = "round.json"\n'
+        f'[[audit]]\nfile = "submissions/missing.json"\n'
+        f'[[audit]]\nfile = "submissions/slow.json"\nlimit-task-time = "2s"\n',
+        encoding="utf-8",
+    )
+    command = ("geneb_ci", "audit", "queue", "--from", "list.toml", "--unsigned")
+    done = place.run(*command, check=False)
+    lines = done.stdout.splitlines()
+    assert (done.returncode, lines[0]) == (3, "code  file"), done.stderr
+    assert lines[1].split() == ["0", FILE, "agrees"]
+    assert lines[2].split()[:2] == ["3", "submissions/missing.json"]
+    assert "the limit is 2 s" in lines[3]
+    assert "--limit-task-time" in done.stderr
+    assert lines[4] == (
+        "3 audits: 1 without an error, 0 that differ or are refused, 2 not carried out"
+    )
+    outcome = json.loads((work_of(place) / "outcome.json").read_bytes())
+    limits = outcome["sandbox"]["limits"]
+    assert {name: limits[name] for name in ("seconds", "total_seconds", "token_budget")} == {
+        "seconds": 3600, "total_seconds": 86_400, "token_budget": 2048,
+    }  # fmt: skip
+    again = place.run(*command, "--device", "cpu", "--device", "cpu", check=False)
+    assert again.stdout == done.stdout
+    assert ": embedding" not in again.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("x = 1", "expected tables [[audit]]"),
+        ("[[audit]]\nname = 'x'", "no file is named"),
+        ("[[audit]]\nfile = 'a.json'\ndevice = 'cpu'", "'device' is not an option"),
+        ("[[audit]]\nfile = 'a.json'\n[[audit]]\nfile = './a.json'", "is listed twice"),
+        ("[[audit", "not a TOML file"),
+        ("audit = []", "there is nothing to audit"),
+    ],
+)
+def test_a_list_that_is_wrong_is_refused(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, text: str, said: str
+) -> None:
+    file = tmp_path / "list.toml"
+    file.write_text(text, encoding="utf-8")
+    assert main(["audit", "queue", "--from", str(file)]) in {2, 3}
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("ending", "code"), [(signal.SIGINT, 130), (signal.SIGKILL, -9)])
+def test_the_end_of_a_queue_ends_its_audits(
+    place: Installed, tmp_path: Path, ending: signal.Signals, code: int
+) -> None:
+    (tmp_path / "cache").mkdir()
+    kept = place.environment["XDG_CACHE_HOME"]
+    place.environment["XDG_CACHE_HOME"] = str(tmp_path / "cache")
+    try:
+        with begun(place, "queue", FILE, "--unsigned") as process:
+            assert process.stderr is not None
+            for line in process.stderr:
+                if "timing the extractor" in line:
+                    process.send_signal(ending)
+                    break
+            process.stderr.read()
+        folder = work_of(place)
+    finally:
+        place.environment["XDG_CACHE_HOME"] = kept
+    assert process.returncode == code
+    deadline = time.monotonic() + ENDING_SECONDS
+    while True:
+        try:
+            with open_work(folder) as work:  # nobody holds it any more
+                assert not work.scratch.exists()
+                return
+        except LeftOver:  # after SIGKILL, the audit ends a little later than the queue
+            assert time.monotonic() < deadline
+            time.sleep(0.1)

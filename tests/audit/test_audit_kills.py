@@ -1,0 +1,143 @@
+"""`audit FILE` is killed at ten stages; the same command finishes, and embeds no row twice."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from geneb_ci.audit.record import record_files
+from geneb_ci.audit.rerun import KnownRow, matrix_of
+from geneb_ci.audit.steps import AuditRefused
+from geneb_ci.audit.work import EmbeddedTask, open_work, sha256
+from tests.audit.file_place import GO, MODEL, TASKS, begun, made, work_of
+from tests.audit.test_weights import SOUND, committed, folder_of, hub
+from tests.sandbox.conftest import sandbox_of
+
+__all__ = ["hub"]  # a fixture: pytest finds it by its name here
+
+STAGES = (
+    "are those committed to",
+    "escapes attempted",
+    "reading the data",
+    "timing the extractor",
+    "timing the scoring",
+    "drawn: ",
+    ": embedding ",
+    ": scoring ",
+    "task 2 of 2",
+    "wrote ",
+)
+"""Text of the line at which the process is killed: each is later than the one before."""
+
+
+def test_ten_kills_lose_nothing_that_was_kept(tmp_path: Path) -> None:
+    for _ in sandbox_of(2, tmp_path / "trial"):
+        pass  # fails or skips where there is none
+    (tmp_path / "scratch").mkdir()
+    place = made(tmp_path, tmp_path / "scratch")
+    command = ("submissions/two-mers.json", "--key", "key.pem", *GO)
+    kept: dict[str, bytes] = {}
+    for stage in STAGES:
+        with begun(place, *command) as process:
+            assert process.stderr is not None
+            said = []
+            for line in process.stderr:
+                said.append(line)
+                if stage in line:
+                    process.kill()
+                    break
+            rest = process.stderr.read()
+        assert process.returncode == -9, (stage, said, rest)
+        for task in kept:
+            assert not any(f"{task}: embedding" in line for line in said), (stage, said)
+        for file in work_of(place).glob("tasks/*/embedded.json"):
+            assert kept.setdefault(file.parent.name, file.read_bytes()) == file.read_bytes()
+    done = place.run("geneb_ci", "audit", *command)
+    assert ": embedding" not in done.stderr
+    (record,) = record_files(place.root / "leaderboard" / "audits")
+    assert place.run("geneb_ci", "audit", "verify", str(record)).returncode == 0
+    rows = {
+        task: json.loads((work_of(place) / "tasks" / task / "embedded.json").read_bytes())
+        for task in TASKS
+    }
+    lines = [(work_of(place) / "tasks" / task / "sequences.txt").read_text() for task in TASKS]
+    distinct = {sequence for text in lines for sequence in text.splitlines()}
+    assert sum(one["computed"] for one in rows.values()) == len(distinct)
+    assert not (work_of(place) / "scratch").exists()
+    assert record.parent.name == MODEL
+
+
+@pytest.mark.parametrize("damage", ["embeddings.npy", "sequences.txt"])
+def test_a_file_that_changed_is_refused_by_name(tmp_path: Path, damage: str) -> None:
+    with open_work(tmp_path / "work") as work:
+        folder = work.task("mini_splice")
+        for name in ("embeddings.npy", "sequences.txt"):
+            (folder / name).write_bytes(name.encode())
+        entry = EmbeddedTask(
+            sequences_sha256=sha256(folder / "sequences.txt"),
+            embeddings_sha256=sha256(folder / "embeddings.npy"),
+            computed=1, decoys=None, attempts=[], seconds=1.0, peak=1,
+        )  # fmt: skip
+        assert work.embedded("mini_splice") is None
+        work.keep(folder / "embedded.json", entry.model_dump_json())
+        assert work.embedded("mini_splice") == entry
+        (folder / damage).write_bytes(b"other")
+        with pytest.raises(AuditRefused, match=f"{damage}: not the file that was written"):
+            work.embedded("mini_splice")
+
+
+@given(
+    first=st.lists(st.integers(0, 30), min_size=1, unique=True),
+    second=st.lists(st.integers(0, 30), min_size=1, unique=True),
+)
+@settings(max_examples=25, deadline=None)
+def test_rows_of_earlier_tasks_are_taken_over_and_all_stay_in_place(
+    first: list[int], second: list[int]
+) -> None:
+    with tempfile.TemporaryDirectory() as folder, open_work(Path(folder) / "work") as work:
+        known: dict[str, KnownRow] = {}
+        for task, numbers in (("first", first), ("second", second)):
+            names = [f"s{number}" for number in numbers]
+            new = [number for number in numbers if f"s{number}" not in known]
+            values = np.array([[n, -n] for n in new], dtype=np.float16) if new else None
+            matrix = matrix_of(names, values, known, work)
+            assert matrix.dtype == np.float16
+            assert matrix.tolist() == [[n, -n] for n in numbers]
+            np.save(work.task(task) / "embeddings.npy", matrix)
+            for row, name in enumerate(names):
+                known.setdefault(name, KnownRow(task, row))
+
+
+DOWNLOAD = """
+import sys
+from pathlib import Path
+from geneb_ci.audit.commitment import Weights
+from geneb_ci.audit.work import Machine, open_work, weights_here
+
+pinned = Weights.model_validate_json(sys.argv[2])
+with open_work(Path(sys.argv[1])) as work:
+    for _ in range(2):
+        folder, digests = weights_here(pinned, Machine(), work, 2, print)
+    assert folder == work.folder / "weights"
+    print(digests["model.safetensors"])
+"""
+
+
+def test_a_download_that_was_stopped_continues(hub: str, tmp_path: Path) -> None:
+    pinned = committed({"model.safetensors": SOUND})
+    folder_of(tmp_path / "work" / "weights", {"config.json": b"{}"})
+    done = subprocess.run(
+        [sys.executable, "-c", DOWNLOAD, str(tmp_path / "work"), pinned.model_dump_json()],
+        env=os.environ | {"HF_ENDPOINT": hub}, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stdout.splitlines() == [
+        "fetching the weights: org/model",  # once: a complete download is not fetched again
+        pinned.files["model.safetensors"],
+    ]

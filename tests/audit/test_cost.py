@@ -1,0 +1,48 @@
+"""Estimates: the chance of each task to be drawn, and how the cost of a task adds up."""
+
+import json
+import random
+
+import pytest
+
+from geneb_ci.audit import cost
+from geneb_ci.audit.cost import Sampled, TaskSize, expected
+from geneb_ci.audit.sampling import sample
+from tests.audit.recorded import commitment, submission_bytes
+
+DRAWS = 4000
+SIZES = {"a": TaskSize(sequences=1000, letters=100_000), "b": TaskSize(sequences=10, letters=500)}
+
+
+@pytest.mark.parametrize(("drawn", "strata"), [(1, []), (2, []), (2, [[0]]), (2, [[0, 1]])])
+def test_the_chance_of_a_task_is_its_share_of_simulated_draws(
+    drawn: int, strata: list[list[int]]
+) -> None:
+    made = commitment(submission_bytes())
+    named = [[made.tasks[place] for place in part] for part in strata]
+    made = commitment(
+        submission_bytes(),
+        policy=made.policy.model_dump()
+        | {"drawn": drawn, "stratified": bool(strata), "strata": named},
+    )
+    chances = expected(made)
+    assert list(chances) == made.tasks or set(chances) == set(made.tasks)
+    assert sum(chances.values()) == pytest.approx(drawn)
+    draw, counts = random.Random(5), dict.fromkeys(made.tasks, 0)
+    for _ in range(DRAWS):
+        for task in sample(draw.sample(made.tasks, len(made.tasks)), drawn, named):
+            counts[task] += 1
+    assert {task: count / DRAWS for task, count in counts.items()} == pytest.approx(
+        chances, abs=0.04
+    )
+
+
+def test_a_task_costs_two_starts_and_its_letters_with_those_of_the_decoys() -> None:
+    sampled = Sampled(
+        sizes=SIZES, start=3.0, per_letter=0.001, row_bytes=64, peak=1, reading=1.0, scored=10,
+        scoring=2.0,
+    )  # fmt: skip
+    decoys = cost.DECOYS
+    assert cost._embedding(sampled, "a") == pytest.approx(6 + 0.1 * (1000 + decoys))
+    assert cost._embedding(sampled, "b") == pytest.approx(6 + 0.05 * (10 + decoys))
+    assert Sampled.model_validate_json(json.dumps(sampled.model_dump())) == sampled
