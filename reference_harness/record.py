@@ -100,6 +100,10 @@ class TaskRecord(Part):
     distinct_sequences: Count
     embedded_now: Count
     """Number of sequences that this run embedded; the others came from the cache."""
+    token_budgets: list[Count]
+    """Every limit of padded tokens per batch under which an embedding of this task was computed,
+    ascending: smaller than the run's where memory ran out, another where the cache had the
+    embedding. 0 says that a batch was a number of rows."""
     dim: Annotated[int, Field(ge=1)]
     feature_dtype: str
     embed_seconds: Seconds
@@ -165,6 +169,7 @@ class BatchingRef(Part):
 
     mode: Literal["budget", "exact", "file"]
     token_budget: Count
+    """Padded tokens of a batch that were asked for; a task's `token_budgets` has those used."""
     rows: Count
 
 
