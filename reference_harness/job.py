@@ -116,13 +116,9 @@ def execute(job: Job, cache: Cache | None = None) -> Probed:
     """
     started = time.perf_counter()
     cache = cache or Cache(job.cache, job.key_parts)
-    problem = probe.Problem(
-        cache.read(_cut(job.train_digests)),
-        job.train_labels,
-        cache.read(_cut(job.test_digests)),
-        job.test_labels,
-    )
+    train, test = cache.read(_cut(job.train_digests)), cache.read(_cut(job.test_digests))
     try:
+        problem = probe.Problem(train, job.train_labels, test, job.test_labels)
         regimes = {name: regime(problem, name, job).regime for name in job.regimes}
     except ProbeError as error:
         msg = f"{job.task_id}: {error}"

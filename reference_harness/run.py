@@ -21,8 +21,9 @@ from .tasks import TaskData, sequence_digests
 AHEAD = 2
 """Tasks a worker may have waiting: enough to keep it busy, few enough to hold little memory."""
 ROUNDS = 3
-"""Times that a task is embedded whose embeddings are lost before they are read. Once is an accident
-of a disk; a disk that damages all it is given shows by then."""
+"""Attempts at a task whose embeddings are lost before they are read, or whose worker is killed. One
+is an accident; a disk that damages all it is given, or a task that memory cannot hold, shows by
+then."""
 
 
 @dataclass
@@ -116,21 +117,27 @@ class _Run:
     def _after(self, death: WorkerDiedError) -> None:
         """Put back what waited for a worker, half as many of which take half the memory.
 
-        The only worker was at the task that it was given first: that one fails.
+        The only worker was at the task that it was given first: that one fails, if it was that
+        task's last round.
         """
         if self.settings.fail_fast:
             raise death
         waiting = list(self.jobs)
         self.jobs.clear()
-        if self.workers == 1:
+        if self.workers == 1 and not self._another_round(waiting[0]):
             self._fail(waiting.pop(0), death)
         else:
-            self.workers //= 2
+            self.workers = max(1, self.workers // 2)
             self.listener.say(
-                f"a worker process was killed, probably out of memory: --workers is now "
-                f"{self.workers}"
+                "a worker process was killed, probably out of memory: its tasks are probed again "
+                f"with --workers {self.workers}"
             )
         self.todo.extendleft(self.settings.benchmark.task(name) for name in reversed(waiting))
+
+    def _another_round(self, task_id: str) -> bool:
+        """Count one more attempt at a task; return whether it has one left."""
+        self.rounds[task_id] += 1
+        return self.rounds[task_id] < ROUNDS
 
     def _fail(self, task_id: str, error: HarnessError) -> None:
         """Note that a task failed, and say so."""
@@ -226,8 +233,7 @@ class _Run:
             self._say_set_aside(found.said)
             if isinstance(found, Probed):
                 self._finish(found)
-            elif found.lost and self.rounds[found.task_id] < ROUNDS - 1:
-                self.rounds[found.task_id] += 1
+            elif found.lost and self._another_round(found.task_id):
                 self.todo.appendleft(self.settings.benchmark.task(found.task_id))
             else:
                 self._fail(found.task_id, ProbeError(found.why))
