@@ -187,9 +187,9 @@ def bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return models.save("bert", tmp_path_factory.mktemp("bert"))
 
 
-def limited(extractor: HuggingFaceExtractor, tokens: int, first: int = 0) -> Counter[int]:
+def limited(extractor: HuggingFaceExtractor, tokens: int, first: int = 0) -> Counter[str]:
     """Let the model run out of memory beyond `tokens`, from batch `first` on; count the rows."""
-    seen: Counter[int] = Counter()
+    seen: Counter[str] = Counter()
     real = extractor.model.forward
 
     def forward(input_ids: torch.Tensor, **others: Any) -> Any:
