@@ -2,6 +2,7 @@
 
 import time
 from collections import Counter, deque
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -110,7 +111,8 @@ class _Run:
             self._fail(task.id, error)
             return
         finally:
-            self._say_set_aside(self.embedder.cache.set_aside)
+            self._say(self.embedder.cache.set_aside)
+            self.embedder.cache.set_aside.clear()
         self.jobs[task.id] = job
         pool.submit(job)
 
@@ -147,7 +149,7 @@ class _Run:
         self.failed[task_id] = str(error).removeprefix(f"{task_id}: ")
         self.listener.finish(task_id, f"failed: {self.failed[task_id]}")
 
-    def _say_set_aside(self, lines: list[str] | tuple[str, ...]) -> None:
+    def _say(self, lines: Iterable[str]) -> None:
         for line in lines:
             self.listener.say(line)
 
@@ -230,7 +232,7 @@ class _Run:
     def _collect(self, pool: Pool[Probed | Failed], *, block: bool) -> None:
         for found in pool.done(block=block):
             del self.jobs[found.task_id]
-            self._say_set_aside(found.said)
+            self._say(found.said)
             if isinstance(found, Probed):
                 self._finish(found)
             elif found.lost and self._another_round(found.task_id):

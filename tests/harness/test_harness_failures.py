@@ -158,11 +158,15 @@ def test_lack_of_memory_changes_no_prediction_under_exact_batching(
     assert budgets[0] < told(mine)["batching"]["token_budget"]
 
 
-def test_a_damaged_cache_repairs_itself(mine: Harness) -> None:
+@pytest.mark.parametrize("at", [-1, 4], ids=["matrix", "header"])
+def test_a_damaged_cache_repairs_itself(mine: Harness, at: int) -> None:
+    """The matrix is read by a worker, the header by the run itself."""
     assert mine(*THREE).returncode == 0
     shard = min((mine.folder / "cache").rglob("*.shard"))
     content = shard.read_bytes()
-    shard.write_bytes(content[:-1] + bytes([content[-1] ^ 64]))
+    flipped = bytearray(content)
+    flipped[at] ^= 64
+    shard.write_bytes(flipped)
     done = mine(*THREE, "--output", "again.json")
     assert done.returncode == 0, done.stderr
     assert done.stderr.count(f"renamed to {shard.name}.damaged, its embeddings are computed") == 1
