@@ -13,6 +13,7 @@ from . import canonical, metrics, probe
 from .cache import Cache, Rows
 from .engine.threads import Library, libraries
 from .errors import LostEmbeddingsError, ProbeError, StateError
+from .memory import is_out_of_memory
 from .record import Canonical, Kind, PerSeed, Regime, Triple, Warned
 from .tasks import DIGEST_BYTES, Labels
 
@@ -69,16 +70,17 @@ class Job:
     device: probe.Device = probe.CPU
 
     def execute(self) -> "Probed | Failed":
-        """Probe the task; what a user can cause is a value, which a worker can return."""
+        """Probe the task; an error is a value, so that the other tasks go their way."""
         cache = Cache(self.cache, self.key_parts)
         try:
             return execute(self, cache)
         except (ProbeError, StateError) as error:
             lost = isinstance(error, LostEmbeddingsError)
             return Failed(self.task_id, str(error), lost=lost, said=tuple(cache.set_aside))
-        except MemoryError as error:
-            msg = f"{self.task_id}: not enough memory for the probe, take fewer --workers: {error}"
-            return Failed(self.task_id, msg)
+        except Exception as error:  # noqa: BLE001 - a library of the probe raises what it likes
+            said = " ".join(f"{type(error).__name__}: {error}".split())
+            fix = "; take fewer --workers" if is_out_of_memory(error) else ""
+            return Failed(self.task_id, f"{self.task_id}: the probe failed: {said}{fix}")
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
-from reference_harness import mini
+from reference_harness import mini, probe
 from reference_harness.cache import Cache
 from reference_harness.job import Failed, Job
 from reference_harness.tasks import sequence_digests
@@ -206,7 +207,9 @@ def first_worker(process: subprocess.Popen[str]) -> int:
     pytest.fail("the run started no worker")
 
 
-def test_a_worker_says_what_it_could_not_do(tmp_path: Path) -> None:
+def test_a_worker_says_what_it_could_not_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     names = sequence_digests(["A", "C", "G", "T"])
     job = Job(
         task_id="t", cache=tmp_path, key_parts={}, regimes=("full",), seeds=(13,), few_shot_k={},
@@ -219,3 +222,13 @@ def test_a_worker_says_what_it_could_not_do(tmp_path: Path) -> None:
     Cache(tmp_path, {}).add(names, np.full((4, 2), 3e38, dtype=np.float32))
     one_class = Job(**{**vars(job), "train_labels": np.array([1, 1])})
     assert one_class.execute() == Failed("t", "t: train: every label is 1, nothing to separate")
+
+    def full(*_: object) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory.\nTried to allocate 9 GiB")
+
+    monkeypatch.setattr(probe, "run", full)
+    why = (
+        "t: the probe failed: OutOfMemoryError: CUDA out of memory. Tried to allocate 9 GiB; take "
+        "fewer --workers"
+    )
+    assert job.execute() == Failed("t", why)
