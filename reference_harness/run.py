@@ -117,7 +117,7 @@ class _Run:
         pool.submit(job)
 
     def _after(self, death: WorkerDiedError) -> None:
-        """Put back what waited for a worker, half as many of which take half the memory.
+        """Queue again what waited for a worker; half as many of these take half the memory.
 
         The only worker was at the task that it was given first: that one fails, if it was that
         task's last round.
