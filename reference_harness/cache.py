@@ -2,10 +2,13 @@
 
 There is one folder per key, the digest of everything that determines an embedding except the
 sequence. It contains shards, which are written under a temporary name and renamed when complete. A
-shard is one line of JSON, then n digests of 16 bytes, then the (n, d) matrix in the same order.
+shard is one line, the CRC-32 of a JSON object and that object, then n digests of 16 bytes, then the
+(n, d) matrix in the same order. Every byte of it is under a checksum.
+
+A shard that a disk or a copy damaged is renamed when it is met, so that its rows count as missing
+and are computed again. Runs that share a cache may meet it at once: one of them renames it.
 """
 
-import contextlib
 import hashlib
 import json
 import os
@@ -18,7 +21,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from .errors import StateError
+from .errors import LostEmbeddingsError, StateError
 from .files import write_bytes, write_json
 from .tasks import DIGEST_BYTES
 
@@ -26,8 +29,10 @@ SHARD_BYTES = 1 << 26
 """Bytes of embeddings that are buffered before they are written."""
 FLUSH_SECONDS = 30.0
 """Seconds after which a buffer is written in any case: the work that a kill can cost."""
-FORMAT = 1
-_HEADER_MAX = 4096  # a header has about 120 bytes
+FORMAT = 2
+ASIDE = ".damaged"
+"""Appended to the name of a damaged shard. It is kept, since it may help to find the cause."""
+_HEADER_MAX = 4096  # a header has about 150 bytes
 
 _KEY = np.dtype(f"S{DIGEST_BYTES}")
 Rows = npt.NDArray[np.floating[Any]]
@@ -55,10 +60,22 @@ class Shape(NamedTuple):
     rows: int
     dim: int
     dtype: str
+    names_crc: int
+    """CRC-32 of the digests."""
     crc: int
-    """CRC-32 of the matrix, against disk errors."""
+    """CRC-32 of the matrix."""
+    token_budget: int
+    """Padded tokens a batch could have when the rows were computed; 0 for no such limit."""
     start: int
     """Bytes before the digests."""
+
+
+class _ForeignError(Exception):
+    """A shard of another version of this format."""
+
+
+class _DamagedError(Exception):
+    """A shard's bytes are not those that were written; the message says which part."""
 
 
 def key(parts: Mapping[str, Any]) -> str:
@@ -74,11 +91,16 @@ class Cache:
         self.folder = root / key(parts)
         if not (self.folder / "key.json").exists():
             write_json(self.folder / "key.json", dict(parts))
+        self.set_aside: list[str] = []
+        """A sentence for each damaged shard that this object renamed."""
+        self.token_budgets: set[int] = set()
+        """Budgets under which the rows were computed that this object has read."""
 
     def find(self, wanted: Iterable[bytes]) -> set[bytes]:
         """Return those of the wanted sequences that are in the cache.
 
-        Reads only headers and digests. Damaged shards are ignored, so they are computed again.
+        Reads only headers and digests. A shard where these are damaged is set aside, so its rows
+        are computed again.
         """
         names = list(wanted)
         shard = self._locate(names).shard
@@ -105,55 +127,111 @@ class Cache:
         for number, shard in enumerate(found.shards):
             if not (found.shard < 0).any():
                 break
-            with contextlib.suppress(OSError, StateError):
-                digests = np.frombuffer(_digests(shard), dtype=_KEY)
+            digests = self._digests(shard)
+            if len(digests):
                 at = np.minimum(np.searchsorted(heads, _heads(digests)), len(unique) - 1)
                 rows = np.flatnonzero(unique[at] == digests)
                 found.shard[at[rows]] = number
                 found.row[at[rows]] = rows
         return Places(found.shards, found.shard[inverse], found.row[inverse])
 
-    def add(self, digests: Sequence[bytes], rows: Rows) -> None:
-        """Write one shard: (n, d) rows for n digests."""
+    def _digests(self, shard: Path) -> npt.NDArray[np.bytes_]:
+        """Return the digests in a shard: none if it is damaged, unreadable or of another format."""
+        try:
+            return np.frombuffer(_names(shard), dtype=_KEY)
+        except _DamagedError as damage:
+            self._put_aside(shard, str(damage))
+        except (
+            _ForeignError,
+            OSError,
+        ):  # or another run set it aside, or this user may not read it
+            pass
+        return np.zeros(0, dtype=_KEY)
+
+    def _put_aside(self, shard: Path, damage: str) -> None:
+        """Rename a damaged shard, and note it where no other run was faster.
+
+        Raises StateError where it cannot be renamed: it would be met again without end.
+        """
+        aside = shard.with_name(shard.name + ASIDE)
+        try:
+            shard.rename(aside)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            msg = f"{shard}: {damage}, and cannot be renamed ({error.strerror}): delete it"
+            raise StateError(msg) from error
+        self.set_aside.append(
+            f"{shard}: {damage}; renamed to {aside.name}, its embeddings are computed again"
+        )
+
+    def add(self, digests: Sequence[bytes], rows: Rows, token_budget: int = 0) -> None:
+        """Write one shard: (n, d) rows for n digests, and the budget they were computed under."""
         if len(digests) != len(rows) or not digests:
             msg = f"{len(rows)} embeddings for {len(digests)} sequences"
             raise ValueError(msg)
         matrix = np.ascontiguousarray(rows).data
-        header = {
+        names = b"".join(digests)
+        header = json.dumps({
             "format": FORMAT,
             "count": len(digests),
             "dim": rows.shape[1],
             "dtype": rows.dtype.str,
+            "token_budget": token_budget,
+            "names_crc": zlib.crc32(names),
             "crc": zlib.crc32(matrix),
-        }
-        names = b"".join(digests)
+        }).encode()  # fmt: skip
         name = f"{time.time_ns():020d}-{os.getpid()}.shard"
-        write_bytes(self.folder / name, json.dumps(header).encode(), b"\n", names, matrix)
+        write_bytes(self.folder / name, _checksum(header), b" ", header, b"\n", names, matrix)
 
     def read(self, digests: Sequence[bytes]) -> Rows:
         """Return the (n, d) embeddings of n sequences as one array.
 
-        At most one shard is in memory besides the result. Raises StateError if an embedding is
-        missing or damaged.
+        At most one shard is in memory besides the result. Raises LostEmbeddingsError if an
+        embedding is missing, or was in a damaged shard, which is set aside: it has to be computed
+        again. Raises StateError if the embeddings do not belong together.
         """
         shards, shard_of, row_of = self._locate(digests)
-        if lacking := int((shard_of < 0).sum()):
-            msg = f"{self.folder}: {lacking} embeddings are missing or damaged: run again"
-            raise StateError(msg)
+        lacking = int((shard_of < 0).sum())
         out: Rows | None = None
-        for number in np.unique(shard_of).tolist():
-            shard, shape = shards[number], _shape(shards[number])
-            if out is None:
-                out = np.empty((len(digests), shape.dim), dtype=shape.dtype)
-            if (shape.dim, shape.dtype) != (out.shape[1], out.dtype.str):
-                msg = f"{shard}: rows of {shape.dim} {shape.dtype}, others have {out.shape[1]}"
-                raise StateError(msg)
+        for number in np.unique(shard_of[shard_of >= 0]).tolist():
             rows = np.flatnonzero(shard_of == number)
-            out[rows] = _matrix(shard, shape)[row_of[rows]]
+            found = self._matrix(shards[number])
+            if found is None:
+                lacking += len(rows)
+                continue
+            if out is None:
+                out = np.empty((len(digests), found.shape[1]), dtype=found.dtype)
+            if (found.shape[1], found.dtype) != (out.shape[1], out.dtype):
+                msg = (
+                    f"{shards[number]}: rows of {found.shape[1]} {found.dtype}, others have "
+                    f"{out.shape[1]} {out.dtype}: delete the folder and run again"
+                )
+                raise StateError(msg)
+            out[rows] = found[row_of[rows]]
+        if lacking:
+            msg = f"{self.folder}: {lacking} embeddings are missing or damaged: run again"
+            raise LostEmbeddingsError(msg)
         if out is None:
             msg = "there is no sequence to embed"
             raise StateError(msg)
         return out
+
+    def _matrix(self, shard: Path) -> Rows | None:
+        """Return the (n, d) rows of a shard, or None if it is damaged or gone."""
+        try:
+            shape = _shape(shard)
+            rows = _matrix(shard, shape)
+        except FileNotFoundError:  # another run set it aside
+            return None
+        except _DamagedError as damage:
+            self._put_aside(shard, str(damage))
+            return None
+        except OSError as error:  # a sector that cannot be read
+            self._put_aside(shard, f"cannot be read: {error.strerror}")
+            return None
+        self.token_budgets.add(shape.token_budget)
+        return rows
 
 
 class Writer:
@@ -164,6 +242,7 @@ class Writer:
         self._digests: list[bytes] = []
         self._rows: list[Rows] = []
         self._bytes = 0
+        self._budget = 0
         self._since = time.monotonic()
 
     def __enter__(self) -> Self:
@@ -173,8 +252,11 @@ class Writer:
         """Write the rest, also after an error or Ctrl-C."""
         self.flush()
 
-    def add(self, digests: Sequence[bytes], rows: Rows) -> None:
-        """Add (n, d) rows for n digests."""
+    def add(self, digests: Sequence[bytes], rows: Rows, token_budget: int = 0) -> None:
+        """Add (n, d) rows for n digests, and the budget they were computed under."""
+        if token_budget != self._budget:
+            self.flush()  # a shard has one budget
+            self._budget = token_budget
         self._digests.extend(digests)
         self._rows.append(rows)
         self._bytes += rows.nbytes
@@ -184,33 +266,49 @@ class Writer:
     def flush(self) -> None:
         """Write the buffered rows, if any."""
         if self._digests:
-            self._cache.add(self._digests, np.concatenate(self._rows))
+            self._cache.add(self._digests, np.concatenate(self._rows), self._budget)
         self._digests, self._rows, self._bytes = [], [], 0
         self._since = time.monotonic()
 
 
+def _checksum(header: bytes) -> bytes:
+    return b"%08x" % zlib.crc32(header)
+
+
 def _shape(shard: Path) -> Shape:
+    """Return what a shard's header says. Raises _DamagedError unless bytes and size agree."""
     with shard.open("rb") as stream:
         line = stream.readline(_HEADER_MAX)
-    try:
-        header = json.loads(line)
-        shape = Shape(header["count"], header["dim"], header["dtype"], header["crc"], len(line))
-        known = header["format"] == FORMAT
-        size = shape.rows * (DIGEST_BYTES + shape.dim * np.dtype(shape.dtype).itemsize)
-    except (ValueError, KeyError, TypeError) as error:
-        msg = f"{shard}: not a shard of embeddings: delete it"
-        raise StateError(msg) from error
-    if not known or shard.stat().st_size != shape.start + size:
-        msg = f"{shard}: damaged, or of another version: delete it"
-        raise StateError(msg)
+    given, _, text = line.removesuffix(b"\n").partition(b" ")
+    if given != _checksum(text) or not line.endswith(b"\n"):
+        raise _DamagedError("the header is damaged")
+    header = json.loads(text)
+    if header["format"] != FORMAT:
+        raise _ForeignError
+    shape = Shape(
+        rows=header["count"],
+        dim=header["dim"],
+        dtype=header["dtype"],
+        names_crc=header["names_crc"],
+        crc=header["crc"],
+        token_budget=header["token_budget"],
+        start=len(line),
+    )
+    item = np.dtype(shape.dtype).itemsize
+    size = shape.start + shape.rows * (DIGEST_BYTES + shape.dim * item)
+    if (found := shard.stat().st_size) != size:
+        raise _DamagedError(f"{found} bytes, expected {size}")
     return shape
 
 
-def _digests(shard: Path) -> bytes:
+def _names(shard: Path) -> bytes:
     shape = _shape(shard)
     with shard.open("rb") as stream:
         stream.seek(shape.start)
-        return stream.read(shape.rows * DIGEST_BYTES)
+        names = stream.read(shape.rows * DIGEST_BYTES)
+    if zlib.crc32(names) != shape.names_crc:
+        raise _DamagedError("the digests are damaged")
+    return names
 
 
 def _heads(keys: npt.NDArray[np.bytes_]) -> npt.NDArray[np.uint64]:
@@ -224,7 +322,6 @@ def _matrix(shard: Path, shape: Shape) -> Rows:
         shard, dtype=shape.dtype, offset=shape.start + shape.rows * DIGEST_BYTES
     ).reshape(shape.rows, shape.dim)
     if zlib.crc32(values.data) != shape.crc:
-        msg = f"{shard}: damaged: delete it and run again"
-        raise StateError(msg)
+        raise _DamagedError("the embeddings are damaged")
     rows: Rows = values
     return rows

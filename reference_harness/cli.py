@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from .cli_data import data
-from .errors import HarnessError, OptionError
+from .errors import FailedTasksError, HarnessError, OptionError
 from .extractors import BUILTINS, DEFAULT
 from .extractors_cli import extractors
 from .rescore_cli import rescore, sequences
@@ -123,7 +123,10 @@ def cli(ctx: click.Context, program: str | None) -> None:
     "reproducible; file: in file order, as upstream.",
 )
 @click.option(
-    "--token-budget", type=click.IntRange(min=1), help="Maximum of padded tokens per batch."
+    "--token-budget",
+    type=click.IntRange(min=1),
+    help="Maximum of padded tokens per batch; halved where memory runs out. A run resumes under "
+    "another one.",
 )
 @click.option(
     "--batch-size", type=click.IntRange(min=1), help="Rows per batch, with --batching file."
@@ -149,6 +152,7 @@ def cli(ctx: click.Context, program: str | None) -> None:
     "--workers", type=click.IntRange(min=1), help="Probe processes; default: one per CPU."
 )
 @click.option("--resume", is_flag=True, help="Continue a run that was stopped.")
+@click.option("--fail-fast", is_flag=True, help="End the run with the first task that fails.")
 @click.option("--quiet", is_flag=True, help="Print only errors.")
 def run(**options: Any) -> None:  # noqa: ANN401 - click's own types
     """Run an extractor; write a run record and a submission.
@@ -202,7 +206,8 @@ def main() -> None:
         sys.exit(INTERRUPTED)
     except HarnessError as error:
         click.echo(f"error: {error}", err=True)
-        sys.exit(USAGE if isinstance(error, OptionError) else NOTHING)
+        some = isinstance(error, FailedTasksError) and error.finished > 0
+        sys.exit(ERRORS if some else USAGE if isinstance(error, OptionError) else NOTHING)
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         click.echo(f"error: {where}{error.strerror or error}", err=True)

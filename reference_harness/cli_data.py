@@ -76,6 +76,23 @@ def manifest(folder: Path, definition: Path | None) -> None:
 
 @data.command()
 @click.argument("folder", type=_FOLDER)
+@click.option("--name", help="Name of the benchmark; default: that of FOLDER.")
+def define(folder: Path, name: str | None) -> None:
+    """Make a benchmark of your own task files.
+
+    FOLDER has <task_id>.csv with the columns text,label,split (train or test), or
+    tasks/<task_id>/train.csv and test.csv with text,label. Writes benchmark.json and manifest.json
+    into it; edit names and categories there.
+    """
+    from .define import define as write  # noqa: PLC0415 - NumPy: see cli.py
+
+    path, made = write(folder, name)
+    click.echo(f"wrote {path}: {plural(len(made.tasks), 'task')}, revision {made.dataset.revision}")
+    click.echo(f"run it: geneb-harness run --data {folder} --benchmark {path} --output record.json")
+
+
+@data.command()
+@click.argument("folder", type=_FOLDER)
 @click.argument("out", type=_FOLDER)
 @_DEFINITION
 def stage(folder: Path, out: Path, definition: Path | None) -> None:

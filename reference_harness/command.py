@@ -85,6 +85,7 @@ def run_command(options: dict[str, Any]) -> None:
         canonical=options["canonical"],
         workers=options["workers"] or default_workers(),
         resume=options["resume"],
+        fail_fast=options["fail_fast"],
     )
     # 5. Check that no score of an earlier run would be lost.
     refuse_loss("--output", settings.output, settings)

@@ -79,8 +79,8 @@ class Folder:
         ids = {task.id for task in benchmark.tasks}
         self._files: dict[str, tuple[Path, ...]] = {}
         self.ignored: list[str] = []
-        faults = []
-        for task_id, files in _layout(path):
+        faults: list[str] = []
+        for task_id, files in layout(path, faults):
             if task_id not in ids:
                 self.ignored.append(files[0].name if len(files) == 1 else task_id)
             elif task_id in self._files:
@@ -93,7 +93,8 @@ class Folder:
         if not self._files:
             msg = (
                 f"{path}: holds no task of {benchmark.name}: expected <task_id>.csv, "
-                f"for example {benchmark.tasks[0].id}.csv, or tasks/<task_id>/train.csv"
+                f"for example {benchmark.tasks[0].id}.csv, or tasks/<task_id>/train.csv; for tasks "
+                f"of your own write a definition first: geneb-harness data define {path}"
             )
             raise DataError([msg])
         self.manifest = Manifest.of_folder(path)
@@ -117,8 +118,11 @@ class Folder:
         return data
 
 
-def _layout(path: Path) -> Iterator[tuple[str, tuple[Path, ...]]]:
-    """Yield (task id, files) in order of name: one file, or train and test."""
+def layout(path: Path, faults: list[str]) -> Iterator[tuple[str, tuple[Path, ...]]]:
+    """Yield (task id, files) in order of name: one file, or train and test.
+
+    What is wrong with a folder of a task is added to `faults`.
+    """
     for file in sorted(path.iterdir()):
         ending = next((e for e in _ENDINGS if file.name.endswith(e)), None)
         if file.is_file() and ending:
@@ -134,10 +138,9 @@ def _layout(path: Path) -> Iterator[tuple[str, tuple[Path, ...]]]:
         for split, either in zip(SPLITS, here, strict=True):
             if len(either) != 1:
                 found = " and ".join(file.name for file in either) or "neither"
-                raise DataError(
-                    [f"{folder}: expected {split}.csv or {split}.csv.gz, found {found}"]
-                )
-        yield folder.name, (here[0][0], here[1][0])
+                faults.append(f"{folder}: expected {split}.csv or {split}.csv.gz, found {found}")
+        if all(len(either) == 1 for either in here):
+            yield folder.name, (here[0][0], here[1][0])
 
 
 def read_task(task_id: str, files: tuple[Path, ...]) -> TaskData:

@@ -1,7 +1,7 @@
 """Embeds each distinct sequence once, in batches of similar length, into the cache."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -11,6 +11,7 @@ from . import batching as batches
 from .cache import Cache, Rows, Writer
 from .errors import EmbeddingError
 from .loading import LoadedExtractor
+from .memory import DoesNotFitError, MemoryLimit, is_out_of_memory
 from .tasks import TaskData, sequence_digests
 
 Mode = Literal["budget", "exact", "file"]
@@ -32,6 +33,14 @@ class Batching:
     "budget": sorted by length, up to `token_budget` padded tokens; "exact": equal lengths only, so
     that nothing is padded and an embedding has the same bits whatever its batch; "file": batches
     of `rows` in file order, as upstream does.
+
+    Which sequences share a batch moves the last digits of an embedding under "budget" and "file",
+    as padding and the shape of a matrix select other kernels and orders of summation: about 1e-7
+    of a value in float32, more in half precision, which now and then moves one prediction. The
+    mode is part of what embeddings are cached under and of a run's identity; the token budget is
+    not, so that a run that ran out of memory resumes under a smaller one. A record names every
+    budget that its embeddings were computed under. Two runs whose budgets differ are bitwise
+    comparable under "exact" alone.
     """
 
     mode: Mode = "budget"
@@ -59,6 +68,8 @@ class Embedder:
     loaded: LoadedExtractor
     cache: Cache
     batching: Batching = BATCHING
+    limit: MemoryLimit = field(default_factory=MemoryLimit)
+    """What memory has been found to allow, for every task of the run."""
 
     def plan(self, sequences: Sequence[str]) -> list[npt.NDArray[np.int64]]:
         """Return the rows of each call of the extractor, as `plan` does."""
@@ -76,10 +87,19 @@ class Embedder:
         sequences = list(todo.values())
         distinct = len(set(sequence_digests([*data.train.sequences, *data.test.sequences])))
         with Writer(self.cache) as writer:
-            for rows, values in calls(self.loaded, self.batching, data.id, sequences):
-                writer.add([digests[i] for i in rows], values)
+            made = calls(self.loaded, self.batching, data.id, sequences, self.limit)
+            for rows, values in made:
+                writer.add([digests[i] for i in rows], values, self.token_budget)
                 progress(len(rows), sum(len(sequences[i]) for i in rows))
         return Embedded(distinct, len(sequences))
+
+    @property
+    def token_budget(self) -> int:
+        """Padded tokens a batch may have by now; 0 for batches of a fixed number of rows."""
+        planned = 0 if self.batching.mode == "file" else self.batching.token_budget
+        limits = (self.limit, getattr(self.loaded.extractor, "memory", None))
+        found = [one.tokens for one in limits if isinstance(one, MemoryLimit) and one.tokens]
+        return min([*found, planned] if planned else found, default=0)
 
     def missing(self, data: TaskData) -> dict[bytes, str]:
         """Return digest to sequence of each distinct sequence that the cache lacks."""
@@ -90,52 +110,76 @@ class Embedder:
 
 
 def plan(
-    loaded: LoadedExtractor, batching: Batching, sequences: Sequence[str]
+    loaded: LoadedExtractor,
+    batching: Batching,
+    sequences: Sequence[str],
+    sizes: Sequence[int] | None = None,
 ) -> list[npt.NDArray[np.int64]]:
     """Return the rows of each call of the extractor: every row once.
 
     A built-in plans batches by tokens within a call. For any other the call is the batch;
-    lengths are what its `count_tokens` says, else letters. "exact" without `count_tokens` is
+    `sizes` are what its `count_tokens` says, else letters. "exact" without `count_tokens` is
     one row a call: equal letters need not be equal tokens, and then padding would be back.
     """
     count = len(sequences)
     mode, own = batching.mode, loaded.path.startswith("builtin:")
     if mode == "file":
         return batches.file_order(count, CALL_ROWS if own else batching.rows)
+    lengths = sizes_of(loaded, sequences) if sizes is None else sizes
     if own:
-        letters = np.array([len(s) for s in sequences], dtype=np.int64)
-        order = np.argsort(-letters, kind="stable")
+        order = np.argsort(-np.asarray(lengths, dtype=np.int64), kind="stable")
         return [order[i : i + CALL_ROWS] for i in range(0, count, CALL_ROWS)]
-    counter = getattr(loaded.extractor, "count_tokens", None)
     if mode == "exact":
-        if counter is None:
+        if getattr(loaded.extractor, "count_tokens", None) is None:
             return batches.file_order(count, 1)
-        return batches.exact_length(counter(sequences), batching.token_budget)
-    lengths = counter(sequences) if counter else [len(s) for s in sequences]
+        return batches.exact_length(lengths, batching.token_budget)
     return batches.token_budget(lengths, batching.token_budget)
 
 
+def sizes_of(loaded: LoadedExtractor, sequences: Sequence[str]) -> list[int]:
+    """Return the tokens of each sequence, or its letters where the extractor counts none.
+
+    Letters for a built-in, too, which counts tokens itself. Raises EmbeddingError where
+    `count_tokens` fails.
+    """
+    counter = getattr(loaded.extractor, "count_tokens", None)
+    if loaded.path.startswith("builtin:") or counter is None:
+        return [len(s) for s in sequences]
+    try:
+        found = [int(count) for count in counter(sequences)]
+    except Exception as error:
+        msg = f"{loaded.class_name}.count_tokens failed: {type(error).__name__}: {error}"
+        raise EmbeddingError(msg) from error
+    if len(found) != len(sequences):
+        msg = f"{loaded.class_name}.count_tokens gave {len(found)} numbers for {len(sequences)}"
+        msg += " sequences, expected one for each"
+        raise EmbeddingError(msg)
+    return found
+
+
 def calls(
-    loaded: LoadedExtractor, batching: Batching, label: str, sequences: Sequence[str]
+    loaded: LoadedExtractor,
+    batching: Batching,
+    label: str,
+    sequences: Sequence[str],
+    limit: MemoryLimit | None = None,
 ) -> Iterator[tuple[npt.NDArray[np.int64], Rows]]:
     """Call the extractor batch by batch: yields row numbers, and their (m, d) embeddings.
 
-    Raises EmbeddingError, which begins with `label` and shows the sequence.
+    A batch that does not fit into memory is halved, and `limit` remembers what fits. Raises
+    EmbeddingError, which begins with `label` and shows the sequence.
     """
+
+    def call(rows: npt.NDArray[np.int64]) -> Rows:
+        return _call(loaded, batching, label, [sequences[i] for i in rows])
+
     dim = None
-    for rows in plan(loaded, batching, sequences):
+    sizes = sizes_of(loaded, sequences)
+    planned = plan(loaded, batching, sequences, sizes)
+    made = (limit or MemoryLimit()).fitting(planned, sizes, call)
+    for rows, values in _named(made, label, sequences):
         batch = [sequences[i] for i in rows]
-        first = f"{label}: {len(batch)} sequences from {batch[0][:SHOWN]!r}"
-        size = batching.rows if batching.mode == "file" else len(batch)
-        try:
-            found = loaded.extractor.extract_embeddings(batch, batch_size=size)
-            values = to_numpy(found)
-        except Exception as error:
-            said = f"{type(error).__name__}: {error}"
-            if "out of memory" in said.lower():
-                said += "; lower --token-budget"
-            msg = f"{first}: the extractor {loaded.class_name} failed: {said}"
-            raise EmbeddingError(msg) from error
+        first = _first(label, batch)
         if values.ndim != 2 or len(values) != len(batch) or not values.shape[1]:  # noqa: PLR2004
             msg = f"{first}: an array of shape {values.shape}, expected ({len(batch)}, d)"
             raise EmbeddingError(msg)
@@ -148,6 +192,42 @@ def calls(
             msg = f"{label}: the embedding of {batch[row][:SHOWN]!r} is not finite"
             raise EmbeddingError(msg)
         yield rows, values
+
+
+def _call(loaded: LoadedExtractor, batching: Batching, label: str, batch: list[str]) -> Rows:
+    """Return what the extractor gives for one batch. Raises EmbeddingError, or lack of memory."""
+    size = batching.rows if batching.mode == "file" else len(batch)
+    try:
+        return to_numpy(loaded.extractor.extract_embeddings(batch, batch_size=size))
+    except DoesNotFitError as error:
+        raise _too_large(label, batch[error.row], error) from error
+    except Exception as error:
+        if is_out_of_memory(error):
+            raise
+        said = f"{type(error).__name__}: {error}"
+        msg = f"{_first(label, batch)}: the extractor {loaded.class_name} failed: {said}"
+        raise EmbeddingError(msg) from error
+
+
+def _named(
+    made: Iterator[tuple[npt.NDArray[np.int64], Rows]], label: str, sequences: Sequence[str]
+) -> Iterator[tuple[npt.NDArray[np.int64], Rows]]:
+    """Yield what is made; a sequence that does not fit is an EmbeddingError with its name."""
+    try:
+        yield from made
+    except DoesNotFitError as error:
+        raise _too_large(label, sequences[error.row], error) from error
+
+
+def _too_large(label: str, sequence: str, error: DoesNotFitError) -> EmbeddingError:
+    return EmbeddingError(
+        f"{label}: the sequence {sequence[:SHOWN]!r} of {len(sequence):,} letters: {error}: use a "
+        "smaller max_length or dtype, or a device with more memory"
+    )
+
+
+def _first(label: str, batch: Sequence[str]) -> str:
+    return f"{label}: {len(batch)} sequences from {batch[0][:SHOWN]!r}"
 
 
 def embed_rows(loaded: LoadedExtractor, batching: Batching, sequences: Sequence[str]) -> Rows:

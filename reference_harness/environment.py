@@ -1,12 +1,16 @@
 """What surrounds a run: harness commit, packages, processor, time."""
 
+import contextlib
 import importlib.metadata
 import platform
+import re
 import subprocess
 import sys
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 
+from .extractors.base import BaseEmbeddingExtractor
 from .record import HarnessRef
 
 DISTRIBUTION = "geneb-ci"
@@ -14,7 +18,13 @@ PACKAGES = (
     "numpy", "scipy", "scikit-learn", "threadpoolctl", "torch", "transformers", "tokenizers",
     "safetensors", "huggingface-hub",
 )  # fmt: skip
-"""Packages whose version can move an embedding or a score."""
+"""Packages whose version can move an embedding or a score, recorded wherever they are installed."""
+PLUMBING = (DISTRIBUTION, "huggingface-hub")
+"""Distributions that bring what moves files and text but no number: all that they require is left
+out, if it is not in `PACKAGES`. The Hub's client loads its own only when it downloads, and a second
+run, whose weights are here, is the same run."""
+SHORT = "ACGT" * 16
+"""A sequence that every model takes: what a forward pass imports is loaded once it is embedded."""
 GIT_SECONDS = 10  # a status of this repository takes well under one
 
 
@@ -27,6 +37,50 @@ def packages() -> dict[str, str]:
         except importlib.metadata.PackageNotFoundError:
             continue
     return found
+
+
+def packages_of(extractor: BaseEmbeddingExtractor) -> dict[str, str]:
+    """Return `packages` and every other distribution that the extractor uses, by name.
+
+    Measured, not listed: those of which a module is loaded in this process once the extractor,
+    which is built, has embedded a short sequence. A failure to embed it is ignored, as the first
+    task will show it.
+    """
+    with contextlib.suppress(Exception):
+        extractor.extract_embeddings([SHORT], batch_size=1)
+    owners = importlib.metadata.packages_distributions()
+    modules = {name.partition(".")[0] for name in sys.modules}
+    used = {_canonical(owner) for module in modules for owner in owners.get(module, ())}
+    found = packages()
+    for name in sorted(used - _required(PLUMBING) - found.keys()):
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            found[name] = importlib.metadata.version(name)
+    return found
+
+
+def _required(names: Iterable[str]) -> set[str]:
+    """Return distributions with all that they require, extras aside."""
+    found: set[str] = set()
+    left = list(names)
+    while left:
+        name = left.pop()
+        if name in found:
+            continue
+        found.add(name)
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            for line in importlib.metadata.requires(name) or ():
+                requirement, _, condition = line.partition(";")
+                if "extra" not in condition and (match := _NAME.match(requirement)):
+                    left.append(_canonical(match.group()))
+    return found
+
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+
+
+def _canonical(name: str) -> str:
+    """Return the name of a distribution in its one spelling, as indexes of packages compare it."""
+    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def harness() -> HarnessRef:

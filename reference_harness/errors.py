@@ -33,3 +33,27 @@ class ProbeError(HarnessError):
 
 class StateError(HarnessError):
     """A saved state, cache or manifest is damaged or belongs to another run."""
+
+
+class LostEmbeddingsError(StateError):
+    """Embeddings that were in the cache are missing or damaged: they have to be computed again."""
+
+
+class WorkerDiedError(ProbeError):
+    """A worker process was killed, and with it every task that waited for one."""
+
+
+class FailedTasksError(HarnessError):
+    """Some tasks of a run failed; those that finished are kept for `--resume`."""
+
+    def __init__(self, failed: dict[str, str], finished: int, kept: str) -> None:
+        """Take task to message, the number of finished tasks and the folder that keeps them."""
+        self.finished = finished
+        total = len(failed) + finished
+        lines = [f"{len(failed)} of {total} task{'' if total == 1 else 's'} failed:"]
+        lines += [f"  {task_id}: {said}" for task_id, said in failed.items()]
+        lines.append(
+            f"no record and no submission is written; {finished} finished, kept in {kept}: repeat "
+            "the command with --resume to run only those that failed"
+        )
+        super().__init__("\n".join(lines))

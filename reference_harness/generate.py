@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-from . import benchmark, mini, record, rescored, worker_options
+from . import mini, record, rescored, worker_options
 from .files import dumps, write_bytes
 from .shipped import schema
 
@@ -12,7 +12,7 @@ def contents() -> dict[Path, bytes]:
     """Return path to bytes of each file this package generates."""
     folder = schema("benchmark.json").parent
     return {
-        folder / "benchmark-mini.json": dumps(mini.definition(benchmark.geneb())),
+        folder / "benchmark-mini.json": dumps(mini.definition()),
         folder / "run-record.schema.json": dumps(record.json_schema()),
         folder / "rescored.schema.json": dumps(rescored.json_schema()),
         folder / "worker-options.schema.json": dumps(worker_options.json_schema()),

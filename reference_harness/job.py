@@ -12,7 +12,8 @@ import numpy.typing as npt
 from . import canonical, metrics, probe
 from .cache import Cache, Rows
 from .engine.threads import Library, libraries
-from .errors import ProbeError
+from .errors import LostEmbeddingsError, ProbeError, StateError
+from .memory import is_out_of_memory
 from .record import Canonical, Kind, PerSeed, Regime, Triple, Warned
 from .tasks import DIGEST_BYTES, Labels
 
@@ -68,9 +69,18 @@ class Job:
     canonical: bool = True
     device: probe.Device = probe.CPU
 
-    def execute(self) -> "Probed":
-        """Probe the task; see the function."""
-        return execute(self)
+    def execute(self) -> "Probed | Failed":
+        """Probe the task; an error is a value, so that the other tasks go their way."""
+        cache = Cache(self.cache, self.key_parts)
+        try:
+            return execute(self, cache)
+        except (ProbeError, StateError) as error:
+            lost = isinstance(error, LostEmbeddingsError)
+            return Failed(self.task_id, str(error), lost=lost, said=tuple(cache.set_aside))
+        except Exception as error:  # noqa: BLE001 - a library of the probe raises what it likes
+            said = " ".join(f"{type(error).__name__}: {error}".split())
+            fix = "; take fewer --workers" if is_out_of_memory(error) else ""
+            return Failed(self.task_id, f"{self.task_id}: the probe failed: {said}{fix}")
 
 
 @dataclass(frozen=True)
@@ -83,23 +93,34 @@ class Probed:
     regimes: dict[str, Regime]
     seconds: float
     libraries: list[Library]
+    token_budgets: tuple[int, ...] = ()
+    said: tuple[str, ...] = ()
+    """A sentence for each damaged shard that was set aside."""
 
 
-def execute(job: Job) -> Probed:
+@dataclass(frozen=True)
+class Failed:
+    """A task that a worker could not probe."""
+
+    task_id: str
+    why: str
+    """A sentence that begins with the task, or with a file."""
+    lost: bool = False
+    """Whether embeddings are missing from the cache, so that computing them again helps."""
+    said: tuple[str, ...] = ()
+
+
+def execute(job: Job, cache: Cache | None = None) -> Probed:
     """Probe one task.
 
     Each split's embeddings are held once, in the type the extractor gave. Raises ProbeError or
     StateError, which name the task or the file.
     """
     started = time.perf_counter()
-    cache = Cache(job.cache, job.key_parts)
-    problem = probe.Problem(
-        cache.read(_cut(job.train_digests)),
-        job.train_labels,
-        cache.read(_cut(job.test_digests)),
-        job.test_labels,
-    )
+    cache = cache or Cache(job.cache, job.key_parts)
+    train, test = cache.read(_cut(job.train_digests)), cache.read(_cut(job.test_digests))
     try:
+        problem = probe.Problem(train, job.train_labels, test, job.test_labels)
         regimes = {name: regime(problem, name, job).regime for name in job.regimes}
     except ProbeError as error:
         msg = f"{job.task_id}: {error}"
@@ -111,6 +132,8 @@ def execute(job: Job) -> Probed:
         regimes,
         time.perf_counter() - started,
         libraries(),
+        tuple(sorted(cache.token_budgets)),
+        tuple(cache.set_aside),
     )
 
 

@@ -1,5 +1,6 @@
 """The run record; `schemas/run-record.schema.json` is generated from it."""
 
+from collections.abc import Callable
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -21,9 +22,24 @@ class Part(BaseModel):
 
 def first_error(error: ValidationError) -> str:
     """Return "place: message; found value" of the first validation error, on one line."""
-    first = error.errors(include_url=False)[0]
-    place = "/".join(map(str, first["loc"])) or "the document"
-    return f"{place}: {first['msg']}; found {first['input']!r:.80}"
+    return every_error(error)[0]
+
+
+def every_error(
+    error: ValidationError, example: Callable[[tuple[int | str, ...]], str] | None = None
+) -> list[str]:
+    """Return "place: message; found value" of each validation error, on one line each.
+
+    A key that is missing comes with what `example` returns for its place.
+    """
+    lines = []
+    for one in error.errors(include_url=False):
+        place = "/".join(map(str, one["loc"])) or "the document"
+        if example and one["type"] == "missing":
+            lines.append(f"{place}: missing, expected for example {example(one['loc'])}")
+        else:
+            lines.append(f"{place}: {one['msg']}; found {one['input']!r:.80}")
+    return lines
 
 
 class Triple(Part):
@@ -100,6 +116,10 @@ class TaskRecord(Part):
     distinct_sequences: Count
     embedded_now: Count
     """Number of sequences that this run embedded; the others came from the cache."""
+    token_budgets: list[Count]
+    """Every limit of padded tokens per batch under which an embedding of this task was computed,
+    ascending: smaller than the run's where memory ran out, another where the cache had the
+    embedding. 0 says that a batch was a number of rows."""
     dim: Annotated[int, Field(ge=1)]
     feature_dtype: str
     embed_seconds: Seconds
@@ -165,6 +185,7 @@ class BatchingRef(Part):
 
     mode: Literal["budget", "exact", "file"]
     token_budget: Count
+    """Padded tokens of a batch that were asked for; a task's `token_budgets` has those used."""
     rows: Count
 
 

@@ -50,6 +50,8 @@ class Settings:
     canonical: bool = True
     workers: int = field(default_factory=default_workers)
     resume: bool = False
+    fail_fast: bool = False
+    """Whether the first task that fails ends the run."""
 
     @property
     def regimes_to_run(self) -> tuple[str, ...]:
@@ -86,8 +88,11 @@ def tasks_to_run(settings: Settings) -> list[Task]:
     return [task for task in settings.benchmark.tasks if task.id in wanted & here]
 
 
-def key_parts(settings: Settings) -> dict[str, Any]:
-    """Return everything that determines an embedding except the sequence: the cache key."""
+def key_parts(settings: Settings, packages: dict[str, str]) -> dict[str, Any]:
+    """Return everything that determines an embedding except the sequence: the cache key.
+
+    Not the token budget, which moves last digits alone; see `Batching`.
+    """
     loaded, batching = settings.loaded, settings.batching
     return {
         "extractor": [loaded.path, loaded.class_name, loaded.sha256],
@@ -97,8 +102,8 @@ def key_parts(settings: Settings) -> dict[str, Any]:
         "options": settings.options,
         "device": settings.device,
         "hardware": environment.hardware(settings.device),
-        "batching": [batching.mode, batching.token_budget, batching.rows],
-        "packages": environment.packages(),
+        "batching": [batching.mode, batching.rows if batching.mode == "file" else None],
+        "packages": packages,
     }
 
 
@@ -108,6 +113,7 @@ def record_of(
     tasks: dict[str, TaskRecord],
     libraries: list[LibraryRef],
     harness: HarnessRef,
+    packages: dict[str, str],
     started_at: str,
     resumed: bool,
 ) -> RunRecord:
@@ -145,7 +151,7 @@ def record_of(
             libraries=libraries,
         ),
         hardware=Hardware(device=chosen.device, name=environment.hardware(chosen.device)),
-        packages=environment.packages(),
+        packages=packages,
         started_at=started_at,
         finished_at=environment.now(),
         resumed=resumed,

@@ -31,9 +31,10 @@ class State:
             found = self._json(path)
             if changed := sorted(k for k in {*found, *identity} if found.get(k) != identity.get(k)):
                 key = changed[0]
+                before, now = _where_they_differ(found.get(key), identity.get(key))
                 msg = (
-                    f"{path}: the stopped run had {key} {found.get(key)!r}, this one has "
-                    f"{identity.get(key)!r}: run without --resume to start over"
+                    f"{path}: the stopped run had {key} {before!r}, this one has {now!r}: run "
+                    "without --resume to start over"
                 )
                 raise StateError(msg)
             return True
@@ -76,3 +77,12 @@ class State:
             msg = f"{path}: not an object"
             raise StateError(msg)
         return value
+
+
+def _where_they_differ(before: object, now: object) -> tuple[object, object]:
+    """Return two values, or of two mappings what one has and the other has not."""
+    if not isinstance(before, dict) or not isinstance(now, dict):
+        return before, now
+    keys = [key for key in before | now if before.get(key) != now.get(key)]
+    first, second = ({k: one[k] for k in keys if k in one} for one in (before, now))
+    return first, second

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -72,3 +73,24 @@ def sequence_digests(sequences: Iterable[str]) -> list[bytes]:
     Upper and lower case differ: an extractor may read them differently.
     """
     return [hashlib.sha256(s.encode()).digest()[:DIGEST_BYTES] for s in sequences]
+
+
+REVISION = "First 40 hex digits of the sha256 over the lines '<id> <sha256>'."
+"""What a definition says of the revision of data that have no commit."""
+
+
+def revision(tasks: Iterable[TaskData]) -> str:
+    """Return 40 hex digits that name the content of tasks, in order, as a commit names a tree."""
+    lines = "".join(f"{data.id} {data.sha256}\n" for data in tasks)
+    return hashlib.sha256(lines.encode()).hexdigest()[:40]
+
+
+def task_facts(data: TaskData, label: str, category: str) -> dict[str, Any]:
+    """Return what a benchmark definition says of a task, as JSON values."""
+    return {
+        "id": data.id,
+        "label": label,
+        "category": category,
+        "n_test": len(data.test.labels),
+        "test_class_counts": sorted(data.test.class_counts.values()),
+    }

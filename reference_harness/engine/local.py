@@ -9,7 +9,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from typing import Generic, Protocol, Self, TypeVar
 
-from reference_harness.errors import ProbeError
+from reference_harness.errors import WorkerDiedError
 
 from . import threads
 
@@ -93,13 +93,16 @@ class Pool(Generic[Done]):
         return len(self._running)
 
     def submit(self, work: Work[Done]) -> None:
-        """Queue a task."""
-        self._running[self._executor.submit(_execute, work)] = work.task_id
+        """Queue a task. Raises WorkerDiedError when a worker died before."""
+        try:
+            self._running[self._executor.submit(_execute, work)] = work.task_id
+        except BrokenProcessPool as error:
+            raise _died(work.task_id) from error
 
     def done(self, *, block: bool) -> Iterator[Done]:
         """Yield results as they arrive: those available or, with `block`, at least one.
 
-        Raises ProbeError when a worker died, and whatever the task itself raised.
+        Raises WorkerDiedError when a worker died, and whatever the task itself raised.
         """
         timeout = None if block else 0
         ready = wait(self._running, timeout, FIRST_COMPLETED).done if self._running else set()
@@ -108,8 +111,11 @@ class Pool(Generic[Done]):
             try:
                 yield future.result()
             except BrokenProcessPool as error:
-                msg = (
-                    f"{task_id}: a worker process was killed, probably out of memory: "
-                    "continue with --resume and fewer --workers"
-                )
-                raise ProbeError(msg) from error
+                raise _died(task_id) from error
+
+
+def _died(task_id: str) -> WorkerDiedError:
+    return WorkerDiedError(
+        f"{task_id}: a worker process was killed, probably out of memory: "
+        "continue with --resume and fewer --workers"
+    )

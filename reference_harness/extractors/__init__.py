@@ -33,6 +33,7 @@ BUILTINS = {
             "tokens.py",
             "weights.py",
             "../batching.py",
+            "../memory.py",
         ),
         plans_batches=True,
     ),

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from reference_harness import batching as batches
+from reference_harness.memory import MemoryLimit
 
 from .base import BaseEmbeddingExtractor, ExtractorError
 from .checkpoint import load_checkpoint
@@ -87,6 +88,7 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
             padding=padding,
         )
         self._budget, self._batching = token_budget, batching
+        self.memory = MemoryLimit()
         self.layer, self.pooling, self.dtype, self.case = str(layer), pooling, dtype, case
         self.max_length, self.truncation = limit, "none" if limit is None else truncation
 
@@ -98,26 +100,29 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
         """Return the (n, d) float32 embeddings of n sequences, row i for sequence i.
 
         `batch_size` counts only under `batching="file"`.
-        Raises ExtractorError for a sequence without tokens.
+        Raises ExtractorError for a sequence without tokens, DoesNotFitError for one that memory
+        cannot hold even alone.
         """
         pieces, rows = self.encoder.encode(self._letters(sequences))
         out = np.zeros((len(sequences), int(self.model.config.hidden_size)), dtype=np.float32)
         tokens = np.array([len(piece) for piece in pieces], dtype=np.float32)
         # A sequence of one piece has the weight 1.0 exactly, whatever else there is to embed.
         share = tokens / np.bincount(rows, weights=tokens).astype(np.float32)[rows]
-        for batch, pooled in self._run(pieces, batch_size):
+        for batch, pooled in self._run(pieces, rows, batch_size):
             # at, not +=: one sequence may have several windows in a batch.
             np.add.at(out, rows[batch], pooled * share[batch, None])
         return out
 
     def _run(
-        self, pieces: list[list[int]], batch_size: int
+        self, pieces: list[list[int]], owners: np.ndarray, batch_size: int
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        for batch in self._batches([len(piece) for piece in pieces], batch_size):
+        def pooled(batch: np.ndarray) -> np.ndarray:
             ids, mask = self.encoder.pad([pieces[i] for i in batch])
             with torch.inference_mode():
-                pooled = self._pool(ids.to(self.device), mask.to(self.device))
-            yield batch, pooled.cpu().numpy()
+                return self._pool(ids.to(self.device), mask.to(self.device)).cpu().numpy()
+
+        lengths = [len(piece) for piece in pieces]
+        yield from self.memory.fitting(self._batches(lengths, batch_size), lengths, pooled, owners)
 
     def _batches(self, lengths: list[int], batch_size: int) -> list[np.ndarray]:
         if self._batching == "file":

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from reference_harness import cache as store
 from reference_harness.cache import Cache, Writer
-from reference_harness.errors import StateError
+from reference_harness.errors import LostEmbeddingsError, StateError
 from reference_harness.tasks import sequence_digests
 from tests.harness.support import REPOSITORY
 
@@ -81,17 +81,132 @@ def test_reading_opens_the_shards_it_needs_alone(
     assert len(opened) == 2
 
 
-@pytest.mark.parametrize("damage", ["cut", "flipped", "emptied"])
-def test_a_damaged_shard_never_becomes_a_number(tmp_path: Path, damage: str) -> None:
+def damaged(content: bytes, damage: str) -> bytes:
+    """Return a shard's bytes with one kind of damage."""
+    start = content.index(b"\n") + 1
+    places = {
+        "checksum": 3,
+        "header": content.index(b'"dtype"') + 10,
+        "end of header": start - 1,
+        "digests": start + 20,
+        "matrix": len(content) - 5,
+    }
+    if damage in places:
+        at = places[damage]
+        return content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :]
+    return {"cut": content[:-8], "cut in the header": content[:40], "emptied": b""}[damage]
+
+
+@pytest.mark.parametrize(
+    ("damage", "says"),
+    [
+        ("checksum", "the header is damaged"),
+        ("header", "the header is damaged"),
+        ("end of header", "the header is damaged"),
+        ("cut in the header", "the header is damaged"),
+        ("emptied", "the header is damaged"),
+        ("cut", "bytes, expected"),
+        ("digests", "the digests are damaged"),
+        ("matrix", "the embeddings are damaged"),
+    ],
+)
+def test_a_damaged_shard_is_set_aside_and_its_rows_count_as_missing(
+    tmp_path: Path, damage: str, says: str
+) -> None:
     digests, rows = some(5)
-    cache = Cache(tmp_path, {})
+    cache, other_run = Cache(tmp_path, {}), Cache(tmp_path, {})
+    cache.add(*some(3, start=5))
     cache.add(digests, rows)
-    (shard,) = cache.folder.glob("*.shard")
-    content = shard.read_bytes()
-    flipped = content[:-1] + bytes([content[-1] ^ 1])
-    shard.write_bytes({"cut": content[:-8], "flipped": flipped, "emptied": b""}[damage])
-    with pytest.raises(StateError, match=r"damaged|missing"):
+    shard = max(cache.folder.glob("*.shard"))
+    content = damaged(shard.read_bytes(), damage)
+    shard.write_bytes(content)
+    with pytest.raises(LostEmbeddingsError, match="5 embeddings are missing or damaged"):
         cache.read(digests)
+
+    # 1. It is kept under another name, which is said once, whatever other run meets it.
+    aside = shard.with_name(shard.name + ".damaged")
+    assert aside.read_bytes() == content
+    assert len(cache.set_aside) == 1
+    assert says in cache.set_aside[0]
+    assert cache.set_aside[0].endswith(
+        f"; renamed to {aside.name}, its embeddings are computed again"
+    )
+    assert other_run.find(digests) == set()
+    assert other_run.set_aside == []
+
+    # 2. Its rows are missing, those of other shards are not; computed again, they are there.
+    assert cache.find([*digests, *some(3, start=5)[0]]) == set(some(3, start=5)[0])
+    other_run.add(digests, rows)
+    assert (cache.read(digests) == rows).all()
+
+
+def test_no_flipped_byte_becomes_a_number(tmp_path: Path) -> None:
+    """Whatever byte of a shard is flipped: the rows are those written, or none."""
+    digests, rows = some(2, dim=2)
+    Cache(tmp_path, {}).add(digests, rows)
+    (shard,) = tmp_path.rglob("*.shard")
+    content = shard.read_bytes()
+    for at in range(len(content)):
+        for bit in (1, 32, 128):
+            flipped = content[:at] + bytes([content[at] ^ bit]) + content[at + 1 :]
+            shard.write_bytes(flipped)
+            with pytest.raises(LostEmbeddingsError):
+                Cache(tmp_path, {}).read(digests)
+            assert not shard.exists()
+
+
+def test_two_runs_that_share_a_cache_survive_each_others_repair(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other run sets a shard aside between the search and the read."""
+    digests, rows = some(4)
+    mine, theirs = Cache(tmp_path, {}), Cache(tmp_path, {})
+    mine.add(digests, rows)
+    (shard,) = mine.folder.glob("*.shard")
+    real = store._matrix
+
+    def matrix(path: Path, shape: store.Shape) -> store.Rows:
+        shard.write_bytes(b"")
+        assert theirs.find(digests) == set()
+        return real(path, shape)
+
+    monkeypatch.setattr(store, "_matrix", matrix)
+    with pytest.raises(LostEmbeddingsError):
+        mine.read(digests)
+    assert (len(mine.set_aside), len(theirs.set_aside)) == (0, 1)
+
+
+def test_a_shard_of_another_format_is_left_alone(tmp_path: Path) -> None:
+    digests, rows = some(2)
+    cache = Cache(tmp_path, {})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(store, "FORMAT", store.FORMAT + 1)
+        cache.add(digests, rows)
+    assert cache.find(digests) == set()
+    assert cache.set_aside == []
+    assert len(list(cache.folder.glob("*.shard"))) == 1
+
+
+def test_a_damaged_shard_that_cannot_be_renamed_is_named(tmp_path: Path) -> None:
+    cache = Cache(tmp_path, {})
+    cache.add(*some(2))
+    (shard,) = cache.folder.glob("*.shard")
+    shard.write_bytes(b"")
+    shard.with_name(shard.name + ".damaged").mkdir()
+    says = r"shard: the header is damaged, and cannot be renamed \(Is a directory\): delete it"
+    with pytest.raises(StateError, match=says):
+        cache.find(some(2)[0])
+
+
+def test_a_shard_says_under_which_budget_it_was_computed(tmp_path: Path) -> None:
+    cache = Cache(tmp_path, {})
+    with Writer(cache) as writer:
+        writer.add(*some(2), 2048)
+        writer.add(*some(2, start=2), 2048)
+        writer.add(*some(2, start=4), 512)
+    assert len(list(cache.folder.glob("*.shard"))) == 2
+    cache.read(some(6)[0])
+    assert cache.token_budgets == {512, 2048}
 
 
 def test_missing_rows_are_an_error(tmp_path: Path) -> None:

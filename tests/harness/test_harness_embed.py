@@ -132,7 +132,10 @@ class Gives:
         (np.array([[1.0], [np.nan]]), "t: the embedding of 'GG' is not finite"),
         (np.ones((2, 3), int), "the extractor Mine failed: TypeError: gave int64, expected"),
         ([[1.0], [2.0]], "the extractor Mine failed: TypeError: gave list, expected"),
-        (RuntimeError("CUDA out of memory"), "CUDA out of memory; lower --token-budget"),
+        (
+            RuntimeError("CUDA out of memory"),
+            "t: the sequence 'AC' of 2 letters: one sequence alone does not fit into memory",
+        ),
     ],
     ids=["a row short", "one dimension", "no column", "nan", "integers", "list", "memory"],
 )

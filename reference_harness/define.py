@@ -1,0 +1,98 @@
+"""Turns a folder of task files into a benchmark: the definition and the manifest that a run reads.
+
+The protocol is GENEB's. Sizes and classes are counted, and `dataset.revision` names the content as
+a commit names a tree, so that a run on other data is noticed.
+"""
+
+import re
+from pathlib import Path
+
+from . import benchmark
+from .benchmark import TASK_ID, Benchmark
+from .data import layout, read_task
+from .errors import DataError, OptionError
+from .files import sha256, write_json
+from .manifest import NAME as MANIFEST
+from .manifest import FileFacts, Manifest, TaskFacts
+from .tasks import REVISION, TaskData, revision, task_facts
+
+DEFINITION = "benchmark.json"
+CATEGORY = "Own tasks"
+"""Category of every task until its author says otherwise in the file."""
+
+
+def define(folder: Path, name: str | None = None) -> tuple[Path, Benchmark]:
+    """Write `benchmark.json` and `manifest.json` into a folder of task files.
+
+    Return the path of the definition and its content. `name` is that of the benchmark, by default
+    the folder's. Raises DataError with everything that is wrong with the files, and OptionError
+    when the folder has a definition or a manifest.
+    """
+    if not folder.is_dir():
+        raise DataError([f"{folder}: no such folder"])
+    target = folder / DEFINITION
+    if here := [path for path in (target, folder / MANIFEST) if path.exists()]:
+        first = here[0]
+        msg = f"{first}: not replaced: delete it to define the benchmark again, or use it"
+        raise OptionError(msg)
+    found = _read(folder)
+    title = name or folder.resolve().name
+    tasks = [data for data, _ in found]
+    write_json(
+        target,
+        benchmark.document(
+            name=title,
+            repo_id=f"local:{title}",
+            revision=revision(tasks),
+            made_by="a folder of task files",
+            category_order=[CATEGORY],
+            sources={"revision": REVISION},
+            tasks=[task_facts(data, data.id, CATEGORY) for data in tasks],
+        ),
+    )
+    made = benchmark.load(target)
+    files = {
+        file.relative_to(folder).as_posix(): FileFacts(
+            sha256=sha256(file), bytes=file.stat().st_size
+        )
+        for _, paths in found
+        for file in paths
+    }
+    facts = {
+        data.id: TaskFacts(
+            sha256=data.sha256, train=data.train.class_counts, test=data.test.class_counts
+        )
+        for data, _ in found
+    }
+    pin = made.dataset
+    Manifest(repo_id=pin.repo_id, revision=pin.revision, files=files, tasks=facts).write(folder)
+    return target, made
+
+
+def _read(folder: Path) -> list[tuple[TaskData, tuple[Path, ...]]]:
+    """Return every task of a folder and its files. Raises DataError with all that is wrong."""
+    faults: list[str] = []
+    found: dict[str, tuple[TaskData, tuple[Path, ...]]] = {}
+    for task_id, files in layout(folder, faults):
+        if not re.fullmatch(TASK_ID, task_id):
+            faults.append(
+                f"{files[0]}: the name is the task's id, and {task_id!r} has other characters than "
+                "letters, digits, '.', '_' and '-': rename it"
+            )
+        elif task_id in found:
+            first = found[task_id][1][0]
+            faults.append(f"{files[0]}: task {task_id} is already in {first}: keep one")
+        else:
+            try:
+                found[task_id] = read_task(task_id, files), files
+            except DataError as error:
+                faults.extend(error.faults)
+    if faults:
+        raise DataError(faults)
+    if not found:
+        msg = (
+            f"{folder}: has no task: expected <task_id>.csv with the columns text,label,split, or "
+            "tasks/<task_id>/train.csv and test.csv with text,label"
+        )
+        raise DataError([msg])
+    return list(found.values())

@@ -1,0 +1,230 @@
+"""Out of memory costs a batch, not the run: batches are halved, nothing is computed twice."""
+
+import gc
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reference_harness.cache import Cache
+from reference_harness.embed import Batching, Embedder, embed_rows
+from reference_harness.errors import EmbeddingError
+from reference_harness.extractors.huggingface import HuggingFaceExtractor
+from reference_harness.memory import DoesNotFitError, MemoryLimit, is_out_of_memory
+from reference_harness.tasks import Split, TaskData, sequence_digests
+from tests.harness.extractors import models
+
+SAID = "CUDA out of memory. Tried to allocate 20.00 MiB. GPU 0 has a total capacity of 79.15 GiB"
+ROWS = 90
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _small_heap() -> Iterator[None]:
+    """Spare the garbage collector what tests and libraries hold: each back-off calls it."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
+def sequences(count: int = ROWS) -> list[str]:
+    rng = np.random.RandomState(3)
+    return ["".join(rng.choice(list("ACGT"), n)) for n in rng.randint(16, 60, count)]
+
+
+def chained(cause: Exception) -> Exception:
+    error = ValueError("the forward pass failed")
+    error.__cause__ = cause
+    return error
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (torch.OutOfMemoryError(SAID), True),
+        (MemoryError(), True),
+        (np._core._exceptions._ArrayMemoryError((9, 9), np.dtype("f4")), True),  # type: ignore[attr-defined]
+        (RuntimeError("MPS backend out of memory (MPS allocated: 9 GB)"), True),
+        (RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to"), True),
+        (RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate`"), True),
+        (RuntimeError("RESOURCE_EXHAUSTED: Out of memory while trying to allocate"), True),
+        (chained(torch.OutOfMemoryError(SAID)), True),
+        (RuntimeError("mat1 and mat2 shapes cannot be multiplied"), False),
+        (ValueError("out of memory"), False),
+        (DoesNotFitError(3, SAID), False),
+    ],
+    ids=repr,
+)
+def test_lack_of_memory_is_recognised(error: Exception, *, expected: bool) -> None:
+    assert is_out_of_memory(error) is expected
+
+
+def test_the_allocator_of_this_machine_is_recognised() -> None:
+    with pytest.raises(RuntimeError) as caught:
+        torch.empty(1 << 56)
+    assert is_out_of_memory(caught.value)
+
+
+@given(
+    st.lists(st.integers(0, 40), min_size=1, max_size=40),
+    st.integers(40, 200),
+    st.integers(1, 12),
+)
+@settings(max_examples=40, deadline=None)
+def test_every_row_is_computed_once_in_order_within_memory(
+    lengths: list[int], memory: int, size: int
+) -> None:
+    """For any lengths, memory that holds the longest row and batches as planned."""
+    done: list[int] = []
+
+    def compute(rows: np.ndarray) -> None:
+        if max(lengths[i] for i in rows) * len(rows) > memory:
+            raise torch.OutOfMemoryError(SAID)
+        done.extend(rows.tolist())
+
+    plan = [np.arange(i, min(i + size, len(lengths))) for i in range(0, len(lengths), size)]
+    limit = MemoryLimit()
+    found = [row for rows, _ in limit.fitting(plan, lengths, compute) for row in rows]
+    assert done == found == list(range(len(lengths)))
+    assert limit.tokens is None or limit.tokens >= memory // 2
+
+
+class Small:
+    """Counts letters; memory holds `tokens` letters, padding included."""
+
+    def __init__(self, tokens: int, raised: Callable[[], Exception]) -> None:
+        self.tokens = tokens
+        self.raised = raised
+        self.done: Counter[str] = Counter()
+        self.failed: list[int] = []
+
+    def extract_embeddings(self, batch: Sequence[str], batch_size: int) -> Any:
+        del batch_size
+        if max(map(len, batch)) * len(batch) > self.tokens:
+            self.failed.append(len(batch))
+            raise self.raised()
+        self.done.update(batch)
+        return np.array([[s.count(c) for c in "ACGT"] for s in batch], dtype=np.float32)
+
+
+def embedder(extractor: object, folder: Path, **batching: Any) -> Embedder:
+    path = "builtin:huggingface" if isinstance(extractor, HuggingFaceExtractor) else "mine.py"
+    loaded: Any = SimpleNamespace(extractor=extractor, path=path, class_name="Mine")
+    return Embedder(loaded, Cache(folder, {}), Batching(**batching))
+
+
+def task(rows: list[str], name: str = "t") -> TaskData:
+    half = len(rows) // 2
+    splits = (rows[:half], rows[half:])
+    return TaskData(name, *(Split(one, np.arange(len(one)) % 2) for one in splits))
+
+
+def ignore(done: int, letters: int) -> None:
+    del done, letters
+
+
+@pytest.mark.parametrize("raised", [lambda: torch.OutOfMemoryError(SAID), MemoryError])
+@pytest.mark.parametrize("mode", ["budget", "file"])
+def test_what_fits_is_kept_for_the_tasks_that_follow(
+    tmp_path: Path, mode: str, raised: Callable[[], Exception]
+) -> None:
+    small = Small(150, raised)
+    one = embedder(small, tmp_path, mode=mode, token_budget=1000)
+    rows = sequences()
+    one.embed(task(rows[:60]), ignore)
+    failures = len(small.failed)
+    assert failures > 0
+    assert one.limit.tokens is not None
+    assert one.limit.tokens <= 150
+    one.embed(task(rows[60:]), ignore)
+    assert len(small.failed) == failures
+    assert small.done == Counter(rows)
+    found = one.cache.read(sequence_digests(rows))
+    assert (found == Small(10**9, raised).extract_embeddings(rows, 1)).all()
+    assert one.cache.token_budgets == {one.limit.tokens}
+
+
+def test_the_sandbox_backs_off_too(tmp_path: Path) -> None:
+    small = Small(150, MemoryError)
+    rows = sequences()
+    found = embed_rows(embedder(small, tmp_path).loaded, Batching(token_budget=1000), rows)
+    assert (found == Small(10**9, MemoryError).extract_embeddings(rows, 1)).all()
+    assert small.failed
+
+
+def test_one_row_that_does_not_fit_is_named_and_the_others_are_kept(tmp_path: Path) -> None:
+    # In file order, so that rows come before the one that is too long.
+    small = Small(100, MemoryError)
+    one = embedder(small, tmp_path, mode="file")
+    data = task(["ACGT" * 3, "AC" * 4, "CCGG" * 40, "GG"])
+    says = f"t: the sequence {('CCGG' * 40)[:60]!r} of 160 letters: one sequence alone does not fit"
+    with pytest.raises(EmbeddingError, match=re.escape(says)):
+        one.embed(data, ignore)
+    assert list(one.missing(data).values()) == ["CCGG" * 40, "GG"]
+
+
+def test_a_token_counter_that_fails_is_a_sentence(tmp_path: Path) -> None:
+    class Wrong(Small):
+        def count_tokens(self, batch: Sequence[str]) -> list[int]:
+            return [len(s) for s in batch[1:]]
+
+    one = embedder(Wrong(99, MemoryError), tmp_path)
+    with pytest.raises(EmbeddingError, match="gave 3 numbers for 4 sequences, expected one for"):
+        one.embed(task(["A", "C", "G", "T"]), ignore)
+
+
+@pytest.fixture(scope="module")
+def bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of a tiny model with random weights."""
+    return models.save("bert", tmp_path_factory.mktemp("bert"))
+
+
+def limited(extractor: HuggingFaceExtractor, tokens: int, first: int = 0) -> Counter[str]:
+    """Let the model run out of memory beyond `tokens`, from batch `first` on; count the rows."""
+    seen: Counter[str] = Counter()
+    real = extractor.model.forward
+
+    def forward(input_ids: torch.Tensor, **others: Any) -> Any:
+        seen["batches"] += 1
+        if input_ids.numel() > tokens and seen["batches"] > first:
+            seen["failed"] += 1
+            raise torch.OutOfMemoryError(SAID)
+        seen["rows"] += len(input_ids)
+        return real(input_ids=input_ids, **others)
+
+    extractor.model.forward = forward
+    return seen
+
+
+@pytest.mark.parametrize("batching", ["exact", "budget", "file"])
+def test_a_built_in_backs_off_within_a_call(bert: Path, tmp_path: Path, batching: str) -> None:
+    """Memory runs out at batch 3; under "exact" the rows have the bits of an undisturbed run."""
+    rows = sequences(40) + ["ACGT" * 8 + a + b + c for a in "ACGT" for b in "ACGT" for c in "ACGT"]
+    made = [HuggingFaceExtractor(str(bert), batching=batching) for _ in range(2)]
+    expected = made[0].extract_embeddings(rows, batch_size=16)
+    seen = limited(made[1], tokens=300, first=2)
+    one = embedder(made[1], tmp_path, mode=batching, rows=16)
+    one.embed(task(rows), ignore)
+    found = one.cache.read(sequence_digests(rows))
+    assert seen["failed"] > 0
+    assert seen["rows"] == len(rows), "a row was computed again"
+    assert one.token_budget == made[1].memory.tokens
+    if batching == "exact":
+        assert (found == expected).all()
+    assert np.abs(found - expected).max() < 1e-5
+
+
+def test_a_window_that_does_not_fit_names_its_sequence(bert: Path, tmp_path: Path) -> None:
+    made = HuggingFaceExtractor(str(bert), truncation="windows", max_length=40)
+    limited(made, tokens=30)
+    says = "t: the sequence 'ACGTACGTACGTACGTACGTACGTACGTACGTACGTACGTACGTACGTACGTACGTACGT' of 80"
+    with pytest.raises(EmbeddingError, match=says):
+        embedder(made, tmp_path).embed(task(["AC", "ACGT" * 20, "GT", "A"]), ignore)

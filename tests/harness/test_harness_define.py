@@ -1,0 +1,154 @@
+"""Tasks of one's own: from a folder of CSV files to a run in two commands, every error at once."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from geneb_ci.common.benchmark import load_benchmark
+from reference_harness import benchmark, mini
+from reference_harness.define import define
+from reference_harness.errors import DataError, OptionError
+from tests.harness.support import Harness, write_flat, write_remote
+from tests.paths import ROOT
+
+WRITES_ONE = "geneb-harness data define DIR writes a definition for the task files in DIR"
+
+
+def test_two_commands_lead_to_a_verified_run(harness: Harness) -> None:
+    write_flat(mini.load("mini_tf"), harness.folder / "own")
+    write_remote(mini.load("mini_enhancer"), harness.folder / "own")
+    done = harness("data", "define", "own", "--name", "Mine")
+    assert (done.returncode, done.stderr) == (0, "")
+    told = json.loads((harness.folder / "own/benchmark.json").read_text())
+    assert done.stdout.splitlines() == [
+        f"wrote own/benchmark.json: 2 tasks, revision {told['dataset']['revision']}",
+        (
+            "run it: geneb-harness run --data own --benchmark own/benchmark.json "
+            "--output record.json"
+        ),
+    ]
+    assert told["name"] == "Mine"
+    assert told["tasks"] == [
+        {
+            "id": name, "label": name, "category": "Own tasks", "n_test": 160,
+            "test_class_counts": sorted(mini.load(name).test.class_counts.values()),
+        }
+        for name in ("mini_tf", "mini_enhancer")
+    ]  # fmt: skip
+    # The toolkit takes it as well.
+    assert load_benchmark(harness.folder / "own/benchmark.json").task_ids == (
+        "mini_tf", "mini_enhancer",
+    )  # fmt: skip
+    command = done.stdout.splitlines()[1].removeprefix("run it: geneb-harness ").split()
+    done = harness(*command, "--quiet", "--regimes", "1shot")
+    assert (done.returncode, done.stderr) == (0, "")
+    record = json.loads((harness.folder / "record.json").read_text())
+    assert record["dataset"]["verified"] is True
+    assert sorted(record["tasks"]) == ["mini_enhancer", "mini_tf"]
+    # Other data are noticed.
+    task = harness.folder / "own/mini_tf.csv"
+    task.write_text(task.read_text().replace("A", "C", 1))
+    done = harness(*command, "--quiet")
+    assert done.returncode == 3
+    assert "own/mini_tf.csv: sha256 " in done.stderr
+
+
+def test_every_error_of_a_folder_is_said_at_once(tmp_path: Path) -> None:
+    write_flat(mini.load("mini_tf"), tmp_path)
+    (tmp_path / "two words.csv").write_text("text,label,split\n")
+    (tmp_path / "named.csv").write_text("sequence,label\nACGT,1\n")
+    (tmp_path / "letters.csv").write_text("text,label,split\nACXT,1,train\nACGT,yes,dev\n")
+    (tmp_path / "mini_tf.csv.gz").write_bytes(b"")
+    (tmp_path / "half").mkdir()
+    (tmp_path / "half/train.csv").write_text("text,label\nA,1\n")
+    with pytest.raises(DataError) as caught:
+        define(tmp_path)
+    assert list(caught.value.faults) == [
+        f"{tmp_path}/letters.csv:2: character 'X' at position 3 of the sequence is not IUPAC",
+        f"{tmp_path}/letters.csv:3: label 'yes' is not an integer of at most 9 digits",
+        (f"{tmp_path}/mini_tf.csv.gz: task mini_tf is already in {tmp_path}/mini_tf.csv: keep one"),
+        f"{tmp_path}/named.csv:1: columns are 'sequence,label', expected 'text,label,split'",
+        (
+            f"{tmp_path}/two words.csv: the name is the task's id, and 'two words' has other "
+            "characters than letters, digits, '.', '_' and '-': rename it"
+        ),
+        f"{tmp_path}/half: expected test.csv or test.csv.gz, found neither",
+    ]
+    assert not (tmp_path / "benchmark.json").exists()
+    assert not (tmp_path / "manifest.json").exists()
+
+
+@pytest.mark.parametrize("name", ["benchmark.json", "manifest.json"])
+def test_nothing_is_replaced(tmp_path: Path, name: str) -> None:
+    write_flat(mini.load("mini_tf"), tmp_path)
+    (tmp_path / name).write_text("mine")
+    with pytest.raises(OptionError, match=f"{name}: not replaced: delete it"):
+        define(tmp_path)
+    assert (tmp_path / name).read_text() == "mine"
+
+
+def test_a_folder_without_tasks_says_what_belongs_there(tmp_path: Path) -> None:
+    says = "has no task: expected <task_id>.csv with the columns text,label,split, or tasks/"
+    with pytest.raises(DataError, match=says):
+        define(tmp_path)
+    with pytest.raises(DataError, match="no such folder"):
+        define(tmp_path / "none")
+
+
+def load_error(path: Path, told: Any) -> list[str]:
+    path.write_text(json.dumps(told))
+    with pytest.raises(OptionError) as caught:
+        benchmark.load(path)
+    lines = str(caught.value).splitlines()
+    assert all(line.startswith(f"{path}: ") for line in lines)
+    return [line.removeprefix(f"{path}: ") for line in lines]
+
+
+def test_an_empty_definition_names_every_key_and_what_belongs_there(tmp_path: Path) -> None:
+    """What is said is enough: taken as it stands, it is a definition."""
+    *lines, last = load_error(tmp_path / "own.json", {})
+    assert last == WRITES_ONE
+    said = [line.partition(": missing, expected for example ") for line in lines]
+    told = {place: json.loads(example) for place, _, example in said}
+    assert list(told) == [
+        "name", "harness_version", "regimes", "metrics", "protocol", "dataset", "category_order",
+        "tasks",
+    ]  # fmt: skip
+    (tmp_path / "own.json").write_text(json.dumps(told))
+    assert benchmark.load(tmp_path / "own.json").name == "GENEB"
+
+
+def test_missing_wrong_and_contradictory_keys_are_said_at_once(tmp_path: Path) -> None:
+    told = json.loads((ROOT / "schemas/benchmark-mini.json").read_text())
+    del told["name"], told["tasks"][1]["label"]
+    told["protocol"]["logreg"]["C"] = 2.0
+    told["protocol"]["feature_scaling"] = "standard"
+    told["regimes"].append("3shot")
+    told["dataset"]["revision"] = "main"
+    told["tasks"][3]["id"] = told["tasks"][2]["id"]
+    assert load_error(tmp_path / "own.json", told) == [
+        'name: missing, expected for example "GENEB"',
+        "dataset/revision: String should match pattern '^[0-9a-f]{40}$'; found 'main'",
+        'tasks/1/label: missing, expected for example "NT H3"',
+        (
+            "protocol/logreg: found {'C': 2.0, 'max_iter': 1000, 'solver': 'lbfgs'}, this harness "
+            "fits {'C': 1.0, 'max_iter': 1000, 'solver': 'lbfgs'}, unscaled"
+        ),
+        (
+            "protocol/feature_scaling: found 'standard', this harness fits unscaled features: "
+            "expected null"
+        ),
+        (
+            "regimes: found '3shot', which protocol.few_shot_k does not define: expected 'full' "
+            "or one of ['1shot', '10shot']"
+        ),
+        "tasks: the id 'mini_enhancer' occurs more than once",
+        WRITES_ONE,
+    ]
+
+
+@pytest.mark.parametrize("told", [[], {"tasks": 3}, {"protocol": []}, {"tasks": [[]]}, "GENEB"])
+def test_a_definition_of_another_shape_is_a_sentence(tmp_path: Path, told: Any) -> None:
+    assert load_error(tmp_path / "own.json", told)[-1] == WRITES_ONE

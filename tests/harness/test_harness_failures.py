@@ -1,0 +1,234 @@
+"""What happens on real machines, in whole runs: each failure costs its task, not the run."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from reference_harness import mini, probe
+from reference_harness.cache import Cache
+from reference_harness.job import Failed, Job
+from reference_harness.tasks import sequence_digests
+from tests.harness.support import Harness
+
+MINE = """
+import time
+from pathlib import Path
+import numpy as np
+from .base import BaseEmbeddingExtractor
+
+class Mine(BaseEmbeddingExtractor):
+    layer, pooling, max_length, truncation, dtype = "none", "mean", None, "none", "float32"
+    source = {"kind": "none", "location": "", "revision": None, "weights": {}}
+
+    def count_tokens(self, sequences):
+        return [len(s) for s in sequences]
+
+    def extract_embeddings(self, sequences, batch_size=8):
+        time.sleep(float(self._read("slow") or 0))
+        if any(s in self._read("bad").split() for s in sequences):
+            raise ValueError("a letter without a token")
+        if len(sequences) > int(self._read("memory") or 99999) and self._calls() >= 3:
+            raise MemoryError("Unable to allocate 9 GiB")
+        with Path("asked").open("a") as stream:
+            stream.write(" ".join(sequences) + "\\n")
+        return np.array([[s.count(c) / len(s) for c in "ACGT"] for s in sequences], "float32")
+
+    def _read(self, name):
+        return Path(name).read_text() if Path(name).exists() else ""
+
+    def _calls(self):
+        return len(self._read("asked").splitlines())
+"""
+TASKS = ("mini_splice", "mini_tf", "mini_phage")
+RUN = (
+    "run", "--extractor", "mine.py:Mine", "--output", "record.json", "--no-canonical",
+    "--regimes", "full,1shot",
+)  # fmt: skip
+THREE = (*RUN, "--tasks", ",".join(TASKS))
+ENDS_SECONDS = 90  # a run that was disturbed ends by then, or hangs
+
+
+@pytest.fixture
+def mine(harness: Harness) -> Harness:
+    (harness.folder / "mine.py").write_text(MINE)
+    return harness
+
+
+def told(harness: Harness, name: str = "record.json") -> dict[str, Any]:
+    record: dict[str, Any] = json.loads((harness.folder / name).read_text())
+    return record
+
+
+def digests(record: dict[str, Any]) -> dict[str, list[str]]:
+    return {
+        task_id: [regime["predictions_sha256"] for regime in task["regimes"].values()]
+        for task_id, task in record["tasks"].items()
+    }
+
+
+def asked(harness: Harness) -> Counter[str]:
+    """Count the sequences that were embedded, but the one that loads what a forward pass does."""
+    found = Counter((harness.folder / "asked").read_text().split())
+    del found["ACGT" * 16]
+    return found
+
+
+def test_a_task_that_fails_does_not_end_the_others(mine: Harness) -> None:
+    data = mini.load("mini_splice")
+    bad = data.test.sequences[5]
+    (mine.folder / "bad").write_text(bad)
+    done = mine(*THREE, "--token-budget", 8192, "--submission", "submission.json")
+    lines = done.stderr.splitlines()
+
+    # 1. It is said as it happens, and at the end with what to do.
+    assert done.returncode == 11, done.stderr
+    assert [line for line in lines if line.startswith("mini_splice: failed: ")] == [lines[0]]
+    assert "the extractor Mine failed: ValueError: a letter without a token" in lines[0]
+    assert {line.partition(":")[0] for line in lines[1:3]} == {"mini_tf", "mini_phage"}
+    assert lines[-3] == "error: 1 of 3 tasks failed:"
+    assert lines[-2] == "  " + lines[0].replace(": failed:", ":")
+    assert lines[-1] == (
+        "no record and no submission is written; 2 finished, kept in record.json.partial: repeat "
+        "the command with --resume to run only those that failed"
+    )
+    assert not (mine.folder / "record.json").exists()
+    assert not (mine.folder / "submission.json").exists()
+
+    # 2. Resumed under another budget, only the one that failed runs.
+    (mine.folder / "bad").unlink()
+    before = asked(mine)
+    done = mine(*THREE, "--token-budget", 512, "--resume")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("taken from the stopped run") == 2
+    new = asked(mine) - before
+    assert bad in new
+    assert set(new) <= {*data.train.sequences, *data.test.sequences}
+    assert max(asked(mine).values()) == 1
+    record = told(mine)
+    assert list(record["tasks"]) == list(TASKS)
+    assert record["batching"] == {"mode": "budget", "token_budget": 512, "rows": 8}
+    budgets = {task_id: task["token_budgets"] for task_id, task in record["tasks"].items()}
+    assert budgets["mini_tf"] == budgets["mini_phage"] == [8192]
+    assert budgets["mini_splice"] in ([512], [512, 8192])
+
+    # 3. The cache serves a run of any budget.
+    done = mine(*RUN, "--tasks", "mini_tf", "--token-budget", 99, "--output", "again.json")
+    assert done.returncode == 0, done.stderr
+    assert told(mine, "again.json")["tasks"]["mini_tf"]["embedded_now"] == 0
+    assert told(mine, "again.json")["tasks"]["mini_tf"]["token_budgets"] == [8192]
+
+
+def test_fail_fast_ends_with_the_first_failure(mine: Harness) -> None:
+    (mine.folder / "bad").write_text(mini.load("mini_splice").test.sequences[5])
+    done = mine(*THREE, "--fail-fast")
+    assert done.returncode == 3
+    assert done.stderr.startswith("error: mini_splice: ")
+    assert done.stderr.count("\n") == 1
+    assert not (mine.folder / "record.json").exists()
+
+
+def test_lack_of_memory_changes_no_prediction_under_exact_batching(
+    mine: Harness, tmp_path: Path
+) -> None:
+    """Memory runs out at the third batch, for every batch of more than five rows from then on."""
+    undisturbed = Harness(tmp_path / "other")
+    undisturbed.folder.mkdir()
+    (undisturbed.folder / "mine.py").write_text(MINE)
+    exact = (*RUN, "--tasks", "mini_splice,mini_tf", "--batching", "exact")
+    assert undisturbed(*exact).returncode == 0
+    (mine.folder / "memory").write_text("5")
+    done = mine(*exact)
+    assert done.returncode == 0, done.stderr
+    assert "memory ran out; batches have at most " in done.stderr
+    assert digests(told(mine)) == digests(told(undisturbed))
+    assert asked(mine) == asked(undisturbed)
+    assert set(asked(mine).values()) == {1}
+    calls = (mine.folder / "asked").read_text().splitlines()
+    assert max(len(call.split()) for call in calls[3:]) <= 5 < len(calls[2].split())
+    budgets = told(mine)["tasks"]["mini_tf"]["token_budgets"]
+    assert len(budgets) == 1
+    assert budgets[0] < told(mine)["batching"]["token_budget"]
+
+
+@pytest.mark.parametrize("at", [-1, 4], ids=["matrix", "header"])
+def test_a_damaged_cache_repairs_itself(mine: Harness, at: int) -> None:
+    """The matrix is read by a worker, the header by the run itself."""
+    assert mine(*THREE).returncode == 0
+    shard = min((mine.folder / "cache").rglob("*.shard"))
+    content = shard.read_bytes()
+    flipped = bytearray(content)
+    flipped[at] ^= 64
+    shard.write_bytes(flipped)
+    done = mine(*THREE, "--output", "again.json")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count(f"renamed to {shard.name}.damaged, its embeddings are computed") == 1
+    assert digests(told(mine, "again.json")) == digests(told(mine))
+    now = {name: task["embedded_now"] for name, task in told(mine, "again.json")["tasks"].items()}
+    assert sorted(now.values())[:2] == [0, 0]
+    assert max(now.values()) > 0
+
+
+def test_a_killed_worker_costs_no_task(mine: Harness) -> None:
+    (mine.folder / "slow").write_text("0.05")
+    process = mine.start(*THREE, "--workers", 2)
+    worker = first_worker(process)
+    os.kill(worker, signal.SIGKILL)
+    _, said = process.communicate(timeout=ENDS_SECONDS)
+    assert process.returncode == 0, said
+    assert "a worker process was killed, probably out of memory" in said
+    assert "with --workers 1" in said
+    assert sorted(told(mine)["tasks"]) == sorted(TASKS)
+    assert max(asked(mine).values()) == 1
+
+
+def first_worker(process: subprocess.Popen[str]) -> int:
+    """Wait for a worker of a run, and return its process id."""
+    until = time.monotonic() + ENDS_SECONDS
+    while time.monotonic() < until:
+        assert process.poll() is None, process.communicate()
+        for folder in Path("/proc").glob("[0-9]*"):
+            try:
+                parent = (folder / "stat").read_text().rpartition(")")[2].split()[1]
+                command = (folder / "cmdline").read_text()
+            except OSError:
+                continue
+            if int(parent) == process.pid and "spawn_main" in command:
+                return int(folder.name)
+        time.sleep(0.01)
+    pytest.fail("the run started no worker")
+
+
+def test_a_worker_says_what_it_could_not_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = sequence_digests(["A", "C", "G", "T"])
+    job = Job(
+        task_id="t", cache=tmp_path, key_parts={}, regimes=("full",), seeds=(13,), few_shot_k={},
+        train_digests=b"".join(names[:2]), train_labels=np.array([0, 1]),
+        test_digests=b"".join(names[2:]), test_labels=np.array([0, 1]),
+    )  # fmt: skip
+    folder = Cache(tmp_path, {}).folder
+    why = f"{folder}: 2 embeddings are missing or damaged: run again"
+    assert job.execute() == Failed("t", why, lost=True)
+    Cache(tmp_path, {}).add(names, np.full((4, 2), 3e38, dtype=np.float32))
+    one_class = Job(**{**vars(job), "train_labels": np.array([1, 1])})
+    assert one_class.execute() == Failed("t", "t: train: every label is 1, nothing to separate")
+
+    def full(*_: object) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory.\nTried to allocate 9 GiB")
+
+    monkeypatch.setattr(probe, "run", full)
+    why = (
+        "t: the probe failed: OutOfMemoryError: CUDA out of memory. Tried to allocate 9 GiB; take "
+        "fewer --workers"
+    )
+    assert job.execute() == Failed("t", why)
