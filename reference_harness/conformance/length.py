@@ -40,7 +40,7 @@ def maximum_length(subject: Subject) -> str:
     limit, truncation = said["max_length"], said["truncation"]
     if not isinstance(limit, int) or truncation == "windows":
         return _reads_all(subject, limit, truncation)
-    count = _counter(subject)
+    count = counter(subject)
     sequence = _beyond(subject, limit, count)
     if truncation == "none":
         return _refuses(subject, sequence, limit)
@@ -162,7 +162,7 @@ def _bisect(end: int, moves_beyond: Callable[[int], bool]) -> int:
     return high
 
 
-def _counter(subject: Subject) -> Callable[[str], int] | None:
+def counter(subject: Subject) -> Callable[[str], int] | None:
     """Return a counter of uncut tokens: the extractor's own method, or its tokenizer."""
     own: Callable[[Sequence[str]], list[int]] | None
     own = getattr(subject.extractor, "count_tokens", None)
