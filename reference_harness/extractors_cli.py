@@ -99,10 +99,10 @@ def check(
     would run. Exit codes: 0 all hold, 11 one does not, 2 usage, 1 internal error.
     """
     from . import conformance  # noqa: PLC0415 - numpy, after worker threads are set
-    from .errors import OptionError  # noqa: PLC0415
-    from .extractors.base import ExtractorError  # noqa: PLC0415
     from .batching import TOKEN_BUDGET  # noqa: PLC0415
     from .embed import Batching  # noqa: PLC0415
+    from .errors import OptionError  # noqa: PLC0415
+    from .extractors.base import ExtractorError  # noqa: PLC0415
     from .keywords import keywords, texts  # noqa: PLC0415
     from .loading import locate  # noqa: PLC0415
     from .progress import listener  # noqa: PLC0415

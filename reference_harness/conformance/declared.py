@@ -66,7 +66,9 @@ def layer_and_pooling(subject: Subject) -> tuple[str, float | None]:
     ]
     shown = min(agreeing or found, key=lambda m: (m.layer is None, m.distance))
     if agreeing:
-        return f"Rows are {_words(shown, blocks)}, as declared.", shown.distance
+        both = UNDECLARED not in (said["layer"], said["pooling"])
+        end = "as declared" if both else "which is not declared in full"
+        return f"Rows are {_words(shown, blocks)}, {end}.", shown.distance
     msg = (
         f"it declares layer {said['layer']!r} and pooling {said['pooling']!r}, and its rows are "
         f"{_words(shown, blocks)}: declare what is computed, or compute what is declared"

@@ -8,7 +8,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -49,7 +49,7 @@ class Recorder:
         self._handles: list[Any] = []
         self._order = 0
 
-    def __enter__(self) -> "Recorder":
+    def __enter__(self) -> Self:
         known: set[int] = set()
         for root, module in torch_modules(self._extractor):
             for name, one in module.named_modules():

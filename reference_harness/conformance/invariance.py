@@ -12,7 +12,6 @@ from .probes import MANY, SEED, dna, many, mixed
 from .result import BrokenError, difference
 from .subject import Subject, call
 
-
 # Letters of a sequence and of its longer neighbour, which makes padding necessary.
 _PADDED = ((7, 8), (7, 12), (12, 31), (19, 57))
 _PADDED_LONGER = ((70, 140), (100, 301), (31, 257))

@@ -28,7 +28,7 @@ ROWS = 2111
 SHORTEST = 7
 """Letters of the shortest, which any tokenizer of k-mers up to 6 reads as a token."""
 ROWS_MIN = 24
-"""Sequences of each doubling of the length: more than the 17 of the second half of a batch of 32."""
+"""Sequences of each doubling of the length: enough for a batch of more than 17 short ones."""
 BEYOND = 1.25
 """The longest, in units of the declared maximum, where longer ones are cut and not refused."""
 SECOND_HALF = 16

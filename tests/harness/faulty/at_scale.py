@@ -10,11 +10,11 @@ class _Declared(BaseEmbeddingExtractor):
     layer, pooling, dtype = "last", "mean", "float32"
     max_length, truncation = 256, "right"
 
-    def rows(self, sequences):
+    def rows(self, sequences: list[str]) -> np.ndarray:
         ids, mask = batch(sequences, max_length=self.max_length)
         return masked_mean(model(ids, mask), mask)
 
-    def extract_embeddings(self, sequences, batch_size=1):
+    def extract_embeddings(self, sequences: list[str], batch_size: int = 1) -> np.ndarray:
         parts = [sequences[i : i + batch_size] for i in range(0, len(sequences), batch_size)]
         return np.vstack([self.rows(part) for part in parts])
 
@@ -26,7 +26,7 @@ class SoundAtScale(_Declared):
 class LongPadding(_Declared):
     """The mean runs over padding, but only in batches of more than 64 tokens."""
 
-    def rows(self, sequences):
+    def rows(self, sequences: list[str]) -> np.ndarray:
         ids, mask = batch(sequences, max_length=self.max_length)
         hidden = model(ids, mask)
         return hidden.mean(axis=1) if ids.shape[1] > 64 else masked_mean(hidden, mask)
@@ -35,7 +35,7 @@ class LongPadding(_Declared):
 class CentredCalls(_Declared):
     """Rows of a call of more than 64 sequences are centred on their mean."""
 
-    def extract_embeddings(self, sequences, batch_size=1):
+    def extract_embeddings(self, sequences: list[str], batch_size: int = 1) -> np.ndarray:
         rows = super().extract_embeddings(sequences, batch_size)
         return rows - rows.mean(axis=0) if len(rows) > 64 else rows
 
@@ -43,7 +43,7 @@ class CentredCalls(_Declared):
 class SeventeenthRow(_Declared):
     """From the 17th row of a batch on, rows are those of the row before, as with a short buffer."""
 
-    def rows(self, sequences):
+    def rows(self, sequences: list[str]) -> np.ndarray:
         rows = super().rows(sequences)
         rows[16:] = rows[15:-1] if len(rows) > 16 else rows[16:]
         return rows
@@ -52,7 +52,7 @@ class SeventeenthRow(_Declared):
 class LargeBatchSize(_Declared):
     """Beyond `batch_size=8` a fast path rounds to half precision."""
 
-    def extract_embeddings(self, sequences, batch_size=1):
+    def extract_embeddings(self, sequences: list[str], batch_size: int = 1) -> np.ndarray:
         rows = super().extract_embeddings(sequences, batch_size)
         return rows.astype(np.float16).astype(np.float32) if batch_size > 8 else rows
 
@@ -64,7 +64,7 @@ class GrowingState(_Declared):
         super().__init__(name_model, device)
         self.seen = 0
 
-    def extract_embeddings(self, sequences, batch_size=1):
+    def extract_embeddings(self, sequences: list[str], batch_size: int = 1) -> np.ndarray:
         rows = super().extract_embeddings(sequences, batch_size) * np.float32(1 + 5e-8 * self.seen)
         self.seen += len(sequences)
         return rows.astype(np.float32)
@@ -73,7 +73,7 @@ class GrowingState(_Declared):
 class LostRemainder(_Declared):
     """Batches of 32 whatever is asked for; the rows of an incomplete last one stay zeros."""
 
-    def extract_embeddings(self, sequences, batch_size=1):
+    def extract_embeddings(self, sequences: list[str], batch_size: int = 1) -> np.ndarray:
         del batch_size
         out = np.zeros((len(sequences), WIDTH), dtype=np.float32)
         if len(sequences) < 64:
@@ -86,6 +86,6 @@ class LostRemainder(_Declared):
 class ShortRemainder(_Declared):
     """As LostRemainder, but the rows of the incomplete batch are missing altogether."""
 
-    def extract_embeddings(self, sequences, batch_size=1):
+    def extract_embeddings(self, sequences: list[str], batch_size: int = 1) -> np.ndarray:
         rows = super().extract_embeddings(sequences, batch_size)
         return rows[: len(rows) // 64 * 64] if len(rows) > 64 else rows

@@ -27,7 +27,7 @@ class Autocast(TorchToy):
 
     dtype = "bfloat16"
 
-    def hidden(self, sequences):
+    def hidden(self, sequences: list[str]) -> tuple[tuple[torch.Tensor, ...], torch.Tensor]:
         with torch.autocast("cpu", dtype=torch.bfloat16):
             return super().hidden(sequences)
 
@@ -37,7 +37,7 @@ class FirstToken(TorchToy):
 
     layer, pooling = "1", "cls"
 
-    def pool(self, states, mask):
+    def pool(self, states: tuple[torch.Tensor, ...], mask: torch.Tensor) -> torch.Tensor:
         del mask
         return states[1][:, 0]
 
@@ -47,7 +47,7 @@ class Windows(TorchToy):
 
     truncation = "windows"
 
-    def extract_embeddings(self, sequences, batch_size=1):
+    def extract_embeddings(self, sequences: list[str], batch_size: int = 1) -> np.ndarray:
         rows = []
         for sequence in sequences:
             starts = range(0, max(1, len(sequence)), LIMIT)
@@ -59,10 +59,11 @@ class Windows(TorchToy):
 class BothStrands(TorchToy):
     """The mean of a sequence and its reverse complement."""
 
-    def extract_embeddings(self, sequences, batch_size=1):
+    def extract_embeddings(self, sequences: list[str], batch_size: int = 1) -> np.ndarray:
         other = [s.translate(COMPLEMENT)[::-1] for s in (s[:LIMIT] for s in sequences)]
         forward = super().extract_embeddings([s[:LIMIT] for s in sequences], batch_size)
-        return (forward + super().extract_embeddings(other, batch_size)) / 2
+        both: np.ndarray = forward + super().extract_embeddings(other, batch_size)
+        return both / np.float32(2)
 
 
 class OneHot(BaseEmbeddingExtractor):
@@ -78,7 +79,7 @@ class OneHot(BaseEmbeddingExtractor):
             self.network = torch.nn.Conv1d(4, 12, 5, padding=2).eval()
 
     @torch.inference_mode()
-    def extract_embeddings(self, sequences, batch_size=1):
+    def extract_embeddings(self, sequences: list[str], batch_size: int = 1) -> np.ndarray:
         del batch_size
         rows = []
         for s in sequences:
@@ -92,5 +93,6 @@ class OneHot(BaseEmbeddingExtractor):
 class OneByOne(SoundAtScale):
     """Batches of one, whatever is asked for."""
 
-    def extract_embeddings(self, sequences, batch_size=1):
+    def extract_embeddings(self, sequences: list[str], batch_size: int = 1) -> np.ndarray:
+        del batch_size
         return super().extract_embeddings(sequences, 1)

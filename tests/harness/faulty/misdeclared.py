@@ -8,7 +8,7 @@ from .torch_toy import TorchToy
 class ClsAsMean(TorchToy):
     """Declares the mean and takes the first token."""
 
-    def pool(self, states, mask):
+    def pool(self, states: tuple[torch.Tensor, ...], mask: torch.Tensor) -> torch.Tensor:
         del mask
         return states[-1][:, 0]
 
@@ -16,7 +16,7 @@ class ClsAsMean(TorchToy):
 class OtherLayer(TorchToy):
     """Declares the last layer and takes the one before."""
 
-    def pool(self, states, mask):
+    def pool(self, states: tuple[torch.Tensor, ...], mask: torch.Tensor) -> torch.Tensor:
         return super().pool(states[:-1], mask)
 
 
@@ -25,7 +25,7 @@ class OtherNumber(TorchToy):
 
     layer = "2"
 
-    def pool(self, states, mask):
+    def pool(self, states: tuple[torch.Tensor, ...], mask: torch.Tensor) -> torch.Tensor:
         return super().pool(states[:2], mask)
 
 
@@ -38,7 +38,7 @@ class HalfAsFloat(TorchToy):
 class AutocastAsFloat(TorchToy):
     """Declares float32 and computes under autocast."""
 
-    def hidden(self, sequences):
+    def hidden(self, sequences: list[str]) -> tuple[tuple[torch.Tensor, ...], torch.Tensor]:
         with torch.autocast("cpu", dtype=torch.bfloat16):
             return super().hidden(sequences)
 
@@ -52,5 +52,5 @@ class FloatAsHalf(TorchToy):
 class RoundedRows(TorchToy):
     """Computes in float32, as declared, and rounds the rows to bfloat16."""
 
-    def pool(self, states, mask):
+    def pool(self, states: tuple[torch.Tensor, ...], mask: torch.Tensor) -> torch.Tensor:
         return super().pool(states, mask).bfloat16()

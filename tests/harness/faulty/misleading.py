@@ -10,7 +10,7 @@ class WarmUp(SoundAtScale):
 
     warm = False
 
-    def extract_embeddings(self, sequences, batch_size=1):
+    def extract_embeddings(self, sequences: list[str], batch_size: int = 1) -> np.ndarray:
         rows = super().extract_embeddings(sequences, batch_size)
         factor = 1 if self.warm else 2
         self.warm = True
@@ -20,7 +20,7 @@ class WarmUp(SoundAtScale):
 class ChangingType(SoundAtScale):
     """Larger batches come as float16."""
 
-    def extract_embeddings(self, sequences, batch_size=1):
+    def extract_embeddings(self, sequences: list[str], batch_size: int = 1) -> np.ndarray:
         rows = super().extract_embeddings(sequences, batch_size)
         return rows.astype(np.float16) if len(sequences) > 2 else rows
 
@@ -28,7 +28,7 @@ class ChangingType(SoundAtScale):
 class PaddingNan(SoundAtScale):
     """Rows next to a longer sequence are NaN."""
 
-    def rows(self, sequences):
+    def rows(self, sequences: list[str]) -> np.ndarray:
         rows = super().rows(sequences)
         longest = max(map(len, sequences))
         rows[[len(s) < longest for s in sequences]] = np.nan
@@ -38,7 +38,7 @@ class PaddingNan(SoundAtScale):
 class Overflow(SoundAtScale):
     """One column is infinite."""
 
-    def extract_embeddings(self, sequences, batch_size=1):
+    def extract_embeddings(self, sequences: list[str], batch_size: int = 1) -> np.ndarray:
         rows = super().extract_embeddings(sequences, batch_size)
         rows[:, 0] = np.inf
         return rows
@@ -47,9 +47,10 @@ class Overflow(SoundAtScale):
 class Remembers(SoundAtScale):
     """The first sequence that an instance sees moves every later row."""
 
-    first = None
+    first: np.ndarray | None = None
 
-    def extract_embeddings(self, sequences, batch_size=1):
+    def extract_embeddings(self, sequences: list[str], batch_size: int = 1) -> np.ndarray:
         rows = super().extract_embeddings(sequences, batch_size)
         self.first = rows[0] if self.first is None else self.first
-        return rows + self.first
+        moved: np.ndarray = rows + self.first
+        return moved

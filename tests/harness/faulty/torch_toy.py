@@ -24,7 +24,11 @@ def bert(dtype: torch.dtype = torch.float32) -> BertModel:
     )
     with torch.random.fork_rng():
         torch.manual_seed(5)
-        built: BertModel = BertModel(config).to(dtype).eval()
+        built: BertModel = BertModel(config)
+        built.train(mode=False)
+    for tensor in (*built.parameters(), *built.buffers()):
+        if tensor.is_floating_point():
+            tensor.data = tensor.data.to(dtype)
     return built
 
 
@@ -38,24 +42,25 @@ class TorchToy(BaseEmbeddingExtractor):
 
     def __init__(self, name_model, device="cpu"):
         super().__init__(name_model, device)
-        self.model = bert(self.computed).to(device)
+        self.model = bert(self.computed)
 
     def count_tokens(self, sequences):
         return [max(1, len(s)) for s in sequences]
 
-    def pool(self, states, mask):
+    def pool(self, states: tuple[torch.Tensor, ...], mask: torch.Tensor) -> torch.Tensor:
         kept = mask.unsqueeze(-1)
         return (states[-1].float() * kept).sum(dim=1) / kept.sum(dim=1)
 
     @torch.inference_mode()
-    def hidden(self, sequences):
+    def hidden(self, sequences: list[str]) -> tuple[tuple[torch.Tensor, ...], torch.Tensor]:
         ids, mask = batch([s or "N" for s in sequences], max_length=self.max_length)
-        ids, mask = torch.from_numpy(ids), torch.from_numpy(mask)
-        found = self.model(input_ids=ids, attention_mask=mask, output_hidden_states=True)
-        return found.hidden_states, mask
+        attended = torch.from_numpy(mask)
+        found = self.model(
+            input_ids=torch.from_numpy(ids), attention_mask=attended, output_hidden_states=True
+        )
+        states: tuple[torch.Tensor, ...] = found.hidden_states
+        return states, attended
 
-    def extract_embeddings(self, sequences, batch_size=1):
-        rows = []
-        for i in range(0, len(sequences), batch_size):
-            rows.append(self.pool(*self.hidden(sequences[i : i + batch_size])).float().numpy())
-        return np.vstack(rows)
+    def extract_embeddings(self, sequences: list[str], batch_size: int = 1) -> np.ndarray:
+        parts = [sequences[i : i + batch_size] for i in range(0, len(sequences), batch_size)]
+        return np.vstack([self.pool(*self.hidden(part)).float().numpy() for part in parts])

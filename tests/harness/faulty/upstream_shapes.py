@@ -10,14 +10,14 @@ from .torch_toy import TorchToy
 class NamedSeqs(SoundAtScale):
     """The argument has another name."""
 
-    def extract_embeddings(self, seqs, batch_size=1):
+    def extract_embeddings(self, seqs: list[str], batch_size: int = 1) -> np.ndarray:
         return super().extract_embeddings(seqs, batch_size)
 
 
 class PositionalOnly(SoundAtScale):
     """The sequences come by position alone."""
 
-    def extract_embeddings(self, seqs, /, batch_size=1):
+    def extract_embeddings(self, seqs: list[str], /, batch_size: int = 1) -> np.ndarray:
         return super().extract_embeddings(seqs, batch_size)
 
 
@@ -40,5 +40,5 @@ class ReturnsBfloat16(TorchToy):
 class ReturnsIntegers(SoundAtScale):
     """An error all the same: a run refuses integers."""
 
-    def extract_embeddings(self, seqs, batch_size=1):
+    def extract_embeddings(self, seqs: list[str], batch_size: int = 1) -> np.ndarray:
         return (1e6 * super().extract_embeddings(seqs, batch_size)).astype(np.int64)
