@@ -8,7 +8,7 @@ import numpy as np
 
 from reference_harness.extractors.base import UNDECLARED
 
-from .hooks import Recorder, State
+from .hooks import ModuleStates, Recorder
 from .probes import dna, many
 from .result import TOLERANCES, BrokenError, difference
 from .subject import Subject, call
@@ -141,7 +141,7 @@ def _matches(subject: Subject) -> tuple[list[_Match], int | None]:
     ], blocks
 
 
-def _distances(state: State, row: np.ndarray) -> Iterator[tuple[str, float]]:
+def _distances(state: ModuleStates, row: np.ndarray) -> Iterator[tuple[str, float]]:
     """Yield variant and distance, for each piece of a state and for the mean of all."""
     for piece in state.pieces:
         for variant, vector in piece.items():

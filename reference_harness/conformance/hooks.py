@@ -4,6 +4,7 @@ Every candidate is pooled inside the hook, so that a call keeps a few vectors a 
 hidden states themselves.
 """
 
+import contextlib
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -25,7 +26,7 @@ _FLAT_DIMS = 2
 
 
 @dataclass
-class State:
+class ModuleStates:
     """The hidden states that one module gave in one call of the extractor."""
 
     order: int
@@ -39,7 +40,7 @@ class Recorder:
     """Context manager that hooks every module of an extractor while it embeds one sequence."""
 
     def __init__(self, extractor: object, width: int) -> None:
-        self.states: dict[str, State] = {}
+        self.states: dict[str, ModuleStates] = {}
         self.computed: Counter[str] = Counter()
         """Output type of the modules that multiply by a matrix, such as "bfloat16", to outputs."""
         self.modules: dict[str, Any] = {}
@@ -58,8 +59,11 @@ class Recorder:
                     continue
                 known.add(id(one))
                 self.modules[path] = one
-                self._handles.append(one.register_forward_pre_hook(self._before, with_kwargs=True))
-                self._handles.append(one.register_forward_hook(self._after(path)))
+                # A scripted module may refuse hooks: it is then as invisible as no module.
+                with contextlib.suppress(Exception):
+                    before = one.register_forward_pre_hook(self._before, with_kwargs=True)
+                    self._handles.append(before)
+                    self._handles.append(one.register_forward_hook(self._after(path)))
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -74,25 +78,32 @@ class Recorder:
 
     def _after(self, path: str) -> Any:  # noqa: ANN401 - a hook of torch
         def hook(module: Any, _: object, output: object) -> None:  # noqa: ANN401
-            self._order += 1
-            hidden = getattr(output, "hidden_states", None)
-            if isinstance(hidden, list | tuple):
-                for index, one in enumerate(hidden):
-                    self._keep(f"{path}.hidden_states[{index}]", one)
-            for one in _tensors(output):
-                if self._keep(path, one):
-                    break
-            own = next((p for p in module.parameters(recurse=False) if p.ndim > 1), None)
-            first = next((t for t in _tensors(output) if t.is_floating_point()), None)
-            if own is not None and first is not None and "Embedding" not in type(module).__name__:
-                self.computed[str(first.dtype).removeprefix("torch.")] += 1
+            # An output of an unknown kind is no failure of the extractor.
+            with contextlib.suppress(Exception):
+                self._note(path, module, output)
 
         return hook
+
+    def _note(self, path: str, module: Any, output: object) -> None:  # noqa: ANN401
+        """Keep the hidden states of an output, and the type that a module computed in."""
+        self._order += 1
+        hidden = getattr(output, "hidden_states", None)
+        if isinstance(hidden, list | tuple):
+            for index, one in enumerate(hidden):
+                self._keep(f"{path}.hidden_states[{index}]", one)
+        tensors = list(_tensors(output))
+        for one in tensors:
+            if self._keep(path, one):
+                break
+        own = any(p.ndim > 1 for p in module.parameters(recurse=False))
+        first = next((t for t in tensors if t.is_floating_point()), None)
+        if own and first is not None and "Embedding" not in type(module).__name__:
+            self.computed[str(first.dtype).removeprefix("torch.")] += 1
 
     def _keep(self, path: str, tensor: Any) -> bool:  # noqa: ANN401 - a tensor
         """Pool what may be hidden states of the width; return whether it was such."""
         for one in _sequences(tensor, self._width):
-            state = self.states.setdefault(path, State(self._order))
+            state = self.states.setdefault(path, ModuleStates(self._order))
             if len(state.pieces) < PIECES_MAX:
                 row = len(state.pieces) % max(1, len(tensor))
                 state.pieces.append(_pooled(self._cut(one, tensor, row)))

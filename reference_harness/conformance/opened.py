@@ -124,10 +124,12 @@ def _named(subject: Subject) -> list[Path]:
 
 
 def _elsewhere() -> list[Path]:
-    """Return the system's folders, the temporary one, and caches and settings of the user."""
+    """Return the system's folders, the temporary one, the user's caches, and imported code's."""
     folders = [Path(one) for one in (*SYSTEM, tempfile.gettempdir())]
     caches = ("HF_HOME", "HF_HUB_CACHE", "TORCH_HOME", "XDG_CACHE_HOME", "TRITON_CACHE_DIR")
     folders += [Path(os.environ[name]) for name in caches if os.environ.get(name)]
     home = Path.home()
     folders += [home / one for one in (".cache", ".config", ".local", ".triton", ".nv")]
+    files = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
+    folders += {Path(file).parent for file in files if file}
     return [folder.resolve() for folder in folders]
