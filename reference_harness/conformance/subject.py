@@ -111,9 +111,14 @@ class Subject:
             if (said := not_finite(rows)) is not None:
                 raise BrokenError(said, example, float("inf"))
         measured = difference(found, expected)
-        if measured > self.tolerance:
-            raise BrokenError(sentence, example, measured)
-        return measured
+        if measured <= self.tolerance:
+            return measured
+        if measured <= TOLERANCES["bfloat16"]:
+            sentence += (
+                "; a distance this small may also be the rounding of half precision, under a "
+                "declared dtype of more digits: see computed-dtype first"
+            )
+        raise BrokenError(sentence, example, measured)
 
 
 def other_type(found: object, expected: object) -> str:

@@ -90,6 +90,14 @@ def test_a_wrong_declaration_is_found_and_named(class_name, slug, sentence):
         assert set(found) == {slug}
 
 
+def test_half_precision_under_a_wrong_declaration_is_named_where_rows_differ():
+    found = failed(subject("misdeclared", "HalfAsFloat"), "batch-size", "padding")
+    assert set(found) == {"batch-size", "padding"}
+    assert all("rounding of half precision" in sentence for sentence in found.values())
+    leak = failed(subject("mean_over_padding", "MeanOverPadding"), "padding")
+    assert "rounding" not in leak["padding"]
+
+
 def test_rounded_rows_are_found_without_any_module_to_look_into():
     found = failed(subject("rounded_numpy", "RoundedNumpy"), "layer-and-pooling", "computed-dtype")
     assert set(found) == {"computed-dtype"}
