@@ -1,16 +1,18 @@
-"""Checks nineteen properties that every extractor must have, without knowledge of the model.
+"""Checks the properties that every extractor must have, without knowledge of the model.
 
+The quick ones take about a minute; the full ones repeat a run's batches over thousands of rows.
 The checks run in a child process with a time limit: a crash or a hang is a failed property. This is
 not a sandbox.
 """
 
-from .registry import PROPERTIES, Property
+from .registry import PROPERTIES, QUICK, Property
 from .result import TOLERANCES, PropertyResult
 from .runner import LETTERS, SECONDS, UnknownPropertyError, check
 
 __all__ = [
     "LETTERS",
     "PROPERTIES",
+    "QUICK",
     "SECONDS",
     "TOLERANCES",
     "Property",

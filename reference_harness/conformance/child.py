@@ -4,28 +4,62 @@
 and could forge the results: this finds mistakes, it is not a security boundary.
 """
 
+import contextlib
 import json
 import sys
 from pathlib import Path
 from typing import IO
 
+from reference_harness.progress import Silent
+
+from .opened import WATCH
 from .registry import BY_SLUG, LOADS
 from .result import BrokenError, PropertyResult
+from .scale import scale_of
 from .subject import Subject
+
+
+class _Lines(Silent):
+    """Writes the progress of a full check as lines, which also show that it is alive."""
+
+    def __init__(self, results: IO[str]) -> None:
+        self._results = results
+
+    def begin(self, task_id: str, todo: int) -> None:
+        """Write what begins and its rows."""
+        _write(self._results, {"begin": task_id, "todo": todo})
+
+    def step(self, sequences: int, letters: int) -> None:
+        """Write what was embedded."""
+        _write(self._results, {"step": [sequences, letters]})
+
+    def say(self, line: str) -> None:
+        """Write a line for the user."""
+        _write(self._results, {"say": line})
 
 
 def main(request_path: str, results_path: str) -> None:
     """Try the properties of the request in order, up to a failed load."""
     request = json.loads(Path(request_path).read_bytes())
     slugs = request.pop("properties")
-    subject = Subject(**request)
     with Path(results_path).open("a", encoding="utf-8") as results:
+        subject = Subject(**request, listener=_Lines(results))
+        WATCH.start()
         for slug in slugs:
             _write(results, {"started": slug})
+            if BY_SLUG[slug].full:
+                _say_cost(subject)
             result = attempt(slug, subject)
             _write(results, result.as_dict())
             if slug == LOADS and not result.passed:
                 return
+
+
+def _say_cost(subject: Subject) -> None:
+    """Say once what the full check embeds; a failure to load shows in the property itself."""
+    with contextlib.suppress(Exception):
+        if "scale" not in subject.shared:
+            subject.listener.say(scale_of(subject).cost())
 
 
 def attempt(slug: str, subject: Subject) -> PropertyResult:

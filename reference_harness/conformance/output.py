@@ -2,9 +2,11 @@
 
 import numpy as np
 
-from .probes import dna, mixed
+from reference_harness.embed import to_numpy
+
+from .probes import MANY, dna, many, mixed
 from .result import BrokenError, difference
-from .subject import Subject, call
+from .subject import Subject, call, not_finite, other_type
 
 
 def loads(subject: Subject) -> str:
@@ -26,12 +28,23 @@ def one_row_a_sequence(subject: Subject) -> str:
 
 
 def floating_dtype(subject: Subject) -> str:
-    """Check that the array holds floating-point numbers."""
-    found = subject.embed([dna(12)], 1).dtype
-    if not np.issubdtype(found, np.floating):
-        msg = f"the array holds {found}, expected float32: convert it before it is returned"
-        raise BrokenError(msg, call([dna(12)], 1))
-    return f"The array holds {found}."
+    """Check that every call gives an array of one floating type that a run reads."""
+    found: dict[str, str] = {}
+    for sequences, size in (([dna(12)], 1), (mixed(), 2), (mixed(), 8), (many(), MANY)):
+        raw = subject.raw(sequences, size)
+        try:
+            name = to_numpy(raw).dtype.name
+        except TypeError:
+            msg = (
+                f"the array holds {getattr(raw, 'dtype', type(raw).__name__)}, expected float16, "
+                "float32 or float64: convert it before it is returned"
+            )
+            raise BrokenError(msg, call(sequences, size)) from None
+        found[name] = call(sequences, size)
+    if len(found) > 1:
+        first, second, *_ = found
+        raise BrokenError(other_type(second, first), found[second])
+    return f"The array holds {next(iter(found))} in every call."
 
 
 def finite(subject: Subject) -> str:
@@ -40,10 +53,18 @@ def finite(subject: Subject) -> str:
         found = subject.embed(sequences)
         bad = np.flatnonzero(~np.isfinite(found).all(axis=1))
         if len(bad):
-            msg = f"row {bad[0]} holds NaN or infinity: look for a mean over no token"
-            raise BrokenError(msg, call([sequences[int(bad[0])]], 8))
+            _say_where(subject, sequences, int(bad[0]), f"{not_finite(found)}")
     found = subject.embed(mixed())
     if difference(found[1:], np.repeat(found[:1], len(found) - 1, axis=0)) == 0.0:
         msg = "nine different sequences give the same row: the sequence is not read"
         raise BrokenError(msg, call(mixed()))
     return "All numbers are finite, and different sequences give different rows."
+
+
+def _say_where(subject: Subject, sequences: list[str], row: int, said: str) -> None:
+    """Raise BrokenError: the sequence itself has no finite row, or only in a batch."""
+    alone = [sequences[row]]
+    if len(sequences) > 1 and np.isfinite(subject.embed(alone, 1)).all():
+        said = f"{said}; alone the same sequence is finite, so padding or a neighbour causes it"
+        raise BrokenError(said, f"{call(sequences)}[{row}] against {call(alone, 1)}[0]")
+    raise BrokenError(said, call(alone))

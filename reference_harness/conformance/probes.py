@@ -6,6 +6,8 @@ SEED = 20261120
 IUPAC = "RYSWKMBDHVN"
 # Three, seven, ... letters: below, at and above the width of the k-mers tokenizers cut (3, 4, 6).
 LENGTHS = (7, 12, 19, 31)
+# Rows of one larger batch: more than 32, and a multiple of no usual batch size.
+MANY = 41
 _NEXT = str.maketrans("ACGTacgt", "CGTAcgta")
 
 
@@ -17,6 +19,11 @@ def dna(length: int, salt: int = 0) -> str:
 def mixed() -> list[str]:
     """Return nine sequences of mixed lengths, none equal to another."""
     return [dna(n, salt) for salt, n in enumerate((*LENGTHS, 12, 25, 9, 40, 12))]
+
+
+def many() -> list[str]:
+    """Return MANY short sequences of mixed lengths."""
+    return [dna(LENGTHS[salt % len(LENGTHS)], salt) for salt in range(MANY)]
 
 
 def changed(sequence: str, start: int, stop: int | None = None) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from . import invariance, length, letters, output, static
+from . import declared, invariance, length, letters, opened, output, scale, static
 from .subject import Subject
 from .surroundings import NetworkBlock, WeightsWatch, device
 
@@ -21,6 +21,8 @@ class Property:
     """Returns a description and a difference; raises BrokenError. None for the static check."""
     offline: bool = False
     """Whether it runs in a separate process with the network blocked."""
+    full: bool = False
+    """Whether it is part of the full check alone, in a separate process."""
     needs_load: bool = True
     """Whether it is skipped if the extractor does not load."""
 
@@ -54,6 +56,18 @@ PROPERTIES = (
     Property("letter-case", "Lower case is read as upper case.", letters.letter_case),
     Property("unknown-letters", "N and IUPAC letters give rows.", letters.unknown_letters),
     Property("empty-and-short", "Short sequences give a row or an error.", letters.empty_and_short),
+    Property("layer-and-pooling", "Layer and pooling are as declared.", declared.layer_and_pooling),
+    Property("computed-dtype", "It computes in the declared dtype.", declared.computed_dtype),
+    Property("files-read", "It opens weights and packages alone.", opened.files_read),
     Property("no-network", "It works without a network.", _no_network, offline=True),
+    Property(
+        "run-batches", "Rows in the run's batches are as alone.", scale.run_batches, full=True
+    ),
+    Property(
+        "mixed-batches", "Rows of mixed lengths are as alone.", scale.mixed_batches, full=True
+    ),
+    Property("no-drift", "Thousands of rows change nothing.", scale.no_drift, full=True),
+    Property("files-read-later", "Thousands of rows open no file.", opened.files_read, full=True),
 )
+QUICK = tuple(p for p in PROPERTIES if not p.full)
 BY_SLUG = {p.slug: p for p in PROPERTIES}

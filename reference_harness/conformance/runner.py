@@ -12,10 +12,14 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .registry import BY_SLUG, LOADS, PROPERTIES
+from reference_harness.embed import BATCHING, Batching
+from reference_harness.progress import Listener, Silent
+
+from .registry import BY_SLUG, LOADS, PROPERTIES, QUICK
 from .result import PropertyResult
 from .static import undefined_names
 
@@ -23,6 +27,9 @@ SECONDS = 300.0
 """Wall-clock limit of one property: several loads of a model of some gigabytes on a slow disk."""
 LETTERS = 8192
 """Longest sequence tried: enough for 512 tokens of sixteen letters."""
+
+FIRST = "Not tried, as another property does not hold: fix that before the full check."
+SILENT = Silent()
 
 _ROOT = Path(__file__).resolve().parents[2]
 _POLL_SECONDS = 0.05
@@ -43,9 +50,14 @@ def check(
     seconds: float = SECONDS,
     letters: int = LETTERS,
     select: Sequence[str] = (),
+    full: bool = False,
+    batching: Batching = BATCHING,
+    listener: Listener = SILENT,
 ) -> list[PropertyResult]:
-    """Try every property, or those selected, on one extractor; one result each, in order.
+    """Try the quick properties, all with `full`, or those selected; one result each, in order.
 
+    Full properties repeat a run's batches as `batching` says, and are tried only where no other
+    one failed. `listener` receives their cost and progress, and each result.
     `options` go to the constructor and have to be JSON. A property that takes longer than
     `seconds`, or in which the process dies, has failed; the next one gets a fresh process.
     Raises UnknownPropertyError for a slug that names no property.
@@ -54,7 +66,8 @@ def check(
     if unknown:
         msg = f"no such property: {', '.join(unknown)}; they are: {', '.join(BY_SLUG)}"
         raise UnknownPropertyError(msg)
-    slugs = [p.slug for p in PROPERTIES if not select or p.slug in select]
+    slugs = [p.slug for p in (PROPERTIES if full or select else QUICK)]
+    slugs = [slug for slug in slugs if not select or slug in select]
     request = {
         "spec": spec,
         "name_model": name_model,
@@ -62,89 +75,117 @@ def check(
         "folder": folder,
         "options": dict(options or {}),
         "letters": letters,
+        "plan": [batching.mode, batching.token_budget, batching.rows],
     }
+    child = _Child(request, seconds, listener)
     results: dict[str, PropertyResult] = {}
     for slug in slugs:
         if BY_SLUG[slug].check is None:
             results[slug] = undefined_names(spec, folder)
-    for offline in (False, True):
-        wanted = [s for s in slugs if BY_SLUG[s].check and BY_SLUG[s].offline == offline]
-        _run(wanted, request, seconds, results, offline=offline)
+    for offline, later in ((False, False), (True, False), (False, True)):
+        group = [p for p in map(BY_SLUG.__getitem__, slugs) if p.check]
+        wanted = [p.slug for p in group if (p.offline, p.full) == (offline, later)]
+        if later and not all(result.passed for result in results.values()):
+            results |= {slug: _not_tried(slug, FIRST) for slug in wanted}
+        else:
+            _run(wanted, child, results, offline=offline)
     return [results[slug] for slug in slugs]
 
 
+def _not_tried(slug: str, sentence: str) -> PropertyResult:
+    return PropertyResult(property=slug, passed=False, ran=False, sentence=sentence)
+
+
 def _run(
-    slugs: list[str],
-    request: dict[str, Any],
-    seconds: float,
-    results: dict[str, PropertyResult],
-    *,
-    offline: bool,
+    slugs: list[str], child: "_Child", results: dict[str, PropertyResult], *, offline: bool
 ) -> None:
     """Start processes until every property has its result."""
     todo = list(slugs)
     while todo:
         if LOADS in results and not results[LOADS].passed:
             for slug in [s for s in todo if BY_SLUG[s].needs_load]:
-                sentence = "Not tried, as the extractor does not load."
-                results[slug] = PropertyResult(
-                    property=slug, passed=False, ran=False, sentence=sentence
-                )
+                results[slug] = _not_tried(slug, "Not tried, as the extractor does not load.")
             todo = [s for s in todo if s not in results]
             if not todo:
                 return
-        found = _child(todo, request, seconds, offline=offline)
-        results.update(found)
+        results.update(child.run(todo, offline=offline))
         todo = [s for s in todo if s not in results]
 
 
-def _child(
-    slugs: list[str], request: dict[str, Any], seconds: float, *, offline: bool
-) -> dict[str, PropertyResult]:
-    """Run one process until it ends, crashes or hangs; return at least one result."""
-    with tempfile.TemporaryDirectory(prefix="geneb-conformance-") as folder:
-        asked, told, said = (Path(folder, name) for name in ("request", "results", "output"))
-        asked.write_text(json.dumps({**request, "properties": slugs}), encoding="utf-8")
-        told.touch()
-        environment = {**os.environ, **(_OFFLINE if offline else {})}
-        paths = [str(_ROOT), environment.get("PYTHONPATH", "")]
-        environment["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
-        # -P: nothing of the folder we stand in may shadow a library.
-        command = [sys.executable, "-P", "-m", "reference_harness.conformance.child"]
-        with said.open("wb") as output:
-            process = subprocess.Popen(  # noqa: S603 - no shell, our own words and two paths
-                [*command, str(asked), str(told)],
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                env=environment,
-                start_new_session=True,
-            )
-            try:
-                late = _watch(process, told, seconds)
-            finally:
-                _kill(process)
-        found, running = _read(told)
-        if late or running or not found:
-            # A process that ends before its first line has failed for the first property.
-            slug = running or slugs[min(len(found), len(slugs) - 1)]
-            found[slug] = PropertyResult(
-                property=slug, passed=False, sentence=_obituary(process, said, late, seconds)
-            )
-        return found
+@dataclass(frozen=True)
+class _Child:
+    """How processes that check properties are started and watched."""
+
+    request: dict[str, Any]
+    seconds: float
+    listener: Listener
+
+    def run(self, slugs: list[str], *, offline: bool) -> dict[str, PropertyResult]:
+        """Run one process until it ends, crashes or hangs; return at least one result."""
+        with tempfile.TemporaryDirectory(prefix="geneb-conformance-") as folder:
+            asked, told, said = (Path(folder, name) for name in ("request", "results", "output"))
+            request = {**self.request, "properties": slugs}
+            asked.write_text(json.dumps(request), encoding="utf-8")
+            told.touch()
+            # -P: nothing of the folder we stand in may shadow a library.
+            command = [sys.executable, "-P", "-m", "reference_harness.conformance.child"]
+            with said.open("wb") as output:
+                process = subprocess.Popen(  # noqa: S603 - no shell, our own words and two paths
+                    [*command, str(asked), str(told)],
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                    env=_environment(offline=offline),
+                    start_new_session=True,
+                )
+                try:
+                    late = self._watch(process, told)
+                finally:
+                    _kill(process)
+            found, running = _read(told)
+            if late or running or not found:
+                # A process that ends before its first line has failed for the first property.
+                slug = running or slugs[min(len(found), len(slugs) - 1)]
+                sentence = _obituary(process, said, late, self.seconds)
+                found[slug] = PropertyResult(property=slug, passed=False, sentence=sentence)
+            return found
+
+    def _watch(self, process: subprocess.Popen[bytes], told: Path) -> bool:
+        """Pass lines on until the end; return True when no line came for `seconds`."""
+        since = time.monotonic()
+        with told.open(encoding="utf-8") as lines:
+            rest = ""
+            while True:
+                ended = process.poll() is not None
+                if new := lines.read():
+                    since = time.monotonic()
+                    *whole, rest = (rest + new).split("\n")
+                    for line in whole:
+                        _relay(json.loads(line), self.listener)
+                if ended:
+                    return False
+                if time.monotonic() - since > self.seconds:
+                    return True
+                time.sleep(_POLL_SECONDS)
 
 
-def _watch(process: subprocess.Popen[bytes], told: Path, seconds: float) -> bool:
-    """Wait for the end; return True when no line came for `seconds`."""
-    size, since = 0, time.monotonic()
-    while process.poll() is None:
-        now = told.stat().st_size
-        if now != size:
-            size, since = now, time.monotonic()
-        if time.monotonic() - since > seconds:
-            return True
-        time.sleep(_POLL_SECONDS)
-    return False
+def _environment(*, offline: bool) -> dict[str, str]:
+    environment = {**os.environ, **(_OFFLINE if offline else {})}
+    paths = [str(_ROOT), environment.get("PYTHONPATH", "")]
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
+    return environment
+
+
+def _relay(line: dict[str, Any], listener: Listener) -> None:
+    """Pass one line of the child on."""
+    if "say" in line:
+        listener.say(line["say"])
+    elif "begin" in line:
+        listener.begin(line["begin"], line["todo"])
+    elif "step" in line:
+        listener.step(*line["step"])
+    elif "property" in line:
+        listener.finish(line["property"], "holds" if line["passed"] else "does not hold")
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
@@ -171,7 +212,7 @@ def _read(told: Path) -> tuple[dict[str, PropertyResult], str | None]:
         value = json.loads(line)
         if "started" in value:
             running = value["started"]
-        else:
+        elif "property" in value:
             found[value["property"]] = PropertyResult(**value)
             running = None
     return found, running

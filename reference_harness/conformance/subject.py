@@ -6,8 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from reference_harness.batching import TOKEN_BUDGET
+from reference_harness.embed import FILE_ROWS, Batching, to_numpy
 from reference_harness.extractors.base import UNDECLARED
 from reference_harness.loading import LoadedExtractor, load
+from reference_harness.progress import Listener, Silent
 
 from .result import TOLERANCES, BrokenError, difference, show
 
@@ -25,6 +28,18 @@ class Subject:
     options: dict[str, Any] = field(default_factory=dict)
     letters: int = 8192
     """The longest sequence to try."""
+    plan: list[Any] = field(default_factory=lambda: ["budget", TOKEN_BUDGET, FILE_ROWS])
+    """Mode, token budget and rows of the run's batches, which the full check repeats."""
+
+    listener: Listener = field(default_factory=Silent)
+    """Receives the progress of the full check."""
+    shared: dict[str, object] = field(default_factory=dict)
+    """What several properties compute once."""
+
+    @property
+    def batching(self) -> Batching:
+        """How the run would batch."""
+        return Batching(*self.plan)
 
     def load(self, device: str | None = None) -> LoadedExtractor:
         """Build the extractor once more."""
@@ -54,9 +69,9 @@ class Subject:
         return TOLERANCES.get(found, TOLERANCES["float32"])
 
     def raw(self, sequences: list[str], batch_size: int = 8, *, on: Any = None) -> Any:  # noqa: ANN401
-        """Call the extractor by keyword, on a copy of the list, and return what it gives."""
+        """Call the extractor as a run does, on a copy of the list, and return what it gives."""
         extractor = self.extractor if on is None else on
-        return extractor.extract_embeddings(sequences=list(sequences), batch_size=batch_size)
+        return extractor.extract_embeddings(list(sequences), batch_size=batch_size)
 
     def embed(
         self,
@@ -65,31 +80,83 @@ class Subject:
         *,
         on: Any = None,  # noqa: ANN401
     ) -> np.ndarray:
-        """Return (n, d) embeddings; raise BrokenError for anything else."""
-        found = self.raw(sequences, batch_size, on=on)
-        shape = getattr(found, "shape", None)
-        if (
-            not isinstance(found, np.ndarray)
-            or found.ndim != _MATRIX
-            or len(found) != len(sequences)
-        ):
-            what = f"an array of shape {shape}" if shape is not None else type(found).__name__
+        """Return (n, d) embeddings, read as a run reads them; raise BrokenError for anything else.
+
+        Integers are passed on: that the run refuses them is for `floating-dtype` to say.
+        """
+        given = self.raw(sequences, batch_size, on=on)
+        found = _array(given)
+        if found is None or found.ndim != _MATRIX or len(found) != len(sequences):
+            shape = getattr(given, "shape", None)
+            what = type(given).__name__ if shape is None else f"an array of shape {tuple(shape)}"
             msg = (
-                f"it gave {what} for {len(sequences)} sequences, expected a numpy array of shape "
-                f"({len(sequences)}, d): return one row for each sequence"
+                f"it gave {what} for {len(sequences)} sequences, expected a numpy array or torch "
+                f"tensor of shape ({len(sequences)}, d): return one row for each sequence"
             )
             raise BrokenError(msg, call(sequences, batch_size))
         return found
 
     def same(self, found: np.ndarray, expected: np.ndarray, sentence: str, example: str) -> float:
-        """Return the difference; raise BrokenError when it is beyond the tolerance."""
+        """Return the difference; raise BrokenError when it is beyond the tolerance.
+
+        Rows of another width, of another type, or with NaN have sentences of their own: the advice
+        of `sentence` is about finite rows that differ.
+        """
         if found.shape != expected.shape:
             msg = f"{sentence}; widths {found.shape[-1]} and {expected.shape[-1]}"
             raise BrokenError(msg, example)
+        if found.dtype != expected.dtype:
+            raise BrokenError(other_type(found.dtype, expected.dtype), example)
+        for rows in (found, expected):
+            if (said := not_finite(rows)) is not None:
+                raise BrokenError(said, example, float("inf"))
         measured = difference(found, expected)
-        if measured > self.tolerance:
-            raise BrokenError(sentence, example, measured)
-        return measured
+        if measured <= self.tolerance:
+            return measured
+        if measured <= TOLERANCES["bfloat16"]:
+            sentence += (
+                "; a distance this small may also be the rounding of half precision, under a "
+                "declared dtype of more digits: see computed-dtype first"
+            )
+        raise BrokenError(sentence, example, measured)
+
+
+def other_type(found: object, expected: object) -> str:
+    """Return the sentence about two calls whose arrays have different types."""
+    return (
+        f"one call gives {found} and another {expected}, expected one type for every call, as the "
+        "cache of a run holds one: convert to float32 before returning"
+    )
+
+
+def not_finite(rows: np.ndarray) -> str | None:
+    """Return what is wrong with (n, d) or (d,) rows that hold NaN or infinity, None without."""
+    rows = np.atleast_2d(rows)
+    if np.isfinite(rows).all():
+        return None
+    bad = ~np.isfinite(rows)
+    row = int(np.flatnonzero(bad.any(axis=1))[0])
+    count = int(bad[row].sum())
+    infinite = bool(np.isinf(rows[row]).any())
+    advice = (
+        "float16 ends at 65,504, so compute in float32 or bfloat16, and look for a division by zero"
+        if infinite
+        else "look for a mean over no token, and for masked positions that are multiplied by zero "
+        "(NaN times zero is NaN: use where)"
+    )
+    return (
+        f"row {row} holds {'infinity' if infinite else 'NaN'} in {count} of {rows.shape[1]} "
+        f"columns, expected finite numbers: {advice}"
+    )
+
+
+def _array(given: Any) -> np.ndarray | None:  # noqa: ANN401
+    """Return what a run would read; integers as they are; None for what is no array."""
+    try:
+        return to_numpy(given)
+    except TypeError:
+        array = given.numpy() if hasattr(given, "numpy") else given
+        return array if isinstance(array, np.ndarray) else None
 
 
 def call(sequences: list[str], batch_size: int = 8) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 from reference_harness.extractors.checkpoint_keys import HEADS, UNUSED, unexplained
 from reference_harness.loading import locate
 
-from .invariance import torch_modules
+from .hooks import torch_modules
 from .probes import dna
 from .result import BrokenError
 from .subject import Subject, call

@@ -1,0 +1,275 @@
+"""The full check: the run's own batches, over thousands of rows of every length.
+
+A few sequences find what a few sequences can show. Some errors need the batches of a run: padding
+beyond the lengths of the quick check, statistics over a call, the 17th row of a batch, the rows
+that a batch size leaves over, a state that grows.
+"""
+
+import itertools
+import math
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from reference_harness.batching import TOKEN_BUDGET
+from reference_harness.embed import FILE_ROWS, plan
+from reference_harness.text import plural
+
+from .length import SPECIALS_MAX, UNLIMITED_LETTERS, counter
+from .probes import SEED, dna
+from .result import BrokenError, difference
+from .subject import Subject, call, not_finite
+
+ROWS = 2111
+"""Sequences: more than one call of 2,048, and a prime, so that every batch size leaves a rest."""
+SHORTEST = 7
+"""Letters of the shortest, which any tokenizer of k-mers up to 6 reads as a token."""
+ROWS_MIN = 24
+"""Sequences of each doubling of the length: enough for a batch of more than 17 short ones."""
+BEYOND = 1.25
+"""The longest, in units of the declared maximum, where longer ones are cut and not refused."""
+SECOND_HALF = 16
+"""Index from which a row is in the second half of a batch of 32, the 17th row."""
+PLACE_ROWS = 3
+"""Rows compared of each class of position and doubling of length."""
+CHOSEN_MIN = 96
+"""Rows compared in all, about, where places and lengths are few."""
+LETTERS_A_TOKEN = 6
+"""Letters of a token where no tokenizer says so: those of the widest common k-mers."""
+MIXED = ((8, 8), (24, 24), (64, 64), (1000, 64))
+"""Rows of a call and its `batch_size`, with lengths in no order: the first is upstream's."""
+MIXED_LETTERS = 4 * TOKEN_BUDGET
+"""Padded letters of a mixed batch of more than eight rows: four times a run's own batches."""
+
+
+@dataclass
+class Scale:
+    """The rows of a full check, their batches, and what has been computed of them."""
+
+    subject: Subject
+    drawn: dict[int, np.ndarray] = field(default_factory=dict)
+    """Row to its embedding alone, before anything else was embedded."""
+    replayed: bool = False
+    """Whether every batch of the run has been embedded."""
+
+    @cached_property
+    def sequences(self) -> list[str]:
+        """ROWS seeded sequences in random order."""
+        lengths = lengths_up_to(longest(self.subject))
+        random.Random(SEED).shuffle(lengths)  # noqa: S311 - a probe, no secret
+        return [dna(length, salt) for salt, length in enumerate(lengths)]
+
+    @cached_property
+    def batches(self) -> list[np.ndarray]:
+        """The rows of each call, as a run plans them."""
+        return plan(self.subject.loaded, self.subject.batching, self.sequences)
+
+    @cached_property
+    def chosen(self) -> dict[int, str]:
+        """Rows that are compared and their place in a batch: of every place and length."""
+        found: dict[tuple[str, int], list[int]] = {}
+        for number, batch in enumerate(self.batches):
+            for index, row in enumerate(batch):
+                place = _place(index, len(batch), rest=number == len(self.batches) - 1)
+                key = place, int(math.log2(len(self.sequences[row]) + 1))
+                found.setdefault(key, []).append(int(row))
+        draw = random.Random(SEED)  # noqa: S311 - a probe, no secret
+        # A built-in takes all rows in one call, where few are the first, the last or the 17th.
+        most = max(PLACE_ROWS, CHOSEN_MIN // len(found))
+        return {
+            row: place
+            for (place, _), rows in sorted(found.items())
+            for row in draw.sample(rows, min(most, len(rows)))
+        }
+
+    def cost(self) -> str:
+        """Return what the full check embeds, before it does."""
+        letters = sum(map(len, self.sequences))
+        return (
+            f"full check: {plural(len(self.sequences), 'row')} of "
+            f"{min(map(len, self.sequences))} to {max(map(len, self.sequences)):,} letters "
+            f"({letters:,} together) in {plural(len(self.batches), 'call')} of up to "
+            f"{plural(max(map(len, self.batches)), 'row')}, then {plural(len(self.chosen), 'row')} "
+            "alone, twice, and in mixed batches"
+        )
+
+    def alone(self) -> dict[int, np.ndarray]:
+        """Return each chosen row embedded alone; the first time before all else."""
+        for row in self.chosen:
+            if row not in self.drawn:
+                self.drawn[row] = self.subject.embed([self.sequences[row]], 1)[0]
+                self.subject.listener.step(1, len(self.sequences[row]))
+        return self.drawn
+
+    def replay(self) -> Iterator[tuple[np.ndarray, list[str], int, np.ndarray]]:
+        """Call as a run does: yields rows, sequences, `batch_size` and the (m, d) embeddings."""
+        batching = self.subject.batching
+        for rows in self.batches:
+            sequences = [self.sequences[row] for row in rows]
+            size = batching.rows if batching.mode == "file" else len(sequences)
+            yield rows, sequences, size, self.subject.embed(sequences, size)
+            self.subject.listener.step(len(rows), sum(map(len, sequences)))
+        self.replayed = True
+
+
+def scale_of(subject: Subject) -> Scale:
+    """Return the rows that the full properties of one process share."""
+    found = subject.shared.setdefault("scale", Scale(subject))
+    if not isinstance(found, Scale):
+        raise TypeError(found)
+    return found
+
+
+def run_batches(subject: Subject) -> tuple[str, float]:
+    """Check that a row in the run's own batches is the row of the sequence alone."""
+    scale, worst, width = scale_of(subject), 0.0, set()
+    subject.listener.begin("run-batches", len(scale.chosen) + len(scale.sequences))
+    scale.alone()
+    for rows, sequences, size, found in scale.replay():
+        if (said := not_finite(found)) is not None:
+            raise BrokenError(said, f"a call of {len(rows)} rows, batch_size={size}")
+        width.add(found.shape[1])
+        if len(width) > 1:
+            msg = f"rows are {sorted(width)} wide in different calls: give one width"
+            raise BrokenError(msg, f"a call of {len(rows)} rows, batch_size={size}")
+        for index, row in enumerate(rows):
+            if int(row) in scale.chosen:
+                worst = max(worst, _compare(scale, int(row), found, index, size, sequences))
+    checked = f"{len(scale.chosen)} of {plural(len(scale.sequences), 'row')}"
+    calls = plural(len(scale.batches), "call")
+    return f"{checked}, in {calls} as a run makes them, are as alone.", worst
+
+
+def mixed_batches(subject: Subject) -> tuple[str, float]:
+    """Check that neither lengths in no order, nor a batch size that leaves a rest, change a row."""
+    scale, worst, calls = scale_of(subject), 0.0, 0
+    parts = list(_mixed_parts(scale))
+    rows = sum(len(part) for part, _ in parts)
+    subject.listener.begin("mixed-batches", len(scale.chosen) - len(scale.drawn) + rows)
+    scale.alone()
+    for part, size in parts:
+        sequences = [scale.sequences[row] for row in part]
+        found = subject.embed(sequences, size)
+        subject.listener.step(len(part), sum(map(len, sequences)))
+        calls += 1
+        for index, row in enumerate(part):
+            worst = max(worst, _compare(scale, row, found, index, size, sequences))
+    return f"{rows} rows in {plural(calls, 'call')} of mixed lengths are as alone.", worst
+
+
+def no_drift(subject: Subject) -> tuple[str, float]:
+    """Check that a row alone is the same before and after all other rows."""
+    scale, worst = scale_of(subject), 0.0
+    others = 0 if scale.replayed else len(scale.sequences)
+    subject.listener.begin("no-drift", 2 * len(scale.chosen) - len(scale.drawn) + others)
+    before = dict(scale.alone())
+    if not scale.replayed:
+        for _ in scale.replay():
+            pass
+    for row, expected in before.items():
+        sequence = scale.sequences[row]
+        found = subject.embed([sequence], 1)[0]
+        subject.listener.step(1, len(sequence))
+        said = (
+            f"the same sequence alone gives another row after {len(scale.sequences):,} others, "
+            "expected the same: the extractor keeps a state that grows (a counter, a running "
+            "mean, a cache); remove it"
+        )
+        worst = max(worst, subject.same(found, expected, said, call([sequence], 1)))
+    return f"{len(before)} rows are the same before and after all others.", worst
+
+
+def lengths_up_to(most: int) -> list[int]:
+    """Return ROWS lengths from SHORTEST to `most`, fewer of the longer ones.
+
+    Each doubling of the length has half as many rows and a bit more (1 / sqrt(2)), at least
+    ROWS_MIN, so that a doubling costs more than the one before, but not twice as much.
+    """
+    edges = [SHORTEST]
+    while edges[-1] < most:
+        edges.append(min(most, 2 * edges[-1]))
+    buckets = list(itertools.pairwise(edges)) or [(SHORTEST, SHORTEST)]
+    weights = [2 ** (-i / 2) for i in range(len(buckets))]
+    draw = random.Random(SEED)  # noqa: S311 - a probe, no secret
+    lengths = [SHORTEST, max(SHORTEST, most)]
+    for (low, high), weight in list(zip(buckets, weights, strict=True))[1:]:
+        count = max(ROWS_MIN, int(ROWS * weight / sum(weights)))
+        lengths += [draw.randint(low, high) for _ in range(count)]
+    low, high = buckets[0]
+    return [*lengths, *(draw.randint(low, high) for _ in range(ROWS - len(lengths)))]
+
+
+def longest(subject: Subject) -> int:
+    """Return the letters of the longest row: a bit beyond the declared maximum where it is cut."""
+    said = subject.loaded.description["embedding"]
+    limit = said["max_length"]
+    if not isinstance(limit, int):
+        return min(UNLIMITED_LETTERS, subject.letters)
+    count = counter(subject)
+    if said["truncation"] == "none":
+        return max(SHORTEST, min(subject.letters, limit - SPECIALS_MAX))
+    letters = limit * LETTERS_A_TOKEN
+    if count is not None:
+        letters = limit
+        while letters < subject.letters and count(dna(letters)) < limit:
+            letters = math.ceil(letters * BEYOND)
+    return max(SHORTEST, min(subject.letters, math.ceil(letters * BEYOND)))
+
+
+def _place(index: int, size: int, *, rest: bool) -> str:
+    """Return the class of a row's position in its batch."""
+    if rest:
+        return "a row of the last batch"
+    if index == 0:
+        return "the first row"
+    if index == size - 1:
+        return "the last row"
+    if index == SECOND_HALF:
+        return "the 17th row"
+    return "a row behind the 17th" if index > SECOND_HALF else "a row before the 17th"
+
+
+def _mixed_parts(scale: Scale) -> Iterator[tuple[list[int], int]]:
+    """Yield rows of a call and its `batch_size`; larger batches take shorter rows alone."""
+    most = max(len(scale.sequences[row]) for row in scale.chosen)
+    for step, (rows, size) in enumerate(MIXED):
+        fitting = [
+            row
+            for row in scale.chosen
+            if len(scale.sequences[row]) * size <= max(FILE_ROWS * most, MIXED_LETTERS)
+        ]
+        random.Random(SEED + step).shuffle(fitting)  # noqa: S311 - a probe, no secret
+        for start in range(0, len(fitting), rows):
+            yield fitting[start : start + rows], size
+
+
+def _compare(
+    scale: Scale, row: int, found: np.ndarray, index: int, size: int, sequences: list[str]
+) -> float:
+    """Return the distance of a row of a call from the row alone; raise BrokenError beyond."""
+    said = (
+        f"row {index} of a call of {plural(len(sequences), 'sequence')} ({scale.chosen[row]} in a "
+        "run) is not the row of its sequence alone, expected the same: pool each record under its "
+        "own mask, take no statistic over the call, and write every row, those that batch_size "
+        "leaves over too"
+    )
+    example = (
+        f"a call of {len(sequences)} sequences of {min(map(len, sequences))} to "
+        f"{max(map(len, sequences))} letters, batch_size={size}, row {index} of "
+        f"{len(sequences[index])} letters, against {call([sequences[index]], 1)}[0]"
+    )
+    before = scale.drawn[row]
+    try:
+        return scale.subject.same(found[index], before, said, example)
+    except BrokenError as error:
+        now = scale.subject.embed([sequences[index]], 1)[0]
+        if error.measured is None or difference(now, before) <= scale.subject.tolerance:
+            raise
+        said = (
+            "the same sequence alone gives another row than before this call, expected the same: "
+            "the extractor keeps a state; remove it"
+        )
+        raise BrokenError(said, example, difference(now, before)) from None

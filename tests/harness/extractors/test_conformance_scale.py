@@ -1,0 +1,203 @@
+"""Errors that show in a run's batches alone, wrong declarations, and what must not be refused."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reference_harness.conformance import PROPERTIES, QUICK, check, scale
+from reference_harness.conformance.child import attempt
+from reference_harness.conformance.result import PropertyResult
+from reference_harness.conformance.scale import ROWS, SHORTEST, lengths_up_to, scale_of
+from reference_harness.conformance.subject import Subject
+from reference_harness.embed import calls
+from reference_harness.loading import load
+from tests.harness.extractors.models import KINDS
+
+FAULTY = Path(__file__).parents[1] / "faulty"
+PROCESS = {"undefined-names", "weights", "no-network", "files-read", "files-read-later"}
+"""Properties that change or watch the process they run in."""
+FEWER_ROWS = 307
+"""Rows where none is wrong: half precision is slow on a CPU."""
+SCALE = ("run-batches", "mixed-batches", "no-drift")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _one_torch_thread():
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def subject(module: str, class_name: str, **more) -> Subject:
+    return Subject(spec=f"{FAULTY / module}.py:{class_name}", name_model="", device="cpu", **more)
+
+
+def tried(one: Subject, *slugs: str) -> dict[str, PropertyResult]:
+    return {slug: attempt(slug, one) for slug in slugs}
+
+
+def failed(one: Subject, *slugs: str) -> dict[str, str]:
+    return {slug: r.sentence for slug, r in tried(one, *slugs).items() if not r.passed}
+
+
+@pytest.mark.parametrize(
+    ("class_name", "expected"),
+    [
+        ("SoundAtScale", set()),
+        ("LongPadding", {"run-batches", "mixed-batches"}),
+        ("CentredCalls", {"run-batches", "mixed-batches"}),
+        ("SeventeenthRow", {"run-batches", "mixed-batches"}),
+        ("LargeBatchSize", {"run-batches", "mixed-batches"}),
+        ("GrowingState", set(SCALE)),
+        ("LostRemainder", {"run-batches", "mixed-batches"}),
+        ("ShortRemainder", set(SCALE)),
+    ],
+)
+def test_the_batches_of_a_run_show_what_a_few_sequences_do_not(class_name, expected):
+    found = tried(subject("at_scale", class_name), *SCALE)
+    wrong = {slug for slug, r in found.items() if not r.passed}
+    assert wrong == expected
+    for slug in wrong:
+        assert "expected" in found[slug].sentence
+        assert found[slug].example
+
+
+@pytest.mark.parametrize(
+    ("class_name", "slug", "sentence"),
+    [
+        ("ClsAsMean", "layer-and-pooling", "its rows are the first token ('cls') of layer 'last'"),
+        (
+            "OtherLayer",
+            "layer-and-pooling",
+            "its rows are the mean over the tokens ('mean') of layer '2' of 3",
+        ),
+        ("OtherNumber", "layer-and-pooling", "of layer '1' of 3"),
+        ("HalfAsFloat", "computed-dtype", "most layers compute in bfloat16"),
+        ("AutocastAsFloat", "computed-dtype", "most layers compute in bfloat16"),
+        ("FloatAsHalf", "computed-dtype", "most layers compute in float32"),
+        ("RoundedRows", "computed-dtype", "is a bfloat16 number"),
+    ],
+)
+def test_a_wrong_declaration_is_found_and_named(class_name, slug, sentence):
+    found = failed(subject("misdeclared", class_name), "layer-and-pooling", "computed-dtype")
+    assert sentence in found[slug]
+    if class_name != "RoundedRows":  # rounding moves rows away from their mean, too
+        assert set(found) == {slug}
+
+
+def test_half_precision_under_a_wrong_declaration_is_named_where_rows_differ():
+    found = failed(subject("misdeclared", "HalfAsFloat"), "batch-size", "padding")
+    assert set(found) == {"batch-size", "padding"}
+    assert all("rounding of half precision" in sentence for sentence in found.values())
+    leak = failed(subject("mean_over_padding", "MeanOverPadding"), "padding")
+    assert "rounding" not in leak["padding"]
+
+
+def test_rounded_rows_are_found_without_any_module_to_look_into():
+    found = failed(subject("rounded_numpy", "RoundedNumpy"), "layer-and-pooling", "computed-dtype")
+    assert set(found) == {"computed-dtype"}
+    assert "is a bfloat16 number: declare 'bfloat16'" in found["computed-dtype"]
+
+
+def test_what_cannot_be_verified_is_said_and_no_failure():
+    found = tried(subject("sound", "Sound"), "layer-and-pooling", "computed-dtype")
+    assert [(r.passed, r.sentence) for r in found.values()] == [
+        (True, "Layer and pooling cannot be verified: no module's hidden states give the rows."),
+        (True, "No layer is visible; its rows are not rounded to fewer digits than float32 has."),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("class_name", "slug", "sentence"),
+    [
+        ("WarmUp", "repeatable-loads", "the first call after a load gives other rows"),
+        ("ChangingType", "floating-dtype", "one call gives float16 and another float32"),
+        ("ChangingType", "batch-neighbours", "one call gives float16 and another float32"),
+        ("PaddingNan", "finite", "alone the same sequence is finite, so padding"),
+        ("PaddingNan", "batch-size", "row 0 holds NaN in 8 of 8 columns"),
+        ("Overflow", "finite", "row 0 holds infinity in 1 of 8 columns"),
+        ("Remembers", "repeatable-loads", "it keeps a state"),
+    ],
+)
+def test_the_sentence_names_the_cause(class_name, slug, sentence):
+    one = subject("misleading", class_name)
+    attempt("loads", one)
+    assert sentence in failed(one, slug)[slug]
+
+
+@pytest.mark.parametrize(
+    ("module", "class_name", "alarms"),
+    [
+        ("upstream_shapes", "NamedSeqs", set()),
+        ("upstream_shapes", "PositionalOnly", set()),
+        ("upstream_shapes", "ReturnsTensor", set()),
+        ("upstream_shapes", "ReturnsBfloat16", set()),
+        ("upstream_shapes", "ReturnsIntegers", {"floating-dtype"}),
+        ("legitimate", "Float16", set()),
+        ("legitimate", "Bfloat16", set()),
+        ("legitimate", "Autocast", set()),
+        ("legitimate", "FirstToken", set()),
+        ("legitimate", "Windows", set()),
+        ("legitimate", "BothStrands", set()),
+        ("legitimate", "OneHot", set()),
+        ("legitimate", "OneByOne", set()),
+    ],
+)
+def test_what_a_run_accepts_is_not_refused(module, class_name, alarms, monkeypatch):
+    monkeypatch.setattr(scale, "ROWS", FEWER_ROWS)
+    one = subject(module, class_name)
+    found = failed(one, *(p.slug for p in PROPERTIES if p.slug not in PROCESS))
+    assert set(found) == alarms, found
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_transformer_passes_the_full_check(saved, kind, monkeypatch):
+    monkeypatch.setattr(scale, "ROWS", FEWER_ROWS)
+    one = Subject(spec="huggingface", name_model=str(saved(kind)), device="cpu")
+    slugs = ("layer-and-pooling", "computed-dtype", *SCALE)
+    assert failed(one, *slugs) == {}
+    said = attempt("layer-and-pooling", one).sentence
+    assert said.startswith("Rows are the mean over the tokens ('mean') of layer 'last' of 2")
+
+
+@pytest.mark.parametrize(
+    ("class_name", "slug"),
+    [("ReadsLabels", "files-read"), ("ReadsLabelsLater", "files-read-later")],
+)
+def test_a_file_of_labels_that_is_read_is_named(class_name, slug):
+    module = f"{FAULTY / 'reads_labels.py'}:{class_name}"
+    wanted = ["files-read", "run-batches", "files-read-later"]
+    found = {r.property: r for r in check(module, select=wanted, full=True)}
+    assert not found[slug].passed
+    assert found[slug].ran
+    assert f"it opens {FAULTY.resolve() / 'labels.csv'}, which is data" in found[slug].sentence
+    later = [r.ran for r in found.values() if r.property != "files-read"]
+    assert later == ([False, False] if slug == "files-read" else [True, True])
+
+
+@given(st.integers(SHORTEST, 20_000))
+def test_the_rows_reach_from_the_shortest_to_the_longest(most):
+    lengths = lengths_up_to(most)
+    assert len(lengths) == ROWS
+    assert (min(lengths), max(lengths)) == (SHORTEST, most)
+    counts = np.histogram(lengths, [SHORTEST * 2**i for i in range(14)])[0]
+    # The last doubling may be incomplete; each whole one has its rows.
+    assert all(n >= 17 for i, n in enumerate(counts) if SHORTEST * 2 ** (i + 1) <= most)
+
+
+def test_the_full_check_makes_the_calls_of_a_run():
+    one = scale_of(subject("at_scale", "SoundAtScale"))
+    made = calls(load(one.subject.spec), one.subject.batching, "run", one.sequences)
+    for (rows, values), (ours, _, size, found) in zip(made, one.replay(), strict=True):
+        np.testing.assert_array_equal(rows, ours)
+        np.testing.assert_array_equal(values, found)
+        assert size == len(rows)
+
+
+def test_quick_is_all_but_the_full_properties():
+    assert [p.slug for p in PROPERTIES if p not in QUICK] == [*SCALE, "files-read-later"]
