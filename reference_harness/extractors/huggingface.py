@@ -62,7 +62,7 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
 
     def count_tokens(self, sequences: Sequence[str]) -> list[int]:
         """Return the tokens each sequence would have if nothing were cut, special ones included."""
-        return self.encoder.count(self._prepare(sequences))
+        return self.encoder.count(self._prepare.uncut(sequences))
 
     def extract_embeddings(self, sequences: Sequence[str], batch_size: int = 8) -> np.ndarray:
         """Return the (n, d) float32 embeddings of n sequences, row i for sequence i.
@@ -89,9 +89,9 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
             yield batch, self._pooled([pieces[i] for i in batch])
 
     def _batches(self, lengths: list[int], batch_size: int) -> list[np.ndarray]:
-        if self._batching == "file":
+        if self.batching == "file":
             return batches.file_order(len(lengths), batch_size)
-        if self._batching == "exact":
+        if self.batching == "exact":
             return batches.exact_length(lengths, self._options.token_budget)
         return batches.token_budget(lengths, self._options.token_budget)
 
@@ -184,7 +184,7 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
                 f"{first_line(error)}; see the cause above, and declare what it needs"
             )
             raise ExtractorError(msg) from error
-        self._batching = "exact" if unmasked else said.batching
+        self.batching = "exact" if unmasked else said.batching
 
     def _leaks(self, alone: np.ndarray, short: list[int], long: list[int]) -> bool:
         """Whether the row of a sequence is another one beside a longer sequence."""

@@ -195,7 +195,7 @@ def _text(name: str, value: object) -> str | None:
 
 
 def _number(name: str, value: object) -> int | None:
-    if value is None and name in ("max_length", "k", "fixed_letters"):
+    if value in (None, "none") and name in ("max_length", "k", "fixed_letters"):
         return None
     if isinstance(value, bool) or not isinstance(value, int) or value < _LEAST[name]:
         raise _refused(name, value, f"a whole number from {_LEAST[name]}")

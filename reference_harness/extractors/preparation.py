@@ -23,13 +23,18 @@ class Preparation:
 
     def __call__(self, sequences: Sequence[str]) -> list[str]:
         """Return the letters of each sequence as they are encoded."""
-        return [self._one(sequence) for sequence in sequences]
+        return [self._one(sequence, self.fixed) for sequence in sequences]
 
-    def _one(self, letters: str) -> str:
+    def uncut(self, sequences: Sequence[str]) -> list[str]:
+        """Return the letters of each sequence if a longer one than the fixed length were kept."""
+        fixed = self.fixed
+        return [self._one(one, fixed and max(fixed, len(one))) for one in sequences]
+
+    def _one(self, letters: str, fixed: int | None) -> str:
         if self.upper:
             letters = letters.upper()
-        if self.fixed is not None:
-            letters = self._fit(letters, self.fixed)
+        if fixed is not None:
+            letters = self._fit(letters, fixed)
         return letters[: len(letters) - len(letters) % self.multiple_of]
 
     def _fit(self, letters: str, length: int) -> str:

@@ -1,0 +1,487 @@
+"""Small models with random weights, one for each way in which the published models are loaded.
+
+Each is written as a contributor's folder would be and kept in memory as well: the rows that are
+computed from the latter by hand are what the extractor has to give from the former.
+"""
+
+import json
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors.torch import save_file
+from tokenizers import Regex, Tokenizer
+from tokenizers.models import WordLevel
+from tokenizers.pre_tokenizers import Split, WhitespaceSplit
+from tokenizers.processors import TemplateProcessing
+from torch import Tensor
+from transformers import (
+    BertConfig,
+    BertModel,
+    EsmConfig,
+    EsmForMaskedLM,
+    GPT2Config,
+    GPT2LMHeadModel,
+    LlamaConfig,
+    LlamaForCausalLM,
+    MistralConfig,
+    MistralForCausalLM,
+    PreTrainedTokenizerFast,
+    RoFormerConfig,
+    RoFormerModel,
+)
+
+from tests.harness.extractors.remote import stubs
+
+STUBS = Path(stubs.__file__)
+LIMIT = 40
+SPECIAL = ("<pad>", "<cls>", "<eos>", "<unk>", "<mask>")
+WORDS = (*SPECIAL, *"ACGTN")
+KMERS = (*SPECIAL, "<R>", *map("".join, product("ACGT", repeat=3)))
+BASES = {"A": 0, "C": 1, "G": 2, "T": 3}
+
+Row = Callable[[Any, str], np.ndarray]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lookalike:
+    """How one family is written to a folder, declared, and computed by hand."""
+
+    save: Callable[[Path], Any]
+    """Writes the folder and returns the model that it holds."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    row: Row
+    """From the model in memory and a sequence to its row."""
+    exact: bool = False
+    """Whether the extractor has to find out that nothing may be padded."""
+
+
+def ids(text: str, words: tuple[str, ...] = WORDS, k: int = 1) -> list[int]:
+    """Number the words of k letters; what is none is unknown."""
+    cut = [text[i : i + k] for i in range(0, len(text), k)]
+    return [words.index(word if word in words else "<unk>") for word in cut]
+
+
+def mean_of(states: Callable[[Any, Tensor], Tensor], encode: Callable[[str], list[int]]) -> Row:
+    """Average the states (1, t, d) of a sequence that is run alone."""
+
+    def row(model: Any, sequence: str) -> np.ndarray:  # noqa: ANN401
+        with torch.no_grad():
+            return states(model, torch.tensor([encode(sequence)]))[0].mean(dim=0).numpy()
+
+    return row
+
+
+def last_state(model: Any, tokens: Tensor) -> Tensor:  # noqa: ANN401
+    """Return the last of all hidden states."""
+    return model(tokens, output_hidden_states=True).hidden_states[-1]
+
+
+def framed(sequence: str) -> list[int]:
+    return [1, *ids(sequence), 2]
+
+
+def begun(sequence: str) -> list[int]:
+    return [1, *ids(sequence)]
+
+
+def tokenizer(
+    *,
+    words: tuple[str, ...] = WORDS,
+    template: str = "<cls> $A <eos>",
+    spaced: bool = False,
+    limit: int | None = None,
+    side: str = "right",
+    pad: str | None = "<pad>",
+) -> PreTrainedTokenizerFast:
+    """Return a fast tokenizer of letters; `limit` None is the sentinel of transformers."""
+    inner = Tokenizer(WordLevel({word: i for i, word in enumerate(words)}, unk_token="<unk>"))
+    inner.pre_tokenizer = WhitespaceSplit() if spaced else Split(Regex("."), "isolated")
+    used = [(one, words.index(one)) for one in template.split() if one != "$A"]
+    inner.post_processor = TemplateProcessing(single=template, special_tokens=used)
+    extra = {} if limit is None else {"model_max_length": limit}
+    return PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
+        tokenizer_object=inner,
+        unk_token="<unk>",
+        eos_token="<eos>",
+        padding_side=side,
+        **({} if pad is None else {"pad_token": pad}),
+        **extra,
+    )
+
+
+def plain(cls: Any, config: Any, **of_tokenizer: Any) -> Callable[[Path], Any]:  # noqa: ANN401
+    """Save a class of transformers with a fast tokenizer."""
+
+    def save(folder: Path) -> Any:  # noqa: ANN401
+        model = seeded(cls, config)
+        model.save_pretrained(folder)
+        tokenizer(**of_tokenizer).save_pretrained(folder)
+        return model
+
+    return save
+
+
+def seeded(cls: Any, config: Any) -> Any:  # noqa: ANN401
+    """Build a model in evaluation mode, the same for the same class."""
+    with torch.random.fork_rng():
+        torch.manual_seed(7)
+        return cls(config).eval()
+
+
+def remote(
+    cls: type,
+    *,
+    auto: str = "AutoModel",
+    slow: Mapping[str, Any] | None = None,
+    of_tokenizer: Mapping[str, Any] | None = None,
+    **config: Any,
+) -> Callable[[Path], Any]:
+    """Save a stub beside its code, with a fast tokenizer or the slow one of the stubs."""
+
+    def save(folder: Path) -> Any:  # noqa: ANN401
+        places = {"AutoConfig": "stubs.StubConfig", auto: f"stubs.{cls.__name__}"}
+        model = seeded(cls, stubs.StubConfig(auto_map=places, **config))
+        model.save_pretrained(folder)
+        shutil.copy(STUBS, folder / "stubs.py")
+        if slow is not None:
+            write_slow(folder, **slow)
+        elif of_tokenizer is not None:
+            tokenizer(**of_tokenizer).save_pretrained(folder)
+        return model
+
+    return save
+
+
+def write_slow(folder: Path, cls: str = "WordTokenizer", **settings: Any) -> None:
+    """Write the configuration of a slow tokenizer of the stubs."""
+    shutil.copy(STUBS, folder / "stubs.py")
+    values = {
+        "tokenizer_class": cls,
+        "auto_map": {"AutoTokenizer": [f"stubs.{cls}", None]},
+        "unk_token": "<unk>",
+        **settings,
+    }
+    (folder / "tokenizer_config.json").write_text(json.dumps(values))
+
+
+SIZES: dict[str, Any] = {
+    "vocab_size": len(WORDS),
+    "hidden_size": 16,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "intermediate_size": 32,
+    "max_position_embeddings": LIMIT,
+    "initializer_range": 0.3,
+    "pad_token_id": 0,
+}
+LLAMA = LlamaConfig(**SIZES, num_key_value_heads=2)
+GENERATOR = LlamaConfig(**{**SIZES, "vocab_size": len(KMERS)}, num_key_value_heads=1)
+# Heads times their width are 48, more than the 16 of the hidden states.
+MISTRAL = MistralConfig(**SIZES, head_dim=24, num_key_value_heads=1, sliding_window=None)
+SPLICE = BertConfig(**SIZES)
+ESM: dict[str, Any] = {**SIZES, "mask_token_id": 4, "emb_layer_norm_before": False}
+REMOTE = {"trust_remote_code": True}
+LETTERS = {"words": WORDS, "end": "<eos>", "padding_side": "left"}
+
+
+def save_generator(folder: Path) -> Any:  # noqa: ANN401
+    """Save a Llama with the slow tokenizer of k-mers."""
+    model = seeded(LlamaForCausalLM, GENERATOR)
+    model.save_pretrained(folder)
+    write_slow(folder, words=KMERS, k=3, begin="<cls>", bos_token="<cls>")
+    return model
+
+
+def generator_ids(sequence: str) -> list[int]:
+    whole = sequence[: len(sequence) - len(sequence) % 3]
+    return [1, 1, *ids(whole, KMERS, 3)]
+
+
+def save_biofm(folder: Path) -> Any:  # noqa: ANN401
+    """Save a Mistral without any tokenizer."""
+    model = seeded(MistralForCausalLM, MISTRAL)
+    model.save_pretrained(folder)
+    return model
+
+
+def save_dnagpt(folder: Path) -> Any:  # noqa: ANN401
+    """Save a stub with a vocabulary as text, an entry a line."""
+    model = remote(stubs.KmerLogitsModel, rows=len(KMERS))(folder)
+    (folder / "words.txt").write_text("\n".join(KMERS))
+    return model
+
+
+def save_omni(folder: Path) -> Any:  # noqa: ANN401
+    """Save a stub whose file holds the numbers of its two tied weights once."""
+    places = {"AutoConfig": "stubs.StubConfig", "AutoModelForCausalLM": "stubs.TiedModel"}
+    model = seeded(stubs.TiedModel, stubs.StubConfig(auto_map=places))
+    model.config.save_pretrained(folder)
+    shutil.copy(STUBS, folder / "stubs.py")
+    tokenizer(limit=LIMIT).save_pretrained(folder)
+    kept = {name: one for name, one in model.state_dict().items() if name != "head.weight"}
+    save_file(kept, folder / "model.safetensors", metadata={"format": "pt"})
+    return model
+
+
+def biofm_row(model: Any, sequence: str) -> np.ndarray:  # noqa: ANN401
+    """Take the last letter before the end token."""
+    with torch.no_grad():
+        return last_state(model, torch.tensor([framed(sequence)]))[0, -2].numpy()
+
+
+def splice_row(model: Any, sequence: str) -> np.ndarray:  # noqa: ANN401
+    """Average windows of 38 letters, 19 apart, the last one at the end, with equal weights."""
+    inner, step = LIMIT - 2, 19
+    starts = [0]
+    while starts[-1] + inner < len(sequence):
+        starts.append(min(starts[-1] + step, len(sequence) - inner))
+    one = mean_of(last_state, framed)
+    return np.mean([one(model, sequence[start : start + inner]) for start in starts], axis=0)
+
+
+def bins_row(length: int, start: Callable[[int], int]) -> Row:
+    """Average all bins of a sequence that is filled with zeros to one length."""
+
+    def row(model: Any, sequence: str) -> np.ndarray:  # noqa: ANN401
+        x = torch.zeros(1, length, 4)
+        for place, letter in enumerate(sequence[:length], start(len(sequence[:length]))):
+            if letter in BASES:
+                x[0, place, BASES[letter]] = 1
+        with torch.no_grad():
+            return model(x, return_embeddings=True)[1][0].mean(dim=0).numpy()
+
+    return row
+
+
+def two_strands(model: Any, tokens: Tensor) -> Tensor:  # noqa: ANN401
+    return model(tokens).last_hidden_state
+
+
+def dnagpt_state(model: Any, tokens: Tensor) -> Tensor:  # noqa: ANN401
+    return model.ln_f(model.blocks(model.embeddings(tokens))[-2])
+
+
+LOOKALIKES: dict[str, Lookalike] = {
+    "OmniNA": Lookalike(
+        save=plain(LlamaForCausalLM, LLAMA, template="<cls> $A", side="left", pad=None),
+        options={"padding": "left"},
+        row=mean_of(last_state, begun),
+    ),
+    "METAGENE": Lookalike(
+        save=plain(LlamaForCausalLM, LLAMA, template="$A <eos>", limit=LIMIT),
+        options={"auto_class": "AutoModelForCausalLM"},
+        row=mean_of(last_state, lambda s: [*ids(s), 2]),
+    ),
+    "GenomeOcean": Lookalike(
+        save=plain(MistralForCausalLM, MISTRAL, side="left"),
+        options={"padding": "left", "max_length": 36},
+        row=mean_of(last_state, framed),
+    ),
+    "BioFM": Lookalike(
+        save=save_biofm,
+        options={
+            "tokenizer": "characters",
+            "vocabulary": ",".join(WORDS),
+            "begin": "<cls>",
+            "end": "<eos>",
+            "unknown": "<unk>",
+            "pooling": "penultimate",
+            "padding": "left",
+        },
+        row=biofm_row,
+    ),
+    "GENERator": Lookalike(
+        save=save_generator,
+        options={"prefix": "<cls>", "multiple_of": 3, "tokenizer": "auto", **REMOTE},
+        row=mean_of(last_state, generator_ids),
+    ),
+    "GPT2-Gene": Lookalike(
+        save=plain(
+            GPT2LMHeadModel,
+            GPT2Config(
+                vocab_size=len(WORDS),
+                n_embd=16,
+                n_layer=2,
+                n_head=2,
+                n_positions=LIMIT,
+                initializer_range=0.3,
+            ),
+            template="$A",
+            limit=LIMIT,
+        ),
+        options={"auto_class": "transformers:GPT2Model"},
+        row=mean_of(last_state, ids),
+    ),
+    "GROVER": Lookalike(
+        save=plain(BertModel, SPLICE, words=(*WORDS, "")),
+        row=mean_of(last_state, framed),
+    ),
+    "SpliceBERT": Lookalike(
+        save=plain(BertModel, SPLICE, spaced=True, limit=LIMIT),
+        options={
+            "letters": "spaced",
+            "truncation": "windows",
+            "stride": 19,
+            "last_window": "full",
+            "window_weights": "equal",
+        },
+        row=splice_row,
+    ),
+    "NT absolute": Lookalike(
+        save=plain(
+            EsmForMaskedLM,
+            EsmConfig(**ESM, position_embedding_type="absolute", token_dropout=True),
+            template="<cls> $A",
+            limit=LIMIT - 2,
+        ),
+        options={"auto_class": "AutoModelForMaskedLM"},
+        row=mean_of(
+            lambda m, t: m(t, torch.ones_like(t), output_hidden_states=True).hidden_states[-1],
+            begun,
+        ),
+    ),
+    "NT-v2 rotary": Lookalike(
+        save=plain(
+            EsmForMaskedLM,
+            EsmConfig(**ESM, position_embedding_type="rotary", token_dropout=False),
+            template="<cls> $A",
+            limit=LIMIT,
+        ),
+        options={"auto_class": "AutoModelForMaskedLM", "pool_special": False},
+        row=mean_of(lambda m, t: last_state(m, t)[:, 1:], begun),
+    ),
+    "DeepGene": Lookalike(
+        save=plain(
+            RoFormerModel,
+            RoFormerConfig(**SIZES, embedding_size=16, rotary_value=False),
+            template="<cls> <eos> $A",
+            limit=LIMIT,
+        ),
+        row=mean_of(last_state, lambda s: [1, 2, *ids(s)]),
+    ),
+    "DNABERT": Lookalike(
+        save=remote(stubs.TupleModel, of_tokenizer={}),
+        options={**REMOTE, "output": "item:0", "max_length": LIMIT},
+        row=mean_of(lambda m, t: m(t)[0], framed),
+    ),
+    "GENA": Lookalike(
+        save=remote(stubs.HeadModel, of_tokenizer={}),
+        options={**REMOTE, "submodule": "bert", "max_length": LIMIT},
+        row=mean_of(lambda m, t: m.bert(t).last_hidden_state, framed),
+    ),
+    "MutBERT": Lookalike(
+        save=remote(stubs.OneHotModel, of_tokenizer={}, vocab_size=len(WORDS)),
+        options={**REMOTE, "input": "one_hot_tokens", "max_length": LIMIT},
+        row=mean_of(
+            lambda m, t: m(torch.eye(len(WORDS))[t]).last_hidden_state,
+            framed,
+        ),
+    ),
+    "HyenaDNA": Lookalike(
+        save=remote(stubs.CausalModel, rows=16, slow={**LETTERS, "model_max_length": LIMIT}),
+        options={**REMOTE, "special_tokens": False},
+        row=mean_of(last_state, ids),
+        exact=True,
+    ),
+    "Caduceus": Lookalike(
+        save=remote(stubs.TwoStrandModel, rows=16, slow={**LETTERS, "model_max_length": LIMIT}),
+        options={**REMOTE, "case": "upper"},
+        row=mean_of(two_strands, lambda s: [*ids(s), 2]),
+        exact=True,
+    ),
+    "eccDNAMamba": Lookalike(
+        save=remote(
+            stubs.TensorStatesModel,
+            of_tokenizer={"template": "<cls> $A"},
+            hidden_size=4096,
+        ),
+        options={
+            **REMOTE,
+            "auto_class": "repository:stubs.TensorStatesModel",
+            "output": "item:1",
+            "max_length": None,
+        },
+        row=mean_of(lambda m, t: m(t, torch.ones_like(t)).hidden_states, begun),
+        exact=True,
+    ),
+    "Evo": Lookalike(
+        save=remote(stubs.LogitsModel, auto="AutoModelForCausalLM", of_tokenizer={"template": "$A"}),
+        options={
+            **REMOTE,
+            "auto_class": "AutoModelForCausalLM",
+            "output": "module:backbone.norm",
+            "max_length": LIMIT,
+        },
+        row=mean_of(lambda m, t: m.backbone(m.embeddings(t))[-1], ids),
+        exact=True,
+    ),
+    "Enformer": Lookalike(
+        save=remote(stubs.BinsModel),
+        options={
+            **REMOTE,
+            "input": "one_hot_letters",
+            "fixed_letters": 64,
+            "truncation": "right",
+            "padding": "right",
+            "output": "item:1",
+            "model_arguments": '{"return_embeddings": true}',
+        },
+        row=bins_row(64, lambda _: 0),
+        exact=True,
+    ),
+    "SPACE": Lookalike(
+        save=remote(stubs.BinsModel),
+        options={
+            **REMOTE,
+            "input": "one_hot_letters",
+            "fixed_letters": 64,
+            "truncation": "right",
+            "output": "item:1",
+            "model_arguments": {"return_embeddings": True},
+        },
+        row=bins_row(64, lambda length: (64 - length) // 2),
+        exact=True,
+    ),
+    "LucaOne": Lookalike(
+        save=remote(
+            stubs.ArgumentsModel,
+            task_level="token_level",
+            slow={**LETTERS, "cls": "TypedTokenizer", "begin": "<cls>"},
+        ),
+        options={
+            **REMOTE,
+            "config_arguments": '{"task_level": "token_level"}',
+            "model_arguments": '{"scale": 2.0}',
+            "tokenizer_arguments": '{"seq_type": "gene"}',
+            "max_length": LIMIT,
+        },
+        row=mean_of(lambda m, t: m(t, scale=2.0).last_hidden_state, framed),
+    ),
+    "Omni-DNA": Lookalike(
+        save=save_omni,
+        options={**REMOTE, "auto_class": "AutoModelForCausalLM"},
+        row=mean_of(last_state, framed),
+    ),
+    "DNA-GPT": Lookalike(
+        save=save_dnagpt,
+        options={
+            **REMOTE,
+            "tokenizer": "kmers",
+            "vocabulary": "words.txt",
+            "k": 3,
+            "unknown": "<unk>",
+            "prefix": "<R>",
+            "output": "module:ln_f",
+            "max_length": 20,
+        },
+        row=mean_of(dnagpt_state, lambda s: [KMERS.index("<R>"), *ids(s, KMERS, 3)]),
+        exact=True,
+    ),
+}
+"""Family to its lookalike."""
