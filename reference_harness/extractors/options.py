@@ -87,7 +87,7 @@ class Options:
     """JSON object of further arguments of each call of the tokenizer."""
     case: str = "upper"
     prefix: str = ""
-    """Text before each sequence."""
+    """Text before each sequence; `{bos_token}` is what the tokenizer calls so."""
     letters: str = "joined"
     multiple_of: int = 1
     """Letters are cut from the right to a multiple of it."""

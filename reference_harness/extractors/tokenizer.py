@@ -1,5 +1,6 @@
 """A model's tokenizer, or one of ours, behind one interface."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -130,7 +131,20 @@ def load_tokens(origin: Origin, options: Options) -> Tokens:
     return Tokens(
         inner=inner,
         special=options.special_tokens,
-        prefix=options.prefix,
+        prefix=_named(options.prefix, inner),
         spaced=options.letters == "spaced",
         arguments=options.tokenizer_arguments,
     )
+
+
+def _named(prefix: str, inner: Any) -> str:  # noqa: ANN401 - any tokenizer of transformers
+    """Return the prefix with `{bos_token}` and its like replaced by what the tokenizer names."""
+
+    def text(found: re.Match[str]) -> str:
+        said = getattr(inner, found[1], None)
+        if not isinstance(said, str):
+            msg = f"prefix is {prefix!r}, and the tokenizer has no {found[1]}: write the text"
+            raise ExtractorError(msg)
+        return said
+
+    return re.sub(r"\{([a-z]+_token)\}", text, prefix)

@@ -298,7 +298,7 @@ LOOKALIKES: dict[str, Lookalike] = {
     ),
     "GENERator": Lookalike(
         save=save_generator,
-        options={"prefix": "<cls>", "multiple_of": 3, "tokenizer": "auto", **REMOTE},
+        options={"prefix": "{bos_token}", "multiple_of": 3, **REMOTE},
         row=mean_of(last_state, generator_ids),
     ),
     "GPT2-Gene": Lookalike(
@@ -411,7 +411,9 @@ LOOKALIKES: dict[str, Lookalike] = {
         exact=True,
     ),
     "Evo": Lookalike(
-        save=remote(stubs.LogitsModel, auto="AutoModelForCausalLM", of_tokenizer={"template": "$A"}),
+        save=remote(
+            stubs.LogitsModel, auto="AutoModelForCausalLM", of_tokenizer={"template": "$A"}
+        ),
         options={
             **REMOTE,
             "auto_class": "AutoModelForCausalLM",
