@@ -65,6 +65,8 @@ class Options:
     """Which part of what forward gives: `last_hidden_state`, `hidden_states`, `item:N` of a tuple,
     `module:NAME`, the output of that submodule; `auto` takes the first two where they exist."""
     pooling: str = "mean"
+    """`mean`, `max`, `cls` (the first token), `last`, or `penultimate`, the last token before those
+    that the tokenizer adds at the end."""
     pool_special: bool = True
     """Whether special tokens and the prefix count in the mean or maximum."""
     # How sequences become tokens.
@@ -80,15 +82,19 @@ class Options:
     begin: str = ""
     """Entries that `characters` and `kmers` put before each sequence, separated by commas."""
     end: str = ""
+    """The same after each sequence."""
     unknown: str = ""
     """Entry for letters that are not in the vocabulary; empty: they are refused."""
     special_tokens: bool = True
+    """Whether the tokenizer adds what it adds by itself."""
     tokenizer_arguments: Mapping[str, Any] = field(default_factory=dict)
     """JSON object of further arguments of each call of the tokenizer."""
     case: str = "upper"
+    """`upper` reads lower case as upper case; `sensitive` leaves letters as they are."""
     prefix: str = ""
     """Text before each sequence; `{bos_token}` is what the tokenizer calls so."""
     letters: str = "joined"
+    """`spaced` puts a space between letters."""
     multiple_of: int = 1
     """Letters are cut from the right to a multiple of it."""
     fixed_letters: int | None = None
@@ -98,15 +104,22 @@ class Options:
     any_length: bool = False
     """Whether `max_length=none` was declared: then no limit has to be known."""
     truncation: str = "right"
+    """Which end is cut, `windows`, or `none`: too long is then an error; `middle`, with
+    `fixed_letters`, cuts both ends."""
     stride: int = 0
+    """Tokens that a window shares with the one before it."""
     window_weights: str = "tokens"
+    """Whether windows are averaged by their tokens or weigh the same."""
     last_window: str = "short"
     """`short` ends where the sequence ends; `full` is moved back until it is full."""
     # What forward is given.
     input: str = "ids"
+    """`ids`, or floats: `one_hot_letters` (b, letters, 4) in the order A, C, G, T, all others
+    zero, and `one_hot_tokens` (b, tokens, entries), padding zero."""
     mask_inside: str = "auto"
     """Whether padded positions change nothing inside the model; `auto` measures it."""
     padding: str = "right"
+    """Where padding stands in a batch; with `fixed_letters`, where N fills a short sequence."""
     model_arguments: Mapping[str, Any] = field(default_factory=dict)
     """JSON object of further arguments of forward."""
     # What is loaded.

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from transformers import dynamic_module_utils
 
 from reference_harness.conformance import PROPERTIES, check
 from reference_harness.conformance.child import attempt
@@ -15,28 +14,6 @@ SEQUENCES = ["ACGTACGTTG", "ACT", "GGGCATTACGATTTAGCAGGC", "T" * 29, "CAGTCGATTG
 LONG = "GATTACAGCATGTTGGCACTACGGTACATTGCAGCTTAACCGGATCCA"
 IN_PROCESS = [p.slug for p in PROPERTIES if p.check is not None and not p.offline]
 """The static check reads one file for all families, and a blocked network stays blocked."""
-
-
-@pytest.fixture(autouse=True)
-def _own_code_folder(tmp_path, monkeypatch):
-    """Keep the copies that transformers makes of a folder's code out of the user's cache."""
-    monkeypatch.setenv("HF_MODULES_CACHE", str(tmp_path / "modules"))
-    monkeypatch.setattr(dynamic_module_utils, "HF_MODULES_CACHE", str(tmp_path / "modules"))
-
-
-@pytest.fixture(scope="session")
-def written(tmp_path_factory):
-    """Return a function from a family to its folder and the model in memory."""
-    root, done = tmp_path_factory.mktemp("lookalikes"), {}
-
-    def write(family):
-        if family not in done:
-            folder = root / family.replace(" ", "-").replace(".", "-")
-            folder.mkdir()
-            done[family] = (folder, LOOKALIKES[family].save(folder))
-        return done[family]
-
-    return write
 
 
 @pytest.mark.parametrize("family", LOOKALIKES)
