@@ -36,10 +36,12 @@ from transformers import (
     RoFormerModel,
 )
 
-from tests.harness.extractors.remote import stubs
+from tests.harness.extractors.remote import stubs as code
 
+stubs: Any = code
 STUBS = Path(stubs.__file__)
 LIMIT = 40
+BEGIN, END, UNKNOWN = "<cls>", "<eos>", "<unk>"
 SPECIAL = ("<pad>", "<cls>", "<eos>", "<unk>", "<mask>")
 WORDS = (*SPECIAL, *"ACGTN")
 KMERS = (*SPECIAL, "<R>", *map("".join, product("ACGT", repeat=3)))
@@ -70,16 +72,17 @@ def ids(text: str, words: tuple[str, ...] = WORDS, k: int = 1) -> list[int]:
 def mean_of(states: Callable[[Any, Tensor], Tensor], encode: Callable[[str], list[int]]) -> Row:
     """Average the states (1, t, d) of a sequence that is run alone."""
 
-    def row(model: Any, sequence: str) -> np.ndarray:  # noqa: ANN401
+    def row(model: Any, sequence: str) -> np.ndarray:
         with torch.no_grad():
-            return states(model, torch.tensor([encode(sequence)]))[0].mean(dim=0).numpy()
+            return np.asarray(states(model, torch.tensor([encode(sequence)]))[0].mean(dim=0))
 
     return row
 
 
-def last_state(model: Any, tokens: Tensor) -> Tensor:  # noqa: ANN401
+def last_state(model: Any, tokens: Tensor) -> Tensor:
     """Return the last of all hidden states."""
-    return model(tokens, output_hidden_states=True).hidden_states[-1]
+    found: Tensor = model(tokens, output_hidden_states=True).hidden_states[-1]
+    return found
 
 
 def framed(sequence: str) -> list[int]:
@@ -100,25 +103,25 @@ def tokenizer(
     pad: str | None = "<pad>",
 ) -> PreTrainedTokenizerFast:
     """Return a fast tokenizer of letters; `limit` None is the sentinel of transformers."""
-    inner = Tokenizer(WordLevel({word: i for i, word in enumerate(words)}, unk_token="<unk>"))
+    inner = Tokenizer(WordLevel({word: i for i, word in enumerate(words)}, unk_token=UNKNOWN))
     inner.pre_tokenizer = WhitespaceSplit() if spaced else Split(Regex("."), "isolated")
     used = [(one, words.index(one)) for one in template.split() if one != "$A"]
     inner.post_processor = TemplateProcessing(single=template, special_tokens=used)
     extra = {} if limit is None else {"model_max_length": limit}
     return PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
         tokenizer_object=inner,
-        unk_token="<unk>",
-        eos_token="<eos>",
+        unk_token=UNKNOWN,
+        eos_token=END,
         padding_side=side,
         **({} if pad is None else {"pad_token": pad}),
         **extra,
     )
 
 
-def plain(cls: Any, config: Any, **of_tokenizer: Any) -> Callable[[Path], Any]:  # noqa: ANN401
+def plain(cls: Any, config: Any, **of_tokenizer: Any) -> Callable[[Path], Any]:
     """Save a class of transformers with a fast tokenizer."""
 
-    def save(folder: Path) -> Any:  # noqa: ANN401
+    def save(folder: Path) -> Any:
         model = seeded(cls, config)
         model.save_pretrained(folder)
         tokenizer(**of_tokenizer).save_pretrained(folder)
@@ -127,7 +130,7 @@ def plain(cls: Any, config: Any, **of_tokenizer: Any) -> Callable[[Path], Any]: 
     return save
 
 
-def seeded(cls: Any, config: Any) -> Any:  # noqa: ANN401
+def seeded(cls: Any, config: Any) -> Any:
     """Build a model in evaluation mode, the same for the same class."""
     with torch.random.fork_rng():
         torch.manual_seed(7)
@@ -144,7 +147,7 @@ def remote(
 ) -> Callable[[Path], Any]:
     """Save a stub beside its code, with a fast tokenizer or the slow one of the stubs."""
 
-    def save(folder: Path) -> Any:  # noqa: ANN401
+    def save(folder: Path) -> Any:
         places = {"AutoConfig": "stubs.StubConfig", auto: f"stubs.{cls.__name__}"}
         model = seeded(cls, stubs.StubConfig(auto_map=places, **config))
         model.save_pretrained(folder)
@@ -190,11 +193,11 @@ REMOTE = {"trust_remote_code": True}
 LETTERS = {"words": WORDS, "end": "<eos>", "padding_side": "left"}
 
 
-def save_generator(folder: Path) -> Any:  # noqa: ANN401
+def save_generator(folder: Path) -> Any:
     """Save a Llama with the slow tokenizer of k-mers."""
     model = seeded(LlamaForCausalLM, GENERATOR)
     model.save_pretrained(folder)
-    write_slow(folder, words=KMERS, k=3, begin="<cls>", bos_token="<cls>")
+    write_slow(folder, words=KMERS, k=3, begin="<cls>", bos_token=BEGIN)
     return model
 
 
@@ -203,21 +206,21 @@ def generator_ids(sequence: str) -> list[int]:
     return [1, 1, *ids(whole, KMERS, 3)]
 
 
-def save_biofm(folder: Path) -> Any:  # noqa: ANN401
+def save_biofm(folder: Path) -> Any:
     """Save a Mistral without any tokenizer."""
     model = seeded(MistralForCausalLM, MISTRAL)
     model.save_pretrained(folder)
     return model
 
 
-def save_dnagpt(folder: Path) -> Any:  # noqa: ANN401
+def save_dnagpt(folder: Path) -> Any:
     """Save a stub with a vocabulary as text, an entry a line."""
     model = remote(stubs.KmerLogitsModel, rows=len(KMERS))(folder)
     (folder / "words.txt").write_text("\n".join(KMERS))
     return model
 
 
-def save_omni(folder: Path) -> Any:  # noqa: ANN401
+def save_omni(folder: Path) -> Any:
     """Save a stub whose file holds the numbers of its two tied weights once."""
     places = {"AutoConfig": "stubs.StubConfig", "AutoModelForCausalLM": "stubs.TiedModel"}
     model = seeded(stubs.TiedModel, stubs.StubConfig(auto_map=places))
@@ -229,42 +232,35 @@ def save_omni(folder: Path) -> Any:  # noqa: ANN401
     return model
 
 
-def biofm_row(model: Any, sequence: str) -> np.ndarray:  # noqa: ANN401
+def biofm_row(model: Any, sequence: str) -> np.ndarray:
     """Take the last letter before the end token."""
     with torch.no_grad():
-        return last_state(model, torch.tensor([framed(sequence)]))[0, -2].numpy()
+        return np.asarray(last_state(model, torch.tensor([framed(sequence)]))[0, -2])
 
 
-def splice_row(model: Any, sequence: str) -> np.ndarray:  # noqa: ANN401
+def splice_row(model: Any, sequence: str) -> np.ndarray:
     """Average windows of 38 letters, 19 apart, the last one at the end, with equal weights."""
     inner, step = LIMIT - 2, 19
     starts = [0]
     while starts[-1] + inner < len(sequence):
         starts.append(min(starts[-1] + step, len(sequence) - inner))
     one = mean_of(last_state, framed)
-    return np.mean([one(model, sequence[start : start + inner]) for start in starts], axis=0)
+    rows = [one(model, sequence[start : start + inner]) for start in starts]
+    return np.asarray(np.mean(rows, axis=0))
 
 
 def bins_row(length: int, start: Callable[[int], int]) -> Row:
     """Average all bins of a sequence that is filled with zeros to one length."""
 
-    def row(model: Any, sequence: str) -> np.ndarray:  # noqa: ANN401
+    def row(model: Any, sequence: str) -> np.ndarray:
         x = torch.zeros(1, length, 4)
         for place, letter in enumerate(sequence[:length], start(len(sequence[:length]))):
             if letter in BASES:
                 x[0, place, BASES[letter]] = 1
         with torch.no_grad():
-            return model(x, return_embeddings=True)[1][0].mean(dim=0).numpy()
+            return np.asarray(model(x, return_embeddings=True)[1][0].mean(dim=0))
 
     return row
-
-
-def two_strands(model: Any, tokens: Tensor) -> Tensor:  # noqa: ANN401
-    return model(tokens).last_hidden_state
-
-
-def dnagpt_state(model: Any, tokens: Tensor) -> Tensor:  # noqa: ANN401
-    return model.ln_f(model.blocks(model.embeddings(tokens))[-2])
 
 
 LOOKALIKES: dict[str, Lookalike] = {
@@ -392,7 +388,7 @@ LOOKALIKES: dict[str, Lookalike] = {
     "Caduceus": Lookalike(
         save=remote(stubs.TwoStrandModel, rows=16, slow={**LETTERS, "model_max_length": LIMIT}),
         options={**REMOTE, "case": "upper"},
-        row=mean_of(two_strands, lambda s: [*ids(s), 2]),
+        row=mean_of(lambda m, t: m(t).last_hidden_state, lambda s: [*ids(s), 2]),
         exact=True,
     ),
     "eccDNAMamba": Lookalike(
@@ -482,7 +478,10 @@ LOOKALIKES: dict[str, Lookalike] = {
             "output": "module:ln_f",
             "max_length": 20,
         },
-        row=mean_of(dnagpt_state, lambda s: [KMERS.index("<R>"), *ids(s, KMERS, 3)]),
+        row=mean_of(
+            lambda m, t: m.ln_f(m.blocks(m.embeddings(t))[-2]),
+            lambda s: [KMERS.index("<R>"), *ids(s, KMERS, 3)],
+        ),
         exact=True,
     ),
 }

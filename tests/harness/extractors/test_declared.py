@@ -1,5 +1,9 @@
 """What is measured of a loaded model: a refusal says what was found and what to declare."""
 
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -12,8 +16,10 @@ from tests.harness.extractors.lookalikes import KMERS, LIMIT, LOOKALIKES, WORDS,
 LEFT_OUT = object()
 
 
-def build(written, family, **changes):
-    options = {**LOOKALIKES[family].options, **changes}
+def build(
+    written: Callable[[str], tuple[Path, Any]], family: str, **changes: object
+) -> HuggingFaceExtractor:
+    options: dict[str, Any] = {**LOOKALIKES[family].options, **changes}
     kept = {name: value for name, value in options.items() if value is not LEFT_OUT}
     return HuggingFaceExtractor(str(written(family)[0]), **kept)
 
@@ -24,9 +30,11 @@ def build(written, family, **changes):
         (
             "DNABERT",
             {"output": "auto"},
-            r"TupleModel gives no last_hidden_state but tuple of 0 \(1, 20, 16\), 1 \(1, 16\); "
-            r"declare output=item:0 if that is the hidden states; declare output=module:NAME to "
-            r"read a module, such as encoder.norm",
+            (
+                r"no last_hidden_state but tuple of 0 \(1, 20, 16\), 1 \(1, 16\); declare "
+                "output=item:0 if that is the hidden states; declare output=module:NAME to read a "
+                "module, such as encoder.norm"
+            ),
         ),
         ("DNABERT", {"output": "item:1"}, r"output item:1 of TupleModel is \(1, 16\), expected nu"),
         ("DNABERT", {"output": "item:2"}, "declare an item from 0 to 1"),
@@ -35,9 +43,11 @@ def build(written, family, **changes):
         (
             "eccDNAMamba",
             {"output": "hidden_states"},
-            r"hidden_states of TensorStatesModel is a tensor, expected a list of layers: it gives "
-            r"CausalLMOutput of logits \(1, 24, 12\), hidden_states \(1, 24, 16\); declare "
-            r"output=item:0 or output=item:1 if",
+            (
+                "hidden_states of TensorStatesModel is a tensor, expected a list of layers: it "
+                r"gives CausalLMOutput of logits \(1, 24, 12\), hidden_states \(1, 24, 16\); "
+                "declare output=item:0 or output=item:1 if"
+            ),
         ),
         ("eccDNAMamba", {"output": "auto"}, "hidden_states of TensorStatesModel is a tensor"),
         ("GENA", {"layer": 1, "submodule": ""}, "takes no output_hidden_states, so it has no lay"),
@@ -80,7 +90,7 @@ def test_any_length_has_to_be_declared(written):
 
 
 def test_layers_are_counted_in_the_output(written):
-    folder, model = written("HyenaDNA")
+    _, model = written("HyenaDNA")
     tokens = torch.tensor([[5, 6, 7, 8] * 5])
     with torch.no_grad():
         states = model(tokens, output_hidden_states=True).hidden_states

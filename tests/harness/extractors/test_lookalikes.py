@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+import torch
+import transformers.modeling_utils as theirs
 
 from reference_harness.conformance import PROPERTIES, check
 from reference_harness.conformance.child import attempt
@@ -33,9 +35,6 @@ def test_rows_are_those_computed_by_hand(written, family):
 
 @pytest.mark.parametrize("family", LOOKALIKES)
 def test_every_property_holds(written, family, monkeypatch):
-    import torch  # noqa: PLC0415
-    import transformers.modeling_utils as theirs  # noqa: PLC0415
-
     for owner, name in (
         (theirs, "log_state_dict_report"),
         (torch.nn.Module, "load_state_dict"),

@@ -1,6 +1,8 @@
 """Our own tokenizers, the preparation of letters, and how tokens are cut."""
 
 import json
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -59,7 +61,7 @@ def test_a_vocabulary_is_text_or_a_file_of_the_folder(tmp_path, name, text):
     assert len(found) == 3
 
 
-def tokens(folder, **said):
+def tokens(folder: Path, **said: object) -> Tokens:
     return load_tokens(origin_of(str(folder), None, trust_remote_code=False), parse(said))
 
 
@@ -105,14 +107,14 @@ def test_a_multiple_is_cut_from_the_right():
     assert Preparation(multiple_of=3)(["acgtacgt", "ac", ""]) == ["ACGTAC", "", ""]
 
 
-def encoder(**said):
+def encoder(**said: object) -> Encoder:
     own = WordTokenizer(vocabulary={x: i for i, x in enumerate("ACGTBE")}, before=(4,), after=(5,))
     found = Tokens(inner=own)
-    values = {
+    values: dict[str, Any] = {
         "max_length": 6, "truncation": "windows", "stride": 0, "pad_id": 0, "padding": "right",
         "rows": None, "frame": found.frame(),
     }  # fmt: skip
-    return Encoder(**{"tokens": found, **values, **said})
+    return Encoder(**({"tokens": found} | values | said))
 
 
 @given(
