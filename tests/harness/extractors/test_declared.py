@@ -11,7 +11,8 @@ from safetensors.torch import load_file, save_file
 
 from reference_harness.extractors.base import ExtractorError
 from reference_harness.extractors.huggingface import HuggingFaceExtractor
-from tests.harness.extractors.lookalikes import KMERS, LIMIT, LOOKALIKES, WORDS, ids, tokenizer
+from tests.harness.extractors.lookalikes import LOOKALIKES
+from tests.harness.extractors.saving import KMERS, LIMIT, WORDS, ids, tokenizer
 
 LEFT_OUT = object()
 
