@@ -1,6 +1,8 @@
 """Loads a model from one pinned place, and refuses weights that do not fit it."""
 
+import contextlib
 import copy
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -103,17 +105,50 @@ def _rebuild_unsaved(model: Any) -> None:  # noqa: ANN401 - any PreTrainedModel
     transformers builds a model without memory and then fills it from the file; buffers that are
     not saved, and tensors that are plain attributes, are left without their values.
     """
-    if not model.is_custom_code() or not (_buffers(model) or _hollow(model)):
+    if not model.is_custom_code() or not _names(model):
         return
-    with torch.random.fork_rng():
-        built = type(model)(copy.deepcopy(model.config))
-    values = dict(built.named_buffers(remove_duplicate=False))
-    for name in _buffers(model):
+    built = _built(model, weights=False)
+    if any(one.is_meta for one in _unsaved(model, built)):
+        # What it computes depends on its weights: then they have to be there.
+        built = _built(model, weights=True)
+    for name, value in zip(_names(model), _unsaved(model, built), strict=True):
         owner, leaf = _owner(model, name)
-        owner._buffers[leaf] = values[name].to(owner._buffers[leaf].dtype)  # noqa: SLF001
-    for name in _hollow(model):
-        owner, leaf = _owner(model, name)
-        setattr(owner, leaf, getattr(_owner(built, name)[0], leaf))
+        # Both keep the type in which the model was loaded.
+        setattr(owner, leaf, value.to(getattr(owner, leaf).dtype))
+
+
+def _built(model: Any, *, weights: bool) -> Any:  # noqa: ANN401
+    """Build the model again from its configuration, with random weights or without memory."""
+    with torch.random.fork_rng(), contextlib.ExitStack() as stack:
+        if not weights:
+            stack.enter_context(_weightless())
+        return type(model)(copy.deepcopy(model.config))
+
+
+@contextlib.contextmanager
+def _weightless() -> Iterator[None]:
+    """Let new modules have parameters without memory: only buffers are computed."""
+    register = torch.nn.Module.register_parameter
+
+    def registered(module: torch.nn.Module, name: str, param: torch.nn.Parameter | None) -> None:
+        meta = None if param is None else torch.nn.Parameter(param.to("meta"), param.requires_grad)
+        register(module, name, meta)
+
+    torch.nn.Module.register_parameter = registered  # type: ignore[method-assign,assignment]
+    try:
+        yield
+    finally:
+        torch.nn.Module.register_parameter = register  # type: ignore[method-assign]
+
+
+def _names(model: Any) -> list[str]:  # noqa: ANN401
+    return [*_buffers(model), *_hollow(model)]
+
+
+def _unsaved(model: Any, built: Any) -> list[torch.Tensor]:  # noqa: ANN401
+    """Return what `built` has of the tensors that `model` lacks."""
+    owners = [(_owner(built, name)) for name in _names(model)]
+    return [getattr(owner, leaf) for owner, leaf in owners]
 
 
 def _buffers(model: Any) -> list[str]:  # noqa: ANN401

@@ -12,7 +12,7 @@ from reference_harness import batching as batches
 from .base import BaseEmbeddingExtractor, ExtractorError
 from .checkpoint import check_model_class, first_line, load_model
 from .inputs import embedding_rows, inputs_of, limit_of, pad_id
-from .options import Options, parse
+from .options import parse
 from .origin import check_code, origin_of
 from .outputs import Output
 from .pooling import POOLINGS
@@ -38,7 +38,7 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
     def __init__(self, name_model: str, device: str = "cpu", **options: Any) -> None:  # noqa: ANN401
         """Load a local folder, or a Hub repository at the 40 hex digits of `revision`.
 
-        `Options` lists the options with their defaults. `layer` is "last" or an index into the
+        `options.Options` lists all of them with defaults. `layer` is "last" or an index into the
         hidden states, 0 being the embedding layer and negative ones counting from the end.
         `max_length` is in tokens, special tokens included; left out, it is what tokenizer and
         model take. Beyond it, `truncation` cuts the "right" or the "left" end, or averages
@@ -198,6 +198,3 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
         self.layer = said.output if said.output.startswith("module:") else said.layer
         self.pooling, self.dtype, self.case = said.pooling, said.dtype, said.case
         self.max_length, self.truncation = limit, "none" if limit is None else said.truncation
-
-
-__all__ = ["HuggingFaceExtractor", "Options"]

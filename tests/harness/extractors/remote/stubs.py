@@ -38,13 +38,14 @@ class Attention(nn.Module):
         self.norm = nn.LayerNorm(size)
         # Not saved, as in models that bias attention by distance.
         self.register_buffer("slope", torch.tensor(0.3), persistent=False)
+        self.scale = torch.tensor(0.7)
 
     def forward(self, x, mask):
         places = torch.arange(x.shape[1], device=x.device)
         bias = -self.slope * (places[None] - places[:, None]).abs().to(x.dtype)
         for layer in self.qkv:
             q, k, v = layer(x).chunk(3, dim=-1)
-            scores = q @ k.transpose(1, 2) / x.shape[-1] ** 0.5 + bias
+            scores = q @ k.transpose(1, 2) * self.scale + bias
             if mask is not None:
                 scores = scores.masked_fill(mask[:, None, :] == 0, torch.finfo(x.dtype).min)
             x = x + scores.softmax(dim=-1) @ v
