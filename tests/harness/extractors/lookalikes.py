@@ -341,6 +341,7 @@ LOOKALIKES: dict[str, Lookalike] = {
         save=remote(
             stubs.ArgumentsModel,
             task_level="token_level",
+            task_type="embedding",
             slow={**LETTERS, "cls": "TypedTokenizer", "begin": "<cls>"},
         ),
         options={
