@@ -4,7 +4,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from reference_harness.extractors.checkpoint_keys import HEADS, UNUSED, unexplained
+from reference_harness.extractors.checkpoint_keys import allowed_keys, unexplained, untied
 from reference_harness.loading import locate
 
 from .hooks import torch_modules
@@ -47,6 +47,7 @@ class WeightsWatch:
         self.blind = ""
         text = locate(subject.spec, subject.folder).read_text("utf-8", errors="replace")
         builtin = subject.spec.removeprefix("builtin:") == "huggingface"
+        self.may_miss, self.may_leave = allowed_keys(subject.options if builtin else {})
         if builtin or "transformers" in text:
             self._watch_transformers()
         if builtin or "torch" in text:
@@ -69,8 +70,8 @@ class WeightsWatch:
 
     def _note(self, where: str, missing: Sequence[str], left_over: Sequence[str]) -> None:
         for what, keys in (
-            ("missing from", unexplained(missing, UNUSED)),
-            ("left over in", unexplained(left_over, HEADS)),
+            ("missing from", unexplained(missing, self.may_miss)),
+            ("left over in", unexplained(left_over, self.may_leave)),
         ):
             if keys:
                 more = ", ..." if len(keys) > _SHOWN else ""
@@ -93,7 +94,8 @@ class WeightsWatch:
         def report(*args: Any, **keywords: Any) -> None:  # noqa: ANN401 - as theirs
             info = keywords["loading_info"]
             name = type(keywords["model"]).__name__
-            self._note(name, sorted(info.missing_keys), sorted(info.unexpected_keys))
+            missing = untied(keywords["model"], info.missing_keys)
+            self._note(name, missing, sorted(info.unexpected_keys))
             inner(*args, **keywords)
 
         theirs.log_state_dict_report = report  # type: ignore[attr-defined]

@@ -1,136 +1,72 @@
-"""Loads a model and its tokenizer from one pinned place, and refuses weights that do not fit."""
+"""Loads a model from one pinned place, and refuses weights that do not fit it."""
 
-import json
-import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+import contextlib
+import copy
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import AutoModel, AutoTokenizer
-from transformers.utils.hub import cached_file
+import transformers
 
 from .base import ExtractorError
-from .checkpoint_keys import HEADS, UNUSED, unexplained
+from .checkpoint_keys import allowed_keys, unexplained, untied
+from .options import Options
+from .origin import Origin, check_class, class_of
 from .weights import PICKLED, SAFE, digests
 
-DTYPES = ("float32", "bfloat16", "float16", "float64")
-
+AUTO_CLASSES = tuple(
+    sorted(
+        (name for name in dir(transformers) if name.startswith("AutoModel")),
+        key=lambda name: (len(name), name),
+    )
+)
+"""The Auto classes of transformers, plain AutoModel first."""
 _SHOWN = 3
 
 
-@dataclass(frozen=True, kw_only=True)
-class Checkpoint:
-    """A model in evaluation mode on its device, and where it came from."""
-
-    model: Any
-    tokenizer: Any
-    source: dict[str, Any]
-    """`kind`, `location`, `revision` and `weights` of submission format 1.1."""
+def check_model_class(options: Options) -> None:
+    """Raise ExtractorError for an `auto_class` that does not exist, before anything is loaded."""
+    check_class("auto_class", options.auto_class, AUTO_CLASSES)
 
 
-def load_checkpoint(
-    name: str, device: str, *, dtype: str, revision: str | None, trust_remote_code: bool
-) -> Checkpoint:
-    """Load a folder, or a repository of the Hugging Face Hub at a commit.
+def load_model(origin: Origin, options: Options, device: str) -> tuple[Any, dict[str, Any]]:
+    """Return the model in evaluation mode on its device, and its source.
 
-    A folder needs no `revision`: its weights are hashed. One may be given all the same, as an audit
-    does that repeats a run from the Hub with the folder in which it has verified those files.
-
-    Raises ExtractorError when the revision is no commit, when code of another repository would
-    run, when nothing can be loaded, or when weights are missing or left over.
+    The source is `kind`, `location`, `revision` and `weights` of submission format 1.1.
+    Raises ExtractorError when weights are missing or left over, and when there is no `submodule`.
     """
-    if dtype not in DTYPES:
-        msg = f"dtype is {dtype!r}, expected one of {', '.join(DTYPES)}"
-        raise ExtractorError(msg)
-    local = bool(name) and Path(name).is_dir()
-    _check_revision(name, revision, local=local)
-    common: dict[str, Any] = {"trust_remote_code": trust_remote_code, "local_files_only": local}
-    if not local:
-        common["revision"] = revision
-    try:
-        place = _place(name, revision, local=local)
-        _check_auto_map(name, place, revision)
-        tokenizer = AutoTokenizer.from_pretrained(name, **common)
-        model, info, safe = _load_model(name, dtype=getattr(torch, dtype), **common)
-    except ExtractorError:
-        raise
-    except Exception as error:
-        msg = f"{name!r} cannot be loaded: {_first_line(error)}; see the cause above"
-        raise ExtractorError(msg) from error
-    _check_weights(name, info)
-    endings = SAFE if safe else PICKLED
-    files = sorted(file for file in place.iterdir() if file.suffix in endings)
-    return Checkpoint(
-        model=model.to(device).eval(),
-        tokenizer=tokenizer,
-        source={
-            "kind": "local" if local else "huggingface",
-            "location": place.resolve().name if local else name,
-            "revision": None if local else revision,
-            "weights": digests(place, files),
-        },
+    cls = class_of(options.auto_class, origin)
+    model, info, safe = _from_files(
+        cls,
+        origin.name,
+        dtype=getattr(torch, options.dtype),
+        **origin.keywords,
+        **options.config_arguments,
     )
+    _check_weights(origin.name, model, info, options)
+    _rebuild_unsaved(model)
+    endings = SAFE if safe else PICKLED
+    place = origin.place
+    files = sorted(file for file in place.iterdir() if file.suffix in endings)
+    part = _submodule(model, options.submodule)
+    return part.to(device).eval(), _source(origin, place, files)
 
 
-def _check_revision(name: str, revision: str | None, *, local: bool) -> None:
-    if local and revision is None:
-        return
-    if not re.fullmatch(r"[0-9a-f]{40}", revision or ""):
-        where = "" if local else f"; copy it from https://huggingface.co/{name}/commits/main"
-        msg = (
-            f"revision of {name!r} is {revision!r}, expected the 40 hex digits of a commit: a "
-            f"branch or tag can move{where}"
-        )
-        raise ExtractorError(msg)
+def _source(origin: Origin, place: Path, files: list[Path]) -> dict[str, Any]:
+    return {
+        "kind": "local" if origin.local else "huggingface",
+        "location": place.resolve().name if origin.local else origin.name,
+        "revision": None if origin.local else origin.revision,
+        "weights": digests(place, files),
+    }
 
 
-def _place(name: str, revision: str | None, *, local: bool) -> Path:
-    if local:
-        return Path(name)
-    found = cached_file(name, "config.json", revision=revision)
-    return Path(str(found)).parent
-
-
-def _check_auto_map(name: str, place: Path, revision: str | None) -> None:
-    """Refuse `other/repo--module.Class`: that code is not under the revision we pin."""
-    if not place.joinpath("tokenizer_config.json").exists() and revision is not None:
-        cached_file(
-            name,
-            "tokenizer_config.json",
-            revision=revision,
-            _raise_exceptions_for_missing_entries=False,
-        )
-    for file in ("config.json", "tokenizer_config.json"):
-        path = place / file
-        if not path.is_file():
-            continue
-        for reference in _strings(json.loads(path.read_bytes()).get("auto_map")):
-            if "--" in reference:
-                msg = (
-                    f"{file} of {name!r} takes its code from another repository ({reference}), "
-                    "which the revision does not pin: copy the code into one repository"
-                )
-                raise ExtractorError(msg)
-
-
-def _strings(value: object) -> Iterable[str]:
-    """Yield every text of a nest of lists and objects."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict):
-        yield from _strings(list(value.values()))
-    elif isinstance(value, list):
-        for item in value:
-            yield from _strings(item)
-
-
-def _load_model(name: str, **options: Any) -> tuple[Any, dict[str, Any], bool]:  # noqa: ANN401
+def _from_files(cls: Any, name: str, **options: Any) -> tuple[Any, dict[str, Any], bool]:  # noqa: ANN401
     """Load safetensors; only where there are none, the older format, read as tensors alone."""
     for safe in (True, False):
         try:
-            model, info = AutoModel.from_pretrained(
+            model, info = cls.from_pretrained(
                 name, use_safetensors=safe, weights_only=True, output_loading_info=True, **options
             )
         except OSError:
@@ -141,10 +77,11 @@ def _load_model(name: str, **options: Any) -> tuple[Any, dict[str, Any], bool]: 
     raise AssertionError
 
 
-def _check_weights(name: str, info: dict[str, Any]) -> None:
+def _check_weights(name: str, model: Any, info: dict[str, Any], options: Options) -> None:  # noqa: ANN401
     """Raise when the file and the model do not hold the same tensors."""
-    missing = unexplained(info["missing_keys"], UNUSED)
-    left_over = unexplained(info["unexpected_keys"], HEADS)
+    may_miss, may_leave = allowed_keys(vars(options))
+    missing = unexplained(untied(model, info["missing_keys"]), may_miss)
+    left_over = unexplained(info["unexpected_keys"], may_leave)
     other = [str(key) for key in (*info["mismatched_keys"], *info["error_msgs"])]
     if not (missing or left_over or other):
         return
@@ -156,11 +93,99 @@ def _check_weights(name: str, info: dict[str, Any]) -> None:
     msg = (
         f"the weights of {name!r} do not fit the model that was built from its configuration: "
         f"{'; '.join(parts)}; if the repository brings its own code, read it and pass "
-        "trust_remote_code=True"
+        "trust_remote_code=True; declare weights that the embeddings do not depend on with "
+        "missing=REGEX or unexpected=REGEX"
     )
     raise ExtractorError(msg)
 
 
-def _first_line(error: BaseException) -> str:
+def _rebuild_unsaved(model: Any) -> None:  # noqa: ANN401 - any PreTrainedModel
+    """Give a model with its own code the tensors that its constructor computes and no file holds.
+
+    transformers builds a model without memory and then fills it from the file; buffers that are
+    not saved, and tensors that are plain attributes, are left without their values.
+    """
+    if not model.is_custom_code() or not _names(model):
+        return
+    built = _built(model, weights=False)
+    if any(one.is_meta for one in _unsaved(model, built)):
+        # What it computes depends on its weights: then they have to be there.
+        built = _built(model, weights=True)
+    for name, value in zip(_names(model), _unsaved(model, built), strict=True):
+        owner, leaf = _owner(model, name)
+        # Both keep the type in which the model was loaded.
+        setattr(owner, leaf, value.to(getattr(owner, leaf).dtype))
+
+
+def _built(model: Any, *, weights: bool) -> Any:  # noqa: ANN401
+    """Build the model again from its configuration, with random weights or without memory."""
+    with torch.random.fork_rng(), contextlib.ExitStack() as stack:
+        if not weights:
+            stack.enter_context(_weightless())
+        return type(model)(copy.deepcopy(model.config))
+
+
+@contextlib.contextmanager
+def _weightless() -> Iterator[None]:
+    """Let new modules have parameters without memory: only buffers are computed."""
+    register = torch.nn.Module.register_parameter
+
+    def registered(module: torch.nn.Module, name: str, param: torch.nn.Parameter | None) -> None:
+        meta = None if param is None else torch.nn.Parameter(param.to("meta"), param.requires_grad)
+        register(module, name, meta)
+
+    torch.nn.Module.register_parameter = registered  # type: ignore[method-assign,assignment]
+    try:
+        yield
+    finally:
+        torch.nn.Module.register_parameter = register  # type: ignore[method-assign]
+
+
+def _names(model: Any) -> list[str]:  # noqa: ANN401
+    return [*_buffers(model), *_hollow(model)]
+
+
+def _unsaved(model: Any, built: Any) -> list[torch.Tensor]:  # noqa: ANN401
+    """Return what `built` has of the tensors that `model` lacks."""
+    owners = [(_owner(built, name)) for name in _names(model)]
+    return [getattr(owner, leaf) for owner, leaf in owners]
+
+
+def _buffers(model: Any) -> list[str]:  # noqa: ANN401
+    """Return the names of the buffers that are not saved."""
+    saved = model.state_dict().keys()
+    return [n for n, _ in model.named_buffers(remove_duplicate=False) if n not in saved]
+
+
+def _hollow(model: Any) -> list[str]:  # noqa: ANN401
+    """Return the names of the plain attributes that are tensors without memory."""
+    return [
+        f"{name}.{key}" if name else key
+        for name, module in model.named_modules()
+        for key, value in vars(module).items()
+        if isinstance(value, torch.Tensor) and value.is_meta
+    ]
+
+
+def _owner(model: Any, name: str) -> tuple[Any, str]:  # noqa: ANN401
+    path, _, leaf = name.rpartition(".")
+    return model.get_submodule(path), leaf
+
+
+def _submodule(model: Any, path: str) -> Any:  # noqa: ANN401
+    """Return the module of that dotted name; the model itself for an empty one."""
+    try:
+        return model.get_submodule(path)
+    except AttributeError:
+        names = [name for name, _ in model.named_children()]
+        msg = (
+            f"submodule is {path!r}, and {type(model).__name__} has no such module; the ones at "
+            f"its top are: {', '.join(names)}"
+        )
+        raise ExtractorError(msg) from None
+
+
+def first_line(error: BaseException) -> str:
+    """Return type and first line of an exception."""
     text = str(error).strip()
     return f"{type(error).__name__}: {text.splitlines()[0] if text else ''}"

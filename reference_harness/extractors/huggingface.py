@@ -1,6 +1,5 @@
-"""Embeddings of any `AutoModel`: layer, pooling, length and precision chosen and declared."""
+"""Embeddings of any model of transformers: what differs between models is declared or measured."""
 
-import inspect
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -12,13 +11,22 @@ from reference_harness import batching as batches
 from reference_harness.memory import MemoryLimit
 
 from .base import BaseEmbeddingExtractor, ExtractorError
-from .checkpoint import load_checkpoint
+from .checkpoint import check_model_class, first_line, load_model
+from .inputs import embedding_rows, inputs_of, limit_of, pad_id
+from .options import parse
+from .origin import check_code, origin_of
+from .outputs import Output
 from .pooling import POOLINGS
+from .preparation import preparation_of
+from .tokenizer import check_tokenizer, load_tokens
 from .tokens import Encoder
 
-BATCHINGS = ("budget", "exact", "file")
-# A tokenizer without a limit says 10**30.
-_NO_LIMIT = 10**9
+# Largest distance of a sequence's row beside a longer one from its row alone, over the length of
+# the row, at which padding is taken to be masked. Rounding alone is at most 1e-6 in float32 and
+# 1.1e-2 in bfloat16; padding that is not masked changes a row by 0.1 and more.
+_MASKED = {"float64": 1e-3, "float32": 1e-3, "float16": 5e-2, "bfloat16": 5e-2}
+# Letters of the sequence that the width and the use of the mask are measured with.
+_PROBE = "ACGGTACATTGCAGCTTAACCGGATCCAGATTACAGCATGTTGGCACT"
 
 
 class HuggingFaceExtractor(BaseEmbeddingExtractor):
@@ -28,84 +36,48 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
     turn soft-masked repeats into unknown tokens; `case="sensitive"` leaves letters as they are.
     """
 
-    def __init__(
-        self,
-        name_model: str,
-        device: str = "cpu",
-        *,
-        layer: str | int = "last",
-        pooling: str = "mean",
-        max_length: int | None = None,
-        truncation: str = "right",
-        stride: int = 0,
-        dtype: str = "float32",
-        revision: str | None = None,
-        batching: str = "budget",
-        token_budget: int = batches.TOKEN_BUDGET,
-        padding: str = "right",
-        case: str = "upper",
-        trust_remote_code: bool = False,
-    ) -> None:
+    def __init__(self, name_model: str, device: str = "cpu", **options: Any) -> None:  # noqa: ANN401
         """Load a local folder, or a Hub repository at the 40 hex digits of `revision`.
 
-        `layer` is "last" or an index into the hidden states, 0 being the embedding layer and
-        negative ones counting from the end. `max_length` is in tokens, special tokens included;
-        left out, it is what tokenizer and model take. Beyond it, `truncation` cuts the "right" or
-        the "left" end, or averages "windows" that share `stride` tokens, each weighted by its
-        tokens; under "none" a longer sequence is an error. `batching` is "budget" (sorted by
-        length, `token_budget` padded tokens a batch), "exact" (equal lengths only) or "file"
-        (`batch_size` rows in the order given).
+        `options.Options` lists all of them with defaults. `layer` is "last" or an index into the
+        hidden states, 0 being the embedding layer and negative ones counting from the end.
+        `max_length` is in tokens, special tokens included; left out, it is what tokenizer and
+        model take. Beyond it, `truncation` cuts the "right" or the "left" end, or averages
+        "windows" that share `stride` tokens, each weighted by its tokens; under "none" a longer
+        sequence is an error. `batching` is "budget" (sorted by length, `token_budget` padded
+        tokens a batch), "exact" (equal lengths only) or "file" (`batch_size` rows in the order
+        given). A model that takes no attention mask, or does not use it, is batched exactly.
 
-        Raises ExtractorError for an option that cannot be, and as `load_checkpoint` does.
+        Raises ExtractorError for an option that cannot be, and for a model that does not load.
         """
         super().__init__(name_model, device)
-        _one_of("pooling", pooling, tuple(POOLINGS))
-        _one_of("batching", batching, BATCHINGS)
-        _one_of("case", case, ("upper", "sensitive"))
-        loaded = load_checkpoint(
-            name_model,
-            device,
-            dtype=dtype,
-            revision=revision,
-            trust_remote_code=trust_remote_code,
-        )
-        self.model, self.tokenizer, self.source = loaded.model, loaded.tokenizer, loaded.source
-        self._accepts = inspect.signature(self.model.forward).parameters
-        if "attention_mask" not in self._accepts and batching != "exact":
-            msg = (
-                f"{type(self.model).__name__} takes no attention mask, so padding would leak into "
-                "its embeddings: pass batching=exact, which pads nothing"
-            )
-            raise ExtractorError(msg)
-        self._layer = _layer(layer, self.model)
-        limit = _limit(max_length, self.model, self.tokenizer)
-        self.encoder = Encoder(
-            tokenizer=self.tokenizer,
-            max_length=limit,
-            truncation=truncation,
-            stride=stride,
-            pad_id=_pad_id(self.tokenizer, self.model),
-            padding=padding,
-        )
-        self._budget, self._batching = token_budget, batching
+        said = parse(options)
+        check_model_class(said)
+        check_tokenizer(said)
+        self._options = said
         self.memory = MemoryLimit()
-        self.layer, self.pooling, self.dtype, self.case = str(layer), pooling, dtype, case
-        self.max_length, self.truncation = limit, "none" if limit is None else truncation
+        self._load()
+        self._prepare = preparation_of(said)
+        self._set_up()
+        self._measure()
+        self._declare()
 
     def count_tokens(self, sequences: Sequence[str]) -> list[int]:
         """Return the tokens each sequence would have if nothing were cut, special ones included."""
-        return self.encoder.count(self._letters(sequences))
+        return self.encoder.count(self._prepare.uncut(sequences))
 
     def extract_embeddings(self, sequences: Sequence[str], batch_size: int = 8) -> np.ndarray:
         """Return the (n, d) float32 embeddings of n sequences, row i for sequence i.
 
         `batch_size` counts only under `batching="file"`.
-        Raises ExtractorError for a sequence without tokens, DoesNotFitError for one that memory
-        cannot hold even alone.
+        Raises ExtractorError for a sequence without tokens, or with one the model does not have,
+        DoesNotFitError for a sequence that memory cannot hold even alone.
         """
-        pieces, rows = self.encoder.encode(self._letters(sequences))
-        out = np.zeros((len(sequences), int(self.model.config.hidden_size)), dtype=np.float32)
+        pieces, rows = self.encoder.encode(self._prepare(sequences))
+        out = np.zeros((len(sequences), self._width), dtype=np.float32)
         tokens = np.array([len(piece) for piece in pieces], dtype=np.float32)
+        if self._options.window_weights == "equal":
+            tokens = np.ones_like(tokens)
         # A sequence of one piece has the weight 1.0 exactly, whatever else there is to embed.
         share = tokens / np.bincount(rows, weights=tokens).astype(np.float32)[rows]
         for batch, pooled in self._run(pieces, rows, batch_size):
@@ -116,89 +88,121 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
     def _run(
         self, pieces: list[list[int]], owners: np.ndarray, batch_size: int
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        def pooled(batch: np.ndarray) -> np.ndarray:
-            ids, mask = self.encoder.pad([pieces[i] for i in batch])
-            with torch.inference_mode():
-                return self._pool(ids.to(self.device), mask.to(self.device)).cpu().numpy()
-
         lengths = [len(piece) for piece in pieces]
-        yield from self.memory.fitting(self._batches(lengths, batch_size), lengths, pooled, owners)
+        yield from self.memory.fitting(
+            self._batches(lengths, batch_size),
+            lengths,
+            lambda batch: self._pooled([pieces[i] for i in batch]),
+            owners,
+        )
 
     def _batches(self, lengths: list[int], batch_size: int) -> list[np.ndarray]:
-        if self._batching == "file":
+        if self.batching == "file":
             return batches.file_order(len(lengths), batch_size)
-        if self._batching == "exact":
-            return batches.exact_length(lengths, self._budget)
-        return batches.token_budget(lengths, self._budget)
+        if self.batching == "exact":
+            return batches.exact_length(lengths, self._options.token_budget)
+        return batches.token_budget(lengths, self._options.token_budget)
 
-    def _pool(self, ids: Tensor, mask: Tensor) -> Tensor:
-        inputs: dict[str, Any] = {"input_ids": ids}
-        if "attention_mask" in self._accepts:
-            inputs["attention_mask"] = mask
-        if "use_cache" in self._accepts:
-            inputs["use_cache"] = False
-        if self.encoder.padding == "left" and "position_ids" in self._accepts:
-            # Decoders count positions from index 0, padding included, unless they are told.
-            inputs["position_ids"] = (mask.cumsum(dim=1) - 1).clamp(min=0)
-        if self._layer is None:
-            hidden = self.model(**inputs).last_hidden_state
-        else:
-            hidden = self.model(**inputs, output_hidden_states=True).hidden_states[self._layer]
-        return POOLINGS[self.pooling](hidden, mask)
+    def _pooled(self, pieces: Sequence[list[int]]) -> np.ndarray:
+        """Return the (b, d) float32 rows of b pieces that are run as one batch."""
+        ids, mask = (one.to(self.device) for one in self.encoder.pad(pieces))
+        with torch.inference_mode():
+            hidden = self._output(ids, mask)
+            found = POOLINGS[self._options.pooling](hidden, self._positions(hidden, mask))
+        return found.cpu().numpy()
 
-    def _letters(self, sequences: Sequence[str]) -> list[str]:
-        return [s.upper() for s in sequences] if self.case == "upper" else list(sequences)
-
-
-def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
-    if value not in allowed:
-        msg = f"{name} is {value!r}, expected one of {', '.join(allowed)}"
+    def _positions(self, hidden: Tensor, mask: Tensor) -> Tensor:
+        """Return the mask of the positions to pool: all, where they are not those of the tokens."""
+        penultimate = self._options.pooling == "penultimate"
+        if hidden.shape[1] == mask.shape[1]:
+            if penultimate or not self._options.pool_special:
+                return self.encoder.own_tokens(mask, before=not penultimate)
+            return mask
+        if bool(mask.all()) and not penultimate and self._options.pool_special:
+            return torch.ones(hidden.shape[:2], dtype=torch.int64, device=hidden.device)
+        msg = (
+            f"{type(self.model).__name__} gives {hidden.shape[1]} positions for {mask.shape[1]} "
+            "tokens, so it is unknown which of them are padding or special tokens: declare "
+            "mask_inside=false, which pads nothing, and pooling mean, cls, last or max"
+        )
         raise ExtractorError(msg)
 
+    def _load(self) -> None:
+        """Load the tokenizer, then the model; refuse what does not fit."""
+        said = self._options
+        origin = origin_of(self.name_model, said.revision, trust_remote_code=said.trust_remote_code)
+        try:
+            check_code(origin)
+            self._tokens = load_tokens(origin, said)
+            self.model, self.source = load_model(origin, said, self.device)
+        except ExtractorError:
+            raise
+        except Exception as error:
+            msg = f"{self.name_model!r} cannot be loaded: {first_line(error)}; see the cause above"
+            raise ExtractorError(msg) from error
+        self.tokenizer = self._tokens.inner
 
-def _layer(layer: str | int, model: Any) -> int | None:  # noqa: ANN401 - any AutoModel
-    """Return an index into the hidden states, or None for the last hidden state."""
-    if layer == "last":
-        return None
-    count = int(model.config.num_hidden_layers) + 1
-    try:
-        index = int(layer)
-    except ValueError:
-        index = count
-    if not -count <= index < count:
-        msg = f"layer is {layer!r}, expected last or a number from {-count} to {count - 1}"
-        raise ExtractorError(msg)
-    return index
-
-
-def _limit(asked: int | None, model: Any, tokenizer: Any) -> int | None:  # noqa: ANN401
-    """Return the tokens a piece may have, or None when neither model nor tokenizer has a limit."""
-    table = _position_table(model)
-    if asked is not None:
-        if asked < 1 or (table is not None and asked > table):
-            most = "" if table is None else f" to {table}, the positions the model has"
-            msg = f"max_length is {asked}, expected 1{most}: pass another max_length"
+    def _set_up(self) -> None:
+        """Measure what model and tokenizer take, and refuse what they cannot do."""
+        said, model, tokens = self._options, self.model, self._tokens
+        inputs = inputs_of(model, tokens, said)
+        self._takes_mask = inputs.takes_mask
+        self._output = Output(model, inputs, said.output, said.layer)
+        self.encoder = Encoder(
+            tokens=tokens,
+            max_length=limit_of(model, tokens, said),
+            truncation="right" if said.fixed_letters is not None else said.truncation,
+            stride=said.stride,
+            pad_id=pad_id(model, tokens),
+            padding="left" if said.padding == "left" else "right",
+            rows=None if said.input == "one_hot_letters" else embedding_rows(model),
+            frame=tokens.frame(),
+            full_last=said.last_window == "full",
+        )
+        if self.encoder.frame is None and (said.pooling == "penultimate" or not said.pool_special):
+            msg = (
+                "the tokenizer's special tokens could not be found around a sequence: declare "
+                "pooling mean, cls, last or max with pool_special=true"
+            )
             raise ExtractorError(msg)
-        return asked
-    positions = table or getattr(model.config, "max_position_embeddings", None)
-    limits = [n for n in (positions, tokenizer.model_max_length) if n and 0 < n < _NO_LIMIT]
-    return min(limits, default=None)
+        if said.mask_inside == "true" and not inputs.takes_mask:
+            msg = (
+                f"mask_inside is true, and forward of {type(model).__name__} takes no "
+                "attention mask: leave mask_inside out"
+            )
+            raise ExtractorError(msg)
 
+    def _measure(self) -> None:
+        """Run one short sequence for the width, and beside a longer one for the mask."""
+        said = self._options
+        (ids,) = self._tokens.ids(self._prepare([_PROBE]))
+        ids = (ids or [self.encoder.pad_id])[: self.encoder.max_length]
+        half = ids[: max(1, len(ids) // 2)] if said.fixed_letters is None else ids
+        try:
+            alone = self._pooled([half])
+            self._width = alone.shape[1]
+            unmasked = said.mask_inside == "false" or not self._takes_mask
+            if said.mask_inside == "auto" and self._takes_mask and said.batching != "exact":
+                unmasked = len(half) < len(ids) and self._leaks(alone, half, ids)
+        except ExtractorError:
+            raise
+        except Exception as error:
+            msg = (
+                f"{type(self.model).__name__} does not run on a sequence of {len(half)} tokens: "
+                f"{first_line(error)}; see the cause above, and declare what it needs"
+            )
+            raise ExtractorError(msg) from error
+        self.batching = "exact" if unmasked else said.batching
 
-def _position_table(model: Any) -> int | None:  # noqa: ANN401
-    """Return the rows of the model's table of learned positions that a sequence can use."""
-    for name, module in model.named_modules():
-        ending = name.rpartition(".")[2]
-        if ending in ("position_embeddings", "wpe", "embed_positions") and isinstance(
-            module, torch.nn.Embedding
-        ):
-            # A table with a padding row counts positions from the row after it.
-            used = 0 if module.padding_idx is None else module.padding_idx + 1
-            return module.num_embeddings - used
-    return None
+    def _leaks(self, alone: np.ndarray, short: list[int], long: list[int]) -> bool:
+        """Whether the row of a sequence is another one beside a longer sequence."""
+        beside = self._pooled([short, long])[:1]
+        distance = float(np.linalg.norm(beside - alone))
+        return not distance <= _MASKED[self._options.dtype] * float(np.linalg.norm(alone))
 
-
-def _pad_id(tokenizer: Any, model: Any) -> int:  # noqa: ANN401
-    """Return any id: padded positions are masked, and their hidden states never read."""
-    candidates = (tokenizer.pad_token_id, model.config.pad_token_id, tokenizer.eos_token_id, 0)
-    return next(int(c) for c in candidates if c is not None)
+    def _declare(self) -> None:
+        """Say how embeddings are made, for the record."""
+        said, limit = self._options, self.encoder.max_length
+        self.layer = said.output if said.output.startswith("module:") else said.layer
+        self.pooling, self.dtype, self.case = said.pooling, said.dtype, said.case
+        self.max_length, self.truncation = limit, "none" if limit is None else said.truncation

@@ -46,4 +46,6 @@ POOLINGS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "cls": cls,
     "last": last,
     "max": maximum,
+    "penultimate": last,
 }
+"""`penultimate` is the last token of a mask that leaves out the special tokens after it."""

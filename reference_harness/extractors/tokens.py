@@ -9,15 +9,14 @@ import torch
 from torch import Tensor
 
 from .base import ExtractorError
-
-TRUNCATIONS = ("right", "left", "windows", "none")
+from .tokenizer import Frame, Tokens
 
 
 @dataclass(frozen=True, kw_only=True)
 class Encoder:
     """A tokenizer with a limit: every piece it gives has from 1 to `max_length` tokens."""
 
-    tokenizer: Any
+    tokens: Tokens
     max_length: int | None
     """Tokens, special tokens included; None for no limit."""
     truncation: str
@@ -26,68 +25,54 @@ class Encoder:
     """Tokens that a window shares with the one before it."""
     pad_id: int
     padding: str
+    rows: int | None
+    """Rows of the model's table of embeddings; None where it is unknown."""
+    frame: Frame | None
+    """What stands around the tokens of a sequence; None where it could not be measured."""
+    full_last: bool = False
+    """Whether the last window is moved back until it is full."""
 
     def __post_init__(self) -> None:
-        if self.truncation not in TRUNCATIONS:
-            msg = f"truncation is {self.truncation!r}, expected one of {', '.join(TRUNCATIONS)}"
-            raise ExtractorError(msg)
-        if self.padding not in ("right", "left"):
-            msg = f"padding is {self.padding!r}, expected right or left"
-            raise ExtractorError(msg)
         if self.max_length is None:
             return
-        special = self.tokenizer.num_special_tokens_to_add()
+        special = self.tokens.special_count
         if self.max_length <= special + self.stride:
             msg = (
                 f"max_length is {self.max_length}, of which {special} are special tokens and "
                 f"{self.stride} are the stride: nothing is left; pass a larger max_length"
             )
             raise ExtractorError(msg)
-        if self.truncation == "windows" and not self.tokenizer.is_fast:
-            msg = "windows need a fast tokenizer (tokenizer.json): use truncation right or left"
+        if self._cuts_itself() and self.frame is None:
+            msg = (
+                f"truncation is {self.truncation!r}, and the special tokens and prefix could not "
+                "be found around the tokens of a sequence: use truncation right without a prefix"
+            )
             raise ExtractorError(msg)
 
-    def count(self, sequences: Sequence[str]) -> list[int]:
+    def count(self, letters: Sequence[str]) -> list[int]:
         """Return the tokens each sequence would have if nothing were cut."""
-        return [len(ids) for ids in self._ids(sequences)]
+        return [len(ids) for ids in self.tokens.ids(letters)]
 
-    def encode(self, sequences: Sequence[str]) -> tuple[list[list[int]], np.ndarray]:
+    def encode(self, letters: Sequence[str]) -> tuple[list[list[int]], np.ndarray]:
         """Return the pieces to embed and, for each, the row of its sequence.
 
         Rows have one piece each, unless `truncation` is "windows".
-        Raises ExtractorError when a sequence has no token, or too many under "none".
+        Raises ExtractorError when a sequence has no token, too many under "none", or one that the
+        model has no embedding for.
         """
-        rows: np.ndarray = np.arange(len(sequences))
+        rows: np.ndarray = np.arange(len(letters))
         if self.max_length is None:
-            ids = self._ids(sequences)
+            ids = self.tokens.ids(letters)
         elif self.truncation == "none":
-            ids = self._ids(sequences)
-            longest = max(range(len(ids)), key=lambda i: len(ids[i]), default=0)
-            if ids and len(ids[longest]) > self.max_length:
-                msg = (
-                    f"sequence {longest} has {len(ids[longest])} tokens, expected at most "
-                    f"{self.max_length}: declare a truncation (right, left or windows)"
-                )
-                raise ExtractorError(msg)
+            ids = self.tokens.ids(letters)
+            self._refuse_long(ids)
+        elif self._cuts_itself():
+            cut = [self._cut(one) for one in self.tokens.ids(letters)]
+            ids = [piece for pieces in cut for piece in pieces]
+            rows = np.repeat(rows, [len(pieces) for pieces in cut])
         else:
-            windows = self.truncation == "windows"
-            self.tokenizer.truncation_side = "left" if self.truncation == "left" else "right"
-            coded = self._call(
-                sequences,
-                truncation=True,
-                max_length=self.max_length,
-                **({"return_overflowing_tokens": True, "stride": self.stride} if windows else {}),
-            )
-            ids = coded["input_ids"]
-            if windows:
-                rows = np.asarray(coded["overflow_to_sample_mapping"], dtype=np.int64)
-        for row, piece in zip(rows, ids, strict=True):
-            if not piece:
-                msg = (
-                    f"sequence {row} ({sequences[int(row)][:20]!r}) gives no token, "
-                    "expected at least one: leave empty sequences out"
-                )
-                raise ExtractorError(msg)
+            ids, rows = self._cut_by_tokenizer(letters, rows)
+        self._check(ids, rows, letters)
         return ids, rows
 
     def pad(self, pieces: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
@@ -101,18 +86,95 @@ class Encoder:
             mask[row, start : start + len(piece)] = 1
         return torch.from_numpy(ids), torch.from_numpy(mask)
 
-    def _ids(self, sequences: Sequence[str]) -> list[list[int]]:
-        ids: list[list[int]] = self._call(sequences, truncation=False)["input_ids"]
-        return ids
+    def own_tokens(self, mask: Tensor, *, before: bool) -> Tensor:
+        """Return the mask (b, t) less the tokens after each sequence and, on request, before it.
 
-    def _call(self, sequences: Sequence[str], **options: Any) -> Any:  # noqa: ANN401
-        if not sequences:
-            return {"input_ids": [], "overflow_to_sample_mapping": []}
-        return self.tokenizer(
-            list(sequences),
-            padding=False,
-            return_attention_mask=False,
-            return_token_type_ids=False,
-            verbose=False,
-            **options,
+        A row that has no tokens of its own keeps those it has. The frame has to be known.
+        """
+        if self.frame is None:
+            raise AssertionError
+        place = mask.cumsum(dim=1)
+        count = mask.sum(dim=1, keepdim=True)
+        kept = mask * (place <= count - self.frame.after)
+        if before:
+            kept = kept * (place > self.frame.before)
+        return torch.where(kept.any(dim=1, keepdim=True), kept, mask)
+
+    def _cuts_itself(self) -> bool:
+        """Whether we cut, and not the tokenizer: it cuts a prefix off, or has no windows."""
+        if self.max_length is None or self.truncation == "none":
+            return False
+        if self.tokens.own:
+            return True
+        windows = self.truncation == "windows"
+        by_hand = windows and (not self.tokens.is_fast or self.full_last)
+        return by_hand or (bool(self.tokens.prefix) and self.truncation != "right")
+
+    def _cut(self, ids: list[int]) -> list[list[int]]:
+        """Cut the sequence's own tokens; what stands around them is in every piece."""
+        if self.frame is None or self.max_length is None:
+            raise AssertionError
+        before, end = self.frame.before, len(ids) - self.frame.after
+        own, most = ids[before:end], self.max_length - before - self.frame.after
+        if most <= self.stride:
+            msg = (
+                f"max_length is {self.max_length}, of which {before + self.frame.after} stand "
+                f"around a sequence and {self.stride} are the stride: pass a larger max_length"
+            )
+            raise ExtractorError(msg)
+        if len(own) <= most:
+            return [ids]
+        if self.truncation == "windows":
+            starts = list(range(0, len(own) - self.stride, most - self.stride))
+            if self.full_last:
+                starts[-1] = len(own) - most
+            parts = [own[start : start + most] for start in starts]
+        else:
+            parts = [own[-most:] if self.truncation == "left" else own[:most]]
+        return [[*ids[:before], *part, *ids[end:]] for part in parts]
+
+    def _cut_by_tokenizer(
+        self, letters: Sequence[str], rows: np.ndarray
+    ) -> tuple[list[list[int]], np.ndarray]:
+        windows = self.truncation == "windows"
+        self.tokens.inner.truncation_side = "left" if self.truncation == "left" else "right"
+        options: dict[str, Any] = {"truncation": True, "max_length": self.max_length}
+        if windows:
+            options |= {"return_overflowing_tokens": True, "stride": self.stride}
+        coded = self.tokens.call(letters, **options)
+        if windows:
+            rows = np.asarray(coded["overflow_to_sample_mapping"], dtype=np.int64)
+        ids: list[list[int]] = coded["input_ids"]
+        if self.frame is not None and not windows and self.max_length is not None:
+            # A tokenizer with code of its own need not heed what it is told.
+            ids = [one if len(one) <= self.max_length else self._cut(one)[0] for one in ids]
+        self._refuse_long(ids)
+        return ids, rows
+
+    def _refuse_long(self, ids: list[list[int]]) -> None:
+        longest = max(range(len(ids)), key=lambda i: len(ids[i]), default=0)
+        if self.max_length is None or not ids or len(ids[longest]) <= self.max_length:
+            return
+        msg = (
+            f"sequence {longest} has {len(ids[longest])} tokens, expected at most "
+            f"{self.max_length}: declare a truncation (right, left or windows)"
         )
+        raise ExtractorError(msg)
+
+    def _check(self, ids: list[list[int]], rows: np.ndarray, letters: Sequence[str]) -> None:
+        """Raise for a piece without tokens, and for an id that the model has no row for."""
+        for row, piece in zip(rows, ids, strict=True):
+            if not piece:
+                msg = (
+                    f"sequence {row} ({letters[int(row)][:20]!r}) gives no token, "
+                    "expected at least one: leave empty sequences out"
+                )
+                raise ExtractorError(msg)
+            top = max(piece)
+            if self.rows is not None and top >= self.rows:
+                msg = (
+                    f"sequence {row} has token {top} ({self.tokens.name(top)!r}), and the model "
+                    f"has embeddings for 0 to {self.rows - 1}: this tokenizer is not the model's, "
+                    "or such letters have to be taken out of the sequences"
+                )
+                raise ExtractorError(msg)

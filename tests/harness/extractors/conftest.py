@@ -1,8 +1,10 @@
 """The tiny models, built once a test process."""
 
 import pytest
+from transformers import dynamic_module_utils
 
 from tests.harness.extractors import models
+from tests.harness.extractors.lookalikes import LOOKALIKES
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -18,3 +20,25 @@ def saved(tmp_path_factory):
     """Return a function from the kind of a model to the folder it is saved in."""
     root = tmp_path_factory.mktemp("models")
     return lambda kind: root / kind if (root / kind).exists() else models.save(kind, root / kind)
+
+
+@pytest.fixture(autouse=True)
+def _own_code_folder(tmp_path, monkeypatch):
+    """Keep the copies that transformers makes of a folder's code out of the user's cache."""
+    monkeypatch.setenv("HF_MODULES_CACHE", str(tmp_path / "modules"))
+    monkeypatch.setattr(dynamic_module_utils, "HF_MODULES_CACHE", str(tmp_path / "modules"))
+
+
+@pytest.fixture(scope="session")
+def written(tmp_path_factory):
+    """Return a function from a family to its folder and the model in memory."""
+    root, done = tmp_path_factory.mktemp("lookalikes"), {}
+
+    def write(family):
+        if family not in done:
+            folder = root / family.replace(" ", "-").replace(".", "-")
+            folder.mkdir()
+            done[family] = (folder, LOOKALIKES[family].save(folder))
+        return done[family]
+
+    return write

@@ -1,0 +1,157 @@
+"""What a model's forward is given: measured from its signature, or declared."""
+
+import inspect
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from .base import ExtractorError
+from .options import Options
+from .tokenizer import Tokens
+from .words import DNA
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inputs:
+    """Builds the arguments of one forward call."""
+
+    first: str
+    """The argument that ids or one-hot rows go to."""
+    named: frozenset[str]
+    """Arguments that forward names."""
+    anything: bool
+    """Whether forward takes further arguments by keyword."""
+    kind: str
+    width: int
+    """Columns of a one-hot row."""
+    dtype: torch.dtype
+    left: bool
+    """Whether padding stands at the left."""
+    constants: Mapping[str, Any]
+
+    @property
+    def takes_mask(self) -> bool:
+        """Whether an attention mask is passed."""
+        return self.takes("attention_mask") and self.kind != "one_hot_letters"
+
+    def takes(self, name: str) -> bool:
+        """Whether forward has an argument of that name, or takes any."""
+        return name in self.named or self.anything
+
+    def of(self, ids: Tensor, mask: Tensor) -> dict[str, Any]:
+        """Return keyword arguments for ids and mask, both (b, t) int64, on the model's device."""
+        found: dict[str, Any] = {self.first: self._values(ids, mask)}
+        if self.takes_mask:
+            found["attention_mask"] = mask
+        if "use_cache" in self.named:
+            found["use_cache"] = False
+        if self.left and "position_ids" in self.named:
+            # Decoders count positions from index 0, padding included, unless they are told.
+            found["position_ids"] = (mask.cumsum(dim=1) - 1).clamp(min=0)
+        return {**found, **self.constants}
+
+    def _values(self, ids: Tensor, mask: Tensor) -> Tensor:
+        if self.kind == "ids":
+            return ids
+        # Ids from `width` on are rows of zeros: N among letters; padding is so by the mask.
+        rows = functional.one_hot(ids.clamp(max=self.width), self.width + 1)[..., : self.width]
+        return (rows * mask.unsqueeze(-1)).to(self.dtype)
+
+
+def inputs_of(model: Any, tokens: Tokens, options: Options) -> Inputs:  # noqa: ANN401
+    """Measure what forward takes.
+
+    Raises ExtractorError for an argument that is declared and that forward does not take.
+    """
+    parameters = inspect.signature(model.forward).parameters
+    named = frozenset(
+        n for n, p in parameters.items() if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)
+    )
+    anything = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+    first = next(iter(parameters), "input_ids")
+    if "input_ids" in named or first not in named:
+        first = "input_ids"
+    unknown = sorted(set(options.model_arguments) - named)
+    if unknown and not anything:
+        msg = (
+            f"model_arguments has {', '.join(unknown)}, and forward of {type(model).__name__} "
+            f"takes {', '.join(sorted(named))}"
+        )
+        raise ExtractorError(msg)
+    parameter = next((p for p in model.parameters() if p.is_floating_point()), torch.empty(0))
+    letters = options.input == "one_hot_letters"
+    return Inputs(
+        first=first,
+        named=named,
+        anything=anything,
+        kind=options.input,
+        width=len(DNA) if letters else embedding_rows(model) or len(tokens),
+        dtype=parameter.dtype,
+        left=options.padding == "left",
+        constants=options.model_arguments,
+    )
+
+
+def embedding_rows(model: Any) -> int | None:  # noqa: ANN401 - any torch module
+    """Return how many ids the model has embeddings for, or None where that is unknown."""
+    try:
+        table = model.get_input_embeddings()
+    except (AttributeError, NotImplementedError):
+        table = None
+    if isinstance(table, torch.nn.Embedding):
+        return table.num_embeddings
+    said = getattr(getattr(model, "config", None), "vocab_size", None)
+    return said if isinstance(said, int) and said > 0 else None
+
+
+def position_table(model: Any) -> int | None:  # noqa: ANN401
+    """Return the rows of the model's table of learned positions that a sequence can use."""
+    for name, module in model.named_modules():
+        ending = name.rpartition(".")[2]
+        if ending in ("position_embeddings", "wpe", "embed_positions") and isinstance(
+            module, torch.nn.Embedding
+        ):
+            # A table with a padding row counts positions from the row after it.
+            used = 0 if module.padding_idx is None else module.padding_idx + 1
+            return module.num_embeddings - used
+    return None
+
+
+def limit_of(model: Any, tokens: Tokens, options: Options) -> int | None:  # noqa: ANN401
+    """Return the tokens a piece may have, or None when any length was declared.
+
+    Raises ExtractorError for more than the model has positions for, and where no limit is known.
+    """
+    if options.input == "one_hot_letters" and options.fixed_letters is not None:
+        return options.fixed_letters
+    asked, table = options.max_length, position_table(model)
+    if asked is not None:
+        if table is not None and asked > table:
+            msg = (
+                f"max_length is {asked}, expected 1 to {table}, the positions the model has: "
+                "pass another max_length"
+            )
+            raise ExtractorError(msg)
+        return asked
+    positions = table or getattr(getattr(model, "config", None), "max_position_embeddings", None)
+    limits = [n for n in (positions, tokens.limit) if isinstance(n, int) and n > 0]
+    if not limits and not options.any_length:
+        msg = (
+            "neither the tokenizer nor the model says how many tokens it takes, so nothing would "
+            "be cut: declare max_length=N, or max_length=none to read any length"
+        )
+        raise ExtractorError(msg)
+    return min(limits, default=None)
+
+
+def pad_id(model: Any, tokens: Tokens) -> int:  # noqa: ANN401
+    """Return any id: padded positions are masked, and their hidden states never read."""
+    said = getattr(getattr(model, "config", None), "pad_token_id", None)
+    own = None if tokens.own else tokens.inner.pad_token_id
+    rows = embedding_rows(model)
+    candidates = [one for one in (own, said, tokens.pad_id, 0) if one is not None]
+    return next(int(one) for one in candidates if one == 0 or 0 <= one < (rows or one + 1))

@@ -1,0 +1,284 @@
+"""Options of the built-in extractor `huggingface`: read, checked and named in every refusal."""
+
+import dataclasses
+import difflib
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from reference_harness import batching as batches
+
+from .base import ExtractorError
+
+DTYPES = ("float32", "bfloat16", "float16", "float64")
+BATCHINGS = ("budget", "exact", "file")
+OWN_TOKENIZERS = ("characters", "kmers")
+# Options that only our own tokenizers have.
+_OWN = ("vocabulary", "begin", "end", "unknown")
+
+CHOICES = {
+    "pooling": ("mean", "cls", "last", "max", "penultimate"),
+    "truncation": ("right", "left", "windows", "none", "middle"),
+    "window_weights": ("tokens", "equal"),
+    "last_window": ("short", "full"),
+    "dtype": DTYPES,
+    "batching": BATCHINGS,
+    "padding": ("right", "left", "both"),
+    "case": ("upper", "sensitive"),
+    "letters": ("joined", "spaced"),
+    "rest": ("unknown", "letters", "shorter", "drop"),
+    "input": ("ids", "one_hot_letters", "one_hot_tokens"),
+    "mask_inside": ("auto", "true", "false"),
+}
+"""The words that an option may have."""
+_FLAGS = ("trust_remote_code", "special_tokens", "pool_special")
+_LEAST = {
+    "max_length": 1,
+    "stride": 0,
+    "token_budget": 1,
+    "k": 1,
+    "multiple_of": 1,
+    "fixed_letters": 1,
+}
+_OBJECTS = ("model_arguments", "tokenizer_arguments", "config_arguments")
+_PATTERNS = ("missing", "unexpected")
+_FORMS = {
+    "output": (
+        r"auto|last_hidden_state|hidden_states|item:\d+|module:\S+",
+        "one of auto, last_hidden_state, hidden_states, item:N, module:NAME",
+    ),
+    "layer": (r"last|-?\d+", "last or the number of a layer"),
+}
+_JSON = 'a JSON object such as {"name": 1}'
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What is declared of a model and its tokenizer; `parse` checks each value."""
+
+    # What is read of the output.
+    layer: str = "last"
+    """"last" or an index into the hidden states, 0 being the embeddings, -1 the last."""
+    output: str = "auto"
+    """Which part of what forward gives: `last_hidden_state`, `hidden_states`, `item:N` of a tuple,
+    `module:NAME`, the output of that submodule; `auto` takes the first two where they exist."""
+    pooling: str = "mean"
+    """`mean`, `max`, `cls` (the first token), `last`, or `penultimate`, the last token before those
+    that the tokenizer adds at the end."""
+    pool_special: bool = True
+    """Whether special tokens and the prefix count in the mean or maximum."""
+    # How sequences become tokens.
+    tokenizer: str = "auto"
+    """`auto`, `characters`, `kmers`, `transformers:CLASS` or `repository:FILE.CLASS`."""
+    vocabulary: str = ""
+    """Entries in order of id, separated by commas, or a file of the model's folder."""
+    k: int | None = None
+    """Letters of a word of `tokenizer=kmers`."""
+    rest: str = "unknown"
+    """What becomes of letters that are no word of `kmers`: one unknown token, single letters,
+    shorter words, or nothing."""
+    begin: str = ""
+    """Entries that `characters` and `kmers` put before each sequence, separated by commas."""
+    end: str = ""
+    """The same after each sequence."""
+    unknown: str = ""
+    """Entry for letters that are not in the vocabulary; empty: they are refused."""
+    special_tokens: bool = True
+    """Whether the tokenizer adds what it adds by itself."""
+    tokenizer_arguments: Mapping[str, Any] = field(default_factory=dict)
+    """JSON object of further arguments of each call of the tokenizer."""
+    case: str = "upper"
+    """`upper` reads lower case as upper case; `sensitive` leaves letters as they are."""
+    prefix: str = ""
+    """Text before each sequence; `{bos_token}` is what the tokenizer calls so."""
+    letters: str = "joined"
+    """`spaced` puts a space between letters."""
+    multiple_of: int = 1
+    """Letters are cut from the right to a multiple of it."""
+    fixed_letters: int | None = None
+    """Each sequence is cut or filled with N to this many letters."""
+    # What is cut, and how windows are combined.
+    max_length: int | None = None
+    any_length: bool = False
+    """Whether `max_length=none` was declared: then no limit has to be known."""
+    truncation: str = "right"
+    """Which end is cut, `windows`, or `none`: too long is then an error; `middle`, with
+    `fixed_letters`, cuts both ends."""
+    stride: int = 0
+    """Tokens that a window shares with the one before it."""
+    window_weights: str = "tokens"
+    """Whether windows are averaged by their tokens or weigh the same."""
+    last_window: str = "short"
+    """`short` ends where the sequence ends; `full` is moved back until it is full."""
+    # What forward is given.
+    input: str = "ids"
+    """`ids`, or floats: `one_hot_letters` (b, letters, 4) in the order A, C, G, T, all others
+    zero, and `one_hot_tokens` (b, tokens, entries), padding zero."""
+    mask_inside: str = "auto"
+    """Whether padded positions change nothing inside the model; `auto` measures it."""
+    padding: str = "right"
+    """Where padding stands in a batch; with `fixed_letters`, where N fills a short sequence."""
+    model_arguments: Mapping[str, Any] = field(default_factory=dict)
+    """JSON object of further arguments of forward."""
+    # What is loaded.
+    auto_class: str = "AutoModel"
+    """An Auto class of transformers, `transformers:CLASS`, or `repository:FILE.CLASS`."""
+    submodule: str = ""
+    """Dotted attribute of the loaded model that is run in its place."""
+    config_arguments: Mapping[str, Any] = field(default_factory=dict)
+    """JSON object of values that replace those of the model's configuration."""
+    missing: str = ""
+    """Regular expression of weights that may be missing from the file."""
+    unexpected: str = ""
+    """Regular expression of weights of the file that the model may lack."""
+    dtype: str = "float32"
+    revision: str | None = None
+    trust_remote_code: bool = False
+    batching: str = "budget"
+    token_budget: int = batches.TOKEN_BUDGET
+
+
+def parse(given: Mapping[str, Any]) -> Options:
+    """Return checked options; numbers, truth values and JSON may come as text or as values.
+
+    Raises ExtractorError for an unknown option, a value that an option cannot have, and options
+    that exclude each other.
+    """
+    names = [one.name for one in dataclasses.fields(Options) if one.name != "any_length"]
+    for name in given:
+        if name not in names:
+            close = difflib.get_close_matches(name, names, n=1)
+            hint = f"did you mean {close[0]}?" if close else f"they are: {', '.join(sorted(names))}"
+            msg = f"no option {name!r} of the extractor huggingface; {hint}"
+            raise ExtractorError(msg)
+    values: dict[str, Any] = {name: _value(name, value) for name, value in given.items()}
+    if values.get("fixed_letters") is not None:
+        values = {"padding": "both", "truncation": "middle", **values}
+    # A text that is left empty has its default, as on the command line.
+    values = {name: value for name, value in values.items() if value is not None}
+    options = Options(
+        **values, any_length="max_length" in given and values.get("max_length") is None
+    )
+    _check_together(options, given)
+    return options
+
+
+def _value(name: str, value: Any) -> Any:  # noqa: ANN401 - each option has a type of its own
+    """Return the value of one option, or raise for one that it cannot have."""
+    if name in CHOICES:
+        return _choice(name, value)
+    if name in _FLAGS:
+        if not isinstance(value, bool):
+            raise _refused(name, value, "true or false")
+        return value
+    if name in _LEAST:
+        return _number(name, value)
+    if name in _OBJECTS:
+        return _object(name, value)
+    return _text(name, value)
+
+
+def _choice(name: str, value: object) -> str | None:
+    if value is None and name == "padding":
+        return None
+    text = str(value).lower() if isinstance(value, bool) else value
+    # The command line reads `none` as no value.
+    text = "none" if text is None and "none" in CHOICES[name] else text
+    if not isinstance(text, str) or text not in CHOICES[name]:
+        raise _refused(name, value, f"one of {', '.join(CHOICES[name])}")
+    return text
+
+
+def _text(name: str, value: object) -> str | None:
+    """Return a text as it was typed: the command line reads `true`, `none` and digits as values."""
+    if value is None:
+        return None
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    if name in _PATTERNS:
+        try:
+            re.compile(text)
+        except re.error as error:
+            raise _refused(name, value, f"a regular expression ({error})") from None
+    form = _FORMS.get(name)
+    if form is not None and not re.fullmatch(form[0], text):
+        raise _refused(name, value, form[1])
+    return text
+
+
+def _number(name: str, value: object) -> int | None:
+    if value in (None, "none") and name in ("max_length", "k", "fixed_letters"):
+        return None
+    if isinstance(value, bool) or not isinstance(value, int) or value < _LEAST[name]:
+        raise _refused(name, value, f"a whole number from {_LEAST[name]}")
+    return value
+
+
+def _object(name: str, value: object) -> Mapping[str, Any]:
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except ValueError:
+            raise _refused(name, value, _JSON) from None
+    if not isinstance(value, Mapping):
+        raise _refused(name, value, _JSON)
+    return dict(value)
+
+
+def _refused(name: str, value: object, expected: str) -> ExtractorError:
+    return ExtractorError(f"{name} is {value!r}, expected {expected}")
+
+
+def _check_together(options: Options, given: Mapping[str, Any]) -> None:
+    """Raise for options that exclude each other, or that need another one."""
+    for wrong, message in (*_tokenizer_rules(options, given), *_other_rules(options)):
+        if wrong:
+            raise ExtractorError(message)
+
+
+def _tokenizer_rules(options: Options, given: Mapping[str, Any]) -> Iterator[tuple[bool, str]]:
+    own, letters = options.tokenizer in OWN_TOKENIZERS, options.input == "one_hot_letters"
+    named = f"tokenizer={options.tokenizer}"
+    yield own and not options.vocabulary, f"{named} needs vocabulary: declare it"
+    kmers = options.tokenizer == "kmers"
+    yield kmers and options.k is None, f"{named} needs k: declare the letters of a word"
+    for name in (*_OWN, *(() if kmers else ("k", "rest"))):
+        who = "kmers" if name in ("k", "rest") else " or ".join(OWN_TOKENIZERS)
+        yield (
+            (not own or name in ("k", "rest")) and name in given,
+            f"{name} applies to tokenizer={who} alone: leave it out, or declare that tokenizer",
+        )
+    yield own and letters, f"input=one_hot_letters has no tokens: leave {named} out"
+    yield (
+        (own or letters) and options.letters == "spaced",
+        "letters=spaced is for the tokenizer of the model: leave it out",
+    )
+    yield letters and bool(options.prefix), "input=one_hot_letters has no prefix: leave it out"
+    code = [x for x in (options.auto_class, options.tokenizer) if x.startswith("repository:")]
+    yield (
+        bool(code) and not options.trust_remote_code,
+        f"{', '.join(code)} needs trust_remote_code=true: read that code, then declare it",
+    )
+
+
+def _other_rules(options: Options) -> Iterator[tuple[bool, str]]:
+    fixed = options.fixed_letters is not None
+    elsewhere = options.output not in ("auto", "hidden_states")
+    yield (
+        options.layer != "last" and elsewhere,
+        f"layer={options.layer} and output={options.output} are two places: declare one of them",
+    )
+    yield (
+        not options.pool_special and options.pooling not in ("mean", "max"),
+        f"pool_special=false is for pooling mean or max, not for {options.pooling}",
+    )
+    for name, word in (("padding", "both"), ("truncation", "middle")):
+        yield (
+            not fixed and getattr(options, name) == word,
+            f"{name} is {word!r}, which needs fixed_letters=N: declare it, or another {name}",
+        )
+    yield (
+        fixed and options.truncation in ("windows", "none"),
+        f"truncation is {options.truncation!r}, expected middle, right or left with fixed_letters",
+    )

@@ -1,0 +1,128 @@
+"""Where a checkpoint lies, pinned; and which class of it or of transformers is meant."""
+
+import difflib
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import transformers
+from transformers.dynamic_module_utils import get_class_from_dynamic_module
+from transformers.utils.hub import cached_file
+
+from .base import ExtractorError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Origin:
+    """A folder, or a repository of the Hugging Face Hub at a commit."""
+
+    name: str
+    revision: str | None
+    local: bool
+    trust_remote_code: bool
+
+    @property
+    def keywords(self) -> dict[str, Any]:
+        """What every `from_pretrained` is given."""
+        common = {"trust_remote_code": self.trust_remote_code, "local_files_only": self.local}
+        return common if self.local else {**common, "revision": self.revision}
+
+    def file(self, name: str) -> Path | None:
+        """Return a file of the checkpoint, fetched where it has to be, or None."""
+        if self.local:
+            path = Path(self.name, name)
+            return path if path.is_file() else None
+        found = cached_file(
+            self.name, name, revision=self.revision, _raise_exceptions_for_missing_entries=False
+        )
+        return None if found is None else Path(found)
+
+    @property
+    def place(self) -> Path:
+        """The folder of the checkpoint on this machine."""
+        if self.local:
+            return Path(self.name)
+        return Path(str(cached_file(self.name, "config.json", revision=self.revision))).parent
+
+
+def origin_of(name: str, revision: str | None, *, trust_remote_code: bool) -> Origin:
+    """Return where a model comes from.
+
+    A folder needs no `revision`: its weights are hashed. One may be given all the same, as an audit
+    does that repeats a run from the Hub with the folder in which it has verified those files.
+
+    Raises ExtractorError when the revision is no commit.
+    """
+    local = bool(name) and Path(name).is_dir()
+    if not (local and revision is None) and not re.fullmatch(r"[0-9a-f]{40}", revision or ""):
+        where = "" if local else f"; copy it from https://huggingface.co/{name}/commits/main"
+        msg = (
+            f"revision of {name!r} is {revision!r}, expected the 40 hex digits of a commit: a "
+            f"branch or tag can move{where}"
+        )
+        raise ExtractorError(msg)
+    return Origin(name=name, revision=revision, local=local, trust_remote_code=trust_remote_code)
+
+
+def check_code(origin: Origin) -> None:
+    """Refuse `other/repo--module.Class`: that code is not under the revision we pin."""
+    for file in ("config.json", "tokenizer_config.json"):
+        path = origin.file(file)
+        if path is None:
+            continue
+        for reference in _strings(json.loads(path.read_bytes()).get("auto_map")):
+            if "--" in reference:
+                msg = (
+                    f"{file} of {origin.name!r} takes its code from another repository "
+                    f"({reference}), which the revision does not pin: copy the code into one "
+                    "repository"
+                )
+                raise ExtractorError(msg)
+
+
+def check_class(option: str, value: str, auto: tuple[str, ...]) -> None:
+    """Raise unless `value` is one of `auto`, `transformers:CLASS` or `repository:FILE.CLASS`."""
+    if value in auto:
+        return
+    kind, colon, name = value.partition(":")
+    if colon and kind == "repository" and re.fullmatch(r"\w+(\.\w+)+", name):
+        return
+    if colon and kind == "transformers":
+        if callable(getattr(getattr(transformers, name, None), "from_pretrained", None)):
+            return
+        known = [one for one in dir(transformers) if one[:1].isupper()]
+        close = difflib.get_close_matches(name, known, n=1)
+        hint = f"; did you mean {close[0]}?" if close else ""
+        msg = f"{option} is {value!r}, and transformers has no such class to load{hint}"
+        raise ExtractorError(msg)
+    close = difflib.get_close_matches(value, auto, n=1)
+    shown = close or auto[:1]
+    msg = (
+        f"{option} is {value!r}, expected {', '.join(shown)}, transformers:CLASS or "
+        "repository:FILE.CLASS"
+    )
+    raise ExtractorError(msg)
+
+
+def class_of(value: str, origin: Origin) -> Any:  # noqa: ANN401 - any class of that form
+    """Return the class that a checked option names."""
+    kind, colon, name = value.partition(":")
+    if colon and kind == "repository":
+        return get_class_from_dynamic_module(
+            name, origin.name, revision=origin.revision, local_files_only=origin.local
+        )
+    return getattr(transformers, name or kind)
+
+
+def _strings(value: object) -> Iterable[str]:
+    """Yield every text of a nest of lists and objects."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        yield from _strings(list(value.values()))
+    elif isinstance(value, list):
+        for item in value:
+            yield from _strings(item)

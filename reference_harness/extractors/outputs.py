@@ -1,0 +1,168 @@
+"""Where the hidden states are in what a model's forward gives."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .base import ExtractorError
+from .inputs import Inputs
+
+_DIMENSIONS = 3
+_SHOWN = 3
+_ALL = {"output_hidden_states": True}
+
+
+class Output:
+    """Runs a model and takes the hidden states from where they were declared to be."""
+
+    def __init__(self, model: Any, inputs: Inputs, output: str, layer: str) -> None:  # noqa: ANN401
+        """Raise ExtractorError for a module that the model does not have."""
+        self._model, self._inputs = model, inputs
+        self._kind, _, self._place = output.partition(":")
+        self._layer = None if layer == "last" else int(layer)
+        if self._layer is not None:
+            self._kind = "hidden_states"
+        if self._kind == "module" and self._place not in dict(model.named_modules()):
+            msg = f"output is {output!r}, and {self._name} has no such module; {self._norms()}"
+            raise ExtractorError(msg)
+
+    @property
+    def _name(self) -> str:
+        return type(self._model).__name__
+
+    def __call__(self, ids: Tensor, mask: Tensor) -> Tensor:
+        """Return the hidden states (b, t, d) for ids and mask (b, t).
+
+        Raises ExtractorError when they are not where they were declared to be.
+        """
+        found = self._find(self._inputs.of(ids, mask))
+        shape = tuple(found.shape) if isinstance(found, Tensor) else type(found).__name__
+        if not (
+            isinstance(found, Tensor)
+            and found.is_floating_point()
+            and found.ndim == _DIMENSIONS
+            and len(found) == len(ids)
+        ):
+            msg = (
+                f"output {self._said()} of {self._name} is {shape}, expected numbers of shape "
+                f"({len(ids)}, tokens, width): declare another output"
+            )
+            raise ExtractorError(msg)
+        return found
+
+    def _said(self) -> str:
+        return f"{self._kind}:{self._place}" if self._place else self._kind
+
+    def _find(self, arguments: dict[str, Any]) -> Any:  # noqa: ANN401
+        if self._kind == "module":
+            return self._tap(arguments)
+        if self._kind == "item":
+            return self._item(self._model(**arguments))
+        if self._kind == "hidden_states":
+            return self._hidden_states(arguments)
+        given = self._model(**arguments)
+        states = getattr(given, "last_hidden_state", None)
+        if states is None and self._kind == "auto" and self._has_list(given):
+            # The measurement of the width comes here first: later calls ask for the list at once.
+            self._kind = "hidden_states"
+            return self._hidden_states(arguments)
+        if states is None:
+            msg = (
+                f"{self._name} gives no last_hidden_state but {_shown(given)}; "
+                f"{self._advice(given)}"
+            )
+            raise ExtractorError(msg)
+        return states
+
+    def _has_list(self, given: object) -> bool:
+        """Whether the model is one that gives all hidden states on request."""
+        return isinstance(given, Mapping) and self._inputs.takes("output_hidden_states")
+
+    def _hidden_states(self, arguments: dict[str, Any]) -> Tensor:
+        if not self._inputs.takes("output_hidden_states"):
+            msg = (
+                f"forward of {self._name} takes no output_hidden_states, so it has no layers to "
+                f"choose from; {self._norms()}"
+            )
+            raise ExtractorError(msg)
+        given = self._model(**arguments, **_ALL)
+        states = getattr(given, "hidden_states", None)
+        if not isinstance(states, list | tuple) or not states:
+            what = "a tensor" if isinstance(states, Tensor) else repr(states)
+            msg = (
+                f"hidden_states of {self._name} is {what}, expected a list of layers: it gives "
+                f"{_shown(given)}; {self._advice(given)}"
+            )
+            raise ExtractorError(msg)
+        index = -1 if self._layer is None else self._layer
+        if not -len(states) <= index < len(states):
+            msg = (
+                f"layer is {index}, expected last or a number from {-len(states)} to "
+                f"{len(states) - 1}"
+            )
+            raise ExtractorError(msg)
+        found: Tensor = states[index]
+        return found
+
+    def _item(self, given: Any) -> object:  # noqa: ANN401
+        items = _items(given)
+        number = int(self._place)
+        if number >= len(items):
+            msg = (
+                f"output is item:{number}, and {self._name} gives {_shown(given)}: declare an item "
+                f"from 0 to {len(items) - 1}"
+            )
+            raise ExtractorError(msg)
+        return items[number][1]
+
+    def _tap(self, arguments: dict[str, Any]) -> object:
+        """Run the model for what one of its modules gives on the way."""
+        seen: list[object] = []
+        module = self._model.get_submodule(self._place)
+        hook = module.register_forward_hook(lambda _module, _given, gives: seen.append(gives))
+        try:
+            self._model(**arguments)
+        finally:
+            hook.remove()
+        if len(seen) != 1:
+            msg = (
+                f"output is module:{self._place}, which ran {len(seen)} times in a call of "
+                f"{self._name}, expected once; {self._norms()}"
+            )
+            raise ExtractorError(msg)
+        return seen[0][0] if isinstance(seen[0], list | tuple) else seen[0]
+
+    def _advice(self, given: Any) -> str:  # noqa: ANN401
+        """Say what to declare, from the items that could be hidden states."""
+        places = [
+            f"output=item:{i}"
+            for i, (_, value) in enumerate(_items(given))
+            if isinstance(value, Tensor) and value.ndim == _DIMENSIONS
+        ]
+        either = f"declare {' or '.join(places)} if that is the hidden states; " if places else ""
+        return f"{either}{self._norms()}"
+
+    def _norms(self) -> str:
+        """Name modules whose output may be the last hidden states."""
+        names = [n for n, m in self._model.named_modules() if "norm" in type(m).__name__.lower()]
+        shown = names[-_SHOWN:] or [n for n, _ in self._model.named_children()][-_SHOWN:]
+        return f"declare output=module:NAME to read a module, such as {', '.join(shown)}"
+
+
+def _items(given: Any) -> list[tuple[str, Any]]:  # noqa: ANN401
+    """Return names and values of a tuple, a list or an output object, in the order of item:N."""
+    if isinstance(given, Mapping):
+        return [(name, value) for name, value in given.items() if value is not None]
+    values = given if isinstance(given, list | tuple) else (given,)
+    return [(str(number), value) for number, value in enumerate(values)]
+
+
+def _shown(given: Any) -> str:  # noqa: ANN401
+    """Write what a call gave: kind, names and shapes."""
+    parts = [
+        f"{name} {tuple(value.shape) if isinstance(value, torch.Tensor) else type(value).__name__}"
+        for name, value in _items(given)
+    ]
+    return f"{type(given).__name__} of {', '.join(parts)}"

@@ -1,0 +1,57 @@
+"""What is done to the letters of a sequence before they become tokens."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from .options import Options
+
+_FILL = "N"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Preparation:
+    """Upper case, one fixed length and a multiple of k letters, in this order."""
+
+    upper: bool = True
+    fixed: int | None = None
+    """Letters that every sequence is cut or filled to."""
+    cut: str = "middle"
+    """Which part of a longer sequence is cut off: "right", "left", or both ends ("middle")."""
+    fill: str = "both"
+    """Where N fills a shorter one: "right", "left" or "both", the odd N at the right."""
+    multiple_of: int = 1
+
+    def __call__(self, sequences: Sequence[str]) -> list[str]:
+        """Return the letters of each sequence as they are encoded."""
+        return [self._one(sequence, self.fixed) for sequence in sequences]
+
+    def uncut(self, sequences: Sequence[str]) -> list[str]:
+        """Return the letters of each sequence if a longer one than the fixed length were kept."""
+        fixed = self.fixed
+        return [self._one(one, fixed and max(fixed, len(one))) for one in sequences]
+
+    def _one(self, letters: str, fixed: int | None) -> str:
+        if self.upper:
+            letters = letters.upper()
+        if fixed is not None:
+            letters = self._fit(letters, fixed)
+        return letters[: len(letters) - len(letters) % self.multiple_of]
+
+    def _fit(self, letters: str, length: int) -> str:
+        over = len(letters) - length
+        if over > 0:
+            start = {"right": 0, "left": over, "middle": over // 2}[self.cut]
+            return letters[start : start + length]
+        left = {"right": 0, "left": -over, "both": -over // 2}[self.fill]
+        return _FILL * left + letters + _FILL * (-over - left)
+
+
+def preparation_of(options: Options) -> Preparation:
+    """Return what the options declare."""
+    return Preparation(
+        upper=options.case == "upper",
+        fixed=options.fixed_letters,
+        cut=options.truncation,
+        fill=options.padding,
+        multiple_of=options.multiple_of,
+    )

@@ -1,0 +1,150 @@
+"""A model's tokenizer, or one of ours, behind one interface."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from .base import ExtractorError
+from .options import OWN_TOKENIZERS, Options
+from .origin import Origin, check_class, class_of
+from .words import WordTokenizer, letter_tokenizer, word_tokenizer
+
+# A tokenizer without a limit says 10**30.
+NO_LIMIT = 10**9
+# Letters that measure which tokens stand around those of a sequence: k-mers of 1 to 6 letters are
+# whole in it, and no end of it looks like another part.
+_PROBE = "ACGGTACATTGCAGCTTAACCGGATCCAGATTACAGCATGTTGGCACT"
+
+
+class Frame(NamedTuple):
+    """How many tokens that are not the sequence's own stand before and after these."""
+
+    before: int
+    after: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tokens:
+    """Turns prepared texts into ids, whole or cut; `inner` is of transformers or ours."""
+
+    inner: Any
+    special: bool = True
+    prefix: str = ""
+    spaced: bool = False
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def own(self) -> bool:
+        """Whether the tokenizer is one of ours."""
+        return isinstance(self.inner, WordTokenizer)
+
+    @property
+    def is_fast(self) -> bool:
+        """Whether it cuts windows by itself."""
+        return not self.own and bool(self.inner.is_fast)
+
+    @property
+    def limit(self) -> int | None:
+        """The tokens that the tokenizer says the model takes, or None where it says nothing."""
+        said = None if self.own else self.inner.model_max_length
+        return said if said and 0 < said < NO_LIMIT else None
+
+    @property
+    def pad_id(self) -> int | None:
+        """The id of its padding token, else of its end token, if it has one."""
+        ids = (self.inner.pad_token_id, getattr(self.inner, "eos_token_id", None))
+        return next((int(one) for one in ids if one is not None), None)
+
+    @property
+    def special_count(self) -> int:
+        """How many special tokens it adds to a sequence; the prefix counts for ours alone."""
+        if self.own:
+            return len(self.inner.before) + len(self.inner.after)
+        return int(self.inner.num_special_tokens_to_add()) if self.special else 0
+
+    def __len__(self) -> int:
+        """Return the entries of the vocabulary."""
+        return 1 + max(self.inner.vocabulary.values()) if self.own else len(self.inner)
+
+    def ids(self, letters: Sequence[str], *, special: bool = True) -> list[list[int]]:
+        """Return the uncut ids of each sequence; without `special` the sequence's own alone."""
+        if isinstance(self.inner, WordTokenizer):
+            return self.inner.encode(letters, special=special)
+        found: list[list[int]] = self.call(letters, special=special, truncation=False)["input_ids"]
+        return found
+
+    def call(self, letters: Sequence[str], *, special: bool = True, **options: Any) -> Any:  # noqa: ANN401
+        """Call the tokenizer of transformers; without a sequence it is not called."""
+        if not letters:
+            return {"input_ids": [], "overflow_to_sample_mapping": []}
+        off = {} if special and self.special else {"add_special_tokens": False}
+        return self.inner(
+            [self._text(one, prefixed=special) for one in letters],
+            padding=False,
+            return_attention_mask=False,
+            return_token_type_ids=False,
+            verbose=False,
+            **off,
+            **self.arguments,
+            **options,
+        )
+
+    def frame(self) -> Frame | None:
+        """Measure what stands around a sequence; None where its own tokens are not found."""
+        if self.own:
+            return Frame(len(self.inner.before), len(self.inner.after))
+        probe = [_PROBE]
+        (whole,), (bare,) = self.ids(probe), self.ids(probe, special=False)
+        for start in range(len(whole) - len(bare) + 1):
+            if whole[start : start + len(bare)] == bare:
+                return Frame(start, len(whole) - len(bare) - start)
+        return None
+
+    def name(self, token: int) -> str:
+        """Return what an id stands for, for messages."""
+        if self.own:
+            return next((k for k, v in self.inner.vocabulary.items() if v == token), "")
+        return str(self.inner.convert_ids_to_tokens(token))
+
+    def _text(self, letters: str, *, prefixed: bool) -> str:
+        text = " ".join(letters) if self.spaced else letters
+        return self.prefix + text if prefixed else text
+
+
+def check_tokenizer(options: Options) -> None:
+    """Raise ExtractorError for a tokenizer that does not exist, before anything is loaded."""
+    check_class("tokenizer", options.tokenizer, ("auto", *OWN_TOKENIZERS))
+
+
+def load_tokens(origin: Origin, options: Options) -> Tokens:
+    """Return the tokenizer that the options declare; letters as one-hot rows need none."""
+    if options.input == "one_hot_letters":
+        return Tokens(inner=letter_tokenizer())
+    if options.tokenizer in OWN_TOKENIZERS:
+        return Tokens(inner=word_tokenizer(options, origin))
+    named = "AutoTokenizer" if options.tokenizer == "auto" else options.tokenizer
+    inner = class_of(named, origin).from_pretrained(origin.name, **origin.keywords)
+    if not callable(inner):
+        msg = f"tokenizer is {options.tokenizer!r}, which gives no tokenizer: name another class"
+        raise ExtractorError(msg)
+    return Tokens(
+        inner=inner,
+        special=options.special_tokens,
+        prefix=_named(options.prefix, inner),
+        spaced=options.letters == "spaced",
+        arguments=options.tokenizer_arguments,
+    )
+
+
+def _named(prefix: str, inner: Any) -> str:  # noqa: ANN401 - any tokenizer of transformers
+    """Return the prefix with `{bos_token}` and its like replaced by what the tokenizer names."""
+
+    def text(found: re.Match[str]) -> str:
+        said = getattr(inner, found[1], None)
+        if not isinstance(said, str):
+            msg = f"prefix is {prefix!r}, and the tokenizer has no {found[1]}: write the text"
+            raise ExtractorError(msg)
+        return said
+
+    return re.sub(r"\{([a-z]+_token)\}", text, prefix)

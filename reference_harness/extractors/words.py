@@ -1,0 +1,137 @@
+"""Our own tokenizers: letters or k-mers of a declared vocabulary."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from .base import ExtractorError
+from .options import Options
+from .origin import Origin
+
+DNA = ("A", "C", "G", "T")
+_PADS = ("[PAD]", "<pad>", "<PAD>")
+
+
+@dataclass(frozen=True, kw_only=True)
+class WordTokenizer:
+    """Words of k letters without overlap, from the left; characters are words of one letter."""
+
+    vocabulary: Mapping[str, int]
+    k: int = 1
+    rest: str = "unknown"
+    unknown: int | None = None
+    """Id of what is not in the vocabulary; None: it is refused."""
+    before: tuple[int, ...] = ()
+    after: tuple[int, ...] = ()
+
+    @property
+    def pad_token_id(self) -> int | None:
+        """The id of a padding entry, where the vocabulary has one of a usual name."""
+        return next((self.vocabulary[name] for name in _PADS if name in self.vocabulary), None)
+
+    def encode(self, sequences: Sequence[str], *, special: bool) -> list[list[int]]:
+        """Return the ids of each sequence, with what stands before and after it on request."""
+        before, after = (self.before, self.after) if special else ((), ())
+        return [[*before, *self._words(sequence), *after] for sequence in sequences]
+
+    def _words(self, sequence: str) -> Iterator[int]:
+        for start in range(0, len(sequence), self.k):
+            word = sequence[start : start + self.k]
+            if word in self.vocabulary and (len(word) == self.k or self.rest == "shorter"):
+                yield self.vocabulary[word]
+            else:
+                yield from self._rest(word)
+
+    def _rest(self, word: str) -> Iterator[int]:
+        """Encode letters that are no whole word."""
+        if self.rest == "drop":
+            return
+        if self.rest == "unknown" or self.k == 1:
+            yield self._unknown(word)
+            return
+        while word:
+            longest = len(word) if self.rest == "shorter" else 1
+            part = next(
+                (word[:n] for n in range(longest, 0, -1) if word[:n] in self.vocabulary), ""
+            )
+            yield self.vocabulary[part] if part else self._unknown(word[0])
+            word = word[max(1, len(part)) :]
+
+    def _unknown(self, word: str) -> int:
+        if self.unknown is None:
+            msg = (
+                f"{word!r} is not in the vocabulary: declare unknown=ENTRY for such letters, or "
+                "take them out of the sequences"
+            )
+            raise ExtractorError(msg)
+        return self.unknown
+
+
+def word_tokenizer(options: Options, origin: Origin) -> WordTokenizer:
+    """Return the tokenizer that `vocabulary`, `k`, `begin`, `end` and `prefix` declare.
+
+    Raises ExtractorError when the vocabulary cannot be read or lacks an entry that is named.
+    """
+    entries = _read(options.vocabulary, origin)
+
+    def ids(option: str, names: str) -> tuple[int, ...]:
+        wanted = [name.strip() for name in names.split(",") if name.strip()]
+        for name in wanted:
+            if name not in entries:
+                msg = (
+                    f"{option} names {name!r}, which is not in the vocabulary of {len(entries)} "
+                    f"entries ({', '.join(list(entries)[:5])}, ...)"
+                )
+                raise ExtractorError(msg)
+        return tuple(entries[name] for name in wanted)
+
+    unknown = ids("unknown", options.unknown)
+    special = options.special_tokens
+    return WordTokenizer(
+        vocabulary=entries,
+        k=options.k or 1,
+        rest=options.rest,
+        unknown=unknown[0] if unknown else None,
+        before=(*(ids("begin", options.begin) if special else ()), *ids("prefix", options.prefix)),
+        after=ids("end", options.end) if special else (),
+    )
+
+
+def letter_tokenizer() -> WordTokenizer:
+    """Return the codes 0 to 3 of A, C, G, T, and 4 for every other letter."""
+    return WordTokenizer(vocabulary={x: i for i, x in enumerate(DNA)}, unknown=len(DNA))
+
+
+def _read(said: str, origin: Origin) -> dict[str, int]:
+    """Return entry to id, from text with commas or from a file of the checkpoint."""
+    if "," in said:
+        entries = [one.strip() for one in said.split(",")]
+        found = dict(zip(entries, range(len(entries)), strict=True))
+        if len(found) < len(entries) or "" in found:
+            msg = f"vocabulary is {said!r}, expected different entries with commas between them"
+            raise ExtractorError(msg)
+        return found
+    path = origin.file(said)
+    if path is None:
+        msg = (
+            f"vocabulary is {said!r}, which is no file of {origin.name!r}: name one of its files "
+            "(.txt with an entry a line, or .json), or write the entries with commas between them"
+        )
+        raise ExtractorError(msg)
+    return _of_file(path)
+
+
+def _of_file(path: Path) -> dict[str, int]:
+    text = path.read_text(encoding="utf-8")
+    if path.suffix != ".json":
+        return {line: number for number, line in enumerate(text.splitlines())}
+    try:
+        value = json.loads(text)
+        value = value.get("model", value) if isinstance(value, dict) else value
+        value = value.get("vocab", value) if isinstance(value, dict) else value
+        pairs = value.items() if isinstance(value, dict) else ((x, i) for i, x in enumerate(value))
+        return {str(name): int(number) for name, number in pairs}
+    except (ValueError, TypeError) as error:
+        msg = f"vocabulary {path.name} is not a JSON list of entries or object of entry to id"
+        raise ExtractorError(msg) from error

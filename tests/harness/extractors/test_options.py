@@ -1,0 +1,108 @@
+"""Options of the huggingface extractor: what is refused, before weights are read."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reference_harness.extractors import options
+from reference_harness.extractors.base import ExtractorError
+from reference_harness.extractors.huggingface import HuggingFaceExtractor
+from reference_harness.extractors.options import CHOICES, Options, parse
+from reference_harness.keywords import texts, values
+
+KMERS = {"tokenizer": "kmers", "vocabulary": "A,C", "k": 1}
+CHARACTERS = {"tokenizer": "characters", "vocabulary": "A,C"}
+
+
+def test_nothing_declared_is_what_every_default_says():
+    assert parse({}) == Options()
+    # The second is an explicit none, by which a model may be read at any length.
+    assert parse({"max_length": None}) == Options(any_length=True)
+    assert parse({"revision": None, "padding": None}) == Options()
+
+
+def test_a_fixed_length_is_cut_and_filled_at_both_ends_unless_declared():
+    fixed = parse({"fixed_letters": 8})
+    assert (fixed.padding, fixed.truncation) == ("both", "middle")
+    own = parse({"fixed_letters": 8, "padding": "right", "truncation": "left"})
+    assert (own.padding, own.truncation) == ("right", "left")
+
+
+def test_the_words_of_a_command_line_become_options():
+    words = [
+        "layer=-2", "truncation=none", "mask_inside=false", "prefix=true", "max_length=none",
+        "special_tokens=false", 'model_arguments={"a": [1]}', "revision=12", "stride=3",
+    ]  # fmt: skip
+    assert parse(values(texts(words, "--option"))) == Options(
+        layer="-2",
+        truncation="none",
+        mask_inside="false",
+        prefix="true",
+        any_length=True,
+        special_tokens=False,
+        model_arguments={"a": [1]},
+        revision="12",
+        stride=3,
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"poling": "mean"}, "no option 'poling' of the extractor huggingface; did you mean pooli"),
+        ({"xyz": 1}, "no option 'xyz' of the extractor huggingface; they are: auto_class, batchin"),
+        ({"input": "onehot"}, "input is 'onehot', expected one of ids, one_hot_letters, one_hot_"),
+        ({"special_tokens": "no"}, "special_tokens is 'no', expected true or false"),
+        ({"k": 0, **CHARACTERS}, "k is 0, expected a whole number from 1"),
+        ({"max_length": True}, "max_length is True, expected a whole number from 1"),
+        ({"model_arguments": "{"}, "model_arguments is '{', expected a JSON object such as"),
+        ({"model_arguments": "[1]"}, r"model_arguments is \[1\], expected a JSON object such as"),
+        ({"missing": "("}, r"missing is '\(', expected a regular expression"),
+        ({"output": "item:x"}, "output is 'item:x', expected one of auto, last_hidden_state, hi"),
+        ({"layer": "top"}, "layer is 'top', expected last or the number of a layer"),
+        ({"layer": 1, "output": "item:0"}, "layer=1 and output=item:0 are two places: declare"),
+        ({"tokenizer": "kmers", "k": 3}, "tokenizer=kmers needs vocabulary: declare it"),
+        ({"tokenizer": "kmers", "vocabulary": "A,C"}, "tokenizer=kmers needs k: declare the let"),
+        ({"k": 3}, "k applies to tokenizer=kmers alone: leave it out, or declare that tokenizer"),
+        ({"begin": "A"}, "begin applies to tokenizer=characters or kmers alone: leave it out"),
+        ({**CHARACTERS, "input": "one_hot_letters"}, "has no tokens: leave tokenizer=characters"),
+        ({**KMERS, "letters": "spaced"}, "letters=spaced is for the tokenizer of the model"),
+        ({"input": "one_hot_letters", "prefix": "A"}, "input=one_hot_letters has no prefix"),
+        ({"pool_special": False, "pooling": "cls"}, "is for pooling mean or max, not for cls"),
+        ({"padding": "both"}, "padding is 'both', which needs fixed_letters=N"),
+        ({"truncation": "middle"}, "truncation is 'middle', which needs fixed_letters=N"),
+        ({"fixed_letters": 8, "truncation": "none"}, "truncation is 'none', expected middle, rig"),
+        ({"auto_class": "repository:code.Model"}, "repository:code.Model needs trust_remote_code"),
+    ],
+)
+def test_what_cannot_be_is_refused_with_what_can(given, message):
+    with pytest.raises(ExtractorError, match=message):
+        parse(given)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"auto_class": "AutoModelForCasualLM"}, "expected AutoModelForCausalLM, transformers:CLA"),
+        ({"auto_class": "transformers:LlamaModle"}, "no such class to load; did you mean LlamaMod"),
+        ({"auto_class": "transformers:nothing at all"}, "transformers has no such class to load$"),
+        (
+            {"auto_class": "repository:Model"},
+            "auto_class is 'repository:Model', expected AutoModel",
+        ),
+        ({"tokenizer": "letters"}, "tokenizer is 'letters', expected "),
+    ],
+)
+def test_a_class_that_does_not_exist_is_refused_before_anything_is_read(given, message):
+    with pytest.raises(ExtractorError, match=message):
+        HuggingFaceExtractor("no folder at all", **given, trust_remote_code=True)
+
+
+@given(st.sampled_from(sorted(CHOICES)), st.text(max_size=8))
+def test_only_listed_words_pass(name, word):
+    if word in CHOICES[name]:
+        assert options._choice(name, word) == word
+        return
+    with pytest.raises(ExtractorError) as refused:
+        options._choice(name, word)
+    assert all(one in str(refused.value) for one in CHOICES[name])

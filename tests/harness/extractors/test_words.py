@@ -1,0 +1,154 @@
+"""Our own tokenizers, the preparation of letters, and how tokens are cut."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reference_harness.extractors.base import ExtractorError
+from reference_harness.extractors.options import parse
+from reference_harness.extractors.origin import origin_of
+from reference_harness.extractors.preparation import Preparation
+from reference_harness.extractors.tokenizer import Tokens, load_tokens
+from reference_harness.extractors.tokens import Encoder
+from reference_harness.extractors.words import WordTokenizer, letter_tokenizer
+
+WORDS = {word: i for i, word in enumerate(["<unk>", "A", "C", "AC", "CA", "AAA", "ACA"])}
+
+
+@pytest.mark.parametrize(
+    ("rest", "expected"),
+    [
+        ("unknown", ["ACA", "<unk>", "<unk>"]),
+        ("letters", ["ACA", "<unk>", "A", "C", "A", "C"]),
+        ("shorter", ["ACA", "<unk>", "AC", "AC"]),
+        ("drop", ["ACA"]),
+    ],
+)
+def test_letters_that_are_no_word(rest, expected):
+    tokenizer = WordTokenizer(vocabulary=WORDS, k=3, rest=rest, unknown=0)
+    assert tokenizer.encode(["ACANACAC"], special=True) == [[WORDS[word] for word in expected]]
+
+
+def test_one_hot_letters_are_numbered_and_all_others_are_the_fifth():
+    assert letter_tokenizer().encode(["ACGTNR"], special=True) == [[0, 1, 2, 3, 4, 4]]
+
+
+def test_a_letter_outside_the_vocabulary_is_refused_without_unknown():
+    with pytest.raises(ExtractorError, match="'N' is not in the vocabulary: declare unknown=ENTRY"):
+        WordTokenizer(vocabulary=WORDS).encode(["AN"], special=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("words.txt", "N\nA\nC"),
+        ("words.json", '["N", "A", "C"]'),
+        ("words.json", '{"A": 1, "N": 0, "C": 2}'),
+        ("tokenizer.json", json.dumps({"model": {"vocab": {"A": 1, "N": 0, "C": 2}}})),
+        ("N,A,C", None),
+    ],
+)
+def test_a_vocabulary_is_text_or_a_file_of_the_folder(tmp_path, name, text):
+    if text is not None:
+        (tmp_path / name).write_text(text)
+    found = tokens(tmp_path, tokenizer="characters", vocabulary=name, begin="C", unknown="N")
+    assert found.ids(["AAGC"]) == [[2, 1, 1, 0, 2]]
+    assert len(found) == 3
+
+
+def tokens(folder: Path, **said: object) -> Tokens:
+    return load_tokens(origin_of(str(folder), None, trust_remote_code=False), parse(said))
+
+
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        ({"vocabulary": "absent.txt"}, "vocabulary is 'absent.txt', which is no file of"),
+        ({"vocabulary": "A,A"}, "vocabulary is 'A,A', expected different entries"),
+        ({"vocabulary": "A,C", "end": "<eos>"}, r"end names '<eos>', which is not in the vocabul"),
+        ({"vocabulary": "bad.json"}, "bad.json is not a JSON list of entries or object"),
+    ],
+)
+def test_a_vocabulary_that_cannot_be_read_is_refused(tmp_path, said, message):
+    (tmp_path / "bad.json").write_text("1")
+    with pytest.raises(ExtractorError, match=message):
+        tokens(tmp_path, tokenizer="characters", **said)
+
+
+@given(st.text("ACGTN", max_size=40), st.integers(1, 20), st.sampled_from(["right", "both"]))
+def test_a_fixed_length_keeps_the_middle(letters, length, fill):
+    (found,) = Preparation(fixed=length, fill=fill)([letters])
+    assert len(found) == length
+    if len(letters) <= length:
+        assert found.strip("N") == letters.strip("N")
+    else:
+        start = (len(letters) - length) // 2
+        assert found == letters[start : start + length]
+
+
+@pytest.mark.parametrize(
+    ("cut", "fill", "expected"),
+    [
+        ("right", "right", ["ABCDE", "ABNNN"]),
+        ("left", "left", ["DEFGH", "NNNAB"]),
+        ("middle", "both", ["BCDEF", "NABNN"]),
+    ],
+)
+def test_what_is_cut_and_where_n_fills(cut, fill, expected):
+    assert Preparation(fixed=5, cut=cut, fill=fill)(["ABCDEFGH", "ab"]) == expected
+
+
+def test_a_multiple_is_cut_from_the_right():
+    assert Preparation(multiple_of=3)(["acgtacgt", "ac", ""]) == ["ACGTAC", "", ""]
+
+
+def encoder(**said: object) -> Encoder:
+    own = WordTokenizer(vocabulary={x: i for i, x in enumerate("ACGTBE")}, before=(4,), after=(5,))
+    found = Tokens(inner=own)
+    values: dict[str, Any] = {
+        "max_length": 6, "truncation": "windows", "stride": 0, "pad_id": 0, "padding": "right",
+        "rows": None, "frame": found.frame(),
+    }  # fmt: skip
+    return Encoder(**({"tokens": found} | values | said))
+
+
+@given(
+    st.text("ACGT", min_size=1, max_size=60), st.integers(3, 12), st.integers(0, 9), st.booleans()
+)
+def test_windows_hold_every_letter_and_never_more_than_the_limit(letters, most, stride, full):
+    if most <= 2 + stride:
+        return
+    pieces, rows = encoder(max_length=most, stride=stride, full_last=full).encode([letters])
+    (whole,) = encoder(max_length=None).encode([letters])[0]
+    assert set(rows) == {0}
+    assert all(piece[0] == 4 and piece[-1] == 5 and len(piece) <= most for piece in pieces)
+    inner = most - 2
+    starts = [i * (inner - stride) for i in range(len(pieces))]
+    if full and len(letters) > inner:
+        starts[-1] = len(letters) - inner
+        assert all(len(piece) == most for piece in pieces)
+    own = whole[1:-1]
+    assert [piece[1:-1] for piece in pieces] == [own[start : start + inner] for start in starts]
+    assert starts[-1] + inner >= len(own)
+    np.testing.assert_array_equal(rows, np.zeros(len(pieces)))
+
+
+@pytest.mark.parametrize(("side", "kept"), [("right", "ACGT"), ("left", "GTTT")])
+def test_the_tokens_around_a_sequence_survive_a_cut(side, kept):
+    pieces, _ = encoder(truncation=side).encode(["ACGTTT"])
+    assert pieces == [[4, *["ACGT".index(x) for x in kept], 5]]
+
+
+def test_an_id_beyond_the_embeddings_is_refused_by_name():
+    letters = Tokens(inner=letter_tokenizer())
+    limited = encoder(tokens=letters, frame=letters.frame(), rows=3)
+    assert limited.encode(["ACG"])[0] == [[0, 1, 2]]
+    with pytest.raises(
+        ExtractorError, match=r"sequence 1 has token 3 \('T'\), and the model has e"
+    ):
+        limited.encode(["A", "AT"])
