@@ -2,6 +2,7 @@
 
 import contextlib
 import copy
+import inspect
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -62,12 +63,34 @@ def _source(origin: Origin, place: Path, files: list[Path]) -> dict[str, Any]:
     }
 
 
+_DTYPE_RENAMED = (4, 56)
+"""First version of transformers in which `torch_dtype` is named `dtype`."""
+
+
+def _spelled(cls: Any, options: dict[str, Any]) -> dict[str, Any]:  # noqa: ANN401 - any model class
+    """Return options of `from_pretrained` as the installed transformers names them.
+
+    Versions before `weights_only` leave it to torch, which reads tensors alone since 2.6.
+    """
+    found = dict(options)
+    version = tuple(int(part) for part in transformers.__version__.split(".")[:2])
+    if version < _DTYPE_RENAMED:
+        found["torch_dtype"] = found.pop("dtype")
+    model_class = getattr(transformers, "PreTrainedModel", cls)
+    if "weights_only" not in inspect.signature(model_class.from_pretrained).parameters:
+        found.pop("weights_only", None)
+    return found
+
+
 def _from_files(cls: Any, name: str, **options: Any) -> tuple[Any, dict[str, Any], bool]:  # noqa: ANN401
     """Load safetensors; only where there are none, the older format, read as tensors alone."""
     for safe in (True, False):
         try:
             model, info = cls.from_pretrained(
-                name, use_safetensors=safe, weights_only=True, output_loading_info=True, **options
+                name,
+                use_safetensors=safe,
+                output_loading_info=True,
+                **_spelled(cls, {"weights_only": True, **options}),
             )
         except OSError:
             if not safe:
@@ -103,9 +126,11 @@ def _rebuild_unsaved(model: Any) -> None:  # noqa: ANN401 - any PreTrainedModel
     """Give a model with its own code the tensors that its constructor computes and no file holds.
 
     transformers builds a model without memory and then fills it from the file; buffers that are
-    not saved, and tensors that are plain attributes, are left without their values.
+    not saved, and tensors that are plain attributes, are left without their values. Version 4
+    builds the whole model first, and has no `is_custom_code`.
     """
-    if not model.is_custom_code() or not _names(model):
+    has_own_code = getattr(model, "is_custom_code", bool)
+    if not has_own_code() or not _names(model):
         return
     built = _built(model, weights=False)
     if any(one.is_meta for one in _unsaved(model, built)):

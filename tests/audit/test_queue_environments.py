@@ -1,0 +1,133 @@
+"""Two rows of format 1.0 that need different versions of a package, audited by one queue."""
+
+import hashlib
+import json
+from pathlib import Path
+
+from geneb_ci.audit.envelope import parse_envelope
+from geneb_ci.audit.record import record_files
+from geneb_ci.models.entry import Environment
+from tests.audit.file_place import GO
+from tests.audit.installed import Installed
+from tests.loopback import loopback
+from tests.models.index import handler, lock, wheel
+from tests.sandbox.conftest import sandbox_of
+
+MODULE = """
+import numpy as np
+import tinyformers
+from .base import BaseEmbeddingExtractor
+
+
+class Words(BaseEmbeddingExtractor):
+    layer, pooling, max_length, truncation, dtype = "none", "mean", None, "none", "float32"
+    source = {"kind": "none", "location": "", "revision": None}
+
+    def extract_embeddings(self, sequences, batch_size=1):
+        words = tinyformers.words()
+        rows = [[s.count(word) / len(s) for word in words] for s in sequences]
+        return np.array(rows, dtype=np.float32)
+"""
+WORDS = {"4.38.0": ["A", "C", "G", "CG"], "4.46.0": ["A", "C", "G", "AA", "TA", "GC"]}
+WHEELS = {
+    version: wheel(
+        "tinyformers", version, {"tinyformers.py": f"def words():\n    return {words!r}\n"}
+    )
+    for version, words in WORDS.items()
+}
+FORMAT_1_0 = ("schema_version", "model_id", "harness_version", "meta", "results")
+
+
+def row(place: Installed, site: Path, version: str) -> str:
+    """Run the extractor with a version of the package; give the file, of format 1.0."""
+    model_id = f"words-{version}"
+    (site / version).mkdir(parents=True)
+    (site / version / "tinyformers.py").write_text(
+        f"def words():\n    return {WORDS[version]!r}\n", encoding="utf-8"
+    )
+    path = place.environment["PYTHONPATH"]
+    place.environment["PYTHONPATH"] = f"{path}:{site / version}"
+    file = place.root / "submissions" / f"{model_id}.json"
+    place.run(
+        *("reference_harness", "run", "--extractor", "submissions/extractors/words.py:Words"),
+        *("--output", f"{model_id}.record.json", "--no-canonical", "--model-id", model_id),
+        *("--submission", str(file), "--submitted-by", "a test", "--quiet"),
+    )
+    place.environment["PYTHONPATH"] = path
+    document = json.loads(file.read_bytes())
+    old = {key: document[key] for key in FORMAT_1_0} | {"schema_version": "1.0"}
+    file.write_text(json.dumps(old), encoding="utf-8")
+    return f"submissions/{model_id}.json"
+
+
+def entry(place: Installed, version: str) -> Environment:
+    """Write the lock of a version and the entry of its row."""
+    policy = place.root / "leaderboard/policy"
+    text = lock("tinyformers", version, WHEELS[version][1])
+    wanted = Environment(
+        lock=f"tinyformers-{version}.txt", sha256=hashlib.sha256(text.encode()).hexdigest()
+    )
+    for name in ("models", "environments"):
+        (policy / name).mkdir(exist_ok=True)
+    (policy / "environments" / wanted.lock).write_text(text, encoding="utf-8")
+    (policy / f"models/words-{version}.toml").write_text(
+        'schema_version = "1.0"\n[weights]\nkind = "none"\n[run]\n'
+        'extractor = "submissions/extractors/words.py:Words"\n'
+        f'[run.environment]\nlock = "{wanted.lock}"\nsha256 = "{wanted.sha256}"\n',
+        encoding="utf-8",
+    )
+    return wanted
+
+
+def test_each_runs_with_its_own_version(tmp_path, monkeypatch):
+    for _ in sandbox_of(2, tmp_path / "trial"):
+        pass  # fails or skips where there is none
+    for name in ("UV_INDEX_URL", "UV_EXTRA_INDEX_URL", "UV_FIND_LINKS"):
+        monkeypatch.delenv(name, raising=False)
+    place = Installed(tmp_path / "audit", drawn=1)
+    (tmp_path / "scratch").mkdir()
+    policy = place.root / "leaderboard/policy/policy.toml"
+    text = policy.read_text(encoding="utf-8")
+    policy.write_text(text.replace('["full", "10shot", "1shot"]', '["1shot"]'), encoding="utf-8")
+    modules = place.root / "submissions/extractors"
+    modules.mkdir()
+    (modules / "words.py").write_text(MODULE, encoding="utf-8")
+    rows = [row(place, tmp_path / "site", version) for version in WORDS]
+    locks = {f"words-{version}": entry(place, version).sha256 for version in WORDS}
+    with loopback(handler(dict(WHEELS.values()))) as server:
+        place.environment |= {
+            "TMPDIR": str(tmp_path / "scratch"),
+            "XDG_CACHE_HOME": str(tmp_path / "cache"),
+            "UV_CACHE_DIR": str(tmp_path / "uv"),
+            "UV_DEFAULT_INDEX": f"{server}/simple",
+        }
+        command = ("geneb_ci", "audit", "queue", *rows, "--key", "key.pem", *GO[2:])
+        workers = ("--device", "cpu", "--device", "cpu")  # one worker each
+        stopped = place.run(*command, *workers, check=False)
+        assert (stopped.returncode, stopped.stdout.count("to be published")) == (0, 2), (
+            stopped.stderr
+        )
+        listed = "".join(
+            f'[[audit]]\nfile = "{file}"\ncommitted-at = "{GO[1]}"\nbeacon-file = "round.json"\n'
+            for file in rows
+        )
+        (place.root / "list.toml").write_text(listed, encoding="utf-8")
+        done = place.run(
+            *("geneb_ci", "audit", "queue", "--from", "list.toml", "--key", "key.pem", *workers),
+            check=False,
+        )
+    assert done.returncode == 0, done.stderr
+    found = record_files(place.root / "leaderboard/audits")
+    outcomes = {
+        path.parent.name: json.loads(parse_envelope(path.read_bytes()).payload)["predicate"]
+        for path in found
+    }
+    assert {name: one["verdict"] for name, one in outcomes.items()} == dict.fromkeys(
+        locks, "agrees"
+    )
+    for name, sha256 in locks.items():
+        assert f"environment: lock with sha256 {sha256}" in outcomes[name]["notes"]
+    verified = place.run("geneb_ci", "audit", "verify")
+    assert verified.stdout.endswith("2 records: 2 verified\n")
+    rows_of = json.loads(place.run("geneb_ci", "label", "--format", "json").stdout)["rows"]
+    assert {one["level"] for one in rows_of} == {"verified"}
