@@ -1,9 +1,8 @@
 """A content-addressed cache of embeddings on disk, so that a killed run loses little work.
 
 There is one folder per key, the digest of everything that determines an embedding except the
-sequence. It contains shards, which are written under a temporary name and renamed when complete. A
-shard is one line, the CRC-32 of a JSON object and that object, then n digests of 16 bytes, then the
-(n, d) matrix in the same order. Every byte of it is under a checksum.
+sequence. It contains shards (`shard.py`), which are written under a temporary name and renamed when
+complete.
 
 A shard that a disk or a copy damaged is renamed when it is met, so that its rows count as missing
 and are computed again. Runs that share a cache may meet it at once: one of them renames it.
@@ -23,19 +22,26 @@ import numpy.typing as npt
 
 from .errors import LostEmbeddingsError, StateError
 from .files import write_bytes, write_json
+from .shard import (
+    FORMAT,
+    DamagedShardError,
+    ForeignShardError,
+    Rows,
+    checksum,
+    matrix_in,
+    names_in,
+    shape_of,
+)
 from .tasks import DIGEST_BYTES
 
 SHARD_BYTES = 1 << 26
 """Bytes of embeddings that are buffered before they are written."""
 FLUSH_SECONDS = 30.0
 """Seconds after which a buffer is written in any case: the work that a kill can cost."""
-FORMAT = 2
 ASIDE = ".damaged"
 """Appended to the name of a damaged shard. It is kept, since it may help to find the cause."""
-_HEADER_MAX = 4096  # a header has about 150 bytes
 
 _KEY = np.dtype(f"S{DIGEST_BYTES}")
-Rows = npt.NDArray[np.floating[Any]]
 
 
 def default_cache() -> Path:
@@ -52,30 +58,6 @@ class Places(NamedTuple):
     shards: list[Path]
     shard: npt.NDArray[np.int64]
     row: npt.NDArray[np.int64]
-
-
-class Shape(NamedTuple):
-    """Header of a shard."""
-
-    rows: int
-    dim: int
-    dtype: str
-    names_crc: int
-    """CRC-32 of the digests."""
-    crc: int
-    """CRC-32 of the matrix."""
-    token_budget: int
-    """Padded tokens a batch could have when the rows were computed; 0 for no such limit."""
-    start: int
-    """Bytes before the digests."""
-
-
-class _ForeignError(Exception):
-    """A shard of another version of this format."""
-
-
-class _DamagedError(Exception):
-    """A shard's bytes are not those that were written; the message says which part."""
 
 
 def key(parts: Mapping[str, Any]) -> str:
@@ -138,11 +120,11 @@ class Cache:
     def _digests(self, shard: Path) -> npt.NDArray[np.bytes_]:
         """Return the digests in a shard: none if it is damaged, unreadable or of another format."""
         try:
-            return np.frombuffer(_names(shard), dtype=_KEY)
-        except _DamagedError as damage:
+            return np.frombuffer(names_in(shard), dtype=_KEY)
+        except DamagedShardError as damage:
             self._put_aside(shard, str(damage))
         except (
-            _ForeignError,
+            ForeignShardError,
             OSError,
         ):  # or another run set it aside, or this user may not read it
             pass
@@ -182,7 +164,7 @@ class Cache:
             "crc": zlib.crc32(matrix),
         }).encode()  # fmt: skip
         name = f"{time.time_ns():020d}-{os.getpid()}.shard"
-        write_bytes(self.folder / name, _checksum(header), b" ", header, b"\n", names, matrix)
+        write_bytes(self.folder / name, checksum(header), b" ", header, b"\n", names, matrix)
 
     def read(self, digests: Sequence[bytes]) -> Rows:
         """Return the (n, d) embeddings of n sequences as one array.
@@ -220,11 +202,11 @@ class Cache:
     def _matrix(self, shard: Path) -> Rows | None:
         """Return the (n, d) rows of a shard, or None if it is damaged or gone."""
         try:
-            shape = _shape(shard)
-            rows = _matrix(shard, shape)
+            shape = shape_of(shard)
+            rows = matrix_in(shard, shape)
         except FileNotFoundError:  # another run set it aside
             return None
-        except _DamagedError as damage:
+        except DamagedShardError as damage:
             self._put_aside(shard, str(damage))
             return None
         except OSError as error:  # a sector that cannot be read
@@ -271,57 +253,7 @@ class Writer:
         self._since = time.monotonic()
 
 
-def _checksum(header: bytes) -> bytes:
-    return b"%08x" % zlib.crc32(header)
-
-
-def _shape(shard: Path) -> Shape:
-    """Return what a shard's header says. Raises _DamagedError unless bytes and size agree."""
-    with shard.open("rb") as stream:
-        line = stream.readline(_HEADER_MAX)
-    given, _, text = line.removesuffix(b"\n").partition(b" ")
-    if given != _checksum(text) or not line.endswith(b"\n"):
-        raise _DamagedError("the header is damaged")
-    header = json.loads(text)
-    if header["format"] != FORMAT:
-        raise _ForeignError
-    shape = Shape(
-        rows=header["count"],
-        dim=header["dim"],
-        dtype=header["dtype"],
-        names_crc=header["names_crc"],
-        crc=header["crc"],
-        token_budget=header["token_budget"],
-        start=len(line),
-    )
-    item = np.dtype(shape.dtype).itemsize
-    size = shape.start + shape.rows * (DIGEST_BYTES + shape.dim * item)
-    if (found := shard.stat().st_size) != size:
-        raise _DamagedError(f"{found} bytes, expected {size}")
-    return shape
-
-
-def _names(shard: Path) -> bytes:
-    shape = _shape(shard)
-    with shard.open("rb") as stream:
-        stream.seek(shape.start)
-        names = stream.read(shape.rows * DIGEST_BYTES)
-    if zlib.crc32(names) != shape.names_crc:
-        raise _DamagedError("the digests are damaged")
-    return names
-
-
 def _heads(keys: npt.NDArray[np.bytes_]) -> npt.NDArray[np.uint64]:
     """Return the first eight bytes of each key as numbers that sort as the bytes do."""
     halves = np.ascontiguousarray(keys).view(">u8").reshape(len(keys), -1)
     return halves[:, 0].astype(np.uint64)
-
-
-def _matrix(shard: Path, shape: Shape) -> Rows:
-    values = np.fromfile(
-        shard, dtype=shape.dtype, offset=shape.start + shape.rows * DIGEST_BYTES
-    ).reshape(shape.rows, shape.dim)
-    if zlib.crc32(values.data) != shape.crc:
-        raise _DamagedError("the embeddings are damaged")
-    rows: Rows = values
-    return rows

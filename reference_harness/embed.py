@@ -8,10 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from . import batching as batches
-from .cache import Cache, Rows, Writer
+from .cache import Cache, Writer
 from .errors import EmbeddingError
 from .loading import LoadedExtractor
 from .memory import DoesNotFitError, MemoryLimit, is_out_of_memory
+from .shard import Rows
 from .tasks import TaskData, sequence_digests
 
 Mode = Literal["budget", "exact", "file"]

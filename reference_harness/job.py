@@ -10,11 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from . import canonical, metrics, probe
-from .cache import Cache, Rows
+from .cache import Cache
 from .engine.threads import Library, libraries
 from .errors import LostEmbeddingsError, ProbeError, StateError
 from .memory import is_out_of_memory
 from .record import Canonical, Kind, PerSeed, Regime, Triple, Warned
+from .shard import Rows
 from .tasks import DIGEST_BYTES, Labels
 
 One = TypeVar("One")

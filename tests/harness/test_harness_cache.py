@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reference_harness import cache as store
+from reference_harness import shard as shard_file
 from reference_harness.cache import Cache, Writer
 from reference_harness.errors import LostEmbeddingsError, StateError
 from reference_harness.tasks import sequence_digests
@@ -70,9 +71,9 @@ def test_reading_opens_the_shards_it_needs_alone(
     for start in range(0, 50, 10):
         cache.add(*some(10, start=start))
     opened = []
-    real = store._matrix
+    real = shard_file.matrix_in
 
-    def matrix(shard: Path, shape: store.Shape) -> store.Rows:
+    def matrix(shard: Path, shape: shard_file.Shape) -> shard_file.Rows:
         opened.append(shard)
         return real(shard, shape)
 
@@ -163,9 +164,9 @@ def test_two_runs_that_share_a_cache_survive_each_others_repair(
     mine, theirs = Cache(tmp_path, {}), Cache(tmp_path, {})
     mine.add(digests, rows)
     (shard,) = mine.folder.glob("*.shard")
-    real = store._matrix
+    real = shard_file.matrix_in
 
-    def matrix(path: Path, shape: store.Shape) -> store.Rows:
+    def matrix(path: Path, shape: shard_file.Shape) -> shard_file.Rows:
         shard.write_bytes(b"")
         assert theirs.find(digests) == set()
         return real(path, shape)
@@ -180,7 +181,7 @@ def test_a_shard_of_another_format_is_left_alone(tmp_path: Path) -> None:
     digests, rows = some(2)
     cache = Cache(tmp_path, {})
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(store, "FORMAT", store.FORMAT + 1)
+        patch.setattr(store, "FORMAT", shard_file.FORMAT + 1)
         cache.add(digests, rows)
     assert cache.find(digests) == set()
     assert cache.set_aside == []
@@ -291,4 +292,4 @@ def test_kill_nine_loses_no_shard_and_leaves_no_half(tmp_path: Path) -> None:
         names = sequence_digests(f"A{j}" for j in range(100 * shard, 100 * shard + 100))
         assert (cache.read(names) == shard).all()
     for path in cache.folder.glob("*.shard"):
-        store._shape(path)
+        shard_file.shape_of(path)

@@ -1,0 +1,96 @@
+"""One file of the cache of embeddings: its bytes, and what is wrong with them.
+
+A shard is one line, the CRC-32 of a JSON object and that object, then n digests of 16 bytes, then
+the (n, d) matrix in the same order. Every byte of it is under a checksum.
+"""
+
+import json
+import zlib
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from .tasks import DIGEST_BYTES
+
+FORMAT = 2
+_HEADER_MAX = 4096  # a header has about 150 bytes
+Rows = npt.NDArray[np.floating[Any]]
+
+
+class Shape(NamedTuple):
+    """Header of a shard."""
+
+    rows: int
+    dim: int
+    dtype: str
+    names_crc: int
+    """CRC-32 of the digests."""
+    crc: int
+    """CRC-32 of the matrix."""
+    token_budget: int
+    """Padded tokens a batch could have when the rows were computed; 0 for no such limit."""
+    start: int
+    """Bytes before the digests."""
+
+
+class ForeignShardError(Exception):
+    """A shard of another version of this format."""
+
+
+class DamagedShardError(Exception):
+    """A shard's bytes are not those that were written; the message says which part."""
+
+
+def checksum(header: bytes) -> bytes:
+    """Return the eight hex digits that begin a shard."""
+    return b"%08x" % zlib.crc32(header)
+
+
+def shape_of(shard: Path) -> Shape:
+    """Return what a shard's header says. Raises DamagedShardError unless bytes and size agree."""
+    with shard.open("rb") as stream:
+        line = stream.readline(_HEADER_MAX)
+    given, _, text = line.removesuffix(b"\n").partition(b" ")
+    if given != checksum(text) or not line.endswith(b"\n"):
+        raise DamagedShardError("the header is damaged")
+    header = json.loads(text)
+    if header["format"] != FORMAT:
+        raise ForeignShardError
+    shape = Shape(
+        rows=header["count"],
+        dim=header["dim"],
+        dtype=header["dtype"],
+        names_crc=header["names_crc"],
+        crc=header["crc"],
+        token_budget=header["token_budget"],
+        start=len(line),
+    )
+    item = np.dtype(shape.dtype).itemsize
+    size = shape.start + shape.rows * (DIGEST_BYTES + shape.dim * item)
+    if (found := shard.stat().st_size) != size:
+        raise DamagedShardError(f"{found} bytes, expected {size}")
+    return shape
+
+
+def names_in(shard: Path) -> bytes:
+    """Return the digests of a shard, joined. Raises DamagedShardError."""
+    shape = shape_of(shard)
+    with shard.open("rb") as stream:
+        stream.seek(shape.start)
+        names = stream.read(shape.rows * DIGEST_BYTES)
+    if zlib.crc32(names) != shape.names_crc:
+        raise DamagedShardError("the digests are damaged")
+    return names
+
+
+def matrix_in(shard: Path, shape: Shape) -> Rows:
+    """Return the (n, d) matrix of a shard. Raises DamagedShardError."""
+    values = np.fromfile(
+        shard, dtype=shape.dtype, offset=shape.start + shape.rows * DIGEST_BYTES
+    ).reshape(shape.rows, shape.dim)
+    if zlib.crc32(values.data) != shape.crc:
+        raise DamagedShardError("the embeddings are damaged")
+    rows: Rows = values
+    return rows
