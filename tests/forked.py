@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from multiprocessing import forkserver
 from pathlib import Path
 
+from reference_harness.extractors import BUILTINS
 from tests.paths import ROOT
 
 PRODUCT = ("geneb_ci", "reference_harness")
@@ -26,9 +27,10 @@ LIBRARIES = (
 """What the product imports where it is needed. Not `huggingface_hub`, which reads the environment
 when it is imported, and nothing that starts a thread, such as `hf_xet`: a fork would lack it."""
 TORCH = tuple(
-    f"reference_harness.extractors.{name}"
-    for name in ("checkpoint", "huggingface", "pooling", "tokens")
+    f"reference_harness.extractors.{name.removesuffix('.py')}"
+    for name in ("huggingface", *BUILTINS["huggingface"].helpers)
 )
+"""Modules that import torch and transformers, and with them `huggingface_hub`."""
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 """Of the server: a fork has none of its parent's threads, which must not be missed."""
 HANG_SECONDS = 300  # no command of the tests takes a tenth of this

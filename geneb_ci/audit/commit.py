@@ -36,7 +36,7 @@ from geneb_ci.common.config import Layout, benchmark_of, find_layout
 from geneb_ci.common.errors import NothingChecked, UsageProblem
 from geneb_ci.common.finding import Finding, Severity, first_and_more, plural
 from geneb_ci.common.types import first_error
-from geneb_ci.models.entry import ModelEntry, ReadEntry, WeightsSource, addresses
+from geneb_ci.models.entry import Environment, ModelEntry, ReadEntry, WeightsSource, addresses
 from geneb_ci.models.registry import ModelRegistry
 from geneb_ci.submission.bytes import read_bytes
 from geneb_ci.submission.document import Document, parse_document
@@ -321,6 +321,12 @@ class AuditSubject:
             return self.entry.run.dtype
         embedding = self.document.get("run", {}).get("embedding", {})
         return embedding.get("dtype") if isinstance(embedding, dict) else None
+
+    @property
+    def environment(self) -> Environment | None:
+        """The packages that the entry names, where it does."""
+        run = self.entry.run if self.entry is not None else None
+        return run.environment if run is not None else None
 
     @property
     def has_canonical(self) -> bool:

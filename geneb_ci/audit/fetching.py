@@ -18,7 +18,7 @@ import tarfile
 import tempfile
 import urllib.error
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from http import HTTPStatus
 from http.client import HTTPMessage
 from pathlib import Path
@@ -171,7 +171,7 @@ def _require_whole(response: object) -> None:
 
 
 def _keep(partial: Path, path: Path, sha256: str, address: str) -> None:
-    """Give a finished download its name, if its digest is right. Raises WeightsRefused."""
+    """Rename a finished download, if its digest is right. Raises WeightsRefused."""
     with partial.open("rb") as stream:
         found = hashlib.file_digest(stream, "sha256").hexdigest()
     if found != sha256:
@@ -218,12 +218,18 @@ def default_cache() -> Path:
     return Path(base) / "geneb-ci" / "environments"
 
 
-def install(wanted: Environment, policy: Path, cache: Path | None = None) -> Installed:
+def install(
+    wanted: Environment,
+    policy: Path,
+    say: Callable[[str], None] = lambda _: None,
+    cache: Path | None = None,
+) -> Installed:
     """Install the packages of a lock below `cache`, unless they are there; return their folder.
 
-    `policy` is the policy folder, in which the lock lies. Raises BadConfiguration for a lock that
-    is missing or not the one that the entry names, AuditRefused where this Python is another than
-    the entry's, MachineFault where the packages cannot be installed.
+    `policy` is the policy folder, in which the lock lies; `say` gets a line of progress.
+    Raises BadConfiguration for a lock that is missing or not the one that the entry names,
+    AuditRefused where this Python is another than the entry's, MachineFault where the packages
+    cannot be installed.
     """
     here = f"{sys.version_info.major}.{sys.version_info.minor}"
     if wanted.python not in {None, here}:
@@ -236,6 +242,7 @@ def install(wanted: Environment, policy: Path, cache: Path | None = None) -> Ins
     kind = f"{wanted.sha256}-{platform.python_implementation()}{here}-{platform.machine()}"
     folder = (cache or default_cache()) / kind
     if not folder.is_dir():
+        say(f"installing the packages of {wanted.lock}")
         _install(raw, folder, lock)
     return Installed(folder, wanted.sha256)
 

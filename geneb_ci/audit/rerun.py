@@ -31,6 +31,7 @@ from geneb_ci.audit.scoring import (
     rescored,
     sequences_of,
 )
+from geneb_ci.audit.weights import file_sha256
 from geneb_ci.audit.work import (
     EMBEDDED,
     EMBEDDINGS,
@@ -42,7 +43,6 @@ from geneb_ci.audit.work import (
     Work,
     open_work,
     ready,
-    sha256,
 )
 from geneb_ci.common.config import Layout
 from geneb_ci.common.errors import LimitExceeded
@@ -216,8 +216,8 @@ class _Tasks:
             lambda stream: np.lib.format.write_array(stream, matrix, allow_pickle=False),
         )
         found = EmbeddedTask(
-            sequences_sha256=sha256(file),
-            embeddings_sha256=sha256(folder / EMBEDDINGS),
+            sequences_sha256=file_sha256(file),
+            embeddings_sha256=file_sha256(folder / EMBEDDINGS),
             computed=len(new),
             decoys=decoys,
             attempts=runs.attempts,

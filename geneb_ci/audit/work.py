@@ -8,7 +8,6 @@ import contextlib
 import dataclasses
 import fcntl
 import functools
-import hashlib
 import os
 import secrets
 import shutil
@@ -31,6 +30,7 @@ from geneb_ci.audit.outcome import Decoys
 from geneb_ci.audit.scoring import TaskSource, task_source
 from geneb_ci.audit.steps import AuditRefused
 from geneb_ci.audit.tolerance import COPIES_MIN
+from geneb_ci.audit.weights import file_sha256
 from geneb_ci.common.config import Layout
 from geneb_ci.common.errors import LeftOver, UsageProblem, unwritable
 from geneb_ci.common.regular import NotReadable, read_regular, write_whole
@@ -193,15 +193,9 @@ class Work:
             (EMBEDDINGS, found.embeddings_sha256),
         ):
             place = folder / name
-            if not place.is_file() or sha256(place) != expected:
+            if not place.is_file() or file_sha256(place) != expected:
                 raise AuditRefused(f"{place}: not the file that was written", _again(folder))
         return found
-
-
-def sha256(place: Path) -> str:
-    """Return the SHA-256 of a file, as hex digits."""
-    with place.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 @contextlib.contextmanager
@@ -302,7 +296,9 @@ def ready(
     noise = _noise(subject, machine)
     source = task_source(subject.benchmark, layout.benchmark, machine.data)
     say("submission, extractor and benchmark are those committed to")
-    packages = environment_of(subject, layout, say)
+    packages = None
+    if subject.environment is not None:
+        packages = install(subject.environment, ModelRegistry(layout).folder.parent, say)
     if work is not None:
         work.clear()
     with open_sandbox(
@@ -346,18 +342,6 @@ def ready(
             spec,
             packages,
         )
-
-
-def environment_of(subject: AuditSubject, layout: Layout, say: Say) -> Installed | None:
-    """Install the packages that the model's entry names; None where it names none.
-
-    Raises what `fetching.install` does.
-    """
-    run = subject.entry.run if subject.entry is not None else None
-    if run is None or run.environment is None:
-        return None
-    say(f"packages of the model: {run.environment.lock}")
-    return install(run.environment, ModelRegistry(layout).folder.parent)
 
 
 def _noise(subject: AuditSubject, machine: Machine) -> str:

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from geneb_ci.audit.record import record_files
 from geneb_ci.audit.rerun import KnownRow, matrix_of
 from geneb_ci.audit.steps import AuditRefused
-from geneb_ci.audit.work import EmbeddedTask, open_work, sha256
+from geneb_ci.audit.weights import file_sha256
+from geneb_ci.audit.work import EmbeddedTask, open_work
 from tests.audit.file_place import GO, MODEL, TASKS, begun, made, work_of
 from tests.audit.test_weights import SOUND, committed, folder_of, hub
 from tests.sandbox.conftest import sandbox_of
@@ -81,8 +82,8 @@ def test_a_file_that_changed_is_refused_by_name(tmp_path: Path, damage: str) -> 
         for name in ("embeddings.npy", "sequences.txt"):
             (folder / name).write_bytes(name.encode())
         entry = EmbeddedTask(
-            sequences_sha256=sha256(folder / "sequences.txt"),
-            embeddings_sha256=sha256(folder / "embeddings.npy"),
+            sequences_sha256=file_sha256(folder / "sequences.txt"),
+            embeddings_sha256=file_sha256(folder / "embeddings.npy"),
             computed=1, decoys=None, attempts=[], seconds=1.0, peak=1,
         )  # fmt: skip
         assert work.embedded("mini_splice") is None
@@ -119,6 +120,7 @@ DOWNLOAD = """
 import sys
 from pathlib import Path
 from geneb_ci.audit.commitment import Weights
+from geneb_ci.audit.weights import file_sha256
 from geneb_ci.audit.work import Machine, open_work, weights_here
 
 pinned = Weights.model_validate_json(sys.argv[2])

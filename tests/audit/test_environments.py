@@ -39,7 +39,7 @@ class Index:
         return Environment.model_validate(fields)
 
     def install(self, wanted: Environment) -> Installed:
-        return install(wanted, self.policy, self.cache)
+        return install(wanted, self.policy, cache=self.cache)
 
 
 @pytest.fixture

@@ -48,7 +48,7 @@ def entries() -> tuple[Entry, ...]:
 
 @functools.cache
 def attributes() -> Mapping[str, Mapping[str, Any]]:
-    return ModelRegistry(find_layout(ROOT))
+    return ModelRegistry(find_layout(POLICY))
 
 
 @functools.cache

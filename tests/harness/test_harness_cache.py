@@ -60,7 +60,7 @@ def test_finding_reads_no_embedding(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     digests, rows = some(2)
     cache = Cache(tmp_path, {})
     cache.add(digests, rows)
-    monkeypatch.setattr(store, "_matrix", None)
+    monkeypatch.setattr(store, "matrix_in", None)
     assert set(cache.find(digests)) == set(digests)
 
 
@@ -77,7 +77,7 @@ def test_reading_opens_the_shards_it_needs_alone(
         opened.append(shard)
         return real(shard, shape)
 
-    monkeypatch.setattr(store, "_matrix", matrix)
+    monkeypatch.setattr(store, "matrix_in", matrix)
     cache.read([*some(3, start=10)[0], *some(3, start=30)[0]])
     assert len(opened) == 2
 
@@ -171,7 +171,7 @@ def test_two_runs_that_share_a_cache_survive_each_others_repair(
         assert theirs.find(digests) == set()
         return real(path, shape)
 
-    monkeypatch.setattr(store, "_matrix", matrix)
+    monkeypatch.setattr(store, "matrix_in", matrix)
     with pytest.raises(LostEmbeddingsError):
         mine.read(digests)
     assert (len(mine.set_aside), len(theirs.set_aside)) == (0, 1)
