@@ -23,6 +23,7 @@ from geneb_ci.audit.scoring import Scoring, rescored, sequences_of
 from geneb_ci.audit.steps import AuditRefused
 from geneb_ci.audit.work import Ready, Say
 from geneb_ci.common.errors import LimitExceeded, NothingChecked
+from geneb_ci.common.finding import plural
 from geneb_ci.common.types import Count, Positive, StrictModel
 from geneb_ci.sandbox.limits import MIB, advice
 from geneb_ci.sandbox.run import run_in_sandbox
@@ -303,7 +304,7 @@ def cost_text(cost: Cost, here: Ready, *, drawn: bool) -> str:
     what = "what is left of the draw" if drawn else "a draw to come, in the mean"
     return (
         f"cost of {what}, on this machine ({here.machine.device}):\n"
-        f"  {cost.tasks:.0f} tasks, {cost.sequences:,.0f} sequences, {cost.letters:,.0f} letters "
+        f"  {plural(round(cost.tasks), 'task')}, {cost.sequences:,.0f} sequences, {cost.letters:,.0f} letters "
         "(a token has one letter or more)\n"
         f"  {_minutes(cost.seconds)}: embedding {_minutes(cost.embedding)}, scoring "
         f"{_minutes(cost.scoring)}, checks {_minutes(cost.setup)}; the largest task "

@@ -1,5 +1,6 @@
 """Entries of the model registry: the 41 public ones, and what is no entry."""
 
+import hashlib
 import json
 import re
 from pathlib import Path
@@ -13,6 +14,8 @@ from geneb_ci.common.config import find_layout
 from geneb_ci.common.errors import BadConfiguration
 from geneb_ci.models.entry import WeightsSource, addresses, parse_entry
 from geneb_ci.models.registry import ModelRegistry
+from reference_harness.extractors.options import parse
+from reference_harness.keywords import values
 from tests.paths import ROOT
 
 OFFICIAL = json.loads((ROOT / "leaderboard/policy/official.json").read_bytes())["files"]
@@ -183,3 +186,24 @@ def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     assert "ready: 0 of 1 file as pinned\n" in found
     (folder / "broken.toml").write_text("params = 1")
     assert "broken.toml: schema_version: Field required" in said("verify", code=11)
+
+
+@pytest.mark.parametrize("model_id", PUBLIC)
+def test_the_general_extractor_knows_every_option_of_an_entry(model_id):
+    found = REGISTRY.entry(model_id)
+    assert found is not None
+    assert found.entry.run is not None
+    if found.entry.run.extractor == "builtin:huggingface":
+        chosen = parse(values(found.entry.run.options))
+        assert chosen.dtype == found.entry.run.dtype
+
+
+@pytest.mark.parametrize("model_id", PUBLIC)
+def test_the_lock_of_an_entry_is_the_one_beside_it(model_id):
+    found = REGISTRY.entry(model_id)
+    assert found is not None
+    assert found.entry.run is not None
+    environment = found.entry.run.environment
+    if environment is not None:
+        raw = (REGISTRY.folder.parent / "environments" / environment.lock).read_bytes()
+        assert hashlib.sha256(raw).hexdigest() == environment.sha256
