@@ -304,8 +304,8 @@ def cost_text(cost: Cost, here: Ready, *, drawn: bool) -> str:
     what = "what is left of the draw" if drawn else "a draw to come, in the mean"
     return (
         f"cost of {what}, on this machine ({here.machine.device}):\n"
-        f"  {plural(round(cost.tasks), 'task')}, {cost.sequences:,.0f} sequences, {cost.letters:,.0f} letters "
-        "(a token has one letter or more)\n"
+        f"  {plural(round(cost.tasks), 'task')}, {cost.sequences:,.0f} sequences, "
+        f"{cost.letters:,.0f} letters (a token has one letter or more)\n"
         f"  {_minutes(cost.seconds)}: embedding {_minutes(cost.embedding)}, scoring "
         f"{_minutes(cost.scoring)}, checks {_minutes(cost.setup)}; the largest task "
         f"{_minutes(cost.slowest)} in the sandbox\n"
