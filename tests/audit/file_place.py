@@ -1,5 +1,6 @@
 """A place with two tasks of GENEB-mini in the 1-shot regime: an audit of it takes seconds."""
 
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -55,6 +56,8 @@ def begun(place: Installed, *arguments: str) -> "subprocess.Popen[str]":
         [sys.executable, "-m", "geneb_ci", "audit", *arguments],
         cwd=place.root, env=place.environment, text=True,
         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+        # A shell lets its background commands ignore Ctrl-C, and their children inherit that.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # noqa: PLW1509 (set before any thread)
     )  # fmt: skip
 
 

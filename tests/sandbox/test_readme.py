@@ -22,9 +22,7 @@ def test_it_lists_every_module():
 def test_it_lists_every_limit_with_its_default():
     table = section("Where each limit is")
     for field in dataclasses.fields(limits.Limits):
-        (row,) = [
-            line for line in table.splitlines() if line.startswith("|") and field.name in line
-        ]
+        (row,) = [line for line in table.splitlines() if line.startswith(f"| `{field.name}` |")]
         assert f"{field.default:,}" in row or str(field.default) in row
 
 

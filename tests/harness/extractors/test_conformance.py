@@ -142,7 +142,7 @@ def hostile(tmp_path):
         (
             "sequences = sequences[:1]",
             "one-row-a-sequence",
-            "expected a numpy array of shape (2, d)",
+            "expected a numpy array or torch tensor of shape (2, d)",
         ),
         ("return [[1.0] for s in sequences]", "loads", "it gave list for 1 sequences"),
     ],
