@@ -14,10 +14,8 @@ import platform
 import shutil
 import subprocess
 import sys
-import tarfile
 import tempfile
 import urllib.error
-import zlib
 from collections.abc import Callable, Iterator, Mapping
 from http import HTTPStatus
 from http.client import HTTPMessage
@@ -25,8 +23,9 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
+from geneb_ci.audit import tar
 from geneb_ci.audit.steps import AuditRefused
-from geneb_ci.common.errors import BadConfiguration, MachineFault, WeightsRefused
+from geneb_ci.common.errors import BadConfiguration, MachineFault, WeightsRefused, unwritable
 from geneb_ci.common.regular import NotReadable, read_regular
 from geneb_ci.models.entry import LOOPBACK, Environment
 
@@ -35,6 +34,8 @@ SILENCE_MAX = 60
 CHUNK = 1 << 20
 BYTES_MAX = 1 << 38
 """Bytes of one file or archive: ten times the largest model of the board in float32."""
+ARCHIVE_MAX = 1 << 36
+"""Bytes of an unpacked archive: a decompressor can make any number of them from few."""
 PARTIAL = ".part"
 """Ending of a file whose download has not finished."""
 
@@ -65,13 +66,12 @@ def download(address: str, path: Path, sha256: str) -> None:
     Raises WeightsRefused when the server does not deliver it, and when its digest is another; the
     file is then not kept.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(path.name + PARTIAL)
+    partial = _partial(path)
     have = partial.stat().st_size if partial.exists() else 0
     with contextlib.suppress(_AllHere), _opened(address, have) as response:
         if have and response.status != HTTPStatus.PARTIAL_CONTENT:
             have = 0  # the server sends it from the beginning
-        with partial.open("ab" if have else "wb") as stream:
+        with _writing(partial), partial.open("ab" if have else "wb") as stream:
             _copy(response, stream, BYTES_MAX - have, address)
     _keep(partial, path, sha256, address)
 
@@ -79,33 +79,33 @@ def download(address: str, path: Path, sha256: str) -> None:
 def extract(address: str, members: Mapping[str, Path], sha256: Mapping[str, str]) -> None:
     """Download a tar archive, keeping these members of it: path in the archive to place.
 
-    The archive itself is never stored. Raises WeightsRefused for a member that is missing, not a
-    regular file, or other than its digest says, and what `download` does.
+    The archive itself is never stored, and begins again after a break. Raises WeightsRefused for a
+    member that is missing, not a regular file, or other than its digest says, and what `download`
+    does.
     """
     waiting = dict(members)
     with _opened(address, 0) as response:
         try:
-            with tarfile.open(fileobj=response, mode="r|*") as archive:
-                for member in archive:
-                    name = member.name.removeprefix("./")
-                    if name not in waiting:
-                        continue
-                    content = archive.extractfile(member) if member.isreg() else None
-                    if content is None:
-                        raise WeightsRefused(
-                            f"{address}: {name} is a link or a folder, expected a regular file",
-                            "correct the entry of the model registry",
-                        )
-                    path = waiting.pop(name)
-                    path.parent.mkdir(parents=True, exist_ok=True)
-                    partial = path.with_name(path.name + PARTIAL)
-                    with partial.open("wb") as stream:
-                        _copy(content, stream, BYTES_MAX, address)
-                    _keep(partial, path, sha256[name], f"{address}#{name}")
-                    if not waiting:
-                        return
+            for member in tar.members(response, ARCHIVE_MAX):
+                if member.name not in waiting:
+                    continue
+                if not member.is_file:
+                    raise WeightsRefused(
+                        f"{address}: {member.name} is a link or a folder, expected a regular file",
+                        "correct the entry of the model registry",
+                    )
+                path = waiting.pop(member.name)
+                partial = _partial(path)
+                with _writing(partial), partial.open("wb") as stream:
+                    for chunk in member.chunks():
+                        stream.write(chunk)
+                _keep(partial, path, sha256[member.name], f"{address}#{member.name}")
+                if not waiting:
+                    return
             _require_whole(response)
-        except (tarfile.TarError, EOFError, OSError, zlib.error) as error:
+        except tar.BrokenArchiveError as error:
+            raise _undelivered(address, error) from error
+        except (OSError, EOFError, http.client.HTTPException) as error:
             raise _undelivered(address, error) from error
     raise WeightsRefused(
         f"{address}: the archive does not contain {min(waiting)}",
@@ -150,17 +150,42 @@ def _opened(address: str, start: int) -> Iterator[Any]:
 def _copy(source: IO[bytes], target: IO[bytes], limit: int, address: str) -> None:
     """Copy a stream. Raises WeightsRefused where it breaks off or is longer than `limit`."""
     copied = 0
+    while chunk := _read(source, address):
+        copied += len(chunk)
+        if copied > limit:
+            raise WeightsRefused(
+                f"{address}: more than {BYTES_MAX:,} bytes", "check the address of the file"
+            )
+        target.write(chunk)
+
+
+def _read(source: IO[bytes], address: str) -> bytes:
+    """Return the next bytes; none at the end. Raises WeightsRefused where it breaks off."""
     try:
-        while chunk := source.read(CHUNK):
-            copied += len(chunk)
-            if copied > limit:
-                raise WeightsRefused(
-                    f"{address}: more than {BYTES_MAX:,} bytes", "check the address of the file"
-                )
-            target.write(chunk)
-        _require_whole(source)
+        chunk = source.read(CHUNK)
+        if not chunk:
+            _require_whole(source)
     except (OSError, EOFError, http.client.HTTPException) as error:
         raise _undelivered(address, error) from error
+    return chunk
+
+
+def _partial(path: Path) -> Path:
+    """Return the place of an unfinished download, and make its folder."""
+    with _writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    return path.with_name(path.name + PARTIAL)
+
+
+@contextlib.contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    """Name the file that cannot be written. Raises UsageProblem or MachineFault."""
+    try:
+        yield
+    except OSError as error:
+        raise unwritable(
+            str(path), error, "free the disk, or name another folder: --weights DIR"
+        ) from error
 
 
 def _require_whole(response: object) -> None:
@@ -181,7 +206,8 @@ def _keep(partial: Path, path: Path, sha256: str, address: str) -> None:
             "the file was changed since it was pinned: audit another submission, or correct the "
             "entry of the model registry",
         )
-    partial.replace(path)
+    with _writing(path):
+        partial.replace(path)
 
 
 def _undelivered(address: str, error: Exception) -> WeightsRefused:
@@ -238,7 +264,7 @@ def install(
             f"install geneb-ci under Python {wanted.python} and run the command with that",
         )
     lock = policy / FOLDER / wanted.lock
-    raw = _read(lock, wanted)
+    raw = _lock_bytes(lock, wanted)
     kind = f"{wanted.sha256}-{platform.python_implementation()}{here}-{platform.machine()}"
     folder = (cache or default_cache()) / kind
     if not folder.is_dir():
@@ -247,7 +273,7 @@ def install(
     return Installed(folder, wanted.sha256)
 
 
-def _read(lock: Path, wanted: Environment) -> bytes:
+def _lock_bytes(lock: Path, wanted: Environment) -> bytes:
     try:
         raw = read_regular(lock, LOCK_BYTES_MAX)
     except NotReadable as error:

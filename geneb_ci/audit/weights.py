@@ -17,7 +17,8 @@ import pydantic_core
 from geneb_ci.audit import fetching, storage
 from geneb_ci.audit.commitment import Weights
 from geneb_ci.common.errors import UsageProblem, WeightsRefused
-from geneb_ci.common.finding import first_and_more
+from geneb_ci.common.finding import first_and_more, quoted
+from geneb_ci.models.entry import FILE_NAME
 
 Say = Callable[[str], None]
 COMMIT = re.compile(r"[0-9a-f]{40}")
@@ -91,6 +92,12 @@ def provide(
 
 def _fetch_files(weights: Weights, folder: Path, say: Say) -> Path:
     """Download files by their addresses; those of one archive while it is read once."""
+    for name in weights.files:
+        if not FILE_NAME.fullmatch(name) or ".." in name.split("/"):
+            raise WeightsRefused(
+                f"{quoted(name)} is no name of a file below the folder of weights",
+                "commit again, to the names that the files have where they are published",
+            )
     lacking = [name for name in weights.files if not (folder / name).is_file()]
     unknown = [name for name in lacking if name not in weights.addresses]
     if unknown or not weights.files:

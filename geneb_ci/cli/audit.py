@@ -11,12 +11,13 @@ from typing import Any
 import click
 
 from geneb_ci.audit.canonical import FORMAT
-from geneb_ci.audit.commit import DeclaredRun, commit
+from geneb_ci.audit.commit import commit
 from geneb_ci.audit.keys import KEY_VARIABLE, new_key, private_key
 from geneb_ci.audit.plan import committed_text, encoded, read_plan
 from geneb_ci.audit.record import WITHDRAWN, check_can_record, read_record, record_files, record_of
 from geneb_ci.audit.repository import AuditRepository
 from geneb_ci.audit.rerun import rerun
+from geneb_ci.audit.sources import DeclaredRun
 from geneb_ci.audit.tolerance import tolerance_digest
 from geneb_ci.audit.verify import StepState, Verification
 from geneb_ci.audit.withdrawal import withdrawal_of

@@ -4,6 +4,7 @@ docs/models.md explains each key to maintainers.
 """
 
 import hashlib
+import re
 import tomllib
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal, NamedTuple, Self
@@ -22,10 +23,13 @@ DEFAULT_HOSTS = {
     "dataverse": "https://dataverse.harvard.edu",
 }
 """Server of each kind of publication; Zenodo and Dataverse are software with other servers, too."""
+_ADDRESS = re.compile(r"(https://|http://(127\.0\.0\.1|localhost):)[^?#\s@]+")
 LOOPBACK = ("http://127.0.0.1:", "http://localhost:")
 Text = Annotated[str, Field(min_length=1, max_length=1000)]
 Host = Annotated[str, Field(pattern=r"^https?://[A-Za-z0-9.:-]+$")]
-FileName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9._/+-]*$", max_length=200)]
+FILE_NAME = re.compile(r"^[A-Za-z0-9_][A-Za-z0-9._/+-]*$")
+FileName = Annotated[str, Field(pattern=FILE_NAME.pattern, max_length=200)]
+Number = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+$", max_length=200)]
 
 
 class PublishedRun(StrictModel):
@@ -55,7 +59,7 @@ class WeightsSource(StrictModel):
     """Folder of the files in the archive."""
     files: dict[FileName, Hex64] = {}  # noqa: RUF012 (pydantic copies it)
     """File name to SHA-256, of weights, configuration, tokenizer and remote code."""
-    ids: dict[FileName, Name] = {}  # noqa: RUF012 (pydantic copies it)
+    ids: dict[FileName, Number] = {}  # noqa: RUF012 (pydantic copies it)
     """File name to the number of the file on Drive or Dataverse."""
 
     @model_validator(mode="after")
@@ -70,16 +74,41 @@ class WeightsSource(StrictModel):
             if self.files or self.location:
                 yield "files of a method without weights"
             return
-        if not self.location:
-            yield f"no location; kind {self.kind!r} needs one"
-        if (self.kind == "huggingface") != (self.revision is not None):
-            yield "a revision belongs to kind 'huggingface', which needs one, and to no other"
-        if self.host is not None and self.kind not in DEFAULT_HOSTS:
-            yield f"a host belongs to kinds {', '.join(DEFAULT_HOSTS)}; found {self.kind!r}"
-        if self.host is not None and not self.host.startswith(("https://", *LOOPBACK)):
-            yield f"host {self.host!r} is not https"
-        if any(".." in name.split("/") for name in self.files):
-            yield "a file name leaves the folder of the model"
+        kind, where, host = self.kind, self.location, self.host or "https://"
+        is_hub = kind == "huggingface"
+        checks = (
+            (not where, f"no location; kind {kind!r} needs one"),
+            (
+                is_hub != (self.revision is not None),
+                "a revision belongs to kind 'huggingface', which needs one, and to no other",
+            ),
+            (
+                self.host is not None and kind not in DEFAULT_HOSTS,
+                f"a host belongs to kinds {', '.join(DEFAULT_HOSTS)}; found {kind!r}",
+            ),
+            (not host.startswith(("https://", *LOOPBACK)), f"host {host!r} is not https"),
+            (
+                kind == "zenodo" and not where.isdecimal(),
+                f"location {where!r} is not the number of a record, such as 7995778",
+            ),
+            (
+                kind == "url" and not _ADDRESS.fullmatch(where),
+                f"location {where!r} is not an https address without a query",
+            ),
+            (
+                self.folder is not None and self.archive is None,
+                "folder names a folder in an archive, and no archive is named",
+            ),
+            (
+                bool(self.ids) and kind not in _BY_NUMBER,
+                f"ids belong to kinds {', '.join(_BY_NUMBER)}; found {kind!r}",
+            ),
+            (
+                any(".." in name.split("/") for name in self.files),
+                "a file name leaves the folder of the model",
+            ),
+        )
+        yield from (message for wrong, message in checks if wrong)
         for name in sorted(set(self.ids) - set(self.files)):
             yield f"ids names {name!r}, which files does not"
 
@@ -120,6 +149,11 @@ class RunOptions(StrictModel):
     def _says_how_or_why_not(self) -> Self:
         if (self.extractor is None) == (self.missing is None):
             raise ValueError("expected either extractor or missing")
+        named = self.extractor or "builtin:x"
+        if not re.fullmatch(r"builtin:\w+|\S+\.py:\w+", named):
+            raise ValueError(f"extractor {named!r} is neither builtin:NAME nor PATH.py:CLASS")
+        if self.options.get("dtype", self.dtype) != self.dtype:
+            raise ValueError(f"dtype is {self.dtype}, the option is {self.options['dtype']}")
         return self
 
 

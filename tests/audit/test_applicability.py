@@ -217,6 +217,26 @@ def test_a_run_other_than_the_one_committed(tmp_path, path, value, what):
     assert said.startswith(f"the {what} committed is ")
 
 
+@pytest.mark.parametrize("same", [True, False])
+def test_a_folder_is_the_published_weights_if_the_files_are_the_same(tmp_path, same):
+    outcome, place = here(
+        tmp_path,
+        lambda document: document["run"]["model"].update(
+            kind="local", location="folder", revision=None
+        ),
+    )
+    files = dict(outcome.plan.commitment.weights.files) | {"config.json": "1" * 64}
+    if not same:
+        files["model.safetensors"] = "2" * 64
+    digest = outcome.plan.commitment.submission_sha256
+    published = _put(changed(*WEIGHTS, "kind", to="zenodo"), (*WEIGHTS, "files"), files)
+    other = _put(published, ("plan", "commitment", "submission_sha256"), digest)
+    if same:
+        check_submission(other, place)
+    else:
+        assert refusal(check_submission, other, place)[1].startswith("the weight files committed")
+
+
 def test_a_submission_that_is_not_here_was_changed_or_cannot_be_read(tmp_path):
     with pytest.raises(NotHere) as caught:
         check_submission(OUTCOME, inputs(tmp_path / "empty"))

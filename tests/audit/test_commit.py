@@ -6,10 +6,13 @@ from typing import Any
 import pytest
 
 from geneb_ci.audit.canonical import canonical
-from geneb_ci.audit.commit import DeclaredRun, commit
+from geneb_ci.audit.commit import commit, subject_of
 from geneb_ci.audit.commitment import Commitment
 from geneb_ci.audit.plan import committed_text, read_commitment
+from geneb_ci.audit.sources import DeclaredRun
 from geneb_ci.audit.steps import AuditRefused, StepMismatch
+from geneb_ci.audit.tolerance import tolerance_digest
+from geneb_ci.common.config import find_layout
 from geneb_ci.common.errors import BadConfiguration, Exit, NothingChecked, UsageProblem
 from tests.audit.examples import hexes
 from tests.audit.place import HELPER, MODULE, POLICY, repository
@@ -272,3 +275,102 @@ def test_no_commitment_has_a_member_more():
         *("protocol", "model_id", "submission_sha256", "extractor", "weights", "benchmark"),
         *("regimes", "tasks", "policy", "entry"),
     }
+
+
+NOT_PUBLIC = (
+    "http://example.org/model.bin",
+    "https://127.0.0.1/model.bin",
+    "https://10.0.0.8:8080/x",
+    "https://[::1]/x",
+    "https://localhost/x",
+    "https://2130706433/x",
+    "https://user@example.org/x",
+    "https://example.org/x?do=y",
+    "https://example.org/x#inside",
+    "file:///etc/passwd",
+    "https://example.org\\@10.0.0.8/x",
+)
+
+
+@pytest.mark.parametrize("location", NOT_PUBLIC)
+def test_an_address_that_a_submission_may_not_name(tmp_path, location):
+    def change(document: dict[str, Any]) -> None:
+        document["run"]["model"] |= {"kind": "url", "location": location, "revision": None}
+
+    with pytest.raises(AuditRefused, match="expected an https address of a public server"):
+        commit(repository(tmp_path, change), TOLERANCE)
+
+
+def at_address(document: dict[str, Any]) -> None:
+    location = "https://example.org/models/model.safetensors"
+    document["run"]["model"] |= {"kind": "url", "location": location, "revision": None}
+
+
+def test_an_address_is_committed_to_and_has_to_follow_from_the_submission(tmp_path):
+    file = repository(tmp_path, at_address)
+    found = commit(file, tolerance_digest())
+    assert found.weights.addresses == {
+        "model.safetensors": "https://example.org/models/model.safetensors"
+    }
+    layout = find_layout(file.parent)
+    assert subject_of(found, layout).entry is None
+    without = found.weights.model_copy(update={"addresses": {}})
+    assert subject_of(found.model_copy(update={"weights": without}), layout).entry is None
+    for change in (
+        {"addresses": {"model.safetensors": "https://example.org/other"}},
+        {"files": {"../model.safetensors": DIGEST}},
+        {"location": "https://example.org/other"},
+    ):
+        weights = found.weights.model_copy(update=change)
+        with pytest.raises(AuditRefused, match="the weights committed to are not those of"):
+            subject_of(found.model_copy(update={"weights": weights}), layout)
+
+
+ENTRY = """schema_version = "1.0"
+[weights]
+kind = "zenodo"
+location = "7995778"
+[weights.files]
+"config.json" = "{config}"
+"model.safetensors" = "{weights}"
+"""
+
+
+def from_a_folder(document: dict[str, Any]) -> None:
+    document["run"]["model"] |= {"kind": "local", "location": "folder", "revision": None}
+
+
+def test_a_folder_whose_files_the_registry_has_published(tmp_path):
+    file = repository(tmp_path, from_a_folder)
+    with pytest.raises(AuditRefused, match="the weights are only on the contributor's machine"):
+        commit(file, TOLERANCE)
+    place = tmp_path / "leaderboard/policy/models/model.toml"
+    place.parent.mkdir()
+    place.write_text(ENTRY.format(config=hexes("config"), weights=hexes("other")))
+    with pytest.raises(AuditRefused, match="the weights are only on the contributor's machine"):
+        commit(file, TOLERANCE)
+    place.write_text(ENTRY.format(config=hexes("config"), weights=DIGEST))
+    found = commit(file, tolerance_digest())
+    assert (found.weights.kind, found.weights.location, found.entry) == ("zenodo", "7995778", None)
+    assert set(found.weights.files) == {"config.json", "model.safetensors"}
+    assert subject_of(found, find_layout(file.parent)).entry is None
+
+
+def test_an_entry_describes_the_run_that_was_committed_to(tmp_path):
+    file = repository(tmp_path, version="1.0")
+    place = tmp_path / "leaderboard/policy/models/model.toml"
+    place.parent.mkdir()
+    place.write_text(
+        ENTRY.format(config=hexes("config"), weights=DIGEST)
+        + '[run]\nextractor = "submissions/extractors/model.py:Model"\n[run.options]\nk = "4"\n'
+    )
+    found = commit(file, tolerance_digest())
+    layout = find_layout(file.parent)
+    assert subject_of(found, layout).entry is not None
+    other = found.extractor.model_copy(update={"options": {"k": "9"}})
+    with pytest.raises(AuditRefused, match="the extractor committed to are not those of"):
+        subject_of(found.model_copy(update={"extractor": other}), layout)
+    text = place.read_text()
+    place.write_text(f"{text}# a word\n")
+    with pytest.raises(AuditRefused, match="the registry entry here is not the one committed to"):
+        subject_of(found, layout)
