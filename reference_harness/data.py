@@ -180,7 +180,11 @@ def _rows(file: Path, split: str | None, faults: list[str]) -> Iterator[tuple[st
             found = next(reader, [])
             if found != header:
                 shown = ",".join(found)[:VALUE_SHOWN]
-                faults.append(f"{file}:1: columns are {shown!r}, expected {','.join(header)!r}")
+                mark = shown.startswith("\ufeff")
+                cure = ": save it without a byte order mark, as plain UTF-8" if mark else ""
+                faults.append(
+                    f"{file}:1: columns are {shown!r}, expected {','.join(header)!r}{cure}"
+                )
                 return
             for row in reader:
                 fault = _fault(row, header)

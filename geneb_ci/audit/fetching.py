@@ -264,7 +264,7 @@ def install(
             f"install geneb-ci under Python {wanted.python} and run the command with that",
         )
     lock = policy / FOLDER / wanted.lock
-    raw = _lock_bytes(lock, wanted)
+    raw = lock_bytes(policy, wanted)
     kind = f"{wanted.sha256}-{platform.python_implementation()}{here}-{platform.machine()}"
     folder = (cache or default_cache()) / kind
     if not folder.is_dir():
@@ -273,7 +273,9 @@ def install(
     return Installed(folder, wanted.sha256)
 
 
-def _lock_bytes(lock: Path, wanted: Environment) -> bytes:
+def lock_bytes(policy: Path, wanted: Environment) -> bytes:
+    """Return a lock of the policy folder. Raises BadConfiguration for another than the entry's."""
+    lock = policy / FOLDER / wanted.lock
     try:
         raw = read_regular(lock, LOCK_BYTES_MAX)
     except NotReadable as error:

@@ -1,5 +1,6 @@
 """`geneb-ci models`: the model registry, for people."""
 
+import functools
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -7,10 +8,14 @@ from typing import Any
 
 import click
 
+from geneb_ci.audit.extractors import BUILTIN, built_in
+from geneb_ci.audit.fetching import lock_bytes
+from geneb_ci.audit.steps import AuditRefused
+from geneb_ci.audit.weights import file_sha256
 from geneb_ci.cli.main import LazyGroup
 from geneb_ci.cli.shared import format_option, row_width
-from geneb_ci.common.config import find_layout
-from geneb_ci.common.errors import Exit, GenebError, NothingChecked
+from geneb_ci.common.config import Layout, find_layout
+from geneb_ci.common.errors import BadConfiguration, Exit, GenebError, NothingChecked
 from geneb_ci.common.finding import plural
 from geneb_ci.models.entry import ModelEntry, ReadEntry, addresses
 from geneb_ci.models.registry import ModelRegistry
@@ -33,6 +38,38 @@ def required(found: ModelRegistry, model_id: str) -> ReadEntry:
             f"list the entries by `geneb-ci models list`, or write {found.path(model_id)}",
         )
     return entry
+
+
+@functools.cache
+def _no_extractor(named: str, layout: Layout) -> str:
+    """Return why an entry's extractor cannot be run here; empty where it can."""
+    if named.startswith(BUILTIN):
+        try:
+            built_in(named)
+        except AuditRefused as error:
+            return error.message
+        return ""
+    module = Path(named.rpartition(":")[0]).name
+    folder = layout.extractors
+    return "" if folder is not None and (folder / module).is_file() else f"there is no {module}"
+
+
+def not_usable_here(entry: ModelEntry, layout: Layout, found: ModelRegistry) -> list[str]:
+    """Return what an entry names and is not there: extractor or lock; empty where all is."""
+    run = entry.run
+    points = []
+    if (
+        run is not None
+        and run.extractor is not None
+        and (why := _no_extractor(run.extractor, layout))
+    ):
+        points.append(why)
+    if run is not None and run.environment is not None:
+        try:
+            lock_bytes(found.folder.parent, run.environment)
+        except GenebError as error:
+            points.append(error.message)
+    return points
 
 
 def open_points(entry: ModelEntry) -> list[str]:
@@ -60,7 +97,12 @@ def open_points(entry: ModelEntry) -> list[str]:
 def list_command(format_: str) -> None:
     """List the models, where their weights are, and what runs them."""
     found = registry()
-    entries = {name: required(found, name) for name in found}
+    entries: dict[str, ReadEntry] = {}
+    for name in found:
+        try:
+            entries[name] = required(found, name)
+        except BadConfiguration as error:
+            click.echo(f"{error.message}\n  fix: {error.fix}", err=True)
     if format_ == "json":
         click.echo(json.dumps({name: _summary(one) for name, one in entries.items()}, indent=1))
         return
@@ -137,12 +179,14 @@ def _lines(table: Mapping[str, Any], where: Mapping[str, str]) -> list[str]:
     help="Folder with the files of one MODEL: compare each with its digest.",
 )
 def verify_command(models: tuple[str, ...], weights: Path | None) -> int:
-    """Check that every entry, or those of MODEL, can be read and says how to run the model.
+    """Check that every entry, or those of MODEL, can be read, and that what it names is here.
 
-    The exit code is 11 where an entry is invalid or a file differs. What an entry leaves open is
+    The exit code is 11 where an entry is invalid, names an extractor or a lock that is not here, or
+    a file differs. What an entry leaves open is
     listed and is no error.
     """
-    found = registry()
+    layout = find_layout(Path.cwd())
+    found = ModelRegistry(layout)
     if weights is not None and len(models) != 1:
         raise click.UsageError("--weights takes the files of one model: name it")
     wrong = 0
@@ -157,9 +201,12 @@ def verify_command(models: tuple[str, ...], weights: Path | None) -> int:
             wrong += 1
             continue
         left = open_points(one.entry)
-        complete += not left
-        if left:
-            click.echo(f"{name}: open: {'; '.join(left)}")
+        absent = not_usable_here(one.entry, layout, found)
+        wrong += bool(absent)
+        complete += not left and not absent
+        for what, points in (("open", left), ("wrong", absent)):
+            if points:
+                click.echo(f"{name}: {what}: {'; '.join(points)}")
         if weights is not None:
             wrong += _compared(one.entry, weights, name)
     total = len(models) or len(found)
@@ -169,8 +216,6 @@ def verify_command(models: tuple[str, ...], weights: Path | None) -> int:
 
 def _compared(entry: ModelEntry, folder: Path, name: str) -> int:
     """Print how the files of a folder differ from an entry; return how many do."""
-    from geneb_ci.audit.weights import file_sha256  # noqa: PLC0415 (not needed for a list)
-
     files = entry.weights.files if entry.weights else {}
     wrong = 0
     for file, expected in files.items():

@@ -97,6 +97,33 @@ NO_ENTRY: dict[str, tuple[str | bytes, str]] = {
         source(kind="url", location="https://x.org") + f'\n[weights.files]\n"/b.bin" = "{SHA}"',
         "String should match",
     ),
+    "no record": (
+        source(kind="zenodo", location="https://zenodo.org/records/1"),
+        "is not the number of a record",
+    ),
+    "no address": (source(kind="url", location="htps://x y/z"), "is not an https address"),
+    "a query": (source(kind="url", location="https://x.org/z?a=b"), "is not an https address"),
+    "a folder of nothing": (
+        source(kind="url", location="https://x.org", folder="models"),
+        "no archive is named",
+    ),
+    "a number with a query": (
+        source(kind="gdrive", location="x") + '\n[weights.ids]\n"b.bin" = "1&export=x#evil"',
+        "String should match",
+    ),
+    "numbers of Zenodo": (
+        source(kind="zenodo", location="1")
+        + f'\n[weights.files]\n"b.bin" = "{SHA}"\n[weights.ids]\n"b.bin" = "1"',
+        "ids belong to kinds gdrive, dataverse",
+    ),
+    "an extractor of no kind": (
+        'schema_version = "1.0"\n[run]\nextractor = "kmer"',
+        "extractor 'kmer' is neither builtin:NAME nor PATH.py:CLASS",
+    ),
+    "two dtypes": (
+        'schema_version = "1.0"\n[run]\nextractor = "builtin:x"\n[run.options]\ndtype = "bfloat16"',
+        "dtype is float32, the option is bfloat16",
+    ),
     "a number of no file": (
         source(kind="gdrive", location="x") + '\n[weights.ids]\n"b.bin" = "1"',
         "ids names 'b.bin', which files does not",
@@ -184,7 +211,19 @@ def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     found = said("verify", "ready", "--weights", "weights", code=11)
     assert f", expected sha256 {digest}\n" in found
     assert "ready: 0 of 1 file as pinned\n" in found
+    (folder / "typos.toml").write_text(
+        'schema_version = "1.0"\n[weights]\nkind = "none"\n[run]\nextractor = "mine.py:Model"\n'
+        f'[run.environment]\nlock = "absent.txt"\nsha256 = "{SHA}"\n'
+    )
+    typos = said("verify", "typos", code=11)
+    assert "typos: wrong: there is no mine.py; " in typos
+    assert "absent.txt: cannot be read: No such file" in typos
+    (folder / "typos.toml").write_text(
+        'schema_version = "1.0"\n[weights]\nkind = "none"\n[run]\nextractor = "builtin:nope"\n'
+    )
+    assert "builtin:nope: the harness has no such extractor" in said("verify", "typos", code=11)
     (folder / "broken.toml").write_text("params = 1")
+    assert "ready" in said("list"), "one that is broken does not hide the others"
     assert "broken.toml: schema_version: Field required" in said("verify", code=11)
 
 
