@@ -22,6 +22,7 @@ from geneb_ci.audit.draw import recompute
 from geneb_ci.audit.fetching import Installed
 from geneb_ci.audit.outcome import AuditOutcome, Decoys, HarnessFacts, overall_verdict
 from geneb_ci.audit.plan import Plan
+from geneb_ci.audit.ready import Machine, Ready, Say, ready
 from geneb_ci.audit.rescored import Rescored
 from geneb_ci.audit.scoring import (
     RESCORED,
@@ -37,12 +38,8 @@ from geneb_ci.audit.work import (
     EMBEDDINGS,
     SEQUENCES,
     EmbeddedTask,
-    Machine,
-    Ready,
-    Say,
     Work,
     open_work,
-    ready,
 )
 from geneb_ci.common.config import Layout
 from geneb_ci.common.errors import LimitExceeded

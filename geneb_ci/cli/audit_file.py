@@ -22,11 +22,12 @@ from geneb_ci.audit.draw import recompute
 from geneb_ci.audit.keys import private_key
 from geneb_ci.audit.outcome import AuditOutcome
 from geneb_ci.audit.plan import Plan, committed_text, encoded, read_commitment, read_plan
+from geneb_ci.audit.ready import Machine, Ready, ready
 from geneb_ci.audit.record import check_can_record, record_of
 from geneb_ci.audit.rerun import outcome_of
 from geneb_ci.audit.steps import AuditRefused
 from geneb_ci.audit.tolerance import tolerance_digest
-from geneb_ci.audit.work import Machine, Ready, Work, open_work, ready
+from geneb_ci.audit.work import Work, open_work
 from geneb_ci.board.files import write_files
 from geneb_ci.cli.audit_draw import Wanted, drawn_plan, earlier_option, source_options
 from geneb_ci.cli.shared import Output, machine_of, machine_options, write

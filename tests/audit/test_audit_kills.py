@@ -121,7 +121,8 @@ import sys
 from pathlib import Path
 from geneb_ci.audit.commitment import Weights
 from geneb_ci.audit.weights import file_sha256
-from geneb_ci.audit.work import Machine, open_work, weights_here
+from geneb_ci.audit.ready import Machine, weights_here
+from geneb_ci.audit.work import open_work
 
 pinned = Weights.model_validate_json(sys.argv[2])
 with open_work(Path(sys.argv[1])) as work:
