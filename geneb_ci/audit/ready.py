@@ -78,6 +78,16 @@ class Ready:
     packages: Installed | None = None
     """Packages of the model's own environment, where its entry names one."""
 
+    def check_weights(self) -> None:
+        """Hash the weights again, after the last task, and compare them with those of the start.
+
+        Raises WeightsRefused or AuditRefused, which name the file.
+        """
+        if self.spec.weights is not None:
+            committed = self.commitment.weights
+            found = weights.verify_weights(self.spec.weights, committed, self.settings.level)
+            self.work.pin_weights(found)
+
 
 @contextlib.contextmanager
 def ready(
@@ -126,6 +136,7 @@ def ready(
         refuse_leaks(sandbox, escapes)
         say(f"sandbox level {sandbox.level}: {len(escapes)} escapes attempted, all refused")
         model, digests = weights_here(commitment.weights, machine, here, sandbox.level, say)
+        here.pin_weights(digests)
         spec = _spec(commitment, subject, sandbox, model, machine)
         if packages is not None:
             spec = dataclasses.replace(spec, packages=packages.folder)

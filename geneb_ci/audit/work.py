@@ -1,11 +1,14 @@
 """Where an audit runs: its folder, which outlives a kill, and the checked parts of a rerun.
 
 Every file of the folder is written whole. A lock, which the kernel releases however a process ends,
-keeps a second process out. Settings that change the numbers are pinned when the audit begins.
+keeps a second process out. Settings that change the numbers are pinned when the audit begins. The
+digest of each result is kept beside it: this finds damage and files from elsewhere, and does not
+hold an auditor back, who has the key and could sign anything.
 """
 
 import contextlib
 import fcntl
+import hashlib
 import os
 import shutil
 import time
@@ -25,7 +28,7 @@ from geneb_ci.sandbox import processes
 
 BYTES_MAX = 1 << 28
 """Of one JSON file of the folder: rescorings are the largest."""
-LOCK, SETTINGS, SCRATCH = "lock", "settings.json", "scratch"
+LOCK, SETTINGS, SCRATCH, DIGESTS = "lock", "settings.json", "scratch", "digests.json"
 EMBEDDED, SEQUENCES, EMBEDDINGS = "embedded.json", "sequences.txt", "embeddings.npy"
 ENDING_SECONDS = 10.0
 """Time for the processes of a killed audit to end: their parent's death kills them."""
@@ -48,6 +51,16 @@ class WorkSettings(StrictModel):
     seed: Count
     """Of the jitter: drawn once."""
     started_at: Moment
+    weights: dict[str, Hex64] | None = None
+    """Name to sha256 of each file of the weights, configuration included; None until they are
+    verified for the first time."""
+
+
+class KeptDigests(StrictModel):
+    """Digests of the results that are kept."""
+
+    files: dict[str, Hex64]
+    """By the name below the work folder."""
 
 
 OPTION_OF = {
@@ -80,7 +93,7 @@ class Work:
     """A work folder, locked by this process; `open_work` makes one."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
+        self.folder = folder.absolute()
 
     @property
     def scratch(self) -> Path:
@@ -138,6 +151,43 @@ class Work:
             place = self.folder / path
             raise AuditRefused(f"{place}: {first_error(error)}", _again(place)) from error
 
+    def keep_result(self, path: Path | str, content: str) -> None:
+        """Write a text file and its digest, so that `has_result` knows it; raises as `keep` does.
+
+        Whenever the process is killed, the old result, the new one or none is there.
+        """
+        (self.folder / path).unlink(missing_ok=True)
+        self._note(path, hashlib.sha256(content.encode()).hexdigest())
+        self.keep(path, content)
+
+    def note_result(self, path: Path | str) -> None:
+        """Keep the digest of a result that another program wrote; raises as `keep` does."""
+        self._note(path, file_sha256(self.folder / path))
+
+    def has_result(self, path: Path | str) -> bool:
+        """Whether a result is there that this audit wrote; a file without a digest is none.
+
+        Raises AuditRefused when it is not the file that was written.
+        """
+        place = self.folder / path
+        expected = self._digests().get(self._name(path))
+        if expected is None or not place.exists():
+            return False
+        if not place.is_file() or file_sha256(place) != expected:
+            raise AuditRefused(f"{place}: not the file that was written", _again(place))
+        return True
+
+    def _name(self, path: Path | str) -> str:
+        return (self.folder / path).relative_to(self.folder).as_posix()
+
+    def _digests(self) -> dict[str, str]:
+        kept = self.read_as(DIGESTS, KeptDigests)
+        return {} if kept is None else kept.files
+
+    def _note(self, path: Path | str, sha256: str) -> None:
+        kept = KeptDigests(files=self._digests() | {self._name(path): sha256})
+        self.keep(DIGESTS, kept.model_dump_json(indent=1) + "\n")
+
     def pin(self, wanted: WorkSettings) -> WorkSettings:
         """Keep the settings of a new audit; return those of one that continues.
 
@@ -147,7 +197,7 @@ class Work:
         if kept is None:
             self.keep(SETTINGS, wanted.model_dump_json(indent=1) + "\n")
             return wanted
-        for name, found in wanted.model_dump(exclude={"seed", "started_at"}).items():
+        for name, found in wanted.model_dump(exclude={"seed", "started_at", "weights"}).items():
             begun = getattr(kept, name)
             if found != begun:
                 option = OPTION_OF.get(name)
@@ -160,12 +210,38 @@ class Work:
                 )
         return kept
 
+    def pin_weights(self, found: dict[str, str]) -> None:
+        """Keep the digests of all files of the weights, or compare them with those of the start.
+
+        Raises AuditRefused, which names a file, when they differ.
+        """
+        kept = self.read_as(SETTINGS, WorkSettings)
+        if kept is None:
+            raise AuditRefused(
+                f"{self.folder / SETTINGS}: was removed while the audit ran",
+                f"remove {self.folder} and begin again",
+            )
+        if kept.weights is None:
+            pinned = kept.model_copy(update={"weights": found})
+            self.keep(SETTINGS, pinned.model_dump_json(indent=1) + "\n")
+            return
+        for name in sorted(kept.weights.keys() | found.keys()):
+            begun, now = kept.weights.get(name), found.get(name)
+            if begun != now:
+                raise AuditRefused(
+                    f"file {name} of the weights: this audit began with {_digest_text(begun)}, now "
+                    f"there is {_digest_text(now)}: its tasks would not belong together",
+                    "restore the folder of the weights, or begin in another folder: --work DIR",
+                )
+
     def embedded(self, task: str) -> EmbeddedTask | None:
         """Return what is kept of a task; None where it is not embedded yet.
 
         Raises AuditRefused when a file is not the one that was written.
         """
         folder = self.task(task)
+        if not self.has_result(folder / EMBEDDED):
+            return None
         found = self.read_as(folder / EMBEDDED, EmbeddedTask)
         if found is None:
             return None
@@ -201,6 +277,10 @@ def open_work(folder: Path) -> Iterator[Work]:
         yield Work(folder)
     finally:
         os.close(lock)
+
+
+def _digest_text(sha256: str | None) -> str:
+    return "no such file" if sha256 is None else f"sha256 {sha256}"
 
 
 def _again(place: Path) -> str:
