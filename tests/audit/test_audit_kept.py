@@ -14,8 +14,10 @@ from geneb_ci.audit.plan import committed_text, read_commitment, read_plan
 from geneb_ci.audit.record import record_files
 from geneb_ci.audit.steps import AuditRefused
 from geneb_ci.cli.audit_stages import _refuse_other
+from geneb_ci.cli.main import main
 from tests.audit.file_place import GO, MODEL, TASKS, made, work_of
 from tests.audit.installed import Installed
+from tests.audit.place import repository
 from tests.audit.recorded import commitment, submission_bytes
 from tests.sandbox.conftest import sandbox_of
 
@@ -183,4 +185,33 @@ def test_only_a_digest_that_was_shown_binds_the_next_call(tmp_path: Path, shown:
         _refuse_other(other, other_folder)
     assert caught.value.message == (
         f"commitment {other.sha256} was never shown here; {dry.sha256} was, with another submission"
+    )
+
+
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        (None, "the model registry has no entry for model"),
+        ('schema_version = "1.0"\n', "does not say how to run it: it names no extractor"),
+    ],
+)
+def test_a_run_that_has_to_be_declared_names_the_command_that_can(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    entry: str | None,
+    said: str,
+) -> None:
+    file = repository(tmp_path, version="1.0")
+    if entry is not None:
+        models = tmp_path / "leaderboard/policy/models"
+        models.mkdir(parents=True)
+        (models / "model.toml").write_text(entry, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    assert main(["audit", str(file), "--unsigned"]) in {2, 11}
+    found = " ".join(capsys.readouterr().err.split())
+    assert said in found
+    assert found.endswith(
+        f" --extractor is an option of `geneb-ci audit commit {file} --output C.json`; then run "
+        f"`geneb-ci audit {file} --commitment C.json`"
     )
