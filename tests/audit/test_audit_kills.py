@@ -197,6 +197,22 @@ def test_weights_are_hashed_again_at_the_end(tmp_path: Path) -> None:
             here.check_weights()
 
 
+def test_a_result_that_was_not_written_to_its_end_is_none(tmp_path: Path) -> None:
+    with open_work(tmp_path / "work") as work:
+        work.keep_result("outcome.json", "old")
+        with pytest.raises(UnicodeEncodeError):
+            work.keep_result("outcome.json", "\ud800")  # ends it before the digest is noted
+        assert not work.has_result("outcome.json")
+        work.keep_result("outcome.json", "new")
+        (work.folder / "outcome.json").unlink()  # the digest is noted, and the file not written
+        assert not work.has_result("outcome.json")
+        work.keep_result("outcome.json", "last")
+        assert work.has_result("outcome.json")
+        (work.folder / "outcome.json").write_bytes(b"edited")
+        with pytest.raises(AuditRefused, match=r"outcome\.json: not the file that was written"):
+            work.has_result("outcome.json")
+
+
 def test_a_work_folder_may_be_named_from_the_current_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
