@@ -28,6 +28,7 @@ from geneb_ci.cli.audit_draw import Wanted, drawn_plan
 from geneb_ci.common.config import Layout
 from geneb_ci.common.errors import Exit, ExtractorRefused, UsageProblem
 from geneb_ci.render.audits import outcome_text
+from geneb_ci.submission.kind import FileKind, require_file
 
 COMMITMENT, PLAN, OUTCOME = "commitment.json", "plan.json", "outcome.json"
 SHOWN = "shown"
@@ -146,6 +147,7 @@ def _commitment(asked: FileAudit) -> Commitment:
     """Read the commitment, or commit to the file. Raises AuditRefused and what both do."""
     file = asked.file
     if asked.commitment is not None:
+        require_file(file, FileKind.SUBMISSION, "audit")
         found, own = read_commitment(asked.commitment), read_submission(file).document.sha256
         if own != found.submission_sha256:
             raise AuditRefused(

@@ -62,6 +62,39 @@ def test_a_dry_run_stops_before_the_digest_is_shown(place: Installed, stopped: s
     assert "commitment" not in shown
 
 
+@pytest.mark.usefixtures("stopped")
+def test_a_queue_shows_cost_digest_and_the_command_that_continues(place: Installed) -> None:
+    digest = read_commitment(work_of(place) / "commitment.json").sha256
+    done = place.run("geneb_ci", "audit", "queue", FILE, "--unsigned", "--device", "cpu")
+    table, _, details = done.stdout.partition("\n\n")
+    assert table.splitlines()[1].split(maxsplit=2) == ["0", FILE, "to be published"]
+    assert details.startswith(f"{FILE}:\ncost of a draw to come, in the mean, on this machine")
+    assert details.endswith(
+        f"commitment {digest}\n"
+        "next: publish this digest; continue with the time at which it became public, in UTC:\n"
+        f"  geneb-ci audit {FILE} --unsigned --device cpu --committed-at 2026-11-20T08:30:00Z\n"
+    )
+    assert "wrote " not in done.stderr
+    dry = place.run("geneb_ci", "audit", "queue", FILE, "--dry-run")
+    assert "cost of a draw to come" in dry.stdout
+    assert digest not in dry.stdout
+
+
+@pytest.mark.usefixtures("stopped")
+def test_a_report_says_what_is_to_be_done_next(place: Installed) -> None:
+    digest = read_commitment(work_of(place) / "commitment.json").sha256
+    words = ("audit", FILE, "--unsigned", "--report", "report.json")
+    place.run("geneb_ci", *words)
+    found = json.loads((place.root / "report.json").read_bytes())
+    assert found.pop("cost").startswith("cost of a draw to come")
+    assert found == {
+        "exit_code": 0,
+        "state": "to be published",
+        "commitment": digest,
+        "next": f"geneb-ci {' '.join(words)} --committed-at 2026-11-20T08:30:00Z",
+    }
+
+
 @pytest.mark.parametrize(
     ("options", "code", "said"),
     [
@@ -222,39 +255,6 @@ def test_other_options_are_refused_before_a_file_is_read(
     assert "--committed-at 'soon' is not a time" in capsys.readouterr().err
     assert main(["audit", "run", "missing.json", "--unsigned", "--key", "k.pem"]) == 2
     assert "--unsigned writes no record" in capsys.readouterr().err
-
-
-@pytest.mark.usefixtures("stopped")
-def test_a_queue_shows_cost_digest_and_the_command_that_continues(place: Installed) -> None:
-    digest = read_commitment(work_of(place) / "commitment.json").sha256
-    done = place.run("geneb_ci", "audit", "queue", FILE, "--unsigned", "--device", "cpu")
-    table, _, details = done.stdout.partition("\n\n")
-    assert table.splitlines()[1].split(maxsplit=2) == ["0", FILE, "to be published"]
-    assert details.startswith(f"{FILE}:\ncost of a draw to come, in the mean, on this machine")
-    assert details.endswith(
-        f"commitment {digest}\n"
-        "next: publish this digest; continue with the time at which it became public, in UTC:\n"
-        f"  geneb-ci audit {FILE} --unsigned --device cpu --committed-at 2026-11-20T08:30:00Z\n"
-    )
-    assert "wrote " not in done.stderr
-    dry = place.run("geneb_ci", "audit", "queue", FILE, "--dry-run")
-    assert "cost of a draw to come" in dry.stdout
-    assert digest not in dry.stdout
-
-
-@pytest.mark.usefixtures("stopped")
-def test_a_report_says_what_is_to_be_done_next(place: Installed) -> None:
-    digest = read_commitment(work_of(place) / "commitment.json").sha256
-    words = ("audit", FILE, "--unsigned", "--report", "report.json")
-    place.run("geneb_ci", *words)
-    found = json.loads((place.root / "report.json").read_bytes())
-    assert found.pop("cost").startswith("cost of a draw to come")
-    assert found == {
-        "exit_code": 0,
-        "state": "to be published",
-        "commitment": digest,
-        "next": f"geneb-ci {' '.join(words)} --committed-at 2026-11-20T08:30:00Z",
-    }
 
 
 @pytest.mark.parametrize(("ending", "code"), [(signal.SIGINT, 130), (signal.SIGKILL, -9)])

@@ -140,6 +140,8 @@ def test_the_file_is_compared_with_the_commitment(place: Installed) -> None:
     assert done.returncode == 11
     assert done.stderr.startswith("geneb-ci: other.json: sha256 ")
     assert f"{MODEL} with sha256 {committed.submission_sha256}" in done.stderr
+    folder = place.run("geneb_ci", "audit", "file", "submissions", *command[3:], check=False)
+    assert (folder.returncode, "submissions: this is a folder" in folder.stderr) == (3, True)
     right = place.run("geneb_ci", "audit", FILE, *command[3:], check=False)
     assert right.returncode == 0, right.stderr
 
