@@ -18,10 +18,10 @@ from pydantic import Field
 from geneb_ci.audit.commitment import Commitment
 from geneb_ci.audit.decoys import FRESH, TRIANGLES, TWICE
 from geneb_ci.audit.plan import Plan
+from geneb_ci.audit.ready import Ready, Say
 from geneb_ci.audit.sampling import allocation, parts_of
 from geneb_ci.audit.scoring import Scoring, rescored, sequences_of
 from geneb_ci.audit.steps import AuditRefused
-from geneb_ci.audit.work import Ready, Say
 from geneb_ci.common.errors import LimitExceeded, NothingChecked
 from geneb_ci.common.finding import plural
 from geneb_ci.common.types import Count, Positive, StrictModel

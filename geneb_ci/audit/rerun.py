@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from geneb_ci.audit import compare
 from geneb_ci.audit.canonical import moment_of
-from geneb_ci.audit.commit import subject_of
+from geneb_ci.audit.commit import AuditSubject, subject_of
 from geneb_ci.audit.decoys import SequencesWithDecoys, embed_among_decoys, with_decoys
 from geneb_ci.audit.draw import recompute
 from geneb_ci.audit.fetching import Installed
-from geneb_ci.audit.outcome import AuditOutcome, Decoys, HarnessFacts, overall_verdict
+from geneb_ci.audit.outcome import AuditedTask, AuditOutcome, Decoys, HarnessFacts, overall_verdict
 from geneb_ci.audit.plan import Plan
+from geneb_ci.audit.ready import Machine, Ready, Say, ready
 from geneb_ci.audit.rescored import Rescored
 from geneb_ci.audit.scoring import (
     RESCORED,
@@ -31,21 +32,18 @@ from geneb_ci.audit.scoring import (
     rescored,
     sequences_of,
 )
+from geneb_ci.audit.steps import AuditRefused
 from geneb_ci.audit.weights import file_sha256
 from geneb_ci.audit.work import (
     EMBEDDED,
     EMBEDDINGS,
     SEQUENCES,
     EmbeddedTask,
-    Machine,
-    Ready,
-    Say,
     Work,
     open_work,
-    ready,
 )
 from geneb_ci.common.config import Layout
-from geneb_ci.common.errors import LimitExceeded
+from geneb_ci.common.errors import LimitExceeded, ResultRefused
 from geneb_ci.sandbox.launch import sandbox_facts
 from geneb_ci.sandbox.limits import MIB, Limits, advice
 from geneb_ci.sandbox.run import Batching, SandboxRun, run_in_sandbox
@@ -89,9 +87,9 @@ def outcome_of(plan: Plan, here: Ready, clock: Callable[[], float], say: Say) ->
     Raises what `rerun` does.
     """
     rescoring, embedded = _Tasks(plan, here, say).done()
+    here.check_weights()
     benchmark = here.subject.benchmark
-    claimed = compare.claims(here.subject.document, benchmark, plan.commitment.regimes)
-    tasks = compare.compare(claimed, rescoring, plan.chosen, benchmark)
+    tasks = _compared(plan, here.subject, rescoring)
     decoys = _all_decoys(embedded)
     notes = [
         *compare.notes(tasks, rescoring),
@@ -125,6 +123,49 @@ def outcome_of(plan: Plan, here: Ready, clock: Callable[[], float], say: Say) ->
     )
 
 
+def check_outcome(
+    outcome: AuditOutcome, place: Path, plan: Plan, subject: AuditSubject, work: Work
+) -> None:
+    """Refuse an outcome, kept at `place`, that does not follow from the plan and the kept scores.
+
+    Raises AuditRefused, which names the place.
+    """
+    again = f"remove {place} and run the command again: only what is missing is computed"
+    tasks = [one.task for one in plan.chosen]
+    folders = {task: work.task(task) for task in tasks}
+    lacking = [
+        folder / name
+        for folder in folders.values()
+        for name in (EMBEDDED, RESCORED)
+        if not work.has_result(folder / name)
+    ]
+    if lacking:
+        raise AuditRefused(
+            f"{place}: made from {lacking[0]}, which is not there as this audit wrote it", again
+        )
+    rescoring = merged([read_rescored(folder / RESCORED) for folder in folders.values()])
+    read = {task: work.read_as(folder / EMBEDDED, EmbeddedTask) for task, folder in folders.items()}
+    decoys = _all_decoys({task: one for task, one in read.items() if one is not None})
+    follows = {
+        "plan": outcome.plan == plan,
+        "comparison": outcome.tasks == _compared(plan, subject, rescoring),
+        "result of the decoys": outcome.decoys == decoys,
+        "verdict": outcome.verdict == overall_verdict(outcome.tasks, outcome.decoys),
+    }
+    wrong = [name for name, holds in follows.items() if not holds]
+    if wrong:
+        raise AuditRefused(
+            f"{place}: its {wrong[0]} does not follow from the plan and the scores of its folder",
+            again,
+        )
+
+
+def _compared(plan: Plan, subject: AuditSubject, rescoring: Rescored) -> list[AuditedTask]:
+    """Return the comparison of each task of a plan with its claims."""
+    claimed = compare.claims(subject.document, subject.benchmark, plan.commitment.regimes)
+    return compare.compare(claimed, rescoring, plan.chosen, subject.benchmark)
+
+
 def _run_with(packages: Installed | None) -> list[str]:
     return [] if packages is None else [f"environment: lock with sha256 {packages.lock_sha256}"]
 
@@ -141,6 +182,7 @@ class KnownRow(NamedTuple):
 
 
 def matrix_of(
+    task: str,
     sequences: Sequence[str],
     values: "np.ndarray | None",
     known: Mapping[str, KnownRow],
@@ -149,14 +191,25 @@ def matrix_of(
     """Return the (n, d) matrix of a task: rows of earlier tasks from the work folder, others new.
 
     `values` has the rows of the sequences that are not known, in their order; None where all are.
+    Raises ResultRefused when the tasks have embeddings of different width or dtype.
     """
     import numpy as np  # noqa: PLC0415 (slow to import, and only needed here)
 
     if values is not None and len(values) == len(sequences):
         return values
-    tasks = {known[sequence].task for sequence in sequences if sequence in known}
-    kept = {task: np.load(work.task(task) / EMBEDDINGS, mmap_mode="r") for task in tasks}
-    first = values if values is not None else next(iter(kept.values()))
+    # In the order in which the tasks ran, so that a refusal names the same one each time.
+    tasks = dict.fromkeys(known[sequence].task for sequence in sequences if sequence in known)
+    kept = {one: np.load(work.task(one) / EMBEDDINGS, mmap_mode="r") for one in tasks}
+    parts = kept if values is None else kept | {task: values}
+    begun, first = next(iter(parts.items()))
+    for name, part in parts.items():
+        if (part.shape[1], part.dtype) != (first.shape[1], first.dtype):
+            raise ResultRefused(
+                f"task {name} has embeddings of {part.shape[1]} numbers of {part.dtype}; expected "
+                f"{first.shape[1]} of {first.dtype}, as task {begun} has, with which it shares "
+                "sequences",
+                "an extractor has to return rows of one width and one dtype for every task",
+            )
     found = np.empty((len(sequences), first.shape[1]), dtype=first.dtype)
     if values is not None:
         found[[row for row, one in enumerate(sequences) if one not in known]] = values
@@ -209,7 +262,7 @@ class _Tasks:
                 f"{len(decoyed.sequences) - len(new)} decoys"
             )
             values, decoys = runs.embed(decoyed)
-        matrix = matrix_of(sequences, values, self.known, work)
+        matrix = matrix_of(task, sequences, values, self.known, work)
         # Kept before it is named: a matrix without its entry is embedded again.
         work.keep_binary(
             folder / EMBEDDINGS,
@@ -224,14 +277,15 @@ class _Tasks:
             seconds=runs.seconds,
             peak=runs.peak,
         )
-        work.keep(folder / EMBEDDED, found.model_dump_json(indent=1) + "\n")
+        work.keep_result(folder / EMBEDDED, found.model_dump_json(indent=1) + "\n")
         return found
 
     def _score(self, task: str, place: str) -> Rescored:
         """Return the scores of a task, which are computed unless they are kept."""
         folder, settings = self.here.work.task(task), self.here.settings
         expected = self.embedded[task]
-        if (folder / RESCORED).is_file():
+        work = self.here.work
+        if work.has_result(folder / RESCORED):
             kept = read_rescored(folder / RESCORED)
             if kept.embeddings_sha256 == expected.embeddings_sha256:
                 return kept
@@ -243,7 +297,9 @@ class _Tasks:
             workers=self.here.machine.workers,
             canonical=self.here.subject.has_canonical,
         )
-        return rescored([task], self.here.source, folder / SEQUENCES, folder / EMBEDDINGS, how)
+        found = rescored([task], self.here.source, folder / SEQUENCES, folder / EMBEDDINGS, how)
+        work.note_result(folder / RESCORED)
+        return found
 
 
 class _Runs:

@@ -1,50 +1,34 @@
 """Where an audit runs: its folder, which outlives a kill, and the checked parts of a rerun.
 
 Every file of the folder is written whole. A lock, which the kernel releases however a process ends,
-keeps a second process out. Settings that change the numbers are pinned when the audit begins.
+keeps a second process out. Settings that change the numbers are pinned when the audit begins. The
+digest of each result is kept beside it: this finds damage and files from elsewhere, and does not
+hold an auditor back, who has the key and could sign anything.
 """
 
 import contextlib
-import dataclasses
 import fcntl
-import functools
+import hashlib
 import os
-import secrets
 import shutil
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
 from pydantic import Field, ValidationError
 
-from geneb_ci import __version__
-from geneb_ci.audit import weights
-from geneb_ci.audit.canonical import moment_of
-from geneb_ci.audit.commit import AuditSubject
-from geneb_ci.audit.commitment import Commitment, Weights
-from geneb_ci.audit.extractors import write_modules
-from geneb_ci.audit.fetching import Installed, install
 from geneb_ci.audit.outcome import Decoys
-from geneb_ci.audit.scoring import TaskSource, task_source
 from geneb_ci.audit.steps import AuditRefused
-from geneb_ci.audit.tolerance import COPIES_MIN
 from geneb_ci.audit.weights import file_sha256
-from geneb_ci.common.config import Layout
-from geneb_ci.common.errors import LeftOver, UsageProblem, unwritable
+from geneb_ci.common.errors import LeftOver, unwritable
 from geneb_ci.common.regular import NotReadable, read_regular, write_whole
 from geneb_ci.common.types import Count, Hex64, Moment, Name, Positive, StrictModel, first_error
-from geneb_ci.models.registry import ModelRegistry
 from geneb_ci.sandbox import processes
-from geneb_ci.sandbox.launch import Escape, Sandbox
-from geneb_ci.sandbox.levels import DEFAULT, open_sandbox
-from geneb_ci.sandbox.limits import Limits
-from geneb_ci.sandbox.run import TOKEN_BUDGET, ExtractorSpec, probe_suite, refuse_leaks
 
 BYTES_MAX = 1 << 28
 """Of one JSON file of the folder: rescorings are the largest."""
-LOCK, SETTINGS, SCRATCH = "lock", "settings.json", "scratch"
+LOCK, SETTINGS, SCRATCH, DIGESTS = "lock", "settings.json", "scratch", "digests.json"
 EMBEDDED, SEQUENCES, EMBEDDINGS = "embedded.json", "sequences.txt", "embeddings.npy"
 ENDING_SECONDS = 10.0
 """Time for the processes of a killed audit to end: their parent's death kills them."""
@@ -67,6 +51,16 @@ class WorkSettings(StrictModel):
     seed: Count
     """Of the jitter: drawn once."""
     started_at: Moment
+    weights: dict[str, Hex64] | None = None
+    """Name to sha256 of each file of the weights, configuration included; None until they are
+    verified for the first time."""
+
+
+class KeptDigests(StrictModel):
+    """Digests of the results that are kept."""
+
+    files: dict[str, Hex64]
+    """By the name below the work folder."""
 
 
 OPTION_OF = {
@@ -99,7 +93,7 @@ class Work:
     """A work folder, locked by this process; `open_work` makes one."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
+        self.folder = folder.absolute()
 
     @property
     def scratch(self) -> Path:
@@ -157,6 +151,43 @@ class Work:
             place = self.folder / path
             raise AuditRefused(f"{place}: {first_error(error)}", _again(place)) from error
 
+    def keep_result(self, path: Path | str, content: str) -> None:
+        """Write a text file and its digest, so that `has_result` knows it; raises as `keep` does.
+
+        Whenever the process is killed, the old result, the new one or none is there.
+        """
+        (self.folder / path).unlink(missing_ok=True)
+        self._note(path, hashlib.sha256(content.encode()).hexdigest())
+        self.keep(path, content)
+
+    def note_result(self, path: Path | str) -> None:
+        """Keep the digest of a result that another program wrote; raises as `keep` does."""
+        self._note(path, file_sha256(self.folder / path))
+
+    def has_result(self, path: Path | str) -> bool:
+        """Whether a result is there that this audit wrote; a file without a digest is none.
+
+        Raises AuditRefused when it is not the file that was written.
+        """
+        place = self.folder / path
+        expected = self._digests().get(self._name(path))
+        if expected is None or not place.exists():
+            return False
+        if not place.is_file() or file_sha256(place) != expected:
+            raise AuditRefused(f"{place}: not the file that was written", _again(place))
+        return True
+
+    def _name(self, path: Path | str) -> str:
+        return (self.folder / path).relative_to(self.folder).as_posix()
+
+    def _digests(self) -> dict[str, str]:
+        kept = self.read_as(DIGESTS, KeptDigests)
+        return {} if kept is None else kept.files
+
+    def _note(self, path: Path | str, sha256: str) -> None:
+        kept = KeptDigests(files=self._digests() | {self._name(path): sha256})
+        self.keep(DIGESTS, kept.model_dump_json(indent=1) + "\n")
+
     def pin(self, wanted: WorkSettings) -> WorkSettings:
         """Keep the settings of a new audit; return those of one that continues.
 
@@ -166,7 +197,7 @@ class Work:
         if kept is None:
             self.keep(SETTINGS, wanted.model_dump_json(indent=1) + "\n")
             return wanted
-        for name, found in wanted.model_dump(exclude={"seed", "started_at"}).items():
+        for name, found in wanted.model_dump(exclude={"seed", "started_at", "weights"}).items():
             begun = getattr(kept, name)
             if found != begun:
                 option = OPTION_OF.get(name)
@@ -179,12 +210,38 @@ class Work:
                 )
         return kept
 
+    def pin_weights(self, found: dict[str, str]) -> None:
+        """Keep the digests of all files of the weights, or compare them with those of the start.
+
+        Raises AuditRefused, which names a file, when they differ.
+        """
+        kept = self.read_as(SETTINGS, WorkSettings)
+        if kept is None:
+            raise AuditRefused(
+                f"{self.folder / SETTINGS}: was removed while the audit ran",
+                f"remove {self.folder} and begin again",
+            )
+        if kept.weights is None:
+            pinned = kept.model_copy(update={"weights": found})
+            self.keep(SETTINGS, pinned.model_dump_json(indent=1) + "\n")
+            return
+        for name in sorted(kept.weights.keys() | found.keys()):
+            begun, now = kept.weights.get(name), found.get(name)
+            if begun != now:
+                raise AuditRefused(
+                    f"file {name} of the weights: this audit began with {_digest_text(begun)}, now "
+                    f"there is {_digest_text(now)}: its tasks would not belong together",
+                    "restore the folder of the weights, or begin in another folder: --work DIR",
+                )
+
     def embedded(self, task: str) -> EmbeddedTask | None:
         """Return what is kept of a task; None where it is not embedded yet.
 
         Raises AuditRefused when a file is not the one that was written.
         """
         folder = self.task(task)
+        if not self.has_result(folder / EMBEDDED):
+            return None
         found = self.read_as(folder / EMBEDDED, EmbeddedTask)
         if found is None:
             return None
@@ -222,175 +279,9 @@ def open_work(folder: Path) -> Iterator[Work]:
         os.close(lock)
 
 
+def _digest_text(sha256: str | None) -> str:
+    return "no such file" if sha256 is None else f"sha256 {sha256}"
+
+
 def _again(place: Path) -> str:
     return f"remove {place} and run the command again: only that is computed again"
-
-
-SEED_BITS = 63
-"""Bits of the jitter's seed: NumPy's generator takes them, and they fit a signed 64-bit integer."""
-FETCHED = "weights.fetched"
-"""File of the work folder: the download of the weights was completed."""
-CPU, CUDA = "cpu", "cuda"
-Say = Callable[[str], None]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Machine:
-    """Options of a rerun that depend on the machine."""
-
-    level: int = DEFAULT
-    device: str = CPU
-    """`cpu`, `cuda`, or `cuda:N` for one of several GPUs."""
-    throw_away: bool = False
-    own_code: bool = False
-    data: Path | None = None
-    weights: Path | None = None
-    """Folder of weights; where it is empty they are fetched into it. They are always hashed."""
-    noise: str | None = None
-    """Dtype in which the model computes, for a submission that does not declare one."""
-    copies: int = COPIES_MIN
-    workers: int | None = None
-    token_budget: int = TOKEN_BUDGET
-    """Padded tokens a batch."""
-    limits: Limits = field(default_factory=Limits)
-
-    @property
-    def gpu(self) -> bool:
-        """Whether the sandbox shows the GPU devices."""
-        return self.device.partition(":")[0] == CUDA
-
-
-@dataclass(frozen=True)
-class Ready:
-    """What a rerun needs, each part checked; the sandbox is open."""
-
-    commitment: Commitment
-    subject: AuditSubject
-    source: TaskSource
-    machine: Machine
-    settings: WorkSettings
-    work: Work
-    sandbox: Sandbox
-    escapes: list[Escape]
-    digests: dict[str, str]
-    """Name to sha256 of each file of the weights."""
-    spec: ExtractorSpec
-    packages: Installed | None = None
-    """Packages of the model's own environment, where its entry names one."""
-
-
-@contextlib.contextmanager
-def ready(
-    commitment: Commitment,
-    subject: AuditSubject,
-    layout: Layout,
-    machine: Machine,
-    work: Work | None,
-    say: Say,
-    begun: float,
-) -> Iterator[Ready]:
-    """Check all that a rerun needs, fetch the weights and yield them with an open sandbox.
-
-    `begun` is in seconds since 1970. Raises what `rerun` does, less what the extractor causes.
-    """
-    noise = _noise(subject, machine)
-    source = task_source(subject.benchmark, layout.benchmark, machine.data)
-    say("submission, extractor and benchmark are those committed to")
-    packages = None
-    if subject.environment is not None:
-        packages = install(subject.environment, ModelRegistry(layout).folder.parent, say)
-    if work is not None:
-        work.clear()
-    with open_sandbox(
-        machine.level,
-        gpu=machine.gpu,
-        throw_away_machine=machine.throw_away,
-        i_wrote_this_code=machine.own_code,
-        folder=work.scratch if work is not None else None,
-    ) as sandbox:
-        here = work or Work(sandbox.scratch)
-        settings = here.pin(
-            WorkSettings(
-                commitment=commitment.sha256,
-                version=__version__,
-                level=sandbox.level,
-                device=CUDA if machine.gpu else CPU,
-                noise=noise,
-                copies=machine.copies,
-                token_budget=machine.token_budget,
-                seed=secrets.randbits(SEED_BITS),
-                started_at=moment_of(int(begun)),
-            )
-        )
-        escapes = probe_suite(sandbox)
-        refuse_leaks(sandbox, escapes)
-        say(f"sandbox level {sandbox.level}: {len(escapes)} escapes attempted, all refused")
-        model, digests = weights_here(commitment.weights, machine, here, sandbox.level, say)
-        spec = _spec(commitment, subject, sandbox, model, machine)
-        if packages is not None:
-            spec = dataclasses.replace(spec, packages=packages.folder)
-        yield Ready(
-            commitment,
-            subject,
-            source,
-            machine,
-            settings,
-            here,
-            sandbox,
-            escapes,
-            digests,
-            spec,
-            packages,
-        )
-
-
-def _noise(subject: AuditSubject, machine: Machine) -> str:
-    declared = subject.dtype
-    if declared is None and machine.noise is None:
-        raise UsageProblem(
-            "format 1.0 does not say in which dtype the model computed",
-            "pass --noise float32, float16, bfloat16 or float64",
-        )
-    if declared is not None and machine.noise not in {None, declared}:
-        raise UsageProblem(
-            f"--noise {machine.noise} contradicts the submission, which declares {declared}",
-            "leave out --noise: the declared dtype is used",
-        )
-    return declared or str(machine.noise)
-
-
-def weights_here(
-    committed: Weights, machine: Machine, work: Work, level: int, say: Say
-) -> tuple[Path | None, dict[str, str]]:
-    """Return the folder of weights and the digest of each file; None and {} without weights."""
-    if committed.kind == "none":
-        return None, {}
-    folder = machine.weights or work.folder / "weights"
-    if machine.weights is None and work.read(FETCHED) is None:
-        say(f"fetching the weights: {committed.location}")
-        weights.fetch(committed, folder, say=say)  # continues a download that was stopped
-        work.keep(FETCHED, "")
-    return folder, weights.provide(committed, folder, level, say)
-
-
-def _spec(
-    commitment: Commitment,
-    subject: AuditSubject,
-    sandbox: Sandbox,
-    model: Path | None,
-    machine: Machine,
-) -> ExtractorSpec:
-    code = commitment.extractor
-    common = functools.partial(
-        ExtractorSpec,
-        name_model=commitment.weights.location,
-        weights=model,
-        device=machine.device,
-        options=code.options,
-        token_budget=machine.token_budget,
-    )
-    if not subject.modules:
-        return common(code.path)
-    folder = sandbox.scratch / "extractors"
-    write_modules(subject.modules, folder)
-    return common(code.class_name, module=folder / Path(code.path).name)

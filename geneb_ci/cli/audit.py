@@ -22,6 +22,7 @@ from geneb_ci.audit.tolerance import tolerance_digest
 from geneb_ci.audit.verify import StepState, Verification
 from geneb_ci.audit.withdrawal import withdrawal_of
 from geneb_ci.board.files import write_files
+from geneb_ci.cli.audit_file import check_options
 from geneb_ci.cli.main import LazyGroup
 from geneb_ci.cli.shared import (
     STDOUT,
@@ -183,6 +184,7 @@ def run_command(
     Run it in the checkout that was committed to. The record goes to leaderboard/audits. The exit
     code is 11 when a claim differs.
     """
+    check_options(None, key, output, None, unsigned=unsigned, gpu=False)
     layout = find_layout(Path.cwd())
     audits = output or layout.audits or layout.root / "leaderboard" / "audits"
     plan = read_plan(plan_file)

@@ -1,5 +1,6 @@
 """`geneb-ci audit queue`: several audits, one worker a device, each a process of its own."""
 
+import datetime as dt
 import json
 import os
 import queue
@@ -15,8 +16,9 @@ from typing import Any, NamedTuple
 import click
 from click.core import ParameterSource
 
+from geneb_ci.audit.canonical import FORMAT
 from geneb_ci.cli.audit_draw import source_options
-from geneb_ci.cli.audit_file import QUEUED, device_of, file_command, record_options
+from geneb_ci.cli.audit_file import QUEUED, check_options, file_command, record_options
 from geneb_ci.cli.shared import machine_options
 from geneb_ci.common.errors import Exit, NothingChecked, UsageProblem
 from geneb_ci.common.finding import plural
@@ -44,6 +46,12 @@ class AuditEnd(NamedTuple):
     code: int
     state: str
     """Verdict, `to be published`, or why it failed."""
+    commitment: str = ""
+    """The digest, where it is to be published now."""
+    next: str = ""
+    """The command that continues then."""
+    cost: str = ""
+    """Lines of text, where nothing was rerun."""
 
 
 def entries_of(path: Path) -> list[QueuedAudit]:
@@ -83,13 +91,38 @@ def _entry(table: Any, place: str) -> QueuedAudit:  # noqa: ANN401 (of a TOML fi
                 f"{place}: {key!r} is not an option of `geneb-ci audit FILE`",
                 "see `geneb-ci audit file --help`; devices are options of the queue",
             )
-        name = option.opts[0]
-        if option.is_flag:
-            words += [name] if value is True else []
-        else:
-            values = value if isinstance(value, list) else [value]
-            words += [word for one in values for word in (name, str(one))]
+        words += _words_of(option, value, f"{place}: {key}")
     return QueuedAudit(table["file"], tuple(words))
+
+
+def _words_of(option: click.Option, value: Any, place: str) -> list[str]:  # noqa: ANN401 (of TOML)
+    """Return an option of a list as words of a command line. Raises UsageProblem."""
+    name = option.opts[0]
+    if option.is_flag:
+        if not isinstance(value, bool):
+            raise UsageProblem(
+                f"{place}: {value!r} is neither true nor false", f"write {name[2:]} = true"
+            )
+        return [name] if value else []
+    values = value if isinstance(value, list) and option.multiple else [value]
+    return [word for one in values for word in (name, _word_of(one, place))]
+
+
+def _word_of(value: Any, place: str) -> str:  # noqa: ANN401 (of a TOML file)
+    """Return a value of a list as a word. Raises UsageProblem."""
+    if isinstance(value, dt.datetime):
+        if value.tzinfo is None or value.microsecond:
+            raise UsageProblem(
+                f"{place}: {value.isoformat()} is not a time in UTC, to the second",
+                "write it with its time zone: 2026-11-20T08:30:00Z",
+            )
+        return value.astimezone(dt.UTC).strftime(FORMAT)
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise UsageProblem(
+            f"{place}: {value!r} is neither a text nor a whole number",
+            'write it as on a command line: limit-task-time = "2h", copies = 32',
+        )
+    return str(value)
 
 
 class _Queue:
@@ -123,9 +156,9 @@ class _Queue:
         words = [*self._words, *entry.words, *(["--device", device] if device else [])]
         command = [sys.executable, "-m", "geneb_ci", "audit", "file", entry.file, *words]
         last = ""
-        environment = os.environ | {"PYTHONSAFEPATH": "1", QUEUED: "1"}
+        environment = os.environ | {"PYTHONSAFEPATH": "1", QUEUED: str(report)}
         with subprocess.Popen(  # noqa: S603 (our own module)
-            [*command, "--report", str(report)],
+            command,
             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, stdin=subprocess.PIPE,
             text=True, errors="backslashreplace", env=environment,
         ) as process:  # fmt: skip
@@ -136,9 +169,11 @@ class _Queue:
                 click.echo(f"{Path(entry.file).stem}: {visible(said, LINE_MAX)}", err=True)
         del self._running[number]
         state = last.removeprefix("geneb-ci: ") or f"ended with code {process.returncode}"
-        if report.is_file():
-            state = str(json.loads(report.read_bytes())["state"])
-        return AuditEnd(entry.file, process.returncode, state)
+        if not report.is_file():
+            return AuditEnd(entry.file, process.returncode, state)
+        found = {name: str(said) for name, said in json.loads(report.read_bytes()).items()}
+        del found["exit_code"]
+        return AuditEnd(entry.file, process.returncode, **found)
 
     def stop(self) -> None:
         """End what runs; what is finished is kept."""
@@ -185,6 +220,22 @@ def table_of(ended: Sequence[AuditEnd]) -> str:
         f"refused, {len(ended) - clean - differ} not carried out"
     )
     return "\n".join(["code  file", *lines, counts]) + "\n"
+
+
+def details_of(ended: Sequence[AuditEnd]) -> str:
+    """Return what is to be read of the audits that stopped: cost, digest and next command."""
+    texts = [f"\n{one.file}:\n{one.cost}{_next(one)}" for one in ended if one.cost or one.next]
+    return "".join(texts)
+
+
+def _next(ended: AuditEnd) -> str:
+    if not ended.next:
+        return ""
+    return (
+        f"commitment {ended.commitment}\n"
+        "next: publish this digest; continue with the time at which it became public, in UTC:\n"
+        f"  {ended.next}\n"
+    )
 
 
 def exit_of(ended: Sequence[AuditEnd]) -> Exit:
@@ -238,11 +289,29 @@ def queue_command(
         one.file for one, name in zip(entries, names, strict=True) if names.count(name) > 1
     ]:
         raise UsageProblem(f"{doubled[0]} is listed twice", "list each file once")
-    for device in devices:
-        device_of(device)
-    ended = run_queue(entries, _given(ctx, options), devices)
-    click.echo(table_of(ended), nl=False)
+    words = _given(ctx, options)
+    for one in entries:
+        for device in devices or (None,):
+            _check(one, words, device)
+    ended = run_queue(entries, words, devices)
+    click.echo(table_of(ended) + details_of(ended), nl=False)
     return exit_of(ended)
+
+
+def _check(entry: QueuedAudit, words: Sequence[str], device: str | None) -> None:
+    """Refuse an audit whose options are wrong, before any begins. Raises UsageProblem."""
+    try:
+        with file_command.make_context("file", [entry.file, *words, *entry.words]) as parsed:
+            given = {name: parsed.params[name] for name in _CHECKED}
+        check_options(device=device, **given)
+    except click.UsageError as error:
+        fix = "see `geneb-ci audit file --help`"
+        raise UsageProblem(f"{entry.file}: {error.format_message()}", fix) from error
+    except UsageProblem as error:
+        raise UsageProblem(f"{entry.file}: {error.message}", error.fix) from error
+
+
+_CHECKED = ("committed_at", "key", "output", "unsigned", "gpu")
 
 
 def _given(ctx: click.Context, options: Mapping[str, Any]) -> list[str]:

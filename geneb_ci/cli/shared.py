@@ -16,7 +16,7 @@ from geneb_ci.render.formats import FORMATS, WIDTH
 from geneb_ci.render.summary import Verdict, verdict
 
 if TYPE_CHECKING:
-    from geneb_ci.audit.work import Machine
+    from geneb_ci.audit.ready import Machine
 
 STDOUT = "-"
 NARROWEST, WIDEST = 60, 120  # limits of the width of a report, in columns
@@ -254,7 +254,7 @@ def machine_of(options: Mapping[str, Any], device: str | None = None) -> "Machin
 
     `device` is `cpu`, `cuda` or `cuda:N`; None: as --gpu says.
     """
-    from geneb_ci.audit.work import Machine  # noqa: PLC0415 (a heavy import for other commands)
+    from geneb_ci.audit.ready import Machine  # noqa: PLC0415 (a heavy import for other commands)
     from geneb_ci.sandbox.limits import Limits  # noqa: PLC0415
 
     given = dict(options)

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import signal
 import time
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 
 from geneb_ci.audit.plan import read_commitment
 from geneb_ci.audit.work import ENDING_SECONDS, open_work
+from geneb_ci.cli.audit_queue import QueuedAudit, entries_of
 from geneb_ci.cli.main import main
 from geneb_ci.common.errors import LeftOver
 from tests.audit.file_place import GO, MODEL, SLOW, begun, harnessed, made, work_of
@@ -17,6 +19,7 @@ from tests.audit.installed import Installed
 from tests.sandbox.conftest import sandbox_of
 
 FILE = f"submissions/{MODEL}.json"
+ONE = "[[audit]]\nfile = 'a.json'\n"
 
 
 @pytest.fixture(scope="module")
@@ -59,6 +62,39 @@ def test_a_dry_run_stops_before_the_digest_is_shown(place: Installed, stopped: s
     assert "commitment" not in shown
 
 
+@pytest.mark.usefixtures("stopped")
+def test_a_queue_shows_cost_digest_and_the_command_that_continues(place: Installed) -> None:
+    digest = read_commitment(work_of(place) / "commitment.json").sha256
+    done = place.run("geneb_ci", "audit", "queue", FILE, "--unsigned", "--device", "cpu")
+    table, _, details = done.stdout.partition("\n\n")
+    assert table.splitlines()[1].split(maxsplit=2) == ["0", FILE, "to be published"]
+    assert details.startswith(f"{FILE}:\ncost of a draw to come, in the mean, on this machine")
+    assert details.endswith(
+        f"commitment {digest}\n"
+        "next: publish this digest; continue with the time at which it became public, in UTC:\n"
+        f"  geneb-ci audit {FILE} --unsigned --device cpu --committed-at 2026-11-20T08:30:00Z\n"
+    )
+    assert "wrote " not in done.stderr
+    dry = place.run("geneb_ci", "audit", "queue", FILE, "--dry-run")
+    assert "cost of a draw to come" in dry.stdout
+    assert digest not in dry.stdout
+
+
+@pytest.mark.usefixtures("stopped")
+def test_a_report_says_what_is_to_be_done_next(place: Installed) -> None:
+    digest = read_commitment(work_of(place) / "commitment.json").sha256
+    words = ("audit", FILE, "--unsigned", "--report", "report.json")
+    place.run("geneb_ci", *words)
+    found = json.loads((place.root / "report.json").read_bytes())
+    assert found.pop("cost").startswith("cost of a draw to come")
+    assert found == {
+        "exit_code": 0,
+        "state": "to be published",
+        "commitment": digest,
+        "next": f"geneb-ci {' '.join(words)} --committed-at 2026-11-20T08:30:00Z",
+    }
+
+
 @pytest.mark.parametrize(
     ("options", "code", "said"),
     [
@@ -86,12 +122,18 @@ def test_what_does_not_fit_is_refused(
 @pytest.mark.usefixtures("stopped")
 def test_a_changed_submission_is_refused_once_its_digest_is_published(place: Installed) -> None:
     file = place.root / FILE
-    kept = file.read_bytes()
+    kept, begun_before = file.read_bytes(), work_of(place)
+    assert (begun_before / "shown").is_file()
     file.write_bytes(kept + b"\n")
     try:
+        # A call that shows no digest changes nothing; the limit ends this one early.
+        dry = ("--dry-run", "--limit-memory", "16")
+        assert place.run("geneb_ci", "audit", FILE, *dry, check=False).returncode == 3
         done = place.run("geneb_ci", "audit", FILE, "--unsigned", *GO, check=False)
     finally:
         file.write_bytes(kept)
+        for folder in {*begun_before.parent.iterdir()} - {begun_before}:
+            shutil.rmtree(folder)
     assert done.returncode == 11
     assert "was never shown here" in done.stderr
     assert "with another submission" in done.stderr
@@ -153,6 +195,15 @@ def test_a_queue_carries_what_it_can_and_continues(place: Installed) -> None:
         ("[[audit]]\nfile = 'a.json'\n[[audit]]\nfile = './a.json'", "is listed twice"),
         ("[[audit", "not a TOML file"),
         ("audit = []", "there is nothing to audit"),
+        (f"{ONE}unsigned = 'true'", "audit 1: unsigned: 'true' is neither true nor false"),
+        (f"{ONE}dry-run = 1", "audit 1: dry-run: 1 is neither true nor false"),
+        (f"{ONE}data = true", "audit 1: data: True is neither a text nor a whole number"),
+        (f"{ONE}committed-at = [1]", "audit 1: committed-at: [1] is neither a text nor a whole"),
+        (f"{ONE}committed-at = 2026-11-20T08:30:00", "is not a time in UTC, to the second"),
+        (f"{ONE}committed-at = 2026-11-20", "is neither a text nor a whole number"),
+        (f"{ONE}committed-at = 'soon'", "a.json: --committed-at 'soon' is not a time"),
+        (f"{ONE}copies = 3", "a.json: Invalid value for '--copies': 3 is not in the range x>=16"),
+        (f"{ONE}unsigned = true\nkey = 'k.pem'", "a.json: --unsigned writes no record, and --key"),
     ],
 )
 def test_a_list_that_is_wrong_is_refused(
@@ -162,6 +213,48 @@ def test_a_list_that_is_wrong_is_refused(
     file.write_text(text, encoding="utf-8")
     assert main(["audit", "queue", "--from", str(file)]) in {2, 3}
     assert said in capsys.readouterr().err
+
+
+def test_a_list_may_have_times_of_toml(tmp_path: Path) -> None:
+    file = tmp_path / "list.toml"
+    file.write_text(
+        f"{ONE}committed-at = 2026-11-20T09:30:00+01:00\nunsigned = true\ndry-run = false\n"
+        "relay = ['https://a', 'https://b']\n",
+        encoding="utf-8",
+    )
+    words = ("--committed-at", "2026-11-20T08:30:00Z", "--unsigned")
+    assert entries_of(file) == [
+        QueuedAudit("a.json", (*words, "--relay", "https://a", "--relay", "https://b"))
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (
+            ("--unsigned", "--key", "k.pem"),
+            "--unsigned writes no record, and --key is for a record",
+        ),
+        (("--unsigned", "--output", "o"), "--unsigned writes no record, and --output is for"),
+        (("--gpu", "--device", "cpu"), "--gpu shows the GPU devices to the extractor"),
+    ],
+)
+@pytest.mark.parametrize("before", [(), ("queue",)])
+def test_options_that_contradict_each_other_are_refused_at_once(
+    capsys: pytest.CaptureFixture[str], words: tuple[str, ...], before: tuple[str, ...], said: str
+) -> None:
+    """No file is read for that: there is none."""
+    assert main(["audit", *before, "missing.json", *words]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_other_options_are_refused_before_a_file_is_read(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["audit", "missing.json", "--committed-at", "soon"]) == 2
+    assert "--committed-at 'soon' is not a time" in capsys.readouterr().err
+    assert main(["audit", "run", "missing.json", "--unsigned", "--key", "k.pem"]) == 2
+    assert "--unsigned writes no record" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("ending", "code"), [(signal.SIGINT, 130), (signal.SIGKILL, -9)])

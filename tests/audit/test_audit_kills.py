@@ -6,18 +6,23 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from geneb_ci.audit.ready import Machine, Ready, weights_here
 from geneb_ci.audit.record import record_files
 from geneb_ci.audit.rerun import KnownRow, matrix_of
 from geneb_ci.audit.steps import AuditRefused
 from geneb_ci.audit.weights import file_sha256
-from geneb_ci.audit.work import EmbeddedTask, open_work
+from geneb_ci.audit.work import EmbeddedTask, WorkSettings, open_work
+from geneb_ci.common.errors import ResultRefused
+from geneb_ci.sandbox.run import ExtractorSpec
 from tests.audit.file_place import GO, MODEL, TASKS, begun, made, work_of
+from tests.audit.recorded import commitment, submission_bytes
 from tests.audit.test_weights import SOUND, committed, folder_of, hub
 from tests.sandbox.conftest import sandbox_of
 
@@ -88,6 +93,8 @@ def test_a_file_that_changed_is_refused_by_name(tmp_path: Path, damage: str) -> 
         )  # fmt: skip
         assert work.embedded("mini_splice") is None
         work.keep(folder / "embedded.json", entry.model_dump_json())
+        assert work.embedded("mini_splice") is None  # not written as a result of this audit
+        work.keep_result(folder / "embedded.json", entry.model_dump_json())
         assert work.embedded("mini_splice") == entry
         (folder / damage).write_bytes(b"other")
         with pytest.raises(AuditRefused, match=f"{damage}: not the file that was written"):
@@ -108,7 +115,7 @@ def test_rows_of_earlier_tasks_are_taken_over_and_all_stay_in_place(
             names = [f"s{number}" for number in numbers]
             new = [number for number in numbers if f"s{number}" not in known]
             values = np.array([[n, -n] for n in new], dtype=np.float16) if new else None
-            matrix = matrix_of(names, values, known, work)
+            matrix = matrix_of(task, names, values, known, work)
             assert matrix.dtype == np.float16
             assert matrix.tolist() == [[n, -n] for n in numbers]
             np.save(work.task(task) / "embeddings.npy", matrix)
@@ -116,12 +123,113 @@ def test_rows_of_earlier_tasks_are_taken_over_and_all_stay_in_place(
                 known.setdefault(name, KnownRow(task, row))
 
 
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        (np.zeros((1, 3), np.float32), "task second has embeddings of 3 numbers of float32; "),
+        (np.zeros((1, 2), np.float16), "task second has embeddings of 2 numbers of float16; "),
+    ],
+)
+def test_tasks_with_embeddings_of_different_shape_are_refused(
+    tmp_path: Path, found: np.ndarray, said: str
+) -> None:
+    with open_work(tmp_path / "work") as work:
+        np.save(work.task("first") / "embeddings.npy", np.ones((2, 2), np.float32))
+        known = {"a": KnownRow("first", 0), "b": KnownRow("first", 1)}
+        with pytest.raises(ResultRefused) as caught:
+            matrix_of("second", ["a", "c"], found, known, work)
+        assert caught.value.message == (
+            f"{said}expected 2 of float32, as task first has, with which it shares sequences"
+        )
+        np.save(work.task("second") / "embeddings.npy", found)
+        with pytest.raises(ResultRefused, match=said):
+            matrix_of("third", ["b", "c"], None, known | {"c": KnownRow("second", 0)}, work)
+
+
+A, C = "a" * 64, "c" * 64
+SETTINGS = WorkSettings(
+    commitment="0" * 64, version="1", level=2, device="cpu", noise="float32", copies=16,
+    token_budget=2048, seed=1, started_at="2026-11-20T08:30:00Z",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"config.json": C}, f"config.json of the weights: this audit began with sha256 {A}, now"),
+        ({"vocab.txt": C}, "vocab.txt of the weights: this audit began with no such file, now"),
+    ],
+)
+def test_weights_are_pinned_with_their_configuration(
+    tmp_path: Path, changed: dict[str, str], said: str
+) -> None:
+    first = {"config.json": A, "model.safetensors": "b" * 64}
+    with open_work(tmp_path / "work") as work:
+        work.pin(SETTINGS)
+        work.pin_weights(first)
+    with open_work(tmp_path / "work") as work:
+        assert work.pin(SETTINGS).weights == first
+        work.pin_weights(dict(reversed(first.items())))
+        with pytest.raises(AuditRefused) as caught:
+            work.pin_weights(first | changed)
+        assert said in caught.value.message
+        with pytest.raises(AuditRefused, match="now there is no such file"):
+            work.pin_weights({"config.json": A})
+
+
+def test_weights_are_hashed_again_at_the_end(tmp_path: Path) -> None:
+    pinned = committed({"model.safetensors": SOUND})
+    folder = folder_of(tmp_path / "model", {"config.json": b"{}", "model.safetensors": SOUND})
+    unused: Any = None
+    with open_work(tmp_path / "work") as work:
+        work.pin(SETTINGS)
+        _, digests = weights_here(pinned, Machine(weights=folder), work, 2, print)
+        work.pin_weights(digests)
+        here = Ready(
+            commitment=commitment(submission_bytes()).model_copy(update={"weights": pinned}),
+            subject=unused, source=unused, machine=Machine(weights=folder), settings=SETTINGS,
+            work=work, sandbox=unused, escapes=[], digests=digests,
+            spec=ExtractorSpec("huggingface", weights=folder),
+        )  # fmt: skip
+        here.check_weights()
+        (folder / "config.json").write_bytes(b"[]")
+        with pytest.raises(AuditRefused, match=r"file config\.json of the weights"):
+            here.check_weights()
+
+
+def test_a_result_that_was_not_written_to_its_end_is_none(tmp_path: Path) -> None:
+    with open_work(tmp_path / "work") as work:
+        work.keep_result("outcome.json", "old")
+        with pytest.raises(UnicodeEncodeError):
+            work.keep_result("outcome.json", "\ud800")  # ends it before the digest is noted
+        assert not work.has_result("outcome.json")
+        work.keep_result("outcome.json", "new")
+        (work.folder / "outcome.json").unlink()  # the digest is noted, and the file not written
+        assert not work.has_result("outcome.json")
+        work.keep_result("outcome.json", "last")
+        assert work.has_result("outcome.json")
+        (work.folder / "outcome.json").write_bytes(b"edited")
+        with pytest.raises(AuditRefused, match=r"outcome\.json: not the file that was written"):
+            work.has_result("outcome.json")
+
+
+def test_a_work_folder_may_be_named_from_the_current_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with open_work(Path("work")) as work:
+        work.keep_result(work.task("one") / "a.json", "{}")
+        assert work.has_result("tasks/one/a.json")
+    assert (tmp_path / "work/tasks/one/a.json").read_bytes() == b"{}"
+
+
 DOWNLOAD = """
 import sys
 from pathlib import Path
 from geneb_ci.audit.commitment import Weights
 from geneb_ci.audit.weights import file_sha256
-from geneb_ci.audit.work import Machine, open_work, weights_here
+from geneb_ci.audit.ready import Machine, weights_here
+from geneb_ci.audit.work import open_work
 
 pinned = Weights.model_validate_json(sys.argv[2])
 with open_work(Path(sys.argv[1])) as work:

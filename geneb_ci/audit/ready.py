@@ -1,0 +1,207 @@
+"""What a rerun needs, each part checked: task data, packages, sandbox, pinned settings, weights."""
+
+import contextlib
+import dataclasses
+import functools
+import secrets
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from geneb_ci import __version__
+from geneb_ci.audit import weights
+from geneb_ci.audit.canonical import moment_of
+from geneb_ci.audit.commit import AuditSubject
+from geneb_ci.audit.commitment import Commitment, Weights
+from geneb_ci.audit.extractors import write_modules
+from geneb_ci.audit.fetching import Installed, install
+from geneb_ci.audit.scoring import TaskSource, task_source
+from geneb_ci.audit.tolerance import COPIES_MIN
+from geneb_ci.audit.work import Work, WorkSettings
+from geneb_ci.common.config import Layout
+from geneb_ci.common.errors import UsageProblem
+from geneb_ci.models.registry import ModelRegistry
+from geneb_ci.sandbox.launch import Escape, Sandbox
+from geneb_ci.sandbox.levels import DEFAULT, open_sandbox
+from geneb_ci.sandbox.limits import Limits
+from geneb_ci.sandbox.run import TOKEN_BUDGET, ExtractorSpec, probe_suite, refuse_leaks
+
+SEED_BITS = 63
+"""Bits of the jitter's seed: NumPy's generator takes them, and they fit a signed 64-bit integer."""
+FETCHED = "weights.fetched"
+"""File of the work folder: the download of the weights was completed."""
+CPU, CUDA = "cpu", "cuda"
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Machine:
+    """Options of a rerun that depend on the machine."""
+
+    level: int = DEFAULT
+    device: str = CPU
+    """`cpu`, `cuda`, or `cuda:N` for one of several GPUs."""
+    throw_away: bool = False
+    own_code: bool = False
+    data: Path | None = None
+    weights: Path | None = None
+    """Folder of weights; where it is empty they are fetched into it. They are always hashed."""
+    noise: str | None = None
+    """Dtype in which the model computes, for a submission that does not declare one."""
+    copies: int = COPIES_MIN
+    workers: int | None = None
+    token_budget: int = TOKEN_BUDGET
+    """Padded tokens a batch."""
+    limits: Limits = field(default_factory=Limits)
+
+    @property
+    def gpu(self) -> bool:
+        """Whether the sandbox shows the GPU devices."""
+        return self.device.partition(":")[0] == CUDA
+
+
+@dataclass(frozen=True)
+class Ready:
+    """What a rerun needs, each part checked; the sandbox is open."""
+
+    commitment: Commitment
+    subject: AuditSubject
+    source: TaskSource
+    machine: Machine
+    settings: WorkSettings
+    work: Work
+    sandbox: Sandbox
+    escapes: list[Escape]
+    digests: dict[str, str]
+    """Name to sha256 of each file of the weights."""
+    spec: ExtractorSpec
+    packages: Installed | None = None
+    """Packages of the model's own environment, where its entry names one."""
+
+    def check_weights(self) -> None:
+        """Hash the weights again, after the last task, and compare them with those of the start.
+
+        Raises WeightsRefused or AuditRefused, which name the file.
+        """
+        if self.spec.weights is not None:
+            committed = self.commitment.weights
+            found = weights.verify_weights(self.spec.weights, committed, self.settings.level)
+            self.work.pin_weights(found)
+
+
+@contextlib.contextmanager
+def ready(
+    commitment: Commitment,
+    subject: AuditSubject,
+    layout: Layout,
+    machine: Machine,
+    work: Work | None,
+    say: Say,
+    begun: float,
+) -> Iterator[Ready]:
+    """Check all that a rerun needs, fetch the weights and yield them with an open sandbox.
+
+    `begun` is in seconds since 1970. Raises what `rerun` does, less what the extractor causes.
+    """
+    noise = _noise(subject, machine)
+    source = task_source(subject.benchmark, layout.benchmark, machine.data)
+    say("submission, extractor and benchmark are those committed to")
+    packages = None
+    if subject.environment is not None:
+        packages = install(subject.environment, ModelRegistry(layout).folder.parent, say)
+    if work is not None:
+        work.clear()
+    with open_sandbox(
+        machine.level,
+        gpu=machine.gpu,
+        throw_away_machine=machine.throw_away,
+        i_wrote_this_code=machine.own_code,
+        folder=work.scratch if work is not None else None,
+    ) as sandbox:
+        here = work or Work(sandbox.scratch)
+        settings = here.pin(
+            WorkSettings(
+                commitment=commitment.sha256,
+                version=__version__,
+                level=sandbox.level,
+                device=CUDA if machine.gpu else CPU,
+                noise=noise,
+                copies=machine.copies,
+                token_budget=machine.token_budget,
+                seed=secrets.randbits(SEED_BITS),
+                started_at=moment_of(int(begun)),
+            )
+        )
+        escapes = probe_suite(sandbox)
+        refuse_leaks(sandbox, escapes)
+        say(f"sandbox level {sandbox.level}: {len(escapes)} escapes attempted, all refused")
+        model, digests = weights_here(commitment.weights, machine, here, sandbox.level, say)
+        here.pin_weights(digests)
+        spec = _spec(commitment, subject, sandbox, model, machine)
+        if packages is not None:
+            spec = dataclasses.replace(spec, packages=packages.folder)
+        yield Ready(
+            commitment,
+            subject,
+            source,
+            machine,
+            settings,
+            here,
+            sandbox,
+            escapes,
+            digests,
+            spec,
+            packages,
+        )
+
+
+def _noise(subject: AuditSubject, machine: Machine) -> str:
+    declared = subject.dtype
+    if declared is None and machine.noise is None:
+        raise UsageProblem(
+            "format 1.0 does not say in which dtype the model computed",
+            "pass --noise float32, float16, bfloat16 or float64",
+        )
+    if declared is not None and machine.noise not in {None, declared}:
+        raise UsageProblem(
+            f"--noise {machine.noise} contradicts the submission, which declares {declared}",
+            "leave out --noise: the declared dtype is used",
+        )
+    return declared or str(machine.noise)
+
+
+def weights_here(
+    committed: Weights, machine: Machine, work: Work, level: int, say: Say
+) -> tuple[Path | None, dict[str, str]]:
+    """Return the folder of weights and the digest of each file; None and {} without weights."""
+    if committed.kind == "none":
+        return None, {}
+    folder = machine.weights or work.folder / "weights"
+    if machine.weights is None and work.read(FETCHED) is None:
+        say(f"fetching the weights: {committed.location}")
+        weights.fetch(committed, folder, say=say)  # continues a download that was stopped
+        work.keep(FETCHED, "")
+    return folder, weights.provide(committed, folder, level, say)
+
+
+def _spec(
+    commitment: Commitment,
+    subject: AuditSubject,
+    sandbox: Sandbox,
+    model: Path | None,
+    machine: Machine,
+) -> ExtractorSpec:
+    code = commitment.extractor
+    common = functools.partial(
+        ExtractorSpec,
+        name_model=commitment.weights.location,
+        weights=model,
+        device=machine.device,
+        options=code.options,
+        token_budget=machine.token_budget,
+    )
+    if not subject.modules:
+        return common(code.path)
+    folder = sandbox.scratch / "extractors"
+    write_modules(subject.modules, folder)
+    return common(code.class_name, module=folder / Path(code.path).name)

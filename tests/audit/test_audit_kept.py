@@ -1,0 +1,219 @@
+"""What an audit kept is used again only if this audit wrote it and it follows from the rest."""
+
+import hashlib
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from geneb_ci.audit.commitment import Commitment
+from geneb_ci.audit.plan import committed_text, read_commitment, read_plan
+from geneb_ci.audit.record import record_files
+from geneb_ci.audit.steps import AuditRefused
+from geneb_ci.cli.audit_stages import _refuse_other
+from geneb_ci.cli.main import main
+from tests.audit.file_place import GO, MODEL, TASKS, made, work_of
+from tests.audit.installed import Installed
+from tests.audit.place import repository
+from tests.audit.recorded import commitment, submission_bytes
+from tests.sandbox.conftest import sandbox_of
+
+if TYPE_CHECKING:
+    from subprocess import CompletedProcess
+
+FILE = f"submissions/{MODEL}.json"
+SCORES = f"tasks/{TASKS[0]}/rescored.json"
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Installed:
+    """Lay out a place with a finished audit."""
+    for _ in sandbox_of(2, tmp_path_factory.mktemp("trial") / "scratch"):
+        pass  # fails or skips where there is none
+    found = made(tmp_path_factory.mktemp("audit"), tmp_path_factory.mktemp("scratch"))
+    audit(found, check=True)
+    return found
+
+
+@pytest.fixture
+def work(place: Installed, tmp_path: Path) -> Iterator[Path]:
+    """Give the work folder; afterwards it is as it was."""
+    folder = work_of(place)
+    shutil.copytree(folder, tmp_path / "kept")
+    yield folder
+    shutil.rmtree(folder)
+    shutil.copytree(tmp_path / "kept", folder)
+
+
+def audit(place: Installed, *options: str, check: bool = False) -> "CompletedProcess[str]":
+    return place.run("geneb_ci", "audit", FILE, *(options or ("--unsigned",)), *GO, check=check)
+
+
+def edit(file: Path, old: str, new: str) -> None:
+    text = file.read_text(encoding="utf-8")
+    assert old in text
+    file.write_text(text.replace(old, new, 1), encoding="utf-8")
+
+
+def note(work: Path, name: str) -> None:
+    """Write the digest of a file, as only its author should."""
+    digests = work / "digests.json"
+    kept = json.loads(digests.read_bytes())
+    kept["files"][name] = hashlib.sha256((work / name).read_bytes()).hexdigest()
+    digests.write_text(json.dumps(kept), encoding="utf-8")
+
+
+def entries(work: Path) -> dict[str, Any]:
+    return {path.parent.name: path.read_bytes() for path in work.glob("tasks/*/embedded.json")}
+
+
+@pytest.mark.parametrize("name", ["outcome.json", SCORES, f"tasks/{TASKS[1]}/embedded.json"])
+def test_a_result_that_was_edited_is_refused_by_name(
+    place: Installed, work: Path, name: str
+) -> None:
+    if name == SCORES:
+        (work / "outcome.json").unlink()
+    with (work / name).open("a", encoding="utf-8") as stream:
+        stream.write("\n")
+    done = audit(place, "--key", "key.pem")
+    assert done.returncode == 11
+    assert f"{work / name}: not the file that was written" in done.stderr
+    assert f"remove {work / name} and run the command again" in done.stderr
+    assert not record_files(place.root / "leaderboard" / "audits")
+
+
+def test_an_outcome_from_elsewhere_is_not_used(place: Installed, work: Path) -> None:
+    """It has no digest here: the comparison is made again, and no task is rerun."""
+    edit(work / "digests.json", '"outcome.json"', '"another.json"')
+    edit(work / "outcome.json", '"order_dependent": false', '"order_dependent": true')
+    before = entries(work)
+    done = audit(place)
+    assert (done.returncode, "agrees: 2 tasks rerun" in done.stdout) == (0, True), done.stderr
+    assert ": embedding" not in done.stderr
+    assert entries(work) == before
+    assert '"order_dependent": true' not in (work / "outcome.json").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('"order_dependent": false', '"order_dependent": true', "its result of the decoys does"),
+        ('"flips": ', '"flips": 1', "its comparison does not follow from the plan and the scores"),
+        ('"reason": "drawn"', '"reason": "earlier"', "its plan does not follow"),
+    ],
+)
+def test_an_outcome_that_does_not_follow_is_refused(
+    place: Installed, work: Path, old: str, new: str, said: str
+) -> None:
+    edit(work / "outcome.json", old, new)
+    note(work, "outcome.json")
+    done = audit(place)
+    assert (done.returncode, f"{work / 'outcome.json'}: {said}" in done.stderr) == (11, True), (
+        done.stderr
+    )
+
+
+def test_an_outcome_without_its_plan_is_refused(place: Installed, work: Path) -> None:
+    (work / "plan.json").unlink()
+    done = audit(place)
+    assert (done.returncode, "its plan" in done.stderr) == (11, True), done.stderr
+
+
+def test_scores_from_elsewhere_are_computed_again(place: Installed, work: Path) -> None:
+    (work / "outcome.json").unlink()
+    edit(work / "digests.json", SCORES, "tasks/another/rescored.json")
+    done = audit(place)
+    assert done.returncode == 0, done.stderr
+    assert f"{TASKS[0]}: scoring" in done.stderr
+    assert f"{TASKS[1]}: scoring" not in done.stderr
+
+
+def test_the_file_is_compared_with_the_commitment(place: Installed) -> None:
+    committed = read_commitment(work_of(place) / "commitment.json")
+    place.run("geneb_ci", "audit", "commit", FILE, "--output", "c.json")
+    (place.root / "other.json").write_bytes((place.root / FILE).read_bytes() + b"\n")
+    command = ("geneb_ci", "audit", "other.json", "--commitment", "c.json", "--unsigned", *GO)
+    done = place.run(*command, check=False)
+    assert done.returncode == 11
+    assert done.stderr.startswith("geneb-ci: other.json: sha256 ")
+    assert f"{MODEL} with sha256 {committed.submission_sha256}" in done.stderr
+    folder = place.run("geneb_ci", "audit", "file", "submissions", *command[3:], check=False)
+    assert (folder.returncode, "submissions: this is a folder" in folder.stderr) == (3, True)
+    right = place.run("geneb_ci", "audit", FILE, *command[3:], check=False)
+    assert right.returncode == 0, right.stderr
+
+
+def test_a_draw_of_another_repository_is_left_out(place: Installed, work: Path) -> None:
+    """The cache is one for all repositories; a model of the same name may be in several."""
+    other = work.parent / "0000"
+    other.mkdir()
+    raw = json.loads((work / "plan.json").read_bytes())
+    raw["commitment"]["benchmark"] |= {"name": "practice", "sha256": "0" * 64}
+    (other / "plan.json").write_text(json.dumps(raw), encoding="utf-8")
+    for name in ("plan.json", "outcome.json"):
+        (work / name).unlink()
+    try:
+        done = audit(place)
+    finally:
+        shutil.rmtree(other)
+    assert done.returncode == 0, done.stderr
+    assert "a draw for another benchmark, practice: left out" in done.stderr
+    assert read_plan(work / "plan.json").earlier == []
+
+
+def folder_with(cache: Path, version: str, *names: str) -> tuple[Commitment, Path]:
+    """Make the work folder of a version of a submission, with these files beside its commitment."""
+    committed = commitment(submission_bytes(version))
+    folder = cache / committed.sha256[:16]
+    folder.mkdir()
+    (folder / "commitment.json").write_text(committed_text(committed), encoding="utf-8")
+    for name in names:
+        (folder / name).touch()
+    return committed, folder
+
+
+@pytest.mark.parametrize("shown", ["shown", "plan.json"])
+def test_only_a_digest_that_was_shown_binds_the_next_call(tmp_path: Path, shown: str) -> None:
+    dry, dry_folder = folder_with(tmp_path, "a dry run")
+    other, other_folder = folder_with(tmp_path, "another dry run")
+    _refuse_other(dry, dry_folder)
+    _refuse_other(other, other_folder)
+    (dry_folder / shown).touch()
+    _refuse_other(dry, dry_folder)
+    with pytest.raises(AuditRefused) as caught:
+        _refuse_other(other, other_folder)
+    assert caught.value.message == (
+        f"commitment {other.sha256} was never shown here; {dry.sha256} was, with another submission"
+    )
+
+
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        (None, "the model registry has no entry for model"),
+        ('schema_version = "1.0"\n', "does not say how to run it: it names no extractor"),
+    ],
+)
+def test_a_run_that_has_to_be_declared_names_the_command_that_can(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    entry: str | None,
+    said: str,
+) -> None:
+    file = repository(tmp_path, version="1.0")
+    if entry is not None:
+        models = tmp_path / "leaderboard/policy/models"
+        models.mkdir(parents=True)
+        (models / "model.toml").write_text(entry, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    assert main(["audit", str(file), "--unsigned"]) in {2, 11}
+    found = " ".join(capsys.readouterr().err.split())
+    assert said in found
+    assert found.endswith(
+        f" --extractor is an option of `geneb-ci audit commit {file} --output C.json`; then run "
+        f"`geneb-ci audit {file} --commitment C.json`"
+    )
