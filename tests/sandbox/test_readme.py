@@ -20,9 +20,9 @@ def test_it_lists_every_module():
 
 
 def test_it_lists_every_limit_with_its_default():
-    table = section("Where each limit is")
+    rows = [row for row in section("Where each limit is").splitlines() if row.startswith("|")]
     for field in dataclasses.fields(limits.Limits):
-        (row,) = [line for line in table.splitlines() if line.startswith(f"| `{field.name}` |")]
+        (row,) = [line for line in rows if f"`{field.name}`" in line.split("|")[1]]
         assert f"{field.default:,}" in row or str(field.default) in row
 
 
