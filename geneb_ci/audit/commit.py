@@ -191,8 +191,9 @@ def subject_of(commitment: Commitment, layout: Layout) -> AuditSubject:
     entry = ModelRegistry(layout).entry(commitment.model_id)
     if commitment.entry is not None:
         _same("registry entry", entry.sha256 if entry else "absent", commitment.entry)
-    found = None if code.path.startswith(BUILTIN) else read_extractors(layout)
-    if found is not None or not code.path.startswith(BUILTIN):
+    found = None
+    if not code.path.startswith(BUILTIN):
+        found = read_extractors(layout)
         here = extractor_code(found, code.path, code.class_name, code.sha256, code.options)
         _same("extractors' folder", here.tree, code.tree)
     _check_sources(commitment, document.value, found, entry)

@@ -25,8 +25,8 @@ from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from geneb_ci.audit import tar
 from geneb_ci.audit.steps import AuditRefused
+from geneb_ci.common.config import policy_bytes
 from geneb_ci.common.errors import BadConfiguration, MachineFault, WeightsRefused, unwritable
-from geneb_ci.common.regular import NotReadable, read_regular
 from geneb_ci.models.entry import LOOPBACK, Environment
 
 SILENCE_MAX = 60
@@ -276,12 +276,7 @@ def install(
 def lock_bytes(policy: Path, wanted: Environment) -> bytes:
     """Return a lock of the policy folder. Raises BadConfiguration for another than the entry's."""
     lock = policy / FOLDER / wanted.lock
-    try:
-        raw = read_regular(lock, LOCK_BYTES_MAX)
-    except NotReadable as error:
-        raise BadConfiguration(
-            f"{lock}: {error.reason}", "restore the lock from the main branch"
-        ) from error
+    raw = policy_bytes(lock, LOCK_BYTES_MAX)
     found = hashlib.sha256(raw).hexdigest()
     if found != wanted.sha256:
         raise BadConfiguration(

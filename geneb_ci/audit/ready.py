@@ -23,8 +23,8 @@ from geneb_ci.common.errors import UsageProblem
 from geneb_ci.models.registry import ModelRegistry
 from geneb_ci.sandbox.launch import Escape, Sandbox
 from geneb_ci.sandbox.levels import DEFAULT, open_sandbox
-from geneb_ci.sandbox.limits import Limits
-from geneb_ci.sandbox.run import TOKEN_BUDGET, ExtractorSpec, probe_suite, refuse_leaks
+from geneb_ci.sandbox.limits import TOKEN_BUDGET, Limits
+from geneb_ci.sandbox.run import ExtractorSpec, probe_suite, refuse_leaks
 
 SEED_BITS = 63
 """Bits of the jitter's seed: NumPy's generator takes them, and they fit a signed 64-bit integer."""

@@ -5,10 +5,11 @@ archive. POSIX.1-2001 (pax) and GNU archives, plain or gzip.
 """
 
 import gzip
+import io
 import re
 import zlib
 from collections.abc import Iterator
-from typing import IO, NamedTuple
+from typing import NamedTuple
 
 BLOCK = 512
 HEADER_MAX = 1 << 16
@@ -46,7 +47,7 @@ class ArchiveMember(NamedTuple):
 class _Counted:
     """A stream with a limit, which ends only where it may."""
 
-    def __init__(self, stream: IO[bytes], limit: int) -> None:
+    def __init__(self, stream: io.BufferedIOBase, limit: int) -> None:
         self._stream = stream
         self._left = limit
         self.read = 0
@@ -83,7 +84,7 @@ class _Counted:
             count -= len(self.exactly(min(count, CHUNK)))
 
 
-def members(stream: IO[bytes], limit: int) -> Iterator[ArchiveMember]:
+def members(stream: io.BufferedIOBase, limit: int) -> Iterator[ArchiveMember]:
     """Yield the members of an archive of at most `limit` unpacked bytes.
 
     Raises BrokenArchiveError for what is no archive, and what reading the stream raises.
@@ -116,26 +117,10 @@ def members(stream: IO[bytes], limit: int) -> Iterator[ArchiveMember]:
         told, extended = {}, 0
 
 
-def _unpacked(stream: IO[bytes]) -> IO[bytes]:
+def _unpacked(stream: io.BufferedIOBase) -> io.BufferedIOBase:
     """Return the stream, decompressed where it is gzip."""
-    start = stream.read(len(GZIP))
-    joined = _Joined(start, stream)
-    # GzipFile reads through a buffer of its own, some kilobytes at a time.
-    return gzip.GzipFile(fileobj=joined) if start == GZIP else joined  # type: ignore[call-overload, return-value]  # only read is needed
-
-
-class _Joined:
-    """Bytes that were read already, and the stream they were read from."""
-
-    def __init__(self, start: bytes, rest: IO[bytes]) -> None:
-        self._start, self._rest = start, rest
-
-    def read(self, count: int = -1) -> bytes:
-        """Return the next bytes."""
-        if self._start:
-            found, self._start = self._start[:count], self._start[count:]
-            return found
-        return self._rest.read(count)
+    buffered = io.BufferedReader(stream)
+    return gzip.GzipFile(fileobj=buffered) if buffered.peek(2)[:2] == GZIP else buffered
 
 
 def _extended(kind: bytes, content: bytes) -> dict[str, str]:

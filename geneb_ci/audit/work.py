@@ -30,6 +30,7 @@ BYTES_MAX = 1 << 28
 """Of one JSON file of the folder: rescorings are the largest."""
 LOCK, SETTINGS, SCRATCH, DIGESTS = "lock", "settings.json", "scratch", "digests.json"
 EMBEDDED, SEQUENCES, EMBEDDINGS = "embedded.json", "sequences.txt", "embeddings.npy"
+POLL_SECONDS = 0.05  # between two looks whether they have ended
 ENDING_SECONDS = 10.0
 """Time for the processes of a killed audit to end: their parent's death kills them."""
 
@@ -107,7 +108,7 @@ class Work:
         """
         deadline = time.monotonic() + ENDING_SECONDS
         while processes.surviving(self.scratch) and time.monotonic() < deadline:
-            time.sleep(0.05)
+            time.sleep(POLL_SECONDS)
         if processes.surviving(self.scratch):
             processes.refuse_leftovers(self.scratch)
         shutil.rmtree(self.scratch, ignore_errors=True)

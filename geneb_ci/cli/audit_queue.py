@@ -200,7 +200,7 @@ def run_queue(
             while any(worker.is_alive() for worker in workers):
                 for worker in workers:
                     worker.join(POLL)
-        except BaseException:
+        except BaseException:  # Ctrl-C and SIGTERM, too: no audit outlives its queue
             waiting.stop()
             raise
         finally:

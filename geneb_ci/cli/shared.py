@@ -17,6 +17,7 @@ from geneb_ci.render.summary import Verdict, verdict
 
 if TYPE_CHECKING:
     from geneb_ci.audit.ready import Machine
+from geneb_ci.sandbox.limits import MEMORY_MIB, SECONDS, TOKEN_BUDGET, TOTAL_SECONDS
 
 STDOUT = "-"
 NARROWEST, WIDEST = 60, 120  # limits of the width of a report, in columns
@@ -220,28 +221,28 @@ _MACHINE = (
     click.option(
         "--limit-task-time",
         type=Seconds(),
-        default=3600,
+        default=SECONDS,
         show_default=True,
         help="Time of one task in the sandbox: seconds, or such as 90m or 2h.",
     ),
     click.option(
         "--limit-time",
         type=Seconds(),
-        default=86400,
+        default=TOTAL_SECONDS,
         show_default=True,
         help="Time of all tasks together in the sandbox.",
     ),
     click.option(
         "--limit-memory",
         type=Mebibytes(),
-        default=16384,
+        default=MEMORY_MIB,
         show_default=True,
         help="Memory of the extractor: MiB, or such as 24G.",
     ),
     click.option(
         "--token-budget",
         type=click.IntRange(1),
-        default=2048,
+        default=TOKEN_BUDGET,
         show_default=True,
         metavar="N",
         help="Padded tokens a batch; a GPU is faster with more.",

@@ -336,6 +336,14 @@ def benchmark_of(layout: Layout) -> Benchmark:
 _RESTORE = "restore the file from the main branch"
 
 
+def policy_bytes(path: Path, limit: int) -> bytes:
+    """Return a file of the policy folder, of at most `limit` bytes. Raises BadConfiguration."""
+    try:
+        return read_regular(path, limit)
+    except NotReadable as error:
+        raise BadConfiguration(f"{path}: {error.reason}", _RESTORE) from error
+
+
 OFFICIAL = "official.json"
 
 
@@ -348,9 +356,7 @@ def official_files(layout: Layout) -> dict[str, str]:
     with naming(layout, "policy"):
         try:
             # Unlike the standard library's parser, this one limits the nesting depth.
-            value = pydantic_core.from_json(read_regular(path, POLICY_BYTES_MAX))["files"]
-        except NotReadable as error:
-            raise BadConfiguration(f"{path}: {error.reason}", _RESTORE) from error
+            value = pydantic_core.from_json(policy_bytes(path, POLICY_BYTES_MAX))["files"]
         except (ValueError, KeyError, TypeError) as error:
             raise BadConfiguration(f"{path}: 'files' cannot be read: {error}", _RESTORE) from error
         if not isinstance(value, dict):

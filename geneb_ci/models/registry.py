@@ -5,9 +5,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from geneb_ci.common.config import Layout, naming
-from geneb_ci.common.errors import BadConfiguration
-from geneb_ci.common.regular import NotReadable, lies_there, read_regular
+from geneb_ci.common.config import Layout, naming, policy_bytes
+from geneb_ci.common.regular import lies_there
 from geneb_ci.common.shipped import shipped
 from geneb_ci.models.entry import ReadEntry, parse_entry
 from geneb_ci.submission.models import MODEL_ID_MAX, MODEL_ID_PATTERN
@@ -46,13 +45,7 @@ class ModelRegistry(Mapping[str, Mapping[str, Any]]):
         if not lies_there(path):
             return None
         with naming(self._layout, "policy"):
-            try:
-                raw = read_regular(path, ENTRY_BYTES_MAX)
-            except NotReadable as error:
-                raise BadConfiguration(
-                    f"{path}: {error.reason}", "restore the file from the main branch"
-                ) from error
-            return parse_entry(raw, str(path))
+            return parse_entry(policy_bytes(path, ENTRY_BYTES_MAX), str(path))
 
     def path(self, model_id: str) -> Path:
         """Return the place of an entry, whether it exists or not."""

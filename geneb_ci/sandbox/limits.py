@@ -7,6 +7,8 @@ MIB = 1 << 20
 
 SECONDS = 3600
 """An hour a task: the slowest public model embeds the largest task in less on one GPU."""
+TOKEN_BUDGET = 2048
+"""Padded tokens a batch: the harness's default. No limit of the machine, but of each batch."""
 TOTAL_SECONDS = 24 * 3600
 """A day for all tasks of an audit: the thirteen that a policy draws, and as many of earlier draws,
 take less at an hour each on average."""

@@ -20,7 +20,7 @@ from geneb_ci.common.errors import (
 from geneb_ci.sandbox import attempts, channel, mounts
 from geneb_ci.sandbox.channel import Receiver
 from geneb_ci.sandbox.launch import NONE, RUN_FLAGS, Escape, Sandbox, python_of
-from geneb_ci.sandbox.limits import MIB, Limits, advice
+from geneb_ci.sandbox.limits import MIB, TOKEN_BUDGET, Limits, advice
 from geneb_ci.sandbox.supervise import supervise
 
 if TYPE_CHECKING:
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 SEQUENCES = f"{mounts.INPUT}/sequences"
 OPTIONS = f"{mounts.INPUT}/options.json"
 BUILTIN = "builtin:"
-TOKEN_BUDGET = 2048
-"""Padded tokens a batch: the harness's default."""
 KILLED = (-9, 137)
 """Exit codes after SIGKILL, as Python and as a shell report it."""
 ROWS = 8

@@ -53,7 +53,7 @@ def layer_and_pooling(subject: Subject) -> tuple[str, float | None]:
     best = min((m.distance for m in matches), default=np.inf)
     if best > tolerance:
         return (
-            "Layer and pooling cannot be verified: no module's hidden states give the rows.",
+            "Layer and pooling cannot be verified: no module's hidden states match the rows.",
             None,
         )
     found = [m for m in matches if m.distance <= max(TOLERANCES["float32"], CLOSER * best)]

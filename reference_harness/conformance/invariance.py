@@ -111,7 +111,7 @@ def repeatable_calls(subject: Subject) -> tuple[str, float]:
 
 
 def repeatable_loads(subject: Subject) -> tuple[str, float]:
-    """Check that two loads give the same rows: no weight is random, and no call changes the next.
+    """Check that two loads return equal rows: no weight is random, no call affects a later one.
 
     The first load has embedded much by now, the second nothing. Where they differ, what the second
     gives next distinguishes a first call that is special from weights that are random.
@@ -129,7 +129,7 @@ def repeatable_loads(subject: Subject) -> tuple[str, float]:
         raise BrokenError(
             _why_loads_differ(subject, second, first, expected), example, error.measured
         ) from None
-    return "Two loads give the same rows.", worst
+    return "Two loads return equal rows.", worst
 
 
 def _why_loads_differ(

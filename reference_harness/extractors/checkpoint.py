@@ -123,7 +123,7 @@ def _check_weights(name: str, model: Any, info: dict[str, Any], options: Options
 
 
 def _rebuild_unsaved(model: Any) -> None:  # noqa: ANN401 - any PreTrainedModel
-    """Give a model with its own code the tensors that its constructor computes and no file holds.
+    """Compute the tensors of a model with its own code that no file contains.
 
     transformers builds a model without memory and then fills it from the file; buffers that are
     not saved, and tensors that are plain attributes, are left without their values. Version 4

@@ -62,6 +62,6 @@ def begun(place: Installed, *arguments: str) -> "subprocess.Popen[str]":
 
 
 def work_of(place: Installed, model_id: str = MODEL) -> Path:
-    """Give the only work folder of a model."""
+    """Return the only work folder of a model."""
     (found,) = (Path(place.environment["XDG_CACHE_HOME"]) / "geneb-ci/audits" / model_id).iterdir()
     return found

@@ -40,7 +40,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Installed:
 
 @pytest.fixture
 def work(place: Installed, tmp_path: Path) -> Iterator[Path]:
-    """Give the work folder; afterwards it is as it was."""
+    """Return the work folder; afterwards it is as it was."""
     folder = work_of(place)
     shutil.copytree(folder, tmp_path / "kept")
     yield folder

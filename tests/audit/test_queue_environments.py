@@ -39,7 +39,7 @@ FORMAT_1_0 = ("schema_version", "model_id", "harness_version", "meta", "results"
 
 
 def row(place: Installed, site: Path, version: str) -> str:
-    """Run the extractor with a version of the package; give the file, of format 1.0."""
+    """Run the extractor with a version of the package; return the file, of format 1.0."""
     model_id = f"words-{version}"
     (site / version).mkdir(parents=True)
     (site / version / "tinyformers.py").write_text(

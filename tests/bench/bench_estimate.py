@@ -50,7 +50,7 @@ MODELS = {
 
 
 def estimated(text: str) -> dict[str, float]:
-    """Give the seconds of embedding, scoring and checks that a dry run foresees."""
+    """Return the seconds of embedding, scoring and checks that a dry run foresees."""
     line = next(line for line in text.splitlines() if "embedding" in line)
     units = {"s": 1, "min": 60}
     return {

@@ -22,7 +22,7 @@ from geneb_ci.common.benchmark import Benchmark, shipped_benchmark
 from geneb_ci.common.errors import NothingChecked
 from geneb_ci.common.types import LEVEL_MEANING, TRUST_ORDER, TrustLevel
 from geneb_ci.sandbox import channel, run
-from geneb_ci.sandbox.limits import Limits
+from geneb_ci.sandbox.limits import TOKEN_BUDGET, Limits
 from geneb_ci.sandbox.run import ExtractorSpec
 from geneb_ci.submission.models import MODELS, Run
 from reference_harness import batching, benchmark, embed, record, submission, worker
@@ -69,7 +69,7 @@ def test_the_worker_reads_the_options_that_the_sandbox_writes(spec, tmp_path):
 
 
 def test_sandbox_and_worker_agree_on_defaults_and_on_the_header_of_embeddings():
-    assert run.TOKEN_BUDGET == batching.TOKEN_BUDGET
+    assert TOKEN_BUDGET == batching.TOKEN_BUDGET
     assert run.ROWS == embed.FILE_ROWS
     assert ExtractorSpec.__annotations__["batching"] == embed.Mode
     assert (channel.MAGIC, channel.VERSION) == (worker.MAGIC, worker.VERSION)

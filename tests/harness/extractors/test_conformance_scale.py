@@ -107,7 +107,7 @@ def test_rounded_rows_are_found_without_any_module_to_look_into():
 def test_what_cannot_be_verified_is_said_and_no_failure():
     found = tried(subject("sound", "Sound"), "layer-and-pooling", "computed-dtype")
     assert [(r.passed, r.sentence) for r in found.values()] == [
-        (True, "Layer and pooling cannot be verified: no module's hidden states give the rows."),
+        (True, "Layer and pooling cannot be verified: no module's hidden states match the rows."),
         (True, "No layer is visible; its rows are not rounded to fewer digits than float32 has."),
     ]
 
