@@ -9,7 +9,6 @@ its hashes, all others stay those of the harness; they are unpacked, never built
 import contextlib
 import hashlib
 import http.client
-import os
 import platform
 import shutil
 import subprocess
@@ -25,7 +24,7 @@ from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from geneb_ci.audit import tar
 from geneb_ci.audit.steps import AuditRefused
-from geneb_ci.common.config import policy_bytes
+from geneb_ci.common.config import cache_folder, policy_bytes
 from geneb_ci.common.errors import BadConfiguration, MachineFault, WeightsRefused, unwritable
 from geneb_ci.models.entry import LOOPBACK, Environment
 
@@ -238,12 +237,6 @@ class Installed(NamedTuple):
     lock_sha256: str
 
 
-def default_cache() -> Path:
-    """Return the folder of installed environments: in the user's cache folder."""
-    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    return Path(base) / "geneb-ci" / "environments"
-
-
 def install(
     wanted: Environment,
     policy: Path,
@@ -266,7 +259,7 @@ def install(
     lock = policy / FOLDER / wanted.lock
     raw = lock_bytes(policy, wanted)
     kind = f"{wanted.sha256}-{platform.python_implementation()}{here}-{platform.machine()}"
-    folder = (cache or default_cache()) / kind
+    folder = (cache or cache_folder("environments")) / kind
     if not folder.is_dir():
         say(f"installing the packages of {wanted.lock}")
         _install(raw, folder, lock)

@@ -25,7 +25,7 @@ from geneb_ci.audit.tolerance import tolerance_digest
 from geneb_ci.audit.work import Work, open_work
 from geneb_ci.board.files import write_files
 from geneb_ci.cli.audit_draw import Wanted, drawn_plan
-from geneb_ci.common.config import Layout
+from geneb_ci.common.config import Layout, cache_folder
 from geneb_ci.common.errors import Exit, ExtractorRefused, UsageProblem
 from geneb_ci.render.audits import outcome_text
 from geneb_ci.submission.kind import FileKind, require_file
@@ -74,8 +74,7 @@ class Reached(NamedTuple):
 
 def default_work(commitment: Commitment) -> Path:
     """Return the folder of an audit below the user's cache."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return cache / "geneb-ci" / "audits" / commitment.model_id / commitment.sha256[:DIGITS]
+    return cache_folder("audits") / commitment.model_id / commitment.sha256[:DIGITS]
 
 
 def audited(asked: FileAudit, layout: Layout, say: Say, show: Say) -> Reached:

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from geneb_ci.cli.shared import STDOUT, Output, write
-from geneb_ci.common.config import find_layout
+from geneb_ci.common.config import cache_folder, find_layout
 from geneb_ci.common.errors import Exit, GenebError, UsageProblem
 from geneb_ci.common.finding import quoted
 from geneb_ci.github.api import ACTIONS_BOT, GitHub, connect
@@ -149,7 +149,7 @@ def triage_command(
     than a week. Only our own comments are read, not the content of pull requests. Weight is the sum
     of the scores of all warnings; from 10 on, audit before merging.
     """
-    etags = Etags(_cache() if cache else None)
+    etags = Etags(cache_folder("github.json") if cache else None)
     with connect(repo, author=author_id, etags=etags) as github:
         try:
             queue = read_queue(github)
@@ -166,8 +166,3 @@ def triage_command(
         text = terminal(queue, limit, color=color, width=width)
     write(Output("text", STDOUT), text)
     return Exit.CLEAN
-
-
-def _cache() -> Path:
-    folder = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(folder) / "geneb-ci" / "github.json"

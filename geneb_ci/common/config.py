@@ -336,6 +336,12 @@ def benchmark_of(layout: Layout) -> Benchmark:
 _RESTORE = "restore the file from the main branch"
 
 
+def cache_folder(name: str) -> Path:
+    """Return a place of geneb-ci below the user's cache folder; XDG_CACHE_HOME moves it."""
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "geneb-ci" / name
+
+
 def policy_bytes(path: Path, limit: int) -> bytes:
     """Return a file of the policy folder, of at most `limit` bytes. Raises BadConfiguration."""
     try:
