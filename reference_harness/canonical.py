@@ -2,8 +2,10 @@
 
 Default lbfgs stops early, at a point that depends on the BLAS kernel, its threads and the last bit
 of each feature. The problem is strictly convex, so its optimum is unique. It is found in float64 by
-Newton's method if that is cheap, else by lbfgs with a tolerance a thousand times tighter than the
-default; both agree. The canonical score differs from the score of record.
+scikit-learn's Newton method where its Hessian is small, else by `newton`, which sums over blocks of
+rows and so takes no copy of the features; both agree. Where Newton does not get there, lbfgs with a
+tolerance a thousand times tighter than the default does. The canonical score differs from the score
+of record.
 """
 
 import warnings
@@ -12,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from . import newton
 from .errors import ProbeError
 from .tasks import Labels
 
@@ -23,16 +26,18 @@ LBFGS_MAX_ITER = 50_000
 NEWTON_TOL = 1e-10
 """Newton's last step squares the error, from 1e-5 to below the resolution of float64."""
 NEWTON_WIDTH = 2048
-"""Unknowns up to which Newton is used: its cost is rows x unknowns^2, and a Hessian of 2,048
-unknowns takes 32 MiB."""
+"""Unknowns up to which scikit-learn's Newton is used: its cost is rows x unknowns^2, and a Hessian
+of 2,048 unknowns takes 32 MiB."""
 TIE = 1e-6
 """Relative to the largest decision value of the test split: a row whose two best classes differ by
 less gets the lower label. Few-shot probes on k-mer counts have exact ties, which rounding would
 decide. 1e-6 exceeds the effect of float32 features; about one row in a million of continuous
 features is within it."""
-FLOAT64_BYTES_MAX = 1 << 30
-"""Size of the features in float64, in bytes, above which no canonical score is computed, to limit
-memory: 100,000 x 768 passes, 100,000 x 4,096 does not."""
+FLOAT64_BYTES_MAX = 1 << 28
+"""Size of the features in float64, in bytes, up to which they are copied for scikit-learn: 40,000 x
+768 are, 100,000 x 768 are not."""
+PREDICTED_ROWS = 4096
+"""Test rows that are converted to float64 at once."""
 
 Matrix = npt.NDArray[np.float64]
 
@@ -48,48 +53,75 @@ class Solved(NamedTuple):
 
     def predict(self, test: npt.NDArray[Any]) -> Labels:
         """Return the (m,) labels of (m, d) features, ties going to the lower label."""
-        values = np.asarray(test, dtype=np.float64) @ self.weights + self.intercepts
+        values = np.empty((len(test), self.weights.shape[1]))
+        for start in range(0, len(test), PREDICTED_ROWS):
+            block = np.asarray(test[start : start + PREDICTED_ROWS], dtype=np.float64)
+            np.matmul(block, self.weights, out=values[start : start + PREDICTED_ROWS])
+        values += self.intercepts
         best = values.max(axis=1, keepdims=True)
         scale = float(np.abs(values - values.mean(axis=1, keepdims=True)).max())
         labels: Labels = self.classes[np.argmax(values >= best - TIE * scale, axis=1)]
         return labels
 
 
-def affordable(rows: int, dim: int) -> bool:
-    """Whether a canonical score of (rows, dim) features is computed."""
-    return rows * dim * np.dtype(np.float64).itemsize <= FLOAT64_BYTES_MAX
-
-
 def solve(train: npt.NDArray[Any], labels: Labels, solver: str | None = None) -> Solved:
     """Solve the probe on (n, d) features and (n,) labels.
 
     With fewer rows than columns the weights are in the span of the rows, so the problem is solved
-    there exactly, with n unknowns per class instead of d. `solver` forces "newton-cholesky" or
-    "lbfgs".
+    there exactly, with n unknowns per class instead of d. `solver` forces "newton-cholesky",
+    "newton-cg" or "lbfgs".
 
-    Raises ProbeError if neither solver reaches the optimum.
+    Raises ProbeError if none reaches the optimum.
     """
-    x = np.asarray(train, dtype=np.float64)
+    x: npt.NDArray[Any] = train
     basis: Matrix | None = None
     if x.shape[0] < x.shape[1]:
-        basis, triangle = np.linalg.qr(x.T)
+        basis, triangle = np.linalg.qr(np.asarray(x, dtype=np.float64).T)
         x = np.ascontiguousarray(triangle.T)
-    count = len(np.unique(labels))
-    unknowns = (x.shape[1] + 1) * (count if count > 2 else 1)  # noqa: PLR2004 - two classes, one set
-    fitted = None
-    if solver == "newton-cholesky" or (solver is None and unknowns <= NEWTON_WIDTH):
-        fitted = _newton(x, labels)
-    if fitted is None and solver != "newton-cholesky":
-        fitted = _lbfgs(x, labels)
-    if fitted is None:
-        msg = "canonical score: the Hessian of newton-cholesky is singular"
-        raise ProbeError(msg)
-    weights = fitted.coef_.T if basis is None else basis @ fitted.coef_.T
-    intercepts = fitted.intercept_
-    if count == 2:  # noqa: PLR2004 - one column stands for two
+    classes, targets = np.unique(labels, return_inverse=True)
+    fitted = _fitted(x, targets.astype(np.int64), len(classes), solver)
+    weights = fitted.weights if basis is None else basis @ fitted.weights
+    intercepts = fitted.intercepts
+    if len(classes) == 2:  # noqa: PLR2004 - one column stands for two
         weights = np.hstack([np.zeros_like(weights), weights])
         intercepts = np.concatenate([[0.0], intercepts])
-    return Solved(weights, intercepts, fitted.classes_, fitted.solver, int(np.max(fitted.n_iter_)))
+    return Solved(weights, intercepts, classes, fitted.solver, fitted.steps)
+
+
+class _Fitted(NamedTuple):
+    """An optimum: weights (d, c) and intercepts (c,), c as in `newton.Optimum`."""
+
+    weights: Matrix
+    intercepts: Matrix
+    solver: str
+    steps: int
+
+
+def _fitted(
+    x: npt.NDArray[Any], targets: npt.NDArray[np.int64], classes: int, solver: str | None
+) -> _Fitted:
+    """Solve by the first method that takes the problem and reaches the optimum."""
+    unknowns = (x.shape[1] + 1) * (classes if classes > 2 else 1)  # noqa: PLR2004 - one column
+    small = x.size * np.dtype(np.float64).itemsize <= FLOAT64_BYTES_MAX
+    ways = [solver] if solver else ["newton-cg", "lbfgs"] if small else ["newton-cg"]
+    if solver is None and small and unknowns <= NEWTON_WIDTH:
+        ways.insert(0, "newton-cholesky")
+    why = ""
+    for way in ways:
+        if way == "newton-cg":
+            try:
+                found = newton.minimise(x, targets, classes)
+                return _Fitted(found.weights, found.intercepts, way, found.steps)
+            except newton.NotSolvedError as error:
+                why = str(error)
+                continue
+        wide = np.asarray(x, dtype=np.float64)
+        fitted = _newton(wide, targets) if way == "newton-cholesky" else _lbfgs(wide, targets)
+        if fitted is not None:
+            return _Fitted(fitted.coef_.T, fitted.intercept_, way, int(np.max(fitted.n_iter_)))
+        why = "the Hessian of newton-cholesky is singular"
+    msg = f"canonical score: {why}"
+    raise ProbeError(msg)
 
 
 def _newton(x: Matrix, labels: Labels) -> Any:  # noqa: ANN401 - scikit-learn has no types

@@ -16,7 +16,7 @@ from .cli_data import data
 from .errors import FailedTasksError, HarnessError, OptionError
 from .extractors import BUILTINS, DEFAULT
 from .extractors_cli import extractors
-from .rescore_cli import rescore, sequences
+from .rescore_cli import receipt_cells, rescore, sequences
 
 FAULT, USAGE, NOTHING, ERRORS, INTERRUPTED = 1, 2, 3, 11, 130
 """Exit codes: internal error; usage; nothing was done; errors found; 128 + SIGINT."""
@@ -95,10 +95,8 @@ def cli(ctx: click.Context, program: str | None) -> None:
 )
 @click.option(
     "--format-version",
-    type=click.Choice(["1.1", "1.0"]),
-    default="1.1",
-    show_default=True,
-    help="Format of the submission.",
+    type=click.Choice(["1.2", "1.1", "1.0"]),
+    help="Format of the submission; default: 1.2 with --receipt, else 1.1.",
 )
 @click.option("--model-id", help="Id of the row; default: derived from the model.")
 @click.option("--display", help="Name on the board.")
@@ -151,6 +149,11 @@ def cli(ctx: click.Context, program: str | None) -> None:
 @click.option(
     "--workers", type=click.IntRange(min=1), help="Probe processes; default: one per CPU."
 )
+@click.option(
+    "--receipt",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Folder for a receipt: the embeddings rounded to float16, which are then scored.",
+)
 @click.option("--resume", is_flag=True, help="Continue a run that was stopped.")
 @click.option("--fail-fast", is_flag=True, help="End the run with the first task that fails.")
 @click.option("--quiet", is_flag=True, help="Print only errors.")
@@ -190,6 +193,7 @@ cli.add_command(data)
 cli.add_command(extractors)
 cli.add_command(sequences)
 cli.add_command(rescore)
+cli.add_command(receipt_cells)
 
 
 def main() -> None:

@@ -40,6 +40,15 @@ def run_command(options: dict[str, Any]) -> None:
     if options["submission"] and options["limit"]:
         msg = "--limit and --submission exclude each other: a submission needs all data"
         raise OptionError(msg)
+    if options["receipt"] and not options["canonical"]:
+        msg = "--receipt and --no-canonical exclude each other: a receipt proves canonical scores"
+        raise OptionError(msg)
+    options["format_version"] = options["format_version"] or (
+        "1.2" if options["receipt"] else "1.1"
+    )
+    if options["receipt"] and options["submission"] and options["format_version"] != "1.2":
+        msg = f"--format-version {options['format_version']} has no receipt: take 1.2"
+        raise OptionError(msg)
     if options["definition"] and not options["data"]:
         msg = "--benchmark needs task data: add --data DIR"
         raise OptionError(msg)
@@ -61,7 +70,7 @@ def run_command(options: dict[str, Any]) -> None:
     _declare(loaded, texts(options["declared"], "--declare"))
     # 4. Check that the submission can be written, before the work.
     lacking = submission.undeclared(loaded.description)
-    if options["submission"] and options["format_version"] == "1.1" and lacking:
+    if options["submission"] and options["format_version"] != "1.0" and lacking:
         msg = (
             f"the extractor does not declare {', '.join(lacking)}: add it as a class attribute, "
             f"or say --declare {lacking[0]}=..., or --format-version 1.0"
@@ -84,6 +93,7 @@ def run_command(options: dict[str, Any]) -> None:
         probe_device=_probe_device(options["probe_device"]),
         canonical=options["canonical"],
         workers=options["workers"] or default_workers(),
+        receipt=options["receipt"],
         resume=options["resume"],
         fail_fast=options["fail_fast"],
     )

@@ -124,6 +124,22 @@ def hardware(device: str) -> str:
     return platform.processor() or platform.machine()
 
 
+def set_tf32(*, allowed: bool) -> None:
+    """Allow or forbid TF32 in matrix products and convolutions, where torch is in use."""
+    if "torch" in sys.modules:
+        torch = sys.modules["torch"]
+        torch.backends.cuda.matmul.allow_tf32 = allowed
+        torch.backends.cudnn.allow_tf32 = allowed
+
+
+def tf32(device: str) -> bool:
+    """Return whether embeddings on a device may have been computed with TF32's 11 bits."""
+    if not device.startswith("cuda") or "torch" not in sys.modules:
+        return False
+    torch = sys.modules["torch"]
+    return bool(torch.backends.cuda.matmul.allow_tf32 or torch.backends.cudnn.allow_tf32)
+
+
 def now() -> str:
     """Return the time in UTC, to the second, as records write it."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

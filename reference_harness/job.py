@@ -14,7 +14,9 @@ from .cache import Cache
 from .engine.threads import Library, libraries
 from .errors import LostEmbeddingsError, ProbeError, StateError
 from .memory import is_out_of_memory
-from .record import Canonical, Kind, PerSeed, Regime, Triple, Warned
+from .receipt.rounding import Widened, rounded
+from .receipt.task_file import write_task
+from .record import Canonical, Kind, PerSeed, ReceiptTask, Regime, Triple, Warned
 from .shard import Rows
 from .tasks import DIGEST_BYTES, Labels
 
@@ -69,6 +71,8 @@ class Job:
     few_shot_k: Mapping[str, int]
     canonical: bool = True
     device: probe.Device = probe.CPU
+    receipt: Path | None = None
+    """Folder of the receipt, whose rounded rows are then scored."""
 
     def execute(self) -> "Probed | Failed":
         """Probe the task; an error is a value, so that the other tasks go their way."""
@@ -97,6 +101,7 @@ class Probed:
     token_budgets: tuple[int, ...] = ()
     said: tuple[str, ...] = ()
     """A sentence for each damaged shard that was set aside."""
+    receipt: ReceiptTask | None = None
 
 
 @dataclass(frozen=True)
@@ -120,7 +125,13 @@ def execute(job: Job, cache: Cache | None = None) -> Probed:
     started = time.perf_counter()
     cache = cache or Cache(job.cache, job.key_parts)
     train, test = cache.read(_cut(job.train_digests)), cache.read(_cut(job.test_digests))
+    dtype, receipt = train.dtype.name, None
     try:
+        if job.receipt is not None:
+            rows, cut = rounded([train, test]), len(train)
+            receipt = write_task(job.receipt, job.task_id, rows, cut)
+            whole = Widened(*rows)
+            train, test = whole[:cut], whole[cut:]
         problem = probe.Problem(train, job.train_labels, test, job.test_labels)
         regimes = {name: regime(problem, name, job).regime for name in job.regimes}
     except ProbeError as error:
@@ -129,12 +140,13 @@ def execute(job: Job, cache: Cache | None = None) -> Probed:
     return Probed(
         job.task_id,
         problem.train.shape[1],
-        problem.train.dtype.name,
+        dtype,
         regimes,
         time.perf_counter() - started,
         libraries(),
         tuple(sorted(cache.token_budgets)),
         tuple(cache.set_aside),
+        receipt,
     )
 
 
@@ -203,10 +215,6 @@ def _canonical(
     """Return the canonical score of one regime and its predictions, or the reason for none."""
     if not asked.canonical:
         return None, None, NO_CANONICAL
-    count, dim = problem.train.shape
-    if rows[0] is None and not canonical.affordable(count, dim):
-        limit = canonical.FLOAT64_BYTES_MAX >> 20
-        return None, None, f"{count} x {dim} features in float64 take more than {limit} MiB"
     started = time.perf_counter()
     solved = solve(problem, rows)
     predictions = each_seed([one.predict(problem.test) for one in solved], asked)

@@ -105,6 +105,21 @@ class Regime(Part):
     """Why there is no canonical score; null if there is one."""
 
 
+class ReceiptTask(Part):
+    """The embeddings of one task in a receipt."""
+
+    train: Count
+    """Rows of the training split, which come first."""
+    test: Count
+    dim: Annotated[int, Field(ge=1)]
+    scale_log2: int
+    """A value of the file times 2^scale_log2 is the feature that was scored."""
+    bytes: Count
+    sha256: Hex64
+    root: Hex64
+    """Merkle root over the rows."""
+
+
 class TaskRecord(Part):
     """One task."""
 
@@ -125,6 +140,8 @@ class TaskRecord(Part):
     embed_seconds: Seconds
     probe_seconds: Seconds
     regimes: Annotated[dict[str, Regime], Field(min_length=1)]
+    receipt: ReceiptTask | None = None
+    """The receipt of the task, whose rounded rows were scored; null without one."""
 
 
 class BenchmarkRef(Part):
@@ -238,6 +255,8 @@ class RunRecord(Part):
     batching: BatchingRef
     probe: ProbeRef
     hardware: Hardware
+    tf32: bool = False
+    """Whether the device may have used TF32 at the end of the run."""
     packages: dict[str, str]
     started_at: Moment
     finished_at: Moment

@@ -33,6 +33,7 @@ _OUTPUT = click.option("--output", type=_FILE, required=True, help="File to writ
 _QUIET = click.option("--quiet", is_flag=True, help="Print only errors.")
 _DTYPES = ("float64", "float32", "float16", "bfloat16")
 _COPIES, _COPIES_MAX = 16, 1000
+_SUBMISSION_BYTES_MAX = 1 << 25  # as `geneb-ci check` reads
 
 
 @click.command()
@@ -124,6 +125,63 @@ def rescore(**options: Any) -> None:  # noqa: ANN401 - click's own types
         tasks = plural(len(found.tasks), "task")
         said = f"wrote {options['output']}: {tasks} in {found.seconds:.1f} s"
         click.echo(said, err=True)
+
+
+@click.command("receipt-cells")
+@click.option(
+    "--submission", type=_FILE, required=True, help="Submission whose receipt is to be scored."
+)
+@click.option(
+    "--receipt",
+    "folder",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    required=True,
+    help="Folder of its files.",
+)
+@_TASKS
+@_DATA
+@_BENCHMARK
+@click.option("--workers", type=click.IntRange(min=1), help="Processes; default: one per CPU.")
+@_OUTPUT
+@_QUIET
+def receipt_cells(**options: Any) -> None:  # noqa: ANN401 - click's own types
+    """Compute the canonical scores of a receipt.
+
+    The files are taken as they are: `geneb-ci receipt verify` compares their digests first.
+    """
+    import json  # noqa: PLC0415 - see cli.py
+
+    from .engine.local import default_workers  # noqa: PLC0415 - NumPy: see cli.py
+    from .errors import OptionError  # noqa: PLC0415
+    from .files import read_bounded, write_json  # noqa: PLC0415
+    from .receipt.scoring import CellsRequest, cells, tasks_said  # noqa: PLC0415
+
+    bench, source = _place(options)
+    try:
+        document = json.loads(read_bounded(options["submission"], _SUBMISSION_BYTES_MAX))
+        said = tasks_said(document["receipt"])
+        regimes = tuple(name for name in bench.regimes if name in document["results"])
+    except (ValueError, KeyError, TypeError) as error:
+        msg = f"{options['submission']}: no submission with a receipt: {error}"
+        raise OptionError(msg) from error
+    names = _names(options["tasks"])
+    if unknown := [name for name in names if name not in said]:
+        msg = f"--tasks {unknown[0]}: the receipt has no such task"
+        raise OptionError(msg)
+    found = cells(
+        CellsRequest(
+            benchmark=bench,
+            source=source,
+            folder=options["folder"],
+            tasks={name: said[name] for name in names},
+            regimes=regimes,
+            workers=options["workers"] or default_workers(),
+        )
+    )
+    write_json(options["output"], found.model_dump())
+    if not options["quiet"]:
+        tasks = plural(len(found.tasks), "task")
+        click.echo(f"wrote {options['output']}: {tasks} in {found.seconds:.1f} s", err=True)
 
 
 def _place(options: dict[str, Any]) -> "tuple[Benchmark, Source]":

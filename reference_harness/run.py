@@ -14,6 +14,7 @@ from .engine.local import Pool
 from .errors import DataError, FailedTasksError, HarnessError, ProbeError, WorkerDiedError
 from .job import Failed, Job, Probed
 from .progress import Listener, Silent
+from .receipt.task_file import is_written
 from .record import LibraryRef, RunRecord, TaskRecord
 from .settings import Settings, key_parts, record_of, tasks_to_run
 from .state import State
@@ -71,6 +72,9 @@ class _Run:
 
     def go(self) -> RunRecord:
         tasks = tasks_to_run(self.settings)
+        if self.settings.receipt is not None:
+            # Rows of a receipt are compared with a rerun to 1e-5; TF32 differs by 1e-3.
+            environment.set_tf32(allowed=False)
         digests = self._check(tasks)
         resumed = self.state.begin(self._identity(digests), resume=self.settings.resume)
         self.todo.extend(task for task in tasks if not self._restored(task, resumed=resumed))
@@ -180,17 +184,25 @@ class _Run:
             "regimes": list(self.settings.regimes_to_run),
             "canonical": chosen.canonical,
             "probe_device": chosen.probe_device.name,
+            "receipt": chosen.receipt is not None,
             **self.key_parts,
         }
 
     def _restored(self, task: Task, *, resumed: bool) -> bool:
         found = self.state.load(task.id) if resumed else None
-        if found is None:
+        if found is None or not self._has_receipt(task.id, found[0]):
             return False
         self.finished[task.id] = found[0]
         self._note(found[1])
         self.listener.finish(task.id, "taken from the stopped run")
         return True
+
+    def _has_receipt(self, task_id: str, task: TaskRecord) -> bool:
+        """Return whether the receipt of a finished task is there, or none is asked for."""
+        folder = self.settings.receipt
+        return folder is None or (
+            task.receipt is not None and is_written(folder, task_id, task.receipt)
+        )
 
     def _embed(self, task: Task) -> Job:
         started = time.perf_counter()
@@ -227,6 +239,7 @@ class _Run:
             few_shot_k=protocol.few_shot_k,
             canonical=self.settings.canonical,
             device=self.settings.probe_device,
+            receipt=self.settings.receipt,
         )
 
     def _collect(self, pool: Pool[Probed | Failed], *, block: bool) -> None:
@@ -260,6 +273,7 @@ class _Run:
             embed_seconds=round(known.seconds, 6),
             probe_seconds=round(probed.seconds, 6),
             regimes=probed.regimes,
+            receipt=probed.receipt,
         )
 
     def _note(self, libraries: list[LibraryRef]) -> None:

@@ -49,6 +49,8 @@ class Settings:
     probe_device: probe.Device = probe.CPU
     canonical: bool = True
     workers: int = field(default_factory=default_workers)
+    receipt: Path | None = None
+    """Folder in which the receipt is written; None for a run without one."""
     resume: bool = False
     fail_fast: bool = False
     """Whether the first task that fails ends the run."""
@@ -151,6 +153,7 @@ def record_of(
             libraries=libraries,
         ),
         hardware=Hardware(device=chosen.device, name=environment.hardware(chosen.device)),
+        tf32=environment.tf32(chosen.device),
         packages=packages,
         started_at=started_at,
         finished_at=environment.now(),

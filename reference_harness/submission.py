@@ -1,16 +1,17 @@
-"""Builds a submission from a run record, in format 1.1 or upstream's 1.0."""
+"""Builds a submission from a run record, in format 1.2, 1.1 or upstream's 1.0."""
 
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from .benchmark import Benchmark
 from .errors import OptionError
-from .record import RunRecord
+from .receipt.summary import receipt_of
+from .record import Regime, RunRecord, TaskRecord
 
-FormatVersion = Literal["1.1", "1.0"]
+FormatVersion = Literal["1.2", "1.1", "1.0"]
 UNDECLARED = "undeclared"
 MUST_DECLARE = ("max_length", "truncation", "dtype")
-"""Fields that format 1.1 requires to be declared."""
+"""Fields that formats from 1.1 on require to be declared."""
 
 
 @dataclass(frozen=True)
@@ -76,10 +77,12 @@ def build(
             f"or say it with --declare {lacking[0]}=..., or write --format-version 1.0"
         )
         raise OptionError(msg)
+    receipt = receipt_of(record) if version == "1.2" else None
     return base | {
         "run": _run(record),
-        "evidence": _evidence(record),
+        "evidence": _evidence(record, version),
         "gaps": _gaps(record, benchmark),
+        **({"receipt": receipt} if receipt else {}),
     }
 
 
@@ -104,24 +107,28 @@ def _run(record: RunRecord) -> dict[str, Any]:
     }
 
 
-def _evidence(record: RunRecord) -> dict[str, Any]:
+def _evidence(record: RunRecord, version: FormatVersion) -> dict[str, Any]:
     return {
         regime: {
-            task_id: {
-                "n_test": sum(task.test.values()),
-                "per_seed": task.regimes[regime].per_seed.model_dump(),
-                "predictions_sha256": task.regimes[regime].predictions_sha256,
-                "canonical": _canonical(record, regime, task_id),
-            }
+            task_id: _cell(task, task.regimes[regime], version)
             for task_id, task in record.tasks.items()
         }
         for regime in record.regimes
     }
 
 
-def _canonical(record: RunRecord, regime: str, task_id: str) -> dict[str, float] | None:
-    found = record.tasks[task_id].regimes[regime].canonical
-    return found.scores.model_dump() if found else None
+def _cell(task: TaskRecord, regime: Regime, version: FormatVersion) -> dict[str, Any]:
+    cell = {
+        "n_test": sum(task.test.values()),
+        "per_seed": regime.per_seed.model_dump(),
+        "predictions_sha256": regime.predictions_sha256,
+        "canonical": regime.canonical.scores.model_dump() if regime.canonical else None,
+    }
+    if version == "1.1":
+        return cell
+    if regime.canonical is not None:
+        cell["canonical"] |= regime.canonical.model_dump(include={"confusion", "predictions_sha256"})
+    return cell | {"classes": regime.classes, "confusion": regime.confusion}
 
 
 def _gaps(record: RunRecord, benchmark: Benchmark) -> dict[str, dict[str, str]]:

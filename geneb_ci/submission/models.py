@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
-from geneb_ci.common.types import Hex40, Hex64, Scores, Signed, StrictModel, Unit
+from geneb_ci.common.types import Count, Hex40, Hex64, Scores, Signed, StrictModel, Unit
 
 MODEL_ID_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
 # Common file systems limit names to 255 bytes; ".json" or ".md" is appended to the id, and audits
@@ -20,6 +20,9 @@ TEXT_MAX = 4000  # a paragraph; the model card is the place for more
 # 100 times a trillion-parameter model; more is a typing error.
 PARAMS_MAX = 10**14
 SEEDS_MAX = 100
+CLASSES_MAX = 1000  # the benchmark's largest task has 25
+# Scales at which a float16 value times 2^scale is a normal float32.
+SCALE_MIN, SCALE_MAX = -148, 112
 
 
 def _integral(value: object) -> object:
@@ -194,5 +197,87 @@ class SubmissionV11(SubmissionV10):
     """Regime, then task: why a cell is missing. A regime with missing cells is not ranked."""
 
 
+Matrix = Annotated[
+    list[Annotated[list[Count], Field(min_length=2, max_length=CLASSES_MAX)]],
+    Field(min_length=2, max_length=CLASSES_MAX),
+]
+"""A confusion matrix: a row for each true class, a column for each predicted one."""
+Matrices = Annotated[list[Matrix], Field(min_length=1, max_length=SEEDS_MAX)]
+
+
+class CanonicalEvidence(Scores):
+    """Canonical scores, and what they follow from."""
+
+    confusion: Matrices
+    """One matrix per seed, in the order of `classes`."""
+    predictions_sha256: Hex64
+    """Digest of the predicted labels of all seeds, as defined in the run record."""
+
+
+class CellEvidenceV12(CellEvidence):
+    """The evidence of one cell, from which each of its scores follows exactly."""
+
+    canonical: CanonicalEvidence | None = None
+    """Scores of the probe solved to its optimum; never mixed with the scores in `results`."""
+    classes: Annotated[list[int], Field(min_length=2, max_length=CLASSES_MAX)]
+    """Labels of rows and columns of the confusion matrices, ascending."""
+    confusion: Matrices
+    """One matrix per seed."""
+
+
+class ReceiptLocation(StrictModel):
+    """Where the files of a receipt are published."""
+
+    kind: Literal["huggingface-dataset", "url"]
+    address: Line
+    """Repository id, or the https address of the folder."""
+    revision: Hex40 | None
+    """Commit of the repository; required for `huggingface-dataset`."""
+
+
+class ReceiptTask(StrictModel):
+    """The file of one task: rows of train, then test, in file order of the pinned data."""
+
+    train: Positive
+    test: Positive
+    scale_log2: Annotated[int, Field(ge=SCALE_MIN, le=SCALE_MAX)]
+    """A value of the file times 2^scale_log2 is the feature that was scored."""
+    bytes: Positive
+    sha256: Hex64
+    root: Hex64
+    """Merkle root over the rows."""
+
+
+class Receipt(StrictModel):
+    """The embeddings of the run, rounded to float16, in files that a Merkle root commits to."""
+
+    version: Literal["1"]
+    location: ReceiptLocation | None
+    """null until the files are published."""
+    dtype: Literal["float16"]
+    compute_dtype: Literal["float64", "float32", "float16", "bfloat16"]
+    """The type that the embeddings were computed in."""
+    tf32: bool
+    """Whether the device may have used TF32."""
+    dim: Positive
+    rows: Positive
+    root: Hex64
+    """Merkle root over the tasks, in the benchmark's order."""
+    tasks: Annotated[dict[str, ReceiptTask], Field(min_length=1)]
+
+
+class SubmissionV12(SubmissionV11):
+    """Superset of format 1.1, with confusion matrices and an optional receipt."""
+
+    schema_version: Literal["1.2"]  # type: ignore[assignment]  # distinguishes the formats
+    evidence: dict[str, dict[str, CellEvidenceV12]]  # type: ignore[assignment]  # a narrower cell
+    """Regime, then task, as in `results`."""
+    receipt: Receipt | None = None
+
+
 Submission = SubmissionV10
-MODELS: dict[str, type[SubmissionV10]] = {"1.0": SubmissionV10, "1.1": SubmissionV11}
+MODELS: dict[str, type[SubmissionV10]] = {
+    "1.0": SubmissionV10,
+    "1.1": SubmissionV11,
+    "1.2": SubmissionV12,
+}

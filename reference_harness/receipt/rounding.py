@@ -1,0 +1,119 @@
+"""Rounds embeddings to what a receipt holds: float16, with one power of two as scale for a task.
+
+The rounded rows define the score: a run that writes a receipt scores them, so that whoever has the
+receipt computes the same canonical predictions.
+"""
+
+import math
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import ProbeError
+
+Half = npt.NDArray[np.float16]
+
+LARGEST = float(np.finfo(np.float16).max)
+"""65,504."""
+SMALL = 2.0**-6
+"""A task whose largest value is below this is scaled up: float16 has its full precision down to
+2^-14 only, which leaves eight binary orders below the largest value unscaled."""
+TOP = 14
+"""A scaled task has its largest value in [2^14, 2^15): the most room below, none above."""
+ROWS = 4096
+"""Rows converted at once."""
+SCALE_MIN, SCALE_MAX = -148, 112
+"""Scales at which a float16 value times 2^scale is a float32: 2^-24 x 2^-125 and 2^16 x 2^112 are
+the smallest and largest normal ones."""
+
+
+class Rounded(NamedTuple):
+    """The rows of a task as a receipt holds them."""
+
+    values: Half
+    """(n, d), C-ordered; never -0.0, NaN or infinite."""
+    scale_log2: int
+
+
+class Widened:
+    """Rows of a receipt as the probe sees them, widened when they are read.
+
+    It answers what `canonical.solve` asks of a matrix, so that a task which is mapped from its file
+    need not be in memory.
+    """
+
+    ndim = 2
+
+    def __init__(self, values: Half, scale_log2: int) -> None:
+        self._values = values
+        self._scale = scale_log2
+        self.shape: tuple[int, ...] = values.shape
+        self.size = values.size
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return len(self._values)
+
+    def __getitem__(self, rows: Any) -> npt.NDArray[np.float32]:  # noqa: ANN401 - slice or array
+        """Return rows as float32."""
+        return widened(self._values[rows], self._scale)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:  # noqa: ANN401, FBT001 - NumPy's protocol
+        """Return all rows, of a type that is asked for."""
+        del copy  # widened rows are always new
+        found = self[:]
+        return found if dtype is None else found.astype(dtype)
+
+
+def widened(values: Half, scale_log2: int) -> npt.NDArray[np.float32]:
+    """Return float16 values times 2^scale_log2 as float32, exactly where that is a normal number."""
+    wide = values.astype(np.float32)
+    return np.ldexp(wide, np.int32(scale_log2)) if scale_log2 else wide
+
+
+def scale_of(largest: float) -> int:
+    """Return the scale for a task whose largest magnitude is `largest`.
+
+    0 wherever float16 holds the values well, so that equal sequences have equal bytes in different
+    tasks.
+    """
+    if largest == 0.0 or SMALL <= largest <= LARGEST:
+        return 0
+    return math.frexp(largest)[1] - 1 - TOP
+
+
+def rounded(parts: list[npt.NDArray[Any]]) -> Rounded:
+    """Return the rows of all parts, (n_i, d) each, one after the other.
+
+    Raises ProbeError for a value that is not finite, or too large or small for any scale.
+    """
+    largest = 0.0
+    for part in parts:
+        for block in _blocks(part):
+            top = float(np.abs(block).max())
+            if not math.isfinite(top):
+                msg = "a receipt holds finite values: an embedding has NaN or infinity"
+                raise ProbeError(msg)
+            largest = max(largest, top)
+    scale = scale_of(largest)
+    if not SCALE_MIN <= scale <= SCALE_MAX:
+        msg = f"the largest value of the embeddings is {largest:g}: a receipt holds values from "
+        msg += f"{2.0 ** (SCALE_MIN + TOP):.0e} to {2.0 ** (SCALE_MAX + TOP):.0e}"
+        raise ProbeError(msg)
+    values = np.empty((sum(len(part) for part in parts), parts[0].shape[1]), dtype=np.float16)
+    at = 0
+    for part in parts:
+        for block in _blocks(part):
+            place = values[at : at + len(block)]
+            # Rounded once, from float64, in which the scaled value is exact.
+            np.copyto(place, np.ldexp(block.astype(np.float64), -scale), casting="same_kind")
+            place[place == 0] = 0  # -0.0 becomes 0.0
+            at += len(block)
+    return Rounded(values, scale)
+
+
+def _blocks(part: npt.NDArray[Any]) -> Iterator[npt.NDArray[Any]]:
+    for start in range(0, len(part), ROWS):
+        yield part[start : start + ROWS]

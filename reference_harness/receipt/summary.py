@@ -1,0 +1,48 @@
+"""What a submission says of its receipt: every task's file, and one root over all of them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..errors import OptionError
+from ..record import ReceiptTask, RunRecord
+from .tree import Tree, task_leaf
+
+VERSION = "1"
+
+
+def root_of(tasks: Mapping[str, ReceiptTask]) -> str:
+    """Return the root over the tasks, which are in the benchmark's order, as hex digits."""
+    return (
+        Tree(
+            task_leaf(name, one.train + one.test, one.dim, one.scale_log2, bytes.fromhex(one.root))
+            for name, one in tasks.items()
+        )
+        .root()
+        .hex()
+    )
+
+
+def receipt_of(record: RunRecord) -> dict[str, Any] | None:
+    """Return the receipt's part of a submission, or None for a run without one.
+
+    Its location is null until the files are published. Raises OptionError when only some tasks
+    have a receipt.
+    """
+    written = {name: task.receipt for name, task in record.tasks.items() if task.receipt}
+    if not written:
+        return None
+    if lacking := [name for name in record.tasks if name not in written]:
+        msg = f"task {lacking[0]} has no receipt, others have: run again with --receipt DIR"
+        raise OptionError(msg)
+    tasks = {name: task for name, task in written.items() if task is not None}
+    return {
+        "version": VERSION,
+        "location": None,
+        "dtype": "float16",
+        "compute_dtype": record.embedding.dtype,
+        "tf32": record.tf32,
+        "dim": next(iter(tasks.values())).dim,
+        "rows": sum(one.train + one.test for one in tasks.values()),
+        "root": root_of(tasks),
+        "tasks": {name: one.model_dump(exclude={"dim"}) for name, one in tasks.items()},
+    }

@@ -1,0 +1,61 @@
+"""The file of one task in a receipt: `<task_id>.f16`, rows of train and then test.
+
+Little-endian float16 in C order, no header, so 2 x dim x rows bytes; rows in file order of the
+pinned data set, repeated sequences included.
+"""
+
+import hashlib
+from pathlib import Path
+
+import numpy as np
+
+from ..errors import StateError
+from ..files import sha256, write_bytes
+from ..record import ReceiptTask
+from .rounding import Rounded
+from .tree import Tree, row_leaf
+
+SUFFIX = ".f16"
+
+
+def file_of(folder: Path, task_id: str) -> Path:
+    """Return the file of a task."""
+    return folder / f"{task_id}{SUFFIX}"
+
+
+def write_task(folder: Path, task_id: str, rows: Rounded, train: int) -> ReceiptTask:
+    """Write the file of a task in one step, and return what the receipt says of it.
+
+    The first `train` rows are the training split's. Raises StateError when the folder cannot be
+    written.
+    """
+    values = np.ascontiguousarray(rows.values, dtype="<f2")
+    tree, digest = Tree(), hashlib.sha256()
+    for index, row in enumerate(values):
+        tree.add(row_leaf(row.data, index))
+    digest.update(values.data)
+    path = file_of(folder, task_id)
+    try:
+        write_bytes(path, values.data)
+    except OSError as error:
+        msg = f"{path}: the receipt cannot be written: {error.strerror or error}; free space or "
+        msg += "pass another folder to --receipt"
+        raise StateError(msg) from error
+    return ReceiptTask(
+        train=train,
+        test=len(values) - train,
+        dim=values.shape[1],
+        scale_log2=rows.scale_log2,
+        bytes=values.nbytes,
+        sha256=digest.hexdigest(),
+        root=tree.root().hex(),
+    )
+
+
+def is_written(folder: Path, task_id: str, expected: ReceiptTask) -> bool:
+    """Return whether the file of a task is there with the bytes that were written."""
+    path = file_of(folder, task_id)
+    try:
+        return path.stat().st_size == expected.bytes and sha256(path) == expected.sha256
+    except OSError:
+        return False

@@ -1,0 +1,134 @@
+"""The blocked Newton solver: the optimum of scikit-learn's problem, whatever holds the features."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.linear_model import LogisticRegression
+
+from reference_harness import canonical, newton
+from reference_harness.errors import ProbeError
+from reference_harness.receipt.rounding import Widened
+from tests.harness.support import REPOSITORY
+
+AGREEMENT = 1e-6
+"""Of the largest decision value: scikit-learn's own last step is no smaller at tol 1e-10."""
+
+
+def problem(
+    rows: int, dim: int, classes: int, seed: int = 0
+) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]]:
+    rng = np.random.RandomState(seed)
+    x = rng.standard_normal((rows, dim)) / np.arange(1, dim + 1) ** 0.8 + 0.3
+    y = (x @ rng.standard_normal((dim, classes)) + rng.gumbel(size=(rows, classes))).argmax(axis=1)
+    y[:classes] = range(classes)
+    return x.astype(np.float32), y.astype(np.int64)
+
+
+def centred(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    return values - values.mean(axis=1, keepdims=True) if values.shape[1] > 1 else values
+
+
+def distance(x: npt.NDArray[np.float32], y: npt.NDArray[np.int64]) -> float:
+    """Return the largest difference of decision values from scikit-learn's, relative."""
+    found = newton.minimise(x, y, len(np.unique(y)))
+    wide = x.astype(np.float64)
+    other = LogisticRegression(solver="newton-cholesky", tol=1e-10).fit(wide, y)
+    mine = centred(wide @ found.weights + found.intercepts)
+    theirs = centred(wide @ other.coef_.T + other.intercept_)
+    return float(np.abs(mine - theirs).max() / np.abs(theirs).max())
+
+
+@pytest.mark.parametrize("classes", [2, 3, 7])
+def test_it_is_the_optimum_of_scikit_learn(classes: int) -> None:
+    assert distance(*problem(600, 24, classes)) < AGREEMENT
+
+
+@given(
+    rows=st.integers(8, 60),
+    dim=st.integers(1, 8),
+    classes=st.integers(2, 4),
+    seed=st.integers(0, 1000),
+    scale=st.sampled_from([1e-3, 1.0, 30.0]),
+)
+@settings(max_examples=40, deadline=None)
+def test_it_is_the_optimum_for_any_small_problem(
+    rows: int, dim: int, classes: int, seed: int, scale: float
+) -> None:
+    x, y = problem(rows, dim, classes, seed)
+    assert distance(x * np.float32(scale), y) < AGREEMENT
+
+
+def test_blocks_of_any_size_give_the_same_predictions(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, y = problem(500, 20, 3)
+    whole = newton.minimise(x, y, 3)
+    monkeypatch.setattr(newton, "HELD_BYTES", 0)
+    monkeypatch.setattr(newton, "BLOCK_BYTES", 20 * 8 * 7)  # seven rows
+    monkeypatch.setattr(newton, "SAMPLE_ROWS", 50)
+    parts = newton.minimise(x, y, 3)
+    assert np.allclose(whole.weights, parts.weights, rtol=0, atol=1e-9)
+    assert np.allclose(whole.intercepts, parts.intercepts, rtol=0, atol=1e-8)
+
+
+def test_features_may_be_halves_that_are_widened_when_read() -> None:
+    x, y = problem(400, 16, 2)
+    half = (x * 8).astype(np.float16)
+    wide = half.astype(np.float32) / 8
+    lazy, plain = newton.minimise(Widened(half, -3), y, 2), newton.minimise(wide, y, 2)
+    assert np.array_equal(lazy.weights, plain.weights)
+
+
+def test_what_is_not_solved_says_how_far_it_came(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(newton, "STEPS", 2)
+    x, y = problem(300, 10, 2)
+    with pytest.raises(newton.NotSolvedError, match=r"the last of 2 steps of Newton moved"):
+        newton.minimise(x, y, 2)
+    monkeypatch.setattr(canonical, "FLOAT64_BYTES_MAX", 0)
+    with pytest.raises(ProbeError, match=r"canonical score: the last of 2 steps"):
+        canonical.solve(x, y)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_features_that_are_not_finite_are_refused(value: float) -> None:
+    x, y = problem(50, 4, 2)
+    x[3, 1] = value
+    with pytest.raises(newton.NotSolvedError):
+        newton.minimise(x, y, 2)
+
+
+MEASURED = """
+import json, sys
+from tests.harness.support import peak_rss
+from reference_harness.engine import threads
+threads.pin()
+import numpy as np, scipy.linalg, scipy.special
+from reference_harness import newton
+from reference_harness.receipt.rounding import Widened
+rows, dim = 12_000, 1024
+rng = np.random.RandomState(0)
+half = np.memmap(sys.argv[1], dtype="<f2", mode="w+", shape=(rows, dim))
+for at in range(0, rows, 1000):
+    half[at:at + 1000] = rng.standard_normal((1000, dim))
+y = (np.asarray(half[:, 0], dtype=float) > 0).astype(np.int64)
+newton.minimise(Widened(half[:50], 0), y[:50], 2)
+before = peak_rss()
+newton.HELD_BYTES, newton.BLOCK_BYTES = 0, 1 << 22
+newton.minimise(Widened(half, 0), y, 2)
+print(json.dumps([peak_rss() - before, rows * dim * 8]))
+"""
+
+
+def test_memory_is_that_of_a_block_and_a_hessian(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", MEASURED, str(tmp_path / "half.bin")],
+        cwd=REPOSITORY, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    growth, in_float64 = json.loads(done.stdout)
+    mapped = in_float64 // 4  # pages of the file count as resident
+    assert growth - mapped < in_float64 / 2

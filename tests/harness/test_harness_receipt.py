@@ -1,0 +1,219 @@
+"""Receipts as the harness writes and scores them: rounding, trees, runs, resuming."""
+
+import hashlib
+import json
+import struct
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reference_harness.errors import ProbeError
+from reference_harness.receipt import rounding, tree
+from reference_harness.receipt.rounding import LARGEST, Widened, rounded, widened
+from reference_harness.record import ReceiptTask
+from tests.harness.support import Harness
+
+VECTOR = "ec627aacc4f7aaae01b58dc67db233af66888a5cc8c51a61582cd67e15b95364"
+"""Root of the rows (1, 2), (0.5, -1), (0, 65504)."""
+RUN = ("run", "--tasks", "mini_tf,mini_splice", "--output", "record.json", "--quiet")
+WRITTEN = (*RUN, "--submission", "sub.json", "--receipt", "receipt")
+
+
+def root_by_recursion(leaves: list[bytes]) -> bytes:
+    """RFC 6962's definition, as it stands there."""
+    if len(leaves) == 1:
+        return leaves[0]
+    left = 1
+    while left * 2 < len(leaves):
+        left *= 2
+    parts = root_by_recursion(leaves[:left]) + root_by_recursion(leaves[left:])
+    return hashlib.sha256(b"\x01" + parts).digest()
+
+
+def test_the_published_vector() -> None:
+    rows = np.array([[1, 2], [0.5, -1], [0, 65504]], dtype="<f2")
+    leaves = [tree.row_leaf(row.data, index) for index, row in enumerate(rows)]
+    assert [leaf.hex()[:8] for leaf in leaves] == ["b77527f5", "be4a1cf7", "57496d6c"]
+    assert tree.Tree(leaves).root().hex() == VECTOR
+
+
+@pytest.mark.parametrize("size", range(1, 71))
+def test_trees_of_every_small_size(size: int) -> None:
+    leaves = [hashlib.sha256(bytes([i])).digest() for i in range(size)]
+    assert tree.Tree(leaves).root() == root_by_recursion(leaves)
+
+
+def test_a_tree_needs_a_leaf() -> None:
+    with pytest.raises(ValueError, match="without leaves"):
+        tree.Tree().root()
+
+
+def test_the_leaf_of_a_task_holds_all_that_names_it() -> None:
+    expected = b"\x00task\x00" + struct.pack(">QIi", 7, 3, -2) + b"r" * 32
+    assert tree.task_leaf("task", 7, 3, -2, b"r" * 32) == hashlib.sha256(expected).digest()
+
+
+@given(
+    st.lists(
+        st.floats(-(2.0**100), 2.0**100, width=32, allow_subnormal=False), min_size=2, max_size=12
+    ).map(lambda values: np.array(values[: len(values) // 2 * 2], np.float32).reshape(-1, 2))
+)
+def test_rounding_is_the_nearest_half_and_never_a_negative_zero(x: Any) -> None:
+    found = rounded([x])
+    assert found.values.dtype == np.float16
+    assert np.isfinite(found.values).all()
+    assert not np.signbit(found.values[found.values == 0]).any()
+    exact = np.ldexp(x.astype(np.float64), -found.scale_log2)
+    back = found.values.astype(np.float64)
+    half = np.spacing(np.abs(found.values)).astype(np.float64) / 2
+    assert (np.abs(exact - back) <= half).all()
+    assert np.array_equal(widened(found.values, found.scale_log2), Widened(*found)[:])
+
+
+@pytest.mark.parametrize(
+    ("largest", "scale"),
+    [(0.0, 0), (1.0, 0), (LARGEST, 0), (rounding.SMALL, 0), (65_505.0, 1), (2.0**-7, -21)],
+)
+def test_a_scale_is_taken_only_where_one_is_needed(largest: float, scale: int) -> None:
+    assert rounding.scale_of(largest) == scale
+    assert largest == 0.0 or largest / 2.0**scale <= LARGEST
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_what_is_not_finite_is_refused(value: float) -> None:
+    with pytest.raises(ProbeError, match="NaN or infinity"):
+        rounded([np.ones((2, 2), np.float32), np.array([[1.0, value]], np.float32)])
+
+
+def test_what_no_scale_holds_is_refused() -> None:
+    with pytest.raises(ProbeError, match="the largest value of the embeddings is 1e"):
+        rounded([np.array([[1e200]])])
+
+
+def read(path: Path) -> Any:
+    return json.loads(path.read_text())
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Harness:
+    harness = Harness(tmp_path_factory.mktemp("receipt"))
+    done = harness(*WRITTEN)
+    assert (done.returncode, done.stderr) == (0, "")
+    return harness
+
+
+def test_a_run_writes_what_its_submission_says(made: Harness) -> None:
+    submission = read(made.folder / "sub.json")
+    receipt = submission["receipt"]
+    assert submission["schema_version"] == "1.2"
+    assert (receipt["compute_dtype"], receipt["tf32"], receipt["rows"]) == ("float32", False, 1040)
+    leaves = []
+    for name, task in receipt["tasks"].items():
+        raw = (made.folder / "receipt" / f"{name}.f16").read_bytes()
+        assert hashlib.sha256(raw).hexdigest() == task["sha256"]
+        rows = np.frombuffer(raw, "<f2").reshape(-1, receipt["dim"])
+        assert len(rows) == task["train"] + task["test"]
+        found = tree.Tree(tree.row_leaf(row.data, i) for i, row in enumerate(rows)).root()
+        assert found.hex() == task["root"]
+        leaves.append(tree.task_leaf(name, len(rows), 256, task["scale_log2"], found))
+    assert tree.Tree(leaves).root().hex() == receipt["root"]
+
+
+def test_the_cells_of_the_files_are_those_of_the_run(made: Harness) -> None:
+    done = made(
+        "receipt-cells", "--submission", "sub.json", "--receipt", "receipt",
+        "--tasks", "mini_tf,mini_splice", "--output", "cells.json", "--quiet",
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    cells, evidence = read(made.folder / "cells.json"), read(made.folder / "sub.json")["evidence"]
+    assert cells["unequal"] == []
+    for task, found in cells["tasks"].items():
+        for regime, canonical in found["regimes"].items():
+            said = evidence[regime][task]["canonical"]
+            assert {key: canonical[key] for key in ("confusion", "predictions_sha256")} == {
+                key: said[key] for key in ("confusion", "predictions_sha256")
+            }
+            assert canonical["scores"] == {key: said[key] for key in ("MCC", "Acc", "F1")}
+
+
+def test_the_rounded_rows_are_what_is_scored(made: Harness, tmp_path: Path) -> None:
+    """A receipt with other rows has other predictions, and the run without one may have them too."""
+    receipt = made.folder / "receipt"
+    moved = tmp_path / "receipt"
+    moved.mkdir()
+    for file in receipt.iterdir():
+        rows = np.fromfile(file, "<f2")
+        (moved / file.name).write_bytes(rows[::-1].astype("<f2").tobytes())
+    done = made(
+        "receipt-cells", "--submission", "sub.json", "--receipt", moved, "--tasks", "mini_tf",
+        "--output", tmp_path / "cells.json", "--quiet",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    cells = read(tmp_path / "cells.json")["tasks"]["mini_tf"]["regimes"]
+    evidence = read(made.folder / "sub.json")["evidence"]
+    assert any(
+        cells[regime]["predictions_sha256"]
+        != evidence[regime]["mini_tf"]["canonical"]["predictions_sha256"]
+        for regime in cells
+    )
+
+
+def test_equal_sequences_with_unequal_rows_are_counted(made: Harness, tmp_path: Path) -> None:
+    from reference_harness.receipt.scoring import Named, unequal_rows
+
+    def named(sequences: list[int], rows: list[int]) -> Named:
+        one, two = (np.array([[n] * 16 for n in each], np.uint8) for each in (sequences, rows))
+        return Named(one, two)
+
+    said = {
+        name: ReceiptTask(
+            train=1, test=1, dim=1, scale_log2=scale, bytes=4, sha256="0" * 64, root="0" * 64
+        )
+        for name, scale in (("a", 0), ("b", 0), ("c", 1))
+    }
+    found = {"a": named([1, 1], [5, 5]), "b": named([1, 2], [5, 6]), "c": named([1, 3], [9, 9])}
+    assert unequal_rows(found, said) == []
+    found["b"] = named([1, 2], [6, 6])
+    assert unequal_rows(found, said) == ["1 sequences have rows that differ, in a, b"]
+
+
+def test_a_stopped_run_goes_on_and_repairs_what_is_gone(tmp_path: Path) -> None:
+    harness = Harness(tmp_path)
+    assert harness(*WRITTEN).returncode == 0
+    whole = {file.name: file.read_bytes() for file in (tmp_path / "receipt").iterdir()}
+    before = read(tmp_path / "sub.json")
+    # As a kill between the last task and the record leaves it, with a file damaged since.
+    for name in ("record.json", "sub.json"):
+        (tmp_path / name).unlink()
+    code = (
+        "import reference_harness.command as c; c._write = lambda *_: (_ for _ in ()).throw("
+        "KeyboardInterrupt()); from reference_harness.cli import main; main()"
+    )
+    assert harness.alone(*WRITTEN, code=code).returncode == 130
+    damaged = tmp_path / "receipt" / "mini_tf.f16"
+    damaged.write_bytes(b"\x00" * damaged.stat().st_size)
+    done = harness.alone(*WRITTEN, "--resume")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert {file.name: file.read_bytes() for file in (tmp_path / "receipt").iterdir()} == whole
+    after = read(tmp_path / "sub.json")
+    assert after["receipt"] == before["receipt"]
+    assert after["evidence"] == before["evidence"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--no-canonical",), "--receipt and --no-canonical exclude each other"),
+        (("--format-version", "1.1"), "--format-version 1.1 has no receipt: take 1.2"),
+    ],
+)
+def test_options_that_contradict_a_receipt(
+    harness: Harness, words: tuple[str, ...], message: str
+) -> None:
+    done = harness(*WRITTEN, *words)
+    assert done.returncode == 2
+    assert message in done.stderr
