@@ -12,7 +12,7 @@ classes, which leaves few steps whatever the features' scales are.
 """
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -42,6 +42,27 @@ SUFFICIENT = 1e-4
 HALVINGS = 40
 
 
+class Features(Protocol):
+    """What is asked of (n, d) features: an array, or rows that are converted when they are read."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Rows and columns."""
+
+    @property
+    def size(self) -> int:
+        """Their product."""
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+
+    def __getitem__(self, rows: Any, /) -> npt.NDArray[Any]:  # noqa: ANN401 - slice or array
+        """Return rows."""
+
+    def __array__(self, dtype: Any = ..., /) -> npt.NDArray[Any]:  # noqa: ANN401 - NumPy's protocol
+        """Return all rows."""
+
+
 class NotSolvedError(Exception):
     """The optimum was not reached; the message says how far the last step went."""
 
@@ -54,7 +75,7 @@ class Optimum(NamedTuple):
     steps: int
 
 
-def minimise(x: npt.NDArray[Any], targets: npt.NDArray[np.int64], classes: int) -> Optimum:
+def minimise(x: Features, targets: npt.NDArray[np.int64], classes: int) -> Optimum:
     """Return the optimum for (n, d) features of any floating type and (n,) targets in 0..classes-1.
 
     Raises NotSolvedError where it is not reached: for features beyond what float64 resolves.
@@ -64,9 +85,10 @@ def minimise(x: npt.NDArray[Any], targets: npt.NDArray[np.int64], classes: int) 
 
 
 class _Problem:
-    def __init__(self, x: npt.NDArray[Any], targets: npt.NDArray[np.int64], classes: int) -> None:
-        self.x = x
-        self.rows, self.width = x.shape
+    def __init__(self, x: Features, targets: npt.NDArray[np.int64], classes: int) -> None:
+        self.x: Features = x
+        self.rows: int = x.shape[0]
+        self.width: int = x.shape[1]
         self.binary = classes == 2  # noqa: PLR2004 - one column stands for two classes
         self.columns = 1 if self.binary else classes
         self.targets = targets
@@ -203,9 +225,11 @@ class _Problem:
 
     @property
     def _inner_steps_worth_a_factor(self) -> int:
-        """Inner steps that take about as long as a new preconditioner: half as many as operations
-        say, since they wait for memory."""
-        return self.width // (8 * self.columns * self._sample_stride)
+        """Inner steps that take about as long as a new preconditioner.
+
+        Half as many as operations say, since they wait for memory.
+        """
+        return int(self.width // (8 * self.columns * self._sample_stride))
 
     def _direction(
         self, gradient: Matrix, curvature: "_Curvature", factor: tuple[Matrix, bool], most: int

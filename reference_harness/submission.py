@@ -118,7 +118,7 @@ def _evidence(record: RunRecord, version: FormatVersion) -> dict[str, Any]:
 
 
 def _cell(task: TaskRecord, regime: Regime, version: FormatVersion) -> dict[str, Any]:
-    cell = {
+    cell: dict[str, Any] = {
         "n_test": sum(task.test.values()),
         "per_seed": regime.per_seed.model_dump(),
         "predictions_sha256": regime.predictions_sha256,
@@ -127,7 +127,9 @@ def _cell(task: TaskRecord, regime: Regime, version: FormatVersion) -> dict[str,
     if version == "1.1":
         return cell
     if regime.canonical is not None:
-        cell["canonical"] |= regime.canonical.model_dump(include={"confusion", "predictions_sha256"})
+        cell["canonical"] |= regime.canonical.model_dump(
+            include={"confusion", "predictions_sha256"}
+        )
     return cell | {"classes": regime.classes, "confusion": regime.confusion}
 
 

@@ -132,6 +132,7 @@ def generated() -> dict[str, str]:
         ),
         "submission-1.0": submission_schema("1.0", benchmark),
         "submission-1.1": submission_schema("1.1", benchmark),
+        "submission-1.2": submission_schema("1.2", benchmark),
         "findings-1.0": findings_schema(),
         "audit": model_schema(
             outcome.Statement,

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from geneb_ci.common.benchmark import Benchmark, Task
 from geneb_ci.statistics.binary import Classes
+from geneb_ci.statistics.confusion import Matrix
 from geneb_ci.statistics.printed import Reading, Triple, half_widths, is_mixed
 from geneb_ci.submission.fault import Path
 
@@ -105,6 +106,47 @@ def seed_claims_of(evidence: Tables, benchmark: Benchmark) -> Iterator[SeedClaim
         for task, found in by_task.items():
             path = ("evidence", regime, task, "per_seed")
             yield SeedClaims(path, regime, benchmark.by_id[task], tuple(found))
+
+
+class MatrixClaims(NamedTuple):
+    """The confusion matrices of one cell, one a seed, well-formed."""
+
+    path: Path
+    regime: str
+    task: Task
+    matrices: tuple[Matrix, ...]
+    scores: tuple[Reading, ...]
+    """What they must give: a triple for each seed, or one for the mean over all."""
+
+
+def matrix_claims_of(evidence: Tables, benchmark: Benchmark) -> Iterator[MatrixClaims]:
+    """Yield the matrices of each cell, then those of its canonical score; of format 1.2 alone."""
+    seeds = len(benchmark.protocol.seeds)
+    by_path = {one.path: one.readings for one in seed_claims_of(evidence, benchmark)}
+    means = {one.path: (one.reading,) for one in claims_of({}, evidence, benchmark)}
+    for regime in benchmark.regimes:
+        for task, cell in _known(evidence, regime, benchmark).items():
+            place: Path = ("evidence", regime, task)
+            known, canonical = benchmark.by_id[task], _member(cell, "canonical")
+            for holder, path, scores in (
+                (cell, place, by_path.get((*place, "per_seed"), ())),
+                (canonical, (*place, "canonical"), means.get((*place, "canonical"), ())),
+            ):
+                found = _member(holder, "confusion")
+                if isinstance(found, list) and len(found) == seeds and all(map(_square, found)):
+                    yield MatrixClaims((*path, "confusion"), regime, known, tuple(found), scores)
+
+
+def _square(matrix: Any) -> bool:  # noqa: ANN401 (JSON has no narrower type)
+    """Whether a value is a square matrix of counts, not all zero."""
+    if not isinstance(matrix, list) or not matrix:
+        return False
+    size = len(matrix)
+    rows = all(
+        isinstance(row, list) and len(row) == size and all(type(n) is int and n >= 0 for n in row)
+        for row in matrix
+    )
+    return rows and any(any(row) for row in matrix)
 
 
 def _seed_triples(per_seed: Any, seeds: int) -> list[Triple]:  # noqa: ANN401

@@ -5,7 +5,14 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from geneb_ci.check.claims import Claim, SeedClaims, claims_of, seed_claims_of
+from geneb_ci.check.claims import (
+    Claim,
+    MatrixClaims,
+    SeedClaims,
+    claims_of,
+    matrix_claims_of,
+    seed_claims_of,
+)
 from geneb_ci.check.need import Need
 from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.statistics.reference import ROWS_MIN
@@ -124,6 +131,11 @@ class Context:
     def seed_claims(self) -> tuple[SeedClaims, ...]:
         """The triples of each seed, for known tasks and regimes; empty for format 1.0."""
         return tuple(seed_claims_of(self.table("evidence"), self.benchmark))
+
+    @functools.cached_property
+    def matrix_claims(self) -> tuple[MatrixClaims, ...]:
+        """The confusion matrices of known tasks and regimes; empty before format 1.2."""
+        return tuple(matrix_claims_of(self.table("evidence"), self.benchmark))
 
     def gaps(self, regime: str) -> dict[str, Any]:
         """Return the declared missing cells of a regime: task to reason."""

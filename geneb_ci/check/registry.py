@@ -13,6 +13,8 @@ from geneb_ci.check.rules.arithmetic import (
     repeated_digest,
     rounded_scores,
     seeds_differ_in_full,
+    wrong_matrix_scores,
+    wrong_matrix_size,
     wrong_seed_mean,
     wrong_test_size,
 )
@@ -118,6 +120,8 @@ RULES: tuple[Rule, ...] = (
     wrong_seed_mean.RULE,
     seeds_differ_in_full.RULE,
     wrong_test_size.RULE,
+    wrong_matrix_size.RULE,
+    wrong_matrix_scores.RULE,
     repeated_digest.RULE,
     rounded_scores.RULE,
     # identity

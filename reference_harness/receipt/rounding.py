@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import ProbeError
+from reference_harness.errors import ProbeError
 
 Half = npt.NDArray[np.float16]
 
@@ -60,7 +60,7 @@ class Widened:
         """Return rows as float32."""
         return widened(self._values[rows], self._scale)
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:  # noqa: ANN401, FBT001 - NumPy's protocol
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:  # noqa: ANN401
         """Return all rows, of a type that is asked for."""
         del copy  # widened rows are always new
         found = self[:]
@@ -68,7 +68,7 @@ class Widened:
 
 
 def widened(values: Half, scale_log2: int) -> npt.NDArray[np.float32]:
-    """Return float16 values times 2^scale_log2 as float32, exactly where that is a normal number."""
+    """Return float16 values times 2^scale_log2 as float32, exact where that is a normal number."""
     wide = values.astype(np.float32)
     return np.ldexp(wide, np.int32(scale_log2)) if scale_log2 else wide
 

@@ -11,15 +11,15 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
-from .. import environment, metrics, probe
-from ..benchmark import Benchmark
-from ..canonical import solve
-from ..data import Source
-from ..engine.local import Pool
-from ..engine.threads import Library, libraries
-from ..errors import DataError, ProbeError
-from ..job import columns
-from ..record import (
+from reference_harness import environment, metrics, probe
+from reference_harness.benchmark import Benchmark
+from reference_harness.canonical import solve
+from reference_harness.data import Source
+from reference_harness.engine.local import Pool
+from reference_harness.engine.threads import Library, libraries
+from reference_harness.errors import DataError, ProbeError
+from reference_harness.job import columns
+from reference_harness.record import (
     BenchmarkRef,
     Canonical,
     DatasetRef,
@@ -31,9 +31,10 @@ from ..record import (
     Seconds,
     Triple,
 )
-from ..rescore import load
-from ..text import first_and_more
-from ..tasks import DIGEST_BYTES, Labels, TaskData, sequence_digests
+from reference_harness.rescore import load
+from reference_harness.tasks import DIGEST_BYTES, Labels, TaskData, sequence_digests
+from reference_harness.text import first_and_more
+
 from .rounding import Widened
 from .task_file import file_of
 
@@ -156,7 +157,9 @@ def named(values: npt.NDArray[np.float16], data: TaskData) -> Named:
     """Return digests of every sequence and of its row's bytes."""
     sequences = b"".join(sequence_digests([*data.train.sequences, *data.test.sequences]))
     rows = b"".join(hashlib.sha256(row.data).digest()[:DIGEST_BYTES] for row in values)
-    one, two = (np.frombuffer(each, np.uint8).reshape(-1, DIGEST_BYTES) for each in (sequences, rows))
+    one, two = (
+        np.frombuffer(each, np.uint8).reshape(-1, DIGEST_BYTES) for each in (sequences, rows)
+    )
     return Named(one, two)
 
 

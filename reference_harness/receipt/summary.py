@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from ..errors import OptionError
-from ..record import ReceiptTask, RunRecord
+from reference_harness.errors import OptionError
+from reference_harness.record import ReceiptTask, RunRecord
+
 from .tree import Tree, task_leaf
 
 VERSION = "1"

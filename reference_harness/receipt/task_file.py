@@ -9,9 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
-from ..errors import StateError
-from ..files import sha256, write_bytes
-from ..record import ReceiptTask
+from reference_harness.errors import StateError
+from reference_harness.files import sha256, write_bytes
+from reference_harness.record import ReceiptTask
+
 from .rounding import Rounded
 from .tree import Tree, row_leaf
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from reference_harness.errors import ProbeError
 from reference_harness.receipt import rounding, tree
 from reference_harness.receipt.rounding import LARGEST, Widened, rounded, widened
+from reference_harness.receipt.scoring import Named, unequal_rows
 from reference_harness.record import ReceiptTask
 from tests.harness.support import Harness
 
@@ -141,7 +142,7 @@ def test_the_cells_of_the_files_are_those_of_the_run(made: Harness) -> None:
 
 
 def test_the_rounded_rows_are_what_is_scored(made: Harness, tmp_path: Path) -> None:
-    """A receipt with other rows has other predictions, and the run without one may have them too."""
+    """A receipt with other rows has other predictions."""
     receipt = made.folder / "receipt"
     moved = tmp_path / "receipt"
     moved.mkdir()
@@ -162,9 +163,7 @@ def test_the_rounded_rows_are_what_is_scored(made: Harness, tmp_path: Path) -> N
     )
 
 
-def test_equal_sequences_with_unequal_rows_are_counted(made: Harness, tmp_path: Path) -> None:
-    from reference_harness.receipt.scoring import Named, unequal_rows
-
+def test_equal_sequences_with_unequal_rows_are_counted() -> None:
     def named(sequences: list[int], rows: list[int]) -> Named:
         one, two = (np.array([[n] * 16 for n in each], np.uint8) for each in (sequences, rows))
         return Named(one, two)

@@ -52,7 +52,7 @@ def changed(document: Any, *changes: Delta) -> Any:
 def holder(document: Any, path: str) -> tuple[Any, str]:
     *parents, last = path.split("/")
     for part in parents:
-        document = document[part]
+        document = document[int(part) if isinstance(document, list) else part]
     return document, last
 
 

@@ -121,8 +121,7 @@ STRUCTURE: tuple[Rule, ...] = (
         "missing-field",
         what="A required field is missing.",
         why="The board needs it, or somebody who repeats the run.",
-        fix="Add the field; schemas/submission-1.0.schema.json and submission-1.1.schema.json "
-        "describe it.",
+        fix="Add the field; schemas/submission-1.0.schema.json, 1.1 and 1.2 describe it.",
     ),
     reported(
         "structure",
