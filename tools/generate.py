@@ -284,6 +284,7 @@ LAYERS = (
     ("audit", "commitment, draw, rerun, comparison, signed record, verification, trust levels"),
     ("sandbox", "runs an untrusted extractor and takes only a matrix of numbers from it"),
     ("check", "the input of a rule, the runner, the list of rules, the rules by family"),
+    ("receipt", "files of embeddings that a submission commits to: their rows and their root"),
     ("statistics", "which scores are possible, and how a row compares with the others"),
     ("models", "the model registry: how each model is loaded, and where its weights are"),
     ("submission", "untrusted bytes to a document with positions, to typed models; cards, logs"),

@@ -71,6 +71,7 @@ from geneb_ci.check.rules.provenance import (
     unpinned_model,
     wrong_benchmark,
     wrong_dataset_revision,
+    wrong_receipt,
 )
 from geneb_ci.check.rules.pullrequest import (
     colliding_paths,
@@ -153,6 +154,7 @@ RULES: tuple[Rule, ...] = (
     wrong_benchmark.RULE,
     practice_run.RULE,
     wrong_dataset_revision.RULE,
+    wrong_receipt.RULE,
     unpinned_model.RULE,
     modified_harness.RULE,
     impossible_dates.RULE,

@@ -14,6 +14,7 @@ LAYERS = (
     "submission",
     "models",
     "statistics",
+    "receipt",
     "check",
     "sandbox",
     "audit",

@@ -1,0 +1,1 @@
+"""Receipts: files of embeddings that a submission commits to, read as hostile bytes."""

@@ -1,0 +1,24 @@
+"""The root of a receipt: a Merkle tree over its tasks, in the benchmark's order."""
+
+import struct
+from collections.abc import Sequence
+
+from geneb_ci.common.merkle import leaf_hash, root_of
+from geneb_ci.submission.models import Receipt, ReceiptTask
+
+
+def task_leaf(task: str, said: ReceiptTask, dim: int) -> bytes:
+    """Return the leaf of a task: the hash of id, rows, width, scale and the root of its rows."""
+    counts = struct.pack(">QIi", said.train + said.test, dim, said.scale_log2)
+    return leaf_hash(task.encode() + b"\x00" + counts + bytes.fromhex(said.root))
+
+
+def receipt_root(receipt: Receipt, order: Sequence[str]) -> str:
+    """Return the root over the tasks of a receipt, as hex digits; `order` is the benchmark's."""
+    return root_of(
+        [
+            task_leaf(task, receipt.tasks[task], receipt.dim)
+            for task in order
+            if task in receipt.tasks
+        ]
+    ).hex()
