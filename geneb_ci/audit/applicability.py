@@ -59,7 +59,7 @@ def _submission(path: Path) -> SubmissionNow | None:
     if not path.is_file():
         return None
     try:
-        document = read_document(path)
+        document = read_document(path, spans=False)
     except NothingChecked:
         return None
     submission = None if document.faults else check_structure(document.value)[0]

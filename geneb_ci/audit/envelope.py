@@ -118,7 +118,7 @@ def strict_json(raw: bytes, step: str) -> Any:  # noqa: ANN401 (JSON has no narr
 
     Raises StepMismatch of the given step.
     """
-    document = parse_document(raw, Path(step), step)
+    document = parse_document(raw, Path(step), step, spans=False)
     if document.faults:
         message, fix = document.faults[0].message, RESTORE
         if step == ENVELOPE and not raw.lstrip().startswith(b"{"):
