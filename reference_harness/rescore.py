@@ -2,8 +2,11 @@
 
 import time
 from collections import defaultdict
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from . import environment, noise
 from .benchmark import Benchmark
@@ -68,9 +71,18 @@ def load(benchmark: Benchmark, source: Source, task_id: str) -> TaskData:
     return source.load(benchmark.task(task_id))
 
 
-def rescore(asked: RescoreRequest, listener: Listener | None = None) -> Rescored:
-    """Score the embeddings and their copies. Raises a HarnessError for what a user can cause."""
-    return _Rescoring(asked, listener or Silent()).go()
+Lend = Callable[[int], AbstractContextManager[Pool[Any]]]
+"""Gives a pool of so many workers for one rescoring."""
+
+
+def rescore(
+    asked: RescoreRequest, listener: Listener | None = None, lent: Lend | None = None
+) -> Rescored:
+    """Score the embeddings and their copies, with the workers `lent`, else with new ones.
+
+    Raises a HarnessError for what a user can cause.
+    """
+    return _Rescoring(asked, listener or Silent()).go(lent or Pool)
 
 
 class _Rescoring:
@@ -83,7 +95,7 @@ class _Rescoring:
         self.parts: dict[str, TaskPart] = {}
         self.open: defaultdict[tuple[str, str, bool], int] = defaultdict(int)
 
-    def go(self) -> Rescored:
+    def go(self, lent: Lend) -> Rescored:
         asked = self.asked
         matrix = open_matrix(asked.embeddings)
         given = given_by(asked.sequences, asked.embeddings, len(matrix))
@@ -92,7 +104,7 @@ class _Rescoring:
             task_id: part_of(one, asked.benchmark, given, canonical=asked.canonical)
             for task_id, one in data.items()
         }
-        with Pool[Based | Copied](self.asked.workers) as pool:
+        with lent(self.asked.workers) as pool:
             for part in self.parts.values():
                 pool.submit(BaseJob(part))
             while pool.waiting:

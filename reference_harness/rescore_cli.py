@@ -35,6 +35,23 @@ _DTYPES = ("float64", "float32", "float16", "bfloat16")
 _COPIES, _COPIES_MAX = 16, 1000
 
 
+@click.command(hidden=True)
+def batch() -> None:
+    """Run the commands that standard input names, `sequences` or `rescore`, one a line."""
+    from .batch import serve  # noqa: PLC0415 - NumPy: see cli.py
+
+    commands = {command.name: command for command in (sequences, rescore)}
+
+    def run(words: list[str], workers: object) -> None:
+        command = commands.get(next(iter(words), ""))
+        if command is None:
+            msg = f"{words[:1]}: expected {' or '.join(map(str, commands))}"
+            raise click.UsageError(msg)
+        command.main(words[1:], standalone_mode=False, obj=workers)
+
+    serve(run)
+
+
 @click.command()
 @_TASKS
 @_DATA
@@ -99,6 +116,7 @@ def rescore(**options: Any) -> None:  # noqa: ANN401 - click's own types
     An audit compares the claims with these scores.
     """
     from . import progress  # noqa: PLC0415 - NumPy: see cli.py
+    from .batch import Workers  # noqa: PLC0415
     from .engine.local import default_workers  # noqa: PLC0415
     from .files import write_json  # noqa: PLC0415
     from .rescore import RescoreRequest  # noqa: PLC0415
@@ -117,8 +135,10 @@ def rescore(**options: Any) -> None:  # noqa: ANN401 - click's own types
         canonical=options["canonical"],
         workers=options["workers"] or default_workers(),
     )
+    shared = click.get_current_context().obj
+    lent = shared.lent if isinstance(shared, Workers) else None
     with progress.listener(len(asked.tasks), quiet=options["quiet"]) as listener:
-        found = run(asked, listener)
+        found = run(asked, listener, lent)
     write_json(options["output"], found.model_dump())
     if not options["quiet"]:
         tasks = plural(len(found.tasks), "task")

@@ -20,7 +20,7 @@ from geneb_ci.audit.decoys import FRESH, TRIANGLES, TWICE
 from geneb_ci.audit.plan import Plan
 from geneb_ci.audit.ready import Ready, Say
 from geneb_ci.audit.sampling import allocation, parts_of
-from geneb_ci.audit.scoring import Scoring, rescored, sequences_of
+from geneb_ci.audit.scoring import sequences_of
 from geneb_ci.audit.steps import AuditRefused
 from geneb_ci.common.errors import LimitExceeded, NothingChecked
 from geneb_ci.common.finding import plural
@@ -142,7 +142,7 @@ def measured(here: Ready, tasks: Sequence[str], say: Say) -> Sampled:
 
 def _read(here: Ready, task: str) -> tuple[TaskSize, list[str]]:
     """Return the size of a task and up to `SAMPLE` of its sequences."""
-    file = sequences_of([task], here.source, here.sandbox.scratch)
+    file = sequences_of([task], here.source, here.sandbox.scratch, here.harness)
     sequences = file.read_text(encoding="ascii").splitlines()
     if not sequences:
         raise NothingChecked(f"task {task} has no sequence", "pull its data again")
@@ -191,8 +191,8 @@ def _scoring(here: Ready, task: str, values: "np.ndarray") -> float:
     """Return the seconds of scoring a task, with rows made of the sample's."""
     import numpy as np  # noqa: PLC0415 (slow to import, and only needed here)
 
-    folder, settings = here.sandbox.scratch, here.settings
-    file = sequences_of([task], here.source, folder)
+    folder = here.sandbox.scratch
+    file = sequences_of([task], here.source, folder, here.harness)
     count = len(file.read_text(encoding="ascii").splitlines())
     draw = np.random.default_rng(_SEED)
     rows = values[draw.integers(len(values), size=count)]
@@ -200,15 +200,8 @@ def _scoring(here: Ready, task: str, values: "np.ndarray") -> float:
     mixed = (rows + values[draw.integers(len(values), size=count)]) / 2
     embeddings = folder / "sample.npy"
     np.save(embeddings, mixed.astype(values.dtype), allow_pickle=False)
-    how = Scoring(
-        noise=settings.noise,
-        seed=settings.seed,
-        copies=settings.copies,
-        workers=here.machine.workers,
-        canonical=here.subject.has_canonical,
-    )
     started = time.monotonic()
-    rescored([task], here.source, file, embeddings, how)
+    here.rescored(task, file, embeddings)
     return time.monotonic() - started
 
 

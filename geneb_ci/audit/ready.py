@@ -15,7 +15,10 @@ from geneb_ci.audit.commit import AuditSubject
 from geneb_ci.audit.commitment import Commitment, Weights
 from geneb_ci.audit.extractors import write_modules
 from geneb_ci.audit.fetching import Installed, install
-from geneb_ci.audit.scoring import TaskSource, task_source
+from geneb_ci.audit.harness import Harness
+from geneb_ci.audit.rescored import Rescored
+from geneb_ci.audit.scoring import Scoring, TaskSource, rescored, task_source
+from geneb_ci.audit.scoring_limits import DERIVED, ScoringOptions
 from geneb_ci.audit.tolerance import COPIES_MIN
 from geneb_ci.audit.work import Work, WorkSettings
 from geneb_ci.common.config import Layout
@@ -53,6 +56,19 @@ class Machine:
     token_budget: int = TOKEN_BUDGET
     """Padded tokens a batch."""
     limits: Limits = field(default_factory=Limits)
+    scoring: ScoringOptions = DERIVED
+    """Limits of scoring a task, where they are not to follow from its size."""
+
+    def scored_as(self, settings: WorkSettings, *, canonical: bool) -> Scoring:
+        """Return how embeddings are scored on this machine."""
+        return Scoring(
+            noise=settings.noise,
+            seed=settings.seed,
+            copies=settings.copies,
+            workers=self.workers,
+            canonical=canonical,
+            limits=self.scoring,
+        )
 
     @property
     def gpu(self) -> bool:
@@ -77,6 +93,15 @@ class Ready:
     spec: ExtractorSpec
     packages: Installed | None = None
     """Packages of the model's own environment, where its entry names one."""
+    harness: Harness = field(default_factory=Harness)
+    """Lists sequences and scores embeddings, in one process for all tasks."""
+
+    def rescored(self, task: str, sequences: Path, embeddings: Path) -> Rescored:
+        """Return the scores of a task's embeddings. Raises what `scoring.rescored` does."""
+        how = self.machine.scored_as(self.settings, canonical=self.subject.has_canonical)
+        counts = self.subject.benchmark.by_id[task].test_class_counts
+        classes = len(counts) if counts else None
+        return rescored(task, self.source, sequences, embeddings, how, self.harness, classes)
 
     def check_weights(self) -> None:
         """Hash the weights again, after the last task, and compare them with those of the start.
@@ -111,13 +136,16 @@ def ready(
         packages = install(subject.environment, ModelRegistry(layout).folder.parent, say)
     if work is not None:
         work.clear()
-    with open_sandbox(
-        machine.level,
-        gpu=machine.gpu,
-        throw_away_machine=machine.throw_away,
-        i_wrote_this_code=machine.own_code,
-        folder=work.scratch if work is not None else None,
-    ) as sandbox:
+    with (
+        Harness() as harness,
+        open_sandbox(
+            machine.level,
+            gpu=machine.gpu,
+            throw_away_machine=machine.throw_away,
+            i_wrote_this_code=machine.own_code,
+            folder=work.scratch if work is not None else None,
+        ) as sandbox,
+    ):
         here = work or Work(sandbox.scratch)
         settings = here.pin(
             WorkSettings(
@@ -152,6 +180,7 @@ def ready(
             digests,
             spec,
             packages,
+            harness,
         )
 
 

@@ -26,10 +26,8 @@ from geneb_ci.audit.ready import Machine, Ready, Say, ready
 from geneb_ci.audit.rescored import Rescored
 from geneb_ci.audit.scoring import (
     RESCORED,
-    Scoring,
     merged,
     read_rescored,
-    rescored,
     sequences_of,
 )
 from geneb_ci.audit.steps import AuditRefused
@@ -250,7 +248,7 @@ class _Tasks:
         import numpy as np  # noqa: PLC0415 (slow to import, and only needed here)
 
         work, folder = self.here.work, self.here.work.task(task)
-        file = sequences_of([task], self.here.source, folder)
+        file = sequences_of([task], self.here.source, folder, self.here.harness)
         sequences = self._sequences(task)
         new = [row for row, sequence in enumerate(sequences) if sequence not in self.known]
         runs = _Runs(self.here, sum(one.seconds for one in self.embedded.values()))
@@ -290,14 +288,7 @@ class _Tasks:
             if kept.embeddings_sha256 == expected.embeddings_sha256:
                 return kept
         self.say(f"{place}: scoring the embeddings and {settings.copies} jittered copies")
-        how = Scoring(
-            noise=settings.noise,
-            seed=settings.seed,
-            copies=settings.copies,
-            workers=self.here.machine.workers,
-            canonical=self.here.subject.has_canonical,
-        )
-        found = rescored([task], self.here.source, folder / SEQUENCES, folder / EMBEDDINGS, how)
+        found = self.here.rescored(task, folder / SEQUENCES, folder / EMBEDDINGS)
         work.note_result(folder / RESCORED)
         return found
 
