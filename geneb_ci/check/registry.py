@@ -47,6 +47,7 @@ from geneb_ci.check.rules.identity import (
 )
 from geneb_ci.check.rules.plausibility import (
     blended_rows,
+    category_crown,
     constant_predictions,
     few_shot_above_full,
     implausible_cell,
@@ -139,6 +140,7 @@ RULES: tuple[Rule, ...] = (
     uniform_gain.RULE,
     near_copy.RULE,
     blended_rows.RULE,
+    category_crown.RULE,
     constant_predictions.RULE,
     round_numbers.RULE,
     size_against_width.RULE,

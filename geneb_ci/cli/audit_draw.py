@@ -9,7 +9,14 @@ import click
 
 from geneb_ci.audit.beacon_source import BeaconSource, beacon_of
 from geneb_ci.audit.commitment import Commitment
-from geneb_ci.audit.draw import draw, drawn_before, earlier_draws, targets_of
+from geneb_ci.audit.draw import (
+    CROWNS_MAX,
+    crowns_of,
+    draw,
+    drawn_before,
+    earlier_draws,
+    targets_of,
+)
 from geneb_ci.audit.plan import Plan, encoded, read_commitment
 from geneb_ci.audit.power import (
     design_of,
@@ -129,7 +136,8 @@ class Wanted(NamedTuple):
     """Size of the sample; None: as committed."""
     at_least: int = 0
     """Size that a power asks for."""
-    targeted: int = 0
+    targeted: int | None = None
+    """Suspicious tasks to add; None: one of each category that the row leads."""
     submission: Path | None = None
     """The committed file, for targeted tasks."""
     earlier: tuple[Path, ...] = ()
@@ -152,7 +160,11 @@ def drawn_plan(
     plans = earlier_plans(commitment, repository, wanted.earlier)
     history = earlier_draws(plans, commitment, committed_at)
     size = size_of(commitment, wanted.drawn, wanted.at_least, drawn_before(plans, commitment))
-    aimed = targets_of(commitment, wanted.targeted, wanted.submission, layout)
+    if wanted.targeted is None:
+        count, aimed = CROWNS_MAX, crowns_of(commitment, wanted.submission, layout)
+    else:
+        count = wanted.targeted
+        aimed = targets_of(commitment, count, wanted.submission, layout)
     beacon = beacon_of(commitment, committed_at, source, repository.inputs.policy, say)
     return draw(
         commitment,
@@ -161,7 +173,7 @@ def drawn_plan(
         drawn=size,
         earlier=history,
         targeted=aimed,
-        targeted_max=wanted.targeted,
+        targeted_max=count,
     )
 
 
@@ -197,9 +209,9 @@ def drawn_plan(
 @click.option(
     "--targeted",
     type=click.IntRange(0),
-    default=0,
     metavar="C",
-    help="Add the C most suspicious tasks, by the published rule.",
+    help="Add the C most suspicious tasks, by the published rule; unless given, one of each "
+    f"category that the row leads, {CROWNS_MAX} at most, where the submission is here.",
 )
 @click.option(
     "--submission", type=click.Path(path_type=Path), help="For --targeted: the committed file."
@@ -219,7 +231,7 @@ def plan_command(
     detect: int | None,
     confidence: str | None,
     task_power: str,
-    targeted: int,
+    targeted: int | None,
     submission: Path | None,
     earlier: tuple[Path, ...],
     output: str,
@@ -248,4 +260,4 @@ def plan_command(
     )
     write(Output("json", output), encoded(plan))
     name = "PLAN.json" if output == STDOUT else output
-    click.echo(plan_text(plan, targeted, name), nl=False, err=to_stderr)
+    click.echo(plan_text(plan, targeted or 0, name), nl=False, err=to_stderr)

@@ -14,7 +14,7 @@ from geneb_ci.check.context import Context, Policy
 from geneb_ci.check.registry import select
 from geneb_ci.check.runner import Checker
 from geneb_ci.common.benchmark import shipped_benchmark
-from geneb_ci.statistics import neighbours, reference
+from geneb_ci.statistics import categories, neighbours, reference
 from geneb_ci.statistics.table import ScoreTable, Vector, table_of
 from geneb_ci.statistics.view import RowView
 from geneb_ci.submission.peers import peers_of
@@ -25,7 +25,8 @@ RAISES = (0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5)
 SEED = 20261120
 CACHES = (
     reference.reference_of,
-    neighbours._two_best,
+    neighbours._best,
+    categories._profiles,
     neighbours._regimes,
     neighbours._sketches,
     neighbours._gaps,
@@ -42,6 +43,7 @@ class Forged:
         """Take the view that the rules will see."""
         self.view, self.benchmark = view, view.benchmark
         self.reported: dict[str, tuple[()]] = {}
+        self.facts: dict[str, int] = {}
         self.peers, self.cells, self.model_id, self.policy = peers_of(()), (), "", Policy()
 
     def member(self, *path: str) -> None:
