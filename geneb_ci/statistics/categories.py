@@ -94,7 +94,7 @@ def crowns(view: RowView) -> list[Crown]:
 def _oddest(view: RowView, cells: tuple[int, ...]) -> tuple[int, ...]:
     if view.standing is None:
         return cells
-    distance = view.standing.distance
+    distance = view.distances
     return tuple(sorted(cells, key=lambda cell: -distance[cell]))
 
 

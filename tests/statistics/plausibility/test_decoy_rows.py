@@ -15,6 +15,9 @@ from tests.bench.bench_plausibility import RULES, Forged, _as_context, averaged,
 
 MOVED_MAX = 0.4
 """How far one row may move the finding score of another, or its size in deviations."""
+HALF = 0.5
+"""The finding score of what stays falls by no more than this share: the row that was added is of the
+scale with which a cell is judged."""
 TABLE = public()
 BENCHMARK = shipped_benchmark()
 CELLS = len(TABLE.vectors[0])
@@ -95,7 +98,7 @@ def test_one_row_more_ends_no_finding_of_another(name, decoy):
     # What ends was within the bound of its limit: a row of the population moves each scale a little.
     assert all(score <= 1 + MOVED_MAX for score in ended.values()), ended
     moved = {one: before[one] - after[one] for one in before if one in after}
-    assert all(by <= MOVED_MAX * before[one] for one, by in moved.items()), moved
+    assert all(by <= HALF * before[one] for one, by in moved.items()), (before, after)
 
 
 @pytest.mark.parametrize("decoy", ["ones", "nonsense", "a little better"])
