@@ -280,7 +280,7 @@ def targets(
 
 
 def crowned(view: RowView, candidates: Collection[str]) -> list[str]:
-    """Return the most surprising candidate of each category that the row leads, the oddest first."""
+    """Return the most surprising candidate of each category that a row leads, the oddest first."""
     found = []
     for crown in crowns(view):
         tasks = [view.cell(cell)[1] for cell in crown.cells]

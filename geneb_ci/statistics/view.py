@@ -40,7 +40,7 @@ class LeaveOneOut:
 def leave_one_out_of(
     row: Vector, reference: Reference, own: int | None, nearest: int | None = None
 ) -> LeaveOneOut | None:
-    """Predict a row from the table without rows `own` and `nearest`; None if it has too few cells."""
+    """Predict a row from the table without `own` and `nearest`; None if it has too few cells."""
     if len(row) < CELLS_MIN or share_present(row) < PRESENT_MIN:
         return None
     without = reference.place(own)

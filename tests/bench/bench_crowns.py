@@ -1,8 +1,8 @@
 """Rows of which one category was raised to the first place: how many are found, and by what.
 
-`make bench-crowns` puts the table in docs/plausibility.md. Six sound rows, each of the 13 categories
-in the regime of all training data, MCC raised by one number in each task of it until its mean is
-MARGIN above the best of the other rows.
+`make bench-crowns` puts the table in docs/plausibility.md. Six sound rows, each of the 13
+categories in the regime of all training data, MCC raised by one number in each task of it until its
+mean is MARGIN above the best of the other rows.
 """
 
 import argparse
@@ -96,8 +96,7 @@ def main() -> None:
     parser.add_argument("--write", action="store_true")
     table = public()
     lines = [
-        "| raised rows | crowns | `category-crown` | any rule of the family | a task of it is added"
-        " to the draw | either |",
+        "| raised rows | crowns | `category-crown` | any rule | a task of it is drawn | either |",
         "|---|---:|---:|---:|---:|---:|",
     ]
     for name, replaces in (("in place of its own row", True), ("as a new row", False)):

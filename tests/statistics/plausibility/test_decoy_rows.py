@@ -9,9 +9,14 @@ from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.statistics.categories import ABOVE_MAX, crowns
 from geneb_ci.statistics.table import ScoreTable, Vector
 from geneb_ci.statistics.view import RowView
-from geneb_ci.submission.fault import Fault
 from tests.bench.bench_crowns import forged, found, public
-from tests.bench.bench_plausibility import RULES, Forged, _as_context, averaged, raised
+from tests.bench.bench_plausibility import (
+    RULES,
+    Forged,
+    _as_context,
+    averaged,
+    raised,
+)
 
 MOVED_MAX = 0.4
 """How far one row may move the finding score of another, or its size in deviations."""
@@ -81,7 +86,7 @@ def findings(row: Vector, decoy: Vector | None) -> dict[tuple[object, ...], floa
     """Give the finding score of each rule and place."""
     view = RowView(BENCHMARK, table_with(decoy), row, None)
     context = _as_context(Forged(view))
-    faults: list[Fault] = [fault for rule in RULES for fault in rule.check(context)]
+    faults = [fault for rule in RULES for fault in rule.check(context)]
     return {(fault.rule, *fault.path): fault.score for fault in faults}
 
 
@@ -95,7 +100,7 @@ def test_one_row_more_ends_no_finding_of_another(name, decoy):
     ended = {one: score for one, score in before.items() if one not in after}
     if "near-copy" in {rule for rule, *_ in after}:  # it speaks instead, of the decoy itself
         ended = {one: score for one, score in ended.items() if one[0] != "blended-rows"}
-    # What ends was within the bound of its limit: a row of the population moves each scale a little.
+    # What ends was within the bound of its limit: one row more moves each scale a little.
     assert all(score <= 1 + MOVED_MAX for score in ended.values()), ended
     moved = {one: before[one] - after[one] for one in before if one in after}
     assert all(by <= HALF * before[one] for one, by in moved.items()), (before, after)

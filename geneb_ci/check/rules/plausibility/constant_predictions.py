@@ -14,8 +14,8 @@ ID = "constant-predictions"
 ZERO = 1e-12
 # Accuracy then equals the share of that class, perhaps rounded to 3 decimals.
 ROUNDING = 5e-4
-# Rows with so large a share of constant predictions excuse no other: a row of zeros ends no finding.
-# The largest of the 41 public rows is 0.01.
+# Rows with so large a share of constant predictions excuse no other: a row of zeros ends no
+# finding. The largest of the 41 public rows is 0.01.
 SHARE = 0.05
 
 
