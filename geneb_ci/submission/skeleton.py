@@ -8,6 +8,8 @@ from importlib.resources import files
 
 MARKS_MAX = 2
 """Combining marks on one letter: Vietnamese and pointed Hebrew have two; more only hide text."""
+PASSES_MAX = 8
+"""More than any character of the table takes: most take one, and one more to see that."""
 _MARKS = re.compile(f"m{{{MARKS_MAX + 1}}}")
 _ASCII = {
     "0": "O", "1": "l", "I": "l", "m": "rn", "|": "l", "`": "'", '"': "''", "%": "\u00ba/\u2080",
@@ -22,11 +24,17 @@ _PACKAGE = "confusable_homoglyphs"
 def skeleton(name: str) -> str:
     """Return the form in which two names that look alike are the same text.
 
-    Blanks are one space, as a page shows them.
+    Blanks are one space, as a page shows them; letters of other widths and styles are the usual
+    ones. What the standard maps is mapped until nothing changes.
     """
     table = _ASCII if name.isascii() else _prototypes()
-    shown = unicodedata.normalize("NFD", " ".join(name.split()))
-    return unicodedata.normalize("NFD", "".join(table.get(one, one) for one in shown))
+    found = unicodedata.normalize("NFKD", name)
+    for _ in range(PASSES_MAX):
+        shown = "".join(table.get(one, one) for one in " ".join(found.split()))
+        before, found = found, unicodedata.normalize("NFKD", shown)
+        if found == before:
+            break
+    return found
 
 
 def skeletons(name: str) -> frozenset[str]:

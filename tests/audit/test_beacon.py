@@ -1,9 +1,11 @@
 """The beacon: published rounds verify, anything else does not; which round is due when."""
 
 import hashlib
+import importlib
 import subprocess
 import sys
 import time
+from typing import Any
 
 import pytest
 from hypothesis import example, given, settings
@@ -116,30 +118,30 @@ def test_a_key_that_is_no_point_of_the_group_is_refused(key):
         verify_round(123, ROUNDS[123], key)
 
 
-def oracle(number, signature):
+def oracle(number: int, signature: str) -> bool:
     """Whether a round verifies, by another library: py_ecc, in plain Python."""
     limit = sys.getrecursionlimit()
     try:
-        from py_ecc import optimized_bls12_381 as group
-        from py_ecc.bls.g2_primitives import pubkey_to_G1, signature_to_G2, subgroup_check
-        from py_ecc.bls.hash_to_curve import hash_to_G1
+        group: Any = importlib.import_module("py_ecc.optimized_bls12_381")
+        points: Any = importlib.import_module("py_ecc.bls.g2_primitives")
+        hashing: Any = importlib.import_module("py_ecc.bls.hash_to_curve")
     finally:
         sys.setrecursionlimit(limit)  # py_ecc raises it to 100,000
     try:
-        signed = pubkey_to_G1(bytes.fromhex(signature))
+        signed = points.pubkey_to_G1(bytes.fromhex(signature))
     except ValueError:
         return False
-    if group.is_inf(signed) or not subgroup_check(signed):
+    if group.is_inf(signed) or not points.subgroup_check(signed):
         return False
     message = hashlib.sha256(number.to_bytes(8, "big")).digest()
-    hashed = hash_to_G1(message, beacon.DST, hashlib.sha256)
-    key = signature_to_G2(bytes.fromhex(QUICKNET.public_key))
+    hashed = hashing.hash_to_G1(message, beacon.DST, hashlib.sha256)
+    key = points.signature_to_G2(bytes.fromhex(QUICKNET.public_key))
     left = group.pairing(key, group.neg(hashed), final_exponentiate=False)
     right = group.pairing(group.G2, signed, final_exponentiate=False)
-    return group.final_exponentiate(left * right) == group.FQ12.one()
+    return bool(group.final_exponentiate(left * right) == group.FQ12.one())
 
 
-def holds(number, signature):
+def holds(number: int, signature: str) -> bool:
     try:
         verify_round(number, signature)
     except StepMismatch:
@@ -147,7 +149,7 @@ def holds(number, signature):
     return True
 
 
-def small_order():
+def small_order() -> str:
     """Give the sum of a point outside the group of prime order and a signature."""
     from py_arkworks_bls12381 import G1Point
 
@@ -192,12 +194,12 @@ def test_the_verdict_on_changed_bits_is_that_of_another_library(number, bits):
 def test_the_round_becomes_the_point_of_another_library(text, number):
     """The hash to the curve, for which a wrong signature says nothing."""
     from py_arkworks_bls12381 import G1Point
-    from py_ecc.bls.g2_primitives import G1_to_pubkey
-    from py_ecc.bls.hash_to_curve import hash_to_G1
 
+    points: Any = importlib.import_module("py_ecc.bls.g2_primitives")
+    hashing: Any = importlib.import_module("py_ecc.bls.hash_to_curve")
     for message in (text, hashlib.sha256(number.to_bytes(8, "big")).digest()):
         ours = G1Point.hash_to_curve(message, beacon.DST).to_compressed_bytes()
-        assert ours == G1_to_pubkey(hash_to_G1(message, beacon.DST, hashlib.sha256))
+        assert ours == points.G1_to_pubkey(hashing.hash_to_G1(message, beacon.DST, hashlib.sha256))
 
 
 @settings(max_examples=500)

@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from geneb_ci.audit.beacon import QUICKNET
 from geneb_ci.audit.draw import draw
 from geneb_ci.audit.plan import DrandBeacon, Plan
 from geneb_ci.audit.tolerance import tolerance_digest
@@ -53,7 +54,7 @@ def _plan(name: str, raw: bytes) -> Plan:
     }
     beacon = DrandBeacon(
         kind="drand",
-        chain=recorded.QUICKNET.hash,
+        chain=QUICKNET.hash,
         round=recorded.SECOND,
         signature=ROUNDS[recorded.SECOND],
     )

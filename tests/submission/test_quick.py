@@ -19,7 +19,7 @@ PIECES = ['{"', '":', ",", "[", "]", "}", '"', "1", "-0", "-0.0", "1e400", "1e-4
 PIECES += ["NaN", "-Infinity", "true", "null", "\\u0041", "\u200b", "\x7f", "\n", "\u00e9", "a"]
 
 
-def alike(text):
+def alike(text: str) -> bool:
     """Whether the quick reader read the text; where it did, its value is the scanner's."""
     value = quick_value(text)
     if value is UNUSABLE:

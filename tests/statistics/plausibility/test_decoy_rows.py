@@ -21,8 +21,8 @@ from tests.bench.bench_plausibility import (
 MOVED_MAX = 0.4
 """How far one row may move the finding score of another, or its size in deviations."""
 HALF = 0.5
-"""The finding score of what stays falls by no more than this share: the row that was added is of the
-scale with which a cell is judged."""
+"""The finding score of what stays falls by no more than this share: the row that was added counts
+in the scale with which a cell is judged."""
 TABLE = public()
 BENCHMARK = shipped_benchmark()
 CELLS = len(TABLE.vectors[0])

@@ -11,8 +11,8 @@ from geneb_ci.submission.fault import Fault
 
 ID = "implausible-cell"
 # In standard deviations above the prediction, for the full regime, with or without the nearest
-# other row. Leave-one-out on the 39 public rows without this warning: the maximum of 3,900 cells is 4.3;
-# row maxima have median 2.8 and mean excess 0.7, so that about one honest row in 80 exceeds 5.
+# other row. Leave-one-out on the 39 public rows without this warning: the maximum of 3,900 cells is
+# 4.3; row maxima have median 2.8 and mean excess 0.7, so about one honest row in 80 exceeds 5.
 ABOVE = 5.0
 # The same for few-shot regimes: the maximum of 7,800 cells is 5.3; row maxima have median 3.1 and
 # mean excess 0.8, so that about one honest row in 150 exceeds 6.5.
