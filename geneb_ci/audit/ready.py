@@ -15,10 +15,16 @@ from geneb_ci.audit.commit import AuditSubject
 from geneb_ci.audit.commitment import Commitment, Weights
 from geneb_ci.audit.extractors import write_modules
 from geneb_ci.audit.fetching import Installed, install
-from geneb_ci.audit.harness import Harness
+from geneb_ci.audit.harness import MEMORY, SECONDS, Harness
 from geneb_ci.audit.rescored import Rescored
-from geneb_ci.audit.scoring import Scoring, TaskSource, rescored, task_source
-from geneb_ci.audit.scoring_limits import DERIVED, ScoringOptions
+from geneb_ci.audit.scoring import Scoring, TaskSource, limits_of, rescored, task_source
+from geneb_ci.audit.scoring_limits import (
+    CLASSES_UNKNOWN,
+    DERIVED,
+    FACTOR,
+    ScoringOptions,
+    Shape,
+)
 from geneb_ci.audit.tolerance import COPIES_MIN
 from geneb_ci.audit.work import Work, WorkSettings
 from geneb_ci.common.config import Layout
@@ -98,10 +104,29 @@ class Ready:
 
     def rescored(self, task: str, sequences: Path, embeddings: Path) -> Rescored:
         """Return the scores of a task's embeddings. Raises what `scoring.rescored` does."""
-        how = self.machine.scored_as(self.settings, canonical=self.subject.has_canonical)
-        counts = self.subject.benchmark.by_id[task].test_class_counts
-        classes = len(counts) if counts else None
+        how, classes = self._how, self._classes(task)
         return rescored(task, self.source, sequences, embeddings, how, self.harness, classes)
+
+    def scoring_facts(self, rescoring: Rescored) -> dict[str, int]:
+        """Return the largest limits of scoring a task, for the record."""
+        shapes = {
+            task: Shape(one.distinct_sequences, rescoring.dim, self._classes(task))
+            for task, one in rescoring.tasks.items()
+        }
+        scored = [limits_of(shape, self._how) for shape in shapes.values()]
+        return {
+            "scoring_factor": FACTOR,
+            SECONDS: max(one.seconds for one in scored),
+            MEMORY: max(one.memory_mib for one in scored),
+        }
+
+    @property
+    def _how(self) -> Scoring:
+        return self.machine.scored_as(self.settings, canonical=self.subject.has_canonical)
+
+    def _classes(self, task: str) -> int:
+        counts = self.subject.benchmark.by_id[task].test_class_counts
+        return len(counts) if counts else CLASSES_UNKNOWN
 
     def check_weights(self) -> None:
         """Hash the weights again, after the last task, and compare them with those of the start.

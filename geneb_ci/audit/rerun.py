@@ -103,7 +103,11 @@ def outcome_of(plan: Plan, here: Ready, clock: Callable[[], float], say: Say) ->
         decoys=decoys,
         verdict=overall_verdict(tasks, decoys),
         sandbox=sandbox_facts(
-            here.sandbox, here.escapes, here.machine.limits, here.machine.token_budget
+            here.sandbox,
+            here.escapes,
+            here.machine.limits,
+            here.machine.token_budget,
+            here.scoring_facts(rescoring),
         ),
         noise=here.settings.noise,
         harness=HarnessFacts(

@@ -95,15 +95,18 @@ class Scoring:
     limits: ScoringOptions = DERIVED
 
 
-def limits_of(classes: int | None, embeddings: Path, how: Scoring) -> ScoringLimits:
-    """Return the limits of scoring a task of so many classes, by the shape of its matrix."""
+def limits_of(shape: Shape, how: Scoring) -> ScoringLimits:
+    """Return the limits of scoring embeddings of a shape."""
+    return scoring_limits(shape, how.copies, how.workers or _cores(), how.limits)
+
+
+def _shape(embeddings: Path, classes: int) -> Shape:
     import numpy as np  # noqa: PLC0415 (slow to import, and only needed here)
 
     rows, width = 1, 1  # for what is no matrix, which the harness refuses before it fits anything
     with contextlib.suppress(ValueError, EOFError):
         rows, width = np.load(embeddings, mmap_mode="r", allow_pickle=False).shape
-    shape = Shape(rows, width, classes or CLASSES_UNKNOWN)
-    return scoring_limits(shape, how.copies, how.workers or _cores(), how.limits)
+    return Shape(rows, width, classes)
 
 
 def _cores() -> int:
@@ -118,7 +121,7 @@ def rescored(
     embeddings: Path,
     how: Scoring,
     harness: Harness,
-    classes: int | None = None,
+    classes: int = CLASSES_UNKNOWN,
 ) -> Rescored:
     """Return the scores of embeddings; row i is the embedding of line i of `sequences`.
 
@@ -135,7 +138,7 @@ def rescored(
         "--canonical" if how.canonical else "--no-canonical",
         "--output", str(output), "--quiet",
     ]  # fmt: skip
-    harness.call(words, task, limits_of(classes, embeddings, how))
+    harness.call(words, task, limits_of(_shape(embeddings, classes), how))
     found = read_rescored(output)
     if not found.dataset.verified:
         raise NothingChecked(
