@@ -51,7 +51,7 @@ class Used(NamedTuple):
     """Largest memory that a check found, in bytes."""
 
 
-class Harness:
+class HarnessProcess:
     """Calls commands of the harness in one process, which starts with the first call."""
 
     def __init__(self) -> None:
@@ -87,9 +87,9 @@ class Harness:
         embeddings cause; NothingChecked, with what the harness said, for anything else.
         """
         process = self._started()
-        watch = _Watch(process, task, limits)
+        call = _Call(process, task, limits)
         try:
-            answer = watch.answer(words)
+            answer = call.answer(words)
         except BaseException:
             self.close()
             raise
@@ -98,8 +98,8 @@ class Harness:
             self.close()
             raise _failed(words, said)
         if answer["error"] is not None:
-            raise watch.error(words, answer["error"], answer["message"])
-        return watch.used
+            raise call.error(words, answer["error"], answer["message"])
+        return call.used
 
     def _started(self) -> "subprocess.Popen[bytes]":
         if self._process is not None and self._process.poll() is None:
@@ -125,7 +125,7 @@ class Harness:
         return text.removeprefix("error: ") or f"code {process.returncode}"
 
 
-class _Watch:
+class _Call:
     """One call: the answer, and the limits until it comes."""
 
     def __init__(

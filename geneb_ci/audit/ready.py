@@ -15,7 +15,7 @@ from geneb_ci.audit.commit import AuditSubject
 from geneb_ci.audit.commitment import Commitment, Weights
 from geneb_ci.audit.extractors import write_modules
 from geneb_ci.audit.fetching import Installed, install
-from geneb_ci.audit.harness import MEMORY, SECONDS, Harness
+from geneb_ci.audit.harness import MEMORY, SECONDS, HarnessProcess
 from geneb_ci.audit.rescored import Rescored
 from geneb_ci.audit.scoring import Scoring, TaskSource, limits_of, rescored, task_source
 from geneb_ci.audit.scoring_limits import (
@@ -99,7 +99,7 @@ class Ready:
     spec: ExtractorSpec
     packages: Installed | None = None
     """Packages of the model's own environment, where its entry names one."""
-    harness: Harness = field(default_factory=Harness)
+    harness: HarnessProcess = field(default_factory=HarnessProcess)
     """Lists sequences and scores embeddings, in one process for all tasks."""
 
     def rescored(self, task: str, sequences: Path, embeddings: Path) -> Rescored:
@@ -162,7 +162,7 @@ def ready(
     if work is not None:
         work.clear()
     with (
-        Harness() as harness,
+        HarnessProcess() as harness,
         open_sandbox(
             machine.level,
             gpu=machine.gpu,

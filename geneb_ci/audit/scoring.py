@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from geneb_ci.audit.harness import Harness
+from geneb_ci.audit.harness import HarnessProcess
 from geneb_ci.audit.rescored import Rescored
 from geneb_ci.audit.scoring_limits import (
     CLASSES_UNKNOWN,
@@ -70,7 +70,9 @@ def task_source(benchmark: Benchmark, definition: Path | None, data: Path | None
     return TaskSource(data.resolve(), definition)
 
 
-def sequences_of(tasks: Sequence[str], source: TaskSource, folder: Path, harness: Harness) -> Path:
+def sequences_of(
+    tasks: Sequence[str], source: TaskSource, folder: Path, harness: HarnessProcess
+) -> Path:
     """Write the distinct sequences of tasks, one a line, and return the file.
 
     Raises NothingChecked, with what the harness said, when it cannot.
@@ -120,7 +122,7 @@ def rescored(
     sequences: Path,
     embeddings: Path,
     how: Scoring,
-    harness: Harness,
+    harness: HarnessProcess,
     classes: int = CLASSES_UNKNOWN,
 ) -> Rescored:
     """Return the scores of embeddings; row i is the embedding of line i of `sequences`.

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from geneb_ci.audit.harness import Harness
+from geneb_ci.audit.harness import HarnessProcess
 from geneb_ci.audit.scoring import Scoring, TaskSource, rescored, sequences_of
 from geneb_ci.audit.scoring_limits import ScoringOptions
 from geneb_ci.common.errors import (
@@ -32,7 +32,7 @@ SLACK = 3.0
 class Place:
     """A task of 60 sequences, and a harness that scores embeddings of it."""
 
-    def __init__(self, folder: Path, harness: Harness) -> None:
+    def __init__(self, folder: Path, harness: HarnessProcess) -> None:
         draw = random.Random(7)
         splits = ["train"] * 40 + ["test"] * 20
         rows = [
@@ -55,7 +55,7 @@ class Place:
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
-    with Harness() as harness:
+    with HarnessProcess() as harness:
         made = Place(tmp_path_factory.mktemp("hostile"), harness)
         np.save(made.folder / "honest.npy", np.eye(made.rows, WIDTH, dtype=np.float32))
         yield made

@@ -78,6 +78,7 @@ def many_files(folder: Path, count: int) -> None:
     first = document["results"]["full"]["InstaDeepAI_nucleotide_transformer_downstream_tasks_H3"]
     for index in range(count):
         document["model_id"] = f"model-{index:05d}"
+        document["meta"]["display"] = f"Model {index:05d}"
         rho = index % 61 - 30
         right = 1000 + 2 * (index // 61) + rho % 2
         first.update(zip(("MCC", "Acc", "F1"), scores(CLASSES, right, rho), strict=True))
