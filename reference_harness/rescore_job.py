@@ -8,12 +8,13 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from . import halts, noise, probe
+from . import decisions, halts, noise, probe
 from .engine.threads import Library, libraries
 from .errors import ProbeError
+from .further import FurtherFiles, further_rows
 from .job import Scored, columns, each_seed, regime, rows_of, score, solve
 from .record import Triple
-from .rescored import Copy
+from .rescored import Copy, Decisions
 from .tasks import Labels
 
 Places = npt.NDArray[np.int64]
@@ -76,6 +77,7 @@ class Based(NamedTuple):
     halts: dict[str, list[list[Triple]]]
     """Regime to the scores at every possible stopping point, one list per fit."""
     libraries: list[Library]
+    decisions: Decisions | None
 
 
 @dataclass(frozen=True)
@@ -83,6 +85,8 @@ class BaseJob:
     """Score one task's embeddings as they came."""
 
     part: TaskPart
+    further: FurtherFiles | None = None
+    """Rows beside those of the task, and their embeddings."""
 
     @property
     def task_id(self) -> str:
@@ -99,6 +103,9 @@ class BaseJob:
                 name: halts.outcomes(problem, rows_of(problem, name, part), scored.fits)
                 for name, scored in found.items()
             }
+            decided = None
+            if self.further is not None:
+                decided = decisions.decide(problem, further_rows(self.further, problem))
         except ProbeError as error:
             msg = f"{part.task_id}: {error}"
             raise ProbeError(msg) from error
@@ -109,7 +116,7 @@ class BaseJob:
             ]
             for name, fits in stops.items()
         }
-        return Based(part.task_id, found, halted, libraries())
+        return Based(part.task_id, found, halted, libraries(), decided)
 
 
 class Copied(NamedTuple):
