@@ -178,6 +178,41 @@ def variants(**options: Any) -> None:  # noqa: ANN401 - click's own types
         click.echo(f"wrote {options['output']}: {plural(len(made), 'variant')}", err=True)
 
 
+@click.command()
+@click.option("--seed", type=click.IntRange(min=0), required=True, help="Seed of the sequences.")
+@click.option("--tasks", multiple=True, metavar="ID[,ID]", help="Tasks; default: all.")
+@_OUTPUT
+@_QUIET
+def fresh(**options: Any) -> None:  # noqa: ANN401 - click's own types
+    """Write fresh labelled sequences of GENEB-mini, made from another seed.
+
+    A CSV file with the columns task, label and sequence, as `geneb-ci audit fresh` reads it.
+    """
+    from . import mini  # noqa: PLC0415 - NumPy: see cli.py
+    from .errors import OptionError  # noqa: PLC0415
+    from .files import write_bytes  # noqa: PLC0415
+
+    by_id = {task.id: task for task in mini.TASKS}
+    names = _names(options["tasks"]) if options["tasks"] else tuple(by_id)
+    if unknown := [name for name in names if name not in by_id]:
+        msg = f"task {unknown[0]!r}: GENEB-mini has no such task"
+        raise OptionError(msg)
+    if options["seed"] == mini.SEED:
+        msg = f"--seed {mini.SEED} makes the public sequences: pass another one"
+        raise OptionError(msg)
+    lines = ["task,label,sequence"]
+    for name in names:
+        made = mini.generate(by_id[name], options["seed"])
+        lines += [
+            f"{name},{label},{sequence}"
+            for split in (made.train, made.test)
+            for sequence, label in zip(split.sequences, split.labels.tolist(), strict=True)
+        ]
+    write_bytes(options["output"], "\n".join([*lines, ""]).encode())
+    if not options["quiet"]:
+        click.echo(f"wrote {options['output']}: {plural(len(lines) - 1, 'sequence')}", err=True)
+
+
 def _place(options: dict[str, Any]) -> "tuple[Benchmark, Source]":
     from . import benchmark, data  # noqa: PLC0415 - NumPy: see cli.py
     from .errors import OptionError  # noqa: PLC0415

@@ -6,7 +6,9 @@ from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field
 
+from geneb_ci.audit.memorised import FreshResult, VariantResult
 from geneb_ci.audit.plan import Plan, Reason
+from geneb_ci.audit.precision import Precision
 from geneb_ci.common.types import Count, Hex40, Hex64, Moment, Name, Scores, StrictModel
 from geneb_ci.sandbox.launch import SandboxFacts
 
@@ -88,11 +90,18 @@ class AuditOutcome(StrictModel):
     tasks: Annotated[list[AuditedTask], Field(min_length=1)]
     """In the order of the plan's chosen tasks, each of them."""
     decoys: Decoys
+    variants: VariantResult | None = None
+    """What variants of the sequences show; null in earlier records."""
+    fresh: FreshResult | None = None
+    """What a fresh set shows; null where the audit had none."""
     verdict: Verdict
-    """`differs` as soon as one task, one regime's mean bias or one decoy does."""
+    """`differs` as soon as one task, one regime's mean bias, one decoy, the variants or the fresh
+    set do."""
     sandbox: SandboxFacts
     noise: Name
     """The dtype whose numeric noise the tolerance was measured at."""
+    precision: Precision | None = None
+    """What the embeddings show of the declared dtype; null in earlier records."""
     harness: HarnessFacts
     benchmark_sha256: Hex64
     dataset_revision: Hex40
@@ -208,12 +217,20 @@ def _share(gain: float, tolerance: float) -> float:
     return gain / tolerance
 
 
-def overall_verdict(tasks: Sequence[AuditedTask], decoys: Decoys) -> Verdict:
+def overall_verdict(
+    tasks: Sequence[AuditedTask],
+    decoys: Decoys,
+    variants: VariantResult | None = None,
+    fresh: FreshResult | None = None,
+) -> Verdict:
     """Return the verdict of an audit.
 
-    It differs when a task does, a regime's mean bias is significant, or a decoy was noticed.
+    It differs when a task does, a regime's mean bias is significant, a decoy was noticed, or the
+    variants or the fresh set show that labels are known.
     """
     differs = decoys.order_dependent or decoys.memorised
+    differs = differs or (variants is not None and variants.memorised)
+    differs = differs or (fresh is not None and fresh.dropped)
     differs = differs or any(task_verdict(one.regimes.values()) == DIFFERS for one in tasks)
     return (
         DIFFERS

@@ -15,6 +15,7 @@ from geneb_ci.audit.commit import AuditSubject
 from geneb_ci.audit.commitment import Commitment, Weights
 from geneb_ci.audit.extractors import write_modules
 from geneb_ci.audit.fetching import Installed, install
+from geneb_ci.audit.fresh import FreshSet, open_set, read_fresh_commitment, refuse_public
 from geneb_ci.audit.scoring import TaskSource, task_source
 from geneb_ci.audit.tolerance import COPIES_MIN
 from geneb_ci.audit.work import Work, WorkSettings
@@ -28,6 +29,8 @@ from geneb_ci.sandbox.run import ExtractorSpec, probe_suite, refuse_leaks
 
 SEED_BITS = 63
 """Bits of the jitter's seed: NumPy's generator takes them, and they fit a signed 64-bit integer."""
+NONCE_BYTES = 32
+"""Bytes of the secret that decides the variants."""
 FETCHED = "weights.fetched"
 """File of the work folder: the download of the weights was completed."""
 CPU, CUDA = "cpu", "cuda"
@@ -52,6 +55,9 @@ class Machine:
     workers: int | None = None
     token_budget: int = TOKEN_BUDGET
     """Padded tokens a batch."""
+    fresh: Path | None = None
+    """A fresh set, with its salt beside it, and what was committed to."""
+    fresh_commitment: Path | None = None
     limits: Limits = field(default_factory=Limits)
 
     @property
@@ -77,6 +83,7 @@ class Ready:
     spec: ExtractorSpec
     packages: Installed | None = None
     """Packages of the model's own environment, where its entry names one."""
+    fresh: FreshSet | None = None
 
     def check_weights(self) -> None:
         """Hash the weights again, after the last task, and compare them with those of the start.
@@ -105,6 +112,7 @@ def ready(
     """
     noise = _noise(subject, machine)
     source = task_source(subject.benchmark, layout.benchmark, machine.data)
+    fresh = _fresh(subject, machine, source)
     say("submission, extractor and benchmark are those committed to")
     packages = None
     if subject.environment is not None:
@@ -129,6 +137,8 @@ def ready(
                 copies=machine.copies,
                 token_budget=machine.token_budget,
                 seed=secrets.randbits(SEED_BITS),
+                nonce=secrets.token_hex(NONCE_BYTES),
+                fresh=fresh.sha256 if fresh is not None else None,
                 started_at=moment_of(int(begun)),
             )
         )
@@ -152,7 +162,23 @@ def ready(
             digests,
             spec,
             packages,
+            fresh,
         )
+
+
+def _fresh(subject: AuditSubject, machine: Machine, source: TaskSource) -> FreshSet | None:
+    """Read the fresh set, and check that none of it is public. Raises UsageProblem."""
+    files = (machine.fresh, machine.fresh_commitment)
+    if files[0] is None or files[1] is None:
+        if any(files):
+            raise UsageProblem(
+                "a fresh set needs its commitment, and a commitment its set",
+                "pass both: --fresh SET.csv --fresh-commitment F.json",
+            )
+        return None
+    found = open_set(files[0], read_fresh_commitment(files[1]), subject.benchmark)
+    refuse_public(found.rows, source)
+    return found
 
 
 def _noise(subject: AuditSubject, machine: Machine) -> str:

@@ -72,6 +72,19 @@ def sequences_of(tasks: Sequence[str], source: TaskSource, folder: Path) -> Path
     return file
 
 
+def variants_of(
+    task: str, source: TaskSource, seed: str, rows: int, output: Path, *, reverse: bool
+) -> None:
+    """Write variants of at most `rows` test rows and as many training rows of a task.
+
+    Raises NothingChecked, with what the harness said, when it cannot.
+    """
+    _harness([
+        "variants", "--task", task, *source.options, "--seed", seed, "--rows", str(rows),
+        *(["--reverse"] if reverse else []), "--output", str(output),
+    ])  # fmt: skip
+
+
 @dataclass(frozen=True)
 class Scoring:
     """How to score."""
@@ -83,6 +96,8 @@ class Scoring:
     workers: int | None
     canonical: bool
     """Whether the claim has canonical scores to compare."""
+    further: tuple[Path, Path] | None = None
+    """Variants and fresh sequences of the one task, and their embeddings."""
 
 
 def rescored(
@@ -103,6 +118,7 @@ def rescored(
         "--noise", how.noise, "--seed", str(how.seed), "--copies", str(how.copies),
         *(["--workers", str(how.workers)] if how.workers else []),
         "--canonical" if how.canonical else "--no-canonical",
+        *_further(how.further),
         "--output", str(output),
     ])  # fmt: skip
     found = read_rescored(output)
@@ -112,6 +128,12 @@ def rescored(
             "download them with `geneb-ci data pull`, which writes the manifest",
         )
     return found
+
+
+def _further(files: tuple[Path, Path] | None) -> list[str]:
+    if files is None:
+        return []
+    return ["--further", str(files[0]), "--further-embeddings", str(files[1])]
 
 
 def merged(found: Sequence[Rescored]) -> Rescored:
