@@ -51,7 +51,8 @@ def commit_command(file: Path, data: Path | None, output: str) -> None:
     rows = sum(found.tasks.values())
     click.echo(
         f"{plural(rows, 'sequence')} of {plural(len(found.tasks), 'task')}: {found.sha256}\n"
-        f"next: publish the commitment; then, in an audit: --fresh {file} --fresh-commitment F.json",
+        "next: publish the commitment; then, in an audit: "
+        f"--fresh {file} --fresh-commitment F.json",
         err=True,
     )
 

@@ -1,5 +1,6 @@
 """Honest extractors of several kinds, and one that was trained on the test set."""
 
+import copy
 import functools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -111,6 +112,7 @@ def trained(tasks: Iterable[TaskData], splits: Sequence[str], epochs: int = EPOC
     return model
 
 
+@functools.cache
 def pretrained() -> Convolution:
     """Return a convolution trained on sets that no audit has."""
     sets = (mini.generate(task, seed) for seed in PRETRAINED_ON for task in mini.TASKS)
@@ -126,6 +128,8 @@ def honest() -> dict[str, Callable[[], Any]]:
         "random convolution, bfloat16": lambda: ConvolutionExtractor(
             random_convolution(), torch.bfloat16
         ),
-        "trained convolution": lambda: ConvolutionExtractor(pretrained()),
-        "trained convolution, bfloat16": lambda: ConvolutionExtractor(pretrained(), torch.bfloat16),
+        "trained convolution": lambda: ConvolutionExtractor(copy.deepcopy(pretrained())),
+        "trained convolution, bfloat16": lambda: ConvolutionExtractor(
+            copy.deepcopy(pretrained()), torch.bfloat16
+        ),
     }
