@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from geneb_ci.common.finding import plural
+from geneb_ci.common.finding import first_and_more, plural
 from geneb_ci.common.types import TrustLevel
 
 NO_SANDBOX = 0
@@ -50,6 +50,14 @@ class Audit:
     """Regimes with fewer than half of the drawn tasks' cells informative."""
     informative: str = ""
     """Informative cells of the drawn tasks, by regime: `full 4 of 5`."""
+    absent: tuple[str, ...] = ()
+    """Cells of the drawn tasks that the policy audits and the submission does not claim."""
+    plain: tuple[str, ...] = ()
+    """Cells of the drawn tasks without a canonical score."""
+    canonical: Mapping[str, frozenset[str]] | None = None
+    """Regime to the tasks whose canonical scores were compared; None where nobody counted them."""
+    varied: bool = True
+    """Whether variants of the sequences were embedded."""
 
     @property
     def tasks(self) -> frozenset[str]:
@@ -67,6 +75,10 @@ class Demands:
     tasks: frozenset[str]
     """Every task of the benchmark."""
     versions: Versions
+    canonical: bool = False
+    """Whether only cells with a canonical score count."""
+    regimes: frozenset[str] = frozenset()
+    """Regimes of which `reproduced` needs every task; any one of them where there are none."""
 
     @property
     def needed(self) -> int:
@@ -132,7 +144,7 @@ def decide(
         reason = "its sha256 is that of the authors' own file, in official.json"
     elif regime := _reproduced(current, demands):
         level, basis = TrustLevel.REPRODUCED, current
-        reason = f"audits cover each of the {len(demands.tasks)} tasks of the regime {regime}"
+        reason = f"audits cover each of the {len(demands.tasks)} tasks of {regime}"
     elif enough := _verifying(current, demands):
         level, basis = TrustLevel.VERIFIED, current
         reason = f"{_audits(enough)} agrees on at least {demands.needed} drawn tasks"
@@ -164,18 +176,36 @@ def shortcoming(audit: Audit, demands: Demands) -> str:
         return f"it leaves out the regimes {', '.join(audit.left_out)}"
     if audit.uninformative:
         return f"fewer than half of the cells are informative in {', '.join(audit.uninformative)}"
+    if audit.absent:
+        return f"drawn tasks have no claim in {first_and_more(audit.absent)}"
+    if demands.canonical and audit.plain:
+        return (
+            f"drawn cells have no canonical score, which format 1.1 has: "
+            f"{first_and_more(audit.plain)}"
+        )
+    if not audit.varied:
+        return "no variants of the sequences were embedded"
     return ""
 
 
 def _reproduced(audits: Iterable[Audit], demands: Demands) -> str:
-    """Return a regime of which audits of one version cover every task, or ""."""
+    """Return the regimes of which audits of one version cover every task, or "".
+
+    These are all that the policy audits; a cell that is not claimed is not covered.
+    """
     covered: dict[tuple[Versions, str], set[str]] = {}
     for one in audits:
         for regime in sorted(set(one.rerun) - set(one.uninformative)):
             tasks = one.rerun[regime]
+            if demands.canonical and one.canonical is not None:
+                tasks = one.canonical.get(regime, frozenset())
             covered.setdefault((one.versions, regime), set()).update(tasks)
-    whole = (regime for (_, regime), tasks in covered.items() if tasks >= demands.tasks)
-    return min(whole, default="")
+    whole: dict[Versions, set[str]] = {}
+    for (versions, regime), tasks in covered.items():
+        if tasks >= demands.tasks:
+            whole.setdefault(versions, set()).add(regime)
+    enough = [found for found in whole.values() if found >= demands.regimes]
+    return min((", ".join(sorted(demands.regimes or found)) for found in enough), default="")
 
 
 def _too_small(audits: list[Audit], demands: Demands) -> str:

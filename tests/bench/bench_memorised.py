@@ -152,9 +152,11 @@ def tables(work: Path) -> list[str]:
         *map(row, cheat_trials(work)),
         *map(row, sound),
         "",
-        f"{len(sound)} honest combinations of extractor and tasks, {wrong} flagged. Their MCC on "
-        f"fresh sets is lower by {sum(drops) / len(drops):+.4f} in the mean, "
-        f"{min(drops):+.3f} to {max(drops):+.3f}.",
+        (
+            f"{len(sound)} honest combinations of extractor and tasks, {wrong} flagged. Their MCC on "
+            f"fresh sets is lower by {sum(drops) / len(drops):+.4f} in the mean, "
+            f"{min(drops):+.3f} to {max(drops):+.3f}."
+        ),
         "",
         *power_table(),
     ]
