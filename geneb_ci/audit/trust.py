@@ -168,24 +168,22 @@ def _verifying(audits: Iterable[Audit], demands: Demands) -> list[Audit]:
 
 def shortcoming(audit: Audit, demands: Demands) -> str:
     """Return why an agreeing audit of the right bytes and versions is too small, or ""."""
-    if audit.drawn < demands.needed:
-        return f"{plural(audit.drawn, 'task')} drawn, the policy requires {demands.needed}"
-    if demands.stratified and not audit.stratified:
-        return "its sample is not stratified, the policy requires strata"
-    if audit.left_out:
-        return f"it leaves out the regimes {', '.join(audit.left_out)}"
-    if audit.uninformative:
-        return f"fewer than half of the cells are informative in {', '.join(audit.uninformative)}"
-    if audit.absent:
-        return f"drawn tasks have no claim in {first_and_more(audit.absent)}"
-    if demands.canonical and audit.plain:
-        return (
-            f"drawn cells have no canonical score, which format 1.1 has: "
-            f"{first_and_more(audit.plain)}"
-        )
-    if not audit.varied:
-        return "no variants of the sequences were embedded"
-    return ""
+    drawn = f"{plural(audit.drawn, 'task')} drawn, the policy requires {demands.needed}"
+    lacking = {
+        drawn: audit.drawn < demands.needed,
+        "its sample is not stratified, the policy requires strata": (
+            demands.stratified and not audit.stratified
+        ),
+        f"it leaves out the regimes {', '.join(audit.left_out)}": bool(audit.left_out),
+        f"fewer than half of the cells are informative in {', '.join(audit.uninformative)}": (
+            bool(audit.uninformative)
+        ),
+        f"drawn tasks have no claim in {first_and_more(audit.absent or [''])}": bool(audit.absent),
+        "drawn cells have no canonical score, which format 1.1 has: "
+        f"{first_and_more(audit.plain or [''])}": demands.canonical and bool(audit.plain),
+        "no variants of the sequences were embedded": not audit.varied,
+    }
+    return next((reason for reason, holds in lacking.items() if holds), "")
 
 
 def _reproduced(audits: Iterable[Audit], demands: Demands) -> str:

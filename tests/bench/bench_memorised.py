@@ -153,8 +153,8 @@ def tables(work: Path) -> list[str]:
         *map(row, sound),
         "",
         (
-            f"{len(sound)} honest combinations of extractor and tasks, {wrong} flagged. Their MCC on "
-            f"fresh sets is lower by {sum(drops) / len(drops):+.4f} in the mean, "
+            f"{len(sound)} honest combinations of extractor and tasks, {wrong} flagged. Their MCC "
+            f"on fresh sets is lower by {sum(drops) / len(drops):+.4f} in the mean, "
             f"{min(drops):+.3f} to {max(drops):+.3f}."
         ),
         "",
