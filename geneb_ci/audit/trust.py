@@ -142,9 +142,9 @@ def decide(
     elif is_official:
         level, basis = TrustLevel.OFFICIAL, current
         reason = "its sha256 is that of the authors' own file, in official.json"
-    elif regime := _reproduced(current, demands):
+    elif regimes := _reproduced(current, demands):
         level, basis = TrustLevel.REPRODUCED, current
-        reason = f"audits cover each of the {len(demands.tasks)} tasks of {regime}"
+        reason = f"audits cover each of the {len(demands.tasks)} tasks of the {regimes}"
     elif enough := _verifying(current, demands):
         level, basis = TrustLevel.VERIFIED, current
         reason = f"{_audits(enough)} agrees on at least {demands.needed} drawn tasks"
@@ -203,7 +203,11 @@ def _reproduced(audits: Iterable[Audit], demands: Demands) -> str:
         if tasks >= demands.tasks:
             whole.setdefault(versions, set()).add(regime)
     enough = [found for found in whole.values() if found >= demands.regimes]
-    return min((", ".join(sorted(demands.regimes or found)) for found in enough), default="")
+    if not enough:
+        return ""
+    if not demands.regimes:
+        return f"regime {min(map(min, enough))}"
+    return f"{plural(len(demands.regimes), 'regime')} {', '.join(sorted(demands.regimes))}"
 
 
 def _too_small(audits: list[Audit], demands: Demands) -> str:
