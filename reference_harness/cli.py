@@ -16,7 +16,7 @@ from .cli_data import data
 from .errors import FailedTasksError, HarnessError, OptionError
 from .extractors import BUILTINS, DEFAULT
 from .extractors_cli import extractors
-from .rescore_cli import batch, rescore, sequences
+from .rescore_cli import batch, fresh, rescore, sequences, variants
 
 FAULT, USAGE, NOTHING, ERRORS, INTERRUPTED = 1, 2, 3, 11, 130
 """Exit codes: internal error; usage; nothing was done; errors found; 128 + SIGINT."""
@@ -191,6 +191,8 @@ cli.add_command(extractors)
 cli.add_command(sequences)
 cli.add_command(rescore)
 cli.add_command(batch)
+cli.add_command(variants)
+cli.add_command(fresh)
 
 
 def main() -> None:

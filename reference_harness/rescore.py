@@ -14,9 +14,11 @@ from .data import Source
 from .engine.local import Pool, default_workers
 from .errors import DataError, OptionError
 from .files import sha256
+from .further import FurtherFiles
+from .matrix import open_matrix
 from .progress import Listener, Silent
 from .record import BenchmarkRef, DatasetRef, LibraryRef
-from .rescore_input import given_by, open_matrix, part_of
+from .rescore_input import given_by, part_of
 from .rescore_job import Based, BaseJob, Copied, CopyJob, TaskPart
 from .rescored import Copy, NoiseRef, Rescored, RescoredRegime, RescoredTask
 from .tasks import Labels, TaskData, sequence_digests
@@ -45,6 +47,8 @@ class RescoreRequest:
     seed: int
     copies: int = COPIES
     canonical: bool = True
+    further: FurtherFiles | None = None
+    """Rows beside those of the one task that is asked for."""
     workers: int = field(default_factory=default_workers)
 
 
@@ -106,7 +110,7 @@ class _Rescoring:
         }
         with lent(self.asked.workers) as pool:
             for part in self.parts.values():
-                pool.submit(BaseJob(part))
+                pool.submit(BaseJob(part, asked.further))
             while pool.waiting:
                 for found in pool.done(block=True):
                     if isinstance(found, Based):
@@ -224,6 +228,7 @@ class _Rescoring:
                 )
                 for name, base in self.base[data.id].regimes.items()
             },
+            decisions=self.base[data.id].decisions,
         )
 
 

@@ -13,6 +13,7 @@ from .text import plural
 if TYPE_CHECKING:
     from .benchmark import Benchmark
     from .data import Source
+    from .further import FurtherFiles
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
 _TASKS = click.option(
@@ -106,6 +107,12 @@ def sequences(**options: Any) -> None:  # noqa: ANN401 - click's own types
     help="Also compute canonical scores (probe solved to its optimum).",
 )
 @click.option(
+    "--further",
+    type=_FILE,
+    help="Rows beside those of the task, as `variants` writes them; with one task alone.",
+)
+@click.option("--further-embeddings", type=_FILE, help="Their embeddings, row i for row i.")
+@click.option(
     "--workers", type=click.IntRange(min=1), help="Probe processes; default: one per CPU."
 )
 @_OUTPUT
@@ -133,6 +140,7 @@ def rescore(**options: Any) -> None:  # noqa: ANN401 - click's own types
         seed=options["seed"],
         copies=options["copies"],
         canonical=options["canonical"],
+        further=_further(options),
         workers=options["workers"] or default_workers(),
     )
     shared = click.get_current_context().obj
@@ -144,6 +152,85 @@ def rescore(**options: Any) -> None:  # noqa: ANN401 - click's own types
         tasks = plural(len(found.tasks), "task")
         said = f"wrote {options['output']}: {tasks} in {found.seconds:.1f} s"
         click.echo(said, err=True)
+
+
+def _further(options: dict[str, Any]) -> "FurtherFiles | None":
+    from .errors import OptionError  # noqa: PLC0415 - NumPy: see cli.py
+    from .further import FurtherFiles  # noqa: PLC0415
+
+    rows, embeddings = options["further"], options["further_embeddings"]
+    if rows is None and embeddings is None:
+        return None
+    if rows is None or embeddings is None or len(_names(options["tasks"])) > 1:
+        msg = "--further needs --further-embeddings, and exactly one task in --tasks"
+        raise OptionError(msg)
+    return FurtherFiles(rows, embeddings)
+
+
+@click.command()
+@click.option("--task", required=True, metavar="ID", help="The task.")
+@click.option("--seed", required=True, help="Text that decides rows and variants.")
+@click.option(
+    "--rows",
+    type=click.IntRange(min=1),
+    required=True,
+    help="Test rows, and training rows, to vary; all where there are fewer.",
+)
+@click.option("--reverse", is_flag=True, help="Reverse complements too.")
+@_DATA
+@_BENCHMARK
+@_OUTPUT
+@_QUIET
+def variants(**options: Any) -> None:  # noqa: ANN401 - click's own types
+    """Write label-preserving variants of a task's sequences.
+
+    The same seed gives the same variants. An audit embeds them among the sequences.
+    """
+    from .further import write_variants  # noqa: PLC0415 - NumPy: see cli.py
+    from .rescore import load  # noqa: PLC0415
+    from .variants import variants_of  # noqa: PLC0415
+
+    bench, source = _place(options)
+    data = load(bench, source, options["task"])
+    made = variants_of(data, options["seed"], options["rows"], reverse=options["reverse"])
+    write_variants(options["output"], made)
+    if not options["quiet"]:
+        click.echo(f"wrote {options['output']}: {plural(len(made), 'variant')}", err=True)
+
+
+@click.command()
+@click.option("--seed", type=click.IntRange(min=0), required=True, help="Seed of the sequences.")
+@click.option("--tasks", multiple=True, metavar="ID[,ID]", help="Tasks; default: all.")
+@_OUTPUT
+@_QUIET
+def fresh(**options: Any) -> None:  # noqa: ANN401 - click's own types
+    """Write fresh labelled sequences of GENEB-mini, made from another seed.
+
+    A CSV file with the columns task, label and sequence, as `geneb-ci audit fresh` reads it.
+    """
+    from . import mini  # noqa: PLC0415 - NumPy: see cli.py
+    from .errors import OptionError  # noqa: PLC0415
+    from .files import write_bytes  # noqa: PLC0415
+
+    by_id = {task.id: task for task in mini.TASKS}
+    names = _names(options["tasks"]) if options["tasks"] else tuple(by_id)
+    if unknown := [name for name in names if name not in by_id]:
+        msg = f"task {unknown[0]!r}: GENEB-mini has no such task"
+        raise OptionError(msg)
+    if options["seed"] == mini.SEED:
+        msg = f"--seed {mini.SEED} makes the public sequences: pass another one"
+        raise OptionError(msg)
+    lines = ["task,label,sequence"]
+    for name in names:
+        made = mini.generate(by_id[name], options["seed"])
+        lines += [
+            f"{name},{label},{sequence}"
+            for split in (made.train, made.test)
+            for sequence, label in zip(split.sequences, split.labels.tolist(), strict=True)
+        ]
+    write_bytes(options["output"], "\n".join([*lines, ""]).encode())
+    if not options["quiet"]:
+        click.echo(f"wrote {options['output']}: {plural(len(lines) - 1, 'sequence')}", err=True)
 
 
 def _place(options: dict[str, Any]) -> "tuple[Benchmark, Source]":

@@ -9,13 +9,14 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from . import halts, noise, probe
+from . import decisions, halts, noise, probe
 from .engine.threads import Library, libraries
 from .errors import OutOfMemoryError, ProbeError
+from .further import FurtherFiles, further_rows
 from .job import Scored, columns, each_seed, regime, rows_of, score, solve
 from .memory import is_out_of_memory
 from .record import Triple
-from .rescored import Copy
+from .rescored import Copy, Decisions
 from .tasks import Labels
 
 Places = npt.NDArray[np.int64]
@@ -78,6 +79,7 @@ class Based(NamedTuple):
     halts: dict[str, list[list[Triple]]]
     """Regime to the scores at every possible stopping point, one list per fit."""
     libraries: list[Library]
+    decisions: Decisions | None
 
 
 @dataclass(frozen=True)
@@ -85,6 +87,8 @@ class BaseJob:
     """Score one task's embeddings as they came."""
 
     part: TaskPart
+    further: FurtherFiles | None = None
+    """Rows beside those of the task, and their embeddings."""
 
     @property
     def task_id(self) -> str:
@@ -101,6 +105,9 @@ class BaseJob:
                 name: halts.outcomes(problem, rows_of(problem, name, part), scored.fits)
                 for name, scored in found.items()
             }
+            decided = None
+            if self.further is not None:
+                decided = decisions.decide(problem, further_rows(self.further, problem))
         halted = {
             name: [
                 [Triple(**one._asdict()) for one in score(problem, fit)[0]] if fit else []
@@ -108,7 +115,7 @@ class BaseJob:
             ]
             for name, fits in stops.items()
         }
-        return Based(part.task_id, found, halted, libraries())
+        return Based(part.task_id, found, halted, libraries(), decided)
 
 
 class Copied(NamedTuple):

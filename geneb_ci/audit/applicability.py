@@ -120,7 +120,7 @@ def _check_run(outcome: AuditOutcome, submission: SubmissionV11) -> None:
     same: list[tuple[str, object, object]] = [
         ("extractor", code.sha256, run.extractor.sha256),
         ("class of the extractor", code.class_name, run.extractor.class_name),
-        ("dtype of the tolerance", outcome.noise, run.embedding.dtype),
+        ("dtype", declared_dtype(outcome), run.embedding.dtype),
     ]
     if model.kind == "local":
         # Published elsewhere, as the model registry says: the same files, by their digests.
@@ -141,6 +141,11 @@ def _check_run(outcome: AuditOutcome, submission: SubmissionV11) -> None:
                 f"{quoted(claimed)}",
                 "commit again, and audit again",
             )
+
+
+def declared_dtype(outcome: AuditOutcome) -> str:
+    """Return the dtype that an audit took as declared."""
+    return outcome.noise if outcome.precision is None else outcome.precision.declared
 
 
 def submission_of(outcome: AuditOutcome, inputs: TrustInputs) -> SubmissionNow:

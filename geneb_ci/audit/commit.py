@@ -166,6 +166,12 @@ class AuditSubject:
         return run.environment if run is not None else None
 
     @property
+    def reverse_complement(self) -> bool:
+        """Whether the entry declares that both strands give the same embedding."""
+        run = self.entry.run if self.entry is not None else None
+        return run is not None and run.reverse_complement
+
+    @property
     def has_canonical(self) -> bool:
         """Whether any cell claims a canonical score."""
         evidence = self.document.get("evidence", {})

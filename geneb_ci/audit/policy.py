@@ -29,6 +29,9 @@ class AuditPolicy(StrictModel):
     """Drawn tasks that a row needs to be `verified`."""
     minimum_level: Literal[1, 2, 3, 4]
     """Lowest sandbox level at which an agreeing audit counts; level 0 never does."""
+    canonical: bool = False
+    """Whether only cells with a canonical score count towards `verified` and `reproduced`; format
+    1.0 has none. The shipped policy says true."""
     fallback_keys: Annotated[list[Hex64], Field(default_factory=list)]
     """SHA-256 of the raw bytes of each fallback key, published before it is used."""
     spent_keys: Annotated[list[Hex64], Field(default_factory=list)]

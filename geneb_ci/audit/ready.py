@@ -15,6 +15,7 @@ from geneb_ci.audit.commit import AuditSubject
 from geneb_ci.audit.commitment import Commitment, Weights
 from geneb_ci.audit.extractors import write_modules
 from geneb_ci.audit.fetching import Installed, install
+from geneb_ci.audit.fresh import FreshSet, open_set, read_fresh_commitment, refuse_public
 from geneb_ci.audit.harness import MEMORY, SECONDS, HarnessProcess
 from geneb_ci.audit.rescored import Rescored
 from geneb_ci.audit.scoring import Scoring, TaskSource, limits_of, rescored, task_source
@@ -37,6 +38,8 @@ from geneb_ci.sandbox.run import ExtractorSpec, probe_suite, refuse_leaks
 
 SEED_BITS = 63
 """Bits of the jitter's seed: NumPy's generator takes them, and they fit a signed 64-bit integer."""
+NONCE_BYTES = 32
+"""Bytes of the secret that decides the variants."""
 FETCHED = "weights.fetched"
 """File of the work folder: the download of the weights was completed."""
 CPU, CUDA = "cpu", "cuda"
@@ -61,6 +64,9 @@ class Machine:
     workers: int | None = None
     token_budget: int = TOKEN_BUDGET
     """Padded tokens a batch."""
+    fresh: Path | None = None
+    """A fresh set, with its salt beside it, and what was committed to."""
+    fresh_commitment: Path | None = None
     limits: Limits = field(default_factory=Limits)
     scoring: ScoringOptions = DERIVED
     """Limits of scoring a task, where they are not to follow from its size."""
@@ -99,12 +105,21 @@ class Ready:
     spec: ExtractorSpec
     packages: Installed | None = None
     """Packages of the model's own environment, where its entry names one."""
+    fresh: FreshSet | None = None
     harness: HarnessProcess = field(default_factory=HarnessProcess)
     """Lists sequences and scores embeddings, in one process for all tasks."""
 
-    def rescored(self, task: str, sequences: Path, embeddings: Path) -> Rescored:
+    def rescored(
+        self,
+        task: str,
+        sequences: Path,
+        embeddings: Path,
+        noise: str,
+        further: tuple[Path, Path] | None = None,
+    ) -> Rescored:
         """Return the scores of a task's embeddings. Raises what `scoring.rescored` does."""
-        how, classes = self._how, self._classes(task)
+        how = dataclasses.replace(self._how, noise=noise, further=further)
+        classes = self._classes(task)
         return rescored(task, self.source, sequences, embeddings, how, self.harness, classes)
 
     def scoring_facts(self, rescoring: Rescored) -> dict[str, int]:
@@ -155,6 +170,7 @@ def ready(
     """
     noise = _noise(subject, machine)
     source = task_source(subject.benchmark, layout.benchmark, machine.data)
+    fresh = _fresh(subject, machine, source)
     say("submission, extractor and benchmark are those committed to")
     packages = None
     if subject.environment is not None:
@@ -182,6 +198,8 @@ def ready(
                 copies=machine.copies,
                 token_budget=machine.token_budget,
                 seed=secrets.randbits(SEED_BITS),
+                nonce=secrets.token_hex(NONCE_BYTES),
+                fresh=fresh.sha256 if fresh is not None else None,
                 started_at=moment_of(int(begun)),
             )
         )
@@ -205,8 +223,24 @@ def ready(
             digests,
             spec,
             packages,
+            fresh,
             harness,
         )
+
+
+def _fresh(subject: AuditSubject, machine: Machine, source: TaskSource) -> FreshSet | None:
+    """Read the fresh set, and check that none of it is public. Raises UsageProblem."""
+    files = (machine.fresh, machine.fresh_commitment)
+    if files[0] is None or files[1] is None:
+        if any(files):
+            raise UsageProblem(
+                "a fresh set needs its commitment, and a commitment its set",
+                "pass both: --fresh SET.csv --fresh-commitment F.json",
+            )
+        return None
+    found = open_set(files[0], read_fresh_commitment(files[1]), subject.benchmark)
+    refuse_public(found.rows, source)
+    return found
 
 
 def _noise(subject: AuditSubject, machine: Machine) -> str:

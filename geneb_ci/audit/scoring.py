@@ -83,6 +83,26 @@ def sequences_of(
     return file
 
 
+def variants_of(
+    task: str,
+    source: TaskSource,
+    harness: HarnessProcess,
+    seed: str,
+    rows: int,
+    output: Path,
+    *,
+    reverse: bool,
+) -> None:
+    """Write variants of at most `rows` test rows and as many training rows of a task.
+
+    Raises NothingChecked, with what the harness said, when it cannot.
+    """
+    harness.call([
+        "variants", "--task", task, *source.options, "--seed", seed, "--rows", str(rows),
+        *(["--reverse"] if reverse else []), "--output", str(output), "--quiet",
+    ])  # fmt: skip
+
+
 @dataclass(frozen=True)
 class Scoring:
     """How to score."""
@@ -95,6 +115,8 @@ class Scoring:
     canonical: bool
     """Whether the claim has canonical scores to compare."""
     limits: ScoringOptions = DERIVED
+    further: tuple[Path, Path] | None = None
+    """Variants and fresh sequences of the one task, and their embeddings."""
 
 
 def limits_of(shape: Shape, how: Scoring) -> ScoringLimits:
@@ -138,7 +160,7 @@ def rescored(
         "--noise", how.noise, "--seed", str(how.seed), "--copies", str(how.copies),
         *(["--workers", str(how.workers)] if how.workers else []),
         "--canonical" if how.canonical else "--no-canonical",
-        "--output", str(output), "--quiet",
+        *_further(how.further), "--output", str(output), "--quiet",
     ]  # fmt: skip
     harness.call(words, task, limits_of(_shape(embeddings, classes), how))
     found = read_rescored(output)
@@ -148,6 +170,12 @@ def rescored(
             "download them with `geneb-ci data pull`, which writes the manifest",
         )
     return found
+
+
+def _further(files: tuple[Path, Path] | None) -> list[str]:
+    if files is None:
+        return []
+    return ["--further", str(files[0]), "--further-embeddings", str(files[1])]
 
 
 def merged(found: Sequence[Rescored]) -> Rescored:

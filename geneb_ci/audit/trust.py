@@ -1,9 +1,9 @@
 """From evidence to a trust level: a pure function."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 
-from geneb_ci.common.finding import plural
+from geneb_ci.common.finding import first_and_more, plural
 from geneb_ci.common.types import TrustLevel
 
 NO_SANDBOX = 0
@@ -50,6 +50,14 @@ class Audit:
     """Regimes with fewer than half of the drawn tasks' cells informative."""
     informative: str = ""
     """Informative cells of the drawn tasks, by regime: `full 4 of 5`."""
+    absent: tuple[str, ...] = ()
+    """Cells of the drawn tasks that the policy audits and the submission does not claim."""
+    plain: tuple[str, ...] = ()
+    """Cells of the drawn tasks without a canonical score."""
+    canonical: Mapping[str, frozenset[str]] | None = None
+    """Regime to the tasks whose canonical scores were compared; None where nobody counted them."""
+    varied: bool = True
+    """Whether variants of the sequences were embedded."""
 
     @property
     def tasks(self) -> frozenset[str]:
@@ -67,6 +75,10 @@ class Demands:
     tasks: frozenset[str]
     """Every task of the benchmark."""
     versions: Versions
+    canonical: bool = False
+    """Whether only cells with a canonical score count."""
+    regimes: frozenset[str] = frozenset()
+    """Regimes of which `reproduced` needs every task; any one of them where there are none."""
 
     @property
     def needed(self) -> int:
@@ -130,9 +142,9 @@ def decide(
     elif is_official:
         level, basis = TrustLevel.OFFICIAL, current
         reason = "its sha256 is that of the authors' own file, in official.json"
-    elif regime := _reproduced(current, demands):
+    elif regimes := _reproduced(current, demands):
         level, basis = TrustLevel.REPRODUCED, current
-        reason = f"audits cover each of the {len(demands.tasks)} tasks of the regime {regime}"
+        reason = f"audits cover each of the {len(demands.tasks)} tasks of the {regimes}"
     elif enough := _verifying(current, demands):
         level, basis = TrustLevel.VERIFIED, current
         reason = f"{_audits(enough)} agrees on at least {demands.needed} drawn tasks"
@@ -156,26 +168,48 @@ def _verifying(audits: Iterable[Audit], demands: Demands) -> list[Audit]:
 
 def shortcoming(audit: Audit, demands: Demands) -> str:
     """Return why an agreeing audit of the right bytes and versions is too small, or ""."""
-    if audit.drawn < demands.needed:
-        return f"{plural(audit.drawn, 'task')} drawn, the policy requires {demands.needed}"
-    if demands.stratified and not audit.stratified:
-        return "its sample is not stratified, the policy requires strata"
-    if audit.left_out:
-        return f"it leaves out the regimes {', '.join(audit.left_out)}"
-    if audit.uninformative:
-        return f"fewer than half of the cells are informative in {', '.join(audit.uninformative)}"
-    return ""
+    drawn = f"{plural(audit.drawn, 'task')} drawn, the policy requires {demands.needed}"
+    lacking = {
+        drawn: audit.drawn < demands.needed,
+        "its sample is not stratified, the policy requires strata": (
+            demands.stratified and not audit.stratified
+        ),
+        f"it leaves out the regimes {', '.join(audit.left_out)}": bool(audit.left_out),
+        f"fewer than half of the cells are informative in {', '.join(audit.uninformative)}": (
+            bool(audit.uninformative)
+        ),
+        f"drawn tasks have no claim in {first_and_more(list(audit.absent) or [''])}": bool(
+            audit.absent
+        ),
+        "drawn cells have no canonical score, which format 1.1 has: "
+        f"{first_and_more(list(audit.plain) or [''])}": demands.canonical and bool(audit.plain),
+        "no variants of the sequences were embedded": not audit.varied,
+    }
+    return next((reason for reason, holds in lacking.items() if holds), "")
 
 
 def _reproduced(audits: Iterable[Audit], demands: Demands) -> str:
-    """Return a regime of which audits of one version cover every task, or ""."""
+    """Return the regimes of which audits of one version cover every task, or "".
+
+    These are all that the policy audits; a cell that is not claimed is not covered.
+    """
     covered: dict[tuple[Versions, str], set[str]] = {}
     for one in audits:
         for regime in sorted(set(one.rerun) - set(one.uninformative)):
             tasks = one.rerun[regime]
+            if demands.canonical and one.canonical is not None:
+                tasks = one.canonical.get(regime, frozenset())
             covered.setdefault((one.versions, regime), set()).update(tasks)
-    whole = (regime for (_, regime), tasks in covered.items() if tasks >= demands.tasks)
-    return min(whole, default="")
+    whole: dict[Versions, set[str]] = {}
+    for (versions, regime), tasks in covered.items():
+        if tasks >= demands.tasks:
+            whole.setdefault(versions, set()).add(regime)
+    enough = [found for found in whole.values() if found >= demands.regimes]
+    if not enough:
+        return ""
+    if not demands.regimes:
+        return f"regime {min(map(min, enough))}"
+    return f"{plural(len(demands.regimes), 'regime')} {', '.join(sorted(demands.regimes))}"
 
 
 def _too_small(audits: list[Audit], demands: Demands) -> str:

@@ -84,6 +84,8 @@ def demands_of(policy: AuditPolicy, benchmark: Benchmark) -> Demands:
         stratified=policy.stratified,
         tasks=frozenset(benchmark.task_ids),
         versions=Versions(benchmark.harness_version, benchmark.sha256, benchmark.dataset.revision),
+        canonical=policy.canonical,
+        regimes=frozenset(policy.regimes) & frozenset(benchmark.regimes),
     )
 
 
@@ -93,7 +95,9 @@ def audit_of(found: Verification, inputs: TrustInputs) -> Audit | None:
         return None
     outcome = found.record.outcome
     commitment, sandbox = outcome.plan.commitment, outcome.sandbox
-    cells = informative_cells(one for one in outcome.tasks if one.reason == "drawn")
+    drawn = [one for one in outcome.tasks if one.reason == "drawn"]
+    cells = informative_cells(drawn)
+    audited = [name for name in inputs.policy.regimes if name in inputs.benchmark.regimes]
     return Audit(
         audit_id=found.record.audit_id,
         model_id=commitment.model_id,
@@ -116,6 +120,24 @@ def audit_of(found: Verification, inputs: TrustInputs) -> Audit | None:
         withdrawn=found.withdrawn.reason if found.withdrawn is not None else "",
         uninformative=tuple(regime for regime, one in cells.items() if not one.suffices),
         informative=informative_text(cells),
+        absent=tuple(
+            f"{name} of {one.task}" for one in drawn for name in audited if name not in one.regimes
+        ),
+        plain=tuple(
+            f"{name} of {one.task}"
+            for one in drawn
+            for name, cell in one.regimes.items()
+            if cell.canonical is None
+        ),
+        canonical={
+            name: frozenset(
+                one.task
+                for one in outcome.tasks
+                if name in one.regimes and one.regimes[name].canonical is not None
+            )
+            for name in commitment.regimes
+        },
+        varied=outcome.variants is not None,
     )
 
 

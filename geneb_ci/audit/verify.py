@@ -9,6 +9,7 @@ from geneb_ci.audit.applicability import NotHere, TrustInputs
 from geneb_ci.audit.beacon import is_open
 from geneb_ci.audit.draw import earlier_draws, recompute
 from geneb_ci.audit.envelope import ENVELOPE, RESTORE, SIGNER, STATEMENT
+from geneb_ci.audit.memorised import is_dropped, is_flagged, rows_varied
 from geneb_ci.audit.outcome import (
     AuditOutcome,
     Compared,
@@ -56,7 +57,23 @@ def check_comparison(outcome: AuditOutcome, inputs: TrustInputs) -> None:
                 _check_claim(place, compared, *_cell(submission, regime, one.task))
             _check_verdicts(place, compared)
         _check(one.task, one.verdict, task_verdict(one.regimes.values()))
-    _check("the whole audit", outcome.verdict, overall_verdict(outcome.tasks, outcome.decoys))
+    _check_memory(outcome)
+    due_verdict = overall_verdict(outcome.tasks, outcome.decoys, outcome.variants, outcome.fresh)
+    _check("the whole audit", outcome.verdict, due_verdict)
+
+
+def _check_memory(outcome: AuditOutcome) -> None:
+    """Compute again what the variants, the fresh set and the precision come to."""
+    variants, fresh, precision = outcome.variants, outcome.fresh, outcome.precision
+    if variants is not None and variants.memorised != is_flagged(variants.kinds, variants.training):
+        _refuse(f"variants: memorised is {variants.memorised}, its numbers give the opposite")
+    if variants is not None and variants.rows != rows_varied(len(outcome.plan.chosen)):
+        due = rows_varied(len(outcome.plan.chosen))
+        _refuse(f"variants: {variants.rows} rows a task were varied, expected {due}")
+    if fresh is not None and fresh.dropped != is_dropped(fresh.tasks):
+        _refuse(f"fresh set: dropped is {fresh.dropped}, its numbers give the opposite")
+    if precision is not None and outcome.noise != precision.noise:
+        _refuse(f"noise: {outcome.noise} was used, the embeddings give {precision.noise}")
 
 
 def _cell(

@@ -309,6 +309,7 @@ class _Audit(LazyGroup):
         "plan": ("audit_draw", "draw the tasks to rerun, by the public beacon"),
         "run": ("audit", "rerun the tasks in a sandbox, compare, and sign the record"),
         "verify": ("audit", "compute every step of a record again, from public data"),
+        "fresh": ("audit_fresh", "labelled sequences that nobody has seen, for an audit"),
         "withdraw": ("audit", "take an audit back, with a reason, signed"),
         "keygen": ("audit", "make a maintainer's key for signing records"),
     }

@@ -257,6 +257,18 @@ _MACHINE = (
         metavar="N",
         help="Padded tokens a batch; a GPU is faster with more.",
     ),
+    click.option(
+        "--fresh",
+        type=click.Path(path_type=Path, dir_okay=False, exists=True),
+        metavar="SET.csv",
+        help="Fresh labelled sequences, which `geneb-ci audit fresh commit` committed to.",
+    ),
+    click.option(
+        "--fresh-commitment",
+        type=click.Path(path_type=Path, dir_okay=False, exists=True),
+        metavar="F.json",
+        help="The commitment to that set.",
+    ),
 )
 
 

@@ -199,15 +199,15 @@ def _summary(outcome: AuditOutcome) -> Iterator[str]:
         yield f"differs: {_names(differing)} of {plural(len(outcome.tasks), 'rerun task')}"
     for regime, one in mean_biases(outcome.tasks).items():
         if one.is_significant:
-            side = "above" if one.share > 0 else "below"
-            yield (
-                f"differs: {visible(regime)}: the claims are {side} the rerun by "
-                f"{abs(one.difference):.4f} on average, which is significant"
-            )
+            yield f"differs: {visible(regime)}: {one.text}"
     if outcome.decoys.order_dependent:
         yield "differs: an embedding depends on the order or the batch of its sequence"
     if outcome.decoys.memorised:
         yield "differs: benchmark sequences are treated differently from similar new sequences"
+    if outcome.variants is not None and outcome.variants.memorised:
+        yield "differs: labels of published sequences are known that variants of them do not get"
+    if outcome.fresh is not None and outcome.fresh.dropped:
+        yield "differs: fresh sequences are classified far worse than the published ones"
     yield f"decoys: {visible(outcome.decoys.detail)}"
     yield from _described(outcome.plan.commitment)
     yield from (f"note: {visible(note)}" for note in outcome.notes)

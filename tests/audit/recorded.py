@@ -17,6 +17,7 @@ from geneb_ci.audit.commitment import Commitment
 from geneb_ci.audit.draw import draw
 from geneb_ci.audit.envelope import key_id, parse_envelope, sign_payload
 from geneb_ci.audit.keys import TrustedKey
+from geneb_ci.audit.memorised import rows_varied
 from geneb_ci.audit.outcome import AuditOutcome
 from geneb_ci.audit.plan import DrandBeacon, EarlierDraw, Plan
 from geneb_ci.audit.record import WITHDRAWN, record_of
@@ -129,6 +130,22 @@ def compared(raw: bytes, regime: str, task: str, shift: float = 0.0) -> dict[str
     }
 
 
+def variants_of(tasks: int, worse: int = 30) -> dict[str, Any]:
+    """Give what variants show of an honest extractor; of a memoriser, with more that is worse."""
+    kinds = {
+        kind: {"rows": 1000, "worse": worse, "better": 25}
+        for kind in ("substituted", "cropped", "shifted")
+    }
+    return {
+        "nonce": hashlib.sha256(b"nonce").hexdigest(),
+        "rows": rows_varied(tasks),
+        "reversed": False,
+        "kinds": kinds,
+        "training": {"rows": 1000, "worse": 20, "better": 20},
+        "memorised": worse > 100,
+    }
+
+
 def outcome_of(plan: Plan, raw: bytes, shift: float = 0.0, level: int = 2) -> AuditOutcome:
     """Give what an audit of a plan found; a shift lowers the first task's rerun."""
     tasks = []
@@ -153,6 +170,7 @@ def outcome_of(plan: Plan, raw: bytes, shift: float = 0.0, level: int = 2) -> Au
             "plan": plan,
             "tasks": tasks,
             "decoys": {"order_dependent": False, "memorised": False, "detail": "8 decoys"},
+            "variants": variants_of(len(plan.chosen)),
             "verdict": "differs" if any(t["verdict"] == "differs" for t in tasks) else "agrees",
             "sandbox": {
                 "level": level,

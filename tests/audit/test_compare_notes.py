@@ -78,6 +78,7 @@ RESCORED = Rescored.model_validate(
                 "test": {"0": 50, "1": 50},
                 "distinct_sequences": 200,
                 "regimes": {name: regime() for name in BENCHMARK.regimes},
+                "decisions": None,
             }
         },
     }
