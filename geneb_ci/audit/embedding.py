@@ -2,13 +2,19 @@
 
 import dataclasses
 import functools
+import hashlib
+import json
 import secrets
 import time
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+
+from pydantic import Field, ValidationError
 
 from geneb_ci.audit.decoys import Embedded, SequencesWithDecoys, embed_among_decoys, with_decoys
-from geneb_ci.audit.further import further_of, variant_seed
+from geneb_ci.audit.fresh import FreshSet
+from geneb_ci.audit.harness import HarnessProcess
 from geneb_ci.audit.memorised import rows_varied
 from geneb_ci.audit.plan import Plan
 from geneb_ci.audit.precision import Repeated, precision_of
@@ -16,9 +22,11 @@ from geneb_ci.audit.ready import Ready, Say
 from geneb_ci.audit.rescored import Rescored
 from geneb_ci.audit.scoring import (
     RESCORED,
+    TaskSource,
     merged,
     read_rescored,
     sequences_of,
+    variants_of,
 )
 from geneb_ci.audit.weights import file_sha256
 from geneb_ci.audit.work import (
@@ -30,13 +38,77 @@ from geneb_ci.audit.work import (
     EmbeddedTask,
     Work,
 )
-from geneb_ci.common.errors import LimitExceeded, ResultRefused
+from geneb_ci.common.errors import LimitExceeded, NothingChecked, ResultRefused
 from geneb_ci.common.finding import plural
+from geneb_ci.common.types import Count, Name, StrictModel, first_error
 from geneb_ci.sandbox.limits import Limits, advice
 from geneb_ci.sandbox.run import Batching, SandboxRun, run_in_sandbox
 
 if TYPE_CHECKING:
     import numpy as np
+
+
+class FurtherSequence(StrictModel):
+    """One sequence beside those of a task, as schemas of the harness have it."""
+
+    split: Literal["train", "test", "fresh"]
+    row: Count
+    kind: Name
+    sequence: Annotated[str, Field(min_length=1)]
+    label: int | None = None
+
+
+class FurtherSequences(StrictModel):
+    """All of a task."""
+
+    schema_version: Literal["1.0"]
+    rows: list[FurtherSequence]
+
+
+def variant_seed(plan_seed: str, nonce: str) -> str:
+    """Return the text that decides variants: nobody knows it before the audit, all after it."""
+    return hashlib.sha256(bytes.fromhex(plan_seed) + bytes.fromhex(nonce)).hexdigest()
+
+
+def further_of(
+    task: str,
+    source: TaskSource,
+    harness: HarnessProcess,
+    folder: Path,
+    seed: str,
+    rows: int,
+    fresh: FreshSet | None,
+    *,
+    reverse: bool,
+) -> FurtherSequences:
+    """Write the sequences beside those of a task to `FURTHER` in a folder, and return them.
+
+    Raises NothingChecked, with what the harness said, when it cannot.
+    """
+    path = folder / FURTHER
+    variants_of(task, source, harness, seed, rows, path, reverse=reverse)
+    found = read_further(path)
+    if fresh is not None:
+        own = [one for one in fresh.rows if one.task == task]
+        found.rows.extend(
+            FurtherSequence(
+                split="fresh", row=number, kind="fresh", sequence=one.sequence, label=one.label
+            )
+            for number, one in enumerate(own)
+        )
+        path.write_text(json.dumps(found.model_dump()) + "\n", encoding="ascii")
+    return found
+
+
+def read_further(path: Path) -> FurtherSequences:
+    """Read what `further_of` wrote. Raises NothingChecked."""
+    try:
+        return FurtherSequences.model_validate_json(path.read_bytes())
+    except (OSError, ValidationError) as error:
+        said = first_error(error) if isinstance(error, ValidationError) else error.strerror
+        raise NothingChecked(
+            f"{path}: {said}", "remove the folder of this task, and run the command again"
+        ) from error
 
 
 class KnownRow(NamedTuple):

@@ -1,6 +1,7 @@
 """From evidence to a trust level: a pure function."""
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from geneb_ci.common.finding import first_and_more, plural
@@ -196,7 +197,7 @@ def _reproduced(audits: Iterable[Audit], demands: Demands) -> str:
     covered: dict[tuple[Versions, str], set[str]] = {}
     for one in audits:
         for regime in sorted(set(one.rerun) - set(one.uninformative)):
-            tasks = one.rerun[regime]
+            tasks: AbstractSet[str] = one.rerun[regime]
             if demands.canonical and one.canonical is not None:
                 tasks = one.canonical.get(regime, frozenset())
             covered.setdefault((one.versions, regime), set()).update(tasks)
