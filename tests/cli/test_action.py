@@ -17,7 +17,7 @@ import yaml
 
 from geneb_ci.cli.main import COMMANDS
 from tests.house.workflow_file import ACTIONS, FOLDER, read, steps
-from tests.paths import ROOT, SUBMISSIONS
+from tests.paths import IMPORTABLE, ROOT, SUBMISSIONS, outside_rows
 
 ACTION = ACTIONS / "check"
 
@@ -37,7 +37,7 @@ def interpreter(tmp_path_factory: pytest.TempPathFactory) -> Path:
     command = [sys.executable, "-m", "venv", "--without-pip", str(folder / "geneb-ci")]
     subprocess.run(command, check=True)
     (packages,) = (folder / "geneb-ci").glob("lib/python*/site-packages")
-    paths = f"{ROOT}\n{sysconfig.get_path('purelib')}\n"
+    paths = f"{IMPORTABLE}\n{sysconfig.get_path('purelib')}\n"
     (packages / "geneb-ci.pth").write_text(paths, encoding="utf-8")
     return folder
 
@@ -127,7 +127,7 @@ def test_the_action_installs_itself_from_where_the_runner_put_it(upstream, tmp_p
     """GITHUB_ACTION_PATH is far from the workspace, in a copy of our repository at one commit."""
     ours = tmp_path / "_actions/owner/geneb-ci" / ("a" * 40)
     for name in (".github/actions/check", "geneb_ci", "tools/install-locked", "requirements"):
-        source, target = ROOT / name, ours / name
+        source, target = outside_rows(name), ours / name
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copytree(source, target) if source.is_dir() else shutil.copy(source, target)
     runner, calls = tmp_path / "temp", tmp_path / "calls"
