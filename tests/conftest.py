@@ -85,7 +85,7 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 
 
 def document_v11() -> dict[str, Any]:
-    """Give a format 1.1 document: the scores of a real row, the rest made up."""
+    """Return a format 1.1 document: the scores of a real row, the rest made up."""
     document: dict[str, Any] = json.loads((SUBMISSIONS / "splicebert-1024nt.json").read_bytes())
     benchmark = shipped_benchmark()
     document["schema_version"] = "1.1"
@@ -129,7 +129,7 @@ def document_v11() -> dict[str, Any]:
 
 @pytest.fixture
 def submission_v11() -> Callable[[Callable[[dict[str, Any]], None]], SubmissionV11]:
-    """Give a maker of typed 1.1 submissions that differ from a sound one by one change."""
+    """Return a maker of typed 1.1 submissions that differ from a sound one by one change."""
 
     def make(change: Callable[[dict[str, Any]], None]) -> SubmissionV11:
         document = copy.deepcopy(document_v11())

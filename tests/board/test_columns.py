@@ -51,7 +51,7 @@ PROMISED = {
 
 
 def row(**changes: Any) -> dict[str, Any]:
-    """Give the row of GROVER in leaderboard.json, audited, with other values of some keys."""
+    """Return the row of GROVER in leaderboard.json, audited, with other values of some keys."""
     own = next(one for one in entries() if one.submission.model_id == "GROVER")
     made = leaderboards([entry(own.submission, TrustLevel.VERIFIED, AUDIT)], shipped_benchmark())
     found: dict[str, Any] = made[0]["data"]["full"][0]

@@ -29,7 +29,7 @@ def step(identifier: str) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def interpreter(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Give what the step before leaves: an environment in RUNNER_TEMP, with this checkout in it.
+    """Return what the step before leaves: an environment in RUNNER_TEMP, with this checkout in it.
 
     The packages are those of the tests, so that nothing is fetched.
     """
@@ -55,7 +55,7 @@ def upstream(tmp_path: Path) -> Path:
 def run(
     root: Path, runner: Path, base: Path | None = None, **given: str
 ) -> tuple[int, str, str, dict[str, str]]:
-    """Run the check step; gives its exit code, its log, the step summary and the outputs.
+    """Run the check step, and return its exit code, its log, the step summary and the outputs.
 
     `base` is the repository that a pull request is for, called owner/name in a folder of its own.
     """

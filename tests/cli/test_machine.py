@@ -37,7 +37,7 @@ def run(
     env: dict[str, str] | None = None,
     **more: str,
 ):
-    """Run a command, whose output goes to a file if named; gives its code, output and errors."""
+    """Run a command, whose output goes to a file if named; return its code, output and errors."""
     with Path(out or os.devnull).open("w") as place:
         done = subprocess.run(
             [sys.executable, "-m", "geneb_ci", *words],
