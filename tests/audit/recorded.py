@@ -40,12 +40,12 @@ minimum_level = 2
 
 
 def key(seed: str = "maintainer") -> Ed25519PrivateKey:
-    """Give a private key of the tests, the same each time."""
+    """Return a private key of the tests, the same each time."""
     return Ed25519PrivateKey.from_private_bytes(hashlib.sha256(seed.encode()).digest())
 
 
 def entry(of: Ed25519PrivateKey | None = None, **changes: Any) -> dict[str, Any]:
-    """Give the entry of a key in keys.json."""
+    """Return the entry of a key in keys.json."""
     raw = (of or key()).public_key().public_bytes_raw()
     found = {
         "keyid": key_id(raw),
@@ -57,13 +57,13 @@ def entry(of: Ed25519PrivateKey | None = None, **changes: Any) -> dict[str, Any]
 
 
 def committed_at(number: int) -> str:
-    """Give the moment of a commitment for which this round decides."""
+    """Return the moment of a commitment for which this round decides."""
     return moment_of(time_of(number) - DELAY)
 
 
 @functools.cache
 def submission_bytes(tag: str = "") -> bytes:
-    """Give a submission; another tag, other bytes."""
+    """Return a submission; another tag, other bytes."""
     document = small_v11(MODEL)
     document["meta"]["training_data"] = f"human genome{tag}"
     return json.dumps(document).encode()
@@ -147,7 +147,7 @@ def variants_of(tasks: int, worse: int = 30) -> dict[str, Any]:
 
 
 def outcome_of(plan: Plan, raw: bytes, shift: float = 0.0, level: int = 2) -> AuditOutcome:
-    """Give what an audit of a plan found; a shift lowers the first task's rerun."""
+    """Return what an audit of a plan found; a shift lowers the first task's rerun."""
     tasks = []
     for place, one in enumerate(plan.chosen):
         own = shift if place == 0 else 0.0
@@ -207,7 +207,7 @@ def mutated(outcome: AuditOutcome, change: Callable[[dict[str, Any]], None]) -> 
 
 
 def statement_of(outcome: AuditOutcome) -> dict[str, Any]:
-    """Give what is signed, as plain values."""
+    """Return what is signed, as plain values."""
     statement: dict[str, Any] = json.loads(parse_envelope(record_bytes(outcome)).payload)
     return statement
 

@@ -112,7 +112,7 @@ def test_a_file_that_speaks_for_itself_is_not_overruled(tmp_path):
 
 
 def put(*path: Any):
-    """Give a change that sets a member: path and value."""
+    """Return a change that sets a member: path and value."""
 
     def change(document: dict[str, Any]) -> None:
         place: Any = document

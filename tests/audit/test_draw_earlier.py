@@ -14,7 +14,7 @@ T = [f"2026-09-17T15:22:4{number}Z" for number in range(10)]
 
 
 def pushed(number: int, at: str = COMMITTED_AT, **options) -> Plan:
-    """Give the plan for one version of the submission."""
+    """Return the plan for one version of the submission."""
     version = commitment(submission_sha256=hexes(f"version {number}"))
     return draw(version, at, beacon(), **options)
 

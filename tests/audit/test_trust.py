@@ -25,7 +25,7 @@ OFFICIAL = {"model": OWN}
 
 
 def audit(tasks: int = 13, **changes: object) -> Audit:
-    """Give an audit that agrees, on the first tasks in every regime."""
+    """Return an audit that agrees, on the first tasks in every regime."""
     rerun = {regime: frozenset(TASKS[:tasks]) for regime in REGIMES}
     sound = Audit(
         audit_id="0" * 16,

@@ -115,7 +115,7 @@ def refused_at(place, raw: bytes) -> list[str]:
 
 
 def expected(field: str) -> str:
-    """Give the step of a field, or of the nearest one above it."""
+    """Return the step of a field, or of the nearest one above it."""
     parts = field.split("/")
     above = ("/".join(parts[:count]) for count in range(len(parts), 0, -1))
     return next(REFUSED_AT[name] for name in above if name in REFUSED_AT)

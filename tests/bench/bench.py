@@ -46,7 +46,7 @@ sys.exit(code)
 
 
 def after_imports(*arguments: str) -> float:
-    """Run a command in a process that has imported all it needs; gives wall-clock seconds."""
+    """Run a command in a process that has imported all it needs, and return wall-clock seconds."""
     command = [sys.executable, "-c", AFTER_IMPORTS, *arguments]
     done = subprocess.run(command, cwd=PUBLIC, capture_output=True, text=True, check=True)
     return float(done.stderr)
@@ -67,7 +67,7 @@ def run(*arguments: str) -> Cost:
 
 
 def median(costs: list[Cost]) -> Cost:
-    """Give the median of each figure."""
+    """Return the median of each figure."""
     return Cost(*(statistics.median(figures) for figures in zip(*costs, strict=True)))
 
 

@@ -24,7 +24,7 @@ BEGIN, END = "<!-- bench cost -->\n", "<!-- /bench cost -->"
 
 
 def seconds(action: Callable[[], object], runs: int) -> float:
-    """Give the median of some runs."""
+    """Return the median of some runs."""
     times = []
     for _ in range(runs):
         start = time.perf_counter()

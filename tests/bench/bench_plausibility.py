@@ -47,11 +47,11 @@ class Forged:
         self.peers, self.cells, self.model_id, self.policy = peers_of(()), (), "", Policy()
 
     def member(self, *path: str) -> None:
-        """Give nothing: the vector is all there is."""
+        """Return nothing: the vector is all there is."""
 
 
 def warned(table: ScoreTable, row: Vector, own: int | None) -> set[str]:
-    """Give the rules that speak of a row."""
+    """Return the rules that speak of a row."""
     view = RowView(shipped_benchmark(), table, row, own)
     context = Forged(view)
     return {rule.id for rule in RULES for _ in rule.check(_as_context(context))}
@@ -101,7 +101,7 @@ def _another(table: ScoreTable, number: int, drawn: random.Random) -> int:
 
 
 def rate(table: ScoreTable, forge: Forge, trials: int, *, replaces: bool) -> float:
-    """Give the share of forgeries that get a warning; sound rows only, so that none is old."""
+    """Return the share of forgeries that get a warning; sound rows only, so that none is old."""
     drawn = random.Random(SEED)
     sound = [i for i, name in enumerate(table.names) if name not in DEFECTIVE]
     hits = 0
@@ -113,7 +113,7 @@ def rate(table: ScoreTable, forge: Forge, trials: int, *, replaces: bool) -> flo
 
 
 def seconds(files: list[Path], runs: int = 7) -> float:
-    """Give the processor time that the family adds to a check of these files."""
+    """Return the processor time that the family adds to a check of these files."""
 
     def once(wanted: list[str], unwanted: list[str]) -> float:
         for cache in CACHES:

@@ -30,7 +30,7 @@ def broken() -> Files:
 
 
 def copied() -> Files:
-    """Give alpha's scores under another name."""
+    """Return alpha's scores under another name."""
     return sound() | {ROW: (REGULAR, encoded(small("alpha") | {"model_id": "model"}))}
 
 
