@@ -38,6 +38,7 @@ BUILTINS = {
             "outputs.py",
             "pooling.py",
             "preparation.py",
+            "space.py",
             "state_dict.py",
             "tensors.py",
             "tokenizer.py",

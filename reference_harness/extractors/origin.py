@@ -17,8 +17,9 @@ from transformers.utils.hub import cached_file
 from .base import ExtractorError
 from .gated_bert import GatedBert
 from .janus import Janus
+from .space import Space
 
-OWN_CLASSES = {"gated_bert": GatedBert, "janus": Janus}
+OWN_CLASSES = {"gated_bert": GatedBert, "janus": Janus, "space": Space}
 """Models that no package has, written here: `own:NAME` to its class."""
 
 

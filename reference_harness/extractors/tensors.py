@@ -30,6 +30,9 @@ class _Ignored:
     def __setitem__(self, _: object, __: object) -> None:
         pass
 
+    def __call__(self, *_: object, **__: object) -> "_Ignored":
+        return self
+
     def append(self, _: object) -> None:
         """Take an item of a list of another class."""
 
