@@ -122,10 +122,14 @@ def _check_weights(name: str, model: Any, info: dict[str, Any], options: Options
         for what, keys in (("missing", missing), ("left over", left_over), ("ill-shaped", other))
         if keys
     ]
+    advice = (
+        "correct rename, split, transpose, zeros or config_arguments"
+        if options.weights
+        else "if the repository brings its own code, read it and pass trust_remote_code=True"
+    )
     msg = (
         f"the weights of {name!r} do not fit the model that was built from its configuration: "
-        f"{'; '.join(parts)}; if the repository brings its own code, read it and pass "
-        "trust_remote_code=True; declare weights that the embeddings do not depend on with "
+        f"{'; '.join(parts)}; {advice}; declare weights that the embeddings do not depend on with "
         "missing=REGEX or unexpected=REGEX"
     )
     raise ExtractorError(msg)

@@ -97,6 +97,12 @@ def _parts(name: str, tensor: Tensor, rules: Mapping[str, Any]) -> list[tuple[st
 
 def _built(cls: Any, origin: Origin, options: Options) -> Any:  # noqa: ANN401
     """Build the class from config.json, where there is one, and config_arguments."""
+    if not hasattr(cls, "config_class"):
+        msg = (
+            f"auto_class is {options.auto_class!r}, and {cls.__name__} has no config_class to build "
+            "it from: declare a class of transformers, or leave weights out"
+        )
+        raise ExtractorError(msg)
     path = origin.file("config.json")
     said = {} if path is None else json.loads(path.read_bytes())
     if dataclasses.is_dataclass(cls.config_class):

@@ -92,8 +92,8 @@ def build(written: Any, family: str, **changes: object) -> HuggingFaceExtractor:
             "weights is 'no.pth', which is no file of .*: name",
         ),
         ("DNA-GPT 0.1B", {"zeros": ""}, r"the weights of .* do not fit .*: 13 missing \(h.0.attn"),
-        ("DNA-GPT 0.1B", {"unexpected": ""}, r"3 left over \(mlm_head.0.weight, number_embedding"),
-        ("DNA-GPT 0.1B", {"transpose": ""}, r"4 ill-shaped \(h.0.attn.c_attn.weight, h.0.mlp.c_f"),
+        ("DNA-GPT 0.1B", {"unexpected": ""}, r"3 left over \(mlm_head.0.weight, num_regression"),
+        ("DNA-GPT 0.1B", {"transpose": ""}, r"6 ill-shaped \(h.0.attn.c_attn.weight, h.0.mlp.c_f"),
         (
             "DNA-GPT 3B",
             {"rename": {r".*ln_\d\.": "x."}},
