@@ -23,6 +23,7 @@ from collections.abc import Iterable, Mapping
 from pydantic import Field
 
 from geneb_ci.audit.rescored import RescoredChanged, RescoredDecisions, RescoredTested
+from geneb_ci.common.finding import plural
 from geneb_ci.common.types import Hex64, Name, Positive, StrictModel
 
 ALARM = 3.09
@@ -187,7 +188,8 @@ def fresh_text(found: FreshResult) -> str:
     rows = sum(one.fresh.rows for one in found.tasks.values())
     mcc = math.fsum(one.public.MCC - one.fresh.MCC for one in found.tasks.values())
     return (
-        f"fresh set: {rows} sequences of {len(found.tasks)} tasks, accuracy {-loss:+.4f} (standard "
-        f"error {error:.4f}) and MCC {-mcc / len(found.tasks):+.4f} beside the public test rows; "
+        f"fresh set: {rows} sequences of {plural(len(found.tasks), 'task')}, accuracy "
+        f"{-loss:+.4f} (standard error {error:.4f}) and MCC "
+        f"{-mcc / len(found.tasks):+.4f} beside the public test rows; "
         f"more than {FRESH_MARGIN:g} is not explained by chance"
     )

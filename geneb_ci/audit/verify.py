@@ -9,7 +9,7 @@ from geneb_ci.audit.applicability import NotHere, TrustInputs
 from geneb_ci.audit.beacon import is_open
 from geneb_ci.audit.draw import earlier_draws, recompute
 from geneb_ci.audit.envelope import ENVELOPE, RESTORE, SIGNER, STATEMENT
-from geneb_ci.audit.memorised import is_dropped, is_flagged, rows_varied
+from geneb_ci.audit.memorised import VariantResult, is_dropped, is_flagged, rows_varied
 from geneb_ci.audit.outcome import (
     AuditOutcome,
     Compared,
@@ -65,15 +65,25 @@ def check_comparison(outcome: AuditOutcome, inputs: TrustInputs) -> None:
 def _check_memory(outcome: AuditOutcome) -> None:
     """Compute again what the variants, the fresh set and the precision come to."""
     variants, fresh, precision = outcome.variants, outcome.fresh, outcome.precision
-    if variants is not None and variants.memorised != is_flagged(variants.kinds, variants.training):
-        _refuse(f"variants: memorised is {variants.memorised}, its numbers give the opposite")
-    if variants is not None and variants.rows != rows_varied(len(outcome.plan.chosen)):
-        due = rows_varied(len(outcome.plan.chosen))
-        _refuse(f"variants: {variants.rows} rows a task were varied, expected {due}")
+    if variants is not None:
+        _check_variants(variants, rows_varied(len(outcome.plan.chosen)))
     if fresh is not None and fresh.dropped != is_dropped(fresh.tasks):
         _refuse(f"fresh set: dropped is {fresh.dropped}, its numbers give the opposite")
     if precision is not None and outcome.noise != precision.noise:
         _refuse(f"noise: {outcome.noise} was used, the embeddings give {precision.noise}")
+
+
+def _check_variants(found: VariantResult, due: int) -> None:
+    if found.rows != due:
+        _refuse(f"variants: {found.rows} rows a task were varied, expected {due}")
+    counted = dict(found.kinds)
+    if found.training is not None:
+        counted["training"] = found.training
+    for kind, one in counted.items():
+        if one.worse + one.better > one.rows:
+            _refuse(f"variants, {kind}: {one.worse + one.better} of {one.rows} rows changed")
+    if found.memorised != is_flagged(found.kinds, found.training):
+        _refuse(f"variants: memorised is {found.memorised}, its numbers give the opposite")
 
 
 def _cell(

@@ -202,7 +202,7 @@ CODE = ("plan", "commitment", "extractor")
         ((*CODE, "sha256"), "1" * 64, "extractor"),
         ((*CODE, "class_name"), "Other", "class of the extractor"),
         ((*WEIGHTS, "kind"), "local", "kind of weights"),
-        (("noise",), "float16", "dtype of the tolerance"),
+        (("noise",), "float16", "dtype"),
         ((*WEIGHTS, "location"), "a/b", "location of the weights"),
         ((*WEIGHTS, "revision"), "2" * 40, "revision of the weights"),
         ((*WEIGHTS, "files"), {"x": "0" * 64}, "weight files"),

@@ -340,3 +340,28 @@ def _at_the_time_of(outcome: AuditOutcome) -> AuditOutcome:
 
 def test_the_rounds_of_these_tests_are_in_order():
     assert FIRST < SECOND
+
+
+@pytest.mark.parametrize(
+    ("variants", "said"),
+    [
+        ({"memorised": True}, "memorised is True, its numbers give the opposite"),
+        ({"rows": 1}, "1 rows a task were varied, expected 2000"),
+        (
+            {"training": {"rows": 10, "worse": 6, "better": 6}},
+            "variants, training: 12 of 10 rows changed",
+        ),
+    ],
+)
+def test_what_variants_show_is_computed_again(place, variants, said):
+    raw = submission_bytes()
+    outcome = outcome_of(plan_for(raw), raw)
+
+    def change(statement):
+        statement["predicate"]["variants"].update(variants)
+
+    path = place / "record.json"
+    path.write_bytes(mutated(outcome, change))
+    found = AuditRepository(find_layout(place)).verification(path)
+    assert [step.name for step in found.differs] == ["comparison"]
+    assert said in found.differs[0].message

@@ -26,7 +26,7 @@ from reference_harness.files import write_bytes, write_json
 from reference_harness.noise import Dtype
 from reference_harness.rescore import RescoreRequest, distinct, rescore
 from reference_harness.tasks import TaskData
-from tests.adversary.forger import TASKS, Cell, best_forgery
+from tests.adversary.forger import TASKS, WEIGHTS, Cell, best_forgery, pass_rate
 from tests.adversary.models import ConvolutionExtractor, random_convolution
 from tests.bench.tolerance_sets import MINI, REAL
 from tests.paths import REAL_TASKS, ROOT
@@ -34,6 +34,7 @@ from tests.paths import REAL_TASKS, ROOT
 PAGE = ROOT / "docs/adversary.md"
 BEGIN, END = "<!-- bench forger -->\n", "<!-- /bench forger -->"
 DRAWN = (5, 13, 25, 100)
+HONEST_DRAWN = 13
 SEED = 20_261_122
 REAL_TRAIN_MAX = 2_000
 """Training rows kept of a real task, so that its 32 fits on all rows take a minute."""
@@ -137,9 +138,9 @@ def cells(found: OurRescored, regime: str) -> Iterator[Cell]:
 
 def tables(work: Path) -> list[str]:
     lines = [
-        "| noise | regime | tolerance, median | deviation, median | "
+        "| noise | regime | tolerance, median | deviation, median | honest flagged | "
         + " | ".join(f"{k} drawn" for k in DRAWN) + " |",
-        "|---|---|---:|---:|" + "---:|" * len(DRAWN),
+        "|---|---|---:|---:|---:|" + "---:|" * len(DRAWN),
     ]  # fmt: skip
     for name, members in POOLS.items():
         found = [one.rescored(work) for one in members]
@@ -153,8 +154,10 @@ def tables(work: Path) -> list[str]:
                 float(np.median([getattr(cell, which) for cell in pool]))
                 for which in ("tolerance", "deviation")
             ]
+            sound, _ = pass_rate(pool, HONEST_DRAWN, 0.0, WEIGHTS["alike"], SEED)
             lines.append(
-                f"| {name} | {regime} | {middle[0]:.4f} | {middle[1]:.4f} | {' | '.join(shown)} |"
+                f"| {name} | {regime} | {middle[0]:.4f} | {middle[1]:.4f} "
+                f"| {100 * (1 - sound):.1f} % | {' | '.join(shown)} |"
             )
             print(lines[-1], flush=True)
     return lines
