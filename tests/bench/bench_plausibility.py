@@ -21,6 +21,8 @@ from geneb_ci.submission.peers import peers_of
 from tests.paths import SUBMISSIONS
 
 DEFECTIVE = {"BioFM-265M", "evo-1-131k-base"}
+NOTED = {"LucaOne-default-step36M"}
+"""Gets a note unchanged, which says nothing of a forgery."""
 RAISES = (0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5)
 SEED = 20261120
 CACHES = (
@@ -103,7 +105,7 @@ def _another(table: ScoreTable, number: int, drawn: random.Random) -> int:
 def rate(table: ScoreTable, forge: Forge, trials: int, *, replaces: bool) -> float:
     """Return the share of forgeries that get a warning; sound rows only, so that none is old."""
     drawn = random.Random(SEED)
-    sound = [i for i, name in enumerate(table.names) if name not in DEFECTIVE]
+    sound = [i for i, name in enumerate(table.names) if name not in DEFECTIVE | NOTED]
     hits = 0
     for _ in range(trials):
         number = drawn.choice(sound)

@@ -31,7 +31,12 @@ def broken() -> Files:
 
 def copied() -> Files:
     """Return alpha's scores under another name."""
-    return sound() | {ROW: (REGULAR, encoded(small("alpha") | {"model_id": "model"}))}
+    return sound() | {
+        ROW: (
+            REGULAR,
+            encoded(small("alpha") | {"model_id": "model", "meta": small("model")["meta"]}),
+        )
+    }
 
 
 @pytest.mark.parametrize(
