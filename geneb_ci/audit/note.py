@@ -70,7 +70,7 @@ class Checkpoint(NamedTuple):
         return self.text + "\n" + "".join(f"{one.line}\n" for one in self.signatures)
 
 
-class NotANote(ValueError):
+class NotANote(ValueError):  # noqa: N818 (named after what is wrong)
     """Text that is no checkpoint, or no key; the message says why."""
 
 

@@ -21,7 +21,7 @@ from geneb_ci.audit.work import Work, WorkSettings
 from geneb_ci.common.config import Layout
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.models.registry import ModelRegistry
-from geneb_ci.sandbox.launch import Escape, Sandbox
+from geneb_ci.sandbox.launch import Escape, Sandbox, SandboxFacts, sandbox_facts
 from geneb_ci.sandbox.levels import DEFAULT, open_sandbox
 from geneb_ci.sandbox.limits import TOKEN_BUDGET, Limits
 from geneb_ci.sandbox.run import ExtractorSpec, probe_suite, refuse_leaks
@@ -77,6 +77,12 @@ class Ready:
     spec: ExtractorSpec
     packages: Installed | None = None
     """Packages of the model's own environment, where its entry names one."""
+
+    @property
+    def facts(self) -> SandboxFacts:
+        """The facts of the sandbox, for what is signed."""
+        machine = self.machine
+        return sandbox_facts(self.sandbox, self.escapes, machine.limits, machine.token_budget)
 
     def check_weights(self) -> None:
         """Hash the weights again, after the last task, and compare them with those of the start.

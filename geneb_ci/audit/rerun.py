@@ -12,13 +12,14 @@ import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from geneb_ci.audit import compare
 from geneb_ci.audit.canonical import moment_of
 from geneb_ci.audit.commit import AuditSubject, subject_of
 from geneb_ci.audit.decoys import SequencesWithDecoys, embed_among_decoys, with_decoys
 from geneb_ci.audit.draw import recompute
+from geneb_ci.audit.events import RunFacts
 from geneb_ci.audit.fetching import Installed
 from geneb_ci.audit.outcome import AuditedTask, AuditOutcome, Decoys, HarnessFacts, overall_verdict
 from geneb_ci.audit.plan import Plan
@@ -43,8 +44,7 @@ from geneb_ci.audit.work import (
     open_work,
 )
 from geneb_ci.common.config import Layout
-from geneb_ci.common.errors import LimitExceeded, ResultRefused
-from geneb_ci.sandbox.launch import sandbox_facts
+from geneb_ci.common.errors import ExtractorRefused, LimitExceeded, ResultRefused
 from geneb_ci.sandbox.limits import MIB, Limits, advice
 from geneb_ci.sandbox.run import Batching, SandboxRun, run_in_sandbox
 
@@ -86,13 +86,23 @@ def outcome_of(plan: Plan, here: Ready, clock: Callable[[], float], say: Say) ->
 
     Raises what `rerun` does.
     """
-    rescoring, embedded = _Tasks(plan, here, say).done()
+    tasks = _Tasks(plan, here, say)
+    try:
+        rescoring, embedded = tasks.done()
+    except ExtractorRefused as error:
+        error.at = RunFacts(
+            *tasks.running,
+            here.facts,
+            here.settings.started_at,
+            moment_of(int(clock())),
+        )
+        raise
     here.check_weights()
     benchmark = here.subject.benchmark
-    tasks = _compared(plan, here.subject, rescoring)
+    compared = _compared(plan, here.subject, rescoring)
     decoys = _all_decoys(embedded)
     notes = [
-        *compare.notes(tasks, rescoring),
+        *compare.notes(compared, rescoring),
         *_loaded(here.digests),
         *_run_with(here.packages),
         *_attempted([one for task in embedded.values() for one in task.attempts]),
@@ -101,12 +111,10 @@ def outcome_of(plan: Plan, here: Ready, clock: Callable[[], float], say: Say) ->
     return AuditOutcome(
         schema_version="1.0",
         plan=plan,
-        tasks=tasks,
+        tasks=compared,
         decoys=decoys,
-        verdict=overall_verdict(tasks, decoys),
-        sandbox=sandbox_facts(
-            here.sandbox, here.escapes, here.machine.limits, here.machine.token_budget
-        ),
+        verdict=overall_verdict(compared, decoys),
+        sandbox=here.facts,
         noise=here.settings.noise,
         harness=HarnessFacts(
             # The version of the protocol; the release of the harness is among the packages.
@@ -228,16 +236,20 @@ class _Tasks:
         self.say = say
         self.embedded: dict[str, EmbeddedTask] = {}
         self.known: dict[str, KnownRow] = {}
+        self.running: tuple[Literal["embedding", "scoring"], str] = ("embedding", "")
+        """Stage and task."""
 
     def done(self) -> tuple[Rescored, dict[str, EmbeddedTask]]:
         """Return the scores of all tasks, and what embedding each took."""
         found = []
         for number, task in enumerate(self.names, 1):
             place = f"task {number} of {len(self.names)}, {task}"
+            self.running = ("embedding", task)
             kept = self.here.work.embedded(task)
             self.embedded[task] = kept or self._embed(task, place)
             for row, sequence in enumerate(self._sequences(task)):
                 self.known.setdefault(sequence, KnownRow(task, row))
+            self.running = ("scoring", task)
             found.append(self._score(task, place))
         return merged(found), self.embedded
 

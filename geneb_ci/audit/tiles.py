@@ -17,7 +17,7 @@ _LENGTH_BYTES = 2
 _GROUP = 1000
 
 
-class BadBundle(ValueError):
+class BadBundle(ValueError):  # noqa: N818 (named after what is wrong)
     """A bundle that is missing, cut or too long; the message says which."""
 
 

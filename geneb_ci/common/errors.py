@@ -106,6 +106,8 @@ class ExtractorRefused(GenebError):
 
     exit_code = Exit.NOT_CHECKED
     log: str = ""
+    at: object = None
+    """Where in an audit it happened; None outside of one."""
 
 
 class ExtractorFailed(ExtractorRefused):

@@ -37,6 +37,7 @@ _HELD = {
     "seed": "follows from commitment and beacon value",
     "tickets": "follow from seed and tasks",
     "sample": "the tasks with the smallest tickets, and those of earlier draws",
+    "log": "commitment, start and record are entries of the log, in this order",
     "earlier": "includes every earlier draw in the repository",
     "comparison": "every verdict follows from its numbers",
     "submission": "the file is the audited one",

@@ -98,9 +98,9 @@ def test_a_witness_counts_where_its_key_is_known_and_is_kept_where_it_is_not():
 def test_wrong_signatures_of_known_keys_refuse_the_note():
     note = cosigned(signed_checkpoint(ORIGIN, 0, root_of([]), KEY).note)
     found = parse_checkpoint(note.replace("\n0\n", "\n1\n").encode())
-    with pytest.raises(NotANote, match="the signature by example.org/audits is not over this"):
+    with pytest.raises(NotANote, match=r"the signature by example\.org/audits is not over this"):
         check_signed(found, [OWN])
-    with pytest.raises(NotANote, match="the cosignature by witness.example/w1 is not over"):
+    with pytest.raises(NotANote, match=r"the cosignature by witness\.example/w1 is not over"):
         witnesses_of(found, [SEEN_BY])
     other = NoteKey(ORIGIN, ED25519, SEEN_BY.raw)
     with pytest.raises(NotANote, match="none of the log's keys signed it"):
