@@ -9,8 +9,8 @@ from geneb_ci.audit.plan import Plan
 from geneb_ci.audit.record import Record
 from geneb_ci.audit.steps import StepMismatch
 
-BROKEN = "log/checkpoint"
-"""Name of the log among the files that are lost."""
+BROKEN, KEYS = "log/checkpoint", "policy/keys.json"
+"""Names of the log and of the keys among what is lost: they concern every model."""
 
 
 def check_log(record: Record, logged: Logged | None) -> None:
@@ -46,9 +46,17 @@ def check_log(record: Record, logged: Logged | None) -> None:
 
 def check_kept(model_id: str, logged: Logged) -> None:
     """Raise LogBroken if the log is broken, or lists a file of a model that is not there."""
-    for name, reason in logged.lost.items():
-        if name == BROKEN or name.partition("/")[0] == model_id:
-            raise LogBroken(reason)
+    for reason in lost_of(model_id, logged).values():
+        raise LogBroken(reason)
+
+
+def lost_of(model_id: str | None, logged: Logged) -> dict[str, str]:
+    """Return what the log lists and is lost, of one model or of all: path to reason."""
+    return {
+        name: reason
+        for name, reason in logged.lost.items()
+        if model_id is None or name in {BROKEN, KEYS} or name.partition("/")[0] == model_id
+    }
 
 
 def check_committed(plan: Plan, logged: Logged) -> int:

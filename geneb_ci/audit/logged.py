@@ -9,7 +9,7 @@ from geneb_ci.audit.envelope import parse_envelope
 from geneb_ci.audit.events import AuditEvent, EventKind
 from geneb_ci.audit.keys import Keys, LogKeys
 from geneb_ci.audit.log import FOLDER, LOG, AuditLog, LogBroken, LogEntry, log_files, read_log
-from geneb_ci.audit.log_check import BROKEN
+from geneb_ci.audit.log_check import BROKEN, KEYS
 from geneb_ci.audit.merkle import root_of
 from geneb_ci.audit.note import Checkpoint, checkpoint_text
 from geneb_ci.audit.record import read_record
@@ -66,7 +66,7 @@ def _lost(log: AuditLog, audits: Path | None, trusted: Keys) -> Iterator[tuple[s
             key = trusted.get(entry.signer)
             if key is None or key.revoked_at is None:
                 reason = f"entry {number} of the log revokes the key {entry.signer[:16]}..., and "
-                yield "policy/keys.json", reason + "keys.json does not"
+                yield KEYS, reason + "keys.json does not"
         elif reason := _change(entry, audits):
             yield entry.file, f"{entry.file} {reason}: it is entry {number} of the log"
 

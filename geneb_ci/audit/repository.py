@@ -11,7 +11,7 @@ from geneb_ci.audit.draw import recompute
 from geneb_ci.audit.events import AuditEvent, EventKind, parse_event
 from geneb_ci.audit.identity import identity_of, why_same
 from geneb_ci.audit.keys import RevokedKey, log_keys, trusted_keys
-from geneb_ci.audit.log_check import BROKEN
+from geneb_ci.audit.log_check import lost_of
 from geneb_ci.audit.logged import logged_of, sha256_of
 from geneb_ci.audit.plan import Plan, read_plan
 from geneb_ci.audit.policy import audit_policy
@@ -167,8 +167,8 @@ class AuditRepository:
 
     def lost(self, model_id: str | None = None) -> Iterator[Verification]:
         """Return a verification of each file that the log lists and that is deleted or changed."""
-        for name, reason in self.logged.lost.items() if self.logged is not None else ():
-            if model_id is None or name == BROKEN or name.partition("/")[0] == model_id:
+        if self.logged is not None:
+            for name, reason in lost_of(model_id, self.logged).items():
                 yield lost_entry(name, reason)
 
     def plans_of(self, model_id: str) -> list[Plan]:

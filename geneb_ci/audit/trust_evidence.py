@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from geneb_ci.audit.aborts import aborted_in_a_row
 from geneb_ci.audit.applicability import TrustInputs, left_out
 from geneb_ci.audit.outcome import informative_cells, informative_text
 from geneb_ci.audit.policy import AuditPolicy
@@ -34,10 +35,14 @@ class RepositoryEvidence:
     """Records that were forged or damaged, or whose withdrawal was."""
     official: Mapping[str, str]
     demands: Demands
+    aborted: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Digest of a submission to the ids of the last runs of its method, where too many of them in a
+    row were aborted."""
 
     def decide(self, sha256: str) -> Decision:
         """Return the level of a submission that passed every check."""
-        return decide(sha256, self.audits, self.official, self.demands)
+        aborted = self.aborted.get(sha256, ())
+        return decide(sha256, self.audits, self.official, self.demands, aborted)
 
     def of_model(self, model_id: str) -> list[Audit]:
         """Return the audits of every version of a model's submission, by date."""
@@ -73,6 +78,7 @@ def gather(layout: Layout, model_id: str | None = None) -> RepositoryEvidence:
         broken=tuple(one for one in found if one.broken and one.withdrawn is None),
         official=official_files(layout),
         demands=demands_of(inputs.policy, inputs.benchmark),
+        aborted=aborted_in_a_row(repository),
     )
 
 
@@ -116,6 +122,7 @@ def audit_of(found: Verification, inputs: TrustInputs) -> Audit | None:
         withdrawn=found.withdrawn.reason if found.withdrawn is not None else "",
         uninformative=tuple(regime for regime, one in cells.items() if not one.suffices),
         informative=informative_text(cells),
+        signer=found.record.signer.owner,
     )
 
 

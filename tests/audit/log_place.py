@@ -21,7 +21,16 @@ from geneb_ci.audit.record import SignedRecord
 from geneb_ci.audit.repository import AuditRepository
 from geneb_ci.common.config import find_layout
 from tests.audit.examples import ROUNDS
-from tests.audit.recorded import FIRST, entry, key, outcome_of, plan_for, put, repository
+from tests.audit.recorded import (
+    FIRST,
+    entry,
+    key,
+    outcome_of,
+    plan_for,
+    put,
+    repository,
+    submission_bytes,
+)
 
 ORIGIN = "example.org/audits"
 LOG_KEY = key("log")
@@ -151,8 +160,6 @@ def aborted(plan: Plan, message: str = "CUDA out of memory", at: int = 0) -> Abo
 
 def raw_of(plan: Plan) -> bytes:
     """Give the submission of a plan, whatever its digest: only its claims are used."""
-    from tests.audit.recorded import submission_bytes
-
     return submission_bytes()
 
 

@@ -35,10 +35,13 @@ from tests.audit.recorded import (
     MODEL,
     SECOND,
     commitment,
+    entry,
+    key,
     mutated,
     outcome_of,
     plan_for,
     put,
+    repository,
     submission_bytes,
     withdraw,
 )
@@ -230,14 +233,10 @@ def test_a_record_that_another_key_signed_again_is_named(tmp_path):
 
 
 def _other():
-    from tests.audit.recorded import key
-
     return key("another")
 
 
 def _both():
-    from tests.audit.recorded import entry
-
     return entry(), entry(_other(), owner="somebody else")
 
 
@@ -324,8 +323,6 @@ def test_a_proof_of_an_entry_and_the_request_to_a_witness(tmp_path, monkeypatch,
 
 
 def test_without_a_log_verify_says_what_cannot_be_known(tmp_path):
-    from tests.audit.recorded import repository
-
     root = repository(tmp_path)
     state, message = step(verified(root, put(root, outcome_of(plan_for(RAW), RAW))))
     assert (state, "names no log" in message) == (StepState.HOLDS, True)
