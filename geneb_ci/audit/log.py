@@ -178,6 +178,34 @@ def read_log(files: Mapping[str, bytes], keys: LogKeys) -> AuditLog:
     return AuditLog(checkpoint, entries, leaves, tuple(seen))
 
 
+def entries_in(files: Mapping[str, bytes]) -> tuple[LogEntry, ...]:
+    """Return the entries that the files of a log hold; no signature and no root is verified.
+
+    Raises LogBroken.
+    """
+    try:
+        size = parse_checkpoint(files.get(CHECKPOINT, b"")).size
+        return tuple(_entry(number, raw) for number, raw in enumerate(read_entries(files, size)))
+    except (NotANote, BadBundle) as error:
+        raise LogBroken(str(error)) from error
+
+
+def check_extends(files: Mapping[str, bytes], earlier: Mapping[str, bytes]) -> None:
+    """Refuse a log that does not begin with an earlier one; both are given by their files.
+
+    Of the earlier one the checkpoint is enough; no signature is verified. Raises LogBroken.
+    """
+    if CHECKPOINT not in files:
+        raise LogBroken("it is missing, and was there before")
+    try:
+        own = parse_checkpoint(files[CHECKPOINT])
+        before = parse_checkpoint(earlier[CHECKPOINT])
+        leaves = tuple(leaf_hash(one) for one in read_entries(files, own.size))
+    except (NotANote, BadBundle) as error:
+        raise LogBroken(str(error)) from error
+    AuditLog(own, (), leaves).check_follows(before)
+
+
 def _entry(number: int, raw: bytes) -> LogEntry:
     try:
         found = LogEntry.model_validate_json(raw)

@@ -43,6 +43,8 @@ from geneb_ci.submission.kind import FileKind, require_file
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+    Signer = Ed25519PrivateKey | None
+
 COMMITMENT, PLAN, OUTCOME = "commitment.json", "plan.json", "outcome.json"
 SHOWN = "shown"
 """File of the work folder: the digest was shown, to be published. A dry run does not write it."""
@@ -131,9 +133,7 @@ def audited(asked: FileAudit, layout: Layout, say: Say, show: Say) -> Reached:
                         return at._replace(cost=costs)
                     plan = _drawn(asked, at, here, layout, say)
                     _show_cost(here, plan, setup, say, show)
-                if signer is not None and kept:
-                    sign_start(plan, signer, audits, say)
-                outcome = _finished(plan, here, signer, audits, say)
+                outcome = _finished(plan, here, signer, audits, say, in_log=kept)
         if asked.dry_run:
             show("this audit is finished: nothing is left to run\n")
             return Reached(Exit.CLEAN, "finished")
@@ -147,12 +147,7 @@ def audited(asked: FileAudit, layout: Layout, say: Say, show: Say) -> Reached:
 
 
 def _in_log(
-    asked: FileAudit,
-    here: Ready,
-    layout: Layout,
-    signer: "Ed25519PrivateKey | None",
-    say: Say,
-    show: Show,
+    asked: FileAudit, here: Ready, layout: Layout, signer: "Signer", say: Say, show: Show
 ) -> str | Reached:
     """Sign the commitment for the log; return its time, where it is added here and now."""
     commitment = here.commitment
@@ -168,7 +163,7 @@ def _by_hand(
     asked: FileAudit,
     here: Ready,
     layout: Layout,  # noqa: ARG001 (as _in_log)
-    signer: "Ed25519PrivateKey | None",  # noqa: ARG001
+    signer: "Signer",  # noqa: ARG001
     say: Say,  # noqa: ARG001
     show: Show,
 ) -> Reached:
@@ -377,8 +372,16 @@ def _begun_here(folder: Path, commitment: Commitment, say: Say) -> list[Path]:
 
 
 def _finished(
-    plan: Plan, here: Ready, signer: "Ed25519PrivateKey | None", audits: Path, say: Say
+    plan: Plan,
+    here: Ready,
+    signer: "Signer",
+    audits: Path,
+    say: Say,
+    *,
+    in_log: bool,
 ) -> AuditOutcome:
+    if signer is not None and in_log:
+        sign_start(plan, signer, audits, say)
     try:
         outcome = outcome_of(plan, here, time.time, say)
     except ExtractorRefused as error:

@@ -15,9 +15,7 @@ from geneb_ci.audit.keys import TrustedKey, log_keys
 from geneb_ci.audit.log import FORMAT, AuditLog, LogEntry
 from geneb_ci.audit.log_append import Batch, batch_of, log_with
 from geneb_ci.audit.note import ED25519, NoteKey
-from geneb_ci.audit.outcome import AuditOutcome
 from geneb_ci.audit.plan import DrandBeacon, Plan
-from geneb_ci.audit.record import SignedRecord
 from geneb_ci.audit.repository import AuditRepository
 from geneb_ci.common.config import find_layout
 from tests.audit.examples import ROUNDS
@@ -59,7 +57,7 @@ def signed(
     root: Path, what: Commitment | Started | Aborted, of: Ed25519PrivateKey | None = None
 ) -> Path:
     """Sign a commitment, a start or an abort, and write it where it belongs."""
-    made: SignedRecord = signed_event(what, of or key())
+    made = signed_event(what, of or key())
     path = root / "leaderboard/audits" / made.place
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(made.content)
@@ -144,7 +142,7 @@ def audited(
 
 def aborted(plan: Plan, message: str = "CUDA out of memory", at: int = 0) -> Aborted:
     """Give the abort of a run of a plan."""
-    outcome: AuditOutcome = outcome_of(plan, raw_of(plan))
+    outcome = outcome_of(plan, submission_bytes())
     return Aborted(
         schema_version="1.0",
         plan=plan,
@@ -156,11 +154,6 @@ def aborted(plan: Plan, message: str = "CUDA out of memory", at: int = 0) -> Abo
         started_at=outcome.started_at,
         finished_at=moment_of(1_700_000_000 + at),
     )
-
-
-def raw_of(plan: Plan) -> bytes:
-    """Give the submission of a plan, whatever its digest: only its claims are used."""
-    return submission_bytes()
 
 
 def key_file(root: Path) -> Path:

@@ -1,7 +1,5 @@
 """The shape of an extractor: what a cheat may change without cost leaves it as it is."""
 
-from pathlib import Path
-
 import pytest
 
 from geneb_ci.audit.code_shape import code_shape
@@ -121,5 +119,5 @@ def test_the_extractors_of_the_harness_have_shapes_of_their_own():
     assert len(set(shapes.values())) == len(shapes)
 
 
-def test_a_repository_without_modules_beside_it(tmp_path: Path):
+def test_a_repository_without_modules_beside_it():
     assert code_shape({"own.py": MODULE}, "own.py", "Kmers") != shape(MODULE)

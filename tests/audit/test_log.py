@@ -8,8 +8,8 @@ import pytest
 from geneb_ci.audit.beacon import time_of
 from geneb_ci.audit.canonical import moment_of
 from geneb_ci.audit.events import Started
-from geneb_ci.audit.log import LogBroken, log_files, read_log
 from geneb_ci.audit.keys import log_keys
+from geneb_ci.audit.log import LogBroken, log_files, read_log
 from geneb_ci.audit.trust_evidence import BrokenRecordError, gather
 from geneb_ci.audit.verify import StepState, Verification
 from geneb_ci.cli.main import main

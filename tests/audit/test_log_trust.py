@@ -1,4 +1,4 @@
-"""What the log means for a row: aborts dispute it, two people reproduce it, revocation keeps draws."""
+"""What the log means for a row: aborts dispute it, two people reproduce it, draws are kept."""
 
 import hashlib
 
