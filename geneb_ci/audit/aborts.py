@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from geneb_ci.audit.commitment import Commitment
-from geneb_ci.audit.events import AuditEvent, EventKind
+from geneb_ci.audit.events import AuditEvent, EntryKind
 from geneb_ci.audit.identity import Identity, identity_of, why_same
 from geneb_ci.audit.keys import RevokedKey, TrustedKey, check_revoked
 from geneb_ci.audit.record import ID_DIGITS, Record
@@ -46,7 +46,7 @@ def _runs(repository: AuditRepository) -> Iterator[_Run]:
     for event in repository.events.values():
         if isinstance(event, AuditEvent) and event.aborted is not None:
             aborted = event.aborted
-            entry = _entry(repository, EventKind.ABORT, event.sha256, event.signer)
+            entry = _entry(repository, EntryKind.ABORT, event.sha256, event.signer)
             yield from _run(
                 entry, event.sha256, aborted.finished_at, event.commitment, is_abort=True
             )
@@ -56,7 +56,7 @@ def _runs(repository: AuditRepository) -> Iterator[_Run]:
             repository.withdrawals.get(path), Withdrawn
         ):
             outcome = record.outcome
-            entry = _entry(repository, EventKind.RESULT, record.sha256, record.signer)
+            entry = _entry(repository, EntryKind.RESULT, record.sha256, record.signer)
             commitment = outcome.plan.commitment
             yield from _run(entry, record.sha256, outcome.finished_at, commitment, is_abort=False)
 
@@ -70,7 +70,7 @@ def _run(
 
 
 def _entry(
-    repository: AuditRepository, kind: EventKind, sha256: str, signer: TrustedKey
+    repository: AuditRepository, kind: EntryKind, sha256: str, signer: TrustedKey
 ) -> int | None:
     """Return the entry of a run in the log, 0 where none is kept; None if it does not count."""
     index = None

@@ -45,7 +45,7 @@ MESSAGE_MAX = 500
 _CUT = "..."
 
 
-class EventKind(StrEnum):
+class EntryKind(StrEnum):
     """Kinds of entries of the log, in the order in which one batch is added."""
 
     COMMITMENT = "commitment"
@@ -118,17 +118,17 @@ class AbortStatement(_Statement):
 
 
 EventStatement = CommitmentStatement | StartStatement | AbortStatement
-_STATEMENTS: dict[EventKind, tuple[type[EventStatement], str, str]] = {
-    EventKind.COMMITMENT: (CommitmentStatement, "urn:geneb-ci:commitment:1.0", COMMITTED),
-    EventKind.START: (StartStatement, "urn:geneb-ci:start:1.0", STARTED),
-    EventKind.ABORT: (AbortStatement, "urn:geneb-ci:aborted:1.0", ABORTED),
+_STATEMENTS: dict[EntryKind, tuple[type[EventStatement], str, str]] = {
+    EntryKind.COMMITMENT: (CommitmentStatement, "urn:geneb-ci:commitment:1.0", COMMITTED),
+    EntryKind.START: (StartStatement, "urn:geneb-ci:start:1.0", STARTED),
+    EntryKind.ABORT: (AbortStatement, "urn:geneb-ci:aborted:1.0", ABORTED),
 }
 
 
 class AuditEvent(NamedTuple):
     """A signed event whose signature and structure are valid; its draw is not recomputed."""
 
-    kind: EventKind
+    kind: EntryKind
     signer: TrustedKey
     sha256: str
     """Of the signed bytes, as the log has it."""
@@ -142,9 +142,9 @@ def signed_event(
 ) -> SignedRecord:
     """Sign a commitment, a start or an abort. The same content and key give the same bytes."""
     if isinstance(predicate, Commitment):
-        kind, commitment = EventKind.COMMITMENT, predicate
+        kind, commitment = EntryKind.COMMITMENT, predicate
     else:
-        kind = EventKind.START if isinstance(predicate, Started) else EventKind.ABORT
+        kind = EntryKind.START if isinstance(predicate, Started) else EntryKind.ABORT
         commitment = predicate.plan.commitment
     model, predicate_type, suffix = _STATEMENTS[kind]
     statement = model.model_validate(
@@ -161,15 +161,15 @@ def signed_event(
         }
     )
     payload = payload_of(statement)
-    name = commitment.sha256[:ID_DIGITS] if kind is EventKind.COMMITMENT else audit_id_of(payload)
+    name = commitment.sha256[:ID_DIGITS] if kind is EntryKind.COMMITMENT else audit_id_of(payload)
     place = Path(commitment.model_id) / f"{name}{suffix}"
     return SignedRecord(name, sign_payload(payload, key), place)
 
 
-def kind_of(name: str) -> EventKind:
+def kind_of(name: str) -> EntryKind:
     """Return the kind of a file of the folder of audits, by the end of its name."""
     found = (kind for kind, (_, _, suffix) in _STATEMENTS.items() if name.endswith(suffix))
-    return next(found, EventKind.RESULT)
+    return next(found, EntryKind.RESULT)
 
 
 def parse_event(raw: bytes, place: str, keys: Keys) -> AuditEvent:
@@ -188,7 +188,7 @@ def parse_event(raw: bytes, place: str, keys: Keys) -> AuditEvent:
     commitment = predicate if isinstance(predicate, Commitment) else predicate.plan.commitment
     check_model_id(commitment.model_id)
     subject, sha256 = statement.subject[0], hashlib.sha256(found.payload).hexdigest()
-    name = commitment.sha256 if kind is EventKind.COMMITMENT else sha256
+    name = commitment.sha256 if kind is EntryKind.COMMITMENT else sha256
     due = f"{commitment.model_id}/{name[:ID_DIGITS]}{_STATEMENTS[kind][2]}"
     if place != due or (subject.name, subject.digest.get("sha256")) != (
         f"{commitment.model_id}.json",

@@ -1,8 +1,8 @@
 """Identity of what is audited: code, weights and claims, whatever the model is called.
 
 A draw follows what it was made for. Two commitments are about the same method if they have the same
-model id, share a file of weights, share the code of a method without weights, or make nearly the
-same claims.
+model id, share a file of weights, share code and options of a method without weights, or make
+nearly the same claims.
 """
 
 from collections.abc import Mapping, Sequence
@@ -34,7 +34,7 @@ class Identity(NamedTuple):
 
     model_id: str
     code: str | None
-    """Digest of the code, for a method without weights; its weights name any other."""
+    """Digest of code and options, for a method without weights; its weights name any other."""
     weights: frozenset[str]
     """Digests of the files that hold parameters."""
     claims: Mapping[str, Sequence[int | None]]
@@ -53,7 +53,7 @@ def identity_of(commitment: Commitment) -> Identity:
     )
     return Identity(
         commitment.model_id,
-        None if weights else code.shape or code.sha256,
+        None if weights else digest([code.shape or code.sha256, code.options]),
         weights,
         commitment.claims,
         commitment.tasks,
@@ -62,9 +62,10 @@ def identity_of(commitment: Commitment) -> Identity:
 
 
 def identity_digest(commitment: Commitment) -> str:
-    """Return one digest of code and weights, as an entry of the log shows it."""
+    """Return one digest of code, options and weights, as an entry of the log shows it."""
     code, found = commitment.extractor, identity_of(commitment)
-    return digest({"code": code.shape or code.sha256, "weights": sorted(found.weights)})
+    value = {"code": code.shape or code.sha256, "options": code.options}
+    return digest(value | {"weights": sorted(found.weights)})
 
 
 def why_same(one: Identity, other: Identity) -> str:

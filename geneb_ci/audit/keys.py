@@ -1,6 +1,7 @@
 """Keys: those that the base branch trusts, and the private key that a maintainer signs with."""
 
 import base64
+import functools
 import operator
 import os
 import stat
@@ -39,6 +40,8 @@ LOG_KEY_VARIABLE = "GENEB_LOG_KEY_FILE"
 KEYS_BYTES_MAX = 1_000_000
 # A private Ed25519 key in PEM has 119 bytes; some tools write text around it.
 KEY_BYTES_MAX = 20_000
+# A command reads the keys of one place; a ledger those of many commits.
+FILES_KEPT = 16
 _RAW_BYTES = 32  # of an Ed25519 public key, RFC 8032
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
@@ -175,11 +178,19 @@ def _key_file(layout: Layout) -> KeyFile | None:
     path = shipped("policy", KEYS_FILE) if layout.policy is None else layout.policy / KEYS_FILE
     if not lies_there(path):
         return None
+    try:
+        status = path.stat()
+    except OSError:
+        stamp = (0, 0, 0)  # reading it says why
+    else:
+        stamp = (status.st_ino, status.st_size, status.st_mtime_ns)
     with naming(layout, "policy"):
-        return _keys_in(path)
+        return _keys_in(path, stamp)
 
 
-def _keys_in(path: Path) -> KeyFile:
+@functools.lru_cache(maxsize=FILES_KEPT)
+def _keys_in(path: Path, _: tuple[int, int, int]) -> KeyFile:
+    """Read the file, once while it is the same one: inode, size and time of change."""
     fix = "restore the file from the main branch"
     try:
         raw = read_regular(path, KEYS_BYTES_MAX, links=False)

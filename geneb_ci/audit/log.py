@@ -16,7 +16,7 @@ from pydantic import Field, ValidationError
 
 from geneb_ci.audit.beacon import time_of
 from geneb_ci.audit.canonical import canonical, moment_of
-from geneb_ci.audit.events import EventKind
+from geneb_ci.audit.events import EntryKind
 from geneb_ci.audit.keys import LogKeys
 from geneb_ci.audit.merkle import leaf_hash, root_of
 from geneb_ci.audit.note import (
@@ -63,7 +63,7 @@ class LogEntry(StrictModel):
     commitment: Hex64 | None
     """Digest of the commitment; null for a withdrawal and a revocation."""
     identity: Hex64 | None
-    """Digest of code and weights; null where there is no commitment."""
+    """Digest of code, options and weights; null where there is no commitment."""
     round: Positive
     """A round of the beacon that was public when the entry was made. It never decreases."""
     signature: Annotated[str, Field(pattern=r"^[0-9a-f]{96}$")]
@@ -96,11 +96,11 @@ class AuditLog:
     leaves: tuple[bytes, ...]
     witnesses: tuple[Witnessed, ...] = ()
 
-    def index_of(self, kind: EventKind, sha256: str) -> int | None:
+    def index_of(self, kind: EntryKind, sha256: str) -> int | None:
         """Return the number of the entry of a signed file, by the digest of what was signed."""
         return self._by_statement.get((kind.value, sha256))
 
-    def indices_of(self, kind: EventKind, commitment: str) -> list[int]:
+    def indices_of(self, kind: EntryKind, commitment: str) -> list[int]:
         """Return the numbers of the entries of a kind for a commitment, given by its digest."""
         return [
             number

@@ -13,7 +13,7 @@ from geneb_ci.audit.canonical import digest
 from geneb_ci.audit.commitment import Commitment
 from geneb_ci.audit.draw import recompute
 from geneb_ci.audit.envelope import parse_envelope
-from geneb_ci.audit.events import AuditEvent, EventKind, kind_of
+from geneb_ci.audit.events import AuditEvent, EntryKind, kind_of
 from geneb_ci.audit.identity import identity_digest
 from geneb_ci.audit.keys import TrustedKey, check_revoked, signer_of
 from geneb_ci.audit.log import FOLDER, FORMAT, LOG, RESTORE_LOG, LogBroken, LogEntry, appended
@@ -51,7 +51,7 @@ class Batch(NamedTuple):
 class _Signed(NamedTuple):
     """A file that is not in the log, parsed."""
 
-    kind: EventKind
+    kind: EntryKind
     file: str
     sha256: str
     signer: TrustedKey
@@ -126,7 +126,7 @@ def log_with(
 def _new(repository: AuditRepository, logged: Logged) -> Iterator[_Signed | NotAdded]:
     """Yield what the log lacks, in order of kind and path."""
     log, found = logged.log, [*_events(repository), *_results(repository)]
-    order = list(EventKind)
+    order = list(EntryKind)
     signed = [one for one in found if isinstance(one, _Signed)]
     yield from (one for one in found if isinstance(one, NotAdded))
     for one in sorted(signed, key=lambda one: (order.index(one.kind), one.file)):
@@ -164,7 +164,7 @@ def _results(repository: AuditRepository) -> Iterator[_Signed | NotAdded]:
         except StepMismatch as error:
             yield NotAdded(file, error.message)
         else:
-            yield _Signed(EventKind.WITHDRAWAL, file, sha256, signer, None, None)
+            yield _Signed(EntryKind.WITHDRAWAL, file, sha256, signer, None, None)
 
 
 def _check_addition(found: _Signed, before: list[LogEntry], logged: Logged) -> None:
@@ -174,12 +174,12 @@ def _check_addition(found: _Signed, before: list[LogEntry], logged: Logged) -> N
         recompute(found.plan)
         check_committed(found.plan, logged)
         commitment = found.plan.commitment_sha256
-        started = any((one.kind, one.commitment) == (EventKind.START, commitment) for one in before)
-        if found.kind is not EventKind.START and not (
-            started or logged.log.indices_of(EventKind.START, commitment)
+        started = any((one.kind, one.commitment) == (EntryKind.START, commitment) for one in before)
+        if found.kind is not EntryKind.START and not (
+            started or logged.log.indices_of(EntryKind.START, commitment)
         ):
             raise StepMismatch(LOG, "no start of this draw is in the log", RESTORE_LOG)
-    if found.kind is EventKind.WITHDRAWAL:
+    if found.kind is EntryKind.WITHDRAWAL:
         record = f"{found.file.removesuffix(WITHDRAWN)}.json"
         if not any(one.file == record for one in (*logged.log.entries, *before)):
             raise StepMismatch(LOG, f"the record that it withdraws, {record}, is not in the log")
@@ -208,7 +208,7 @@ def _revocations(
         if key.revoked_at is None:
             continue
         sha256 = digest([key.keyid, key.revoked_at, key.revoked_from])
-        if logged.log.index_of(EventKind.REVOCATION, sha256) is None:
+        if logged.log.index_of(EntryKind.REVOCATION, sha256) is None:
             yield LogEntry(
                 format=FORMAT,
                 kind="revocation",

@@ -2,7 +2,7 @@
 
 from geneb_ci.audit.applicability import Logged, NotHere
 from geneb_ci.audit.commitment import Commitment
-from geneb_ci.audit.events import EventKind
+from geneb_ci.audit.events import EntryKind
 from geneb_ci.audit.identity import identity_of, why_same
 from geneb_ci.audit.log import LOG, RESTORE_LOG, LogBroken, LogEntry
 from geneb_ci.audit.plan import Plan
@@ -24,14 +24,14 @@ def check_log(record: Record, logged: Logged | None) -> None:
     plan, log = record.outcome.plan, logged.log
     check_kept(plan.commitment.model_id, logged)
     committed = check_committed(plan, logged)
-    index = log.index_of(EventKind.RESULT, record.sha256)
+    index = log.index_of(EntryKind.RESULT, record.sha256)
     if index is None:
         raise NotHere(
             LOG,
             "the record is not in the log yet, so it does not count",
             "a maintainer adds it: geneb-ci audit log append",
         )
-    starts = log.indices_of(EventKind.START, plan.commitment_sha256)
+    starts = log.indices_of(EntryKind.START, plan.commitment_sha256)
     if not starts or not committed < min(starts) < index:
         raise StepMismatch(
             LOG,
@@ -84,7 +84,7 @@ def check_committed(plan: Plan, logged: Logged) -> int:
 
 def committed_index(commitment: str, logged: Logged) -> int | None:
     """Return the number of the entry of a commitment, given by its digest; None without one."""
-    return min(logged.log.indices_of(EventKind.COMMITMENT, commitment), default=None)
+    return min(logged.log.indices_of(EntryKind.COMMITMENT, commitment), default=None)
 
 
 def check_drawn(commitment: Commitment, before: int, logged: Logged) -> None:
@@ -95,7 +95,7 @@ def check_drawn(commitment: Commitment, before: int, logged: Logged) -> None:
     own = identity_of(commitment)
     drawn = {one.commitment for one in logged.log.entries if one.kind in _DRAWN}
     for number, entry in enumerate(logged.log.entries[:before]):
-        if entry.kind != EventKind.COMMITMENT.value or entry.commitment in drawn:
+        if entry.kind != EntryKind.COMMITMENT.value or entry.commitment in drawn:
             continue
         other = logged.commitments.get(str(entry.commitment))
         why = why_same(identity_of(other), own) if other is not None else ""
@@ -109,7 +109,7 @@ def check_drawn(commitment: Commitment, before: int, logged: Logged) -> None:
             )
 
 
-_DRAWN = frozenset({EventKind.START.value, EventKind.ABORT.value, EventKind.RESULT.value})
+_DRAWN = frozenset({EntryKind.START.value, EntryKind.ABORT.value, EntryKind.RESULT.value})
 
 
 def open_starts(entries: tuple[LogEntry, ...]) -> list[int]:
@@ -117,10 +117,10 @@ def open_starts(entries: tuple[LogEntry, ...]) -> list[int]:
     ended = {
         one.commitment
         for one in entries
-        if one.kind in {EventKind.ABORT.value, EventKind.RESULT.value}
+        if one.kind in {EntryKind.ABORT.value, EntryKind.RESULT.value}
     }
     return [
         number
         for number, one in enumerate(entries)
-        if one.kind == EventKind.START.value and one.commitment not in ended
+        if one.kind == EntryKind.START.value and one.commitment not in ended
     ]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from geneb_ci.audit.applicability import Logged
 from geneb_ci.audit.envelope import parse_envelope
-from geneb_ci.audit.events import AuditEvent, EventKind
+from geneb_ci.audit.events import AuditEvent, EntryKind
 from geneb_ci.audit.keys import Keys, LogKeys
 from geneb_ci.audit.log import FOLDER, LOG, AuditLog, LogBroken, LogEntry, log_files, read_log
 from geneb_ci.audit.log_check import BROKEN, KEYS
@@ -53,7 +53,7 @@ def logged_of(
         event.commitment.sha256: event.commitment
         for event in events.values()
         if isinstance(event, AuditEvent)
-        and event.kind is EventKind.COMMITMENT
+        and event.kind is EntryKind.COMMITMENT
         and log.index_of(event.kind, event.sha256) is not None
     }
     return Logged(log, commitments, dict(_lost(log, audits, trusted)))
@@ -62,7 +62,7 @@ def logged_of(
 def _lost(log: AuditLog, audits: Path | None, trusted: Keys) -> Iterator[tuple[str, str]]:
     """Yield path and reason of each file that the log lists and that is not as it was."""
     for number, entry in enumerate(log.entries):
-        if entry.kind == EventKind.REVOCATION.value:
+        if entry.kind == EntryKind.REVOCATION.value:
             key = trusted.get(entry.signer)
             if key is None or key.revoked_at is None:
                 reason = f"entry {number} of the log revokes the key {entry.signer[:16]}..., and "

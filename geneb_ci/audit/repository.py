@@ -8,7 +8,7 @@ from pathlib import Path
 from geneb_ci.audit.applicability import Logged, TrustInputs
 from geneb_ci.audit.commitment import Commitment
 from geneb_ci.audit.draw import recompute
-from geneb_ci.audit.events import AuditEvent, EventKind, parse_event
+from geneb_ci.audit.events import AuditEvent, EntryKind, parse_event
 from geneb_ci.audit.identity import identity_of, why_same
 from geneb_ci.audit.keys import RevokedKey, log_keys, trusted_keys
 from geneb_ci.audit.log_check import lost_of
@@ -84,7 +84,7 @@ class AuditRepository:
         if self.logged is None:
             return None, True
         sha256 = sha256_of(read_record(path))
-        index = self.logged.log.index_of(EventKind.WITHDRAWAL, sha256)
+        index = self.logged.log.index_of(EntryKind.WITHDRAWAL, sha256)
         return index, index is not None
 
     @functools.cached_property

@@ -9,7 +9,7 @@ from geneb_ci.audit.applicability import NotHere, TrustInputs
 from geneb_ci.audit.beacon import is_open
 from geneb_ci.audit.draw import earlier_draws, recompute
 from geneb_ci.audit.envelope import ENVELOPE, RESTORE, SIGNER, STATEMENT
-from geneb_ci.audit.events import EventKind
+from geneb_ci.audit.events import EntryKind
 from geneb_ci.audit.keys import RevokedKey, check_revoked
 from geneb_ci.audit.log import LOG, LogBroken
 from geneb_ci.audit.log_check import check_log
@@ -265,7 +265,7 @@ def verify_record(
 
 def _revoked(record: Record, inputs: TrustInputs) -> RevokedKey | None:
     log = inputs.logged.log if inputs.logged is not None else None
-    index = log.index_of(EventKind.RESULT, record.sha256) if log is not None else None
+    index = log.index_of(EntryKind.RESULT, record.sha256) if log is not None else None
     try:
         check_revoked(record.signer, index)
     except RevokedKey as error:

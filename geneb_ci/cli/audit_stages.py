@@ -372,13 +372,7 @@ def _begun_here(folder: Path, commitment: Commitment, say: Say) -> list[Path]:
 
 
 def _finished(
-    plan: Plan,
-    here: Ready,
-    signer: "Signer",
-    audits: Path,
-    say: Say,
-    *,
-    in_log: bool,
+    plan: Plan, here: Ready, signer: "Signer", audits: Path, say: Say, *, in_log: bool
 ) -> AuditOutcome:
     if signer is not None and in_log:
         sign_start(plan, signer, audits, say)

@@ -44,9 +44,9 @@ def kept(root: Path, raw: bytes | None = None, keys: list[dict[str, Any]] | None
     return root
 
 
-def set_keys(root: Path, keys: list[dict[str, Any]], **log: Any) -> None:
+def set_keys(root: Path, keys: list[dict[str, Any]], log: dict[str, Any] | None = None) -> None:
     """Write the keys of the policy, with those of the log."""
-    value = {"keys": keys, "log": {"origin": ORIGIN, "keys": [VKEY], **log}}
+    value = {"keys": keys, "log": log or {"origin": ORIGIN, "keys": [VKEY]}}
     for one in keys:
         TrustedKey.model_validate(one)
     (root / "leaderboard/policy/keys.json").write_text(json.dumps(value), encoding="utf-8")

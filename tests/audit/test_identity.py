@@ -44,6 +44,13 @@ def test_each_reason_by_itself():
     assert same(method("a"), method("b", "other")) == ""
 
 
+def test_options_of_the_same_code_make_another_method():
+    other = commitment(
+        model_id="b", submission_sha256=hexes("b"), extractor=code() | {"options": {"k": "5"}}
+    )
+    assert same(method("a"), other) == ""
+
+
 def test_a_shared_file_of_weights():
     one = method("a", weights=weights(model_safetensors="x", tokenizer_json="t"))
     two = method("b", "other", weights=weights(model_bin="x"))
