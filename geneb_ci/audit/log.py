@@ -18,7 +18,14 @@ from geneb_ci.audit.beacon import time_of
 from geneb_ci.audit.canonical import canonical, moment_of
 from geneb_ci.audit.events import EntryKind
 from geneb_ci.audit.keys import LogKeys
-from geneb_ci.audit.merkle import leaf_hash, root_of
+from geneb_ci.audit.merkle import (
+    ENTRY_BYTES_MAX,
+    BadBundle,
+    leaf_hash,
+    read_entries,
+    root_of,
+    tile_files,
+)
 from geneb_ci.audit.note import (
     Checkpoint,
     NotANote,
@@ -29,7 +36,6 @@ from geneb_ci.audit.note import (
     witnesses_of,
 )
 from geneb_ci.audit.steps import StepMismatch
-from geneb_ci.audit.tiles import ENTRY_BYTES_MAX, BadBundle, read_entries, tile_files
 from geneb_ci.common.regular import NotReadable, read_regular
 from geneb_ci.common.types import Hex64, Positive, StrictModel, first_error
 

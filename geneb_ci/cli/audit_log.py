@@ -18,7 +18,7 @@ from geneb_ci.cli.main import LazyGroup
 from geneb_ci.cli.shared import format_option
 from geneb_ci.common.config import Layout, find_layout
 from geneb_ci.common.errors import Exit, NothingChecked, UsageProblem
-from geneb_ci.render.audit_log import counted, log_json, log_text, witness_lines
+from geneb_ci.render.audits import counted, log_json, log_text, witness_lines
 from geneb_ci.submission.bytes import read_bytes
 
 

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 Say = Callable[[str], None]
+OF_THE_MACHINE = "host_floor_mib"
+"""The limit that other programs of the machine reach: the submission is not the reason."""
 
 
 def signing_options(function: Any) -> Any:  # noqa: ANN401 (a decorator of click)
@@ -158,7 +160,7 @@ def sign_abort(
 ) -> None:
     """Write the signed abort of a run that the extractor ended, and say so in the advice."""
     at = error.at
-    if not isinstance(at, RunFacts):
+    if not isinstance(at, RunFacts) or getattr(error, "limit", "") == OF_THE_MACHINE:
         return
     aborted = Aborted.model_validate(
         {

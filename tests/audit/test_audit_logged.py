@@ -87,6 +87,10 @@ def test_an_abort_says_what_ended_the_run(place, error, kind):
     error.at = RunFacts(
         "scoring", "promoter_tata", outcome.sandbox, outcome.started_at, outcome.finished_at
     )
+    full = LimitExceeded("host_floor_mib", "the machine has no memory left")
+    full.at = error.at
+    sign_abort(full, plan, key, audits, print)
+    assert files(place, ABORTED) == []  # the machine ended it
     sign_abort(error, plan, key, audits, print)
     (file,) = files(place, ABORTED)
     assert file.name in error.fix

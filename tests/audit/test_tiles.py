@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from geneb_ci.audit.merkle import leaf_hash, root_of
-from geneb_ci.audit.tiles import BadBundle, read_entries, tile_files, tile_path
+from geneb_ci.audit.merkle import BadBundle, leaf_hash, read_entries, root_of, tile_files, tile_path
 
 
 def test_paths_are_those_of_the_specification():
