@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from geneb_ci.audit import commitment, envelope, keys, outcome, plan, withdrawal
+from geneb_ci.audit import commitment, envelope, events, keys, log, outcome, plan, withdrawal
 from geneb_ci.board import columns, recommend
 from geneb_ci.board import files as board_files
 from geneb_ci.board.diagnostics import shape as diagnostics_shape
@@ -144,6 +144,27 @@ def generated() -> dict[str, str]:
             (withdrawal, outcome),
             "withdrawal.schema.json",
             "Withdrawal of an audit: the signed in-toto statement, payload of a DSSE envelope",
+        ),
+        "commitment": model_schema(
+            events.CommitmentStatement,
+            (events, commitment, outcome),
+            "commitment.schema.json",
+            "Commitment to an audit: the signed in-toto statement",
+        ),
+        "start": model_schema(
+            events.StartStatement,
+            (events, plan, commitment, outcome),
+            "start.schema.json",
+            "Start of an audit, with its draw: the signed in-toto statement",
+        ),
+        "aborted": model_schema(
+            events.AbortStatement,
+            (events, plan, commitment, launch, outcome),
+            "aborted.schema.json",
+            "Aborted run of an audit: the signed in-toto statement",
+        ),
+        "log-entry": model_schema(
+            log.LogEntry, log, "log-entry.schema.json", "Entry of the log of audits"
         ),
         "envelope": model_schema(
             envelope.Envelope, envelope, "envelope.schema.json", "DSSE envelope of one signature"

@@ -11,6 +11,7 @@ from geneb_ci.audit.beacon import value_of
 from geneb_ci.audit.canonical import seconds_of
 from geneb_ci.audit.commit import checked, read_submission
 from geneb_ci.audit.commitment import Commitment, check_commitment
+from geneb_ci.audit.identity import identity_of, why_same
 from geneb_ci.audit.plan import Beacon, Chosen, DrandBeacon, EarlierDraw, Plan, Reason
 from geneb_ci.audit.sampling import sample, seed_of, tickets_of
 from geneb_ci.audit.steps import (
@@ -33,16 +34,17 @@ from geneb_ci.statistics.view import RowView
 def earlier_draws(
     plans: Iterable[Plan], commitment: Commitment, committed_at: str
 ) -> list[EarlierDraw]:
-    """Return the draw of each earlier plan for this model, and the draws that those plans list.
+    """Return the draw of each earlier plan for this method, and the draws that those plans list.
 
-    One entry a commitment, with every task ever drawn for it, in order of time. Plans for other
-    models are ignored. Raises AuditRefused when this very commitment was drawn for at another
-    time: a commitment has one draw.
+    One entry a commitment, with every task ever drawn for it, in order of time. A plan is for this
+    method if its commitment has the same model id, weights, code or claims (`why_same`); others are
+    ignored. Raises AuditRefused when this very commitment was drawn for at another time: a
+    commitment has one draw.
     """
     found: dict[str, dict[str, None]] = {}
-    mine = commitment.sha256
+    mine, own = commitment.sha256, identity_of(commitment)
     for plan in sorted(plans, key=lambda one: (one.committed_at, one.commitment_sha256)):
-        if plan.commitment.model_id != commitment.model_id:
+        if not why_same(identity_of(plan.commitment), own):
             continue
         if plan.commitment_sha256 == mine and plan.committed_at != committed_at:
             raise AuditRefused(

@@ -166,6 +166,8 @@ class TaskRuns:
         self.say = say
         self.embedded: dict[str, EmbeddedTask] = {}
         self.known: dict[str, KnownRow] = {}
+        self.running: tuple[Literal["embedding", "scoring"], str] = ("embedding", "")
+        """Stage and task."""
 
     def done(self) -> tuple[Rescored, dict[str, EmbeddedTask]]:
         """Return the scores of all tasks, and what embedding each took.
@@ -178,11 +180,15 @@ class TaskRuns:
             for number, task in enumerate(self.names, 1)
         }
         for task, place in places.items():
+            self.running = ("embedding", task)
             kept = self.here.work.embedded(task)
             self.embedded[task] = kept or self._embed(task, place)
             for row, sequence in enumerate(self._sequences(task)):
                 self.known.setdefault(sequence, KnownRow(task, row))
-        found = [self._score(task, place) for task, place in places.items()]
+        found = []
+        for task, place in places.items():
+            self.running = ("scoring", task)
+            found.append(self._score(task, place))
         return merged(found), self.embedded
 
     @property

@@ -132,6 +132,14 @@ def is_signed_by(found: ParsedEnvelope, public_key: bytes) -> bool:
 
     Raises BrokenInstallation when cryptography is not installed.
     """
+    return is_ed25519(found.signature, pae(PAYLOAD_TYPE, found.payload), public_key)
+
+
+def is_ed25519(signature: bytes, message: bytes, public_key: bytes) -> bool:
+    """Whether a signature is that of a raw Ed25519 key over a message.
+
+    Raises BrokenInstallation when cryptography is not installed.
+    """
     try:  # it costs 30 ms to import
         from cryptography.exceptions import InvalidSignature  # noqa: PLC0415
         from cryptography.hazmat.primitives.asymmetric.ed25519 import (  # noqa: PLC0415
@@ -144,9 +152,7 @@ def is_signed_by(found: ParsedEnvelope, public_key: bytes) -> bool:
         ) from error
 
     try:
-        Ed25519PublicKey.from_public_bytes(public_key).verify(
-            found.signature, pae(PAYLOAD_TYPE, found.payload)
-        )
+        Ed25519PublicKey.from_public_bytes(public_key).verify(signature, message)
     except (InvalidSignature, ValueError):
         return False
     return True

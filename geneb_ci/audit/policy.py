@@ -32,6 +32,10 @@ class AuditPolicy(StrictModel):
     canonical: bool = False
     """Whether only cells with a canonical score count towards `verified` and `reproduced`; format
     1.0 has none. The shipped policy says true."""
+    aborts: Positive = 3
+    """Runs of one method aborted in a row, without a record between them, that dispute its row. A
+    machine fails by chance once or twice; an extractor that fails whenever a raised task is drawn
+    does so each time."""
     fallback_keys: Annotated[list[Hex64], Field(default_factory=list)]
     """SHA-256 of the raw bytes of each fallback key, published before it is used."""
     spent_keys: Annotated[list[Hex64], Field(default_factory=list)]

@@ -31,7 +31,7 @@ from geneb_ci.audit.work import Work, WorkSettings
 from geneb_ci.common.config import Layout
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.models.registry import ModelRegistry
-from geneb_ci.sandbox.launch import Escape, Sandbox
+from geneb_ci.sandbox.launch import Escape, Sandbox, SandboxFacts, sandbox_facts
 from geneb_ci.sandbox.levels import DEFAULT, open_sandbox
 from geneb_ci.sandbox.limits import TOKEN_BUDGET, Limits
 from geneb_ci.sandbox.run import ExtractorSpec, probe_suite, refuse_leaks
@@ -142,6 +142,14 @@ class Ready:
     def _classes(self, task: str) -> int:
         counts = self.subject.benchmark.by_id[task].test_class_counts
         return len(counts) if counts else CLASSES_UNKNOWN
+
+    def facts(self, rescoring: Rescored | None = None) -> SandboxFacts:
+        """Return the facts of the sandbox, for what is signed; of scoring too, once it is done."""
+        machine = self.machine
+        scoring = self.scoring_facts(rescoring) if rescoring is not None else {}
+        return sandbox_facts(
+            self.sandbox, self.escapes, machine.limits, machine.token_budget, scoring
+        )
 
     def check_weights(self) -> None:
         """Hash the weights again, after the last task, and compare them with those of the start.

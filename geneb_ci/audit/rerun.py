@@ -14,6 +14,7 @@ from geneb_ci.audit.canonical import moment_of
 from geneb_ci.audit.commit import AuditSubject, subject_of
 from geneb_ci.audit.draw import recompute
 from geneb_ci.audit.embedding import TaskRuns
+from geneb_ci.audit.events import RunFacts
 from geneb_ci.audit.fetching import Installed
 from geneb_ci.audit.memorised import (
     FreshResult,
@@ -42,7 +43,7 @@ from geneb_ci.audit.work import (
     open_work,
 )
 from geneb_ci.common.config import Layout
-from geneb_ci.sandbox.launch import sandbox_facts
+from geneb_ci.common.errors import ExtractorRefused
 from geneb_ci.sandbox.limits import MIB
 
 
@@ -81,15 +82,24 @@ def outcome_of(plan: Plan, here: Ready, clock: Callable[[], float], say: Say) ->
     Raises what `rerun` does.
     """
     run = TaskRuns(plan, here, say)
-    rescoring, embedded = run.done()
+    try:
+        rescoring, embedded = run.done()
+    except ExtractorRefused as error:
+        error.at = RunFacts(
+            *run.running,
+            here.facts(),
+            here.settings.started_at,
+            moment_of(int(clock())),
+        )
+        raise
     here.check_weights()
     benchmark = here.subject.benchmark
-    tasks = _compared(plan, here.subject, rescoring)
+    compared = _compared(plan, here.subject, rescoring)
     decoys = _all_decoys(embedded)
     variants, fresh = memory_of(plan, here.work, here.subject, rescoring)
     precision = precision_of(here.settings.noise, run.repeated)
     notes = [
-        *compare.notes(tasks, rescoring),
+        *compare.notes(compared, rescoring),
         *([variant_text(variants)] if variants is not None else []),
         *([fresh_text(fresh)] if fresh is not None else []),
         *([precision_text(precision)] if precision is not None else []),
@@ -101,18 +111,12 @@ def outcome_of(plan: Plan, here: Ready, clock: Callable[[], float], say: Say) ->
     return AuditOutcome(
         schema_version="1.0",
         plan=plan,
-        tasks=tasks,
+        tasks=compared,
         decoys=decoys,
         variants=variants,
         fresh=fresh,
-        verdict=overall_verdict(tasks, decoys, variants, fresh),
-        sandbox=sandbox_facts(
-            here.sandbox,
-            here.escapes,
-            here.machine.limits,
-            here.machine.token_budget,
-            here.scoring_facts(rescoring),
-        ),
+        verdict=overall_verdict(compared, decoys, variants, fresh),
+        sandbox=here.facts(rescoring),
         noise=run.noise,
         precision=precision,
         harness=HarnessFacts(

@@ -111,6 +111,8 @@ class ExtractorRefused(GenebError):
     log: str = ""
     stage: str = "embedding"
     task: str = ""
+    at: object = None
+    """Where in an audit it happened; None outside of one."""
 
 
 class ExtractorFailed(ExtractorRefused):

@@ -65,3 +65,8 @@ def beacon(number: int = ROUND) -> DrandBeacon:
 def plan(of: Commitment | None = None, **options: Any) -> Plan:
     """Return the plan for a commitment."""
     return draw(of or commitment(), COMMITTED_AT, beacon(), **options)
+
+
+def draw_at(of: Commitment, second: int, **options: Any) -> Plan:
+    """Draw for a commitment that was public some seconds after `COMMITTED_AT`."""
+    return draw(of, moment_of(time_of(ROUND) - DELAY + second), beacon(), **options)
