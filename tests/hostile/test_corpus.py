@@ -102,8 +102,8 @@ def test_one_bad_file_hides_no_other(hostile_folder, folder):
     names = [Path(name).name for name in corpus.BY_FILE if name.startswith(f"{folder}/")]
     assert sorted(together) == sorted(names)
     twins = ["seventeen-digits.json", "shortest-form.json"]
-    due = dict.fromkeys(ALIKE, {"confusable-name"})
-    due |= dict.fromkeys(twins, {"confusable-name", "identical-results"})
+    due = {name: {"confusable-name"} for name in ALIKE}
+    due |= {name: {"confusable-name", "identical-results"} for name in twins}
     for name, found in together.items():
         more = set(found) - set(findings(hostile_folder / "lf" / folder / name))
         assert {f.rule for f in more} == due.get(name, set())
