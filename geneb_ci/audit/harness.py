@@ -64,10 +64,14 @@ class HarnessProcess:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def close(self) -> None:
-        """End the process and all its children."""
+    def close(self, *, at_once: bool = False) -> None:
+        """End the process and all its children; `at_once` where it may be at work."""
         process, self._process = self._process, None
         if process is not None:
+            if not at_once and process.stdin is not None:
+                with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+                    process.stdin.close()  # it ends its workers itself
+                    process.wait(KILL_SECONDS)
             processes.kill(_tree(process), KILL_SECONDS)
             process.wait()
             for stream in (process.stdin, process.stdout):
@@ -91,7 +95,7 @@ class HarnessProcess:
         try:
             answer = call.answer(words)
         except BaseException:
-            self.close()
+            self.close(at_once=True)
             raise
         if answer is None:
             said = self._ending(process)
