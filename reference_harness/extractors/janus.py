@@ -51,7 +51,7 @@ class _FeedForward(nn.Module):
         return found
 
 
-class _Experts(nn.Module):
+class _RoutedExperts(nn.Module):
     """Each position goes to the few experts that its router prefers, by their shares of all."""
 
     def __init__(self, config: JanusConfig) -> None:
@@ -72,15 +72,17 @@ class _Experts(nn.Module):
         return out.view_as(x)
 
 
-class _Attention(nn.Module):
+class _CausalAttention(nn.Module):
     """Causal attention that neither sees nor fills positions that the mask hides."""
 
     def __init__(self, config: JanusConfig) -> None:
         super().__init__()
         width = config.hidden_size
         self.heads = config.num_attention_heads
-        for name in ("q_proj", "k_proj", "v_proj", "o_proj"):
-            setattr(self, name, nn.Linear(width, width, bias=False))
+        self.q_proj = nn.Linear(width, width, bias=False)
+        self.k_proj = nn.Linear(width, width, bias=False)
+        self.v_proj = nn.Linear(width, width, bias=False)
+        self.o_proj = nn.Linear(width, width, bias=False)
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
         """Return (b, t, width) of states (b, t, width) and a mask (b, t)."""
@@ -96,19 +98,19 @@ class _Attention(nn.Module):
         return found
 
 
-class _Layer(nn.Module):
+class _TwoWayLayer(nn.Module):
     """What both directions have each for itself: two norms, a mixer and a feed-forward part."""
 
     def __init__(self, config: JanusConfig, number: int) -> None:
         super().__init__()
         self.attends = number in config.attention_layers
-        part = _Experts if number in config.expert_layers else _FeedForward
+        part = _RoutedExperts if number in config.expert_layers else _FeedForward
         for direction in _DIRECTIONS:
             for norm in ("input", "pre_ff"):
                 name = f"{norm}_layernorm_{direction}"
                 setattr(self, name, RmsNorm(config.hidden_size, config.rms_norm_eps))
             setattr(self, f"feed_forward_{direction}", part(config))
-            mixer = _Attention(config) if self.attends else _mamba(config)
+            mixer = _CausalAttention(config) if self.attends else _mamba(config)
             setattr(self, _mixer_name(direction, attends=self.attends), mixer)
 
     def forward(self, x: Tensor, mask: Tensor, direction: str) -> Tensor:
@@ -163,7 +165,7 @@ class Janus(nn.Module):
         self.embed_tokens = nn.Embedding(config.vocab_size, width)
         self.layers = nn.ModuleList(
             nn.ModuleDict({"attn" if layer.attends else "mamba_module": layer})
-            for layer in (_Layer(config, n) for n in range(config.num_hidden_layers))
+            for layer in (_TwoWayLayer(config, n) for n in range(config.num_hidden_layers))
         )
         self.final_attention = _Joining(config)
         self.final_layernorm = RmsNorm(width, eps)
@@ -216,7 +218,7 @@ def _seen(length: int, device: torch.device) -> Tensor:
 
 
 def _by_head(x: Tensor, heads: int) -> Tensor:
-    return x.unflatten(-1, (heads, -1)).transpose(1, 2)
+    return x.reshape(*x.shape[:-1], heads, -1).transpose(1, 2)
 
 
 def _joined(x: Tensor) -> Tensor:

@@ -64,11 +64,12 @@ class _Halving(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return (b, width, t / 2) of (b, width, t), t even."""
-        pairs = x.unflatten(-1, (-1, 2))
-        return (pairs * self.to_attn_logits(pairs).softmax(dim=-1)).sum(dim=-1)
+        pairs = x.reshape(*x.shape[:-1], -1, 2)
+        found: Tensor = (pairs * self.to_attn_logits(pairs).softmax(dim=-1)).sum(dim=-1)
+        return found
 
 
-class _Attention(nn.Module):
+class _DistanceAttention(nn.Module):
     """Attention whose scores also depend on the distance of two positions."""
 
     def __init__(self, config: SpaceConfig) -> None:
@@ -113,7 +114,7 @@ class _Projections(nn.Module):
         self.bias = nn.Parameter(torch.zeros(experts, out))
 
 
-class _Experts(nn.Module):
+class _SpeciesExperts(nn.Module):
     """Each position goes to the few experts that the gate of its species prefers."""
 
     def __init__(self, config: SpaceConfig) -> None:
@@ -143,8 +144,8 @@ class _Experts(nn.Module):
 class _Block(nn.Module):
     def __init__(self, config: SpaceConfig) -> None:
         super().__init__()
-        self.attention = _Residual(nn.LayerNorm(config.dim), _Attention(config))
-        self.feed_forward = _Experts(config)
+        self.attention = _Residual(nn.LayerNorm(config.dim), _DistanceAttention(config))
+        self.feed_forward = _SpeciesExperts(config)
 
     def forward(self, x: Tensor) -> Tensor:
         """Return (b, t, width) of states (b, t, width)."""

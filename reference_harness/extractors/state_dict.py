@@ -99,8 +99,8 @@ def _built(cls: Any, origin: Origin, options: Options) -> Any:  # noqa: ANN401
     """Build the class from config.json, where there is one, and config_arguments."""
     if not hasattr(cls, "config_class"):
         msg = (
-            f"auto_class is {options.auto_class!r}, and {cls.__name__} has no config_class to build it "
-            "from: declare a class of transformers, or leave weights out"
+            f"auto_class is {options.auto_class!r}, and {cls.__name__} has no config_class to be "
+            "built from: declare a class of transformers, or leave weights out"
         )
         raise ExtractorError(msg)
     path = origin.file("config.json")

@@ -6,7 +6,7 @@ import types
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import torch
 from safetensors import safe_open
@@ -59,11 +59,14 @@ class _Unpickler(pickle.Unpickler):
         return _ALLOWED.get((module, name), _Ignored)
 
 
+def _load(file: IO[bytes], **options: Any) -> Any:  # noqa: ANN401 - as pickle.load
+    return _Unpickler(file, **options).load()
+
+
 _TENSORS_ALONE = types.ModuleType("tensors_alone")
-"""What torch.load takes as a pickle module."""
-for _name, _value in vars(pickle).items():
-    setattr(_TENSORS_ALONE, _name, _value)
+"""What torch.load takes as a pickle module: files of before torch 1.6 go through `load`."""
 _TENSORS_ALONE.Unpickler = _Unpickler  # type: ignore[attr-defined]
+_TENSORS_ALONE.load = _load  # type: ignore[attr-defined]
 
 
 def read_tensors(path: Path, place: str = "", only: str = "") -> dict[str, Tensor]:

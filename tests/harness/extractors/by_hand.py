@@ -37,7 +37,8 @@ def gpt(t: Tensors, tokens: Tensor, heads: int, layers: int) -> Tensor:
     for n in range(layers):
         at = f"transformer.h.{n}"
         qkv = linear(t, f"{at}.attn.c_attn", norm(t, f"{at}.ln_1", x, 1e-5))
-        mixed = attend(*qkv.chunk(3, dim=-1), heads, causal(len(tokens)))
+        q, k, v = qkv.chunk(3, dim=-1)
+        mixed = attend(q, k, v, heads, causal(len(tokens)))
         x = x + linear(t, f"{at}.attn.c_proj", mixed)
         inner = linear(t, f"{at}.mlp.c_fc", norm(t, f"{at}.ln_2", x, 1e-5))
         x = x + linear(t, f"{at}.mlp.c_proj", f.gelu(inner, approximate="tanh"))
@@ -55,7 +56,8 @@ def gated_bert(t: Tensors, tokens: Tensor, heads: int, layers: int) -> Tensor:
     x = norm(t, f"{at}.LayerNorm", x, 1e-12)
     for n in range(layers):
         at = f"bert.encoder.layer.{n}"
-        mixed = attend(*linear(t, f"{at}.attention.self.Wqkv", x).chunk(3, dim=-1), heads)
+        q, k, v = linear(t, f"{at}.attention.self.Wqkv", x).chunk(3, dim=-1)
+        mixed = attend(q, k, v, heads)
         out = linear(t, f"{at}.attention.output.dense", mixed)
         x = norm(t, f"{at}.attention.output.LayerNorm", out + x, 1e-12)
         gate, value = linear(t, f"{at}.mlp.gated_layers", x).chunk(2, dim=-1)
@@ -105,7 +107,8 @@ def gated(t: Tensors, at: str, x: Tensor) -> Tensor:
     for row in x:
         shares = linear(t, f"{at}.router", row).softmax(dim=-1)
         best = shares.argsort(descending=True)[:2]
-        rows.append(sum(shares[n] * gated(t, f"{at}.experts.{n}", row[None])[0] for n in best))
+        parts = [shares[n] * gated(t, f"{at}.experts.{n}", row[None])[0] for n in best]
+        rows.append(torch.stack(parts).sum(dim=0))
     return torch.stack(rows)
 
 
@@ -117,7 +120,7 @@ def mamba(t: Tensors, at: str, x: Tensor) -> Tensor:
     windows = padded.unfold(0, kernel.shape[1], 1)
     inner = f.silu((windows * kernel).sum(-1) + t[f"{at}.conv1d.bias"])
     rank, states = t[f"{at}.dt_proj.weight"].shape[1], t[f"{at}.A_log"].shape[1]
-    parts = linear(t, f"{at}.x_proj", inner).split((rank, states, states), dim=-1)
+    parts = torch.split(linear(t, f"{at}.x_proj", inner), [rank, states, states], dim=-1)
     names = ("dt", "b", "c")
     dt, b, c = (rms(t, f"{at}.{n}_layernorm", p) for n, p in zip(names, parts, strict=True))
     step = f.softplus(linear(t, f"{at}.dt_proj", dt))
@@ -164,8 +167,9 @@ def janus(t: Tensors, tokens: Tensor, kept: int, heads: int, layers: int) -> Ten
     mask = torch.where(seen, 0.0, -torch.inf)
     x = x + linear(t, f"{at}.self_attn.o_projs.0", attend(q, k, v, heads, mask))
     x = x + gated(t, f"{at}.feed_forward", rms(t, f"{at}.pre_ff_layernorm", x))
+    none = torch.zeros_like(x[0])
     rows = [
-        (x[n - 1] if n > 0 else 0) + (x[length + n + 1] if n + 1 < length else 0)
+        (x[n - 1] if n > 0 else none) + (x[length + n + 1] if n + 1 < length else none)
         for n in range(length)
     ]
     return 2 * rms(t, "final_layernorm", torch.stack(rows))

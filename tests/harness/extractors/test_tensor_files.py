@@ -34,9 +34,14 @@ class Hostile:
 def test_nothing_in_a_file_is_called_but_what_makes_tensors(tmp_path):
     touched = tmp_path / "touched"
     made = {"a": torch.ones(2), "b": torch.nn.Parameter(torch.zeros(1))}
-    torch.save({"state_dict": made, "more": Hostile(touched)}, tmp_path / "x.ckpt")
-    found = read_tensors(tmp_path / "x.ckpt", "state_dict")
-    assert {name: one.tolist() for name, one in found.items()} == {"a": [1, 1], "b": [0]}
+    for zipped in (True, False):
+        content = {"state_dict": made, "more": Hostile(touched)}
+        torch.save(content, tmp_path / "x.ckpt", _use_new_zipfile_serialization=zipped)
+        found = read_tensors(tmp_path / "x.ckpt", "state_dict")
+        assert {name: one.tolist() for name, one in found.items()} == {"a": [1, 1], "b": [0]}
+    (tmp_path / "y.pth").write_bytes(pickle.dumps(Hostile(touched)))
+    with pytest.raises(ExtractorError, match=r"cannot be read as a file of torch"):
+        read_tensors(tmp_path / "y.pth")
     assert not touched.exists()
 
 
