@@ -178,9 +178,9 @@ def shortcoming(audit: Audit, demands: Demands) -> str:
         f"fewer than half of the cells are informative in {', '.join(audit.uninformative)}": (
             bool(audit.uninformative)
         ),
-        f"drawn tasks have no claim in {first_and_more(audit.absent or [''])}": bool(audit.absent),
+        f"drawn tasks have no claim in {first_and_more(list(audit.absent))}": bool(audit.absent),
         "drawn cells have no canonical score, which format 1.1 has: "
-        f"{first_and_more(audit.plain or [''])}": demands.canonical and bool(audit.plain),
+        f"{first_and_more(list(audit.plain))}": demands.canonical and bool(audit.plain),
         "no variants of the sequences were embedded": not audit.varied,
     }
     return next((reason for reason, holds in lacking.items() if holds), "")
@@ -199,10 +199,10 @@ def _reproduced(audits: Iterable[Audit], demands: Demands) -> str:
                 tasks = one.canonical.get(regime, frozenset())
             covered.setdefault((one.versions, regime), set()).update(tasks)
     whole: dict[Versions, set[str]] = {}
-    for (versions, regime), tasks in covered.items():
-        if tasks >= demands.tasks:
+    for (versions, regime), found in covered.items():
+        if found >= demands.tasks:
             whole.setdefault(versions, set()).add(regime)
-    enough = [found for found in whole.values() if found >= demands.regimes]
+    enough = [names for names in whole.values() if names >= demands.regimes]
     if not enough:
         return ""
     if not demands.regimes:
