@@ -11,7 +11,7 @@ from .decisions import FRESH, FurtherRows
 from .errors import DataError, EmbeddingError
 from .files import write_bytes
 from .matrix import open_matrix
-from .record import Part
+from .record import Part, first_error
 from .text import plural
 from .variants import VariantRow
 
@@ -55,9 +55,7 @@ def read_further(path: Path) -> list[FurtherRow]:
     try:
         return FurtherList.model_validate_json(path.read_bytes()).rows
     except ValidationError as error:
-        first = error.errors()[0]
-        place = "/".join(map(str, first["loc"]))
-        raise DataError([f"{path}: {place}: {first['msg']}"]) from error
+        raise DataError([f"{path}: {first_error(error)}"]) from error
 
 
 def further_rows(files: FurtherFiles, problem: probe.Problem) -> FurtherRows:

@@ -195,11 +195,9 @@ def shortcoming(audit: Audit, demands: Demands) -> str:
         f"fewer than half of the cells are informative in {', '.join(audit.uninformative)}": (
             bool(audit.uninformative)
         ),
-        f"drawn tasks have no claim in {first_and_more(list(audit.absent) or [''])}": bool(
-            audit.absent
-        ),
+        f"drawn tasks have no claim in {first_and_more(list(audit.absent))}": bool(audit.absent),
         "drawn cells have no canonical score, which format 1.1 has: "
-        f"{first_and_more(list(audit.plain) or [''])}": demands.canonical and bool(audit.plain),
+        f"{first_and_more(list(audit.plain))}": demands.canonical and bool(audit.plain),
         "no variants of the sequences were embedded": not audit.varied,
     }
     return next((reason for reason, holds in lacking.items() if holds), "")

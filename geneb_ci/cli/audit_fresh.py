@@ -15,6 +15,7 @@ from geneb_ci.audit.fresh import (
     released,
 )
 from geneb_ci.audit.keys import trusted_keys
+from geneb_ci.audit.memorised import fresh_power
 from geneb_ci.audit.plan import encoded
 from geneb_ci.audit.record import parse_record, read_record
 from geneb_ci.audit.scoring import task_source
@@ -31,6 +32,8 @@ _DATA = click.option(
 _OUTPUT = click.option(
     "--output", default=STDOUT, metavar="F.json", help="File to write; default: standard output."
 )
+LOSSES = (0.1, 0.15, 0.2, 0.3)
+"""Losses of accuracy whose power is shown."""
 _FILE = click.Path(path_type=Path, dir_okay=False)
 
 
@@ -49,8 +52,11 @@ def commit_command(file: Path, data: Path | None, output: str) -> None:
     found = commit_to(file, benchmark, task_source(benchmark, layout.benchmark, data))
     write(Output("json", output), encoded(found))
     rows = sum(found.tasks.values())
+    public = sum(benchmark.by_id[task].n_test or 0 for task in found.tasks) or rows
+    power = ", ".join(f"{loss:g} with {fresh_power(loss, rows, public):.0%}" for loss in LOSSES)
     click.echo(
         f"{plural(rows, 'sequence')} of {plural(len(found.tasks), 'task')}: {found.sha256}\n"
+        f"an audit of all these tasks finds a loss of accuracy of {power}\n"
         "next: publish the commitment; then, in an audit: "
         f"--fresh {file} --fresh-commitment F.json",
         err=True,

@@ -282,3 +282,39 @@ def test_what_a_row_shows_is_what_its_level_rests_on(audits, official):
     if found.level in {"verified", "reproduced", "stale", "disputed"}:
         assert found.audit is not None
         assert found.audit.agrees == (found.level != "disputed")
+
+
+CANONICAL = dataclasses.replace(DEMANDS, canonical=True, regimes=frozenset(REGIMES))
+WHOLE = {regime: frozenset(TASKS) for regime in REGIMES}
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"absent": ("1shot of task-03",)}, "drawn tasks have no claim in 1shot of task-03"),
+        (
+            {"plain": ("full of task-03",)},
+            "drawn cells have no canonical score, which format 1.1 has: full of task-03",
+        ),
+        ({"varied": False}, "no variants of the sequences were embedded"),
+    ],
+)
+def test_what_an_audit_did_not_compare_does_not_verify(changes, reason):
+    found = decide(OWN, [audit(**changes)], {}, CANONICAL)
+    assert found.level == "self-reported"
+    assert reason in found.reason
+    assert level(audit(), demands=CANONICAL) == "verified"
+
+
+def test_only_every_regime_of_the_policy_is_reproduced_and_only_with_canonical_scores():
+    part = WHOLE | {"1shot": frozenset(TASKS[:19])}
+    assert level(audit(20, canonical=WHOLE), demands=CANONICAL) == "reproduced"
+    assert level(audit(20, canonical=part), demands=CANONICAL) == "verified"
+    assert level(audit(rerun=part, canonical=part), demands=CANONICAL) == "verified"
+    other = audit(rerun={"1shot": frozenset(TASKS[19:])}, canonical={"1shot": frozenset(TASKS)})
+    both = [audit(rerun=part, canonical=part), other]
+    assert decide(OWN, both, {}, CANONICAL).reason == (
+        "audits cover each of the 20 tasks of the 3 regimes 10shot, 1shot, full"
+    )
+    older = audit(20, canonical=WHOLE, versions=BEFORE)
+    assert level(audit(rerun=part, canonical=part), older, demands=CANONICAL) == "verified"

@@ -353,15 +353,10 @@ def test_the_rounds_of_these_tests_are_in_order():
         ),
     ],
 )
-def test_what_variants_show_is_computed_again(place, variants, said):
-    raw = submission_bytes()
-    outcome = outcome_of(plan_for(raw), raw)
-
-    def change(statement):
+def test_what_variants_show_is_computed_again(tmp_path, variants, said):
+    def change(statement: dict[str, Any]) -> None:
         statement["predicate"]["variants"].update(variants)
 
-    path = place / "record.json"
-    path.write_bytes(mutated(outcome, change))
-    found = AuditRepository(find_layout(place)).verification(path)
+    found = verified(repository(tmp_path), mutated(OUTCOME, change))
     assert [step.name for step in found.differs] == ["comparison"]
     assert said in found.differs[0].message

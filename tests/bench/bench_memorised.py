@@ -131,8 +131,8 @@ def row(trial: Trial) -> str:
     refit = f"{difference(result.training):+.3f}" if result.training else ""
     public = sum(one.public.MCC for one in found) / len(found)
     fresh = f"{-mean_drop(found):+.3f}" if found[0].fresh else ""
-    unseen = fresh_result({f"{i}": ours(one) for i, one in enumerate(found)}, "0" * 64)
-    dropped = "" if unseen is None else ("yes" if unseen.dropped else "no")
+    second = fresh_result({f"{i}": ours(one) for i, one in enumerate(found)}, "0" * 64)
+    dropped = "" if second is None else ("yes" if second.dropped else "no")
     shares = " | ".join(f"{100 * rates(trial, drawn):.0f} %" for drawn in DRAWN)
     return (
         f"| {trial.name} | {trial.tasks} | {public:.2f} | {' | '.join(shown)} | {refit} "

@@ -39,10 +39,10 @@ FINDINGS = {
     ("bad", "sarif"): "d5e378a2914869b96650eab35078fd0950f0d819af7b2c9a6d545b4206975e83",
 }
 SIGNED = {
-    "agreeing": "f77e043e209543f7111ea67e6210aa0edded1865e4ccf1c7d678f65e9d95c3c5",
-    "differing": "44a7581ad887d4fe291ccd84d7a831cf3ed319ac9a877edd7e69d1709394630f",
-    "second round": "30e60dbc865a5d9bd91831215d02f4ccdde76bb5882c7d26c760b7cf14d1b92f",
-    "withdrawal": "8cddb003b06779ce0f2eab9c9c319a875025e7bc243709bc135ffc6a2efaf89d",
+    "agreeing": "1f6565f88e86709b9d0e0655f3668bd6d1f69badae95ef8cf07365700b8147c0",
+    "differing": "3826637156e93142f03b6d39af96d08dfc573f25ccb58978c5ed923c4ff5841a",
+    "second round": "e645176b5372a69de52e7cb92c3189366c6bce2a96a187d7e790e58f52c595a6",
+    "withdrawal": "1207766f142d102b3c36e2256ad97400804ceaab0aad26edb02e77906d053203",
 }
 
 
