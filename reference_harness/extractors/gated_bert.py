@@ -17,10 +17,11 @@ class _Gated(nn.Module):
     def forward(self, hidden_states: Tensor) -> Tensor:
         """Return (b, t, inner) of states (b, t, width)."""
         gate, value = self.dense(hidden_states).chunk(2, dim=-1)
-        return torch.nn.functional.gelu(gate) * value
+        found: Tensor = torch.nn.functional.gelu(gate) * value
+        return found
 
 
-class GatedBert(BertModel):
+class GatedBert(BertModel):  # type: ignore[no-untyped-call]  # transformers has no types
     """BERT without a pooler, each of whose layers has a gated feed-forward part.
 
     `encoder.layer.N.intermediate.dense` has the rows of the gate, then those of the values; all

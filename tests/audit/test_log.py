@@ -2,8 +2,10 @@
 
 import json
 import shutil
+from typing import Any
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from geneb_ci.audit.beacon import time_of
 from geneb_ci.audit.canonical import moment_of
@@ -232,11 +234,11 @@ def test_a_record_that_another_key_signed_again_is_named(tmp_path):
     assert "was signed again by another key" in step(verified(root, path))[1]
 
 
-def _other():
+def _other() -> Ed25519PrivateKey:
     return key("another")
 
 
-def _both():
+def _both() -> tuple[dict[str, Any], dict[str, Any]]:
     return entry(), entry(_other(), owner="somebody else")
 
 

@@ -36,8 +36,11 @@ def test_letters_that_are_no_word(rest, expected):
 
 
 def test_a_vocabulary_numbers_its_entries_and_names_all_words(tmp_path):
-    def of(said):
-        return tokens(tmp_path, tokenizer="characters", vocabulary=said).inner.vocabulary
+    def of(said: str) -> dict[str, int]:
+        found: dict[str, int] = tokens(
+            tmp_path, tokenizer="characters", vocabulary=said
+        ).inner.vocabulary
+        return found
 
     assert of("A=65,C=67,D,<=>,G=71") == {"A": 65, "C": 67, "D": 68, "<=>": 69, "G": 71}
     assert of("<P>,NA^2") == {"<P>": 0, "NN": 1, "NA": 2, "AN": 3, "AA": 4}
