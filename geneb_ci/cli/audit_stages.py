@@ -48,6 +48,8 @@ if TYPE_CHECKING:
 COMMITMENT, PLAN, OUTCOME = "commitment.json", "plan.json", "outcome.json"
 SHOWN = "shown"
 """File of the work folder: the digest was shown, to be published. A dry run does not write it."""
+TO_BE_LOGGED = "to be logged"
+"""State of an audit whose signed commitment waits for the log."""
 OPTION_OF_COMMIT = "--extractor"
 """Option that `audit commit` has and `audit FILE` has not."""
 DIGITS = 16  # hex digits of a commitment that name its folder
@@ -156,7 +158,7 @@ def _in_log(
     if found is not None:
         return found
     show(f"{said}\n")
-    return Reached(Exit.CLEAN, "to be logged", commitment.sha256, asked.again)
+    return Reached(Exit.CLEAN, TO_BE_LOGGED, commitment.sha256, asked.again)
 
 
 def _by_hand(
