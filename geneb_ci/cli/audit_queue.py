@@ -235,7 +235,7 @@ def _next(ended: AuditEnd) -> str:
     if ended.state == TO_BE_LOGGED:
         return (
             f"commitment {ended.commitment}\n"
-            "next: commit its signed file to the main branch, have the log extended, and continue:\n"
+            "next: commit its signed file to the main branch, have the log extended, continue:\n"
             f"  {ended.next}\n"
         )
     return (
