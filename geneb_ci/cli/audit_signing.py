@@ -103,6 +103,16 @@ def logged_time(commitment: Commitment, layout: Layout, given: str | None) -> st
     return found
 
 
+def known_time(commitment: Commitment, layout: Layout, given: str | None) -> str | None:
+    """Return the time of a commitment by the log; None where it has to be added first.
+
+    Raises UsageProblem where a time was typed.
+    """
+    if given is not None:
+        return logged_time(commitment, layout, given)
+    return time_in_log(commitment, layout)
+
+
 def time_in_log(commitment: Commitment, layout: Layout) -> str | None:
     """Return the time of a commitment by its entry in the log; None without one.
 
