@@ -183,7 +183,7 @@ def sign_abort(
     )
     place = _written(signed_event(aborted, signer), audits, say)
     error.fix += (
-        f"\n  this run is recorded as aborted: commit {os.path.relpath(place)} to the main branch; "
+        f"; this run is recorded as aborted: commit {os.path.relpath(place)} to the main branch; "
         "its draw counts for the next audit"
     )
 
