@@ -1,6 +1,7 @@
 """What the log means for a row: aborts dispute it, two people reproduce it, draws are kept."""
 
 import hashlib
+from typing import Any
 
 import pytest
 
@@ -133,7 +134,7 @@ def stolen(tmp_path):
     return root, before, after, size
 
 
-def revoke(root, **changes: object) -> None:
+def revoke(root, **changes: Any) -> None:
     set_keys(root, [entry(revoked_at=REVOKED, **changes), KEYS[1]])
 
 
