@@ -38,10 +38,10 @@ _COPIES, _COPIES_MAX = 16, 1000
 
 @click.command(hidden=True)
 def batch() -> None:
-    """Run the commands that standard input names, `sequences` or `rescore`, one a line."""
+    """Run the commands that standard input names, one a line: all that an audit calls."""
     from .batch import serve  # noqa: PLC0415 - NumPy: see cli.py
 
-    commands = {command.name: command for command in (sequences, rescore)}
+    commands = {command.name: command for command in (sequences, variants, rescore)}
 
     def run(words: list[str], workers: object) -> None:
         command = commands.get(next(iter(words), ""))

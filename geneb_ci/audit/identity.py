@@ -83,25 +83,31 @@ def why_same(one: Identity, other: Identity) -> str:
 
 def _near(one: Identity, other: Identity) -> bool:
     """Whether the claims agree in more cells than those of two models do."""
-    mine, theirs = _cells(one), _cells(other)
-    both = [(mine[cell], theirs[cell]) for cell in mine.keys() & theirs.keys()]
+    both = _common(one, other)
     if len(both) < COUNT_MIN:
         return False
-    distances: list[int] = [abs(score - other) for score, other in both]
-    if all(value % COARSE == 0 for value in mine.values()) or all(
-        value % COARSE == 0 for value in theirs.values()
-    ):
-        return sum(one < COARSE for one in distances) >= COARSE_SHARE * len(both)
-    return sum(one < NEAR * SCALE for one in distances) >= needed(len(both))
+    is_coarse = any(
+        all(score % COARSE == 0 for score in scores) for scores in zip(*both, strict=True)
+    )
+    if is_coarse:
+        return sum(abs(a - b) < COARSE for a, b in both) >= COARSE_SHARE * len(both)
+    return sum(abs(a - b) < NEAR * SCALE for a, b in both) >= needed(len(both))
 
 
-def _cells(of: Identity) -> dict[tuple[str, str], int]:
-    return {
-        (regime, task): score
-        for regime, scores in of.claims.items()
-        for task, score in zip(of.tasks, scores, strict=True)
-        if score is not None
-    }
+def _common(one: Identity, other: Identity) -> list[tuple[int, int]]:
+    """Return both scores of each cell that both claim."""
+    places = {task: number for number, task in enumerate(other.tasks)}
+    same = list(one.tasks) == list(other.tasks)
+    found = []
+    for regime in one.claims.keys() & other.claims.keys():
+        mine, theirs = one.claims[regime], other.claims[regime]
+        if not same:
+            kept = [number for number, task in enumerate(one.tasks) if task in places]
+            theirs = [theirs[places[one.tasks[number]]] for number in kept]
+            mine = [mine[number] for number in kept]
+        pairs = zip(mine, theirs, strict=True)
+        found += [(a, b) for a, b in pairs if a is not None and b is not None]
+    return found
 
 
 def claims_of(submission: Submission, regimes: Sequence[str], tasks: Sequence[str]) -> Claims:

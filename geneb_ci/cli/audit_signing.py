@@ -103,6 +103,16 @@ def logged_time(commitment: Commitment, layout: Layout, given: str | None) -> st
     return found
 
 
+def known_time(commitment: Commitment, layout: Layout, given: str | None) -> str | None:
+    """Return the time of a commitment by the log; None where it has to be added first.
+
+    Raises UsageProblem where a time was typed.
+    """
+    if given is not None:
+        return logged_time(commitment, layout, given)
+    return time_in_log(commitment, layout)
+
+
 def time_in_log(commitment: Commitment, layout: Layout) -> str | None:
     """Return the time of a commitment by its entry in the log; None without one.
 
@@ -173,7 +183,7 @@ def sign_abort(
     )
     place = _written(signed_event(aborted, signer), audits, say)
     error.fix += (
-        f"\n  this run is recorded as aborted: commit {os.path.relpath(place)} to the main branch; "
+        f"; this run is recorded as aborted: commit {os.path.relpath(place)} to the main branch; "
         "its draw counts for the next audit"
     )
 

@@ -30,7 +30,7 @@ from geneb_ci.cli.audit_signing import (
     audits_of,
     commit_in_log,
     keeps_log,
-    logged_time,
+    known_time,
     sign_abort,
     sign_start,
     time_in_log,
@@ -43,11 +43,11 @@ from geneb_ci.submission.kind import FileKind, require_file
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-    Signer = Ed25519PrivateKey | None
-
 COMMITMENT, PLAN, OUTCOME = "commitment.json", "plan.json", "outcome.json"
 SHOWN = "shown"
 """File of the work folder: the digest was shown, to be published. A dry run does not write it."""
+TO_BE_LOGGED = "to be logged"
+"""State of an audit whose signed commitment waits for the log."""
 OPTION_OF_COMMIT = "--extractor"
 """Option that `audit commit` has and `audit FILE` has not."""
 DIGITS = 16  # hex digits of a commitment that name its folder
@@ -107,7 +107,9 @@ def audited(asked: FileAudit, layout: Layout, say: Say, show: Say) -> Reached:
     commitment = _commitment(asked)
     audits = asked.output or audits_of(layout)
     kept = keeps_log(layout) and not asked.unsigned
-    committed_at = _time(asked, commitment, layout) if kept else asked.committed_at
+    committed_at = (
+        known_time(commitment, layout, asked.committed_at) if kept else asked.committed_at
+    )
     signer = None if asked.unsigned or asked.dry_run else private_key(asked.key)
     if signer is not None:
         check_can_record(signer, layout, audits / commitment.model_id)
@@ -147,7 +149,12 @@ def audited(asked: FileAudit, layout: Layout, say: Say, show: Say) -> Reached:
 
 
 def _in_log(
-    asked: FileAudit, here: Ready, layout: Layout, signer: "Signer", say: Say, show: Show
+    asked: FileAudit,
+    here: Ready,
+    layout: Layout,
+    signer: "Ed25519PrivateKey | None",
+    say: Say,
+    show: Show,
 ) -> str | Reached:
     """Sign the commitment for the log; return its time, where it is added here and now."""
     commitment = here.commitment
@@ -156,14 +163,14 @@ def _in_log(
     if found is not None:
         return found
     show(f"{said}\n")
-    return Reached(Exit.CLEAN, "to be logged", commitment.sha256, asked.again)
+    return Reached(Exit.CLEAN, TO_BE_LOGGED, commitment.sha256, asked.again)
 
 
 def _by_hand(
     asked: FileAudit,
     here: Ready,
     layout: Layout,  # noqa: ARG001 (as _in_log)
-    signer: "Signer",  # noqa: ARG001
+    signer: "Ed25519PrivateKey | None",  # noqa: ARG001
     say: Say,  # noqa: ARG001
     show: Show,
 ) -> Reached:
@@ -186,16 +193,6 @@ def _recorded(
         f"next: commit it to the main branch: {_git(place)}\n"
         f"  once it is there, {work.folder} can be removed"
     )
-
-
-def _time(asked: FileAudit, commitment: Commitment, layout: Layout) -> str | None:
-    """Return the time of a commitment by the log; None where it has to be added first.
-
-    Raises UsageProblem where a time was typed.
-    """
-    if asked.committed_at is not None:
-        return logged_time(commitment, layout, asked.committed_at)
-    return time_in_log(commitment, layout)
 
 
 def check_moment(committed_at: str | None) -> None:
@@ -372,7 +369,13 @@ def _begun_here(folder: Path, commitment: Commitment, say: Say) -> list[Path]:
 
 
 def _finished(
-    plan: Plan, here: Ready, signer: "Signer", audits: Path, say: Say, *, in_log: bool
+    plan: Plan,
+    here: Ready,
+    signer: "Ed25519PrivateKey | None",
+    audits: Path,
+    say: Say,
+    *,
+    in_log: bool,
 ) -> AuditOutcome:
     if signer is not None and in_log:
         sign_start(plan, signer, audits, say)

@@ -50,6 +50,7 @@ from tests.audit.recorded import (
 
 RAW = submission_bytes()
 FAILED = 0.01
+OTHER = key("another")
 
 
 def verified(root, path) -> Verification:
@@ -227,19 +228,11 @@ def test_another_name_is_drawn_with_what_the_first_one_drew(tmp_path):
 
 
 def test_a_record_that_another_key_signed_again_is_named(tmp_path):
-    root = kept(tmp_path, keys=[*_both()])
+    root = kept(tmp_path, keys=[entry(), entry(OTHER, owner="somebody else")])
     path = audited(root, RAW)
     outcome = read(root).parsed(path).outcome  # type: ignore[union-attr]
-    put(root, outcome, _other())
+    put(root, outcome, OTHER)
     assert "was signed again by another key" in step(verified(root, path))[1]
-
-
-def _other() -> Ed25519PrivateKey:
-    return key("another")
-
-
-def _both() -> tuple[dict[str, Any], dict[str, Any]]:
-    return entry(), entry(_other(), owner="somebody else")
 
 
 @pytest.fixture(scope="module")

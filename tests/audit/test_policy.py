@@ -17,6 +17,7 @@ def test_the_shipped_policy():
         "minimum_drawn": 13,
         "minimum_level": 2,
         "canonical": True,
+        "aborts": 3,
         "fallback_keys": [],
         "spent_keys": [],
     }
