@@ -2,10 +2,8 @@
 
 import json
 import shutil
-from typing import Any
 
 import pytest
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from geneb_ci.audit.beacon import time_of
 from geneb_ci.audit.canonical import moment_of
