@@ -5,7 +5,7 @@ time: `worse` were right as published and wrong as a variant, `better` the other
 extractor that computes changes its mind in both directions alike; one that looks labels up loses
 those that it knew. Flagged above
 
-    limit = margin + ALARM sqrt(worse + better) / rows
+    limit = margin + VARIANT_ALARM sqrt(worse + better) / rows
 
 For training rows the same, with a margin of its own: the decisions of a probe fitted on the rows as
 published, and of one fitted on their variants.
@@ -26,9 +26,11 @@ from geneb_ci.audit.rescored import RescoredChanged, RescoredDecisions, Rescored
 from geneb_ci.common.finding import plural
 from geneb_ci.common.types import Hex64, Name, Positive, StrictModel
 
+VARIANT_ALARM = 4.0
+"""Standard errors of D above the margin. The kinds share the luck of one test set: 3.09, a false
+alarm of 0.001 each, flagged a random model of one task with 160 rows in some audits of several."""
 ALARM = 3.09
-"""Standard errors above the margin: one-sided false alarm 0.001 for each kind of variant, 0.005 for
-an audit with three kinds, training rows and a fresh set, were an honest D at its margin."""
+"""Standard errors of a loss on a fresh set above its margin: one-sided false alarm 0.001."""
 VARIANT_MARGIN = 0.02
 """D that an honest extractor may have: three letters in a hundred can break a motif that it reads.
 Largest measured: see docs/adversary.md."""
@@ -37,7 +39,7 @@ TRAINING_MARGIN = 0.03
 FRESH_MARGIN = 0.05
 """Accuracy that an honest extractor may lose on a fresh set, which is never quite alike."""
 ROWS_WANTED = 4000
-"""Test rows varied in a whole audit: the limit is then 0.032 where 7 % of decisions change."""
+"""Test rows varied in a whole audit: the limit is then 0.037 where 7 % of decisions change."""
 ROWS_MIN = 40
 """Fewest test rows varied a task, so that each task has its say in a large draw."""
 
@@ -85,7 +87,7 @@ def difference(found: RescoredChanged) -> float:
 
 def limit(found: RescoredChanged, margin: float) -> float:
     """Return the largest D that is not flagged."""
-    return margin + ALARM * math.sqrt(found.worse + found.better) / max(1, found.rows)
+    return margin + VARIANT_ALARM * math.sqrt(found.worse + found.better) / max(1, found.rows)
 
 
 def is_flagged(kinds: Mapping[str, RescoredChanged], training: RescoredChanged | None) -> bool:

@@ -169,6 +169,7 @@ def tolerance_digest() -> str:
         "MEMORISED": repr(
             (
                 memorised.ALARM,
+                memorised.VARIANT_ALARM,
                 memorised.VARIANT_MARGIN,
                 memorised.TRAINING_MARGIN,
                 memorised.FRESH_MARGIN,

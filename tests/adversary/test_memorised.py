@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from geneb_ci.audit.memorised import (
-    ALARM,
     FRESH_MARGIN,
+    VARIANT_ALARM,
     VARIANT_MARGIN,
     FreshTask,
     difference,
@@ -126,7 +126,9 @@ def counts(rows: int, worse: int, better: int) -> RescoredChanged:
 def test_the_limit_is_the_margin_and_the_alarm():
     one = counts(4000, 144, 116)
     assert difference(one) == pytest.approx(0.007)
-    assert limit(one, VARIANT_MARGIN) == pytest.approx(VARIANT_MARGIN + ALARM * 260**0.5 / 4000)
+    assert limit(one, VARIANT_MARGIN) == pytest.approx(
+        VARIANT_MARGIN + VARIANT_ALARM * 260**0.5 / 4000
+    )
     assert pooled([one, counts(10, 1, 2)]) == counts(4010, 145, 118)
     assert not is_flagged({"cropped": one}, one)
     assert is_flagged({"cropped": one}, counts(100, 40, 0))
@@ -184,8 +186,8 @@ def test_what_was_found_is_said_in_one_line():
         fresh=RescoredTested(rows=50, right=30, MCC=0.2),
     )
     assert variant_text(variant_result([one], NONCE, 100, reverse=False)) == (
-        "variants: cropped D +0.3000 of at most 0.1892 (100 rows); training D +0.0000 of at most "
-        "0.1277 (100 rows)"
+        "variants: cropped D +0.3000 of at most 0.2391 (100 rows); training D +0.0000 of at most "
+        "0.1565 (100 rows)"
     )
     fresh = fresh_result({"t": one}, NONCE)
     assert fresh is not None
