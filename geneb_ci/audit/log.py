@@ -223,7 +223,7 @@ def _entry(number: int, raw: bytes) -> LogEntry:
 
 
 def _check_files(files: Mapping[str, bytes], raws: Sequence[bytes]) -> None:
-    """Refuse tiles that do not follow from the entries, and files that are none of the log."""
+    """Refuse tiles that do not follow from the entries, and files that do not belong to the log."""
     due = tile_files(raws)
     whole = {path.partition(".p/")[0]: content for path, content in due.items()}
     for path, content in files.items():

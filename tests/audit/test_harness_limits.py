@@ -69,7 +69,20 @@ def spent() -> float:
 
 
 def children() -> set[int]:
-    return {one.pid for one in processes.descendants(os.getpid()) if not one.zombie}
+    """Return the children of this process, without the fork servers of other tests."""
+    return {
+        one.pid
+        for one in processes.descendants(os.getpid())
+        if not one.zombie and not is_fork_server(one.pid)
+    }
+
+
+def is_fork_server(pid: int) -> bool:
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False
+    return b"forkserver" in words or b"resource_tracker" in words
 
 
 @pytest.mark.parametrize("name", REFUSED)

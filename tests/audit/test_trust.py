@@ -308,13 +308,18 @@ def test_what_an_audit_did_not_compare_does_not_verify(changes, reason):
 
 def test_only_every_regime_of_the_policy_is_reproduced_and_only_with_canonical_scores():
     part = WHOLE | {"1shot": frozenset(TASKS[:19])}
-    assert level(audit(20, canonical=WHOLE), demands=CANONICAL) == "reproduced"
+    second = audit(20, canonical=WHOLE, audit_id="b", signer="another")
+    assert level(audit(20, canonical=WHOLE), demands=CANONICAL) == "verified"
+    assert level(audit(20, canonical=WHOLE), second, demands=CANONICAL) == "reproduced"
     assert level(audit(20, canonical=part), demands=CANONICAL) == "verified"
     assert level(audit(rerun=part, canonical=part), demands=CANONICAL) == "verified"
     other = audit(rerun={"1shot": frozenset(TASKS[19:])}, canonical={"1shot": frozenset(TASKS)})
-    both = [audit(rerun=part, canonical=part), other]
-    assert decide(OWN, both, {}, CANONICAL).reason == (
-        "audits cover each of the 20 tasks of the 3 regimes 10shot, 1shot, full"
+    first = audit(rerun=part, canonical=part)
+    twin = dataclasses.replace(first, audit_id="c", signer="another")
+    assert level(first, other, demands=CANONICAL) == "verified"
+    assert decide(OWN, [first, twin, other], {}, CANONICAL).reason == (
+        "audits by 2 signers or more cover each of the 20 tasks of the 3 regimes 10shot, 1shot, "
+        "full"
     )
     older = audit(20, canonical=WHOLE, versions=BEFORE)
-    assert level(audit(rerun=part, canonical=part), older, demands=CANONICAL) == "verified"
+    assert level(first, twin, older, demands=CANONICAL) == "verified"

@@ -27,9 +27,16 @@ def many_records(root: Path, records: int = RECORDS) -> None:
     (root / "leaderboard/policy/policy.toml").write_text(POLICY, encoding="utf-8")
     for number in range(records):
         name = f"model-{number:03}"
-        raw = json.dumps(small_v11(name, shipped_benchmark())).encode()
+        document = small_v11(name, shipped_benchmark())
+        document["run"]["model"]["weights"] = weights_of(name)
+        raw = json.dumps(document).encode()
         (root / f"submissions/{name}.json").write_bytes(raw)
         recorded.put(root, recorded.outcome_of(_plan(name, raw), raw))
+
+
+def weights_of(name: str) -> dict[str, str]:
+    """Return weights of its own for a model: rows that share a file share their draws."""
+    return {"model.safetensors": hashlib.sha256(name.encode()).hexdigest()}
 
 
 def _plan(name: str, raw: bytes) -> Plan:

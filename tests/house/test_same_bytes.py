@@ -33,9 +33,9 @@ AUDITED_BOARD = {
     "leaderboard_tasks.json": "ae3ed85644dd042cd2277d710572df42d2d6b81bd040a833d108242053addec0",
 }
 FINDINGS = {
-    ("public", "json"): "5d65b17752acc5887b34505cc373d23d30c9531baf790da8e5335940ccf838a1",
-    ("public", "sarif"): "bb40bdbb8f80f58754942d82c5df3c5e3d3ea7efc3b9ed5686529f284697037c",
-    ("bad", "json"): "75d68102e89bfb137eac079398f96a7199839db13418ae3384a329d463ce7dac",
+    ("public", "json"): "f718a99a96282f5f925483b89fcdaf779546bb2b118aedcd0720dd1ebe5e6910",
+    ("public", "sarif"): "3ae57067e4db53a29614068038fa9dcced925cd745afe9a27787a89bf1b52b1c",
+    ("bad", "json"): "2502b27ed7d372c4fab62811798ac8207c963274aa20e8eee6566fbda5442d58",
     ("bad", "sarif"): "d5e378a2914869b96650eab35078fd0950f0d819af7b2c9a6d545b4206975e83",
 }
 SIGNED = {

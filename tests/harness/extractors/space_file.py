@@ -157,6 +157,7 @@ SPACE_FILES = {
             "unexpected": r"^(heads|tracks)\.|\.mouse(\.|$)",
             "input": "one_hot_letters",
             "fixed_letters": LETTERS,
+            "truncation": "right",
             "output": "item:0",
         },
         row=row,
