@@ -10,7 +10,8 @@ SYSTEM := bwrap=bubblewrap chromium=chromium
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test real-tasks test-rows flakes lint rehearse rehearse-proof bench bench-harness \
-  bench-forgery bench-sampling bench-audit bench-sandbox bench-tolerance bench-uncertainty bench-page \
+  bench-adversary bench-forgery bench-crowns bench-sampling bench-audit bench-sandbox bench-tolerance bench-uncertainty \
+  bench-page \
   page-shots vendor mutants generate lock clean
 
 # An environment that is there goes on being used, unless its interpreter is gone or PYTHON is named
@@ -77,8 +78,15 @@ bench-harness: $(READY)  ## speed of the reference harness beside the stock loop
 bench-forgery: $(READY)  ## how many forged scores each family of rules detects
 	$(BIN)/python -m tests.bench.bench_forgery --write
 
+bench-crowns: $(READY)  ## how many rows with one raised category are noted or drawn
+	$(BIN)/python -m tests.bench.bench_crowns --write
+
 bench-tolerance: $(READY)  ## false alarms and power of an audit's comparison
 	$(BIN)/python -m tests.bench.bench_tolerance --work .tolerance --write
+
+bench-adversary: $(READY)  ## which cheats an audit finds: memorised labels, and the best forgery
+	$(BIN)/python -m tests.bench.bench_memorised --work .adversary --write
+	$(BIN)/python -m tests.bench.bench_adversary --work .adversary --write
 
 bench-sampling: $(READY)  ## what a draw of audited tasks finds, simulated and computed
 	$(BIN)/python -m tests.bench.bench_sampling

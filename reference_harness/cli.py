@@ -16,7 +16,8 @@ from .cli_data import data
 from .errors import FailedTasksError, HarnessError, OptionError
 from .extractors import BUILTINS, DEFAULT
 from .extractors_cli import extractors
-from .rescore_cli import receipt_cells, rescore, sequences
+from .receipt_cli import receipt_cells
+from .rescore_cli import batch, fresh, rescore, sequences, variants
 
 FAULT, USAGE, NOTHING, ERRORS, INTERRUPTED = 1, 2, 3, 11, 130
 """Exit codes: internal error; usage; nothing was done; errors found; 128 + SIGINT."""
@@ -194,6 +195,9 @@ cli.add_command(extractors)
 cli.add_command(sequences)
 cli.add_command(rescore)
 cli.add_command(receipt_cells)
+cli.add_command(batch)
+cli.add_command(variants)
+cli.add_command(fresh)
 
 
 def main() -> None:

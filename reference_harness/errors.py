@@ -39,6 +39,10 @@ class LostEmbeddingsError(StateError):
     """Embeddings that were in the cache are missing or damaged: they have to be computed again."""
 
 
+class OutOfMemoryError(ProbeError):
+    """The memory that the probe of a task may take was not enough for it."""
+
+
 class WorkerDiedError(ProbeError):
     """A worker process was killed, and with it every task that waited for one."""
 

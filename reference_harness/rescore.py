@@ -2,8 +2,11 @@
 
 import time
 from collections import defaultdict
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from . import environment, noise
 from .benchmark import Benchmark
@@ -11,9 +14,11 @@ from .data import Source
 from .engine.local import Pool, default_workers
 from .errors import DataError, OptionError
 from .files import sha256
+from .further import FurtherFiles
+from .matrix import open_matrix
 from .progress import Listener, Silent
 from .record import BenchmarkRef, DatasetRef, LibraryRef
-from .rescore_input import given_by, open_matrix, part_of
+from .rescore_input import given_by, part_of
 from .rescore_job import Based, BaseJob, Copied, CopyJob, TaskPart
 from .rescored import Copy, NoiseRef, Rescored, RescoredRegime, RescoredTask
 from .tasks import Labels, TaskData, sequence_digests
@@ -42,6 +47,8 @@ class RescoreRequest:
     seed: int
     copies: int = COPIES
     canonical: bool = True
+    further: FurtherFiles | None = None
+    """Rows beside those of the one task that is asked for."""
     workers: int = field(default_factory=default_workers)
 
 
@@ -68,9 +75,18 @@ def load(benchmark: Benchmark, source: Source, task_id: str) -> TaskData:
     return source.load(benchmark.task(task_id))
 
 
-def rescore(asked: RescoreRequest, listener: Listener | None = None) -> Rescored:
-    """Score the embeddings and their copies. Raises a HarnessError for what a user can cause."""
-    return _Rescoring(asked, listener or Silent()).go()
+Lend = Callable[[int], AbstractContextManager[Pool[Any]]]
+"""Gives a pool of so many workers for one rescoring."""
+
+
+def rescore(
+    asked: RescoreRequest, listener: Listener | None = None, lent: Lend | None = None
+) -> Rescored:
+    """Score the embeddings and their copies, with the workers `lent`, else with new ones.
+
+    Raises a HarnessError for what a user can cause.
+    """
+    return _Rescoring(asked, listener or Silent()).go(lent or Pool)
 
 
 class _Rescoring:
@@ -83,7 +99,7 @@ class _Rescoring:
         self.parts: dict[str, TaskPart] = {}
         self.open: defaultdict[tuple[str, str, bool], int] = defaultdict(int)
 
-    def go(self) -> Rescored:
+    def go(self, lent: Lend) -> Rescored:
         asked = self.asked
         matrix = open_matrix(asked.embeddings)
         given = given_by(asked.sequences, asked.embeddings, len(matrix))
@@ -92,9 +108,9 @@ class _Rescoring:
             task_id: part_of(one, asked.benchmark, given, canonical=asked.canonical)
             for task_id, one in data.items()
         }
-        with Pool[Based | Copied](self.asked.workers) as pool:
+        with lent(self.asked.workers) as pool:
             for part in self.parts.values():
-                pool.submit(BaseJob(part))
+                pool.submit(BaseJob(part, asked.further))
             while pool.waiting:
                 for found in pool.done(block=True):
                     if isinstance(found, Based):
@@ -212,6 +228,7 @@ class _Rescoring:
                 )
                 for name, base in self.base[data.id].regimes.items()
             },
+            decisions=self.base[data.id].decisions,
         )
 
 

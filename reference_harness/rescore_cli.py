@@ -13,35 +13,52 @@ from .text import plural
 if TYPE_CHECKING:
     from .benchmark import Benchmark
     from .data import Source
+    from .further import FurtherFiles
 
-_FILE = click.Path(path_type=Path, dir_okay=False)
-_TASKS = click.option(
+FILE = click.Path(path_type=Path, dir_okay=False)
+TASKS = click.option(
     "--tasks", multiple=True, required=True, metavar="ID[,ID]", help="Tasks; repeatable."
 )
-_DATA = click.option(
+DATA = click.option(
     "--data",
     type=click.Path(path_type=Path),
     help="Folder of task data; default: the synthetic GENEB-mini.",
 )
-_BENCHMARK = click.option(
+BENCHMARK = click.option(
     "--benchmark",
     "definition",
     type=click.Path(path_type=Path),
     help="Benchmark definition; default with --data: GENEB.",
 )
-_OUTPUT = click.option("--output", type=_FILE, required=True, help="File to write.")
-_QUIET = click.option("--quiet", is_flag=True, help="Print only errors.")
+OUTPUT = click.option("--output", type=FILE, required=True, help="File to write.")
+QUIET = click.option("--quiet", is_flag=True, help="Print only errors.")
 _DTYPES = ("float64", "float32", "float16", "bfloat16")
 _COPIES, _COPIES_MAX = 16, 1000
-_SUBMISSION_BYTES_MAX = 1 << 25  # as `geneb-ci check` reads
+
+
+@click.command(hidden=True)
+def batch() -> None:
+    """Run the commands that standard input names, one a line: all that an audit calls."""
+    from .batch import serve  # noqa: PLC0415 - NumPy: see cli.py
+
+    commands = {command.name: command for command in (sequences, variants, rescore)}
+
+    def run(words: list[str], workers: object) -> None:
+        command = commands.get(next(iter(words), ""))
+        if command is None:
+            msg = f"{words[:1]}: expected {' or '.join(map(str, commands))}"
+            raise click.UsageError(msg)
+        command.main(words[1:], standalone_mode=False, obj=workers)
+
+    serve(run)
 
 
 @click.command()
-@_TASKS
-@_DATA
-@_BENCHMARK
-@_OUTPUT
-@_QUIET
+@TASKS
+@DATA
+@BENCHMARK
+@OUTPUT
+@QUIET
 def sequences(**options: Any) -> None:  # noqa: ANN401 - click's own types
     """Write the distinct sequences of tasks, unlabelled.
 
@@ -51,20 +68,20 @@ def sequences(**options: Any) -> None:  # noqa: ANN401 - click's own types
     from .files import write_bytes  # noqa: PLC0415 - NumPy: see cli.py
     from .rescore import distinct  # noqa: PLC0415
 
-    bench, source = _place(options)
-    found = distinct(bench, source, _names(options["tasks"]))
+    bench, source = place_of(options)
+    found = distinct(bench, source, names_of(options["tasks"]))
     write_bytes(options["output"], *(f"{sequence}\n".encode() for sequence in found))
     if not options["quiet"]:
         click.echo(f"wrote {options['output']}: {plural(len(found), 'sequence')}", err=True)
 
 
 @click.command()
-@_TASKS
+@TASKS
 @click.option(
-    "--sequences", "lines", type=_FILE, required=True, help="Sequences, as `sequences` writes them."
+    "--sequences", "lines", type=FILE, required=True, help="Sequences, as `sequences` writes them."
 )
 @click.option(
-    "--embeddings", type=_FILE, required=True, help="Matrix in .npy format, row i for line i."
+    "--embeddings", type=FILE, required=True, help="Matrix in .npy format, row i for line i."
 )
 @click.option(
     "--noise",
@@ -81,8 +98,8 @@ def sequences(**options: Any) -> None:  # noqa: ANN401 - click's own types
     help="Jittered copies in the full regime; twice as many in the others.",
 )
 @click.option("--seed", type=click.IntRange(min=0), required=True, help="Seed of the noise.")
-@_DATA
-@_BENCHMARK
+@DATA
+@BENCHMARK
 @click.option(
     "--canonical/--no-canonical",
     default=True,
@@ -90,36 +107,46 @@ def sequences(**options: Any) -> None:  # noqa: ANN401 - click's own types
     help="Also compute canonical scores (probe solved to its optimum).",
 )
 @click.option(
+    "--further",
+    type=FILE,
+    help="Rows beside those of the task, as `variants` writes them; with one task alone.",
+)
+@click.option("--further-embeddings", type=FILE, help="Their embeddings, row i for row i.")
+@click.option(
     "--workers", type=click.IntRange(min=1), help="Probe processes; default: one per CPU."
 )
-@_OUTPUT
-@_QUIET
+@OUTPUT
+@QUIET
 def rescore(**options: Any) -> None:  # noqa: ANN401 - click's own types
     """Score embeddings and jittered copies of them.
 
     An audit compares the claims with these scores.
     """
     from . import progress  # noqa: PLC0415 - NumPy: see cli.py
+    from .batch import Workers  # noqa: PLC0415
     from .engine.local import default_workers  # noqa: PLC0415
     from .files import write_json  # noqa: PLC0415
     from .rescore import RescoreRequest  # noqa: PLC0415
     from .rescore import rescore as run  # noqa: PLC0415
 
-    bench, source = _place(options)
+    bench, source = place_of(options)
     asked = RescoreRequest(
         benchmark=bench,
         source=source,
-        tasks=_names(options["tasks"]),
+        tasks=names_of(options["tasks"]),
         sequences=options["lines"],
         embeddings=options["embeddings"],
         dtype=options["dtype"],
         seed=options["seed"],
         copies=options["copies"],
         canonical=options["canonical"],
+        further=_further(options),
         workers=options["workers"] or default_workers(),
     )
+    shared = click.get_current_context().obj
+    lent = shared.lent if isinstance(shared, Workers) else None
     with progress.listener(len(asked.tasks), quiet=options["quiet"]) as listener:
-        found = run(asked, listener)
+        found = run(asked, listener, lent)
     write_json(options["output"], found.model_dump())
     if not options["quiet"]:
         tasks = plural(len(found.tasks), "task")
@@ -127,64 +154,90 @@ def rescore(**options: Any) -> None:  # noqa: ANN401 - click's own types
         click.echo(said, err=True)
 
 
-@click.command("receipt-cells")
-@click.option(
-    "--submission", type=_FILE, required=True, help="Submission whose receipt is to be scored."
-)
-@click.option(
-    "--receipt",
-    "folder",
-    type=click.Path(path_type=Path, file_okay=False, exists=True),
-    required=True,
-    help="Folder of its files.",
-)
-@_TASKS
-@_DATA
-@_BENCHMARK
-@click.option("--workers", type=click.IntRange(min=1), help="Processes; default: one per CPU.")
-@_OUTPUT
-@_QUIET
-def receipt_cells(**options: Any) -> None:  # noqa: ANN401 - click's own types
-    """Compute the canonical scores of a receipt.
+def _further(options: dict[str, Any]) -> "FurtherFiles | None":
+    from .errors import OptionError  # noqa: PLC0415 - NumPy: see cli.py
+    from .further import FurtherFiles  # noqa: PLC0415
 
-    The files are taken as they are: `geneb-ci receipt verify` compares their digests first.
-    """
-    import json  # noqa: PLC0415 - see cli.py
-
-    from .engine.local import default_workers  # noqa: PLC0415 - NumPy: see cli.py
-    from .errors import OptionError  # noqa: PLC0415
-    from .files import read_bounded, write_json  # noqa: PLC0415
-    from .receipt.scoring import CellsRequest, cells, tasks_said  # noqa: PLC0415
-
-    bench, source = _place(options)
-    try:
-        document = json.loads(read_bounded(options["submission"], _SUBMISSION_BYTES_MAX))
-        said = tasks_said(document["receipt"])
-        regimes = tuple(name for name in bench.regimes if name in document["results"])
-    except (ValueError, KeyError, TypeError) as error:
-        msg = f"{options['submission']}: no submission with a receipt: {error}"
-        raise OptionError(msg) from error
-    names = _names(options["tasks"])
-    if unknown := [name for name in names if name not in said]:
-        msg = f"--tasks {unknown[0]}: the receipt has no such task"
+    rows, embeddings = options["further"], options["further_embeddings"]
+    if rows is None and embeddings is None:
+        return None
+    if rows is None or embeddings is None or len(names_of(options["tasks"])) > 1:
+        msg = "--further needs --further-embeddings, and exactly one task in --tasks"
         raise OptionError(msg)
-    found = cells(
-        CellsRequest(
-            benchmark=bench,
-            source=source,
-            folder=options["folder"],
-            tasks={name: said[name] for name in names},
-            regimes=regimes,
-            workers=options["workers"] or default_workers(),
-        )
-    )
-    write_json(options["output"], found.model_dump())
+    return FurtherFiles(rows, embeddings)
+
+
+@click.command()
+@click.option("--task", required=True, metavar="ID", help="The task.")
+@click.option("--seed", required=True, help="Text that decides rows and variants.")
+@click.option(
+    "--rows",
+    type=click.IntRange(min=1),
+    required=True,
+    help="Test rows, and training rows, to vary; all where there are fewer.",
+)
+@click.option("--reverse", is_flag=True, help="Reverse complements too.")
+@DATA
+@BENCHMARK
+@OUTPUT
+@QUIET
+def variants(**options: Any) -> None:  # noqa: ANN401 - click's own types
+    """Write label-preserving variants of a task's sequences.
+
+    The same seed gives the same variants. An audit embeds them among the sequences.
+    """
+    from .further import write_variants  # noqa: PLC0415 - NumPy: see cli.py
+    from .rescore import load  # noqa: PLC0415
+    from .variants import variants_of  # noqa: PLC0415
+
+    bench, source = place_of(options)
+    data = load(bench, source, options["task"])
+    made = variants_of(data, options["seed"], options["rows"], reverse=options["reverse"])
+    write_variants(options["output"], made)
     if not options["quiet"]:
-        tasks = plural(len(found.tasks), "task")
-        click.echo(f"wrote {options['output']}: {tasks} in {found.seconds:.1f} s", err=True)
+        click.echo(f"wrote {options['output']}: {plural(len(made), 'variant')}", err=True)
 
 
-def _place(options: dict[str, Any]) -> "tuple[Benchmark, Source]":
+@click.command()
+@click.option("--seed", type=click.IntRange(min=0), required=True, help="Seed of the sequences.")
+@click.option("--tasks", multiple=True, metavar="ID[,ID]", help="Tasks; default: all.")
+@OUTPUT
+@QUIET
+def fresh(**options: Any) -> None:  # noqa: ANN401 - click's own types
+    """Write fresh labelled sequences of GENEB-mini, made from another seed.
+
+    A CSV file with the columns task, label and sequence, as `geneb-ci audit fresh` reads it.
+    """
+    from . import mini  # noqa: PLC0415 - NumPy: see cli.py
+    from .errors import OptionError  # noqa: PLC0415
+    from .files import write_bytes  # noqa: PLC0415
+
+    by_id = {task.id: task for task in mini.TASKS}
+    names = names_of(options["tasks"]) if options["tasks"] else tuple(by_id)
+    if unknown := [name for name in names if name not in by_id]:
+        msg = f"task {unknown[0]!r}: GENEB-mini has no such task"
+        raise OptionError(msg)
+    if options["seed"] == mini.SEED:
+        msg = f"--seed {mini.SEED} makes the public sequences: pass another one"
+        raise OptionError(msg)
+    lines = ["task,label,sequence"]
+    for name in names:
+        made = mini.generate(by_id[name], options["seed"])
+        lines += [
+            f"{name},{label},{sequence}"
+            for split in (made.train, made.test)
+            for sequence, label in zip(split.sequences, split.labels.tolist(), strict=True)
+        ]
+    write_bytes(options["output"], "\n".join([*lines, ""]).encode())
+    if not options["quiet"]:
+        click.echo(f"wrote {options['output']}: {plural(len(lines) - 1, 'sequence')}", err=True)
+
+
+def place_of(options: dict[str, Any]) -> "tuple[Benchmark, Source]":
+    """Return the benchmark and the source of its tasks that options name.
+
+    Raises OptionError for a definition without data.
+    """
     from . import benchmark, data  # noqa: PLC0415 - NumPy: see cli.py
     from .errors import OptionError  # noqa: PLC0415
 
@@ -198,7 +251,7 @@ def _place(options: dict[str, Any]) -> "tuple[Benchmark, Source]":
     return bench, data.Folder(folder, bench)
 
 
-def _names(words: tuple[str, ...]) -> tuple[str, ...]:
+def names_of(words: tuple[str, ...]) -> tuple[str, ...]:
     """Return the ids, each once, in the order given. Raises OptionError when there is none."""
     from .errors import OptionError  # noqa: PLC0415
 

@@ -5,16 +5,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from . import noise, probe
+from . import probe
 from .benchmark import Benchmark
 from .errors import DataError, EmbeddingError
 from .rescore_job import TaskPart
 from .tasks import TaskData, sequence_digests
 
-FINITE_ROWS = 1 << 12  # rows looked at together: a large matrix is not read into memory
 SHOWN = 60  # letters of a sequence shown in an error
-
-_FLOATS = ("float16", "float32", "float64")
 
 
 class Given(NamedTuple):
@@ -76,27 +73,3 @@ def part_of(data: TaskData, benchmark: Benchmark, given: Given, *, canonical: bo
         few_shot_k=protocol.few_shot_k,
         canonical=canonical,
     )
-
-
-def open_matrix(path: Path) -> noise.Rows:
-    """Map an (n, d) matrix of finite floating numbers; nothing in the file is ever run.
-
-    Raises EmbeddingError, which says what the file is instead.
-    """
-    try:
-        found = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, EOFError) as error:
-        msg = f"{path}: not a .npy file of numbers: {error}"
-        raise EmbeddingError(msg) from error
-    if not isinstance(found, np.ndarray) or found.ndim != 2 or not found.size:  # noqa: PLR2004
-        msg = f"{path}: shape {getattr(found, 'shape', None)}, expected (sequences, columns)"
-        raise EmbeddingError(msg)
-    if found.dtype.name not in _FLOATS or not found.dtype.isnative:
-        msg = f"{path}: numbers of type {found.dtype.str}, expected {', '.join(_FLOATS)}"
-        raise EmbeddingError(msg)
-    for start in range(0, len(found), FINITE_ROWS):
-        rows = np.isfinite(found[start : start + FINITE_ROWS]).all(axis=1)
-        if not rows.all():
-            msg = f"{path}: row {start + int(np.argmin(rows))} holds a number that is not finite"
-            raise EmbeddingError(msg)
-    return found

@@ -1,6 +1,7 @@
 """One piece of a rescoring in a worker process: the base of a task, or some jittered copies."""
 
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -8,12 +9,14 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from . import halts, noise, probe
+from . import decisions, halts, noise, probe
 from .engine.threads import Library, libraries
-from .errors import ProbeError
+from .errors import OutOfMemoryError, ProbeError
+from .further import FurtherFiles, further_rows
 from .job import Scored, columns, each_seed, regime, rows_of, score, solve
+from .memory import is_out_of_memory
 from .record import Triple
-from .rescored import Copy
+from .rescored import Copy, Decisions
 from .tasks import Labels
 
 Places = npt.NDArray[np.int64]
@@ -76,6 +79,7 @@ class Based(NamedTuple):
     halts: dict[str, list[list[Triple]]]
     """Regime to the scores at every possible stopping point, one list per fit."""
     libraries: list[Library]
+    decisions: Decisions | None
 
 
 @dataclass(frozen=True)
@@ -83,6 +87,8 @@ class BaseJob:
     """Score one task's embeddings as they came."""
 
     part: TaskPart
+    further: FurtherFiles | None = None
+    """Rows beside those of the task, and their embeddings."""
 
     @property
     def task_id(self) -> str:
@@ -92,16 +98,16 @@ class BaseJob:
     def execute(self) -> Based:
         """Probe every regime. Raises ProbeError, which names the task."""
         part = self.part
-        problem = part.problem(part.matrix())
-        try:
+        with _refusing(part.task_id):
+            problem = part.problem(part.matrix())
             found = {name: regime(problem, name, part) for name in part.regimes}
             stops = {
                 name: halts.outcomes(problem, rows_of(problem, name, part), scored.fits)
                 for name, scored in found.items()
             }
-        except ProbeError as error:
-            msg = f"{part.task_id}: {error}"
-            raise ProbeError(msg) from error
+            decided = None
+            if self.further is not None:
+                decided = decisions.decide(problem, further_rows(self.further, problem))
         halted = {
             name: [
                 [Triple(**one._asdict()) for one in score(problem, fit)[0]] if fit else []
@@ -109,7 +115,7 @@ class BaseJob:
             ]
             for name, fits in stops.items()
         }
-        return Based(part.task_id, found, halted, libraries())
+        return Based(part.task_id, found, halted, libraries(), decided)
 
 
 class Copied(NamedTuple):
@@ -147,7 +153,7 @@ class CopyJob:
     def execute(self) -> Copied:
         """Refit on each copy. Raises ProbeError, which names the task."""
         record, canonical = [], []
-        try:
+        with _refusing(f"{self.task_id}: {self.regime}: a jittered copy"):
             for problem, rows in self._copies():
                 if self.record is not None:
                     fits = each_seed(probe.run(problem, rows, self.part.device), self.part)
@@ -156,9 +162,6 @@ class CopyJob:
                     solved = [one.predict(problem.test) for one in solve(problem, rows)]
                     found = each_seed(solved, self.part)
                     canonical.append(copy_of(problem, found, self.canonical))
-        except ProbeError as error:
-            msg = f"{self.task_id}: {self.regime}: a jittered copy: {error}"
-            raise ProbeError(msg) from error
         return Copied(self.task_id, self.regime, self.stressed, self.first, record, canonical)
 
     def _copies(self) -> Iterator[tuple[probe.Problem, list[Chosen]]]:
@@ -176,6 +179,21 @@ class CopyJob:
             else:
                 problem = part.problem(moved)
                 yield problem, rows_of(problem, self.regime, part)
+
+
+@contextmanager
+def _refusing(what: str) -> Iterator[None]:
+    """Make one ProbeError, which begins with `what`, of whatever the probe's libraries raise."""
+    try:
+        yield
+    except ProbeError as error:
+        msg = f"{what}: {error}"
+        raise (OutOfMemoryError if is_out_of_memory(error) else ProbeError)(msg) from error
+    except Exception as error:  # untrusted numbers make a library raise what it likes
+        said = " ".join(f"{type(error).__name__}: {error}".split())
+        kind = OutOfMemoryError if is_out_of_memory(error) else ProbeError
+        msg = f"{what}: the probe failed: {said}"
+        raise kind(msg) from error
 
 
 def copy_of(problem: probe.Problem, found: list[Labels], base: list[Labels]) -> Copy:

@@ -58,6 +58,38 @@ class RescoredRegime(Part):
     """Copies at a multiple of the noise: canonical score. Empty if the original has none."""
 
 
+class Changed(Part):
+    """Decisions that changed between rows as published and their variants."""
+
+    rows: Count
+    worse: Count
+    """Right as published, wrong as a variant."""
+    better: Count
+    """Wrong as published, right as a variant."""
+
+
+class Tested(Part):
+    """Decisions on rows whose labels are known."""
+
+    rows: Annotated[int, Field(ge=1)]
+    right: Count
+    MCC: Annotated[float, Field(ge=-1, le=1)]
+
+
+class Decisions(Part):
+    """Decisions of the probe of the full regime on rows beside those of a task."""
+
+    public: Tested
+    """The published test rows."""
+    kinds: dict[str, Changed]
+    """Test rows against their variants, by kind of variant."""
+    training: Changed | None
+    """All test rows, by a probe fitted on some training rows and by one fitted on their variants;
+    null without variants of training rows."""
+    fresh: Tested | None
+    """Fresh labelled sequences; null where there are none."""
+
+
 class RescoredTask(Part):
     """One task."""
 
@@ -66,6 +98,8 @@ class RescoredTask(Part):
     test: dict[str, Count]
     distinct_sequences: Count
     regimes: Annotated[dict[str, RescoredRegime], Field(min_length=1)]
+    decisions: Decisions | None
+    """Null when no further rows were given."""
 
 
 class Rescored(Part):

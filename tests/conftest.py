@@ -3,6 +3,7 @@
 import copy
 import json
 import os
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -18,6 +19,23 @@ from tests.paths import SUBMISSIONS
 # the same examples each time; a developer's machine tries new ones.
 settings.register_profile("geneb-ci", deadline=None, derandomize=bool(os.environ.get("CI")))
 settings.load_profile("geneb-ci")
+
+
+def pytest_configure() -> None:
+    """Give each worker of pytest-xdist a processor, and let Python keep what it compiled.
+
+    A pool of processes or of BLAS threads that a test starts has one for each processor it may use.
+    Where every processor has a worker already, more of them only import scikit-learn once more each
+    or wait for one another. Tests of several workers name their number.
+    """
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # a thousand processes would compile the same
+    sys.dont_write_bytecode = False
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "")
+    if worker and hasattr(os, "sched_setaffinity"):
+        processors = sorted(os.sched_getaffinity(0))
+        if int(os.environ["PYTEST_XDIST_WORKER_COUNT"]) >= len(processors):
+            number = int(worker.removeprefix("gw")) % len(processors)
+            os.sched_setaffinity(0, {processors[number]})
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -67,7 +85,7 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 
 
 def document_v11() -> dict[str, Any]:
-    """Give a format 1.1 document: the scores of a real row, the rest made up."""
+    """Return a format 1.1 document: the scores of a real row, the rest made up."""
     document: dict[str, Any] = json.loads((SUBMISSIONS / "splicebert-1024nt.json").read_bytes())
     benchmark = shipped_benchmark()
     document["schema_version"] = "1.1"
@@ -111,7 +129,7 @@ def document_v11() -> dict[str, Any]:
 
 @pytest.fixture
 def submission_v11() -> Callable[[Callable[[dict[str, Any]], None]], SubmissionV11]:
-    """Give a maker of typed 1.1 submissions that differ from a sound one by one change."""
+    """Return a maker of typed 1.1 submissions that differ from a sound one by one change."""
 
     def make(change: Callable[[dict[str, Any]], None]) -> SubmissionV11:
         document = copy.deepcopy(document_v11())

@@ -4,17 +4,23 @@ A server of the standard library, `forkserver`, imports the product and its libr
 test process; a command is a fork of it. So each has its own memory, environment, folder, streams
 and exit code, and no module has more than its state after import. A test about the interpreter
 itself (what is imported when, signals, terminals, encodings, hash seeds) starts a new one.
+
+A second server has the product of `installation()`, a copy away from the checkout.
 """
 
+import contextlib
+import functools
 import multiprocessing
 import os
 import runpy
+import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from multiprocessing import forkserver
 from pathlib import Path
+from types import ModuleType
 
 from reference_harness.extractors import BUILTINS
 from tests.paths import ROOT
@@ -33,6 +39,8 @@ TORCH = tuple(
 """Modules that import torch and transformers, and with them `huggingface_hub`."""
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 """Of the server: a fork has none of its parent's threads, which must not be missed."""
+_servers: dict[Path, forkserver.ForkServer] = {ROOT: forkserver._forkserver}
+"""By the folder whose product they have."""
 HANG_SECONDS = 300  # no command of the tests takes a tenth of this
 
 
@@ -48,12 +56,14 @@ def run(
     Raises subprocess.TimeoutExpired for one that does not end.
     """
     context = multiprocessing.get_context("forkserver")
-    _start_server()
+    given = dict(os.environ if env is None else env)
+    home = _home(given)
     with tempfile.TemporaryDirectory() as folder:
         out, err = Path(folder, "out"), Path(folder, "err")
-        asked = (module, words, str(cwd), dict(os.environ if env is None else env))
+        asked = (str(home), module, words, str(cwd), given)
         process = context.Process(target=_command, args=(*asked, str(out), str(err)))
-        process.start()
+        with _blank_main(), _serving(home):
+            process.start()
         process.join(timeout)
         if process.exitcode is None:
             process.kill()
@@ -65,19 +75,64 @@ def run(
         return subprocess.CompletedProcess([module, *words], code, *said)
 
 
-def _start_server() -> None:
-    """Start the server, if it does not run yet, under an environment of its own."""
-    forkserver.set_forkserver_preload([*LIBRARIES, *modules()])
-    before = {name: os.environ.get(name) for name in ONE_THREAD}
-    os.environ.update(ONE_THREAD)
+@functools.cache
+def installation() -> Path:
+    """Return a folder with a copy of the product and its data, the same for all of this process.
+
+    Tests read it and never write to it. `stop` removes it.
+    """
+    site = Path(tempfile.mkdtemp(prefix="geneb-ci-site-"))
+    for name in (*PRODUCT, "schemas", "leaderboard"):
+        shutil.copytree(ROOT / name, site / name)
+    return site
+
+
+def _home(environment: Mapping[str, str]) -> Path:
+    """Return the folder whose product the server of a command has loaded."""
+    first = environment.get("PYTHONPATH", "").split(os.pathsep)[0]
+    named = bool(installation.cache_info().currsize) and first == str(installation())
+    return installation() if named else ROOT
+
+
+@contextlib.contextmanager
+def _blank_main() -> Iterator[None]:
+    """Hide this process's main module, which each fork would otherwise run again: all of pytest."""
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
     try:
-        forkserver.ensure_running()
+        yield
+    finally:
+        sys.modules["__main__"] = main
+
+
+@contextlib.contextmanager
+def _serving(home: Path) -> Iterator[None]:
+    """Let the server that has the product of a folder start the processes of this block."""
+    before = forkserver.connect_to_new_process
+    forkserver.connect_to_new_process = _server(home).connect_to_new_process
+    try:
+        yield
+    finally:
+        forkserver.connect_to_new_process = before
+
+
+def _server(home: Path) -> forkserver.ForkServer:
+    """Start a server in the folder whose product it loads, under an environment of its own."""
+    server = _servers.setdefault(home, forkserver.ForkServer())
+    server.set_forkserver_preload([*LIBRARIES, *modules()])
+    names = {**ONE_THREAD, "PYTHONPATH": str(home)}
+    before = {name: os.environ.get(name) for name in names}
+    os.environ.update(names)
+    try:
+        with contextlib.chdir(home):
+            server.ensure_running()
     finally:
         for name, value in before.items():
             if value is None:
                 del os.environ[name]
             else:
                 os.environ[name] = value
+    return server
 
 
 def modules() -> list[str]:
@@ -88,12 +143,23 @@ def modules() -> list[str]:
 
 
 def stop() -> None:
-    """End the server, and wait for it: its seconds count as the tests'."""
-    forkserver._forkserver._stop()  # type: ignore[attr-defined]
+    """End the servers, and wait for them: their seconds count as the tests'."""
+    _servers[ROOT]._stop()  # type: ignore[attr-defined]
+    if installation.cache_info().currsize:
+        if (server := _servers.pop(installation(), None)) is not None:
+            server._stop()  # type: ignore[attr-defined]
+        shutil.rmtree(installation())
+        installation.cache_clear()
 
 
 def _command(
-    module: str, words: tuple[str, ...], cwd: str, env: dict[str, str], out: str, err: str
+    home: str,
+    module: str,
+    words: tuple[str, ...],
+    cwd: str,
+    env: dict[str, str],
+    out: str,
+    err: str,
 ) -> None:
     """Be the command, in the fork."""
     nothing, unused = os.pipe()
@@ -107,7 +173,7 @@ def _command(
     os.chdir(cwd)
     paths = [cwd, *filter(None, env.get("PYTHONPATH", "").split(os.pathsep))]
     sys.path[:0] = paths
-    if any(Path(path, PRODUCT[0]).is_dir() and Path(path) != ROOT for path in paths):
+    if any(Path(path, PRODUCT[0]).is_dir() and path != home for path in paths):
         _forget_the_product()  # another installation of it is asked for
     sys.argv = [module, *words]
     # Worker processes of the harness are forks as well: a new interpreter loads every library anew.

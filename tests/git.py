@@ -9,7 +9,7 @@ NAME = "M. Aintainer"
 
 
 def git(root: Path, *arguments: str, stdin: str = "", when: str = MOMENT) -> str:
-    """Run git in a folder; gives what it prints, without the spaces around it."""
+    """Run git in a folder, and return what it prints, without the spaces around it."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     identity = {
         f"GIT_{role}_{what}": value

@@ -10,7 +10,7 @@ POLL_S = 0.01  # how often it looks whether it is to end
 
 @contextlib.contextmanager
 def loopback(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
-    """Serve on a free port until the block ends; gives the address."""
+    """Serve on a free port until the block ends; yield the address."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     server.daemon_threads = True
     thread = threading.Thread(target=server.serve_forever, args=(POLL_S,))

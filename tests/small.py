@@ -22,7 +22,7 @@ def score(*names: str) -> float:
 
 
 def cell(task: Task, *names: str) -> dict[str, float]:
-    """Give the scores of a cell: made up, or of made-up predictions where class sizes are known."""
+    """Return the scores of a cell: made up, or of made-up predictions of known class sizes."""
     counts = task.test_class_counts
     if counts is None:
         return {metric: score(*names, task.id, metric) for metric in METRICS}
@@ -42,7 +42,7 @@ def cell(task: Task, *names: str) -> dict[str, float]:
 
 
 def small(name: str, benchmark: Benchmark = BENCHMARK) -> dict[str, Any]:
-    """Give a sound document of format 1.0, whose scores differ from those of any other name."""
+    """Return a sound document of format 1.0, whose scores differ from those of any other name."""
     return {
         "schema_version": "1.0",
         "model_id": name,
@@ -64,7 +64,7 @@ def small(name: str, benchmark: Benchmark = BENCHMARK) -> dict[str, Any]:
 
 
 def small_v11(name: str, benchmark: Benchmark = BENCHMARK) -> dict[str, Any]:
-    """Give a sound document of format 1.1."""
+    """Return a sound document of format 1.1."""
     document = small(name, benchmark)
     results = document.pop("results")
     return {

@@ -14,7 +14,7 @@ DIGITS = re.compile(r"[0-9a-f]{64}")
 
 
 def outputs(raw: bytes) -> str:
-    """Give the generation of a manifest and the digest of its bytes as lines `name=value`.
+    """Return the generation of a manifest and the digest of its bytes as lines `name=value`.
 
     Raises ValueError when the generation is no digest.
     """

@@ -34,10 +34,8 @@ class Place:
 
     def __init__(self, folder: Path, drawn: int = DRAWN) -> None:
         """Lay both out: a checkout with changes of its own could not be audited."""
-        self.root, site = folder / "repository", folder / "site"
-        for name in ("geneb_ci", "reference_harness", "schemas", "leaderboard"):
-            shutil.copytree(ROOT / name, site / name)
-        self.environment = os.environ | {"PYTHONPATH": str(site)}
+        self.root = folder / "repository"
+        self.environment = os.environ | {"PYTHONPATH": str(self._site(folder / "site"))}
         (self.root / "submissions").mkdir(parents=True)
         (self.root / "schemas").mkdir()
         shutil.copy(ROOT / "schemas/benchmark-mini.json", self.root / "schemas/benchmark.json")
@@ -50,6 +48,12 @@ class Place:
         self._write("round.json", ROUND)
         self._key()
         self._git("init", "--quiet", "--initial-branch", "main")
+
+    def _site(self, folder: Path) -> Path:
+        """Install the toolkit in a folder; return the one that has it."""
+        for name in ("geneb_ci", "reference_harness", "schemas", "leaderboard"):
+            shutil.copytree(ROOT / name, folder / name)
+        return folder
 
     def _write(self, name: str, value: object) -> None:
         (self.root / name).write_text(json.dumps(value) + "\n", encoding="utf-8")

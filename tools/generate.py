@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from geneb_ci.audit import commitment, envelope, keys, outcome, plan, withdrawal
+from geneb_ci.audit import commitment, envelope, events, keys, log, outcome, plan, withdrawal
 from geneb_ci.board import columns, recommend
 from geneb_ci.board import files as board_files
 from geneb_ci.board.diagnostics import shape as diagnostics_shape
@@ -58,7 +58,7 @@ def attribute_docs(*modules: ModuleType) -> dict[str, dict[str, str]]:
 def model_schema(
     model: type[BaseModel], modules: ModuleType | tuple[ModuleType, ...], name: str, title: str
 ) -> dict[str, Any]:
-    """Give the schema of a model, with the text under its attributes as descriptions."""
+    """Return the schema of a model, with the text under its attributes as descriptions."""
     schema = model.model_json_schema(by_alias=True)
     docs = attribute_docs(*(modules if isinstance(modules, tuple) else (modules,)))
     classes = [base.__name__ for base in model.__mro__]
@@ -87,7 +87,7 @@ def _drop_titles(node: Any) -> None:  # noqa: ANN401 (JSON has no narrower type)
 
 
 def submission_schema(version: str, benchmark: Benchmark) -> dict[str, Any]:
-    """Give the schema of a submission, with names of regimes and tasks for editors to offer."""
+    """Return the schema of a submission, with names of regimes and tasks for editors to offer."""
     name = f"submission-{version}.schema.json"
     schema = model_schema(
         models.MODELS[version],
@@ -124,7 +124,7 @@ def _named(properties: dict[str, Any], complete: bool) -> dict[str, Any]:
 
 
 def generated() -> dict[str, str]:
-    """Give the text of every generated file by its path."""
+    """Return the text of every generated file by its path."""
     benchmark = shipped_benchmark()
     schemas = {
         "benchmark": model_schema(
@@ -145,6 +145,27 @@ def generated() -> dict[str, str]:
             (withdrawal, outcome),
             "withdrawal.schema.json",
             "Withdrawal of an audit: the signed in-toto statement, payload of a DSSE envelope",
+        ),
+        "commitment": model_schema(
+            events.CommitmentStatement,
+            (events, commitment, outcome),
+            "commitment.schema.json",
+            "Commitment to an audit: the signed in-toto statement",
+        ),
+        "start": model_schema(
+            events.StartStatement,
+            (events, plan, commitment, outcome),
+            "start.schema.json",
+            "Start of an audit, with its draw: the signed in-toto statement",
+        ),
+        "aborted": model_schema(
+            events.AbortStatement,
+            (events, plan, commitment, launch, outcome),
+            "aborted.schema.json",
+            "Aborted run of an audit: the signed in-toto statement",
+        ),
+        "log-entry": model_schema(
+            log.LogEntry, log, "log-entry.schema.json", "Entry of the log of audits"
         ),
         "envelope": model_schema(
             envelope.Envelope, envelope, "envelope.schema.json", "DSSE envelope of one signature"
@@ -323,7 +344,7 @@ def models_page() -> str:
 
 
 def main() -> int:
-    """Write what differs, or with --check name it; gives the exit code."""
+    """Write what differs, or with --check name it, and return the exit code."""
     stale = []
     for name, text in generated().items():
         path = ROOT / name

@@ -25,7 +25,7 @@ PER_PAGE = 100  # GitHub's largest page
 
 
 def published(commitment: str) -> str:
-    """Give the time of the status, as GitHub writes it, and set it where it does not stand yet.
+    """Return the time of the status, as GitHub writes it, and set it where it does not stand yet.
 
     Raises OSError where GitHub could not be asked, ValueError where it cannot be told what stands.
     """
@@ -59,7 +59,7 @@ def _ask(path: str, body: dict[str, str] | None = None) -> Any:  # noqa: ANN401 
 
 
 def main() -> int:
-    """Publish one commitment, and say so in the step summary; gives the exit code."""
+    """Publish one commitment, and say so in the step summary; return the exit code."""
     try:
         commitment = read_commitment(Path(sys.argv[1]))
     except GenebError as error:

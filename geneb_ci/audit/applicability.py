@@ -5,6 +5,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+from geneb_ci.audit.commitment import Commitment
+from geneb_ci.audit.identity import claims_of
+from geneb_ci.audit.log import AuditLog
 from geneb_ci.audit.outcome import AuditOutcome
 from geneb_ci.audit.plan import Plan
 from geneb_ci.audit.policy import AuditPolicy
@@ -23,6 +26,18 @@ class NotHere(StepMismatch):
     """A step that cannot be computed, because something it needs is missing here."""
 
 
+@dataclass(frozen=True)
+class Logged:
+    """The log of a repository, beside what it lists."""
+
+    log: AuditLog
+    commitments: Mapping[str, Commitment]
+    """Commitments that the log lists and whose file is there, by their digest."""
+    lost: Mapping[str, str]
+    """Path of each file that the log lists and that is deleted or another one, and what is wrong;
+    "log/checkpoint" where the log itself is broken."""
+
+
 class SubmissionNow(NamedTuple):
     """A submission as it is in the repository now."""
 
@@ -39,10 +54,12 @@ class TrustInputs:
     benchmark: Benchmark
     policy: AuditPolicy
     submissions: Path | None
-    drawn: Mapping[str, tuple[Plan, ...]]
-    """The plan of each record of the repository, by model id."""
+    drawn: tuple[Plan, ...]
+    """The plan of each record, start and abort of the repository, withdrawn or revoked ones too."""
     unreadable: Mapping[str, str]
     """Model ids of which a record cannot be read, and its name: what it drew is not known."""
+    logged: Logged | None = None
+    """The log of the repository; None where the policy names none."""
     read: dict[str, SubmissionNow | None] = field(default_factory=dict, compare=False, repr=False)
     """Submissions that were read, by model id: each is read once for all records of its model."""
 
@@ -59,7 +76,7 @@ def _submission(path: Path) -> SubmissionNow | None:
     if not path.is_file():
         return None
     try:
-        document = read_document(path)
+        document = read_document(path, spans=False)
     except NothingChecked:
         return None
     submission = None if document.faults else check_structure(document.value)[0]
@@ -109,6 +126,12 @@ def check_submission(outcome: AuditOutcome, inputs: TrustInputs) -> None:
                 f"{first_and_more([quoted(name) for name in odd])}",
                 "commit again, and audit again",
             )
+    if commitment.claims not in ({}, claims_of(submission, regimes, tasks)):
+        raise StepMismatch(
+            SUBMISSION,
+            "the claims committed to are not those of the submission",
+            "commit again, and audit again",
+        )
     if isinstance(submission, SubmissionV11):
         _check_run(outcome, submission)
 
@@ -120,7 +143,7 @@ def _check_run(outcome: AuditOutcome, submission: SubmissionV11) -> None:
     same: list[tuple[str, object, object]] = [
         ("extractor", code.sha256, run.extractor.sha256),
         ("class of the extractor", code.class_name, run.extractor.class_name),
-        ("dtype of the tolerance", outcome.noise, run.embedding.dtype),
+        ("dtype", declared_dtype(outcome), run.embedding.dtype),
     ]
     if model.kind == "local":
         # Published elsewhere, as the model registry says: the same files, by their digests.
@@ -141,6 +164,11 @@ def _check_run(outcome: AuditOutcome, submission: SubmissionV11) -> None:
                 f"{quoted(claimed)}",
                 "commit again, and audit again",
             )
+
+
+def declared_dtype(outcome: AuditOutcome) -> str:
+    """Return the dtype that an audit took as declared."""
+    return outcome.noise if outcome.precision is None else outcome.precision.declared
 
 
 def submission_of(outcome: AuditOutcome, inputs: TrustInputs) -> SubmissionNow:

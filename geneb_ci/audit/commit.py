@@ -20,6 +20,7 @@ from geneb_ci.audit.extractors import (
     extractor_code,
     read_extractors,
 )
+from geneb_ci.audit.identity import claims_of
 from geneb_ci.audit.policy import audit_policy
 from geneb_ci.audit.sampling import drawable, strata_of
 from geneb_ci.audit.sources import DeclaredRun, sources_of
@@ -126,6 +127,7 @@ def commit(file: Path, tolerance: str, declared: DeclaredRun | None = None) -> C
                 strata=strata_of(benchmark, tasks) if policy.stratified else [],
                 tolerance=tolerance,
             ),
+            claims=claims_of(submission, regimes, tasks),
             entry=described,
         )
     except ValidationError as error:
@@ -164,6 +166,12 @@ class AuditSubject:
         """The packages that the entry names, where it does."""
         run = self.entry.run if self.entry is not None else None
         return run.environment if run is not None else None
+
+    @property
+    def reverse_complement(self) -> bool:
+        """Whether the entry declares that both strands give the same embedding."""
+        run = self.entry.run if self.entry is not None else None
+        return run is not None and run.reverse_complement
 
     @property
     def has_canonical(self) -> bool:
@@ -221,6 +229,8 @@ def _check_sources(
     due = sources_of(submission, None, found, entry)
     if not commitment.weights.addresses:  # as in commitments before there were addresses
         due = due._replace(weights=due.weights.model_copy(update={"addresses": {}}))
+    if commitment.extractor.shape is None:  # as in commitments before there were shapes
+        due = due._replace(extractor=due.extractor.model_copy(update={"shape": None}))
     for what, here, committed in (
         ("extractor", due.extractor, commitment.extractor),
         ("weights", due.weights, commitment.weights),

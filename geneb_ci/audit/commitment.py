@@ -40,6 +40,9 @@ class ExtractorCode(StrictModel):
     tree: Hex64
     """Digest over `<sha256>  <name>` lines of every file of the extractors' folder, in order of
     name: a module may import its neighbours. That of no line for a built-in."""
+    shape: Hex64 | None = Field(default=None, exclude_if=operator.not_)
+    """Digest of the code without names of its own, comments and formatting; left out for a
+    built-in, and in earlier commitments."""
 
 
 class BenchmarkPin(StrictModel):
@@ -64,6 +67,11 @@ class DrawPolicy(StrictModel):
     """Digest of the constants of the tolerance."""
 
 
+Claims = dict[Name, list[int | None]]
+"""Regime to the claimed MCC of each task of the commitment, in hundred-thousandths; null where the
+submission has no score."""
+
+
 class Commitment(StrictModel):
     """Everything that decides the sample and its outcome, except the seed."""
 
@@ -77,6 +85,9 @@ class Commitment(StrictModel):
     tasks: Annotated[list[Name], Field(min_length=1)]
     """Ids that may be drawn, in board order: N is their number."""
     policy: DrawPolicy
+    claims: Claims = Field(default={}, exclude_if=operator.not_)
+    """By which a later commitment to nearly the same claims is found, whatever its name; left out
+    in earlier commitments."""
     entry: Hex64 | None = Field(default=None, exclude_if=operator.not_)
     """SHA-256 of the model's entry in the registry, where that describes the run and not the
     submission; left out of the digest where there is none, as in earlier commitments."""
@@ -84,6 +95,8 @@ class Commitment(StrictModel):
     @model_validator(mode="after")
     def _has_a_digest(self) -> Self:
         # A record can bring any name and any number; the draw hashes them in canonical JSON.
+        if any(len(scores) != len(self.tasks) for scores in self.claims.values()):
+            raise PydanticCustomError("claims", "claims has not one score for each task")
         try:
             self.sha256  # noqa: B018 (only whether it has one)
         except (TypeError, ValueError) as error:

@@ -106,10 +106,7 @@ def notes(tasks: Sequence[AuditedTask], rescored: Rescored) -> list[str]:
         f"{informative_text(informative_cells(tasks))}; the others are not evidence"
     )
     said += [
-        f"{regime}: claims differ from the rerun by {one.difference:+.4f} in the mean, "
-        f"{one.share:+.2f} of their tolerances; chance explains {one.limit:.2f}"
-        for regime, one in mean_biases(tasks).items()
-        if one.is_significant
+        f"{regime}: {one.text}" for regime, one in mean_biases(tasks).items() if one.is_significant
     ]
     full = [
         compared.tolerance.MCC

@@ -17,10 +17,11 @@ from pydantic import Field
 
 from geneb_ci.audit.commitment import Commitment
 from geneb_ci.audit.decoys import FRESH, TRIANGLES, TWICE
+from geneb_ci.audit.memorised import rows_varied
 from geneb_ci.audit.plan import Plan
 from geneb_ci.audit.ready import Ready, Say
 from geneb_ci.audit.sampling import allocation, parts_of
-from geneb_ci.audit.scoring import Scoring, rescored, sequences_of
+from geneb_ci.audit.scoring import sequences_of
 from geneb_ci.audit.steps import AuditRefused
 from geneb_ci.common.errors import LimitExceeded, NothingChecked
 from geneb_ci.common.finding import plural
@@ -48,6 +49,9 @@ RUNS = 2
 """Runs of the extractor a task: all sequences, then the decoys in file order."""
 DECOYS = 2 * TWICE + 2 * TRIANGLES + FRESH
 """Sequences that a task of ordinary size adds, those of the second run included."""
+VARIANTS_A_ROW, VARIANTS_A_SEQUENCE = 4, 3
+"""Variants for each row that is varied: three of a test row and one of a training row; and at most
+for each sequence of a task, all of them being test rows."""
 FINE, MINUTES = 10, 120
 """Seconds below which a time is shown with tenths, and from which in minutes."""
 SAMPLED = "sample.json"
@@ -87,6 +91,8 @@ class Cost(NamedTuple):
     """For a draw to come, the numbers are expectations."""
     sequences: float
     letters: float
+    variants: float
+    """Sequences beside them, at most."""
     embedding: float
     """Seconds."""
     scoring: float
@@ -142,7 +148,7 @@ def measured(here: Ready, tasks: Sequence[str], say: Say) -> Sampled:
 
 def _read(here: Ready, task: str) -> tuple[TaskSize, list[str]]:
     """Return the size of a task and up to `SAMPLE` of its sequences."""
-    file = sequences_of([task], here.source, here.sandbox.scratch)
+    file = sequences_of([task], here.source, here.sandbox.scratch, here.harness)
     sequences = file.read_text(encoding="ascii").splitlines()
     if not sequences:
         raise NothingChecked(f"task {task} has no sequence", "pull its data again")
@@ -191,8 +197,8 @@ def _scoring(here: Ready, task: str, values: "np.ndarray") -> float:
     """Return the seconds of scoring a task, with rows made of the sample's."""
     import numpy as np  # noqa: PLC0415 (slow to import, and only needed here)
 
-    folder, settings = here.sandbox.scratch, here.settings
-    file = sequences_of([task], here.source, folder)
+    folder = here.sandbox.scratch
+    file = sequences_of([task], here.source, folder, here.harness)
     count = len(file.read_text(encoding="ascii").splitlines())
     draw = np.random.default_rng(_SEED)
     rows = values[draw.integers(len(values), size=count)]
@@ -200,15 +206,8 @@ def _scoring(here: Ready, task: str, values: "np.ndarray") -> float:
     mixed = (rows + values[draw.integers(len(values), size=count)]) / 2
     embeddings = folder / "sample.npy"
     np.save(embeddings, mixed.astype(values.dtype), allow_pickle=False)
-    how = Scoring(
-        noise=settings.noise,
-        seed=settings.seed,
-        copies=settings.copies,
-        workers=here.machine.workers,
-        canonical=here.subject.has_canonical,
-    )
     started = time.monotonic()
-    rescored([task], here.source, file, embeddings, how)
+    here.rescored(task, file, embeddings, here.settings.noise)
     return time.monotonic() - started
 
 
@@ -217,7 +216,8 @@ def cost_of(here: Ready, sampled: Sampled, weights: Mapping[str, float], setup: 
 
     `setup` is in seconds: what the checks before the first task took.
     """
-    embedding = {task: _embedding(sampled, task) for task in weights}
+    tasks = max(1, round(sum(weights.values())))
+    embedding = {task: _embedding(sampled, task, tasks) for task in weights}
     sizes = sampled.sizes
     largest = max((sizes[task].sequences for task in weights), default=0)
     scoring = {
@@ -231,6 +231,9 @@ def cost_of(here: Ready, sampled: Sampled, weights: Mapping[str, float], setup: 
         tasks=sum(weights.values()),
         sequences=rows,
         letters=sum(weight * sizes[task].letters for task, weight in weights.items()),
+        variants=sum(
+            weight * variants(sizes[task].sequences, tasks) for task, weight in weights.items()
+        ),
         embedding=sum(weight * embedding[task] for task, weight in weights.items()),
         scoring=sum(weight * scoring[task] for task, weight in weights.items()),
         memory=sampled.peak + largest * sampled.row_bytes,
@@ -240,10 +243,16 @@ def cost_of(here: Ready, sampled: Sampled, weights: Mapping[str, float], setup: 
     )
 
 
-def _embedding(sampled: Sampled, task: str) -> float:
-    """Return the seconds that a task takes in the sandbox."""
+def variants(sequences: int, tasks: int) -> int:
+    """Return how many variants of a task's sequences an audit of so many tasks embeds, at most."""
+    return min(VARIANTS_A_ROW * rows_varied(tasks), VARIANTS_A_SEQUENCE * sequences)
+
+
+def _embedding(sampled: Sampled, task: str, tasks: int) -> float:
+    """Return the seconds that a task takes in the sandbox, in an audit of so many tasks."""
     size = sampled.sizes[task]
-    letters = size.letters * (1 + DECOYS / size.sequences)
+    beside = DECOYS + variants(size.sequences, tasks)
+    letters = size.letters * (1 + beside / size.sequences)
     return RUNS * sampled.start + letters * sampled.per_letter
 
 
@@ -271,8 +280,8 @@ def refuse_too_large(here: Ready, sampled: Sampled, tasks: Sequence[str], drawn:
     AuditRefused where the disk is too small for the largest tasks.
     """
     limits, sizes = here.machine.limits, sampled.sizes
-    slowest = max(tasks, key=lambda task: _embedding(sampled, task))
-    seconds = _embedding(sampled, slowest)
+    slowest = max(tasks, key=lambda task: _embedding(sampled, task, drawn))
+    seconds = _embedding(sampled, slowest, drawn)
     if seconds > limits.seconds:
         raise LimitExceeded(
             "seconds",
@@ -281,7 +290,7 @@ def refuse_too_large(here: Ready, sampled: Sampled, tasks: Sequence[str], drawn:
             advice("seconds"),
         )
     largest = sorted(tasks, key=lambda task: -sizes[task].sequences)[:drawn]
-    whole = sum(_embedding(sampled, task) for task in largest)
+    whole = sum(_embedding(sampled, task, drawn) for task in largest)
     if whole > limits.total_seconds:
         raise LimitExceeded(
             "total_seconds",
@@ -306,6 +315,8 @@ def cost_text(cost: Cost, here: Ready, *, drawn: bool) -> str:
         f"cost of {what}, on this machine ({here.machine.device}):\n"
         f"  {plural(round(cost.tasks), 'task')}, {cost.sequences:,.0f} sequences, "
         f"{cost.letters:,.0f} letters (a token has one letter or more)\n"
+        f"  up to {cost.variants:,.0f} variants beside them: "
+        f"{cost.variants / max(1.0, cost.sequences):.0%} more sequences\n"
         f"  {_minutes(cost.seconds)}: embedding {_minutes(cost.embedding)}, scoring "
         f"{_minutes(cost.scoring)}, checks {_minutes(cost.setup)}; the largest task "
         f"{_minutes(cost.slowest)} in the sandbox\n"

@@ -31,6 +31,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from geneb_ci.audit.outcome import Decoys
+from geneb_ci.audit.precision import Repeated, repeated_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -81,6 +82,8 @@ class SequencesWithDecoys:
     """Pairs of places with the same sequence."""
     triangles: list[tuple[int, int, int]]
     """Places of a real sequence and of its two mutants."""
+    published: int
+    """How many of the real sequences, the first ones, are published."""
 
     @property
     def apart(self) -> list[str]:
@@ -88,8 +91,13 @@ class SequencesWithDecoys:
         return [self.sequences[place] for place, _ in self.again]
 
 
-def with_decoys(sequences: Sequence[str], seed: bytes) -> SequencesWithDecoys:
+def with_decoys(
+    sequences: Sequence[str], seed: bytes, published: int | None = None
+) -> SequencesWithDecoys:
     """Return n real sequences and decoys in an order drawn from a seed.
+
+    The first `published` of them, or all, may be known to an extractor: only these have mutants and
+    are counted for few answers; the others are variants and fresh sequences.
 
     `seed` has 32 bytes of `secrets.token_bytes` and is secret. Raises ValueError for no sequence.
     """
@@ -101,11 +109,12 @@ def with_decoys(sequences: Sequence[str], seed: bytes) -> SequencesWithDecoys:
     known = set(sequences)
     listed = list(sequences)
     count = len(sequences)
+    first = count if published is None else published
     twice = draw.sample(range(count), min(TWICE, count))
     again = [(row, len(listed) + index) for index, row in enumerate(twice)]
     listed += [sequences[row] for row in twice]
     triangles: list[tuple[int, int, int]] = []
-    for row in draw.sample(range(count), count):
+    for row in draw.sample(range(first), first):
         if len(triangles) == TRIANGLES:
             break
         mutants = _mutants(sequences[row], known, draw)
@@ -120,6 +129,7 @@ def with_decoys(sequences: Sequence[str], seed: bytes) -> SequencesWithDecoys:
         [place[row] for row in range(count)],
         [(place[one], place[other]) for one, other in again],
         [(place[x], place[y], place[z]) for x, y, z in triangles],
+        first,
     )
 
 
@@ -129,6 +139,7 @@ class Embedded(NamedTuple):
     values: "np.ndarray"
     """(n, d), row i for real sequence i."""
     decoys: Decoys
+    repeated: Repeated
 
 
 def embed_among_decoys(
@@ -146,7 +157,11 @@ def embed_among_decoys(
     values = embed(decoyed.sequences)
     # Again, alone and in order: an embedding that depends on its batch shows a difference.
     apart = embed_in_order(decoyed.apart)
-    return Embedded(real_rows(decoyed, values), judge(decoyed, values, dtype, apart))
+    rows = zip(decoyed.again, apart, strict=True)
+    pairs = [pair for (a, b), row in rows for pair in ((values[a], values[b]), (values[a], row))]
+    return Embedded(
+        real_rows(decoyed, values), judge(decoyed, values, dtype, apart), repeated_of(pairs)
+    )
 
 
 def real_rows(decoyed: SequencesWithDecoys, values: "np.ndarray") -> "np.ndarray":
@@ -200,11 +215,12 @@ def _jump(values: "np.ndarray", triangle: tuple[int, int, int], noise: float) ->
 
 def _answers(decoyed: SequencesWithDecoys, values: "np.ndarray") -> int:
     """Return the number of distinct real embeddings when there are suspiciously few, else 0."""
-    texts = {decoyed.sequences[place] for place in decoyed.real}
+    published = decoyed.real[: decoyed.published]
+    texts = {decoyed.sequences[place] for place in published}
     if len(texts) < APART_MIN or _alike(texts):
         return 0
     found: set[bytes] = set()
-    for place in decoyed.real:
+    for place in published:
         found.add((values[place] + 0).tobytes())  # -0 + 0 is 0: one number, one way to write it
         if len(found) > ANSWERS_MAX:
             return 0

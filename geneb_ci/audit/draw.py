@@ -11,6 +11,7 @@ from geneb_ci.audit.beacon import value_of
 from geneb_ci.audit.canonical import seconds_of
 from geneb_ci.audit.commit import checked, read_submission
 from geneb_ci.audit.commitment import Commitment, check_commitment
+from geneb_ci.audit.identity import identity_of, why_same
 from geneb_ci.audit.plan import Beacon, Chosen, DrandBeacon, EarlierDraw, Plan, Reason
 from geneb_ci.audit.sampling import sample, seed_of, tickets_of
 from geneb_ci.audit.steps import (
@@ -26,22 +27,24 @@ from geneb_ci.check.registry import BY_ID
 from geneb_ci.common.config import Layout
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.common.finding import Finding
+from geneb_ci.statistics.categories import crowns
 from geneb_ci.statistics.view import RowView
 
 
 def earlier_draws(
     plans: Iterable[Plan], commitment: Commitment, committed_at: str
 ) -> list[EarlierDraw]:
-    """Return the draw of each earlier plan for this model, and the draws that those plans list.
+    """Return the draw of each earlier plan for this method, and the draws that those plans list.
 
-    One entry a commitment, with every task ever drawn for it, in order of time. Plans for other
-    models are ignored. Raises AuditRefused when this very commitment was drawn for at another
-    time: a commitment has one draw.
+    One entry a commitment, with every task ever drawn for it, in order of time. A plan is for this
+    method if its commitment has the same model id, weights, code or claims (`why_same`); others are
+    ignored. Raises AuditRefused when this very commitment was drawn for at another time: a
+    commitment has one draw.
     """
     found: dict[str, dict[str, None]] = {}
-    mine = commitment.sha256
+    mine, own = commitment.sha256, identity_of(commitment)
     for plan in sorted(plans, key=lambda one: (one.committed_at, one.commitment_sha256)):
-        if plan.commitment.model_id != commitment.model_id:
+        if not why_same(identity_of(plan.commitment), own):
             continue
         if plan.commitment_sha256 == mine and plan.committed_at != committed_at:
             raise AuditRefused(
@@ -205,6 +208,8 @@ def _refuse(step: str, message: str) -> NoReturn:
     raise StepMismatch(step, message)
 
 
+CROWNS_MAX = 3
+"""Tasks that categories add at most where nobody asks for more: the best public row leads six."""
 FAMILY = "plausibility"
 _DEPTH = 3  # /results/<regime>/<task>, and perhaps the metric
 
@@ -219,12 +224,11 @@ def targets_of(
     """
     if count < 1:
         return []
-    folder = layout.submissions
-    if submission is None and folder is None:
+    file = _file_of(commitment, submission, layout)
+    if file is None:
         raise UsageProblem(
             "--targeted needs the submission, and there is none here", "name it: --submission FILE"
         )
-    file = submission or Path(str(folder)) / f"{commitment.model_id}.json"
     read = read_submission(file)
     if read.document.sha256 != commitment.submission_sha256:
         raise AuditRefused(
@@ -235,23 +239,55 @@ def targets_of(
     return targets(*checked(read), commitment.tasks)
 
 
+def crowns_of(commitment: Commitment, submission: Path | None, layout: Layout) -> list[str]:
+    """Name a task of each category that the committed submission leads, the oddest first.
+
+    None where that submission is not here, or is another one.
+    """
+    file = _file_of(commitment, submission, layout)
+    if file is None or not file.is_file():
+        return []
+    read = read_submission(file)
+    if read.document.sha256 != commitment.submission_sha256:
+        return []
+    return crowned(checked(read)[0].view, commitment.tasks)
+
+
+def _file_of(commitment: Commitment, submission: Path | None, layout: Layout) -> Path | None:
+    """Return where the committed submission should be, if anywhere."""
+    if submission is not None or layout.submissions is None:
+        return submission
+    return layout.submissions / f"{commitment.model_id}.json"
+
+
 def targets(
     context: Context, findings: Iterable[Finding], candidates: Collection[str]
 ) -> list[str]:
     """Return the candidates that stand out, the most suspicious first.
 
-    First the tasks at which findings point, by the sum of the findings' scores; then those with a
-    gain above 0 over their neighbours, by that gain. Ties are in the order of the benchmark.
+    First the tasks at which findings point, by the sum of the findings' scores; then one of each
+    category in which the row leads; then those with a gain above 0 over their neighbours, by that
+    gain. Ties are in the order of the benchmark.
     """
     scores = suspicion(findings)
     gain = gains(context.view)
     board = {task: place for place, task in enumerate(context.benchmark.task_ids)}
     left = [task for task in board if task in candidates]
     named = [task for task in left if scores.get(task, 0.0) > 0]
-    others = [task for task in left if task not in named and gain.get(task, 0.0) > 0]
     named.sort(key=lambda task: (-scores[task], board[task]))
+    named += [task for task in crowned(context.view, left) if task not in named]
+    others = [task for task in left if task not in named and gain.get(task, 0.0) > 0]
     others.sort(key=lambda task: (-gain[task], board[task]))
     return [*named, *others]
+
+
+def crowned(view: RowView, candidates: Collection[str]) -> list[str]:
+    """Return the most surprising candidate of each category that a row leads, the oddest first."""
+    found = []
+    for crown in crowns(view):
+        tasks = [view.cell(cell)[1] for cell in crown.cells]
+        found += [task for task in tasks if task in candidates][:1]
+    return found
 
 
 def suspicion(findings: Iterable[Finding]) -> dict[str, float]:

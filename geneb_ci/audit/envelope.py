@@ -118,7 +118,7 @@ def strict_json(raw: bytes, step: str) -> Any:  # noqa: ANN401 (JSON has no narr
 
     Raises StepMismatch of the given step.
     """
-    document = parse_document(raw, Path(step), step)
+    document = parse_document(raw, Path(step), step, spans=False)
     if document.faults:
         message, fix = document.faults[0].message, RESTORE
         if step == ENVELOPE and not raw.lstrip().startswith(b"{"):
@@ -129,6 +129,14 @@ def strict_json(raw: bytes, step: str) -> Any:  # noqa: ANN401 (JSON has no narr
 
 def is_signed_by(found: ParsedEnvelope, public_key: bytes) -> bool:
     """Whether the signature is that of a raw public key, over this payload and its type.
+
+    Raises BrokenInstallation when cryptography is not installed.
+    """
+    return is_ed25519(found.signature, pae(PAYLOAD_TYPE, found.payload), public_key)
+
+
+def is_ed25519(signature: bytes, message: bytes, public_key: bytes) -> bool:
+    """Whether a signature is that of a raw Ed25519 key over a message.
 
     Raises BrokenInstallation when cryptography is not installed.
     """
@@ -144,9 +152,7 @@ def is_signed_by(found: ParsedEnvelope, public_key: bytes) -> bool:
         ) from error
 
     try:
-        Ed25519PublicKey.from_public_bytes(public_key).verify(
-            found.signature, pae(PAYLOAD_TYPE, found.payload)
-        )
+        Ed25519PublicKey.from_public_bytes(public_key).verify(signature, message)
     except (InvalidSignature, ValueError):
         return False
     return True

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from geneb_ci.audit.code_shape import code_shape
 from geneb_ci.audit.commitment import ExtractorCode
 from geneb_ci.audit.steps import AuditRefused
 from geneb_ci.common.config import Layout
@@ -120,6 +121,7 @@ def extractor_code(
         sha256=sha256,
         options=dict(sorted(options.items())),
         tree=tree_digest(found.files),
+        shape=code_shape(found.files, name, class_name),
     )
 
 

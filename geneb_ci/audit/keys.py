@@ -1,6 +1,8 @@
 """Keys: those that the base branch trusts, and the private key that a maintainer signs with."""
 
 import base64
+import functools
+import operator
 import os
 import stat
 from pathlib import Path
@@ -16,12 +18,13 @@ from geneb_ci.audit.envelope import (
     key_id,
     strict_json,
 )
+from geneb_ci.audit.note import COSIGNATURE, ED25519, NoteKey, parse_key
 from geneb_ci.audit.steps import StepMismatch
 from geneb_ci.common.config import Layout, naming
 from geneb_ci.common.errors import BadConfiguration, UsageProblem
 from geneb_ci.common.regular import NotReadable, lies_there, read_regular
 from geneb_ci.common.shipped import shipped
-from geneb_ci.common.types import Hex64, Moment, Name, StrictModel, first_error
+from geneb_ci.common.types import Count, Hex64, Moment, Name, StrictModel, first_error
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -30,10 +33,15 @@ KEYS_FILE = "keys.json"
 KEY_VARIABLE = "GENEB_AUDIT_KEY_FILE"
 """Environment variable that names the file of the private key."""
 
+LOG_KEY_VARIABLE = "GENEB_LOG_KEY_FILE"
+"""Environment variable that names the file of the private key of the log."""
+
 # An entry has 300 bytes: room for 3,000 keys.
 KEYS_BYTES_MAX = 1_000_000
 # A private Ed25519 key in PEM has 119 bytes; some tools write text around it.
 KEY_BYTES_MAX = 20_000
+# A command reads the keys of one place; a ledger those of many commits.
+FILES_KEPT = 16
 _RAW_BYTES = 32  # of an Ed25519 public key, RFC 8032
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
@@ -53,7 +61,10 @@ class TrustedKey(StrictModel):
     """Audits that ended later are not accepted from this key; set when a key is replaced."""
     revoked_at: Moment | None = None
     """When the key was found to be compromised. Nothing that it signed counts, whatever its
-    date, since whoever has the key writes the dates."""
+    date, since whoever has the key writes the dates; but see `revoked_from`."""
+    revoked_from: Count | None = Field(default=None, exclude_if=operator.not_)
+    """Size of the log at a time when the key was still safe: entries before this number go on
+    counting, since nobody can add to them."""
 
     @property
     def raw(self) -> bytes:
@@ -67,9 +78,42 @@ class TrustedKey(StrictModel):
         for moment in (self.valid_from, self.valid_until, self.revoked_at):
             if moment is not None:
                 checked(moment)
+        if self.revoked_from is not None and self.revoked_at is None:
+            raise ValueError("revoked_from is given without revoked_at")
         if key_id(self.raw) != self.keyid:
             raise ValueError(f"keyid is not {key_id(self.raw)}, the sha256 of public_key")
         return self
+
+
+class LogKeys(StrictModel):
+    """The log of audits: its name, its keys and the witnesses that may cosign its checkpoints."""
+
+    origin: Name
+    """Name of the log, as the first line of its checkpoints: an address without `https://`."""
+    keys: Annotated[list[Name], Field(min_length=1)]
+    """Keys whose signature a checkpoint needs one of: NAME+ID+KEY as c2sp.org/signed-note
+    writes them, each with the name of the log."""
+    witnesses: list[Name] = Field(default=[], exclude_if=operator.not_)
+    """Keys of witnesses, in the same form; their cosignatures are verified and shown."""
+
+    @model_validator(mode="after")
+    def _can_be_read(self) -> Self:
+        wrong = [key.name for key in self.signers if (key.name, key.kind) != (self.origin, ED25519)]
+        if wrong:
+            raise ValueError(f"keys has one that is not of the log {self.origin} and of type 1")
+        if any(key.kind != COSIGNATURE for key in self.observers):
+            raise ValueError("witnesses has a key that is not of type 4")
+        return self
+
+    @property
+    def signers(self) -> list[NoteKey]:
+        """The keys of the log."""
+        return [parse_key(one) for one in self.keys]
+
+    @property
+    def observers(self) -> list[NoteKey]:
+        """The keys of the witnesses."""
+        return [parse_key(one) for one in self.witnesses]
 
 
 class KeyFile(StrictModel):
@@ -77,6 +121,8 @@ class KeyFile(StrictModel):
 
     note: str = ""
     keys: list[TrustedKey]
+    log: LogKeys | None = Field(default=None, exclude_if=operator.not_)
+    """The log of audits; a repository that names none keeps none."""
 
     @model_validator(mode="after")
     def _each_once(self) -> Self:
@@ -103,30 +149,70 @@ def trusted_keys(layout: Layout) -> Keys:
 
     A policy without the file trusts no key. Raises BadConfiguration when it cannot be used.
     """
+    found = _key_file(layout)
+    return {key.keyid: key for key in found.keys} if found is not None else {}
+
+
+def log_signer(path: Path | None, keys: LogKeys) -> "Ed25519PrivateKey":
+    """Return the private key of the log. Raises UsageProblem when it is not one of the policy's."""
+    key = private_key(path, LOG_KEY_VARIABLE)
+    own = NoteKey(keys.origin, ED25519, key.public_key().public_bytes_raw())
+    if own.text not in keys.keys:
+        raise UsageProblem(
+            f"the key {own.text} is not one of the log {keys.origin} in {KEYS_FILE}",
+            "sign with the key of the log; one that audits are signed with is another",
+        )
+    return key
+
+
+def log_keys(layout: Layout) -> LogKeys | None:
+    """Return the keys of the log of a place; None where its policy names no log.
+
+    Raises BadConfiguration when the policy cannot be used.
+    """
+    found = _key_file(layout)
+    return found.log if found is not None else None
+
+
+def _key_file(layout: Layout) -> KeyFile | None:
     path = shipped("policy", KEYS_FILE) if layout.policy is None else layout.policy / KEYS_FILE
     if not lies_there(path):
-        return {}
+        return None
+    try:
+        status = path.stat()
+    except OSError:
+        stamp = (0, 0, 0)  # reading it says why
+    else:
+        stamp = (status.st_ino, status.st_size, status.st_mtime_ns)
     with naming(layout, "policy"):
-        return _keys_in(path)
+        return _keys_in(path, stamp)
 
 
-def _keys_in(path: Path) -> Keys:
+@functools.lru_cache(maxsize=FILES_KEPT)
+def _keys_in(path: Path, _: tuple[int, int, int]) -> KeyFile:
+    """Read the file, once while it is the same one: inode, size and time of change."""
     fix = "restore the file from the main branch"
     try:
         raw = read_regular(path, KEYS_BYTES_MAX, links=False)
     except NotReadable as error:
         raise BadConfiguration(f"{path}: {error.reason}", fix) from error
     try:
-        found = KeyFile.model_validate(strict_json(raw, KEYS_FILE))
+        return KeyFile.model_validate(strict_json(raw, KEYS_FILE))
     except StepMismatch as error:
         raise BadConfiguration(f"{path}: {error.message}", fix) from error
     except ValidationError as error:
         raise BadConfiguration(f"{path}: {first_error(error)}", fix) from error
-    return {key.keyid: key for key in found.keys}
+
+
+class RevokedKey(StepMismatch):
+    """A signature that does not count any more, since its key was compromised."""
 
 
 def signer_of(found: ParsedEnvelope, keys: Keys) -> TrustedKey:
-    """Return the trusted key that signed an envelope. Raises StepMismatch, of the step "signer"."""
+    """Return the listed key that signed an envelope, revoked or not.
+
+    Raises StepMismatch, of the step "signer".
+    """
     key = keys.get(found.keyid)
     if key is None:
         raise StepMismatch(
@@ -140,13 +226,25 @@ def signer_of(found: ParsedEnvelope, keys: Keys) -> TrustedKey:
             f"the signature is not that of the key {key.keyid[:16]}... over this payload",
             "restore the file from the main branch, or sign the outcome again",
         )
-    if key.revoked_at is not None:
-        raise StepMismatch(
-            SIGNER,
-            f"the key {key.keyid[:16]}... was revoked at {key.revoked_at}",
-            "run the audit again, or withdraw this one with another key",
-        )
     return key
+
+
+def check_revoked(key: TrustedKey, index: int | None) -> None:
+    """Refuse what a key signed that was revoked since, unless the log had it before.
+
+    `index` is its entry in the log; None without one. Raises RevokedKey, of the step "signer".
+    """
+    if key.revoked_at is None:
+        return
+    if index is None or key.revoked_from is None or index >= key.revoked_from:
+        before = (
+            "" if key.revoked_from is None else f", from entry {key.revoked_from} of the log on"
+        )
+        raise RevokedKey(
+            SIGNER,
+            f"the key {key.keyid[:16]}... was revoked at {key.revoked_at}{before}",
+            "run the audit again: this one does not count, and its draw still does",
+        )
 
 
 def check_validity(key: TrustedKey, moment: str, what: str) -> None:
@@ -199,8 +297,8 @@ def new_key(path: Path, owner: str, now: str) -> TrustedKey:
     )
 
 
-def private_key(path: Path | None) -> "Ed25519PrivateKey":
-    """Return the private key of a file, or of the one that the environment names.
+def private_key(path: Path | None, variable: str = KEY_VARIABLE) -> "Ed25519PrivateKey":
+    """Return the private key of a file, or of the one that a variable of the environment names.
 
     Raises UsageProblem when there is none, when others may read it, or when it is not an Ed25519
     key in PEM without a password.
@@ -210,11 +308,11 @@ def private_key(path: Path | None) -> "Ed25519PrivateKey":
         Ed25519PrivateKey,
     )
 
-    name = str(path) if path is not None else os.environ.get(KEY_VARIABLE, "")
+    name = str(path) if path is not None else os.environ.get(variable, "")
     if not name:
         raise UsageProblem(
             "there is no key to sign with",
-            f"pass --key FILE, or set {KEY_VARIABLE}=FILE; `geneb-ci audit keygen` makes a key",
+            f"pass --key FILE, or set {variable}=FILE; `geneb-ci audit keygen` makes a key",
         )
     try:
         raw = read_regular(Path(name), KEY_BYTES_MAX)

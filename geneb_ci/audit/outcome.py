@@ -1,12 +1,14 @@
 """Outcome of an audit: the predicate of the signed record, and the verdict its numbers give."""
 
-import math
 from collections.abc import Iterable, Sequence
 from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field
 
+from geneb_ci.audit.bias import Difference, MeanBias, earlier_deviation, joint_test
+from geneb_ci.audit.memorised import FreshResult, VariantResult
 from geneb_ci.audit.plan import Plan, Reason
+from geneb_ci.audit.precision import Precision
 from geneb_ci.common.types import Count, Hex40, Hex64, Moment, Name, Scores, StrictModel
 from geneb_ci.sandbox.launch import SandboxFacts
 
@@ -14,6 +16,23 @@ PREDICATE_TYPE = "urn:geneb-ci:audit:1.0"
 STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
 
 Verdict = Literal["agrees", "differs"]
+
+
+class EachMetric(StrictModel):
+    """A number of at least 0 for each metric."""
+
+    MCC: Annotated[float, Field(ge=0)]
+    Acc: Annotated[float, Field(ge=0)]
+    F1: Annotated[float, Field(ge=0)]
+
+
+class Honest(StrictModel):
+    """How an honest claim differs from the rescored value."""
+
+    deviation: EachMetric
+    """Standard deviation."""
+    step: EachMetric
+    """Largest effect of one changed prediction."""
 
 
 class Tolerance(StrictModel):
@@ -28,6 +47,8 @@ class Tolerance(StrictModel):
     """Mean number of predictions that a jittered copy flips, over all seeds."""
     spread: Annotated[float, Field(ge=0)]
     """Standard deviation of MCC over the copies."""
+    honest: Honest | None = None
+    """For the joint tests of all cells; null in earlier records."""
 
 
 class Compared(StrictModel):
@@ -88,11 +109,18 @@ class AuditOutcome(StrictModel):
     tasks: Annotated[list[AuditedTask], Field(min_length=1)]
     """In the order of the plan's chosen tasks, each of them."""
     decoys: Decoys
+    variants: VariantResult | None = None
+    """What variants of the sequences show; null in earlier records."""
+    fresh: FreshResult | None = None
+    """What a fresh set shows; null where the audit had none."""
     verdict: Verdict
-    """`differs` as soon as one task, one regime's mean bias or one decoy does."""
+    """`differs` as soon as a task, a joint test of a regime, a decoy, the variants or the fresh set
+    do."""
     sandbox: SandboxFacts
     noise: Name
     """The dtype whose numeric noise the tolerance was measured at."""
+    precision: Precision | None = None
+    """What the embeddings show of the declared dtype; null in earlier records."""
     harness: HarnessFacts
     benchmark_sha256: Hex64
     dataset_revision: Hex40
@@ -122,10 +150,6 @@ class Statement(StrictModel):
 AGREES: Verdict = "agrees"
 DIFFERS: Verdict = "differs"
 METRICS = ("MCC", "Acc", "F1")
-MEAN_BIAS = 2.0
-"""Limit of |mean_i((claimed_i - rescored_i) / tolerance_i)| sqrt(n) over the n cells of a regime,
-for MCC. Of 20,000 audits of k-mers with jittered claims, none had more than 0.6 at the noise of its
-dtype, and 1.2 at eight times that. Fewer than five cells cannot exceed it."""
 INFORMATIVE_TOLERANCE = 0.1
 """Largest tolerance of MCC at which a cell is informative: the raise of a single task that the
 power tables of docs/audits.md assume."""
@@ -169,51 +193,49 @@ def task_verdict(cells: Iterable[Compared]) -> Verdict:
     return DIFFERS if any(verdict_of(one) == DIFFERS for one in cells) else AGREES
 
 
-class MeanBias(NamedTuple):
-    """Mean bias of the claims of one regime against the rerun, in MCC."""
-
-    share: float
-    """Mean of (claimed - rescored) / tolerance, each within [-1, 1]."""
-    limit: float
-    """Largest |share| that chance explains: MEAN_BIAS / sqrt(n)."""
-    difference: float
-    """Mean of claimed - rescored."""
-
-    @property
-    def is_significant(self) -> bool:
-        """Whether the bias is larger than chance explains."""
-        return abs(self.share) > self.limit
-
-
 def mean_biases(tasks: Sequence[AuditedTask]) -> dict[str, MeanBias]:
-    """Return the mean bias of each regime."""
-    found: dict[str, MeanBias] = {}
-    for regime in dict.fromkeys(name for one in tasks for name in one.regimes):
-        cells = [one.regimes[regime] for one in tasks if regime in one.regimes]
-        raised = [cell.claimed.MCC - cell.rescored.MCC for cell in cells]
-        shares = [
-            _share(gain, cell.tolerance.MCC) for gain, cell in zip(raised, cells, strict=True)
-        ]
-        count = len(cells)
-        found[regime] = MeanBias(
-            math.fsum(shares) / count, MEAN_BIAS / math.sqrt(count), math.fsum(raised) / count
+    """Return the joint test of each regime and metric, record and canonical, by name."""
+    cells: dict[tuple[str, str], list[Compared | CanonicalCompared]] = {}
+    for task in tasks:
+        for regime, one in task.regimes.items():
+            cells.setdefault((regime, ""), []).append(one)
+            if one.canonical is not None:
+                cells.setdefault((regime, "canonical "), []).append(one.canonical)
+    tests = len(cells) * len(METRICS)
+    return {
+        f"{regime}, {kind}{metric}": joint_test(
+            [_difference(one, metric, tests) for one in found], tests
         )
-    return found
+        for (regime, kind), found in cells.items()
+        for metric in METRICS
+    }
 
 
-def _share(gain: float, tolerance: float) -> float:
-    """Return gain / tolerance, cut to [-1, 1]: a larger gain already makes its cell differ."""
-    if abs(gain) >= tolerance:
-        return math.copysign(1.0, gain) if gain else 0.0
-    return gain / tolerance
+def _difference(cell: Compared | CanonicalCompared, metric: str, tests: int) -> Difference:
+    allowed = cell.tolerance
+    value = getattr(cell.claimed, metric) - getattr(cell.rescored, metric)
+    if allowed.honest is None:
+        deviation = earlier_deviation(getattr(allowed, metric), tests)
+        return Difference(value, deviation, 0.0)
+    return Difference(
+        value, getattr(allowed.honest.deviation, metric), getattr(allowed.honest.step, metric)
+    )
 
 
-def overall_verdict(tasks: Sequence[AuditedTask], decoys: Decoys) -> Verdict:
+def overall_verdict(
+    tasks: Sequence[AuditedTask],
+    decoys: Decoys,
+    variants: VariantResult | None = None,
+    fresh: FreshResult | None = None,
+) -> Verdict:
     """Return the verdict of an audit.
 
-    It differs when a task does, a regime's mean bias is significant, or a decoy was noticed.
+    It differs when a task does, a joint test of a regime is significant, a decoy was noticed, or
+    the variants or the fresh set show that labels are known.
     """
     differs = decoys.order_dependent or decoys.memorised
+    differs = differs or (variants is not None and variants.memorised)
+    differs = differs or (fresh is not None and fresh.dropped)
     differs = differs or any(task_verdict(one.regimes.values()) == DIFFERS for one in tasks)
     return (
         DIFFERS

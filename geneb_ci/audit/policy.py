@@ -29,6 +29,13 @@ class AuditPolicy(StrictModel):
     """Drawn tasks that a row needs to be `verified`."""
     minimum_level: Literal[1, 2, 3, 4]
     """Lowest sandbox level at which an agreeing audit counts; level 0 never does."""
+    canonical: bool = False
+    """Whether only cells with a canonical score count towards `verified` and `reproduced`; format
+    1.0 has none. The shipped policy says true."""
+    aborts: Positive = 3
+    """Runs of one method aborted in a row, without a record between them, that dispute its row. A
+    machine fails by chance once or twice; an extractor that fails whenever a raised task is drawn
+    does so each time."""
     fallback_keys: Annotated[list[Hex64], Field(default_factory=list)]
     """SHA-256 of the raw bytes of each fallback key, published before it is used."""
     spent_keys: Annotated[list[Hex64], Field(default_factory=list)]

@@ -15,19 +15,31 @@ from geneb_ci.audit.commit import AuditSubject
 from geneb_ci.audit.commitment import Commitment, Weights
 from geneb_ci.audit.extractors import write_modules
 from geneb_ci.audit.fetching import Installed, install
-from geneb_ci.audit.scoring import TaskSource, task_source
+from geneb_ci.audit.fresh import FreshSet, open_set, read_fresh_commitment, refuse_public
+from geneb_ci.audit.harness import MEMORY, SECONDS, HarnessProcess
+from geneb_ci.audit.rescored import Rescored
+from geneb_ci.audit.scoring import Scoring, TaskSource, limits_of, rescored, task_source
+from geneb_ci.audit.scoring_limits import (
+    CLASSES_UNKNOWN,
+    DERIVED,
+    FACTOR,
+    ScoringOptions,
+    Shape,
+)
 from geneb_ci.audit.tolerance import COPIES_MIN
 from geneb_ci.audit.work import Work, WorkSettings
 from geneb_ci.common.config import Layout
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.models.registry import ModelRegistry
-from geneb_ci.sandbox.launch import Escape, Sandbox
+from geneb_ci.sandbox.launch import Escape, Sandbox, SandboxFacts, sandbox_facts
 from geneb_ci.sandbox.levels import DEFAULT, open_sandbox
 from geneb_ci.sandbox.limits import TOKEN_BUDGET, Limits
 from geneb_ci.sandbox.run import ExtractorSpec, probe_suite, refuse_leaks
 
 SEED_BITS = 63
 """Bits of the jitter's seed: NumPy's generator takes them, and they fit a signed 64-bit integer."""
+NONCE_BYTES = 32
+"""Bytes of the secret that decides the variants."""
 FETCHED = "weights.fetched"
 """File of the work folder: the download of the weights was completed."""
 CPU, CUDA = "cpu", "cuda"
@@ -52,7 +64,23 @@ class Machine:
     workers: int | None = None
     token_budget: int = TOKEN_BUDGET
     """Padded tokens a batch."""
+    fresh: Path | None = None
+    """A fresh set, with its salt beside it, and what was committed to."""
+    fresh_commitment: Path | None = None
     limits: Limits = field(default_factory=Limits)
+    scoring: ScoringOptions = DERIVED
+    """Limits of scoring a task, where they are not to follow from its size."""
+
+    def scored_as(self, settings: WorkSettings, *, canonical: bool) -> Scoring:
+        """Return how embeddings are scored on this machine."""
+        return Scoring(
+            noise=settings.noise,
+            seed=settings.seed,
+            copies=settings.copies,
+            workers=self.workers,
+            canonical=canonical,
+            limits=self.scoring,
+        )
 
     @property
     def gpu(self) -> bool:
@@ -77,6 +105,51 @@ class Ready:
     spec: ExtractorSpec
     packages: Installed | None = None
     """Packages of the model's own environment, where its entry names one."""
+    fresh: FreshSet | None = None
+    harness: HarnessProcess = field(default_factory=HarnessProcess)
+    """Lists sequences and scores embeddings, in one process for all tasks."""
+
+    def rescored(
+        self,
+        task: str,
+        sequences: Path,
+        embeddings: Path,
+        noise: str,
+        further: tuple[Path, Path] | None = None,
+    ) -> Rescored:
+        """Return the scores of a task's embeddings. Raises what `scoring.rescored` does."""
+        how = dataclasses.replace(self._how, noise=noise, further=further)
+        classes = self._classes(task)
+        return rescored(task, self.source, sequences, embeddings, how, self.harness, classes)
+
+    def scoring_facts(self, rescoring: Rescored) -> dict[str, int]:
+        """Return the largest limits of scoring a task, for the record."""
+        shapes = {
+            task: Shape(one.distinct_sequences, rescoring.dim, self._classes(task))
+            for task, one in rescoring.tasks.items()
+        }
+        scored = [limits_of(shape, self._how) for shape in shapes.values()]
+        return {
+            "scoring_factor": FACTOR,
+            SECONDS: max(one.seconds for one in scored),
+            MEMORY: max(one.memory_mib for one in scored),
+        }
+
+    @property
+    def _how(self) -> Scoring:
+        return self.machine.scored_as(self.settings, canonical=self.subject.has_canonical)
+
+    def _classes(self, task: str) -> int:
+        counts = self.subject.benchmark.by_id[task].test_class_counts
+        return len(counts) if counts else CLASSES_UNKNOWN
+
+    def facts(self, rescoring: Rescored | None = None) -> SandboxFacts:
+        """Return the facts of the sandbox, for what is signed; of scoring too, once it is done."""
+        machine = self.machine
+        scoring = self.scoring_facts(rescoring) if rescoring is not None else {}
+        return sandbox_facts(
+            self.sandbox, self.escapes, machine.limits, machine.token_budget, scoring
+        )
 
     def check_weights(self) -> None:
         """Hash the weights again, after the last task, and compare them with those of the start.
@@ -105,19 +178,23 @@ def ready(
     """
     noise = _noise(subject, machine)
     source = task_source(subject.benchmark, layout.benchmark, machine.data)
+    fresh = _fresh(subject, machine, source)
     say("submission, extractor and benchmark are those committed to")
     packages = None
     if subject.environment is not None:
         packages = install(subject.environment, ModelRegistry(layout).folder.parent, say)
     if work is not None:
         work.clear()
-    with open_sandbox(
-        machine.level,
-        gpu=machine.gpu,
-        throw_away_machine=machine.throw_away,
-        i_wrote_this_code=machine.own_code,
-        folder=work.scratch if work is not None else None,
-    ) as sandbox:
+    with (
+        HarnessProcess() as harness,
+        open_sandbox(
+            machine.level,
+            gpu=machine.gpu,
+            throw_away_machine=machine.throw_away,
+            i_wrote_this_code=machine.own_code,
+            folder=work.scratch if work is not None else None,
+        ) as sandbox,
+    ):
         here = work or Work(sandbox.scratch)
         settings = here.pin(
             WorkSettings(
@@ -129,6 +206,8 @@ def ready(
                 copies=machine.copies,
                 token_budget=machine.token_budget,
                 seed=secrets.randbits(SEED_BITS),
+                nonce=secrets.token_hex(NONCE_BYTES),
+                fresh=fresh.sha256 if fresh is not None else None,
                 started_at=moment_of(int(begun)),
             )
         )
@@ -152,7 +231,24 @@ def ready(
             digests,
             spec,
             packages,
+            fresh,
+            harness,
         )
+
+
+def _fresh(subject: AuditSubject, machine: Machine, source: TaskSource) -> FreshSet | None:
+    """Read the fresh set, and check that none of it is public. Raises UsageProblem."""
+    files = (machine.fresh, machine.fresh_commitment)
+    if files[0] is None or files[1] is None:
+        if any(files):
+            raise UsageProblem(
+                "a fresh set needs its commitment, and a commitment its set",
+                "pass both: --fresh SET.csv --fresh-commitment F.json",
+            )
+        return None
+    found = open_set(files[0], read_fresh_commitment(files[1]), subject.benchmark)
+    refuse_public(found.rows, source)
+    return found
 
 
 def _noise(subject: AuditSubject, machine: Machine) -> str:

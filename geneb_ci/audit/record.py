@@ -36,6 +36,9 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 WITHDRAWN = ".withdrawn.json"
+COMMITTED, STARTED, ABORTED = ".committed.json", ".started.json", ".aborted.json"
+EVENTS = (COMMITTED, STARTED, ABORTED)
+"""Ends of the names of what was signed before a record, or in its place."""
 ID_DIGITS = 16  # hex digits: 64 bits are unique among the audits of one model
 
 
@@ -54,6 +57,8 @@ class Record(NamedTuple):
     audit_id: str
     signer: TrustedKey
     outcome: AuditOutcome
+    sha256: str
+    """Of the signed bytes, as the log has it."""
 
 
 def payload_of(statement: BaseModel) -> bytes:
@@ -134,9 +139,7 @@ def statement_in(payload: bytes) -> Statement:
         raise StepMismatch(STATEMENT, first_error(error), RESTORE) from error
     commitment, subject = statement.predicate.plan.commitment, statement.subject[0]
     model_id = commitment.model_id
-    # The id is part of file names: check its form before any file is opened by it.
-    if not re.fullmatch(MODEL_ID_PATTERN, model_id) or len(model_id) > MODEL_ID_MAX:
-        raise StepMismatch(STATEMENT, f"{quoted(model_id)} is not a model id", RESTORE)
+    check_model_id(model_id)
     _check_moments(statement.predicate)
     if subject.name != f"{model_id}.json":
         raise StepMismatch(
@@ -155,6 +158,15 @@ def statement_in(payload: bytes) -> Statement:
                 STATEMENT, f"its {what} is {one}, that of its commitment {other}", RESTORE
             )
     return statement
+
+
+def check_model_id(model_id: str) -> None:
+    """Refuse what is no model id, before any file is opened by it.
+
+    Raises StepMismatch, of the step "statement".
+    """
+    if not re.fullmatch(MODEL_ID_PATTERN, model_id) or len(model_id) > MODEL_ID_MAX:
+        raise StepMismatch(STATEMENT, f"{quoted(model_id)} is not a model id", RESTORE)
 
 
 def _check_moments(outcome: AuditOutcome) -> None:
@@ -184,7 +196,8 @@ def parse_record(raw: bytes, keys: Keys) -> Record:
     key = signer_of(found, keys)
     outcome = statement_in(found.payload).predicate
     check_validity(key, outcome.finished_at, "this audit ended")
-    return Record(audit_id_of(found.payload), key, outcome)
+    sha256 = hashlib.sha256(found.payload).hexdigest()
+    return Record(audit_id_of(found.payload), key, outcome, sha256)
 
 
 def read_record(path: Path) -> bytes:
@@ -214,7 +227,12 @@ def record_files(audits: Path) -> list[Path]:
 
     Raises NothingChecked when a folder cannot be listed.
     """
-    return [path for path in _files(audits) if not path.name.endswith(WITHDRAWN)]
+    return [path for path in _files(audits) if not path.name.endswith((WITHDRAWN, *EVENTS))]
+
+
+def event_files(audits: Path) -> list[Path]:
+    """List the commitments, starts and aborts of a repository, in order of their paths."""
+    return [path for path in _files(audits) if path.name.endswith(EVENTS)]
 
 
 def withdrawal_files(audits: Path) -> list[Path]:

@@ -5,16 +5,21 @@ import functools
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from geneb_ci.audit.applicability import TrustInputs
+from geneb_ci.audit.applicability import Logged, TrustInputs
 from geneb_ci.audit.commitment import Commitment
 from geneb_ci.audit.draw import recompute
-from geneb_ci.audit.keys import trusted_keys
+from geneb_ci.audit.events import AuditEvent, EntryKind, parse_event
+from geneb_ci.audit.identity import identity_of, why_same
+from geneb_ci.audit.keys import RevokedKey, log_keys, trusted_keys
+from geneb_ci.audit.log_check import lost_of
+from geneb_ci.audit.logged import logged_of, sha256_of
 from geneb_ci.audit.plan import Plan, read_plan
 from geneb_ci.audit.policy import audit_policy
 from geneb_ci.audit.record import (
     WITHDRAWN,
     Record,
     check_place,
+    event_files,
     parse_record,
     read_record,
     record_files,
@@ -24,6 +29,7 @@ from geneb_ci.audit.steps import StepMismatch
 from geneb_ci.audit.verify import (
     EARLIER,
     Verification,
+    lost_entry,
     message_of,
     unreadable_record,
     verify_record,
@@ -40,6 +46,10 @@ class AuditRepository:
     """Reads the records of one place, and verifies records with its public inputs."""
 
     def __init__(self, layout: Layout, submissions: Path | None = None) -> None:
+        folder = layout.root / "leaderboard" / "audits"
+        if layout.audits is None and layout.kind is LayoutKind.GENEB_CI and folder.is_dir():
+            # The first statement of a repository makes it, after the layout was read.
+            layout = dataclasses.replace(layout, audits=folder)
         self.layout = layout
         self.submissions = submissions or layout.submissions
         self.keys = trusted_keys(layout)
@@ -54,37 +64,76 @@ class AuditRepository:
 
     @functools.cached_property
     def withdrawals(self) -> dict[Path, Withdrawn | StepMismatch]:
-        """Withdrawals, or why they are invalid, by the path of their record."""
+        """Withdrawals, or why they are invalid, by the path of their record.
+
+        One by a key that was revoked, or that the log does not have yet, is none.
+        """
         found: dict[Path, Withdrawn | StepMismatch] = {}
         for path in withdrawal_files(self.layout.audits) if self.layout.audits is not None else ():
             record = path.with_name(f"{path.name.removesuffix(WITHDRAWN)}.json")
             try:
                 if record.is_file():
                     self._raw[record] = read_record(record)
-                found[record] = read_withdrawal(path, self.keys, self._raw.get(record))
+                index, is_due = self._withdrawal_index(path)
+                if is_due:
+                    found[record] = read_withdrawal(path, self.keys, self._raw.get(record), index)
+            except RevokedKey:
+                continue
             except StepMismatch as error:
                 found[record] = error
+        return found
+
+    def _withdrawal_index(self, path: Path) -> tuple[int | None, bool]:
+        """Return the entry of a withdrawal in the log, and whether it counts already."""
+        if self.logged is None:
+            return None, True
+        sha256 = sha256_of(read_record(path))
+        index = self.logged.log.index_of(EntryKind.WITHDRAWAL, sha256)
+        return index, index is not None
+
+    @functools.cached_property
+    def logged(self) -> Logged | None:
+        """The log beside what it lists; None where the policy names none."""
+        keys = log_keys(self.layout)
+        if keys is None or self.layout.audits is None:
+            return None if keys is None else logged_of(keys, None, {}, self.keys)
+        return logged_of(keys, self.layout.audits, self.events, self.keys)
+
+    @functools.cached_property
+    def events(self) -> dict[Path, AuditEvent | StepMismatch]:
+        """Commitments, starts and aborts, or why they are invalid, by their path."""
+        found: dict[Path, AuditEvent | StepMismatch] = {}
+        for path in event_files(self.layout.audits) if self.layout.audits is not None else ():
+            try:
+                place = f"{path.parent.name}/{path.name}"
+                found[path] = parse_event(read_record(path), place, self.keys)
+            except StepMismatch as error:
+                found[path] = error
         return found
 
     @functools.cached_property
     def inputs(self) -> TrustInputs:
         """The public inputs with which every record is verified."""
-        drawn: dict[str, tuple[Plan, ...]] = {}
+        drawn: list[Plan] = []
         unreadable: dict[str, str] = {}
         for path in self.files:
-            record = self._parse(path)
+            record = self.parsed(path)
             if isinstance(record, Record):
-                plan = record.outcome.plan
-                model_id = plan.commitment.model_id
-                drawn[model_id] = (*drawn.get(model_id, ()), plan)
+                drawn.append(record.outcome.plan)
             elif not isinstance(self.withdrawals.get(path), Withdrawn):
                 unreadable[path.parent.name] = path.name
+        for path, event in self.events.items():
+            if isinstance(event, StepMismatch):
+                unreadable.setdefault(path.parent.name, path.name)
+            elif event.plan is not None:
+                drawn.append(event.plan)
         return TrustInputs(
             benchmark_of(self.layout),
             audit_policy(self.layout),
             self.submissions,
-            drawn,
+            tuple(drawn),
             unreadable,
+            self.logged,
         )
 
     def verification(self, path: Path, name: str = "") -> Verification:
@@ -97,7 +146,7 @@ class AuditRepository:
         if isinstance(withdrawn, StepMismatch):
             error = StepMismatch(withdrawn.step, f"its withdrawal: {message_of(withdrawn)}")
             return unreadable_record(name, error)
-        record = self._parse(path)
+        record = self.parsed(path)
         if isinstance(record, StepMismatch):
             return unreadable_record(name, record, withdrawn)
         return verify_record(name, record, self._inputs_for(record), withdrawn)
@@ -113,14 +162,21 @@ class AuditRepository:
     def verifications(self, model_id: str | None = None) -> Iterator[Verification]:
         """Verify every record of the repository, or of one model, in the order of their paths.
 
-        A withdrawal without its record is among them.
+        A withdrawal without its record is among them, and so is what the log lists and is lost.
         """
         for path in sorted({*self.files, *self.withdrawals}):
             if model_id in {None, path.parent.name}:
                 yield self.verification(path, f"{path.parent.name}/{path.name}")
+        yield from self.lost(model_id)
+
+    def lost(self, model_id: str | None = None) -> Iterator[Verification]:
+        """Return a verification of each file that the log lists and that is deleted or changed."""
+        if self.logged is not None:
+            for name, reason in lost_of(model_id, self.logged).items():
+                yield lost_entry(name, reason)
 
     def plans_of(self, model_id: str) -> list[Plan]:
-        """Return the plan of each record of a model, of whichever version of its file.
+        """Return every plan of the repository: any may turn out to be for the same method.
 
         Raises StepMismatch, of the step "earlier", when a record cannot be read.
         """
@@ -131,9 +187,10 @@ class AuditRepository:
                 "not known",
                 "fix that record first; `geneb-ci audit verify` shows what is wrong with it",
             )
-        return list(self.inputs.drawn.get(model_id, ()))
+        return list(self.inputs.drawn)
 
-    def _parse(self, path: Path) -> _Parsed:
+    def parsed(self, path: Path) -> Record | StepMismatch:
+        """Return a record, or why it cannot be parsed; each is read once."""
         if path not in self._parsed:
             try:
                 raw = self._raw.get(path)
@@ -149,17 +206,19 @@ class AuditRepository:
 def earlier_plans(
     commitment: Commitment, repository: AuditRepository, files: Sequence[Path]
 ) -> list[Plan]:
-    """Return the plans of earlier draws for this model, from its records and from files.
+    """Return the plans of earlier draws for this method, from the repository and from files.
 
     Raises StepMismatch when a plan does not recompute, or a record cannot be read, since its draw
     would be missing; UsageProblem for the plan of another model.
     """
-    plans = repository.plans_of(commitment.model_id)
+    own = identity_of(commitment)
+    known = repository.plans_of(commitment.model_id)
+    plans = [one for one in known if why_same(identity_of(one.commitment), own)]
     for plan in plans:
         recompute(plan)
     for file in files:
         plan = read_plan(file)
-        if plan.commitment.model_id != commitment.model_id:
+        if not why_same(identity_of(plan.commitment), own):
             raise UsageProblem(
                 f"{file}: this plan is for another model: {plan.commitment.model_id!r}",
                 f"pass --earlier with plans of {commitment.model_id} only",

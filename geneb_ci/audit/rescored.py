@@ -36,6 +36,14 @@ class RescoredCanonical(StrictModel):
     seconds: Annotated[float, Field(ge=0)]
 
 
+class RescoredChanged(StrictModel):
+    """Decisions that changed between rows as published and their variants."""
+
+    rows: Count
+    worse: Count
+    better: Count
+
+
 class RescoredCopy(StrictModel):
     """Scores of one jittered copy of the embeddings."""
 
@@ -49,6 +57,23 @@ class RescoredDataset(StrictModel):
     repo_id: str
     revision: Hex40
     verified: bool
+
+
+class RescoredTested(StrictModel):
+    """Decisions on rows whose labels are known."""
+
+    rows: Positive
+    right: Count
+    MCC: Signed
+
+
+class RescoredDecisions(StrictModel):
+    """Decisions of the probe of the full regime on rows beside those of a task."""
+
+    public: RescoredTested
+    kinds: dict[str, RescoredChanged]
+    training: RescoredChanged | None
+    fresh: RescoredTested | None
 
 
 class RescoredHarness(StrictModel):
@@ -122,6 +147,7 @@ class RescoredTask(StrictModel):
     test: dict[str, Count]
     distinct_sequences: Count
     regimes: Annotated[dict[str, RescoredRegime], Field(min_length=1)]
+    decisions: RescoredDecisions | None
 
 
 class Rescored(StrictModel):

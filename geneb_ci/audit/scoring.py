@@ -1,15 +1,23 @@
 """The part of the harness in an audit: sequences without labels, then scores of embeddings."""
 
+import contextlib
 import os
-import subprocess
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import ValidationError
 
+from geneb_ci.audit.harness import HarnessProcess
 from geneb_ci.audit.rescored import Rescored
+from geneb_ci.audit.scoring_limits import (
+    CLASSES_UNKNOWN,
+    DERIVED,
+    ScoringLimits,
+    ScoringOptions,
+    Shape,
+    scoring_limits,
+)
 from geneb_ci.common.benchmark import Benchmark, shipped_benchmark
 from geneb_ci.common.config import PRACTICE_BENCHMARK
 from geneb_ci.common.errors import NothingChecked, UsageProblem
@@ -62,14 +70,37 @@ def task_source(benchmark: Benchmark, definition: Path | None, data: Path | None
     return TaskSource(data.resolve(), definition)
 
 
-def sequences_of(tasks: Sequence[str], source: TaskSource, folder: Path) -> Path:
+def sequences_of(
+    tasks: Sequence[str], source: TaskSource, folder: Path, harness: HarnessProcess
+) -> Path:
     """Write the distinct sequences of tasks, one a line, and return the file.
 
     Raises NothingChecked, with what the harness said, when it cannot.
     """
     file = folder / "sequences.txt"
-    _harness(["sequences", "--tasks", ",".join(tasks), *source.options, "--output", str(file)])
+    words = ["--tasks", ",".join(tasks), *source.options, "--output", str(file), "--quiet"]
+    harness.call(["sequences", *words])
     return file
+
+
+def variants_of(
+    task: str,
+    source: TaskSource,
+    harness: HarnessProcess,
+    seed: str,
+    rows: int,
+    output: Path,
+    *,
+    reverse: bool,
+) -> None:
+    """Write variants of at most `rows` test rows and as many training rows of a task.
+
+    Raises NothingChecked, with what the harness said, when it cannot.
+    """
+    harness.call([
+        "variants", "--task", task, *source.options, "--seed", seed, "--rows", str(rows),
+        *(["--reverse"] if reverse else []), "--output", str(output), "--quiet",
+    ])  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -83,28 +114,55 @@ class Scoring:
     workers: int | None
     canonical: bool
     """Whether the claim has canonical scores to compare."""
+    limits: ScoringOptions = DERIVED
+    further: tuple[Path, Path] | None = None
+    """Variants and fresh sequences of the one task, and their embeddings."""
+
+
+def limits_of(shape: Shape, how: Scoring) -> ScoringLimits:
+    """Return the limits of scoring embeddings of a shape."""
+    return scoring_limits(shape, how.copies, how.workers or _cores(), how.limits)
+
+
+def _shape(embeddings: Path, classes: int) -> Shape:
+    import numpy as np  # noqa: PLC0415 (slow to import, and only needed here)
+
+    rows, width = 1, 1  # for what is no matrix, which the harness refuses before it fits anything
+    with contextlib.suppress(ValueError, EOFError):
+        rows, width = np.load(embeddings, mmap_mode="r", allow_pickle=False).shape
+    return Shape(rows, width, classes)
+
+
+def _cores() -> int:
+    """Return the workers that the harness starts unless it is told."""
+    return len(os.sched_getaffinity(0))
 
 
 def rescored(
-    tasks: Sequence[str],
+    task: str,
     source: TaskSource,
     sequences: Path,
     embeddings: Path,
     how: Scoring,
+    harness: HarnessProcess,
+    classes: int = CLASSES_UNKNOWN,
 ) -> Rescored:
     """Return the scores of embeddings; row i is the embedding of line i of `sequences`.
 
-    Raises NothingChecked, with what the harness said, when it cannot.
+    `classes` is the number of the task's classes, where the benchmark has it. Raises LimitExceeded
+    or ResultRefused for embeddings that cannot be scored within the limits, NothingChecked, with
+    what the harness said, for anything else.
     """
     output = embeddings.with_name(RESCORED)
-    _harness([
-        "rescore", "--tasks", ",".join(tasks), *source.options,
+    words = [
+        "rescore", "--tasks", task, *source.options,
         "--sequences", str(sequences), "--embeddings", str(embeddings),
         "--noise", how.noise, "--seed", str(how.seed), "--copies", str(how.copies),
         *(["--workers", str(how.workers)] if how.workers else []),
         "--canonical" if how.canonical else "--no-canonical",
-        "--output", str(output),
-    ])  # fmt: skip
+        *_further(how.further), "--output", str(output), "--quiet",
+    ]  # fmt: skip
+    harness.call(words, task, limits_of(_shape(embeddings, classes), how))
     found = read_rescored(output)
     if not found.dataset.verified:
         raise NothingChecked(
@@ -112,6 +170,12 @@ def rescored(
             "download them with `geneb-ci data pull`, which writes the manifest",
         )
     return found
+
+
+def _further(files: tuple[Path, Path] | None) -> list[str]:
+    if files is None:
+        return []
+    return ["--further", str(files[0]), "--further-embeddings", str(files[1])]
 
 
 def merged(found: Sequence[Rescored]) -> Rescored:
@@ -137,17 +201,3 @@ def merged(found: Sequence[Rescored]) -> Rescored:
             "seconds": sum(one.seconds for one in found),
         }
     )
-
-
-def _harness(arguments: Sequence[str]) -> None:
-    command = [sys.executable, "-m", "reference_harness", *arguments, "--quiet"]
-    ended = subprocess.run(  # noqa: S603 (our own module)
-        command, capture_output=True, text=True, errors="backslashreplace", check=False,
-        env=os.environ | {"PYTHONSAFEPATH": "1"},
-    )  # fmt: skip
-    if ended.returncode:
-        said = ended.stderr.strip().removeprefix("error: ") or f"code {ended.returncode}"
-        raise NothingChecked(
-            f"`geneb-harness {arguments[0]}` failed: {said}",
-            "fix what it names, then run the audit again with the same plan",
-        )

@@ -5,8 +5,15 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from geneb_ci.audit import bias, memorised, precision
 from geneb_ci.audit.canonical import digest
-from geneb_ci.audit.outcome import INFORMATIVE_TOLERANCE, MEAN_BIAS, METRICS, Tolerance
+from geneb_ci.audit.outcome import (
+    INFORMATIVE_TOLERANCE,
+    METRICS,
+    EachMetric,
+    Honest,
+    Tolerance,
+)
 from geneb_ci.audit.rescored import RescoredCopy, RescoredSeeds
 from geneb_ci.common.errors import NothingChecked
 from geneb_ci.common.types import Scores
@@ -130,6 +137,11 @@ STOP_MARGIN = 2.0
 so an equal loss may be up to twice as far off. Fits on word counts were measured to end there."""
 
 
+STOP_SHARE = 0.05
+"""Probability that an honest fit ends at a stopping point that no copy showed: about one embedding
+in fifty of word counts did. It is part of the deviation of a cell, not of its steps."""
+
+
 class Measured(NamedTuple):
     """One score of one task and regime, with its copies."""
 
@@ -148,15 +160,27 @@ def tolerance_digest() -> str:
     """Return the digest of all constants, for the policy in a commitment."""
     names = (
         "FALSE_ALARM", "UNITS", "STRESS", "COPIES_MIN", "MANY", "MARGIN_FEW", "MARGIN_MANY",
-        "UNSEEN", "SATURATED"     )  # fmt: skip
+        "UNSEEN", "SATURATED", "STOP_SHARE"     )  # fmt: skip
     numbers = {name: repr(globals()[name]) for name in names}
     # These keys are part of the digest in every commitment that was published.
     others = {
-        "SLANT": repr(MEAN_BIAS),
+        "JOINT": repr((bias.ALARM, bias.FAR, bias.FAR_SHARE)),
+        "REPRODUCIBLE": repr((precision.REPRODUCIBLE, precision.PAIRS_MIN)),
+        "MEMORISED": repr(
+            (
+                memorised.ALARM,
+                memorised.VARIANT_ALARM,
+                memorised.VARIANT_MARGIN,
+                memorised.TRAINING_MARGIN,
+                memorised.FRESH_MARGIN,
+                memorised.ROWS_WANTED,
+                memorised.ROWS_MIN,
+            )
+        ),
         "FORCE": repr(INFORMATIVE_TOLERANCE),
         "HALT_MARGIN": repr(STOP_MARGIN),
     }
-    return digest({"rule": "2"} | others | numbers)
+    return digest({"rule": "3"} | others | numbers)
 
 
 def level(comparisons: int) -> float:
@@ -178,7 +202,8 @@ def tolerance(measured: Measured, alarm: float, width: Triple) -> Tolerance:
         + _unseen_stops(measured, metric)
         for metric in METRICS
     }
-    return _tolerance(measured, parts, width, measured.plain)
+    stops = {metric: _unseen_stops(measured, metric) for metric in METRICS}
+    return _tolerance(measured, parts, width, measured.plain, stops)
 
 
 def canonical_tolerance(measured: Measured, width: Triple) -> Tolerance:
@@ -188,7 +213,7 @@ def canonical_tolerance(measured: Measured, width: Triple) -> Tolerance:
     """
     _check_copies(measured.stressed, "stressed")
     parts = {metric: _outcomes(measured, metric) for metric in METRICS}
-    return _tolerance(measured, parts, width, measured.stressed)
+    return _tolerance(measured, parts, width, measured.stressed, dict.fromkeys(METRICS, 0.0))
 
 
 def _check_copies(copies: Sequence[RescoredCopy], kind: str) -> None:
@@ -304,23 +329,54 @@ def _rms(values: Sequence[float]) -> float:
     return math.sqrt(math.fsum(value * value for value in values) / len(values))
 
 
+def _deviation(measured: Measured, metric: str, step: float, width: float, stop: float) -> float:
+    """Return the standard deviation of claimed - rescored of an honest claim.
+
+    Both are a draw of noise, hence twice the mean square of the copies. Single flips in stressed
+    copies are as many times more as there is noise, and so is their variance; where no copy flips,
+    one flip in all of them is assumed. A claim as printed is rounded to a width.
+    """
+    every = range(len(measured.matrices))
+    plain, stressed = (
+        _rms(_deviations(measured, copies, metric, every)) ** 2 if copies else 0.0
+        for copies in (measured.plain, measured.stressed)
+    )
+    looked = len(measured.plain) + STRESS * len(measured.stressed)
+    noise = max(plain, stressed / STRESS, step * step / looked)
+    return math.sqrt(2 * noise + width * width / 3 + STOP_SHARE * stop * stop)
+
+
 def _tolerance(
-    measured: Measured, parts: dict[str, float], width: Triple, shown: Sequence[RescoredCopy]
+    measured: Measured,
+    parts: dict[str, float],
+    width: Triple,
+    shown: Sequence[RescoredCopy],
+    stops: dict[str, float],
 ) -> Tolerance:
     seeds = len(measured.matrices)
     fits = measured.matrices[:1] if measured.one_fit else measured.matrices
     effects = zip(*(largest_effect(matrix) for matrix in fits), strict=True)
-    unseen = [UNSEEN * max(effect) / len(fits) for effect in effects]
+    steps = [max(effect) / len(fits) for effect in effects]
+    unseen = [UNSEEN * step for step in steps]
+    deviations = [
+        _deviation(measured, metric, step, half, stops[metric])
+        for metric, step, half in zip(METRICS, steps, width, strict=True)
+    ]
     mcc, acc, f1 = (
         part + flips + half for part, flips, half in zip(parts.values(), unseen, width, strict=True)
     )
-    deviations = _deviations(measured, shown, "MCC", range(seeds))
-    middle = math.fsum(deviations) / len(deviations)
+    shifts = _deviations(measured, shown, "MCC", range(seeds))
+    middle = math.fsum(shifts) / len(shifts)
     return Tolerance(
         MCC=mcc,
         Acc=acc,
         F1=f1,
         copies=len(measured.plain) + len(measured.stressed),
         flips=math.fsum(sum(copy.flips) for copy in shown) / len(shown),
-        spread=_rms([value - middle for value in deviations]),
+        spread=_rms([value - middle for value in shifts]),
+        honest=Honest(deviation=_each(deviations), step=_each(steps)),
     )
+
+
+def _each(values: Sequence[float]) -> EachMetric:
+    return EachMetric.model_validate(dict(zip(METRICS, values, strict=True)))

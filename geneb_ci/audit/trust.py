@@ -1,11 +1,15 @@
 """From evidence to a trust level: a pure function."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
-from geneb_ci.common.finding import plural
+from geneb_ci.common.finding import first_and_more, plural
 from geneb_ci.common.types import TrustLevel
 
+SIGNERS = 2
+"""Different people whose audits a reproduced row needs: with one, a single key that invents numbers
+would make it."""
 NO_SANDBOX = 0
 """Sandbox level without any confinement: such an audit never counts, for or against a row."""
 
@@ -50,6 +54,16 @@ class Audit:
     """Regimes with fewer than half of the drawn tasks' cells informative."""
     informative: str = ""
     """Informative cells of the drawn tasks, by regime: `full 4 of 5`."""
+    absent: tuple[str, ...] = ()
+    """Cells of the drawn tasks that the policy audits and the submission does not claim."""
+    plain: tuple[str, ...] = ()
+    """Cells of the drawn tasks without a canonical score."""
+    canonical: Mapping[str, frozenset[str]] | None = None
+    """Regime to the tasks whose canonical scores were compared; None where nobody counted them."""
+    varied: bool = True
+    """Whether variants of the sequences were embedded."""
+    signer: str = ""
+    """Who holds the key that signed it."""
 
     @property
     def tasks(self) -> frozenset[str]:
@@ -67,6 +81,10 @@ class Demands:
     tasks: frozenset[str]
     """Every task of the benchmark."""
     versions: Versions
+    canonical: bool = False
+    """Whether only cells with a canonical score count."""
+    regimes: frozenset[str] = frozenset()
+    """Regimes of which `reproduced` needs every task; any one of them where there are none."""
 
     @property
     def needed(self) -> int:
@@ -103,12 +121,17 @@ class Decision:
 
 
 def decide(
-    sha256: str, audits: Iterable[Audit], official: Mapping[str, str], demands: Demands
+    sha256: str,
+    audits: Iterable[Audit],
+    official: Mapping[str, str],
+    demands: Demands,
+    aborted: Sequence[str] = (),
 ) -> Decision:
     """Return the level of a submission that passed every check.
 
-    `sha256` is that of its bytes; `official` maps model ids to digests of the authors' own files.
-    What the submission says of itself is ignored. The first level that fits decides: disputed,
+    `sha256` is that of its bytes; `official` maps model ids to digests of the authors' own files;
+    `aborted` are the ids of the last runs of its method, where too many in a row were aborted. What
+     the submission says of itself is ignored. The first level that fits decides: disputed,
     official, reproduced, verified, stale, self-reported; so a dispute outranks any other evidence.
     """
     own = [one for one in audits if one.submission_sha256 == sha256 and not one.withdrawn]
@@ -127,12 +150,18 @@ def decide(
     level: TrustLevel
     if failed:
         level, basis, reason = TrustLevel.DISPUTED, failed, f"{_audits(failed)} failed"
+    elif aborted:
+        level, basis = TrustLevel.DISPUTED, []
+        reason = f"the last {len(aborted)} runs were aborted: {', '.join(aborted)}"
     elif is_official:
         level, basis = TrustLevel.OFFICIAL, current
         reason = "its sha256 is that of the authors' own file, in official.json"
-    elif regime := _reproduced(current, demands):
+    elif regimes := _reproduced(current, demands):
         level, basis = TrustLevel.REPRODUCED, current
-        reason = f"audits cover each of the {len(demands.tasks)} tasks of the regime {regime}"
+        reason = (
+            f"audits by {SIGNERS} signers or more cover each of the {len(demands.tasks)} tasks of "
+            f"the {regimes}"
+        )
     elif enough := _verifying(current, demands):
         level, basis = TrustLevel.VERIFIED, current
         reason = f"{_audits(enough)} agrees on at least {demands.needed} drawn tasks"
@@ -156,26 +185,57 @@ def _verifying(audits: Iterable[Audit], demands: Demands) -> list[Audit]:
 
 def shortcoming(audit: Audit, demands: Demands) -> str:
     """Return why an agreeing audit of the right bytes and versions is too small, or ""."""
-    if audit.drawn < demands.needed:
-        return f"{plural(audit.drawn, 'task')} drawn, the policy requires {demands.needed}"
-    if demands.stratified and not audit.stratified:
-        return "its sample is not stratified, the policy requires strata"
-    if audit.left_out:
-        return f"it leaves out the regimes {', '.join(audit.left_out)}"
-    if audit.uninformative:
-        return f"fewer than half of the cells are informative in {', '.join(audit.uninformative)}"
-    return ""
+    drawn = f"{plural(audit.drawn, 'task')} drawn, the policy requires {demands.needed}"
+    lacking = {
+        drawn: audit.drawn < demands.needed,
+        "its sample is not stratified, the policy requires strata": (
+            demands.stratified and not audit.stratified
+        ),
+        f"it leaves out the regimes {', '.join(audit.left_out)}": bool(audit.left_out),
+        f"fewer than half of the cells are informative in {', '.join(audit.uninformative)}": (
+            bool(audit.uninformative)
+        ),
+        f"drawn tasks have no claim in {first_and_more(list(audit.absent))}": bool(audit.absent),
+        "drawn cells have no canonical score, which format 1.1 has: "
+        f"{first_and_more(list(audit.plain))}": demands.canonical and bool(audit.plain),
+        "no variants of the sequences were embedded": not audit.varied,
+    }
+    return next((reason for reason, holds in lacking.items() if holds), "")
 
 
-def _reproduced(audits: Iterable[Audit], demands: Demands) -> str:
-    """Return a regime of which audits of one version cover every task, or ""."""
+def _reproduced(audits: Sequence[Audit], demands: Demands) -> str:
+    """Return the regimes of which audits of one version cover every task, or "".
+
+    These are all that the policy audits; a cell that is not claimed is not covered. In each, two
+    signers or more have an audit that verifies the row by itself: numbers that one invents then
+    have to pass the other's draw.
+    """
     covered: dict[tuple[Versions, str], set[str]] = {}
+    signers: dict[tuple[Versions, str], set[str]] = {}
     for one in audits:
         for regime in sorted(set(one.rerun) - set(one.uninformative)):
-            tasks = one.rerun[regime]
-            covered.setdefault((one.versions, regime), set()).update(tasks)
-    whole = (regime for (_, regime), tasks in covered.items() if tasks >= demands.tasks)
-    return min(whole, default="")
+            key = (one.versions, regime)
+            tasks: AbstractSet[str] = one.rerun[regime]
+            if demands.canonical and one.canonical is not None:
+                tasks = one.canonical.get(regime, frozenset())
+            covered.setdefault(key, set()).update(tasks)
+            if not shortcoming(one, demands):
+                signers.setdefault(key, set()).add(_person(one.signer))
+    whole: dict[Versions, set[str]] = {}
+    for key, tasks in covered.items():
+        if tasks >= demands.tasks and len(signers.get(key, ())) >= SIGNERS:
+            whole.setdefault(key[0], set()).add(key[1])
+    enough = [found for found in whole.values() if found >= demands.regimes]
+    if not enough:
+        return ""
+    if not demands.regimes:
+        return f"regime {min(map(min, enough))}"
+    return f"{plural(len(demands.regimes), 'regime')} {', '.join(sorted(demands.regimes))}"
+
+
+def _person(owner: str) -> str:
+    """Return an owner's name as it is compared: letter case and spaces do not matter."""
+    return " ".join(owner.split()).casefold()
 
 
 def _too_small(audits: list[Audit], demands: Demands) -> str:

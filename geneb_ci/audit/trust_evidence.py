@@ -1,15 +1,22 @@
 """From records to the facts that decide a trust level, and the reasons as text."""
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from geneb_ci.audit.applicability import TrustInputs, left_out
+from geneb_ci.audit.commitment import Commitment
+from geneb_ci.audit.events import AuditEvent, EntryKind
+from geneb_ci.audit.identity import Identity, identity_of, why_same
+from geneb_ci.audit.keys import RevokedKey, TrustedKey, check_revoked
 from geneb_ci.audit.outcome import informative_cells, informative_text
 from geneb_ci.audit.policy import AuditPolicy
+from geneb_ci.audit.record import ID_DIGITS, Record
 from geneb_ci.audit.repository import AuditRepository
 from geneb_ci.audit.trust import NO_SANDBOX, Audit, Decision, Demands, Versions, decide, shortcoming
 from geneb_ci.audit.verify import Verification
+from geneb_ci.audit.withdrawal import Withdrawn
 from geneb_ci.check.registry import RULES
 from geneb_ci.check.runner import Checker
 from geneb_ci.common.benchmark import Benchmark
@@ -34,10 +41,14 @@ class RepositoryEvidence:
     """Records that were forged or damaged, or whose withdrawal was."""
     official: Mapping[str, str]
     demands: Demands
+    aborted: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Digest of a submission to the ids of the last runs of its method, where too many of them in a
+    row were aborted."""
 
     def decide(self, sha256: str) -> Decision:
         """Return the level of a submission that passed every check."""
-        return decide(sha256, self.audits, self.official, self.demands)
+        aborted = self.aborted.get(sha256, ())
+        return decide(sha256, self.audits, self.official, self.demands, aborted)
 
     def of_model(self, model_id: str) -> list[Audit]:
         """Return the audits of every version of a model's submission, by date."""
@@ -73,7 +84,81 @@ def gather(layout: Layout, model_id: str | None = None) -> RepositoryEvidence:
         broken=tuple(one for one in found if one.broken and one.withdrawn is None),
         official=official_files(layout),
         demands=demands_of(inputs.policy, inputs.benchmark),
+        aborted=aborted_in_a_row(repository),
     )
+
+
+class _Run(NamedTuple):
+    """A run that ended, with a record or an abort."""
+
+    at: tuple[int, str]
+    """Its entry in the log, 0 where none is kept, and when it ended."""
+    audit_id: str
+    is_abort: bool
+    identity: Identity
+    submission: str
+
+
+def aborted_in_a_row(repository: AuditRepository) -> dict[str, tuple[str, ...]]:
+    """Return the ids of the last runs of each submission's method, where too many were aborted.
+
+    The key is the digest of a submission that one of these runs was for. What is not in the log yet
+    does not count where one is kept, nor what a revoked key signed.
+    """
+    runs = sorted(_runs(repository), key=lambda one: (one.at, one.audit_id))
+    limit = repository.inputs.policy.aborts
+    found: dict[str, tuple[str, ...]] = {}
+    for own in {one.submission: one for one in runs if one.is_abort}.values():
+        last: list[str] = []
+        for one in runs:
+            if why_same(one.identity, own.identity):
+                last = [*last, one.audit_id] if one.is_abort else []
+        if len(last) >= limit:
+            found[own.submission] = tuple(last[-limit:])
+    return found
+
+
+def _runs(repository: AuditRepository) -> Iterator[_Run]:
+    for event in repository.events.values():
+        if isinstance(event, AuditEvent) and event.aborted is not None:
+            aborted = event.aborted
+            entry = _entry(repository, EntryKind.ABORT, event.sha256, event.signer)
+            yield from _run(
+                entry, event.sha256, aborted.finished_at, event.commitment, is_abort=True
+            )
+    for path in repository.files:
+        record = repository.parsed(path)
+        if isinstance(record, Record) and not isinstance(
+            repository.withdrawals.get(path), Withdrawn
+        ):
+            outcome = record.outcome
+            entry = _entry(repository, EntryKind.RESULT, record.sha256, record.signer)
+            commitment = outcome.plan.commitment
+            yield from _run(entry, record.sha256, outcome.finished_at, commitment, is_abort=False)
+
+
+def _run(
+    entry: int | None, sha256: str, ended: str, commitment: Commitment, *, is_abort: bool
+) -> Iterator[_Run]:
+    if entry is not None:
+        identity, name = identity_of(commitment), sha256[:ID_DIGITS]
+        yield _Run((entry, ended), name, is_abort, identity, commitment.submission_sha256)
+
+
+def _entry(
+    repository: AuditRepository, kind: EntryKind, sha256: str, signer: TrustedKey
+) -> int | None:
+    """Return the entry of a run in the log, 0 where none is kept; None if it does not count."""
+    index = None
+    if repository.logged is not None:
+        index = repository.logged.log.index_of(kind, sha256)
+        if index is None:
+            return None
+    try:
+        check_revoked(signer, index)
+    except RevokedKey:
+        return None
+    return index or 0
 
 
 def demands_of(policy: AuditPolicy, benchmark: Benchmark) -> Demands:
@@ -84,6 +169,8 @@ def demands_of(policy: AuditPolicy, benchmark: Benchmark) -> Demands:
         stratified=policy.stratified,
         tasks=frozenset(benchmark.task_ids),
         versions=Versions(benchmark.harness_version, benchmark.sha256, benchmark.dataset.revision),
+        canonical=policy.canonical,
+        regimes=frozenset(policy.regimes) & frozenset(benchmark.regimes),
     )
 
 
@@ -93,7 +180,9 @@ def audit_of(found: Verification, inputs: TrustInputs) -> Audit | None:
         return None
     outcome = found.record.outcome
     commitment, sandbox = outcome.plan.commitment, outcome.sandbox
-    cells = informative_cells(one for one in outcome.tasks if one.reason == "drawn")
+    drawn = [one for one in outcome.tasks if one.reason == "drawn"]
+    cells = informative_cells(drawn)
+    audited = [name for name in inputs.policy.regimes if name in inputs.benchmark.regimes]
     return Audit(
         audit_id=found.record.audit_id,
         model_id=commitment.model_id,
@@ -116,6 +205,25 @@ def audit_of(found: Verification, inputs: TrustInputs) -> Audit | None:
         withdrawn=found.withdrawn.reason if found.withdrawn is not None else "",
         uninformative=tuple(regime for regime, one in cells.items() if not one.suffices),
         informative=informative_text(cells),
+        absent=tuple(
+            f"{name} of {one.task}" for one in drawn for name in audited if name not in one.regimes
+        ),
+        plain=tuple(
+            f"{name} of {one.task}"
+            for one in drawn
+            for name, cell in one.regimes.items()
+            if cell.canonical is None
+        ),
+        canonical={
+            name: frozenset(
+                one.task
+                for one in outcome.tasks
+                if name in one.regimes and one.regimes[name].canonical is not None
+            )
+            for name in commitment.regimes
+        },
+        varied=outcome.variants is not None,
+        signer=found.record.signer.owner,
     )
 
 

@@ -9,6 +9,11 @@ from geneb_ci.audit.applicability import NotHere, TrustInputs
 from geneb_ci.audit.beacon import is_open
 from geneb_ci.audit.draw import earlier_draws, recompute
 from geneb_ci.audit.envelope import ENVELOPE, RESTORE, SIGNER, STATEMENT
+from geneb_ci.audit.events import EntryKind
+from geneb_ci.audit.keys import RevokedKey, check_revoked
+from geneb_ci.audit.log import LOG, LogBroken
+from geneb_ci.audit.log_check import check_log
+from geneb_ci.audit.memorised import VariantResult, is_dropped, is_flagged, rows_varied
 from geneb_ci.audit.outcome import (
     AuditOutcome,
     Compared,
@@ -56,7 +61,33 @@ def check_comparison(outcome: AuditOutcome, inputs: TrustInputs) -> None:
                 _check_claim(place, compared, *_cell(submission, regime, one.task))
             _check_verdicts(place, compared)
         _check(one.task, one.verdict, task_verdict(one.regimes.values()))
-    _check("the whole audit", outcome.verdict, overall_verdict(outcome.tasks, outcome.decoys))
+    _check_memory(outcome)
+    due_verdict = overall_verdict(outcome.tasks, outcome.decoys, outcome.variants, outcome.fresh)
+    _check("the whole audit", outcome.verdict, due_verdict)
+
+
+def _check_memory(outcome: AuditOutcome) -> None:
+    """Compute again what the variants, the fresh set and the precision come to."""
+    variants, fresh, precision = outcome.variants, outcome.fresh, outcome.precision
+    if variants is not None:
+        _check_variants(variants, rows_varied(len(outcome.plan.chosen)))
+    if fresh is not None and fresh.dropped != is_dropped(fresh.tasks):
+        _refuse(f"fresh set: dropped is {fresh.dropped}, its numbers give the opposite")
+    if precision is not None and outcome.noise != precision.noise:
+        _refuse(f"noise: {outcome.noise} was used, the embeddings give {precision.noise}")
+
+
+def _check_variants(found: VariantResult, due: int) -> None:
+    if found.rows != due:
+        _refuse(f"variants: {found.rows} rows a task were varied, expected {due}")
+    counted = dict(found.kinds)
+    if found.training is not None:
+        counted["training"] = found.training
+    for kind, one in counted.items():
+        if one.worse + one.better > one.rows:
+            _refuse(f"variants, {kind}: {one.worse + one.better} of {one.rows} rows changed")
+    if found.memorised != is_flagged(found.kinds, found.training):
+        _refuse(f"variants: memorised is {found.memorised}, its numbers give the opposite")
 
 
 def _cell(
@@ -137,6 +168,8 @@ class Verification(NamedTuple):
     """None when it could not be parsed."""
     steps: tuple[VerificationStep, ...]
     withdrawn: Withdrawn | None = None
+    is_revoked: bool = False
+    """Whether its key was revoked, so that it does not count; its draw still does."""
 
     @property
     def holds(self) -> bool:
@@ -150,8 +183,12 @@ class Verification(NamedTuple):
 
     @property
     def broken(self) -> tuple[VerificationStep, ...]:
-        """The steps that differ and depend on nothing that may change later: forged or damaged."""
-        return tuple(step for step in self.differs if step.name not in _APPLICABILITY)
+        """The steps that differ and depend on nothing that may change later: forged or damaged.
+
+        There are none where the key was revoked: whatever a thief signs may not stop the board.
+        """
+        broken = (step for step in self.differs if step.name not in _APPLICABILITY)
+        return () if self.is_revoked else tuple(broken)
 
     @property
     def is_sound(self) -> bool:
@@ -162,10 +199,10 @@ class Verification(NamedTuple):
 
 
 def _check_earlier(outcome: AuditOutcome, inputs: TrustInputs) -> None:
-    """Refuse a plan that leaves out an earlier draw for the same model."""
+    """Refuse a plan that leaves out an earlier draw for the same method."""
     plan = outcome.plan
     model_id = plan.commitment.model_id
-    before = [one for one in inputs.drawn.get(model_id, ()) if _moment(one) < _moment(plan)]
+    before = [one for one in inputs.drawn if _moment(one) < _moment(plan)]
     try:
         due = earlier_draws(before, plan.commitment, plan.committed_at)
     except AuditRefused as error:
@@ -219,7 +256,7 @@ _APPLICABILITY: dict[str, _Check] = {
     applicability.SANDBOX: applicability.check_sandbox,
 }
 _CONSISTENCY: dict[str, _Check] = {EARLIER: _check_earlier, COMPARISON: check_comparison}
-STEPS = (*PARSING, *steps.STEPS, *_CONSISTENCY, *_APPLICABILITY)
+STEPS = (*PARSING, *steps.STEPS, LOG, *_CONSISTENCY, *_APPLICABILITY)
 """Every step, in the order in which the steps are shown."""
 
 
@@ -237,7 +274,11 @@ def verify_record(
 ) -> Verification:
     """Verify a record that was parsed; every step is computed, whatever the others say."""
     found = [VerificationStep(step, StepState.HOLDS) for step in PARSING]
+    revoked = _revoked(record, inputs)
+    if revoked is not None:
+        found[PARSING.index(SIGNER)] = _failed(SIGNER, revoked)
     found += _draw(record.outcome, inputs)
+    found.append(_log(record, inputs))
     for step, check in (_CONSISTENCY | _APPLICABILITY).items():
         try:
             check(record.outcome, inputs)
@@ -246,7 +287,39 @@ def verify_record(
             found.append(_failed(step, error))
         else:
             found.append(VerificationStep(step, StepState.HOLDS))
-    return Verification(name, record, tuple(found), withdrawn)
+    return Verification(name, record, tuple(found), withdrawn, revoked is not None)
+
+
+def _revoked(record: Record, inputs: TrustInputs) -> RevokedKey | None:
+    log = inputs.logged.log if inputs.logged is not None else None
+    index = log.index_of(EntryKind.RESULT, record.sha256) if log is not None else None
+    try:
+        check_revoked(record.signer, index)
+    except RevokedKey as error:
+        return error
+    return None
+
+
+def _log(record: Record, inputs: TrustInputs) -> VerificationStep:
+    try:
+        check_log(record, inputs.logged)
+    except StepMismatch as error:
+        return _failed(LOG, error)
+    return VerificationStep(LOG, StepState.HOLDS, _NO_LOG if inputs.logged is None else "")
+
+
+_NO_LOG = "this policy names no log: a record can be deleted, and a time is as it was typed"
+
+
+def lost_entry(name: str, reason: str) -> Verification:
+    """Return the verification of a file that the log lists and that is not there as it was."""
+    found = [
+        _failed(step, LogBroken(reason))
+        if step == LOG
+        else VerificationStep(step, StepState.UNKNOWN)
+        for step in STEPS
+    ]
+    return Verification(name, None, tuple(found))
 
 
 def _draw(outcome: AuditOutcome, inputs: TrustInputs) -> Iterator[VerificationStep]:

@@ -13,7 +13,7 @@ from geneb_ci.audit.envelope import (
     sign_payload,
     strict_json,
 )
-from geneb_ci.audit.keys import Keys, check_validity, checked, signer_of
+from geneb_ci.audit.keys import Keys, check_revoked, check_validity, checked, signer_of
 from geneb_ci.audit.outcome import STATEMENT_TYPE, StatementSubject
 from geneb_ci.audit.record import ID_DIGITS, WITHDRAWN, audit_id_of, payload_of, read_record
 from geneb_ci.audit.steps import StepMismatch
@@ -86,14 +86,18 @@ def withdrawal_of(
     return sign_payload(content, key)
 
 
-def read_withdrawal(path: Path, keys: Keys, record: bytes | None) -> Withdrawn:
+def read_withdrawal(
+    path: Path, keys: Keys, record: bytes | None, index: int | None = None
+) -> Withdrawn:
     """Read a withdrawal, and compare it with the record beside it, given by its bytes.
 
-    Raises StepMismatch, of the steps "envelope", "signer" or "statement"; also where the record is
-    None, which means that there is no such file.
+    `index` is its entry in the log. Raises RevokedKey where its key was revoked and the log did not
+    have it before, StepMismatch, of the steps "envelope", "signer" or "statement"; also where the
+    record is None, which means that there is no such file.
     """
     found = parse_envelope(read_record(path))
     key = signer_of(found, keys)
+    check_revoked(key, index)
     try:
         statement = WithdrawalStatement.model_validate(strict_json(found.payload, STATEMENT))
     except ValidationError as error:

@@ -19,6 +19,7 @@ from typing import BinaryIO, TypeVar
 from pydantic import Field, ValidationError
 
 from geneb_ci.audit.outcome import Decoys
+from geneb_ci.audit.precision import Repeated
 from geneb_ci.audit.steps import AuditRefused
 from geneb_ci.audit.weights import file_sha256
 from geneb_ci.common.errors import LeftOver, unwritable
@@ -30,6 +31,7 @@ BYTES_MAX = 1 << 28
 """Of one JSON file of the folder: rescorings are the largest."""
 LOCK, SETTINGS, SCRATCH, DIGESTS = "lock", "settings.json", "scratch", "digests.json"
 EMBEDDED, SEQUENCES, EMBEDDINGS = "embedded.json", "sequences.txt", "embeddings.npy"
+FURTHER, FURTHER_EMBEDDINGS = "further.json", "further.npy"
 POLL_SECONDS = 0.05  # between two looks whether they have ended
 ENDING_SECONDS = 10.0
 """Time for the processes of a killed audit to end: their parent's death kills them."""
@@ -51,6 +53,10 @@ class WorkSettings(StrictModel):
     token_budget: Positive
     seed: Count
     """Of the jitter: drawn once."""
+    nonce: Hex64
+    """Of the variants: drawn once, secret until the record is signed."""
+    fresh: Hex64 | None = None
+    """Commitment to the fresh set, where the audit has one."""
     started_at: Moment
     weights: dict[str, Hex64] | None = None
     """Name to sha256 of each file of the weights, configuration included; None until they are
@@ -70,6 +76,7 @@ OPTION_OF = {
     "noise": "--noise",
     "copies": "--copies",
     "token_budget": "--token-budget",
+    "fresh": "--fresh-commitment",
 }
 """Option that sets each; the commitment and the version follow from the checkout."""
 
@@ -88,6 +95,12 @@ class EmbeddedTask(StrictModel):
     """In the sandbox, its start and the second run for the decoys included."""
     peak: Count
     """Bytes of memory."""
+    further: Count
+    """Variants and fresh sequences among what was embedded."""
+    further_sha256: Hex64 | None
+    """Of their embeddings; None where there are none."""
+    repeated: Repeated | None
+    """How far embeddings of one sequence in other batches differ; None without decoys."""
 
 
 class Work:
@@ -198,7 +211,9 @@ class Work:
         if kept is None:
             self.keep(SETTINGS, wanted.model_dump_json(indent=1) + "\n")
             return wanted
-        for name, found in wanted.model_dump(exclude={"seed", "started_at", "weights"}).items():
+        for name, found in wanted.model_dump(
+            exclude={"seed", "nonce", "started_at", "weights"}
+        ).items():
             begun = getattr(kept, name)
             if found != begun:
                 option = OPTION_OF.get(name)
@@ -216,12 +231,7 @@ class Work:
 
         Raises AuditRefused, which names a file, when they differ.
         """
-        kept = self.read_as(SETTINGS, WorkSettings)
-        if kept is None:
-            raise AuditRefused(
-                f"{self.folder / SETTINGS}: was removed while the audit ran",
-                f"remove {self.folder} and begin again",
-            )
+        kept = self.settings()
         if kept.weights is None:
             pinned = kept.model_copy(update={"weights": found})
             self.keep(SETTINGS, pinned.model_dump_json(indent=1) + "\n")
@@ -235,6 +245,16 @@ class Work:
                     "restore the folder of the weights, or begin in another folder: --work DIR",
                 )
 
+    def settings(self) -> WorkSettings:
+        """Return the settings that were pinned. Raises AuditRefused when they are gone."""
+        kept = self.read_as(SETTINGS, WorkSettings)
+        if kept is None:
+            raise AuditRefused(
+                f"{self.folder / SETTINGS}: was removed while the audit ran",
+                f"remove {self.folder} and begin again",
+            )
+        return kept
+
     def embedded(self, task: str) -> EmbeddedTask | None:
         """Return what is kept of a task; None where it is not embedded yet.
 
@@ -246,10 +266,10 @@ class Work:
         found = self.read_as(folder / EMBEDDED, EmbeddedTask)
         if found is None:
             return None
-        for name, expected in (
-            (SEQUENCES, found.sequences_sha256),
-            (EMBEDDINGS, found.embeddings_sha256),
-        ):
+        kept = [(SEQUENCES, found.sequences_sha256), (EMBEDDINGS, found.embeddings_sha256)]
+        if found.further_sha256 is not None:
+            kept.append((FURTHER_EMBEDDINGS, found.further_sha256))
+        for name, expected in kept:
             place = folder / name
             if not place.is_file() or file_sha256(place) != expected:
                 raise AuditRefused(f"{place}: not the file that was written", _again(folder))

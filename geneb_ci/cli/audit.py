@@ -1,5 +1,6 @@
 """`geneb-ci audit`: commit, run, verify, withdraw, and keys."""
 
+import functools
 import json
 import os
 import signal
@@ -13,6 +14,7 @@ import click
 from geneb_ci.audit.canonical import FORMAT
 from geneb_ci.audit.commit import commit
 from geneb_ci.audit.keys import KEY_VARIABLE, new_key, private_key
+from geneb_ci.audit.note import ED25519, NoteKey, is_key_name
 from geneb_ci.audit.plan import committed_text, encoded, read_plan
 from geneb_ci.audit.record import WITHDRAWN, check_can_record, read_record, record_files, record_of
 from geneb_ci.audit.repository import AuditRepository
@@ -23,6 +25,14 @@ from geneb_ci.audit.verify import StepState, Verification
 from geneb_ci.audit.withdrawal import withdrawal_of
 from geneb_ci.board.files import write_files
 from geneb_ci.cli.audit_file import check_options
+from geneb_ci.cli.audit_signing import (
+    check_in_log,
+    commit_in_log,
+    keeps_log,
+    sign_abort,
+    sign_start,
+    signing_options,
+)
 from geneb_ci.cli.main import LazyGroup
 from geneb_ci.cli.shared import (
     STDOUT,
@@ -84,10 +94,25 @@ def _pairs(words: tuple[str, ...]) -> dict[str, str]:
 @click.option(
     "--owner", default="replace by the name of the key's owner", help="Who holds the private key."
 )
-def keygen_command(output: Path, owner: str) -> None:
+@click.option(
+    "--log",
+    "origin",
+    metavar="NAME",
+    help="Make the key of a log of this name, such as example.org/audits, and print its member.",
+)
+def keygen_command(output: Path, owner: str, origin: str | None) -> None:
     """Write a new private key (Ed25519, PEM, mode 0600), and print its entry for keys.json."""
+    if origin is not None and not is_key_name(origin):
+        raise UsageProblem(
+            f"--log {origin!r} is not a name of a log",
+            "pass an address without https://, spaces and plus signs: example.org/audits",
+        )
     entry = new_key(output, owner, datetime.now(UTC).strftime(FORMAT))
-    click.echo(json.dumps(entry.model_dump(exclude_none=True), indent=1))
+    if origin is None:
+        click.echo(json.dumps(entry.model_dump(exclude_none=True), indent=1))
+    else:
+        named = NoteKey(origin, ED25519, entry.raw).text
+        click.echo(json.dumps({"log": {"origin": origin, "keys": [named]}}, indent=1))
     click.echo(
         f"wrote {output}: keep it secret; pass it by --key or {KEY_VARIABLE} to sign",
         err=True,
@@ -125,9 +150,12 @@ STATUS = "geneb/audit-commit"
     help="For format 1.0: digest of a weight file. Repeatable.",
 )
 @click.option("--no-weights", is_flag=True, help="For format 1.0: no weights.")
+@signing_options
 def commit_command(
     file: Path,
     output: str,
+    key: Path | None,
+    log_key: Path | None,
     extractor: str | None,
     options: tuple[str, ...],
     model: str | None,
@@ -142,8 +170,14 @@ def commit_command(
     """
     given = declared_run(extractor, options, model, revision, weights, no_weights=no_weights)
     found = commit(file, tolerance_digest(), given)
+    layout = find_layout(Path.cwd())
+    signer = private_key(key) if key is not None else None
     write(Output("json", output), committed_text(found))
     name = "C.json" if output == STDOUT else output
+    if keeps_log(layout):
+        say = functools.partial(click.echo, err=True)
+        click.echo(commit_in_log(found, layout, signer, log_key, say, name), err=output == STDOUT)
+        return
     click.echo(
         f"commitment {found.sha256}\n"
         f"{found.model_id}: {found.policy.drawn} of {len(found.tasks)} tasks will be drawn\n"
@@ -194,19 +228,20 @@ def run_command(
         check_can_record(signer, layout, audits / plan.commitment.model_id)
     # A service manager ends a process by SIGTERM, a person by Ctrl-C: both clean up.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    say = functools.partial(click.echo, err=True)
+    if signer is not None and keeps_log(layout):
+        check_in_log(plan, layout)
+        sign_start(plan, signer, audits, say)
     try:
-        outcome = rerun(
-            plan,
-            layout,
-            machine_of(machine),
-            time.time,
-            lambda said: click.echo(said, err=True),
-            work,
-        )
+        outcome = rerun(plan, layout, machine_of(machine), time.time, say, work)
     except ExtractorRefused as error:
-        error.fix += (
-            f"\n  this draw has no record: pass it to the next `audit plan`: --earlier {plan_file}"
-        )
+        if signer is None:
+            error.fix += (
+                "\n  this draw has no record: pass it to the next `audit plan`: --earlier "
+                f"{plan_file}"
+            )
+        else:
+            sign_abort(error, plan, signer, audits, say)
         raise
     if signer is not None:  # before anything is printed: a closed pipe must not lose the record
         record = record_of(outcome, signer)
@@ -236,7 +271,8 @@ def verify_command(records: tuple[Path, ...], submissions: Path | None, format_:
     layout = find_layout(Path.cwd())
     repository = AuditRepository(layout, submissions.resolve() if submissions else None)
     files = _files(records) if records else repository.files
-    if not files:
+    lost = [] if records else list(repository.lost())
+    if not files and not lost:
         raise NothingChecked(
             "there is no record to verify",
             "name one, or run the command in a repository with records",
@@ -246,6 +282,7 @@ def verify_command(records: tuple[Path, ...], submissions: Path | None, format_:
         repository.verification(located(path), names[path])
         for path in watched(iter(files), len(files), "verifying")
     ]
+    found += lost
     click.echo(_RENDER[format_](found), nl=False)
     return _exit_code(found)
 
@@ -309,7 +346,9 @@ class _Audit(LazyGroup):
         "plan": ("audit_draw", "draw the tasks to rerun, by the public beacon"),
         "run": ("audit", "rerun the tasks in a sandbox, compare, and sign the record"),
         "verify": ("audit", "compute every step of a record again, from public data"),
+        "fresh": ("audit_fresh", "labelled sequences that nobody has seen, for an audit"),
         "withdraw": ("audit", "take an audit back, with a reason, signed"),
+        "log": ("audit_log", "the log of audits: append, show, verify, prove"),
         "keygen": ("audit", "make a maintainer's key for signing records"),
     }
 

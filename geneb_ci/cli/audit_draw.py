@@ -9,8 +9,17 @@ import click
 
 from geneb_ci.audit.beacon_source import BeaconSource, beacon_of
 from geneb_ci.audit.commitment import Commitment
-from geneb_ci.audit.draw import draw, drawn_before, earlier_draws, targets_of
-from geneb_ci.audit.plan import Plan, encoded, read_commitment
+from geneb_ci.audit.draw import (
+    CROWNS_MAX,
+    crowns_of,
+    draw,
+    drawn_before,
+    earlier_draws,
+    targets_of,
+)
+from geneb_ci.audit.keys import private_key
+from geneb_ci.audit.log_check import check_drawn, committed_index
+from geneb_ci.audit.plan import Plan, encoded
 from geneb_ci.audit.power import (
     design_of,
     detection,
@@ -20,6 +29,13 @@ from geneb_ci.audit.power import (
     size_of,
 )
 from geneb_ci.audit.repository import AuditRepository, earlier_plans
+from geneb_ci.cli.audit_signing import (
+    audits_of,
+    logged_time,
+    read_committed,
+    sign_start,
+    time_in_log,
+)
 from geneb_ci.cli.shared import STDOUT, Output, write
 from geneb_ci.common.config import Layout, find_layout
 from geneb_ci.common.errors import UsageProblem
@@ -129,7 +145,8 @@ class Wanted(NamedTuple):
     """Size of the sample; None: as committed."""
     at_least: int = 0
     """Size that a power asks for."""
-    targeted: int = 0
+    targeted: int | None = None
+    """Suspicious tasks to add; None: one of each category that the row leads."""
     submission: Path | None = None
     """The committed file, for targeted tasks."""
     earlier: tuple[Path, ...] = ()
@@ -150,9 +167,16 @@ def drawn_plan(
     """
     repository = AuditRepository(layout)
     plans = earlier_plans(commitment, repository, wanted.earlier)
+    if (logged := repository.logged) is not None:
+        index = committed_index(commitment.sha256, logged)
+        check_drawn(commitment, len(logged.log.entries) if index is None else index, logged)
     history = earlier_draws(plans, commitment, committed_at)
     size = size_of(commitment, wanted.drawn, wanted.at_least, drawn_before(plans, commitment))
-    aimed = targets_of(commitment, wanted.targeted, wanted.submission, layout)
+    if wanted.targeted is None:
+        count, aimed = CROWNS_MAX, crowns_of(commitment, wanted.submission, layout)
+    else:
+        count = wanted.targeted
+        aimed = targets_of(commitment, count, wanted.submission, layout)
     beacon = beacon_of(commitment, committed_at, source, repository.inputs.policy, say)
     return draw(
         commitment,
@@ -161,7 +185,7 @@ def drawn_plan(
         drawn=size,
         earlier=history,
         targeted=aimed,
-        targeted_max=wanted.targeted,
+        targeted_max=count,
     )
 
 
@@ -197,9 +221,9 @@ def drawn_plan(
 @click.option(
     "--targeted",
     type=click.IntRange(0),
-    default=0,
     metavar="C",
-    help="Add the C most suspicious tasks, by the published rule.",
+    help="Add the C most suspicious tasks, by the published rule; unless given, one of each "
+    f"category that the row leads, {CROWNS_MAX} at most, where the submission is here.",
 )
 @click.option(
     "--submission", type=click.Path(path_type=Path), help="For --targeted: the committed file."
@@ -212,6 +236,11 @@ def drawn_plan(
     metavar="PLAN.json",
     help="File to write; standard output unless given.",
 )
+@click.option(
+    "--key",
+    type=click.Path(path_type=Path),
+    help="Private key: sign the draw as a start, for the log.",
+)
 def plan_command(
     commitment_file: Path,
     committed_at: str | None,
@@ -219,25 +248,33 @@ def plan_command(
     detect: int | None,
     confidence: str | None,
     task_power: str,
-    targeted: int,
+    targeted: int | None,
     submission: Path | None,
     earlier: tuple[Path, ...],
     output: str,
+    key: Path | None,
     **source: Any,  # noqa: ANN401 (click's own types)
 ) -> None:
     """Draw the tasks that an audit of COMMITMENT reruns.
 
     The time at which the commitment became public decides the round of the beacon, whose value
-    nobody knew then. --detect and --confidence print the table of what a sample detects, and make
-    the sample large enough; without --committed-at the table is all that is printed.
+    nobody knew then. Where a log is kept, its entry gives the time, and --committed-at is refused;
+    COMMITMENT may be the signed one among the audits. --detect and --confidence print the table of
+    what a sample detects, and make the sample large enough; without a time the table is all that is
+    printed.
     """
-    commitment = read_commitment(commitment_file)
+    layout, say = find_layout(Path.cwd()), functools.partial(click.echo, err=True)
+    commitment = read_committed(commitment_file, layout)
+    if committed_at is None and detect is not None:
+        committed_at = time_in_log(commitment, layout)
+    else:
+        committed_at = logged_time(commitment, layout, committed_at)
     to_stderr = output == STDOUT and committed_at is not None
     wanted = wanted_design(commitment, detect, confidence, task_power, to_stderr=to_stderr)
     if committed_at is None:
         table_was_all(detect)
         return
-    layout, say = find_layout(Path.cwd()), functools.partial(click.echo, err=True)
+    signer = private_key(key) if key is not None else None
     plan = drawn_plan(
         commitment,
         committed_at,
@@ -247,5 +284,7 @@ def plan_command(
         say,
     )
     write(Output("json", output), encoded(plan))
+    if signer is not None:
+        sign_start(plan, signer, audits_of(layout), say)
     name = "PLAN.json" if output == STDOUT else output
-    click.echo(plan_text(plan, targeted, name), nl=False, err=to_stderr)
+    click.echo(plan_text(plan, targeted or 0, name), nl=False, err=to_stderr)

@@ -13,6 +13,7 @@ import click
 
 from geneb_ci.audit.beacon_source import BeaconSource
 from geneb_ci.cli.audit_draw import earlier_option, source_options
+from geneb_ci.cli.audit_signing import log_key_option
 from geneb_ci.cli.audit_stages import FileAudit, audited, check_moment
 from geneb_ci.cli.shared import Output, machine_of, machine_options, write
 from geneb_ci.common.config import find_layout
@@ -86,6 +87,7 @@ def _show(text: str) -> None:
     help="Write how far the audit came, as JSON: exit_code, state, commitment, next, cost.",
 )
 @record_options
+@log_key_option
 @earlier_option
 @source_options
 @click.option("--device", metavar="D", help="cpu, cuda, or cuda:1 for one of several GPUs.")

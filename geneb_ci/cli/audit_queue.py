@@ -19,6 +19,7 @@ from click.core import ParameterSource
 from geneb_ci.audit.canonical import FORMAT
 from geneb_ci.cli.audit_draw import source_options
 from geneb_ci.cli.audit_file import QUEUED, check_options, file_command, record_options
+from geneb_ci.cli.audit_stages import TO_BE_LOGGED
 from geneb_ci.cli.shared import machine_options
 from geneb_ci.common.errors import Exit, NothingChecked, UsageProblem
 from geneb_ci.common.finding import plural
@@ -45,7 +46,7 @@ class AuditEnd(NamedTuple):
     file: str
     code: int
     state: str
-    """Verdict, `to be published`, or why it failed."""
+    """Verdict, `to be published`, `to be logged`, or why it failed."""
     commitment: str = ""
     """The digest, where it is to be published now."""
     next: str = ""
@@ -231,6 +232,12 @@ def details_of(ended: Sequence[AuditEnd]) -> str:
 def _next(ended: AuditEnd) -> str:
     if not ended.next:
         return ""
+    if ended.state == TO_BE_LOGGED:
+        return (
+            f"commitment {ended.commitment}\n"
+            "next: commit its signed file to the main branch, have the log extended, continue:\n"
+            f"  {ended.next}\n"
+        )
     return (
         f"commitment {ended.commitment}\n"
         "next: publish this digest; continue with the time at which it became public, in UTC:\n"

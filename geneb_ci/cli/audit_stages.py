@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from geneb_ci.audit import cost
 from geneb_ci.audit.beacon_source import BeaconSource
@@ -25,18 +25,34 @@ from geneb_ci.audit.tolerance import tolerance_digest
 from geneb_ci.audit.work import Work, open_work
 from geneb_ci.board.files import write_files
 from geneb_ci.cli.audit_draw import Wanted, drawn_plan
+from geneb_ci.cli.audit_log import append_to_log
+from geneb_ci.cli.audit_signing import (
+    audits_of,
+    commit_in_log,
+    keeps_log,
+    known_time,
+    sign_abort,
+    sign_start,
+    time_in_log,
+)
 from geneb_ci.common.config import Layout, cache_folder
 from geneb_ci.common.errors import Exit, ExtractorRefused, UsageProblem
 from geneb_ci.render.audits import outcome_text
 from geneb_ci.submission.kind import FileKind, require_file
 
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
 COMMITMENT, PLAN, OUTCOME = "commitment.json", "plan.json", "outcome.json"
 SHOWN = "shown"
 """File of the work folder: the digest was shown, to be published. A dry run does not write it."""
+TO_BE_LOGGED = "to be logged"
+"""State of an audit whose signed commitment waits for the log."""
 OPTION_OF_COMMIT = "--extractor"
 """Option that `audit commit` has and `audit FILE` has not."""
 DIGITS = 16  # hex digits of a commitment that name its folder
 Say = Callable[[str], None]
+Show = Say
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,6 +71,8 @@ class FileAudit:
     unsigned: bool = False
     output: Path | None = None
     dry_run: bool = False
+    log_key: Path | None = None
+    """Private key of the log, where this machine is its only writer."""
     again: str = ""
     """The command that runs this audit, without --committed-at."""
 
@@ -87,7 +105,11 @@ def audited(asked: FileAudit, layout: Layout, say: Say, show: Say) -> Reached:
     started = time.monotonic()
     check_moment(asked.committed_at)
     commitment = _commitment(asked)
-    audits = asked.output or layout.audits or layout.root / "leaderboard" / "audits"
+    audits = asked.output or audits_of(layout)
+    kept = keeps_log(layout) and not asked.unsigned
+    committed_at = (
+        known_time(commitment, layout, asked.committed_at) if kept else asked.committed_at
+    )
     signer = None if asked.unsigned or asked.dry_run else private_key(asked.key)
     if signer is not None:
         check_can_record(signer, layout, audits / commitment.model_id)
@@ -95,7 +117,7 @@ def audited(asked: FileAudit, layout: Layout, say: Say, show: Say) -> Reached:
     if asked.work is None and asked.committed_at is not None:
         _refuse_other(commitment, folder)
     with open_work(folder) as work:
-        plan = _begun(work, commitment, asked.committed_at)
+        plan = _begun(work, commitment, committed_at)
         outcome = _kept_outcome(work, plan, commitment, layout)
         if outcome is None:
             with ready(
@@ -106,30 +128,71 @@ def audited(asked: FileAudit, layout: Layout, say: Say, show: Say) -> Reached:
                 costs = _show_cost(here, plan, setup, say, show)
                 if asked.dry_run:
                     return Reached(Exit.CLEAN, "dry run", cost=costs)
-                if plan is None and asked.committed_at is None:
-                    work.keep(SHOWN, commitment.sha256 + "\n")
-                    again = f"{asked.again} --committed-at 2026-11-20T08:30:00Z"
-                    show(_next(commitment, again))
-                    return Reached(Exit.CLEAN, "to be published", commitment.sha256, again, costs)
                 if plan is None:
-                    plan = _drawn(asked, here, layout, say)
+                    publish = _in_log if kept else _by_hand
+                    at = committed_at or publish(asked, here, layout, signer, say, show)
+                    if isinstance(at, Reached):
+                        return at._replace(cost=costs)
+                    plan = _drawn(asked, at, here, layout, say)
                     _show_cost(here, plan, setup, say, show)
-                outcome = _finished(plan, here, say)
+                outcome = _finished(plan, here, signer, audits, say, in_log=kept)
         if asked.dry_run:
             show("this audit is finished: nothing is left to run\n")
             return Reached(Exit.CLEAN, "finished")
         if signer is not None:
-            record = record_of(outcome, signer)
-            place = audits / record.place
-            write_files(place.parent, {place.name: record.content})
-            say(
-                f"wrote {place}\n"
-                f"next: commit it to the main branch: {_git(place)}\n"
-                f"  once it is there, {work.folder} can be removed"
-            )
+            _recorded(outcome, signer, audits, work, say)
+            if asked.log_key is not None and kept:
+                append_to_log(layout, asked.log_key, None, ())
         show(outcome_text(outcome))
     agrees = outcome.verdict == "agrees"
     return Reached(Exit.CLEAN if agrees else Exit.ERRORS, outcome.verdict)
+
+
+def _in_log(
+    asked: FileAudit,
+    here: Ready,
+    layout: Layout,
+    signer: "Ed25519PrivateKey | None",
+    say: Say,
+    show: Show,
+) -> str | Reached:
+    """Sign the commitment for the log; return its time, where it is added here and now."""
+    commitment = here.commitment
+    said = commit_in_log(commitment, layout, signer, asked.log_key, say, asked.again)
+    found = time_in_log(commitment, layout)
+    if found is not None:
+        return found
+    show(f"{said}\n")
+    return Reached(Exit.CLEAN, TO_BE_LOGGED, commitment.sha256, asked.again)
+
+
+def _by_hand(
+    asked: FileAudit,
+    here: Ready,
+    layout: Layout,  # noqa: ARG001 (as _in_log)
+    signer: "Ed25519PrivateKey | None",  # noqa: ARG001
+    say: Say,  # noqa: ARG001
+    show: Show,
+) -> Reached:
+    """Show the digest that is to be published, where no log is kept."""
+    commitment = here.commitment
+    here.work.keep(SHOWN, commitment.sha256 + "\n")
+    again = f"{asked.again} --committed-at 2026-11-20T08:30:00Z"
+    show(_next(commitment, again))
+    return Reached(Exit.CLEAN, "to be published", commitment.sha256, again)
+
+
+def _recorded(
+    outcome: AuditOutcome, signer: "Ed25519PrivateKey", audits: Path, work: Work, say: Say
+) -> None:
+    record = record_of(outcome, signer)
+    place = audits / record.place
+    write_files(place.parent, {place.name: record.content})
+    say(
+        f"wrote {place}\n"
+        f"next: commit it to the main branch: {_git(place)}\n"
+        f"  once it is there, {work.folder} can be removed"
+    )
 
 
 def check_moment(committed_at: str | None) -> None:
@@ -275,11 +338,11 @@ def _next(commitment: Commitment, again: str) -> str:
     )
 
 
-def _drawn(asked: FileAudit, here: Ready, layout: Layout, say: Say) -> Plan:
+def _drawn(asked: FileAudit, committed_at: str, here: Ready, layout: Layout, say: Say) -> Plan:
     others = [] if asked.work else _begun_here(here.work.folder, here.commitment, say)
     plan = drawn_plan(
         here.commitment,
-        str(asked.committed_at),
+        committed_at,
         layout,
         asked.source,
         Wanted(earlier=(*asked.earlier, *others)),
@@ -305,10 +368,22 @@ def _begun_here(folder: Path, commitment: Commitment, say: Say) -> list[Path]:
     return found
 
 
-def _finished(plan: Plan, here: Ready, say: Say) -> AuditOutcome:
+def _finished(
+    plan: Plan,
+    here: Ready,
+    signer: "Ed25519PrivateKey | None",
+    audits: Path,
+    say: Say,
+    *,
+    in_log: bool,
+) -> AuditOutcome:
+    if signer is not None and in_log:
+        sign_start(plan, signer, audits, say)
     try:
         outcome = outcome_of(plan, here, time.time, say)
     except ExtractorRefused as error:
+        if signer is not None:
+            sign_abort(error, plan, signer, audits, say)
         error.fix += (
             f"\n  this draw has no record: what is finished is kept in {here.work.folder}; run the "
             "same command again,\n  or pass the plan to the next audit: "

@@ -15,7 +15,7 @@ from geneb_ci.render.tables import fitted
 from geneb_ci.sandbox import cgroups, levels, mounts, processes
 
 PACKAGES = ("numpy", "torch", "transformers", "safetensors", "huggingface_hub", "cryptography",
-            "py_ecc")  # fmt: skip
+            "py_arkworks_bls12381")  # fmt: skip
 CHAIN = "52db9ba70e0cc0f6eaf7803dd07447a1f5477735fd3f661792ba94600c84e971"
 BEACON = f"https://api.drand.sh/{CHAIN}/info"
 BEACON_SECONDS = 5

@@ -102,6 +102,9 @@ def cli() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code; the README lists the codes."""
+    config = sys.modules.get("geneb_ci.common.config")
+    if config is not None:  # a command before, in this process, may have made folders
+        config.find_layout.cache_clear()
     try:
         result: Any = cli.main(arguments, prog_name="geneb-ci", standalone_mode=False)
         sys.stdout.flush()  # report write errors here, not at interpreter exit

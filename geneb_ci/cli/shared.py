@@ -240,12 +240,34 @@ _MACHINE = (
         help="Memory of the extractor: MiB, or such as 24G.",
     ),
     click.option(
+        "--limit-scoring-time",
+        type=Seconds(),
+        help="CPU time of scoring one task; it follows from the size of the task unless given.",
+    ),
+    click.option(
+        "--limit-scoring-memory",
+        type=Mebibytes(),
+        help="Memory of scoring one task; it follows from the size of the task unless given.",
+    ),
+    click.option(
         "--token-budget",
         type=click.IntRange(1),
         default=TOKEN_BUDGET,
         show_default=True,
         metavar="N",
         help="Padded tokens a batch; a GPU is faster with more.",
+    ),
+    click.option(
+        "--fresh",
+        type=click.Path(path_type=Path, dir_okay=False, exists=True),
+        metavar="SET.csv",
+        help="Fresh labelled sequences, which `geneb-ci audit fresh commit` committed to.",
+    ),
+    click.option(
+        "--fresh-commitment",
+        type=click.Path(path_type=Path, dir_okay=False, exists=True),
+        metavar="F.json",
+        help="The commitment to that set.",
     ),
 )
 
@@ -256,6 +278,7 @@ def machine_of(options: Mapping[str, Any], device: str | None = None) -> "Machin
     `device` is `cpu`, `cuda` or `cuda:N`; None: as --gpu says.
     """
     from geneb_ci.audit.ready import Machine  # noqa: PLC0415 (a heavy import for other commands)
+    from geneb_ci.audit.scoring_limits import ScoringOptions  # noqa: PLC0415
     from geneb_ci.sandbox.limits import Limits  # noqa: PLC0415
 
     given = dict(options)
@@ -264,8 +287,11 @@ def machine_of(options: Mapping[str, Any], device: str | None = None) -> "Machin
         total_seconds=given.pop("limit_time"),
         memory_mib=given.pop("limit_memory"),
     )
+    scoring = ScoringOptions(given.pop("limit_scoring_time"), given.pop("limit_scoring_memory"))
     gpu = given.pop("gpu")
-    return Machine(**given, device=device or ("cuda" if gpu else "cpu"), limits=limits)
+    return Machine(
+        **given, scoring=scoring, device=device or ("cuda" if gpu else "cpu"), limits=limits
+    )
 
 
 T = TypeVar("T")

@@ -102,10 +102,17 @@ class WeightsRefused(GenebError):
 
 
 class ExtractorRefused(GenebError):
-    """The extractor in the sandbox returned no valid embeddings; `log` is what it printed."""
+    """The extractor in the sandbox returned no valid embeddings; `log` is what it printed.
+
+    `stage` is what was done with them, and `task` of which task, where one is known.
+    """
 
     exit_code = Exit.NOT_CHECKED
     log: str = ""
+    stage: str = "embedding"
+    task: str = ""
+    at: object = None
+    """Where in an audit it happened; None outside of one."""
 
 
 class ExtractorFailed(ExtractorRefused):

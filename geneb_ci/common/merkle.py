@@ -1,7 +1,11 @@
-"""The Merkle tree of RFC 6962: root, inclusion proof and consistency proof, from leaf hashes."""
+"""The Merkle tree of RFC 6962, its proofs, and its files as c2sp.org/tlog-tiles lays them out.
+
+Every file is a function of the entries. A partial tile has the number of its hashes in its name, so
+that a file never changes once a checkpoint that needs it was published.
+"""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 LEAF, NODE = b"\x00", b"\x01"
 """First byte of what is hashed: no leaf can be taken for a node."""
@@ -58,3 +62,68 @@ def _split(leaves: Sequence[bytes]) -> tuple[Sequence[bytes], Sequence[bytes]]:
     """Split at the largest power of two below the number of leaves, of which there are several."""
     at = 1 << (len(leaves) - 1).bit_length() - 1
     return leaves[:at], leaves[at:]
+
+
+WIDTH = 256
+"""Hashes of a full tile, entries of a full bundle."""
+ENTRY_BYTES_MAX = 2**16 - 1
+"""The length of an entry is written in two bytes."""
+ENTRIES = "tile/entries"
+_LENGTH_BYTES = 2
+_GROUP = 1000
+
+
+class BadBundle(ValueError):  # noqa: N818 (named after what is wrong)
+    """A bundle that is missing, cut or too long; the message says which."""
+
+
+def tile_files(entries: Sequence[bytes]) -> dict[str, bytes]:
+    """Return the files of a tree over these entries: path below the log to content."""
+    found: dict[str, bytes] = {}
+    for start in range(0, len(entries), WIDTH):
+        bundle = entries[start : start + WIDTH]
+        content = b"".join(len(one).to_bytes(_LENGTH_BYTES, "big") + one for one in bundle)
+        found[tile_path(ENTRIES, start // WIDTH, len(bundle))] = content
+    hashes, level = [leaf_hash(one) for one in entries], 0
+    while hashes:
+        tiles = [hashes[start : start + WIDTH] for start in range(0, len(hashes), WIDTH)]
+        for number, tile in enumerate(tiles):
+            found[tile_path(f"tile/{level}", number, len(tile))] = b"".join(tile)
+        # A partial tile has no hash in the level above.
+        hashes, level = [root_of(tile) for tile in tiles if len(tile) == WIDTH], level + 1
+    return found
+
+
+def tile_path(folder: str, number: int, width: int) -> str:
+    """Return the path of a tile: groups of three digits, all but the last with an `x`."""
+    groups = [f"{number % _GROUP:03}"]
+    while number := number // _GROUP:
+        groups.insert(0, f"x{number % _GROUP:03}")
+    return f"{folder}/{'/'.join(groups)}" + (f".p/{width}" if width < WIDTH else "")
+
+
+def read_entries(files: Mapping[str, bytes], size: int) -> list[bytes]:
+    """Return the first `size` entries of a log from its files. Raises BadBundle."""
+    found: list[bytes] = []
+    while len(found) < size:
+        width = min(WIDTH, size - len(found))
+        path = tile_path(ENTRIES, len(found) // WIDTH, width)
+        if path not in files:
+            raise BadBundle(f"{path} is missing")
+        bundle = _split_bundle(files[path])
+        if bundle is None or len(bundle) != width:
+            raise BadBundle(f"{path} is not {width} entries, each after its length")
+        found += bundle
+    return found
+
+
+def _split_bundle(raw: bytes) -> list[bytes] | None:
+    """Return the entries of a bundle; None where the last one is cut."""
+    found, at = [], 0
+    while at < len(raw):
+        start = at + _LENGTH_BYTES
+        at = start + int.from_bytes(raw[at:start], "big")
+        if start > len(raw) or at > len(raw):
+            return None
+        found.append(raw[start:at])
+    return found

@@ -54,7 +54,7 @@ class TrustLevel(enum.StrEnum):
 LEVEL_MEANING = {
     TrustLevel.SELF_REPORTED: "passes every check; not independently rerun",
     TrustLevel.VERIFIED: "an audit reran tasks drawn after the submission was fixed, and agrees",
-    TrustLevel.REPRODUCED: "audits cover every task of a regime",
+    TrustLevel.REPRODUCED: "audits by two signers cover every task of every audited regime",
     TrustLevel.OFFICIAL: "the file of the benchmark's authors",
     TrustLevel.STALE: "the evidence is for another version of harness, benchmark or data",
     TrustLevel.DISPUTED: "an audit failed",

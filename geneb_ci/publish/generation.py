@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from geneb_ci.audit.log import FOLDER, log_files
 from geneb_ci.board.board import board_of, rows_of
 from geneb_ci.board.files import encode
 from geneb_ci.board.page import assembled, page_files
@@ -30,6 +31,8 @@ from geneb_ci.publish.ledger import ledger
 from geneb_ci.publish.manifest import NAME, Manifest, Rollback, encode_manifest, manifest_of
 
 LEDGER, INDEX = "ledger.json", "index.html"
+PUBLISHED_LOG = "audits/log"
+"""Folder of the Space with the log of audits: its prefix for readers of logs."""
 
 
 @dataclass(frozen=True)
@@ -86,13 +89,13 @@ def generate(
             report, entries = rows_of(layout, files_of([Path()]), watch)
             if entries is None:
                 return report, None
-            board = board_of(entries, layout)
+            board, log = board_of(entries, layout), _log(layout)
         page = assembled(dict(_page(folder / PAGE)))
     if INDEX not in page:  # without its own page, a repository gets that of this version
         page = page_files() | page
     told = events.model_dump(mode="json")
     files = page | board.files | board.scripts
-    files |= {LEDGER: encode(LEDGER, told), HISTORY: history_script(told)}
+    files |= {LEDGER: encode(LEDGER, told), HISTORY: history_script(told)} | log
     return report, Generation(files, manifest_of(files, source), board.models)
 
 
@@ -106,6 +109,14 @@ def _require_usual_places(layout: Layout) -> None:
                 f"pyproject.toml: [tool.geneb-ci] {name} is not {place}, which the ledger reads",
                 f"to publish, use {place}/ and remove the setting",
             )
+
+
+def _log(layout: Layout) -> dict[str, bytes]:
+    """Return the files of the log of audits, by their path on the Space; none without a log."""
+    if layout.audits is None or not (layout.audits / FOLDER).is_dir():
+        return {}
+    files = log_files(layout.audits / FOLDER)
+    return {f"{PUBLISHED_LOG}/{path}": content for path, content in files.items()}
 
 
 def _page(folder: Path) -> Iterator[tuple[str, bytes]]:

@@ -30,6 +30,7 @@ BENCHMARK = "schemas/benchmark.json"
 DECISIVE = (OFFICIAL, f"{POLICY}/policy.toml", f"{POLICY}/keys.json", BENCHMARK)
 """Files that determine how evidence counts, for every row."""
 AUDITS = "leaderboard/audits"
+AUDIT_LOG = f"{AUDITS}/log"
 
 PAGE = "leaderboard"
 """The published folder: the page and the Space card, to which generated files are added."""

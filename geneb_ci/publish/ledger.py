@@ -4,16 +4,19 @@ import functools
 import hashlib
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 
-from geneb_ci.audit.record import WITHDRAWN
+from geneb_ci.audit.log import CHECKPOINT, LogBroken, entries_in
+from geneb_ci.audit.note import NotANote, parse_checkpoint
+from geneb_ci.audit.record import EVENTS, WITHDRAWN
 from geneb_ci.audit.trust_evidence import BrokenRecordError, RepositoryEvidence, gather
 from geneb_ci.common.config import Layout, LayoutKind
 from geneb_ci.common.errors import BadConfiguration
 from geneb_ci.common.types import TrustLevel
 from geneb_ci.publish.git import (
+    AUDIT_LOG,
     AUDITS,
     BENCHMARK,
     DECISIVE,
@@ -133,6 +136,8 @@ class RowAtCommit:
     """Path to bytes of each audit record of this model, and of each withdrawal."""
     policy: Mapping[str, bytes]
     """Path to bytes of the files that determine how evidence counts: policy, keys, benchmark."""
+    log: Mapping[str, bytes] = field(default_factory=dict)
+    """Path to bytes of the files of the log of audits."""
 
 
 Levels = Callable[[RowAtCommit], str | None]
@@ -147,16 +152,17 @@ def level_at(standing: RowAtCommit) -> str | None:
     files = dict(standing.policy)
     if standing.audits:
         own = {f"{SUBMISSIONS}/{standing.model}.json": standing.submission}
-        files |= {**standing.audits, **own}
-    evidence = _evidence(tuple(sorted(files.items())))
+        files |= {**standing.audits, **own, **standing.log}
+    model = standing.model if standing.audits else None
+    evidence = _evidence(tuple(sorted(files.items())), model)
     if evidence is None:
         return None
     return str(evidence.decide(hashlib.sha256(standing.submission).hexdigest()).level)
 
 
 @functools.lru_cache(maxsize=STATES_MAX)
-def _evidence(files: tuple[tuple[str, bytes], ...]) -> RepositoryEvidence | None:
-    """Verify the records among some files, which takes half a second each."""
+def _evidence(files: tuple[tuple[str, bytes], ...], model: str | None) -> RepositoryEvidence | None:
+    """Verify the records of a model among some files, which takes half a second each."""
     with tempfile.TemporaryDirectory(prefix="geneb-ci-") as name:
         root = Path(name).resolve()
         for path, content in files:
@@ -164,7 +170,7 @@ def _evidence(files: tuple[tuple[str, bytes], ...]) -> RepositoryEvidence | None
             place.parent.mkdir(parents=True, exist_ok=True)
             place.write_bytes(content)
         try:
-            evidence = gather(_layout(root))
+            evidence = gather(_layout(root), model)
             evidence.require_sound()
         except (BadConfiguration, BrokenRecordError):
             return None
@@ -218,6 +224,7 @@ class _Rows:
         self.submissions: dict[str, str] = {}
         self.audits: dict[str, dict[str, str]] = {}
         self.policy: dict[str, str] = {}
+        self.log: dict[str, str] = {}
 
     def level(self, model: str, former: str | None) -> str | None:
         """Return the level of a row; the former one if no board can be built."""
@@ -225,7 +232,8 @@ class _Rows:
         if blob is None:
             return None
         audits, policy = self._read(self.audits.get(model, {})), self._read(self.policy)
-        found = self._levels(RowAtCommit(model, self.contents[blob], audits, policy))
+        log = self._read(self.log) if audits else {}
+        found = self._levels(RowAtCommit(model, self.contents[blob], audits, policy, log))
         return found or former or UNVOUCHED
 
     def _read(self, files: dict[str, str]) -> dict[str, bytes]:
@@ -237,8 +245,30 @@ class _Rows:
             _put(self.policy, change.path, change.after)
         elif model := submission_of(change.path):
             _put(self.submissions, model, change.after)
+        elif change.path.startswith(f"{AUDIT_LOG}/"):
+            _put(self.log, change.path, change.after)
         elif model := audited(change.path):
             _put(self.audits.setdefault(model, {}), change.path, change.after)
+
+    def logged_since(self, size: int) -> set[str]:
+        """Return the models of the entries of the log from a number on; none if it is broken."""
+        files = {
+            path.removeprefix(f"{AUDIT_LOG}/"): raw for path, raw in self._read(self.log).items()
+        }
+        try:
+            entries = entries_in(files)
+        except LogBroken:
+            return set()
+        return {one.file.partition("/")[0] for one in entries[size:]} & set(self.audits)
+
+    @property
+    def log_size(self) -> int:
+        """Number of entries of the log, by its checkpoint; 0 without one."""
+        blob = self.log.get(f"{AUDIT_LOG}/{CHECKPOINT}")
+        try:
+            return parse_checkpoint(self.contents[blob]).size if blob is not None else 0
+        except NotANote:
+            return 0
 
 
 def _put(table: dict[str, str], key: str, value: str | None) -> None:
@@ -266,10 +296,12 @@ def _events(line: list[HistoryStep], contents: dict[str, bytes], levels: Levels)
     rows = _Rows(contents, levels)
     now: dict[str, str | None] = {}
     for step in line:
-        before = dict(now)
+        before, size = dict(now), rows.log_size
         for change in step.changes:
             rows.apply(change)
         touched = {model for change in step.changes if (model := _model(change))}
+        if any(change.path.startswith(f"{AUDIT_LOG}/") for change in step.changes):
+            touched |= rows.logged_since(size) & set(rows.submissions)
         # A policy change may affect every row, an audit or submission only its own.
         policy = any(change.path in DECISIVE for change in step.changes)
         for model in sorted({*rows.submissions, *before} if policy else touched):
@@ -312,6 +344,8 @@ def _of_model(
     for change in step.changes:
         if audited(change.path) == model:
             cause = change
+            if change.path.endswith(EVENTS):
+                continue
             yield event("withdrawal" if change.path.endswith(WITHDRAWN) else "audit", change)
     if former and level and former != level:
         policy = [change for change in step.changes if change.path in DECISIVE]
@@ -319,7 +353,8 @@ def _of_model(
         listed = TrustLevel.OFFICIAL in levels
         policy.sort(key=lambda change: (change.path == OFFICIAL) is not listed)
         own = [change for change in step.changes if submission_of(change.path) == model]
-        reason = cause or next(iter([*policy, *own]))
+        log = [change for change in step.changes if change.path == f"{AUDIT_LOG}/{CHECKPOINT}"]
+        reason = cause or next(iter([*policy, *own, *log]))
         yield event("dispute" if level == TrustLevel.DISPUTED else "relabel", reason)
 
 

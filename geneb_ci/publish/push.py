@@ -8,9 +8,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
+from geneb_ci.audit.log import CHECKPOINT, LOG, LogBroken, check_extends
+from geneb_ci.audit.note import NOTE_BYTES_MAX
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.publish.faults import HubRefused, NotFastForward, Unknown, Unverified
-from geneb_ci.publish.generation import Generation
+from geneb_ci.publish.generation import PUBLISHED_LOG, Generation
 from geneb_ci.publish.git import GitRepository
 from geneb_ci.publish.manifest import NAME, Manifest, Rollback
 from geneb_ci.publish.session import Clock, attempt
@@ -117,6 +119,7 @@ def push(
             return Published(outcome, state.head, state.manifest)
         # 2. Check that it may be replaced.
         made = intent.generation(state)
+        must_keep_log(space, state, made)
         gone = dropped(state, made)
         # 3. One commit on this head: changed files, and deletion of files published earlier.
         try:
@@ -137,6 +140,37 @@ def push(
         return Published(PublishOutcome.PUBLISHED, commit, made.manifest)
 
     return attempt(once, clock=clock, say=say)
+
+
+def must_keep_log(space: Space, state: SpaceState, made: Generation) -> None:
+    """Raise NotFastForward unless the log of audits begins with the published one.
+
+    A rollback may have an earlier log: it then is the beginning of the published one.
+    """
+    name = f"{PUBLISHED_LOG}/{CHECKPOINT}"
+    if state.manifest is None or name not in state.manifest.files:
+        return
+    live = {CHECKPOINT: space.read(name, state.head, NOTE_BYTES_MAX)}
+    ours = {
+        path.removeprefix(f"{PUBLISHED_LOG}/"): content
+        for path, content in made.files.items()
+        if path.startswith(f"{PUBLISHED_LOG}/")
+    }
+    if made.manifest.rollback is not None and ours:
+        published = [path for path in state.manifest.files if path.startswith(f"{PUBLISHED_LOG}/")]
+        live = {
+            path.removeprefix(f"{PUBLISHED_LOG}/"): space.read(path, state.head)
+            for path in published
+        }
+        ours, live = live, ours
+    try:
+        check_extends(ours, live)
+    except LogBroken as error:
+        raise NotFastForward(
+            f"{space.resource}: the log of audits would not follow the published one: "
+            f"{error.message.removeprefix(f'{LOG}: ')}",
+            "publish from a main whose leaderboard/audits/log only grew; restore it from the Space",
+        ) from error
 
 
 def _wrong(after: SpaceState, made: Generation, gone: list[str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""Renders audits: plan, detection power, outcome of a rerun, steps of a verification."""
+"""Renders audits: plan, detection power, outcome of a rerun, verification, log."""
 
 import io
 import json
@@ -10,8 +10,13 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from geneb_ci.audit.applicability import Logged
 from geneb_ci.audit.beacon import is_open
+from geneb_ci.audit.canonical import moment_of
 from geneb_ci.audit.commitment import Commitment
+from geneb_ci.audit.keys import Keys
+from geneb_ci.audit.log import AuditLog
+from geneb_ci.audit.log_check import open_starts
 from geneb_ci.audit.outcome import (
     AuditedTask,
     AuditOutcome,
@@ -37,6 +42,7 @@ _HELD = {
     "seed": "follows from commitment and beacon value",
     "tickets": "follow from seed and tasks",
     "sample": "the tasks with the smallest tickets, and those of earlier draws",
+    "log": "commitment, start and record are entries of the log, in this order",
     "earlier": "includes every earlier draw in the repository",
     "comparison": "every verdict follows from its numbers",
     "submission": "the file is the audited one",
@@ -199,15 +205,15 @@ def _summary(outcome: AuditOutcome) -> Iterator[str]:
         yield f"differs: {_names(differing)} of {plural(len(outcome.tasks), 'rerun task')}"
     for regime, one in mean_biases(outcome.tasks).items():
         if one.is_significant:
-            side = "above" if one.share > 0 else "below"
-            yield (
-                f"differs: {visible(regime)}: the claims are {side} the rerun by "
-                f"{abs(one.difference):.4f} on average, which is significant"
-            )
+            yield f"differs: {visible(regime)}: {one.text}"
     if outcome.decoys.order_dependent:
         yield "differs: an embedding depends on the order or the batch of its sequence"
     if outcome.decoys.memorised:
         yield "differs: benchmark sequences are treated differently from similar new sequences"
+    if outcome.variants is not None and outcome.variants.memorised:
+        yield "differs: labels of published sequences are known that variants of them do not get"
+    if outcome.fresh is not None and outcome.fresh.dropped:
+        yield "differs: fresh sequences are classified far worse than the published ones"
     yield f"decoys: {visible(outcome.decoys.detail)}"
     yield from _described(outcome.plan.commitment)
     yield from (f"note: {visible(note)}" for note in outcome.notes)
@@ -281,3 +287,51 @@ def _caption(design: Design, power: Fraction) -> str:
     if power < 1:
         lines.append(f"a rerun detects a drawn one with probability {float(power):g}")
     return "\n".join(lines)
+
+
+def log_text(logged: Logged, keys: Keys) -> str:
+    """Return the entries as text, one a line, then what is wrong and who witnessed it."""
+    log, running = logged.log, set(open_starts(logged.log.entries))
+    lines = []
+    for number, one in enumerate(log.entries):
+        owner = keys[one.signer].owner if one.signer in keys else f"{one.signer[:16]}..."
+        text = f"{number:>5}  {one.not_before}  {one.kind:<10}  {one.file}  {escape(owner)}"
+        lines.append(text + ("  (open: no record or abort follows)" if number in running else ""))
+    lines += [f"lost: {escape(reason)}" for reason in logged.lost.values()]
+    lines.append(f"{log.checkpoint.origin}: {counted(len(log.entries))}")
+    return "\n".join([*lines, *witness_lines(log)]) + "\n"
+
+
+def counted(entries: int) -> str:
+    """Return a number of entries with its noun."""
+    return f"{entries:,} {'entry' if entries == 1 else 'entries'}"
+
+
+def witness_lines(log: AuditLog) -> Iterator[str]:
+    """Return a line for each known witness that cosigned the checkpoint."""
+    for one in log.witnesses:
+        yield f"cosigned by {one.name} at {moment_of(one.time)}"
+
+
+def log_json(logged: Logged, keys: Keys) -> str:
+    """Return the entries as JSON."""
+    log, running = logged.log, set(open_starts(logged.log.entries))
+    value = {
+        "schema_version": "1.0",
+        "origin": log.checkpoint.origin,
+        "size": len(log.entries),
+        "root": log.checkpoint.root.hex(),
+        "witnesses": [{"name": one.name, "time": moment_of(one.time)} for one in log.witnesses],
+        "lost": dict(logged.lost),
+        "entries": [
+            {
+                "number": number,
+                "not_before": one.not_before,
+                "owner": keys[one.signer].owner if one.signer in keys else None,
+                "open": number in running,
+                **one.model_dump(),
+            }
+            for number, one in enumerate(log.entries)
+        ],
+    }
+    return json.dumps(value, indent=2, ensure_ascii=True) + "\n"

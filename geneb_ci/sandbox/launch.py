@@ -9,7 +9,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
@@ -205,13 +205,20 @@ class SandboxFacts(StrictModel):
 
 
 def sandbox_facts(
-    sandbox: Sandbox, escapes: list[Escape], limits: Limits, token_budget: int
+    sandbox: Sandbox,
+    escapes: list[Escape],
+    limits: Limits,
+    token_budget: int,
+    scoring: Mapping[str, int] | None = None,
 ) -> SandboxFacts:
-    """Return the facts of a sandbox for the audit record; `token_budget` in padded tokens."""
+    """Return the facts of a sandbox for the audit record; `token_budget` in padded tokens.
+
+    `scoring` has the limits outside the sandbox, under which the embeddings were scored.
+    """
     return SandboxFacts(
         level=sandbox.level,
         kind=sandbox.kind,
         escapes=escapes,
         gpu=bool(sandbox.devices),
-        limits=limits.as_facts() | {"token_budget": token_budget},
+        limits={**limits.as_facts(), "token_budget": token_budget, **(scoring or {})},
     )

@@ -14,6 +14,7 @@ from geneb_ci.common.errors import LeftOver
 
 PROC = Path("/proc")
 PAGE = os.sysconf("SC_PAGE_SIZE")
+CLOCK = os.sysconf("SC_CLK_TCK")
 KIB = 1024
 
 
@@ -44,6 +45,15 @@ def read(pid: int) -> Process | None:
         max(0, int(fields[21])) * PAGE,
         fields[0] in "ZX",
     )
+
+
+def cpu_seconds(pid: int) -> float:
+    """Return the seconds of the processor that a process and its ended children took."""
+    try:
+        text = (PROC / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return 0.0
+    return sum(map(int, text.rpartition(")")[2].split()[11:15])) / CLOCK
 
 
 def descendants(root: int) -> list[Process]:

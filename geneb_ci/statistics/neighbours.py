@@ -3,6 +3,7 @@
 import functools
 import itertools
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from operator import sub
 from typing import NamedTuple
@@ -115,8 +116,13 @@ def _regimes(table: ScoreTable, start: int, stop: int) -> list[_Regime | None]:
     return [_standardised(row[start:stop]) for row in table.vectors]
 
 
-def affine_copy(view: RowView, part: slice, residual_max: float) -> Affine | None:
-    """Return the best linear fit of this row by another, if its residual is below the limit."""
+def affine_copy(
+    view: RowView, part: slice, residual_max: float, moved_min: float = -1.0
+) -> Affine | None:
+    """Return the best linear fit of this row by another, if its residual is below the limit.
+
+    Rows that the fit moves by `moved_min` or less are passed over: a plain copy hides no other.
+    """
     own = _standardised(view.row[part])
     if own is None:
         return None
@@ -141,31 +147,46 @@ def affine_copy(view: RowView, part: slice, residual_max: float) -> Affine | Non
             slope = correlation * own.norm / other.norm
             offset = own.mean - slope * other.mean
             moved = abs(own.mean - other.mean) + abs(own.norm - other.norm) / math.sqrt(size)
+            if moved <= moved_min:
+                continue
             best = Affine(number, slope, offset, residual, moved)
             if residual < EXACT:
                 break
     return best
 
 
+_NOBODY = (-math.inf, -1)
+_BEST = 3
+"""Scores kept of a cell: the row's own, one row that may be above it, and the one below that."""
+
+
 @functools.lru_cache(maxsize=4)
-def _two_best(table: ScoreTable) -> list[tuple[float, float, int]]:
-    """Return the best and second best score of each cell, and the number of the best row."""
+def _best(table: ScoreTable) -> list[list[tuple[float, int]]]:
+    """Return the `_BEST` best scores of each cell, with the number of their row."""
     found = []
     for column in zip(*table.vectors, strict=True):
-        ranked = sorted(((x, i) for i, x in enumerate(column) if x == x), reverse=True)[:2]  # noqa: PLR0124 (NaN)
-        ranked += [(-math.inf, -1)] * (2 - len(ranked))
-        found.append((ranked[0][0], ranked[1][0], ranked[0][1]))
+        ranked = sorted(((x, i) for i, x in enumerate(column) if x == x), reverse=True)[:_BEST]  # noqa: PLR0124 (NaN)
+        found.append(ranked + [_NOBODY] * (_BEST - len(ranked)))
     return found
 
 
 def lead(view: RowView, part: slice) -> float:
-    """Return the share of a regime's cells in which the row exceeds every other."""
-    best = _two_best(view.table)[part]
-    ahead = sum(
-        x > (second if whose == view.own else first)
-        for x, (first, second, whose) in zip(view.row[part], best, strict=True)
-    )
-    return ahead / len(best)
+    """Return the share of a regime's cells in which the row exceeds every other but one.
+
+    The one is the same row in all cells, whichever makes the share largest: else one row of high
+    scores would end every lead.
+    """
+    best = _best(view.table)[part]
+    ahead = 0
+    behind: Counter[int] = Counter()
+    """Cells in which only this row is not exceeded."""
+    for x, ranked in zip(view.row[part], best, strict=True):
+        (first, whose), (second, _) = [one for one in ranked if one[1] != view.own][:2]
+        if x > first:
+            ahead += 1
+        elif x > second:
+            behind[whose] += 1
+    return (ahead + max(behind.values(), default=0)) / len(best)
 
 
 # A relation whose difference varies more between rows is not used, such as promoters of 70 bp

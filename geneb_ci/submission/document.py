@@ -12,6 +12,7 @@ from geneb_ci.submission.bytes import decode, read_bytes
 from geneb_ci.submission.fault import Fault
 from geneb_ci.submission.fault import Path as Pointer
 from geneb_ci.submission.paths import located
+from geneb_ci.submission.quick import quick_value
 from geneb_ci.submission.scanner import UNUSABLE, Span, scan
 
 WINDOW = 60  # characters of a code frame on either side of a place
@@ -69,22 +70,28 @@ class Document:
         return self.text[left:right], at - left
 
 
-def read_document(path: Path, name: str | None = None) -> Document:
+def read_document(path: Path, name: str | None = None, *, spans: bool = True) -> Document:
     """Return the document in a file; errors of encoding and JSON are in its `faults`.
 
     Raises NothingChecked when the file cannot be opened.
     """
     shown_name = str(path) if name is None else name
-    return parse_document(read_bytes(path), located(path), shown_name)
+    return parse_document(read_bytes(path), located(path), shown_name, spans=spans)
 
 
-def parse_document(raw: bytes | Fault, path: Path, name: str) -> Document:
-    """Return the document in `raw`; if `raw` is a Fault, the document has no value."""
+def parse_document(raw: bytes | Fault, path: Path, name: str, *, spans: bool = True) -> Document:
+    """Return the document in `raw`; if `raw` is a Fault, the document has no value.
+
+    Without `spans` a document that has no fault is read quickly, and has no positions.
+    """
     if isinstance(raw, Fault):
         return Document(name, path, "", "", UNUSABLE, {}, (raw,))
     digest = hashlib.sha256(raw).hexdigest()
     text, readable, faults = decode(raw)
     if not readable:
         return Document(name, path, digest, text, UNUSABLE, {}, faults)
+    value = UNUSABLE if spans else quick_value(text)
+    if value is not UNUSABLE:
+        return Document(name, path, digest, text, value, {}, faults)
     result = scan(text)
     return Document(name, path, digest, text, result.value, result.spans, (*faults, *result.faults))

@@ -15,6 +15,7 @@ import pydantic_core
 
 from geneb_ci.common.errors import NothingChecked
 from geneb_ci.submission.bytes import read_bytes
+from geneb_ci.submission.skeleton import skeletons
 
 # Limit of the rows kept for comparison: 900 doubles each, 4 MB in all.
 ROWS_MAX = 500
@@ -109,12 +110,14 @@ class _Scores(NamedTuple):
 
     path: Path
     model_id: str
+    display: str
     digest: str
     row: PeerRow | None
 
 
 class _Read(NamedTuple):
     paths: tuple[Path, ...]
+    names: dict[str, list[tuple[Path, str]]]
     digests: dict[str, list[Path]]
     rows: tuple[PeerRow, ...]
 
@@ -139,6 +142,11 @@ class Peers:
         for path in self._read.paths if self.population else self.paths:
             found.setdefault(normal_form(path.stem), []).append(path)
         return found
+
+    @property
+    def names(self) -> dict[str, list[tuple[Path, str]]]:
+        """Skeleton of a display name or an id to the files that have it, each with that name."""
+        return self._read.names
 
     def others(self, own: Path) -> int:
         """Return the number of rows, without that of the file `own`."""
@@ -173,7 +181,7 @@ class Peers:
         for one in self.population:
             if isinstance(one, Known):
                 row = PeerRow(one.path, one.names, one.values) if one.path in kept else None
-                scores = _Scores(one.path, one.model_id, one.digest, row)
+                scores = _Scores(one.path, one.model_id, "", one.digest, row)
             elif one not in self.paths:
                 scores = _scores_of(one, shapes, keep=one in kept)
             else:
@@ -187,12 +195,21 @@ class Peers:
             if scores.digest:
                 digests.setdefault(scores.digest, []).append(scores.path)
         rows = tuple(scores.row for scores in found if scores.row is not None)
-        return _Read(tuple(scores.path for scores in found), digests, rows)
+        return _Read(tuple(scores.path for scores in found), _by_skeleton(found), digests, rows)
 
     @property
     def _candidates(self) -> list[Path]:
         others = (one.path if isinstance(one, Known) else one for one in self.population)
         return [*self.paths, *others]
+
+
+def _by_skeleton(rows: Iterable[_Scores]) -> dict[str, list[tuple[Path, str]]]:
+    found: dict[str, list[tuple[Path, str]]] = {}
+    for scores in rows:
+        for name in sorted({scores.model_id, scores.display} - {""}):
+            for form in skeletons(name):
+                found.setdefault(form, []).append((scores.path, name))
+    return found
 
 
 def _lot(path: Path) -> bytes:
@@ -215,12 +232,15 @@ def _scores_of(
     value = value if isinstance(value, dict) else {}
     names, values = flat(value.get("results"))
     model_id = value.get("model_id")
+    meta = value.get("meta")
+    display = meta.get("display") if isinstance(meta, dict) else None
     row = None
     if values and keep:
         row = PeerRow(path, shapes.setdefault("\0".join(names), tuple(names)), values)
     return _Scores(
         path,
         model_id if isinstance(model_id, str) else "",
+        display if isinstance(display, str) else "",
         _digest(names, values) if values else "",
         row,
     )

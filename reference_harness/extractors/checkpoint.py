@@ -14,6 +14,8 @@ from .base import ExtractorError
 from .checkpoint_keys import allowed_keys, unexplained, untied
 from .options import Options
 from .origin import Origin, check_class, class_of
+from .state_dict import kept, load_state
+from .tensors import read_tensors
 from .weights import PICKLED, SAFE, digests
 
 AUTO_CLASSES = tuple(
@@ -38,18 +40,25 @@ def load_model(origin: Origin, options: Options, device: str) -> tuple[Any, dict
     Raises ExtractorError when weights are missing or left over, and when there is no `submodule`.
     """
     cls = class_of(options.auto_class, origin)
-    model, info, safe = _from_files(
-        cls,
-        origin.name,
-        dtype=getattr(torch, options.dtype),
-        **origin.keywords,
-        **options.config_arguments,
-    )
-    _check_weights(origin.name, model, info, options)
-    _rebuild_unsaved(model)
-    endings = SAFE if safe else PICKLED
-    place = origin.place
-    files = sorted(file for file in place.iterdir() if file.suffix in endings)
+    if options.weights:
+        model, info, path = load_state(cls, origin, options)
+        _check_weights(origin.name, model, info, options)
+        place, files = path.parent, [path]
+    else:
+        model, info, safe = _from_files(
+            cls,
+            origin.name,
+            dtype=getattr(torch, options.dtype),
+            **origin.keywords,
+            **options.config_arguments,
+        )
+        _check_weights(origin.name, model, info, options)
+        _rebuild_unsaved(model)
+        endings = SAFE if safe else PICKLED
+        place = origin.place
+        files = sorted(file for file in place.iterdir() if file.suffix in endings)
+        if options.keep_float32:
+            _keep_float32(model, files, options.keep_float32)
     part = _submodule(model, options.submodule)
     return part.to(device).eval(), _source(origin, place, files)
 
@@ -113,10 +122,14 @@ def _check_weights(name: str, model: Any, info: dict[str, Any], options: Options
         for what, keys in (("missing", missing), ("left over", left_over), ("ill-shaped", other))
         if keys
     ]
+    advice = (
+        "correct rename, split, transpose, zeros or config_arguments"
+        if options.weights
+        else "if the repository brings its own code, read it and pass trust_remote_code=True"
+    )
     msg = (
         f"the weights of {name!r} do not fit the model that was built from its configuration: "
-        f"{'; '.join(parts)}; if the repository brings its own code, read it and pass "
-        "trust_remote_code=True; declare weights that the embeddings do not depend on with "
+        f"{'; '.join(parts)}; {advice}; declare weights that the embeddings do not depend on with "
         "missing=REGEX or unexpected=REGEX"
     )
     raise ExtractorError(msg)
@@ -195,6 +208,21 @@ def _hollow(model: Any) -> list[str]:  # noqa: ANN401
 def _owner(model: Any, name: str) -> tuple[Any, str]:  # noqa: ANN401
     path, _, leaf = name.rpartition(".")
     return model.get_submodule(path), leaf
+
+
+def _keep_float32(model: Any, files: list[Path], pattern: str) -> None:  # noqa: ANN401
+    """Read the weights that stay float32 again, since `dtype` has rounded them."""
+    wanted = kept(model, pattern)
+    for file in files:
+        for name, tensor in read_tensors(file, only=pattern).items():
+            if name in wanted:
+                wanted.pop(name).data = tensor.to(torch.float32)
+    if wanted:
+        msg = (
+            f"keep_float32 matches {min(wanted)!r}, which the file of weights does not hold: "
+            "declare a narrower keep_float32"
+        )
+        raise ExtractorError(msg)
 
 
 def _submodule(model: Any, path: str) -> Any:  # noqa: ANN401

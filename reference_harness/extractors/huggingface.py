@@ -88,7 +88,7 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
     def _run(
         self, pieces: list[list[int]], owners: np.ndarray, batch_size: int
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        lengths = [len(piece) for piece in pieces]
+        lengths = [self.encoder.pad_to or len(piece) for piece in pieces]
         yield from self.memory.fitting(
             self._batches(lengths, batch_size),
             lengths,
@@ -158,6 +158,7 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
             rows=None if said.input == "one_hot_letters" else embedding_rows(model),
             frame=tokens.frame(),
             full_last=said.last_window == "full",
+            pad_to=said.pad_to,
         )
         if self.encoder.frame is None and (said.pooling == "penultimate" or not said.pool_special):
             msg = (

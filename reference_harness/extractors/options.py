@@ -4,7 +4,7 @@ import dataclasses
 import difflib
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,7 +28,7 @@ CHOICES = {
     "padding": ("right", "left", "both"),
     "case": ("upper", "sensitive"),
     "letters": ("joined", "spaced"),
-    "rest": ("unknown", "letters", "shorter", "drop"),
+    "rest": ("unknown", "letters", "shorter", "end", "drop"),
     "input": ("ids", "one_hot_letters", "one_hot_tokens"),
     "mask_inside": ("auto", "true", "false"),
 }
@@ -41,15 +41,30 @@ _LEAST = {
     "k": 1,
     "multiple_of": 1,
     "fixed_letters": 1,
+    "pad_to": 1,
 }
-_OBJECTS = ("model_arguments", "tokenizer_arguments", "config_arguments")
-_PATTERNS = ("missing", "unexpected")
+_OBJECTS = ("model_arguments", "tokenizer_arguments", "config_arguments", "rename", "split")
+_PATTERNS = ("missing", "unexpected", "transpose", "zeros", "keep_float32")
+# How a file of tensors is read into a class.
+_LAYOUT = ("weights_at", "rename", "split", "transpose", "zeros")
 _FORMS = {
     "output": (
         r"auto|last_hidden_state|hidden_states|item:\d+|module:\S+",
         "one of auto, last_hidden_state, hidden_states, item:N, module:NAME",
     ),
     "layer": (r"last|-?\d+", "last or the number of a layer"),
+}
+_RULES: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "rename": (
+        "a JSON object of regular expression to text",
+        lambda value: isinstance(value, str),
+    ),
+    "split": (
+        "a JSON object of regular expression to two or more texts",
+        lambda value: (
+            isinstance(value, list) and len(value) > 1 and all(isinstance(x, str) for x in value)
+        ),
+    ),
 }
 _JSON = 'a JSON object such as {"name": 1}'
 
@@ -73,12 +88,13 @@ class Options:
     tokenizer: str = "auto"
     """`auto`, `characters`, `kmers`, `transformers:CLASS` or `repository:FILE.CLASS`."""
     vocabulary: str = ""
-    """Entries in order of id, separated by commas, or a file of the model's folder."""
+    """Entries in order of id, separated by commas, or a file of the model's folder. `NAME=ID` is an
+    entry with another id; `NAGCT^6` and `NAGCT^1-6` are all words of so many of these letters."""
     k: int | None = None
     """Letters of a word of `tokenizer=kmers`."""
     rest: str = "unknown"
     """What becomes of letters that are no word of `kmers`: one unknown token, single letters,
-    shorter words, or nothing."""
+    shorter words (`end`: only of the letters that are left at the end), or nothing."""
     begin: str = ""
     """Entries that `characters` and `kmers` put before each sequence, separated by commas."""
     end: str = ""
@@ -120,15 +136,35 @@ class Options:
     """Whether padded positions change nothing inside the model; `auto` measures it."""
     padding: str = "right"
     """Where padding stands in a batch; with `fixed_letters`, where N fills a short sequence."""
+    pad_to: int | None = None
+    """Tokens that every piece is padded to, for a model that padding changes and whose published
+    run padded so; `max_length` is then at most as many."""
     model_arguments: Mapping[str, Any] = field(default_factory=dict)
     """JSON object of further arguments of forward."""
     # What is loaded.
     auto_class: str = "AutoModel"
-    """An Auto class of transformers, `transformers:CLASS`, or `repository:FILE.CLASS`."""
+    """An Auto class of transformers, `transformers:CLASS`, `repository:FILE.CLASS`,
+    `package:MODULE.CLASS` of an installed package, or `own:NAME` of the harness."""
     submodule: str = ""
     """Dotted attribute of the loaded model that is run in its place."""
     config_arguments: Mapping[str, Any] = field(default_factory=dict)
     """JSON object of values that replace those of the model's configuration."""
+    weights: str = ""
+    """File of tensors that is read into that class by the five options below; empty: the class
+    loads its own."""
+    weights_at: str = ""
+    """Entry of that file that holds the tensors, if it has one of that name."""
+    rename: Mapping[str, Any] = field(default_factory=dict)
+    """JSON object of regular expression to replacement, applied to names one after the other."""
+    split: Mapping[str, Any] = field(default_factory=dict)
+    """JSON object of regular expression to a list of replacements: the tensor is cut into as many
+    parts along its first dimension."""
+    transpose: str = ""
+    """Regular expression of the model's names whose two dimensions the file has swapped."""
+    zeros: str = ""
+    """Regular expression of the model's names that are zero where the file lacks them."""
+    keep_float32: str = ""
+    """Regular expression of weights that stay float32 whatever `dtype` is."""
     missing: str = ""
     """Regular expression of weights that may be missing from the file."""
     unexpected: str = ""
@@ -208,7 +244,7 @@ def _text(name: str, value: object) -> str | None:
 
 
 def _number(name: str, value: object) -> int | None:
-    if value in (None, "none") and name in ("max_length", "k", "fixed_letters"):
+    if value in (None, "none") and name in ("max_length", "k", "fixed_letters", "pad_to"):
         return None
     if isinstance(value, bool) or not isinstance(value, int) or value < _LEAST[name]:
         raise _refused(name, value, f"a whole number from {_LEAST[name]}")
@@ -223,7 +259,23 @@ def _object(name: str, value: object) -> Mapping[str, Any]:
             raise _refused(name, value, _JSON) from None
     if not isinstance(value, Mapping):
         raise _refused(name, value, _JSON)
+    if name in _RULES:
+        _check_rules(name, value)
     return dict(value)
+
+
+def _check_rules(name: str, rules: Mapping[str, Any]) -> None:
+    """Raise unless each rule is a regular expression and what replaces its matches."""
+    text, valid = _RULES[name]
+    for pattern, replacement in rules.items():
+        if not valid(replacement):
+            raise _refused(name, dict(rules), text)
+        try:
+            for one in [replacement] if isinstance(replacement, str) else replacement:
+                # The empty match makes `re` read the references to groups.
+                re.sub(f"{pattern}|", one, "")
+        except (re.error, IndexError) as error:
+            raise _refused(name, dict(rules), f"{text} ({error})") from None
 
 
 def _refused(name: str, value: object, expected: str) -> ExtractorError:
@@ -272,6 +324,21 @@ def _other_rules(options: Options) -> Iterator[tuple[bool, str]]:
     yield (
         not options.pool_special and options.pooling not in ("mean", "max"),
         f"pool_special=false is for pooling mean or max, not for {options.pooling}",
+    )
+    longest, padded = options.max_length, options.pad_to
+    yield (
+        padded is not None and not 1 <= (longest or 0) <= padded,
+        f"pad_to is {padded} and max_length is {longest}: declare a max_length from 1 to {padded}",
+    )
+    for name in _LAYOUT:
+        yield (
+            bool(getattr(options, name)) and not options.weights,
+            f"{name} applies to weights=FILE alone: declare the file of tensors, or leave it out",
+        )
+    auto = options.auto_class
+    yield (
+        bool(options.weights) and auto.startswith("AutoModel"),
+        f"weights needs the class that its tensors are for, and auto_class is {auto}: declare it",
     )
     for name, word in (("padding", "both"), ("truncation", "middle")):
         yield (

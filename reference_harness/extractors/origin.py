@@ -1,6 +1,8 @@
 """Where a checkpoint lies, pinned; and which class of it or of transformers is meant."""
 
 import difflib
+import importlib
+import importlib.util
 import json
 import re
 from collections.abc import Iterable
@@ -13,6 +15,12 @@ from transformers.dynamic_module_utils import get_class_from_dynamic_module
 from transformers.utils.hub import cached_file
 
 from .base import ExtractorError
+from .gated_bert import GatedBert
+from .janus import Janus
+from .space import Space
+
+OWN_CLASSES = {"gated_bert": GatedBert, "janus": Janus, "space": Space}
+"""Models that no package has, written here: `own:NAME` to its class."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,10 +92,19 @@ def check_code(origin: Origin) -> None:
 
 
 def check_class(option: str, value: str, auto: tuple[str, ...]) -> None:
-    """Raise unless `value` is one of `auto`, `transformers:CLASS` or `repository:FILE.CLASS`."""
+    """Raise unless `value` is one of `auto` or a name that `class_of` reads.
+
+    A class of a package is looked for, and the package not imported.
+    """
     if value in auto:
         return
     kind, colon, name = value.partition(":")
+    if colon and kind == "own":
+        _check_own(option, name)
+        return
+    if colon and kind == "package" and re.fullmatch(r"\w+(\.\w+)+", name):
+        _check_package(option, name)
+        return
     if colon and kind == "repository" and re.fullmatch(r"\w+(\.\w+)+", name):
         return
     if colon and kind == "transformers":
@@ -101,20 +118,49 @@ def check_class(option: str, value: str, auto: tuple[str, ...]) -> None:
     close = difflib.get_close_matches(value, auto, n=1)
     shown = close or auto[:1]
     msg = (
-        f"{option} is {value!r}, expected {', '.join(shown)}, transformers:CLASS or "
-        "repository:FILE.CLASS"
+        f"{option} is {value!r}, expected {', '.join(shown)}, transformers:CLASS, "
+        "repository:FILE.CLASS, package:MODULE.CLASS or own:NAME"
     )
     raise ExtractorError(msg)
+
+
+def _check_own(option: str, name: str) -> None:
+    if name not in OWN_CLASSES:
+        msg = f"{option} is 'own:{name}', and the harness has: {', '.join(OWN_CLASSES)}"
+        raise ExtractorError(msg)
+
+
+def _check_package(option: str, name: str) -> None:
+    package = name.partition(".")[0]
+    if importlib.util.find_spec(package) is None:
+        msg = (
+            f"{option} is 'package:{name}', and no package {package} is installed here: install "
+            "it, or run in the environment that the model's entry names"
+        )
+        raise ExtractorError(msg)
 
 
 def class_of(value: str, origin: Origin) -> Any:  # noqa: ANN401 - any class of that form
     """Return the class that a checked option names."""
     kind, colon, name = value.partition(":")
+    if colon and kind == "own":
+        return OWN_CLASSES[name]
+    if colon and kind == "package":
+        module, _, leaf = name.rpartition(".")
+        return _member(importlib.import_module(module), leaf)
     if colon and kind == "repository":
         return get_class_from_dynamic_module(
             name, origin.name, revision=origin.revision, local_files_only=origin.local
         )
     return getattr(transformers, name or kind)
+
+
+def _member(module: Any, name: str) -> Any:  # noqa: ANN401 - any class
+    try:
+        return getattr(module, name)
+    except AttributeError:
+        msg = f"package {module.__name__} has no class {name}: compare its version with the entry's"
+        raise ExtractorError(msg) from None
 
 
 def _strings(value: object) -> Iterable[str]:

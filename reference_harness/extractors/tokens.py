@@ -31,6 +31,8 @@ class Encoder:
     """What stands around the tokens of a sequence; None where it could not be measured."""
     full_last: bool = False
     """Whether the last window is moved back until it is full."""
+    pad_to: int | None = None
+    """Tokens that each batch is padded to; None: those of its longest piece."""
 
     def __post_init__(self) -> None:
         if self.max_length is None:
@@ -76,8 +78,8 @@ class Encoder:
         return ids, rows
 
     def pad(self, pieces: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
-        """Return ids and mask, both (b, t) int64, padded to the longest piece."""
-        width = max(map(len, pieces))
+        """Return ids and mask, both (b, t) int64, padded to `pad_to` or to the longest piece."""
+        width = self.pad_to or max(map(len, pieces))
         ids = np.full((len(pieces), width), self.pad_id, dtype=np.int64)
         mask = np.zeros((len(pieces), width), dtype=np.int64)
         for row, piece in enumerate(pieces):

@@ -1,8 +1,10 @@
 """Our own tokenizers: letters or k-mers of a declared vocabulary."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 
 from .base import ExtractorError
@@ -11,6 +13,9 @@ from .origin import Origin
 
 DNA = ("A", "C", "G", "T")
 _PADS = ("[PAD]", "<pad>", "<PAD>")
+_ALL_WORDS = re.compile(r"([A-Za-z]+)\^(\d)(?:-(\d))?")
+# All words of eight of five letters are 390,625; a typing error is then no endless loop.
+_LONGEST_WORD = 8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +43,8 @@ class WordTokenizer:
     def _words(self, sequence: str) -> Iterator[int]:
         for start in range(0, len(sequence), self.k):
             word = sequence[start : start + self.k]
-            if word in self.vocabulary and (len(word) == self.k or self.rest == "shorter"):
+            short = len(word) < self.k
+            if word in self.vocabulary and (not short or self.rest in ("shorter", "end")):
                 yield self.vocabulary[word]
             else:
                 yield from self._rest(word)
@@ -47,7 +53,7 @@ class WordTokenizer:
         """Encode letters that are no whole word."""
         if self.rest == "drop":
             return
-        if self.rest == "unknown" or self.k == 1:
+        if self.rest in ("unknown", "end") or self.k == 1:
             yield self._unknown(word)
             return
         while word:
@@ -105,13 +111,8 @@ def letter_tokenizer() -> WordTokenizer:
 
 def _read(said: str, origin: Origin) -> dict[str, int]:
     """Return entry to id, from text with commas or from a file of the checkpoint."""
-    if "," in said:
-        entries = [one.strip() for one in said.split(",")]
-        found = dict(zip(entries, range(len(entries)), strict=True))
-        if len(found) < len(entries) or "" in found:
-            msg = f"vocabulary is {said!r}, expected different entries with commas between them"
-            raise ExtractorError(msg)
-        return found
+    if "," in said or "=" in said or "^" in said:
+        return _listed(said)
     path = origin.file(said)
     if path is None:
         msg = (
@@ -120,6 +121,40 @@ def _read(said: str, origin: Origin) -> dict[str, int]:
         )
         raise ExtractorError(msg)
     return _of_file(path)
+
+
+def _listed(said: str) -> dict[str, int]:
+    """Return entry to id of text: an id is one more than that before it, unless it is given."""
+    found: dict[str, int] = {}
+    number = 0
+    for one in said.split(","):
+        entry = one.strip()
+        name, _, given = entry.rpartition("=")
+        numbered = bool(name) and given.isdecimal()
+        if numbered:
+            number = int(given)
+        words = _words_of(name if numbered else entry)
+        if entry == "" or any(word in found for word in words):
+            msg = f"vocabulary is {said!r}, expected different entries with commas between them"
+            raise ExtractorError(msg)
+        found |= {word: number + i for i, word in enumerate(words)}
+        number += len(words)
+    return found
+
+
+def _words_of(entry: str) -> list[str]:
+    """Return all words that `LETTERS^K` or `LETTERS^1-K` names, else the entry itself."""
+    match = _ALL_WORDS.fullmatch(entry)
+    if match is None:
+        return [entry]
+    least, most = int(match[2]), int(match[3] or match[2])
+    if not 1 <= least <= most <= _LONGEST_WORD:
+        msg = (
+            f"vocabulary has {entry!r}, expected words of 1 to {_LONGEST_WORD} letters, such as "
+            "ACGT^6 or ACGT^1-6"
+        )
+        raise ExtractorError(msg)
+    return ["".join(word) for k in range(least, most + 1) for word in product(match[1], repeat=k)]
 
 
 def _of_file(path: Path) -> dict[str, int]:

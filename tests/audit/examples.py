@@ -28,7 +28,7 @@ def hexes(text: str) -> str:
 
 
 def commitment(**changes: Any) -> Commitment:
-    """Give a commitment to draw 5 of 20 tasks, changed in some fields."""
+    """Return a commitment to draw 5 of 20 tasks, changed in some fields."""
     policy = {"drawn": 5, "stratified": False, "strata": [], "tolerance": hexes("tolerance")}
     fields: dict[str, Any] = {
         "protocol": "geneb-audit-v1",
@@ -53,15 +53,20 @@ def commitment(**changes: Any) -> Commitment:
 
 
 def stratified(**changes: Any) -> Commitment:
-    """Give a commitment with two larger categories, of 9 and 5 tasks, and 6 other tasks."""
+    """Return a commitment with two larger categories, of 9 and 5 tasks, and 6 other tasks."""
     return commitment(policy={"stratified": True, "strata": STRATA, **changes})
 
 
 def beacon(number: int = ROUND) -> DrandBeacon:
-    """Give a published round."""
+    """Return a published round."""
     return DrandBeacon(kind="drand", chain=QUICKNET.hash, round=number, signature=ROUNDS[number])
 
 
 def plan(of: Commitment | None = None, **options: Any) -> Plan:
-    """Give the plan for a commitment."""
+    """Return the plan for a commitment."""
     return draw(of or commitment(), COMMITTED_AT, beacon(), **options)
+
+
+def draw_at(of: Commitment, second: int, **options: Any) -> Plan:
+    """Draw for a commitment that was public some seconds after `COMMITTED_AT`."""
+    return draw(of, moment_of(time_of(ROUND) - DELAY + second), beacon(), **options)

@@ -40,7 +40,7 @@ def made(folder: Path, scratch: Path) -> Installed:
 
 
 def harnessed(place: Installed, model_id: str, extractor: str, *options: str) -> Path:
-    """Run an extractor over both tasks; gives the submission."""
+    """Run an extractor over both tasks, and return the submission."""
     file = place.root / "submissions" / f"{model_id}.json"
     place.run(
         *("reference_harness", "run", "--extractor", extractor, *options, "--quiet"),

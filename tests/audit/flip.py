@@ -16,7 +16,7 @@ OTHER_WORD = {
 
 
 def leaves(value: Any, path: Path = ()) -> Iterator[Path]:
-    """Give the path of every leaf; an empty list or object is one."""
+    """Yield the path of every leaf; an empty list or object is one."""
     if isinstance(value, dict) and value:
         for key, inner in value.items():
             yield from leaves(inner, (*path, key))
@@ -28,7 +28,7 @@ def leaves(value: Any, path: Path = ()) -> Iterator[Path]:
 
 
 def flips(value: Any) -> Iterator[Any]:
-    """Give what a flipped bit makes of a leaf, as far as it is still written as JSON."""
+    """Yield what a flipped bit makes of a leaf, as far as it is still written as JSON."""
     if isinstance(value, bool):
         yield not value
     elif isinstance(value, int):
@@ -48,14 +48,14 @@ def flips(value: Any) -> Iterator[Any]:
 
 
 def at(value: Any, path: Path) -> Any:
-    """Give the leaf at a path."""
+    """Return the leaf at a path."""
     for part in path:
         value = value[part]
     return value
 
 
 def put_at(value: Any, path: Path, leaf: Any) -> Any:
-    """Give a copy with another leaf at a path."""
+    """Return a copy with another leaf at a path."""
     found = copy.deepcopy(value)
     if not path:
         return leaf

@@ -1,5 +1,6 @@
 """A repository and an installation beside it, as the demonstration has, for many commands."""
 
+from pathlib import Path
 from subprocess import CompletedProcess
 
 from tests import forked
@@ -8,6 +9,9 @@ from tools.demo_audit import Place
 
 class Installed(Place):
     """Runs the commands of the installation as forks of a process that has its libraries."""
+
+    def _site(self, folder: Path) -> Path:  # noqa: ARG002 (one for all)
+        return forked.installation()
 
     def run(self, module: str, *arguments: str, check: bool = True) -> CompletedProcess[str]:
         """Run a command of the installation in the repository, and keep what it says."""

@@ -28,7 +28,7 @@ def unchanged(_: dict[str, Any]) -> None:
 
 
 def repository(root: Path, change: Change = unchanged, *, version: str = "1.1") -> Path:
-    """Write the repository; gives the submission, which differs from a sound one by one change."""
+    """Write the repository; return the submission, which differs from a sound one by one change."""
     for folder in ("schemas", "submissions/cards", "submissions/extractors", "leaderboard/policy"):
         (root / folder).mkdir(parents=True)
     shutil.copy(BENCHMARK_FILE, root / "schemas/benchmark.json")

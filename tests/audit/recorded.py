@@ -17,6 +17,7 @@ from geneb_ci.audit.commitment import Commitment
 from geneb_ci.audit.draw import draw
 from geneb_ci.audit.envelope import key_id, parse_envelope, sign_payload
 from geneb_ci.audit.keys import TrustedKey
+from geneb_ci.audit.memorised import rows_varied
 from geneb_ci.audit.outcome import AuditOutcome
 from geneb_ci.audit.plan import DrandBeacon, EarlierDraw, Plan
 from geneb_ci.audit.record import WITHDRAWN, record_of
@@ -39,12 +40,12 @@ minimum_level = 2
 
 
 def key(seed: str = "maintainer") -> Ed25519PrivateKey:
-    """Give a private key of the tests, the same each time."""
+    """Return a private key of the tests, the same each time."""
     return Ed25519PrivateKey.from_private_bytes(hashlib.sha256(seed.encode()).digest())
 
 
 def entry(of: Ed25519PrivateKey | None = None, **changes: Any) -> dict[str, Any]:
-    """Give the entry of a key in keys.json."""
+    """Return the entry of a key in keys.json."""
     raw = (of or key()).public_key().public_bytes_raw()
     found = {
         "keyid": key_id(raw),
@@ -56,13 +57,13 @@ def entry(of: Ed25519PrivateKey | None = None, **changes: Any) -> dict[str, Any]
 
 
 def committed_at(number: int) -> str:
-    """Give the moment of a commitment for which this round decides."""
+    """Return the moment of a commitment for which this round decides."""
     return moment_of(time_of(number) - DELAY)
 
 
 @functools.cache
 def submission_bytes(tag: str = "") -> bytes:
-    """Give a submission; another tag, other bytes."""
+    """Return a submission; another tag, other bytes."""
     document = small_v11(MODEL)
     document["meta"]["training_data"] = f"human genome{tag}"
     return json.dumps(document).encode()
@@ -129,8 +130,24 @@ def compared(raw: bytes, regime: str, task: str, shift: float = 0.0) -> dict[str
     }
 
 
+def variants_of(tasks: int, worse: int = 30) -> dict[str, Any]:
+    """Give what variants show of an honest extractor; of a memoriser, with more that is worse."""
+    kinds = {
+        kind: {"rows": 1000, "worse": worse, "better": 25}
+        for kind in ("substituted", "cropped", "shifted")
+    }
+    return {
+        "nonce": hashlib.sha256(b"nonce").hexdigest(),
+        "rows": rows_varied(tasks),
+        "reversed": False,
+        "kinds": kinds,
+        "training": {"rows": 1000, "worse": 20, "better": 20},
+        "memorised": worse > 100,
+    }
+
+
 def outcome_of(plan: Plan, raw: bytes, shift: float = 0.0, level: int = 2) -> AuditOutcome:
-    """Give what an audit of a plan found; a shift lowers the first task's rerun."""
+    """Return what an audit of a plan found; a shift lowers the first task's rerun."""
     tasks = []
     for place, one in enumerate(plan.chosen):
         own = shift if place == 0 else 0.0
@@ -153,6 +170,7 @@ def outcome_of(plan: Plan, raw: bytes, shift: float = 0.0, level: int = 2) -> Au
             "plan": plan,
             "tasks": tasks,
             "decoys": {"order_dependent": False, "memorised": False, "detail": "8 decoys"},
+            "variants": variants_of(len(plan.chosen)),
             "verdict": "differs" if any(t["verdict"] == "differs" for t in tasks) else "agrees",
             "sandbox": {
                 "level": level,
@@ -189,7 +207,7 @@ def mutated(outcome: AuditOutcome, change: Callable[[dict[str, Any]], None]) -> 
 
 
 def statement_of(outcome: AuditOutcome) -> dict[str, Any]:
-    """Give what is signed, as plain values."""
+    """Return what is signed, as plain values."""
     statement: dict[str, Any] = json.loads(parse_envelope(record_bytes(outcome)).payload)
     return statement
 

@@ -43,7 +43,7 @@ def measured(
     one_fit: bool = False,
     seed: int = 0,
 ) -> Measured:
-    """Give a cell whose copies flip these predictions, a number for each copy and seed."""
+    """Return a cell whose copies flip these predictions, a number for each copy and seed."""
     rng = random.Random(seed)
     still = [[0] * len(base)]
     return Measured(

@@ -59,7 +59,7 @@ def _put(node: Any, path: tuple[str | int, ...], value: Any) -> Any:
 
 def inputs(folder: Path | None = None, **policy: Any) -> TrustInputs:
     asked = POLICY.model_copy(update=policy)
-    return TrustInputs(BENCHMARK, asked, folder, drawn={}, unreadable={})
+    return TrustInputs(BENCHMARK, asked, folder, drawn=(), unreadable={})
 
 
 def here(folder: Path, change: Change = lambda _: None) -> tuple[AuditOutcome, TrustInputs]:
@@ -202,7 +202,7 @@ CODE = ("plan", "commitment", "extractor")
         ((*CODE, "sha256"), "1" * 64, "extractor"),
         ((*CODE, "class_name"), "Other", "class of the extractor"),
         ((*WEIGHTS, "kind"), "local", "kind of weights"),
-        (("noise",), "float16", "dtype of the tolerance"),
+        (("noise",), "float16", "dtype"),
         ((*WEIGHTS, "location"), "a/b", "location of the weights"),
         ((*WEIGHTS, "revision"), "2" * 40, "revision of the weights"),
         ((*WEIGHTS, "files"), {"x": "0" * 64}, "weight files"),

@@ -114,7 +114,7 @@ def test_the_committed_weights_are_fetched_from_where_they_are_published(place, 
     assert found == {name: hashlib.sha256(raw).hexdigest() for name, raw in files(place).items()}
 
 
-def test_a_row_of_format_1_0_is_verified_by_its_entry(place):
+def test_a_row_of_format_1_0_is_audited_by_its_entry_and_not_verified(place):
     kind = "zenodo"
     location, source = PUBLISHED[kind]
     with loopback(shelf_of(kind, files(place)).handler()) as server:
@@ -136,7 +136,8 @@ def test_a_row_of_format_1_0_is_verified_by_its_entry(place):
     verified = place.run("geneb_ci", "audit", "verify", str(record))
     assert described in verified.stdout
     rows = json.loads(place.run("geneb_ci", "label", "--format", "json").stdout)["rows"]
-    assert [row["level"] for row in rows] == ["verified"]
+    assert [row["level"] for row in rows] == ["self-reported"]
+    assert "have no canonical score, which format 1.1 has: " in json.dumps(rows)
 
 
 def test_an_entry_that_changes_after_the_draw_stops_the_rerun(place):

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from geneb_ci.audit.canonical import canonical
+from geneb_ci.audit.code_shape import code_shape
 from geneb_ci.audit.commit import commit, subject_of
 from geneb_ci.audit.commitment import Commitment
 from geneb_ci.audit.plan import committed_text, read_commitment
@@ -42,6 +43,7 @@ def test_the_commitment_of_a_file_of_format_1_1(tmp_path):
             "sha256": SHA["model.py"],
             "options": {},
             "tree": TREE,
+            "shape": code_shape({"model.py": MODULE}, "model.py", "Model"),
         },
         "weights": {
             "kind": "huggingface",
@@ -58,6 +60,11 @@ def test_the_commitment_of_a_file_of_format_1_1(tmp_path):
         "regimes": ["full", "10shot", "1shot"],
         "tasks": ["promoter_tata", "promoter_notata", "splice_sites"],
         "policy": {"drawn": 2, "stratified": False, "strata": [], "tolerance": TOLERANCE},
+        "claims": {
+            "full": [82390, 69470, 78080],
+            "10shot": [58790, 75280, 79830],
+            "1shot": [73670, 57860, 84610],
+        },
     }
 
 
@@ -112,7 +119,7 @@ def test_a_file_that_speaks_for_itself_is_not_overruled(tmp_path):
 
 
 def put(*path: Any):
-    """Give a change that sets a member: path and value."""
+    """Return a change that sets a member: path and value."""
 
     def change(document: dict[str, Any]) -> None:
         place: Any = document
@@ -273,7 +280,7 @@ def test_what_is_no_commitment(tmp_path, raw, message):
 def test_no_commitment_has_a_member_more():
     assert set(Commitment.model_fields) == {
         *("protocol", "model_id", "submission_sha256", "extractor", "weights", "benchmark"),
-        *("regimes", "tasks", "policy", "entry"),
+        *("regimes", "tasks", "policy", "claims", "entry"),
     }
 
 

@@ -78,6 +78,7 @@ RESCORED = Rescored.model_validate(
                 "test": {"0": 50, "1": 50},
                 "distinct_sequences": 200,
                 "regimes": {name: regime() for name in BENCHMARK.regimes},
+                "decisions": None,
             }
         },
     }
@@ -175,7 +176,7 @@ def test_notes_on_a_few_shot_regime_whose_claims_are_all_a_little_too_high():
         SETTING,
         informative("10shot 9 of 9"),
         (
-            "10shot: claims differ from the rerun by +0.0950 in the mean, +0.95 of their "
-            "tolerances; chance explains 0.67"
+            "10shot, MCC: claims differ from the rerun by +0.0950 in the mean of 9 cells, chance "
+            "explains 0.0667"
         ),
     ]

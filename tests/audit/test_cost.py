@@ -37,12 +37,12 @@ def test_the_chance_of_a_task_is_its_share_of_simulated_draws(
     )
 
 
-def test_a_task_costs_two_starts_and_its_letters_with_those_of_the_decoys() -> None:
+def test_a_task_costs_two_starts_and_its_letters_with_those_of_decoys_and_variants() -> None:
     sampled = Sampled(
         sizes=SIZES, start=3.0, per_letter=0.001, row_bytes=64, peak=1, reading=1.0, scored=10,
         scoring=2.0,
     )  # fmt: skip
     decoys = cost.DECOYS
-    assert cost._embedding(sampled, "a") == pytest.approx(6 + 0.1 * (1000 + decoys))
-    assert cost._embedding(sampled, "b") == pytest.approx(6 + 0.05 * (10 + decoys))
+    assert cost._embedding(sampled, "a", 13) == pytest.approx(6 + 0.1 * (1000 + decoys + 1232))
+    assert cost._embedding(sampled, "b", 13) == pytest.approx(6 + 0.05 * (10 + decoys + 30))
     assert Sampled.model_validate_json(json.dumps(sampled.model_dump())) == sampled

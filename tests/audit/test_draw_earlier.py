@@ -14,7 +14,7 @@ T = [f"2026-09-17T15:22:4{number}Z" for number in range(10)]
 
 
 def pushed(number: int, at: str = COMMITTED_AT, **options) -> Plan:
-    """Give the plan for one version of the submission."""
+    """Return the plan for one version of the submission."""
     version = commitment(submission_sha256=hexes(f"version {number}"))
     return draw(version, at, beacon(), **options)
 
@@ -48,8 +48,16 @@ def test_targeted_tasks_were_not_drawn():
 
 
 def test_other_models_have_no_part():
-    other = draw(commitment(model_id="another"), T[1], beacon())
+    code = commitment().extractor.model_copy(update={"sha256": hexes("another")})
+    other = draw(commitment(model_id="another", extractor=code), T[1], beacon())
     assert earlier_draws([other], commitment(), T[3]) == []
+
+
+def test_another_name_for_the_same_code_is_no_other_model():
+    other = draw(commitment(model_id="another"), T[1], beacon())
+    assert [one.commitment for one in earlier_draws([other], commitment(), T[3])] == [
+        other.commitment_sha256
+    ]
 
 
 def test_one_draw_for_one_commitment():

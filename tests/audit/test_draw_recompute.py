@@ -105,7 +105,7 @@ def test_each_field_of_the_commitment_is_held_by_its_digest(path):
 
 
 def put(*path: Any) -> Callable[[Document], None]:
-    """Give a change that sets a member: path and value."""
+    """Return a change that sets a member: path and value."""
 
     def change(document: Document) -> None:
         place: Any = document

@@ -95,7 +95,7 @@ def test_no_more_targeted_tasks_are_added_than_were_asked_for():
 
 
 def view(own: list[float], *others: list[float]) -> RowView:
-    """Give a row of nine cells beside others, too few for a prediction."""
+    """Return a row of nine cells beside others, too few for a prediction."""
     size = len(BENCHMARK.task_ids)
     regimes = tuple(slice(k * size, (k + 1) * size) for k in range(3))
     names = tuple(f"row-{k}" for k in range(len(others)))

@@ -46,7 +46,7 @@ def place(tmp_path_factory: pytest.TempPathFactory, hub: Hub) -> Installed:
     made.run(
         *("reference_harness", "run", "--extractor", "huggingface", "--model", REPOSITORY),
         *("--option", f"revision={revision}", "--tasks", TASKS, "--output", "record.json"),
-        *("--model-id", "tiny", "--submission", "submissions/tiny.json", "--no-canonical"),
+        *("--model-id", "tiny", "--submission", "submissions/tiny.json"),
         *("--submitted-by", "a test", "--quiet"),
     )
     return made
@@ -70,7 +70,7 @@ def test_it_becomes_verified(place, hub, folder, tmp_path):
     served = len(hub.served)
     more = ("--weights", str(place.root.parent / "tiny")) if folder else ()
     done = place.run("geneb_ci", "audit", "run", "p.json", "--key", "key.pem", *more, check=False)
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 0, done.stdout + done.stderr
     assert (len(hub.served) > served) is not folder
     (record,) = record_files(place.root / "leaderboard/audits")
     assert place.run("geneb_ci", "audit", "verify", str(record)).returncode == 0

@@ -14,7 +14,7 @@ import pytest
 from tests.audit import place as committed
 from tests.audit.recorded import outcome_of, plan_for, put, repository, submission_bytes, withdraw
 from tests.house.test_architecture import names
-from tests.paths import ROOT
+from tests.paths import ROOT, outside_rows
 from tests.sandbox.conftest import sandbox_of
 from tools.demo_audit import COMMITTED_AT, Place
 
@@ -128,7 +128,9 @@ def test_what_the_commands_call_beside_the_stops_is_named(journey):
         for caller, callee in one.calls
         if caller in CALLERS and callee.startswith(("geneb_ci/audit/", "geneb_ci/sandbox/"))
     }
-    functions = {c for c in called if c.partition(":")[2] in names(ROOT / c.partition(":")[0])}
+    functions = {
+        c for c in called if c.partition(":")[2] in names(outside_rows(c.partition(":")[0]))
+    }
     assert {one for one in functions if one.partition(":")[0] not in OWN} <= NAMED
     assert len(functions) > 20
 

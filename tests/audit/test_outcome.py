@@ -1,18 +1,21 @@
 """Verdict of a whole audit: mean bias and informative cells."""
 
 import math
+import random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from geneb_ci.audit.bias import Difference, MeanBias, joint_test
 from geneb_ci.audit.outcome import (
     INFORMATIVE_TOLERANCE,
-    MEAN_BIAS,
     AuditedTask,
     CanonicalCompared,
     Compared,
     Decoys,
+    EachMetric,
+    Honest,
     InformativeCells,
     Tolerance,
     cell_verdict,
@@ -80,20 +83,34 @@ def test_a_cell_differs_with_its_canonical_score():
         assert verdict_of(within.model_copy(update={"canonical": other})) == expected
 
 
+def joint(found: list[AuditedTask], regime: str = "full") -> MeanBias:
+    return mean_biases(found)[f"{regime}, MCC"]
+
+
+def measured(gain: float, deviation: float, step: float, tolerance: float = 0.05) -> Compared:
+    """Give a cell of which the copies say how an honest claim differs."""
+    one = cell(gain, tolerance)
+    each = EachMetric(MCC=deviation, Acc=1.0, F1=1.0), EachMetric(MCC=step, Acc=1.0, F1=1.0)
+    honest = Honest(deviation=each[0], step=each[1])
+    return one.model_copy(update={"tolerance": one.tolerance.model_copy(update={"honest": honest})})
+
+
 @pytest.mark.parametrize(
-    ("share", "expected"), [(0.9, "differs"), (-0.9, "differs"), (0.5, "agrees")]
+    ("share", "expected"), [(0.9, "differs"), (-0.9, "differs"), (0.4, "agrees")]
 )
 def test_claims_that_all_lie_on_one_side_differ_though_each_is_within(share, expected):
     """Thirteen cells, each raised by nine tenths of its tolerance: no single one tells."""
-    found = tasks(*(cell(share * width, width) for width in [0.01, 0.03, 0.16] * 4 + [0.05]))
+    found = tasks(*(cell(share * width, width) for width in [0.02, 0.03, 0.04] * 4 + [0.03]))
     assert {one.verdict for one in found} == {"agrees"}
     assert overall_verdict(found, QUIET) == expected
-    assert mean_biases(found)["full"].share == pytest.approx(share)
+    assert joint(found).is_biased == (expected == "differs")
 
 
-def test_claims_on_both_sides_agree():
-    found = tasks(*(cell(0.95 * 0.02 * (-1) ** k) for k in range(14)))
-    assert overall_verdict(found, QUIET) == "agrees"
+def test_claims_on_both_sides_have_no_mean_bias_and_many_far_ones_are_significant():
+    quiet = tasks(*(measured(0.004 * (-1) ** k, 0.002, 0.002) for k in range(14)))
+    assert overall_verdict(quiet, QUIET) == "agrees"
+    loud = joint(tasks(*(measured(0.04 * (-1) ** k, 0.002, 0.002) for k in range(14))))
+    assert (loud.is_biased, loud.far, loud.far_limit, loud.is_significant) == (False, 14, 3, True)
 
 
 def test_each_regime_is_looked_at_alone():
@@ -104,20 +121,51 @@ def test_each_regime_is_looked_at_alone():
         )
         for k in range(9)
     ]
-    assert [one.is_significant for one in mean_biases(found).values()] == [True, True]
+    assert [joint(found, name).is_significant for name in ("a", "b")] == [True, True]
 
 
-def test_fewer_than_five_cells_have_no_significant_bias():
-    for count in (1, 2, 3, 4):
-        assert not mean_biases(tasks(*[cell(0.02)] * count))["full"].is_significant
-    assert mean_biases(tasks(*[cell(0.0199)] * 5))["full"].is_significant
-    assert math.sqrt(4) == MEAN_BIAS
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 13])
+def test_a_bias_is_found_in_any_number_of_cells(count):
+    """Cells raised to nine tenths of a wide tolerance, whose copies hardly move."""
+    for sign in (1, -1):
+        found = tasks(*[measured(sign * 0.045, 0.002, 0.002)] * count)
+        assert {one.verdict for one in found} == {"agrees"}
+        assert overall_verdict(found, QUIET) == "differs"
+    assert overall_verdict(tasks(*[measured(0.002, 0.002, 0.002)] * count), QUIET) == "agrees"
+
+
+def test_canonical_scores_have_a_joint_test_of_their_own():
+    one = measured(0.045, 0.002, 0.002)
+    canonical = CanonicalCompared(
+        claimed=one.claimed, rescored=one.rescored, tolerance=one.tolerance, verdict="agrees"
+    )
+    both = measured(0.0, 0.002, 0.002).model_copy(update={"canonical": canonical})
+    found = mean_biases(tasks(*[both] * 4))
+    assert [name for name, test in found.items() if test.is_significant] == ["full, canonical MCC"]
+
+
+def test_honest_differences_are_rarely_significant():
+    """Two audits in a thousand at most, of flips one by one and of normal differences."""
+    rng = random.Random(20261122)
+    wrong = 0
+    for number in range(2000):
+        count = (1, 4, 13, 100)[number % 4]
+        step = 0.0025
+        if number % 8 < 4:
+            values = [rng.gauss(0, 0.01) for _ in range(count)]
+            cells = [Difference(value, 0.01, step) for value in values]
+        else:  # a flip in one cell of ten, to either side
+            flips = [rng.choice((-step, step)) * (rng.random() < 0.1) for _ in range(count)]
+            cells = [Difference(value, step * math.sqrt(0.1), step) for value in flips]
+        wrong += joint_test(cells, 1).is_significant
+    assert wrong <= 4
 
 
 @given(st.lists(st.tuples(st.floats(-0.5, 0.5), st.floats(0, 1e308)), min_size=1, max_size=20))
 def test_no_numbers_of_a_record_break_it(pairs):
-    found = mean_biases(tasks(*(cell(gain, width) for gain, width in pairs)))["full"]
-    assert abs(found.share) <= 1
+    found = joint(tasks(*(cell(gain, width) for gain, width in pairs)))
+    assert abs(found.difference) <= 1
+    assert found.limit >= 0
 
 
 def test_informative_cells_are_counted_for_each_regime():

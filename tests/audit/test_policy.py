@@ -16,6 +16,8 @@ def test_the_shipped_policy():
         "regimes": ["full", "10shot", "1shot"],
         "minimum_drawn": 13,
         "minimum_level": 2,
+        "canonical": True,
+        "aborts": 3,
         "fallback_keys": [],
         "spent_keys": [],
     }

@@ -8,7 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from geneb_ci.audit.record import record_files
+from geneb_ci.audit.events import parse_event
+from geneb_ci.audit.keys import trusted_keys
+from geneb_ci.audit.plan import read_plan
+from geneb_ci.audit.record import event_files, record_files
+from geneb_ci.common.config import find_layout
 from tests.audit.installed import Installed
 from tests.sandbox.conftest import sandbox_of
 from tools.demo_audit import COMMITTED_AT, HONEST, HONEST_K
@@ -62,6 +66,21 @@ def test_a_record_that_nobody_would_accept_is_refused_before_the_rerun(place: In
     process = started(place, "--key", "key.pem", "--output", "file")
     _, said = process.communicate()
     assert (process.returncode, "no record can be written here" in said) == (2, True)
+
+
+def test_a_run_that_the_extractor_ends_is_signed_as_aborted(place: Installed) -> None:
+    process = started(place, "--key", "key.pem", "--limit-memory", "16")
+    _, said = process.communicate()
+    assert process.returncode == 3
+    assert "this run is recorded as aborted: commit " in said, said
+    (file,) = event_files(place.root / "leaderboard/audits")
+    keys = trusted_keys(find_layout(place.root))
+    found = parse_event(file.read_bytes(), f"{HONEST}/{file.name}", keys).aborted
+    assert found is not None
+    plan = read_plan(place.root / "plan.json")
+    assert (found.plan, found.stage, found.task) == (plan, "embedding", plan.chosen[0].task)
+    assert (found.kind, found.sandbox.limits["memory_mib"]) == ("limit", 16)
+    file.unlink()
 
 
 def test_an_unknown_noise_is_refused_at_once(place: Installed) -> None:

@@ -105,7 +105,7 @@ def test_a_stratified_sample_takes_the_smallest_tickets_of_each_part(sizes, data
 
 
 def shuffled_strata(sizes: list[int], data: st.DataObject) -> tuple[list[str], list[list[str]]]:
-    """Give tasks in any order, with all but the last of the parts as strata."""
+    """Return tasks in any order, with all but the last of the parts as strata."""
     parts = [[f"{part}-{k}" for k in range(size)] for part, size in enumerate(sizes)]
     ranked = data.draw(st.permutations([task for part in parts for task in part]))
     return ranked, parts[:-1]

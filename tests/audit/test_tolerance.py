@@ -241,7 +241,7 @@ def test_the_digest_names_every_constant(monkeypatch):
     assert before == rule.tolerance_digest()
     for name in (
         "FALSE_ALARM", "STRESS", "COPIES_MIN", "MANY", "MARGIN_FEW", "MARGIN_MANY",
-        "UNSEEN", "SATURATED", "STOP_MARGIN", "MEAN_BIAS", "INFORMATIVE_TOLERANCE",
+        "UNSEEN", "SATURATED", "STOP_MARGIN", "STOP_SHARE", "INFORMATIVE_TOLERANCE",
     ):  # fmt: skip
         with monkeypatch.context() as patch:
             patch.setattr(rule, name, getattr(rule, name) + 1)

@@ -25,7 +25,7 @@ OFFICIAL = {"model": OWN}
 
 
 def audit(tasks: int = 13, **changes: object) -> Audit:
-    """Give an audit that agrees, on the first tasks in every regime."""
+    """Return an audit that agrees, on the first tasks in every regime."""
     rerun = {regime: frozenset(TASKS[:tasks]) for regime in REGIMES}
     sound = Audit(
         audit_id="0" * 16,
@@ -54,6 +54,12 @@ HEAD = {"full": frozenset(TASKS[:13])}
 FAILED = audit(agrees=False)
 
 
+def pair(tasks: int = 13, **changes: object) -> list[Audit]:
+    """Give the same audit by two signers."""
+    second = {"audit_id": "1" * 16, "signer": "another maintainer"}
+    return [audit(tasks, **changes), audit(tasks, **second | changes)]
+
+
 @pytest.mark.parametrize(
     ("audits", "expected"),
     [
@@ -73,18 +79,26 @@ FAILED = audit(agrees=False)
         ([audit(left_out=("1shot",))], "self-reported"),
         # Where most tolerances are too wide, agreement is no evidence of that regime.
         ([audit(uninformative=("full",))], "self-reported"),
-        ([audit(20, uninformative=("full",))], "reproduced"),
+        (pair(20), "reproduced"),
+        # A regime of which too little is informative verifies nothing, by nobody.
+        (pair(20, uninformative=("full",)), "self-reported"),
         ([audit(20, uninformative=REGIMES)], "self-reported"),
         ([audit(uninformative=("full",), agrees=False)], "disputed"),
         # Targeted tasks are rerun and not drawn: they do not verify, but they do cover.
         ([audit(15, drawn=5)], "self-reported"),
-        ([audit(20, drawn=5)], "reproduced"),
-        ([audit(20)], "reproduced"),
-        ([audit(rerun=PART)], "reproduced"),
+        (pair(20, drawn=5), "self-reported"),
+        ([audit(20, drawn=5), *pair(13)], "reproduced"),
+        ([audit(20)], "verified"),
+        # One key that invents numbers verifies at most; the second signer has to be another person.
+        ([audit(20), audit(20, audit_id="1" * 16)], "verified"),
+        ([audit(20, signer="Jo  Doe"), audit(20, signer="jo doe")], "verified"),
+        ([audit(20), audit(12, signer="another maintainer")], "verified"),
+        ([audit(20), audit(13, signer="another maintainer")], "reproduced"),
+        (pair(rerun=PART), "reproduced"),
         (
             [
                 audit(rerun={"full": frozenset(TASKS[:13])}),
-                audit(rerun={"full": frozenset(TASKS[7:])}),
+                audit(rerun={"full": frozenset(TASKS[7:])}, signer="another maintainer"),
             ],
             "reproduced",
         ),
@@ -133,7 +147,8 @@ def test_all_tasks_are_enough_where_there_are_fewer_than_asked_for():
     demands = dataclasses.replace(DEMANDS, tasks=frozenset(TASKS[:5]))
     assert demands.needed == 5
     assert level(audit(4), demands=demands) == "self-reported"
-    assert level(audit(5), demands=demands) == "reproduced"
+    assert level(audit(5), demands=demands) == "verified"
+    assert level(*pair(5), demands=demands) == "reproduced"
 
 
 def test_what_the_board_shows_of_audits():
@@ -156,7 +171,7 @@ def test_what_the_board_shows_of_audits():
     [
         ([], "no audit counts"),
         ([audit()], "audit 0000000000000000 agrees on at least 13 drawn tasks"),
-        ([audit(20)], "audits cover each of the 20 tasks of the regime 10shot"),
+        (pair(20), "by 2 signers or more cover each of the 20 tasks of the regime 10shot"),
         ([FAILED], "audit 0000000000000000 failed"),
         ([audit(5)], "5 tasks drawn, the policy requires 13"),
         ([audit(left_out=("1shot",))], "it leaves out the regimes 1shot"),
@@ -267,3 +282,44 @@ def test_what_a_row_shows_is_what_its_level_rests_on(audits, official):
     if found.level in {"verified", "reproduced", "stale", "disputed"}:
         assert found.audit is not None
         assert found.audit.agrees == (found.level != "disputed")
+
+
+CANONICAL = dataclasses.replace(DEMANDS, canonical=True, regimes=frozenset(REGIMES))
+WHOLE = {regime: frozenset(TASKS) for regime in REGIMES}
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"absent": ("1shot of task-03",)}, "drawn tasks have no claim in 1shot of task-03"),
+        (
+            {"plain": ("full of task-03",)},
+            "drawn cells have no canonical score, which format 1.1 has: full of task-03",
+        ),
+        ({"varied": False}, "no variants of the sequences were embedded"),
+    ],
+)
+def test_what_an_audit_did_not_compare_does_not_verify(changes, reason):
+    found = decide(OWN, [audit(**changes)], {}, CANONICAL)
+    assert found.level == "self-reported"
+    assert reason in found.reason
+    assert level(audit(), demands=CANONICAL) == "verified"
+
+
+def test_only_every_regime_of_the_policy_is_reproduced_and_only_with_canonical_scores():
+    part = WHOLE | {"1shot": frozenset(TASKS[:19])}
+    second = audit(20, canonical=WHOLE, audit_id="b", signer="another")
+    assert level(audit(20, canonical=WHOLE), demands=CANONICAL) == "verified"
+    assert level(audit(20, canonical=WHOLE), second, demands=CANONICAL) == "reproduced"
+    assert level(audit(20, canonical=part), demands=CANONICAL) == "verified"
+    assert level(audit(rerun=part, canonical=part), demands=CANONICAL) == "verified"
+    other = audit(rerun={"1shot": frozenset(TASKS[19:])}, canonical={"1shot": frozenset(TASKS)})
+    first = audit(rerun=part, canonical=part)
+    twin = dataclasses.replace(first, audit_id="c", signer="another")
+    assert level(first, other, demands=CANONICAL) == "verified"
+    assert decide(OWN, [first, twin, other], {}, CANONICAL).reason == (
+        "audits by 2 signers or more cover each of the 20 tasks of the 3 regimes 10shot, 1shot, "
+        "full"
+    )
+    older = audit(20, canonical=WHOLE, versions=BEFORE)
+    assert level(first, twin, older, demands=CANONICAL) == "verified"

@@ -340,3 +340,23 @@ def _at_the_time_of(outcome: AuditOutcome) -> AuditOutcome:
 
 def test_the_rounds_of_these_tests_are_in_order():
     assert FIRST < SECOND
+
+
+@pytest.mark.parametrize(
+    ("variants", "said"),
+    [
+        ({"memorised": True}, "memorised is True, its numbers give the opposite"),
+        ({"rows": 1}, "1 rows a task were varied, expected 2000"),
+        (
+            {"training": {"rows": 10, "worse": 6, "better": 6}},
+            "variants, training: 12 of 10 rows changed",
+        ),
+    ],
+)
+def test_what_variants_show_is_computed_again(tmp_path, variants, said):
+    def change(statement: dict[str, Any]) -> None:
+        statement["predicate"]["variants"].update(variants)
+
+    found = verified(repository(tmp_path), mutated(OUTCOME, change))
+    assert [step.name for step in found.differs] == ["comparison"]
+    assert said in found.differs[0].message

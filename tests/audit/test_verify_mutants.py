@@ -70,6 +70,14 @@ REFUSED_AT = {
     },
     "predicate/decoys/order_dependent": "comparison",
     "predicate/decoys/memorised": "comparison",
+    "predicate/variants/memorised": "comparison",
+    "predicate/variants/rows": "comparison",
+    "predicate/fresh": "statement",
+    "predicate/precision": "statement",
+    **{
+        f"predicate/tasks/*/regimes/{regime}/tolerance/honest": "statement"
+        for regime in ("full", "10shot", "1shot")
+    },
     "predicate/harness/version": "harness",
     "predicate/harness/dirty": "harness",
     "predicate/sandbox/escapes/*/refused": "sandbox",
@@ -88,6 +96,13 @@ SIGNERS_WORD = {
     "predicate/sandbox/kind",
     "predicate/sandbox/level",
     "predicate/sandbox/limits/memory_mib",
+    "predicate/variants/nonce",
+    "predicate/variants/reversed",
+    *(
+        f"predicate/variants/{part}/{count}"
+        for part in ("kinds/substituted", "kinds/cropped", "kinds/shifted", "training")
+        for count in ("rows", "worse", "better")
+    ),
     *(
         f"predicate/tasks/*/regimes/{regime}/{field}"
         for regime in ("full", "10shot", "1shot")
@@ -115,7 +130,7 @@ def refused_at(place, raw: bytes) -> list[str]:
 
 
 def expected(field: str) -> str:
-    """Give the step of a field, or of the nearest one above it."""
+    """Return the step of a field, or of the nearest one above it."""
     parts = field.split("/")
     above = ("/".join(parts[:count]) for count in range(len(parts), 0, -1))
     return next(REFUSED_AT[name] for name in above if name in REFUSED_AT)

@@ -97,10 +97,22 @@ def test_a_withdrawal_whose_record_is_gone_is_a_fault(tmp_path):
     assert "the record that is withdrawn is not there" in only(root).broken[0].message
 
 
-def test_the_record_of_a_revoked_key_can_be_withdrawn_with_another(tmp_path):
+def test_the_record_of_a_revoked_key_counts_no_more_and_stops_nothing(tmp_path):
     keys = [entry(revoked_at="2024-01-01T00:00:00Z"), entry(key("new"))]
     root = repository(tmp_path, keys=keys)
     path = put(root, FAILED)
-    assert only(root).broken[0].message.endswith("was revoked at 2024-01-01T00:00:00Z")
+    (step,) = only(root).differs
+    assert (step.name, step.message.endswith("was revoked at 2024-01-01T00:00:00Z")) == (
+        "signer",
+        True,
+    )
+    assert only(root).broken == ()
     withdraw(path, key("new"))
     assert only(root).withdrawn is not None
+
+
+def test_a_withdrawal_by_a_revoked_key_is_none(tmp_path):
+    keys = [entry(), entry(key("stolen"), revoked_at="2024-01-01T00:00:00Z")]
+    path = put(repository(tmp_path, keys=keys), FAILED)
+    withdraw(path, key("stolen"))
+    assert (only(tmp_path).withdrawn, only(tmp_path).is_sound) == (None, True)

@@ -46,7 +46,7 @@ sys.exit(code)
 
 
 def after_imports(*arguments: str) -> float:
-    """Run a command in a process that has imported all it needs; gives wall-clock seconds."""
+    """Run a command in a process that has imported all it needs, and return wall-clock seconds."""
     command = [sys.executable, "-c", AFTER_IMPORTS, *arguments]
     done = subprocess.run(command, cwd=PUBLIC, capture_output=True, text=True, check=True)
     return float(done.stderr)
@@ -67,7 +67,7 @@ def run(*arguments: str) -> Cost:
 
 
 def median(costs: list[Cost]) -> Cost:
-    """Give the median of each figure."""
+    """Return the median of each figure."""
     return Cost(*(statistics.median(figures) for figures in zip(*costs, strict=True)))
 
 
@@ -78,6 +78,7 @@ def many_files(folder: Path, count: int) -> None:
     first = document["results"]["full"]["InstaDeepAI_nucleotide_transformer_downstream_tasks_H3"]
     for index in range(count):
         document["model_id"] = f"model-{index:05d}"
+        document["meta"]["display"] = f"Model {index:05d}"
         rho = index % 61 - 30
         right = 1000 + 2 * (index // 61) + rho % 2
         first.update(zip(("MCC", "Acc", "F1"), scores(CLASSES, right, rho), strict=True))

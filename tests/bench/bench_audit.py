@@ -4,11 +4,17 @@ import argparse
 import os
 import platform
 import statistics
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 
+from geneb_ci.audit.beacon import verify_round
+from tests.audit.examples import ROUNDS
+from tests.audit.recorded import SECOND
+from tests.bench.many_records import RECORDS, many_records
 from tests.paths import ROOT
 from tools.demo_audit import COMMITTED_AT, HONEST, HONEST_K, Place
 
@@ -18,7 +24,7 @@ BEGIN, END = "<!-- bench cost -->\n", "<!-- /bench cost -->"
 
 
 def seconds(action: Callable[[], object], runs: int) -> float:
-    """Give the median of some runs."""
+    """Return the median of some runs."""
     times = []
     for _ in range(runs):
         start = time.perf_counter()
@@ -48,7 +54,22 @@ def table(place: Place, runs: int) -> list[str]:
     lines.append(
         f"| `audit verify`, one record | {seconds(geneb_ci('audit', 'verify'), runs):.1f} s | |"
     )
-    return lines
+    return [*lines, *verification(runs)]
+
+
+def verification(runs: int) -> list[str]:
+    """Time the verification of many records of GENEB, and of one value of the beacon."""
+    with tempfile.TemporaryDirectory(prefix="geneb-ci-bench-") as folder:
+        many_records(Path(folder))
+        command = [sys.executable, "-m", "geneb_ci", "audit", "verify"]
+        took = seconds(
+            lambda: subprocess.run(command, cwd=folder, stdout=subprocess.DEVNULL, check=True), runs
+        )
+    verified = seconds(lambda: verify_round.__wrapped__(SECOND, ROUNDS[SECOND]), 10 * runs)
+    return [
+        f"| `audit verify`, {RECORDS} records of GENEB | {took:.1f} s | 5 s |",
+        f"| one round of the beacon, which is verified once | {1000 * verified:.1f} ms | |",
+    ]
 
 
 def main() -> None:

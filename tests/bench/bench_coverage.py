@@ -37,7 +37,7 @@ Make = Callable[[dict[str, Any], np.random.Generator], Simulated]
 
 
 def real_rows() -> list[dict[str, Any]]:
-    """Give the results of the public rows."""
+    """Return the results of the public rows."""
     return [json.loads(path.read_bytes())["results"] for path in sorted(SUBMISSIONS.glob("*.json"))]
 
 
@@ -73,7 +73,7 @@ def hits(
 
 
 def summary(scores: dict[str, float], benchmark: Benchmark) -> list[float]:
-    """Give macro, micro and the categories, in the order of the weights."""
+    """Return macro, micro and the categories, in the order of the weights."""
     means = category_means(scores, benchmark)
     return [mean(means.values()), mean(scores.values()), *means.values()]
 
@@ -81,7 +81,7 @@ def summary(scores: dict[str, float], benchmark: Benchmark) -> list[float]:
 def coverage(
     make: Make, regime: str, benchmark: Benchmark, trials: int, tasks_every: int = 1
 ) -> dict[str, tuple[int, int]]:
-    """Give how many intervals of each kind held the truth, of how many.
+    """Return how many intervals of each kind held the truth, of how many.
 
     Those of tasks are looked at in every `tasks_every`th trial: each has a hundred of them.
     """
@@ -98,7 +98,7 @@ def coverage(
 
 
 def rank_coverage(benchmark: Benchmark, trials: int) -> tuple[int, int]:
-    """Give how many rank intervals of macro MCC held the true rank, of how many."""
+    """Return how many rank intervals of macro MCC held the true rank, of how many."""
     rng = np.random.Generator(np.random.PCG64(SEED))
     rows, weights = real_rows(), weights_of(benchmark)[0]
     held = made = 0

@@ -32,7 +32,7 @@ BEGIN, END = "<!-- bench -->\n", "<!-- /bench -->"
 
 
 def context_of(forgery: Forgery, benchmark: Benchmark, peers: Peers) -> Context:
-    """Give what rules see of a submission, beside all real ones but that of its own name."""
+    """Return what rules see of a submission, beside all real ones but that of its own name."""
     value: dict[str, Any] = {"schema_version": "1.0", **forgery._asdict()}
     path = SUBMISSIONS / f"{forgery.model_id}.json"
     return Context(
@@ -50,7 +50,7 @@ def context_of(forgery: Forgery, benchmark: Benchmark, peers: Peers) -> Context:
 
 
 def heard(context: Context, families: Iterable[str]) -> set[tuple[str, Severity]]:
-    """Give which families speak, and how loudly."""
+    """Return which families speak, and how loudly."""
     return {
         (rule.family, rule.severity)
         for rule in RULES
@@ -59,7 +59,7 @@ def heard(context: Context, families: Iterable[str]) -> set[tuple[str, Severity]
 
 
 def measured(board: Board, peers: Peers, families: tuple[str, ...], trials: int) -> list[str]:
-    """Give the lines of the table; what is said of an unchanged row is not counted."""
+    """Return the lines of the table; what is said of an unchanged row is not counted."""
     unchanged = {
         row["model_id"]: heard(
             context_of(Forgery(row["model_id"], row["results"]), board.benchmark, peers), families

@@ -30,14 +30,14 @@ Floats = npt.NDArray[np.float64]
 
 
 def split(path: Path, name: str) -> tuple[list[str], Ints]:
-    """Give sequences and labels of one split."""
+    """Return sequences and labels of one split."""
     with gzip.open(path, "rt", encoding="utf-8", newline="") as stream:
         rows = [row for row in csv.DictReader(stream) if row["split"] == name]
     return [row["text"] for row in rows], np.array([int(row["label"]) for row in rows])
 
 
 def overlap(said: Ints, truth: Ints, rng: np.random.Generator) -> tuple[float, float, float]:
-    """Give r, the error of one fit's MCC from the test set, and the spread between fits.
+    """Return r, the error of one fit's MCC from the test set, and the spread between fits.
 
     `said` is (fits, sequences).
     """

@@ -21,7 +21,7 @@ DRAWN = "main:not([aria-busy]) > h2"
 
 
 def chosen(name: str, value: str) -> str:
-    """Give the code that chooses a value of a list."""
+    """Return the code that chooses a value of a list."""
     return (
         f"(({{ list }}) => {{ list.value = '{value}';"
         " list.dispatchEvent(new Event('change', { bubbles: true })) })"
@@ -75,7 +75,7 @@ MEASURED = """
 
 
 def paint(browser: Browser, home: str, place: str) -> tuple[float, float]:
-    """Give milliseconds to the first paint and until the view is drawn."""
+    """Return milliseconds to the first paint and until the view is drawn."""
     with browser.new_context() as context:
         page = context.new_page()
         page.goto(f"{home}{place}")
@@ -88,7 +88,7 @@ def paint(browser: Browser, home: str, place: str) -> tuple[float, float]:
 
 
 def interaction(page: Page, home: str, place: str, step: str) -> tuple[float, float]:
-    """Give milliseconds of the page's own work, and until the change is painted."""
+    """Return milliseconds of the page's own work, and until the change is painted."""
     page.goto("about:blank")
     page.goto(f"{home}{place}")
     page.wait_for_selector(DRAWN)

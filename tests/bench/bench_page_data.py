@@ -58,7 +58,7 @@ def many(column: dict[str, Any]) -> dict[str, Any]:
 
 
 def published() -> dict[str, Any]:
-    """Give the published files of the crowd; its scores are those of the public rows."""
+    """Return the published files of the crowd; its scores are those of the public rows."""
     rows = values()["leaderboard.json"]["data"]
     ranks = values()["diagnostics.json"]["ranks"]
     advice = json.loads(json.dumps(values()["recommendations.json"]["advice"]))

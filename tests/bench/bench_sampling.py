@@ -41,7 +41,7 @@ NONE = "0" * 64  # commitment of a draw of which only the tasks count
 
 
 def made_up(*names: object) -> bytes:
-    """Give a value for the beacon, another one for each name."""
+    """Return a value for the beacon, another one for each name."""
     return hashlib.sha256("/".join(map(str, (SEED, *names))).encode()).digest()
 
 

@@ -32,7 +32,7 @@ class Nothing:
 
 
 def commands(sandbox: Sandbox) -> dict[str, Callable[[], object]]:
-    """Give what is timed."""
+    """Return what is timed."""
     python = python_of(sandbox, mounts.view({}, {}))
 
     def started(*inner: str) -> Callable[[], object]:

@@ -63,7 +63,7 @@ def gather(work: Work) -> Audits:
 
 
 def document(row: Row, version: str) -> Document:
-    """Give the submission of a row, as far as an audit reads it."""
+    """Return the submission of a row, as far as an audit reads it."""
     regimes = list(next(iter(row.values())))
     made: Document = {
         "schema_version": version,
@@ -131,7 +131,7 @@ def raised(matrix: Confusion, by: float, rng: np.random.RandomState) -> Confusio
 
 
 def forged(matrices: list[list[list[int]]], by: float, rng: np.random.RandomState) -> Any:
-    """Give the mean triple of matrices that exist, raised alike in every seed."""
+    """Return the mean triple of matrices that exist, raised alike in every seed."""
     made = [raised(np.array(one), by, rng) for one in matrices]
     if any(one is None for one in made):
         return None

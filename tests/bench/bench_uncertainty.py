@@ -26,7 +26,7 @@ POLICY = ROOT / "leaderboard/policy"
 
 
 def now() -> tuple[float, float]:
-    """Give wall-clock and processor seconds."""
+    """Return wall-clock and processor seconds."""
     return time.perf_counter(), time.process_time()
 
 

@@ -112,7 +112,7 @@ def other_model(board: Board, rng: random.Random) -> Forgery:
 
 
 def _true(classes: Classes, cell: dict[str, float]) -> tuple[int, int]:
-    """Give right predictions and rho of the one table behind a real cell."""
+    """Return right predictions and rho of the one table behind a real cell."""
     value = Triple(cell["MCC"], cell["Acc"], cell["F1"])
     first = next(runs(classes, Reading(value, Triple(EXACT, EXACT, EXACT))))
     return first.right, first.first
@@ -193,7 +193,7 @@ def copied_rounded(decimals: int) -> Attack:
 
 
 def attacks() -> dict[tuple[str, str], Attack]:
-    """Give every attack by what is done and where."""
+    """Return every attack by what is done and where."""
     table: dict[tuple[str, str], Attack] = {}
     for scope in SCOPES:
         for by in (0.001, 0.01, 0.05):

@@ -81,14 +81,14 @@ def full(real: dict[str, Cell], benchmark: Benchmark, rng: np.random.Generator) 
 
 
 def cell(classes: Classes, small: float, large: float) -> Cell:
-    """Give the metrics of right predictions in each class."""
+    """Return the metrics of right predictions in each class."""
     return dict(
         zip(("MCC", "Acc", "F1"), scores(classes, small + large, large - small), strict=True)
     )
 
 
 def made_up(task: Task, acc: float, rng: np.random.Generator) -> tuple[Array, Array]:
-    """Give class sizes and the shares in which each class is predicted, of about an accuracy."""
+    """Return class sizes and the shares in which each class is predicted, of about an accuracy."""
     k = next((n for name, n in CLASSES.items() if task.id.endswith(name)), CLASSES_ELSE)
     shares = rng.dirichlet(np.full(k, 20.0))
     sizes = np.round(shares * (task.n_test or 0))
@@ -101,7 +101,7 @@ def made_up(task: Task, acc: float, rng: np.random.Generator) -> tuple[Array, Ar
 
 
 def of_matrix(counts: Array) -> Cell:
-    """Give the metrics of a confusion matrix, true classes in rows (Gorodkin 2004)."""
+    """Return the metrics of a confusion matrix, true classes in rows (Gorodkin 2004)."""
     n, right = counts.sum(), np.trace(counts)
     true, said = counts.sum(axis=1), counts.sum(axis=0)
     spread = (n * n - said @ said) * (n * n - true @ true)
@@ -172,13 +172,13 @@ def mean_mcc(classes: Classes, rates: Array) -> float:
 
 @functools.cache
 def made_up_run() -> dict[str, Any]:
-    """Give a run that format 1.1 takes."""
+    """Return a run that format 1.1 takes."""
     run: dict[str, Any] = document_v11()["run"]
     return run
 
 
 def fits(base: Array, count: int, rng: np.random.Generator) -> Array:
-    """Give the rates of right predictions in each class of fits on other training sets."""
+    """Return the rates of right predictions in each class of fits on other training sets."""
     logits = np.log(base / (1 - base))
     quality = QUALITY * rng.standard_normal((count, 1))
     leaning = LEANING * rng.standard_normal((count, 1)) * np.array([-1.0, 1.0])
@@ -186,7 +186,7 @@ def fits(base: Array, count: int, rng: np.random.Generator) -> Array:
 
 
 def measured(classes: Classes, rates: Array, shared: float, rng: np.random.Generator) -> Array:
-    """Give (fits, 2) right predictions of fits that see one test set."""
+    """Return (fits, 2) right predictions of fits that see one test set."""
     found = np.zeros(rates.shape)
     for k, n in enumerate(classes):
         alike = rng.binomial(n, shared)

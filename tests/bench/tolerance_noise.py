@@ -23,7 +23,7 @@ def measured_noise(
     claimed: dict[str, dict[str, dict[str, Scored]]],
     rescored: dict[str, Rescored],
 ) -> str:
-    """Give the row of a group whose embeddings were made in several batches."""
+    """Return the row of a group whose embeddings were made in several batches."""
     first, *others = group.batches
     base = np.load(matrices[first]).astype(np.float64)
     size = np.sqrt(np.mean(base * base, axis=1, keepdims=True))
@@ -56,7 +56,7 @@ def _pairs(
 
 
 def single_flips(seed: int) -> Iterator[str]:
-    """Give the false alarm of one comparison when every flip is a chance of its own.
+    """Yield the false alarm of one comparison when every flip is a chance of its own.
 
     Each copy's predictions flip at a Poisson rate, to right and to wrong alike; at eight times the
     noise at eight times the rate. The claim differs from the rerun by two draws. The tail is exact

@@ -95,7 +95,7 @@ class Work:
         write_bytes(self.lines, *(f"{one}\n".encode() for one in self.sequences))
 
     def embeddings(self) -> Iterator[tuple[str, Path]]:
-        """Give the embeddings of each way to make batches, then those with noise added."""
+        """Yield the embeddings of each way to make batches, then those with noise added."""
         for name in self.group.batches:
             path = self.folder / f"{name}.npy"
             if not path.exists():
@@ -136,7 +136,7 @@ class Work:
         return out
 
     def rescored(self, path: Path) -> Path:
-        """Give the file that an auditor with these embeddings gets."""
+        """Return the file that an auditor with these embeddings gets."""
         output = path.with_suffix(".rescored.json")
         if not output.exists():
             found = rescore(

@@ -28,14 +28,14 @@ def entry(
     audit: Summary | None = None,
     registry: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Entry:
-    """Give the entry of a submission as the board makes it, at a level that is given."""
+    """Return the entry of a submission as the board makes it, at a level that is given."""
     known = attributes() if registry is None else registry
     return entry_of(submission, Decision(level, "", audit=audit), known)
 
 
 @functools.cache
 def entries() -> tuple[Entry, ...]:
-    """Give the public rows with their levels."""
+    """Return the public rows with their levels."""
     official = json.loads((POLICY / "official.json").read_bytes())["files"]
     found = []
     for path in sorted(SUBMISSIONS.glob("*.json")):

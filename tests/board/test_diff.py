@@ -16,7 +16,7 @@ boards = st.dictionaries(st.sampled_from(NAMES), scores, min_size=1)
 
 
 def side(macro: dict[str, float], half: float = NOISE, disp: str = "x") -> Side:
-    """Give a board of one regime and one task, on which every score is as sure as any other."""
+    """Return a board of one regime and one task, on which every score is as sure as any other."""
     rows: list[dict[str, Any]] = [
         {
             "model": name,

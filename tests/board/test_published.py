@@ -56,7 +56,7 @@ def official_rows(regime: str) -> dict[str, dict[str, Any]]:
 
 
 def rho(frames, score: str) -> float:
-    """Give Spearman's rho with all its digits, with the paper's counts."""
+    """Return Spearman's rho with all its digits, with the paper's counts."""
     counts = frames.models["paper"].astype(float).dropna()
     return float(spearmanr(counts, frames.scores["full"].loc[counts.index, score]).statistic)
 

@@ -126,8 +126,8 @@ def test_a_file_of_a_repository_outside_its_submissions_is_held_against_them(tmp
     [
         (
             None,
-            len(RULES) - 16,
-            ["9 rules need the other rows: run inside the repository or pass --against DIR"],
+            len(RULES) - 18,
+            ["11 rules need the other rows: run inside the repository or pass --against DIR"],
         ),
         (SHIPPED, len(RULES) - 7, []),
     ],
@@ -154,7 +154,7 @@ def test_practice_needs_nothing_that_could_be_provided(tmp_path):
     found = report(check(copied(tmp_path), None))
     found.benchmarks = {practice.name: practice.sha256}
     assert [one.message for one in skipped(found)] == [
-        "9 rules need the other rows: GENEB-mini has no rows to compare with",
+        "11 rules need the other rows: GENEB-mini has no rows to compare with",
         (
             "1 rule needs the folder of submissions: GENEB-mini is for practice: its files are in "
             "no repository"
@@ -170,7 +170,7 @@ def test_a_rule_that_ran_on_one_file_was_run(tmp_path):
     assert rules_run(found) == len(RULES)
     assert {one.files for one in skipped(found)} == {1}
     assert skipped(found)[0].message == (
-        "9 rules need the other rows in 1 of 2 files: run inside the repository or pass "
+        "11 rules need the other rows in 1 of 2 files: run inside the repository or pass "
         "--against DIR"
     )
 

@@ -21,7 +21,7 @@ Found = list[tuple[str, str, str]]
 
 @pytest.fixture(params=[check_structure, check_by_schema], ids=["models", "schema"])
 def said(request, tmp_path) -> Callable[[Any], Found]:
-    """Give a maker of findings, by either engine, for the small benchmark."""
+    """Return a maker of findings, by either engine, for the small benchmark."""
     engine: Engine = request.param
     (tmp_path / "small.json").write_bytes(BENCHMARK_FILE.read_bytes())
     table = '[tool.geneb-ci]\nbenchmark = "small.json"\nsubmissions = "none"\n'

@@ -17,7 +17,7 @@ import yaml
 
 from geneb_ci.cli.main import COMMANDS
 from tests.house.workflow_file import ACTIONS, FOLDER, read, steps
-from tests.paths import ROOT, SUBMISSIONS
+from tests.paths import IMPORTABLE, ROOT, SUBMISSIONS, outside_rows
 
 ACTION = ACTIONS / "check"
 
@@ -29,7 +29,7 @@ def step(identifier: str) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def interpreter(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Give what the step before leaves: an environment in RUNNER_TEMP, with this checkout in it.
+    """Return what the step before leaves: an environment in RUNNER_TEMP, with this checkout in it.
 
     The packages are those of the tests, so that nothing is fetched.
     """
@@ -37,7 +37,7 @@ def interpreter(tmp_path_factory: pytest.TempPathFactory) -> Path:
     command = [sys.executable, "-m", "venv", "--without-pip", str(folder / "geneb-ci")]
     subprocess.run(command, check=True)
     (packages,) = (folder / "geneb-ci").glob("lib/python*/site-packages")
-    paths = f"{ROOT}\n{sysconfig.get_path('purelib')}\n"
+    paths = f"{IMPORTABLE}\n{sysconfig.get_path('purelib')}\n"
     (packages / "geneb-ci.pth").write_text(paths, encoding="utf-8")
     return folder
 
@@ -55,7 +55,7 @@ def upstream(tmp_path: Path) -> Path:
 def run(
     root: Path, runner: Path, base: Path | None = None, **given: str
 ) -> tuple[int, str, str, dict[str, str]]:
-    """Run the check step; gives its exit code, its log, the step summary and the outputs.
+    """Run the check step, and return its exit code, its log, the step summary and the outputs.
 
     `base` is the repository that a pull request is for, called owner/name in a folder of its own.
     """
@@ -127,7 +127,7 @@ def test_the_action_installs_itself_from_where_the_runner_put_it(upstream, tmp_p
     """GITHUB_ACTION_PATH is far from the workspace, in a copy of our repository at one commit."""
     ours = tmp_path / "_actions/owner/geneb-ci" / ("a" * 40)
     for name in (".github/actions/check", "geneb_ci", "tools/install-locked", "requirements"):
-        source, target = ROOT / name, ours / name
+        source, target = outside_rows(name), ours / name
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copytree(source, target) if source.is_dir() else shutil.copy(source, target)
     runner, calls = tmp_path / "temp", tmp_path / "calls"

@@ -50,7 +50,10 @@ def test_all_public_submissions_pass_and_a_repository_needs_no_path():
     )
     assert (named.returncode, named.stderr) == (0, "")
     # Two rows of known defective extractors; docs/plausibility.md tells their story.
-    assert verdict(named) == {"warning": ["implausible-cell"] * 7, "note": ["no-run-details"]}
+    assert verdict(named) == {
+        "warning": ["implausible-cell"] * 7,
+        "note": ["category-crown", "no-run-details"],
+    }
     assert found.stdout == named.stdout
     assert json.loads(named.stdout)["files"] == 41
 

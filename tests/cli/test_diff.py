@@ -33,7 +33,8 @@ def test_public_rows_added_changed_removed_and_moved(tmp_path, update_golden):
     changed["meta"]["provenance"] = "self-reported"
     changed["meta"]["display"] = "deep|gene `x` @all"
     (root / "submissions/deepgene.json").write_text(json.dumps(changed), encoding="utf-8")
-    added = space | {"model_id": "new-one", "meta": changed["meta"]}
+    named = changed["meta"] | {"display": "new|one `x` @all"}
+    added = space | {"model_id": "new-one", "meta": named}
     (root / "submissions/new-one.json").write_text(json.dumps(added), encoding="utf-8")
     (root / "submissions/gpt2_gene_v1.json").unlink()
     official = root / "leaderboard/policy/official.json"

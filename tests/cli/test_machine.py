@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from geneb_ci.common.errors import machine_fault
-from tests.paths import ROOT
+from tests.paths import ROOT, SUBMISSIONS
 from tests.publish.clone import Clone
 from tests.publish.command import environment
 from tests.publish.conftest import NAME, RESOURCE
@@ -37,7 +37,7 @@ def run(
     env: dict[str, str] | None = None,
     **more: str,
 ):
-    """Run a command, whose output goes to a file if named; gives its code, output and errors."""
+    """Run a command, whose output goes to a file if named; return its code, output and errors."""
     with Path(out or os.devnull).open("w") as place:
         done = subprocess.run(
             [sys.executable, "-m", "geneb_ci", *words],
@@ -55,7 +55,7 @@ def run(
 
 @pytest.fixture
 def row(tmp_path: Path) -> Path:
-    source = ROOT / "submissions" / "splicebert-1024nt.json"
+    source = SUBMISSIONS / "splicebert-1024nt.json"
     return Path(shutil.copy(source, tmp_path / source.name))
 
 

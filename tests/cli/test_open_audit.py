@@ -60,7 +60,7 @@ def github():
 
 
 def committed(folder: Path) -> str:
-    """Give what the step before prints, of a real submission."""
+    """Return what the step before prints, of a real submission."""
     file = repository(folder / "board")
     command = [sys.executable, "-m", "geneb_ci", "audit", "commit", f"submissions/{file.name}"]
     environment = os.environ | {"PYTHONPATH": str(ROOT)}

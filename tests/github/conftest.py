@@ -38,7 +38,7 @@ def encoded(document: Any) -> bytes:
 
 
 def sound(name: str = "model") -> Files:
-    """Give the three files of a sound submission."""
+    """Return the three files of a sound submission."""
     return {
         f"submissions/{name}.json": (REGULAR, encoded(small(name))),
         f"submissions/cards/{name}.md": (REGULAR, CARD.encode()),
@@ -66,14 +66,14 @@ class Place:
         return self.server.open_pull(self.server.commit(files, self.base), self.base, **said)
 
     def run(self, *arguments: str) -> tuple[int, str, str]:
-        """Run a command; gives its exit code and both outputs."""
+        """Run a command, and return its exit code and both outputs."""
         self.capsys.readouterr()
         code = main(arguments)
         out, err = self.capsys.readouterr()
         return int(code), out, err
 
     def verdict(self, number: int) -> dict[str, Any]:
-        """Reconcile one pull request; gives its verdict."""
+        """Reconcile one pull request, and return its verdict."""
         code, out, err = self.run("reconcile", "--pr", str(number))
         assert code == 0, err
         assert out.count("\n") == 1
@@ -86,7 +86,7 @@ class Place:
         return self.run("report")
 
     def both(self, number: int) -> str:
-        """Reconcile and report; gives the one comment that there is of ours."""
+        """Reconcile and report, and return the one comment that there is of ours."""
         code, out, err = self.run("reconcile", "--pr", str(number))
         assert code == 0, err
         code, _, err = self.report(out)
@@ -99,7 +99,7 @@ class Place:
         return str(found[0])
 
     def status(self, number: int) -> tuple[str, str]:
-        """Give the state and the description of the verdict on a head."""
+        """Return the state and the description of the verdict on a head."""
         last = self.server.statuses[self.server.pulls[number]["head"]["sha"]][0]
         assert last["context"] == "geneb/verdict"
         return last["state"], last["description"]

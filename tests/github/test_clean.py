@@ -30,8 +30,13 @@ def broken() -> Files:
 
 
 def copied() -> Files:
-    """Give alpha's scores under another name."""
-    return sound() | {ROW: (REGULAR, encoded(small("alpha") | {"model_id": "model"}))}
+    """Return alpha's scores under another name."""
+    return sound() | {
+        ROW: (
+            REGULAR,
+            encoded(small("alpha") | {"model_id": "model", "meta": small("model")["meta"]}),
+        )
+    }
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,7 @@ def found(draw: st.DrawFn) -> Finding:
 def pull_of(
     findings: list[Finding], number: int = 1, model: str = "model", **said: Any
 ) -> PullVerdict:
-    """Give a verdict on a pull request with these findings."""
+    """Return a verdict on a pull request with these findings."""
     places = shown_places_of(findings)
     digest = {"path": "submissions/model.json", "blob": "1" * 40, "sha256": "2" * 64}
     value = {

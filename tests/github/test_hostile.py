@@ -23,7 +23,7 @@ hostile = st.one_of(
 
 @st.composite
 def submissions(draw: st.DrawFn) -> dict[str, tuple[str, bytes]]:
-    """Give a row and a card of which an attacker chose every text, and a file with a name."""
+    """Return a row and a card of which an attacker chose every text, and a file with a name."""
     document: dict[str, Any] = small("model")
     for field in draw(st.sets(st.sampled_from(sorted(document["meta"])))):
         document["meta"][field] = draw(hostile)

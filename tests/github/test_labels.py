@@ -29,7 +29,7 @@ def test_a_label_that_a_maintainer_sets_while_the_first_is_written_stays(place):
 
 
 def change_of_verdict(place: Place) -> int:
-    """Give a pull request that passed, and then lost its card's text."""
+    """Return a pull request that passed, and then lost its card's text."""
     number = place.pull(sound())
     place.both(number)
     broken = place.files | sound() | {CARD_PATH: (REGULAR, b"")}

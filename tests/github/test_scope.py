@@ -15,7 +15,7 @@ NOTE = CARD + "\n- **Correction:** 2026-11-20, full regime rerun\n"
 
 
 def row(name: str, module: str, code: bytes) -> Files:
-    """Give a row of format 1.1 that names a module and the digest of its bytes."""
+    """Return a row of format 1.1 that names a module and the digest of its bytes."""
     document: dict[str, Any] = small_v11(name)
     document["run"]["extractor"] |= {"path": module, "sha256": hashlib.sha256(code).hexdigest()}
     return {f"submissions/{name}.json": (REGULAR, encoded(document))}

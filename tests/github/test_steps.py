@@ -31,7 +31,7 @@ HOSTILE = (
 
 
 def step(workflow: str, variable: str) -> dict[str, Any]:
-    """Give the step of a workflow that is handed a variable."""
+    """Return the step of a workflow that is handed a variable."""
     jobs = read(FOLDER / workflow).jobs.values()
     (found,) = (s for job in jobs for s in steps(job) if variable in s.get("env", {}))
     return dict(found)
@@ -56,7 +56,7 @@ def ran(tmp_path: Path) -> Path:
 
 
 def run(folder: Path, script: str, **variables: str) -> tuple[int, list[list[str]]]:
-    """Run a step's script as the runner does; gives its exit code and the calls of python3."""
+    """Run a step's script as the runner does, and return its exit code and the calls of python3."""
     bash = shutil.which("bash")
     assert bash is not None
     calls = folder / "calls"

@@ -11,12 +11,12 @@ _PING = re.compile(r"[@#]\w|!\[|\]\(")
 
 
 def commands(text: str) -> list[str]:
-    """Give the lines that a runner of GitHub Actions would take for a command."""
+    """Return the lines that a runner of GitHub Actions would take for a command."""
     return [line for line in text.split("\n") if line.lstrip().startswith("::") or "##[" in line]
 
 
 def outside_code(text: str) -> str:
-    """Give the text of a comment without its marker line and its code spans, span by span."""
+    """Return the text of a comment without its marker line and its code spans, span by span."""
     return "\n".join(_SPAN.sub("", line) for line in _MARKER.sub("", text).split("\n"))
 
 

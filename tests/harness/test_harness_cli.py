@@ -65,7 +65,7 @@ def test_faults_are_sentences(
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Give a folder to stand in, and put back the signal handler that `main` sets."""
+    """Yield a folder to stand in, and put back the signal handler that `main` sets."""
     (tmp_path / "mine.py").write_text(TEN_LINES)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("GENEB_HARNESS_CACHE", str(tmp_path / "cache"))

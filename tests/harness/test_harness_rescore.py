@@ -23,7 +23,7 @@ NOTHING, USAGE = 3, 2
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Give a folder with sequences, k-mer embeddings, a rescoring of them, and a run record."""
+    """Return a folder with sequences, k-mer embeddings, a rescoring of them, and a run record."""
     harness = Harness(tmp_path_factory.mktemp("rescore"))
     done = harness("sequences", "--tasks", ",".join(TASKS), "--output", "sequences.txt")
     assert (done.returncode, done.stderr) == (0, "wrote sequences.txt: 1,040 sequences\n")

@@ -9,6 +9,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 LIST_ONLY = ("-n", "0", "--collect-only", "-q", "-p", "no:cacheprovider")
+SPREADS = {"-n", "--dist"}
+"""Options that choose no tests; each takes a value."""
 RECIPE = re.compile(r"^test:.*\n\t.*-m pytest\b(.*)$", re.MULTILINE)
 
 
@@ -26,16 +28,30 @@ def written(root: Path, files: Iterable[Path]) -> set[str]:
     return found
 
 
+def options(root: Path) -> list[str]:
+    """Return what `make test` passes to pytest. Raises AssertionError where it calls none."""
+    recipe = RECIPE.search((root / "Makefile").read_text(encoding="utf-8"))
+    assert recipe is not None, "the Makefile's `test` does not call `-m pytest`"
+    return recipe[1].split()
+
+
+def chooses_nothing(root: Path) -> bool:
+    """Whether `make test` passes nothing but how tests are spread over processes."""
+    words = options(root)
+    return all(
+        word in SPREADS or (number > 0 and words[number - 1] in SPREADS)
+        for number, word in enumerate(words)
+    )
+
+
 def collected(root: Path) -> list[str]:
     """Return the id of each test that `make test` would run in a checkout.
 
     Raises AssertionError when the Makefile has no such recipe, or pytest cannot collect.
     """
-    recipe = RECIPE.search((root / "Makefile").read_text(encoding="utf-8"))
-    assert recipe is not None, "the Makefile's `test` does not call `-m pytest`"
     clean = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", *recipe[1].split(), *LIST_ONLY],
+        [sys.executable, "-m", "pytest", *options(root), *LIST_ONLY],
         cwd=root,
         env=clean | {"PYTHONPATH": str(root)},
         capture_output=True,

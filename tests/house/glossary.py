@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple, get_args
 
+from geneb_ci.audit.events import EntryKind
 from geneb_ci.audit.outcome import Verdict as AuditVerdict
 from geneb_ci.audit.plan import Reason
 from geneb_ci.audit.verify import StepState
@@ -42,12 +43,13 @@ ENUMERATIONS: Mapping[str, Iterable[str]] = {
     "result of publish": PublishOutcome,
     "state of the Space": LiveStatus,
     "ledger event": get_args(EventKind),
+    "log entry": EntryKind,
     "whose turn": Turn,
 }
 """What the second column of the table of values may say, and the values the code has for it."""
 NAMES = frozenset(
     {"TrustLevel", "Severity", "Verdict", "Reason", "StepState", "PullOutcome", "PublishOutcome"}
-    | {"LiveStatus", "EventKind", "Turn"}
+    | {"LiveStatus", "EventKind", "EntryKind", "Turn"}
 )
 """The enumerations above by their names in the code."""
 ELSEWHERE = {

@@ -18,7 +18,7 @@ PLACES = sorted(
 
 
 def names(path: Path) -> set[str]:
-    """Give the functions, classes and constants at the top of a module."""
+    """Return the functions, classes and constants at the top of a module."""
     found = set()
     for node in ast.parse(path.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef):

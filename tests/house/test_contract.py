@@ -13,9 +13,11 @@ from pathlib import Path
 from typing import Any, get_args
 
 import jsonschema
+import numpy as np
 import pytest
 
 from geneb_ci.audit import scoring, trust
+from geneb_ci.audit.harness import HarnessProcess
 from geneb_ci.check.rules.identity.missing_submitter import PLACEHOLDER
 from geneb_ci.common import types
 from geneb_ci.common.benchmark import Benchmark, shipped_benchmark
@@ -126,16 +128,17 @@ def test_the_rule_on_submitters_knows_what_the_harness_writes_for_none():
 @pytest.mark.parametrize("workers", [None, 2])
 def test_the_harness_knows_each_option_that_an_audit_passes(data, workers, tmp_path, monkeypatch):
     asked: list[list[str]] = []
-    monkeypatch.setattr(scoring, "_harness", asked.append)
+    monkeypatch.setattr(HarnessProcess, "call", lambda _, words, *__: asked.append(words))
     source = scoring.TaskSource(data, Path("benchmark.json") if data else None)
-    scoring.sequences_of(["a", "b"], source, tmp_path)
+    scoring.sequences_of(["a", "b"], source, tmp_path, HarnessProcess())
+    np.save(tmp_path / "e.npy", np.ones((3, 2)))
     how = scoring.Scoring("float32", 1, 16, workers, canonical=True)
     with pytest.raises(NothingChecked):  # nobody wrote the scores
-        scoring.rescored(["a"], source, tmp_path / "s", tmp_path / "e.npy", how)
+        scoring.rescored("a", source, tmp_path / "s", tmp_path / "e.npy", how, HarnessProcess())
     assert [words[0] for words in asked] == ["sequences", "rescore"]
     for name, *words in asked:
         command = cli.commands[name]
-        command.make_context(name, [*words, "--quiet"])
+        command.make_context(name, words)
 
 
 def test_a_schema_that_no_type_is_known_for_is_refused(monkeypatch):

@@ -48,6 +48,8 @@ ALLOWED = {
     "get_data": "importlib calls it",
     "__path__": "importlib reads it",
     "truncation_side": "the tokenizer reads it",
+    "find_class": "pickle calls it",
+    "intermediate": "the layer of BERT reads it",
     "length_median": "written to the report of `data audit`",
     # tools and tests
     "yanked": "what the index says of a file: two answers are compared whole",
@@ -63,6 +65,7 @@ ALLOWED = {
     "create_system": "zipfile reads it",
     "pre_tokenizer": "the tokenizer reads it",
     "post_processor": "the tokenizer reads it",
+    "dont_write_bytecode": "the interpreter reads it",
     "peak_rss": "programs in texts import it: tests/harness/test_harness_memory.py",
 } | {one.class_name: "extractors.BUILTINS names it" for one in BUILTINS.values()}
 ROUTES = ("tests/publish/hub_answers.py", "tests/publish/hub_cas.py")

@@ -35,7 +35,7 @@ def tree(path: Path) -> ast.Module:
 
 
 def imported(path: Path) -> Iterator[str]:
-    """Give each module that a file imports, wherever in the file, with what it takes from it."""
+    """Yield each module that a file imports, wherever in the file, with what it takes from it."""
     for node in ast.walk(tree(path)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)

@@ -1,5 +1,8 @@
 """What forked commands share with those of a new interpreter, and that they share nothing else."""
 
+import os
+import subprocess
+import sys
 from multiprocessing import forkserver
 from pathlib import Path
 
@@ -28,6 +31,34 @@ def test_another_installation_is_used_where_the_path_names_one(tmp_path):
     named = {"PYTHONPATH": str(tmp_path)}
     done = forked.run("geneb_ci", cwd=PUBLIC, env=named)
     assert (done.stdout, done.stderr) == (f"{tmp_path / 'geneb_ci/__main__.py'}\n", "")
+
+
+def test_the_installation_has_a_server_that_loaded_its_product_and_the_checkout_another(tmp_path):
+    (tmp_path / "asked.py").write_text(
+        "import sys; print(sys.modules['geneb_ci.audit.record'].__file__, sys.path[1])"
+    )
+    site = forked.installation()
+    assert site == forked.installation()
+    for home in (site, ROOT):
+        done = forked.run("asked", cwd=tmp_path, env={"PYTHONPATH": str(home)})
+        assert done.stdout == f"{home / 'geneb_ci/audit/record.py'} {home}\n"
+    assert [*site.rglob("*.json")] != []
+
+
+def test_a_fork_does_not_run_the_main_module_of_the_tests(tmp_path):
+    (tmp_path / "asked.py").write_text("import sys; print('pytest' in sys.modules)")
+    script = tmp_path / "started.py"
+    script.write_text(
+        "import pathlib, pytest\n"
+        "from tests import forked\n"
+        "print(forked.run('asked', cwd=pathlib.Path(__file__).parent).stdout)\n"
+        "forked.stop()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, str(script)],
+        env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stdout.strip() == "False"
 
 
 def test_nothing_that_reads_the_environment_is_loaded_before_it_is_set(tmp_path):

@@ -33,16 +33,16 @@ AUDITED_BOARD = {
     "leaderboard_tasks.json": "ae3ed85644dd042cd2277d710572df42d2d6b81bd040a833d108242053addec0",
 }
 FINDINGS = {
-    ("public", "json"): "5d65b17752acc5887b34505cc373d23d30c9531baf790da8e5335940ccf838a1",
-    ("public", "sarif"): "bb40bdbb8f80f58754942d82c5df3c5e3d3ea7efc3b9ed5686529f284697037c",
-    ("bad", "json"): "75d68102e89bfb137eac079398f96a7199839db13418ae3384a329d463ce7dac",
+    ("public", "json"): "f718a99a96282f5f925483b89fcdaf779546bb2b118aedcd0720dd1ebe5e6910",
+    ("public", "sarif"): "3ae57067e4db53a29614068038fa9dcced925cd745afe9a27787a89bf1b52b1c",
+    ("bad", "json"): "2502b27ed7d372c4fab62811798ac8207c963274aa20e8eee6566fbda5442d58",
     ("bad", "sarif"): "d5e378a2914869b96650eab35078fd0950f0d819af7b2c9a6d545b4206975e83",
 }
 SIGNED = {
-    "agreeing": "f77e043e209543f7111ea67e6210aa0edded1865e4ccf1c7d678f65e9d95c3c5",
-    "differing": "44a7581ad887d4fe291ccd84d7a831cf3ed319ac9a877edd7e69d1709394630f",
-    "second round": "30e60dbc865a5d9bd91831215d02f4ccdde76bb5882c7d26c760b7cf14d1b92f",
-    "withdrawal": "8cddb003b06779ce0f2eab9c9c319a875025e7bc243709bc135ffc6a2efaf89d",
+    "agreeing": "a57e87dfdab11cc8b99cc815a6cc89298cce6b168a65fdeffe4cbe35b395000b",
+    "differing": "963f405f0026066bbba8fce9b0a5bd58e34b735a89981df6740c050c59576735",
+    "second round": "a710b8050cb3d6f247628bb22ba43abe97de96dd5a693d38a70600490cb6b787",
+    "withdrawal": "89e2bdeb529d7420dfeab578f7c7233779325e8beac2b4f0fd318e37912ef02f",
 }
 
 

@@ -55,7 +55,7 @@ class Workflow:
 
 
 def rights(job: dict[str, Any]) -> dict[str, str]:
-    """Give the permissions of a job; a shorthand such as write-all becomes a right of that name."""
+    """Return the permissions of a job; a shorthand such as write-all is a right of that name."""
     given = job.get("permissions", {})
     return {"*": given} if isinstance(given, str) else dict(given)
 
@@ -66,12 +66,12 @@ def steps(job: dict[str, Any], uses: str = "") -> list[dict[str, Any]]:
 
 
 def runs(job: dict[str, Any]) -> str:
-    """Give every command of a job."""
+    """Return every command of a job."""
     return "\n".join(step.get("run", "") for step in job.get("steps", []))
 
 
 def inputs(step: dict[str, Any]) -> dict[str, str]:
-    """Give what a step hands to its action."""
+    """Return what a step hands to its action."""
     return dict(step.get("with", {}))
 
 

@@ -50,14 +50,14 @@ class Tab:
         self.drawn()
 
     def address(self) -> str:
-        """Give the part of the address that holds the state."""
+        """Return the part of the address that holds the state."""
         return self.page.url.partition("#")[2]
 
     def texts(self, selector: str) -> list[str]:
         return [text.strip() for text in self.page.locator(selector).all_inner_texts()]
 
     def names(self) -> list[str]:
-        """Give the models of the table, in order."""
+        """Return the models of the table, in order."""
         return self.texts(".scores tbody .name a")
 
     def sound(self) -> None:

@@ -68,7 +68,7 @@ def test_scores_can_be_read_on_every_colour(browser, board, scheme):
 
 
 def luminance(colour: str) -> float:
-    """Give the relative luminance of "rgb(r, g, b)", after WCAG 2.2."""
+    """Return the relative luminance of "rgb(r, g, b)", after WCAG 2.2."""
     parts = [int(part) / 255 for part in colour.strip("rgb()").split(",")]
     red, green, blue = (
         part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts

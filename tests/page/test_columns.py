@@ -20,7 +20,7 @@ NARROW = {"width": 390, "height": 844}
 
 
 def order(column: Any, row: dict[str, Any]) -> Any:
-    """Give what a row is sorted by, in Python's own words."""
+    """Return what a row is sorted by, in Python's own words."""
     value = row[column.key]
     if column.kind == "level":
         return TRUST.index(value)

@@ -60,7 +60,7 @@ def texts_of(value: object) -> Iterator[str]:
 
 
 def corpus() -> list[str]:
-    """Give every text of the hostile inputs that are JSON at all, shortened to what is allowed."""
+    """Return every text of the hostile inputs that are JSON, shortened to what is allowed."""
     found: set[str] = set()
     for data in inputs().values():
         try:
@@ -75,7 +75,7 @@ TEXTS = {c.download for c in COLUMNS if c.download and c.kind not in {"size", "c
 
 
 def hostile_entry(number: int, text: str) -> Entry:
-    """Give a row that no check would let through: the page must not need them."""
+    """Return a row that no check would let through: the page must not need them."""
     document = small(f"m{number}", BENCHMARK)
     sound = SubmissionV10.model_validate(document)
     meta = Meta.model_construct(

@@ -13,7 +13,7 @@ SECRETS = ("HF_", "HUGGING_FACE_", "GITHUB_", "ACTIONS_")
 
 
 def environment(hub: Hub, home: Path, **more: str) -> dict[str, str]:
-    """Give an environment without anybody's token."""
+    """Return an environment without anybody's token."""
     clean = {key: value for key, value in os.environ.items() if not key.startswith(SECRETS)}
     paths = {"PYTHONPATH": str(ROOT), "HF_HOME": str(home), "HF_ENDPOINT": hub.endpoint}
     return clean | paths | more

@@ -45,7 +45,7 @@ def as_json(value: Any) -> Answer:
 
 
 def route(path: str) -> tuple[str, str, str, str, str]:
-    """Give step, resource, name, revision and path in the repository of an address."""
+    """Return step, resource, name, revision and path in the repository of an address."""
     if path in _FIXED:
         return _FIXED[path], "", "", "main", ""
     parts = path.strip("/").split("/")

@@ -22,7 +22,7 @@ class Patience:
 
 
 def generation_of(commit: Commit) -> str | None:
-    """Give the generation of a commit of the Space, whose files must all be those it lists."""
+    """Return the generation of a commit of the Space, whose files must all be those it lists."""
     if NAME not in commit.tree:
         return None
     manifest = parse_manifest(commit.tree[NAME], commit.oid)

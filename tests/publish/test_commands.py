@@ -36,7 +36,7 @@ def named(generation: Generation) -> str:
 
 
 def places(generation: Generation, model: str) -> dict[str, str]:
-    """Give score and rank of a row by regime, as a reader sees them."""
+    """Return score and rank of a row by regime, as a reader sees them."""
     found = {}
     for regime, rows in json.loads(generation.files["leaderboard.json"])["data"].items():
         ranked = sorted(rows, key=lambda row: -row["macro_MCC"])

@@ -155,7 +155,7 @@ def test_generations_that_are_none(space, two, name, message):
 
 
 def built_by_another(clone: Clone) -> Generation:
-    """Give the board of HEAD as another version would have built it."""
+    """Return the board of HEAD as another version would have built it."""
     here = made(clone)
     files = here.files | {"leaderboard.json": here.files["leaderboard.json"] + b"\n"}
     manifest = manifest_of(files, here.manifest.source_commit)

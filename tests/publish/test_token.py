@@ -19,7 +19,7 @@ exec {git} "$@"
 
 @pytest.fixture
 def runner(hub):
-    """Give what GitHub Actions tells a job that may ask for an identity."""
+    """Return what GitHub Actions tells a job that may ask for an identity."""
     return {
         "GITHUB_ACTIONS": "true",
         "ACTIONS_ID_TOKEN_REQUEST_URL": f"{hub.endpoint}/identity",

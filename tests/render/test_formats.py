@@ -16,7 +16,7 @@ from geneb_ci.common.errors import UsageProblem
 from geneb_ci.render.formats import FORMATS, Renderer, render, renderer
 from geneb_ci.render.summary import counts
 from tests.house.tracked import python_files
-from tests.paths import ROOT
+from tests.paths import outside_rows
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -66,7 +66,9 @@ def test_every_module_that_renders_a_report_is_a_format():
         path.stem
         for path in python_files("geneb_ci")
         if path.parts[1] == "render" and path.name != "formats.py"
-        if re.search(r"^def render\(report: Report", (ROOT / path).read_text("utf-8"), re.MULTILINE)
+        if re.search(
+            r"^def render\(report: Report", outside_rows(path).read_text("utf-8"), re.MULTILINE
+        )
     }
     assert modules == {one.module for one in FORMATS.values()}
 

@@ -34,13 +34,13 @@ def sandbox_of(level: int, folder: Path) -> Iterator[Sandbox]:
 def sandbox(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Sandbox]:
-    """Give a sandbox of level 2, then of level 1."""
+    """Yield a sandbox of level 2, then of level 1."""
     yield from sandbox_of(request.param, tmp_path_factory.mktemp("audit") / "scratch")
 
 
 @pytest.fixture(scope="session")
 def bubblewrap_sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
-    """Give a sandbox of level 2."""
+    """Yield a sandbox of level 2."""
     yield from sandbox_of(2, tmp_path_factory.mktemp("audit") / "scratch")
 
 

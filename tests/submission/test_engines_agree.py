@@ -71,7 +71,7 @@ VALUES = st.one_of(
 
 @st.composite
 def mutated(draw: st.DrawFn) -> Any:
-    """Give a sound document with up to four members replaced, removed or added."""
+    """Return a sound document with up to four members replaced, removed or added."""
     document = copy.deepcopy(SMALL[draw(st.sampled_from(["1.0", "1.1"]))])
     for _ in range(draw(st.integers(0, 4))):
         paths = places(document)

@@ -66,7 +66,7 @@ def spans_hold(text: str, result: Scan, value: Any) -> None:
 
 
 def _key_end(text: str, at: int) -> int:
-    """Give the offset after the key that begins at a quotation mark."""
+    """Return the offset after the key that begins at a quotation mark."""
     return at + json.JSONDecoder().raw_decode(text[at:])[1]
 
 

@@ -39,7 +39,7 @@ class Cannot(Exception):  # noqa: N818
 
 
 def patch(file: str, scope: list[str], source: str) -> None:
-    """Give the function that a mutant lies in the code of the mutated source. Raises Cannot."""
+    """Return the function that a mutant lies in the code of the mutated source. Raises Cannot."""
     name = file.removesuffix(".py").replace("/", ".")
     code: CodeType = compile(source, str(ROOT / file), "exec")
     found: Any = importlib.import_module(name)

@@ -79,7 +79,7 @@ def _say(outcome: Outcome) -> None:
 def _ended(
     failures: list[str], failed: list[Outcome], begun: float, *, partly: bool = False
 ) -> int:
-    """Print the summary; gives the exit code."""
+    """Print the summary, and return the exit code."""
     print("\nstood in for:")
     for stand_in in TABLE:
         print(f"  {stand_in.name}: {stand_in.instead}")

@@ -8,7 +8,7 @@ from tests.paths import ROOT
 
 
 def copied(place: Path) -> Path:
-    """Copy every file that belongs to the repository; gives the place."""
+    """Copy every file that belongs to the repository, and return the place."""
     for name in tracked():
         (place / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(ROOT / name, place / name)

@@ -100,7 +100,7 @@ def _link(source: Path, target: Path) -> None:
 
 
 def _facts(folder: Path) -> dict[str, tuple[int, int]]:
-    """Give size and time of each file; what Python compiles on its own account does not count."""
+    """Return size and time of each file; what Python compiles on its own account does not count."""
     found = {}
     for path in folder.rglob("*"):
         if path.suffix != ".pyc" and path.is_file() and not path.is_symlink():

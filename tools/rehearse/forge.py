@@ -101,7 +101,7 @@ class GitForge(GitHubServer):
             self.blobs[sha], found = found[:size], found[size + 1 :]
 
     def push(self, path: str, raw: bytes) -> str:
-        """Change a file of main, as a maintainer may; gives the new head."""
+        """Change a file of main, as a maintainer may, and return the new head."""
         blob = git(self.repository, "hash-object", "-w", "--stdin", given=raw)
         index = {"GIT_INDEX_FILE": str(self.repository / "push.index")}
         git_raw(self.repository, "read-tree", self.main, env=index)

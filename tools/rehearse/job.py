@@ -137,7 +137,7 @@ class Job:
         )
 
     def _variables(self) -> dict[str, str]:
-        """Give the variables that the runner sets, on nothing of this machine's own."""
+        """Return the variables that the runner sets, on nothing of this machine's own."""
         passed = {name: os.environ[name] for name in PASSED if name in os.environ}
         github = self.context["github"]
         told = {

@@ -53,7 +53,7 @@ class Story:
     """The head of main before the merge."""
 
     def chapters(self) -> Iterator[tuple[str, Callable[[], None]]]:
-        """Give the chapters that the chosen jobs take, in order."""
+        """Yield the chapters that the chosen jobs take, in order."""
         chosen = self.world.chosen
         reports = chosen("pr-report.parse") or chosen("pr-report.report")
         publishes = any(map(chosen, ("publish.build", "publish.push", "health.verify")))
@@ -122,7 +122,7 @@ class Story:
         self.world.forge.pulls[number]["state"] = "closed"
 
     def _propose(self, model: str, files: row.Files) -> int:
-        """Fork, where there is none yet, push a branch, open a pull request; gives its number."""
+        """Fork, where there is none yet, push a branch, open a pull request; return its number."""
         forge = self.world.forge
         forge.grants["stranger"] = CONTRIBUTOR
         upstream = self._client("stranger").get_repo(REPOSITORY)
@@ -306,7 +306,7 @@ def _display() -> str:
 
 
 def timed(chapter: Callable[[], None]) -> tuple[float, str]:
-    """Run a chapter; gives its seconds, and what went wrong in it, if anything did."""
+    """Run a chapter, and return its seconds, and what went wrong in it, if anything did."""
     begun = time.monotonic()
     try:
         chapter()

@@ -67,7 +67,7 @@ def needs(job: dict[str, Any]) -> list[str]:
 
 
 def in_order(workflow: Workflow) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Give the jobs, each after those that it needs."""
+    """Yield the jobs, each after those that it needs."""
     left = dict(workflow.jobs)
     done: set[str] = set()
     while left:
@@ -88,7 +88,7 @@ def matrix(job: dict[str, Any]) -> list[dict[str, str]]:
 
 
 def granted(workflow: Workflow, job: dict[str, Any], *, fork: bool) -> frozenset[str]:
-    """Give the rights of a job's token, as `scope:access`; a fork's job gets none that writes."""
+    """Return the rights of a job's token, as `scope:access`; a fork's job gets none that writes."""
     given = rights(job) if "permissions" in job else rights(workflow.tree)
     if set(given) == {"*"}:
         raise Unsound(f"{workflow.name}: permissions {given['*']!r}: name each scope")
@@ -138,7 +138,7 @@ def versions(root: Path, found: dict[str, Workflow]) -> Iterator[str]:
 
 
 def _trees(root: Path, found: dict[str, Workflow]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Give each file with its values as YAML types them."""
+    """Yield each file with its values as YAML types them."""
     for workflow in found.values():
         yield workflow.name, yaml.safe_load(workflow.text)
     for path in sorted((root / ".github/actions").glob("*/action.yml")):
@@ -146,7 +146,7 @@ def _trees(root: Path, found: dict[str, Workflow]) -> Iterator[tuple[str, dict[s
 
 
 def _named(tree: Any) -> Iterator[Any]:  # noqa: ANN401 (JSON)
-    """Give every `python-version` in a tree."""
+    """Yield every `python-version` in a tree."""
     if isinstance(tree, dict):
         for key, value in tree.items():
             if key == "python-version":

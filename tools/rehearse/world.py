@@ -207,7 +207,7 @@ def world(
 
 
 def _given(hub: Hub) -> dict[str, str]:
-    """Give what the machine tells each job: the Hub's address, and where packages are kept."""
+    """Return what the machine tells each job: the Hub's address, and where packages are kept."""
     home = Path.home()
     cache = os.environ.get("XDG_CACHE_HOME") or str(home / ".cache")
     return {
@@ -230,7 +230,7 @@ def _uv() -> str:
 
 
 def _index() -> dict[str, str]:
-    """Give the package index that this machine's settings name, if they do."""
+    """Return the package index that this machine's settings name, if they do."""
     done = subprocess.run(
         [sys.executable, "-m", "pip", "config", "get", "global.index-url"],
         capture_output=True,

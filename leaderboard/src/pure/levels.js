@@ -4,7 +4,7 @@
 export const LEVELS = [
   ["self-reported", "passes every check; not independently rerun"],
   ["verified", "an audit reran tasks drawn after the submission was fixed, and agrees"],
-  ["reproduced", "audits cover every task of a regime"],
+  ["reproduced", "audits by two signers cover every task of every audited regime"],
   ["official", "the file of the benchmark's authors"],
   ["stale", "the evidence is for another version of harness, benchmark or data"],
   ["disputed", "an audit failed"],

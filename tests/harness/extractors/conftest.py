@@ -4,7 +4,7 @@ import pytest
 from transformers import dynamic_module_utils
 
 from tests.harness.extractors import models
-from tests.harness.extractors.lookalikes import LOOKALIKES
+from tests.harness.extractors.families import FAMILIES
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -38,7 +38,7 @@ def written(tmp_path_factory):
         if family not in done:
             folder = root / family.replace(" ", "-").replace(".", "-")
             folder.mkdir()
-            done[family] = (folder, LOOKALIKES[family].save(folder))
+            done[family] = (folder, FAMILIES[family].save(folder))
         return done[family]
 
     return write

@@ -10,7 +10,7 @@ from reference_harness.conformance.child import attempt
 from reference_harness.conformance.subject import Subject
 from reference_harness.extractors.huggingface import HuggingFaceExtractor
 from reference_harness.loading import load
-from tests.harness.extractors.lookalikes import LOOKALIKES
+from tests.harness.extractors.families import FAMILIES
 
 SEQUENCES = ["ACGTACGTTG", "ACT", "GGGCATTACGATTTAGCAGGC", "T" * 29, "CAGTCGATTGCAAGCTTTGCA"]
 LONG = "GATTACAGCATGTTGGCACTACGGTACATTGCAGCTTAACCGGATCCA"
@@ -18,10 +18,10 @@ IN_PROCESS = [p.slug for p in PROPERTIES if p.check is not None and not p.offlin
 """The static check reads one file for all families, and a blocked network stays blocked."""
 
 
-@pytest.mark.parametrize("family", LOOKALIKES)
+@pytest.mark.parametrize("family", FAMILIES)
 def test_rows_are_those_computed_by_hand(written, family):
     folder, model = written(family)
-    one = LOOKALIKES[family]
+    one = FAMILIES[family]
     loaded = load("huggingface", str(folder), **one.options)
     sequences = [*SEQUENCES, LONG] if one.options.get("truncation") == "windows" else SEQUENCES
     expected = np.vstack([one.row(model, sequence) for sequence in sequences])
@@ -33,20 +33,20 @@ def test_rows_are_those_computed_by_hand(written, family):
     assert (loaded.extractor.batching == "exact") == one.exact
 
 
-@pytest.mark.parametrize("family", LOOKALIKES)
+@pytest.mark.parametrize("family", FAMILIES)
 def test_every_property_holds(written, family, monkeypatch):
     for owner, name in (
         (theirs, "log_state_dict_report"),
         (torch.nn.Module, "load_state_dict"),
     ):
         monkeypatch.setattr(owner, name, getattr(owner, name))
-    options = {"batching": "file", **LOOKALIKES[family].options}
+    options = {"batching": "file", **FAMILIES[family].options}
     subject = Subject("huggingface", str(written(family)[0]), "cpu", options=options, letters=512)
     results = [attempt(slug, subject) for slug in IN_PROCESS]
     assert [(r.property, r.sentence, r.example) for r in results if not r.passed] == []
 
 
 def test_code_of_a_folder_is_checked_in_processes_of_its_own(written):
-    options = {"batching": "file", **LOOKALIKES["Caduceus"].options}
+    options = {"batching": "file", **FAMILIES["Caduceus"].options}
     results = check("huggingface", str(written("Caduceus")[0]), options=options)
     assert [(r.property, r.sentence) for r in results if not r.passed] == []

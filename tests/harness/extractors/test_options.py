@@ -73,6 +73,17 @@ def test_the_words_of_a_command_line_become_options():
         ({"truncation": "middle"}, "truncation is 'middle', which needs fixed_letters=N"),
         ({"fixed_letters": 8, "truncation": "none"}, "truncation is 'none', expected middle, rig"),
         ({"auto_class": "repository:code.Model"}, "repository:code.Model needs trust_remote_code"),
+        ({"zeros": "bias"}, "zeros applies to weights=FILE alone: declare the file of tensors, or"),
+        ({"weights": "a.pth"}, "weights needs the class that its tensors are for, and auto_class"),
+        ({"rename": {"a": 1}}, r"rename is \{'a': 1\}, expected a JSON object of regular expressi"),
+        (
+            {"rename": '{"(": ""}'},
+            "rename is .*, expected a JSON object of regular expression to t",
+        ),
+        ({"rename": {"a": r"\1"}}, "expected a JSON object of regular expression to text .invalid"),
+        ({"split": {"a": ["b"]}}, "expected a JSON object of regular expression to two or more te"),
+        ({"pad_to": 8}, "pad_to is 8 and max_length is None: declare a max_length from 1 to 8"),
+        ({"pad_to": 8, "max_length": 9}, "pad_to is 8 and max_length is 9: declare a max_length"),
     ],
 )
 def test_what_cannot_be_is_refused_with_what_can(given, message):
@@ -91,6 +102,14 @@ def test_what_cannot_be_is_refused_with_what_can(given, message):
             "auto_class is 'repository:Model', expected AutoModel",
         ),
         ({"tokenizer": "letters"}, "tokenizer is 'letters', expected "),
+        (
+            {"auto_class": "own:bert"},
+            "auto_class is 'own:bert', and the harness has: gated_bert, j",
+        ),
+        (
+            {"auto_class": "package:no_such_package.Model"},
+            "no package no_such_package is installed here: install it, or run in the environment",
+        ),
     ],
 )
 def test_a_class_that_does_not_exist_is_refused_before_anything_is_read(given, message):

@@ -26,12 +26,25 @@ WORDS = {word: i for i, word in enumerate(["<unk>", "A", "C", "AC", "CA", "AAA",
         ("unknown", ["ACA", "<unk>", "<unk>"]),
         ("letters", ["ACA", "<unk>", "A", "C", "A", "C"]),
         ("shorter", ["ACA", "<unk>", "AC", "AC"]),
+        ("end", ["ACA", "<unk>", "AC"]),
         ("drop", ["ACA"]),
     ],
 )
 def test_letters_that_are_no_word(rest, expected):
     tokenizer = WordTokenizer(vocabulary=WORDS, k=3, rest=rest, unknown=0)
     assert tokenizer.encode(["ACANACAC"], special=True) == [[WORDS[word] for word in expected]]
+
+
+def test_a_vocabulary_numbers_its_entries_and_names_all_words(tmp_path):
+    def of(said: str) -> dict[str, int]:
+        found: dict[str, int] = tokens(
+            tmp_path, tokenizer="characters", vocabulary=said
+        ).inner.vocabulary
+        return found
+
+    assert of("A=65,C=67,D,<=>,G=71") == {"A": 65, "C": 67, "D": 68, "<=>": 69, "G": 71}
+    assert of("<P>,NA^2") == {"<P>": 0, "NN": 1, "NA": 2, "AN": 3, "AA": 4}
+    assert of("NA^1-2") == {"N": 0, "A": 1, "NN": 2, "NA": 3, "AN": 4, "AA": 5}
 
 
 def test_one_hot_letters_are_numbered_and_all_others_are_the_fifth():
@@ -70,6 +83,12 @@ def tokens(folder: Path, **said: object) -> Tokens:
     [
         ({"vocabulary": "absent.txt"}, "vocabulary is 'absent.txt', which is no file of"),
         ({"vocabulary": "A,A"}, "vocabulary is 'A,A', expected different entries"),
+        ({"vocabulary": "A,AC^1"}, "vocabulary is 'A,AC.1', expected different entries"),
+        (
+            {"vocabulary": "AC^9"},
+            "vocabulary has 'AC.9', expected words of 1 to 8 letters, such as",
+        ),
+        ({"vocabulary": "AC^3-2"}, "vocabulary has 'AC.3-2', expected words of 1 to 8 letters"),
         ({"vocabulary": "A,C", "end": "<eos>"}, r"end names '<eos>', which is not in the vocabul"),
         ({"vocabulary": "bad.json"}, "bad.json is not a JSON list of entries or object"),
     ],

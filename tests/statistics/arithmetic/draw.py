@@ -36,7 +36,7 @@ def tables(draw: st.DrawFn) -> Drawn:
 
 
 def read(triple: Triple, decimals: int | None) -> Reading:
-    """Give a triple as it reads after rounding, or unrounded."""
+    """Return a triple as it reads after rounding, or unrounded."""
     if decimals is None:
         return Reading(triple, Triple(EXACT, EXACT, EXACT))
     width = half_width(decimals)

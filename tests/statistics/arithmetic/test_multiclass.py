@@ -15,7 +15,7 @@ SLACK = 1e-12
 
 
 def measured(matrix: list[list[int]]) -> tuple[int, int, float, float]:
-    """Give n, right predictions, MCC and macro-F1, as scikit-learn does."""
+    """Return n, right predictions, MCC and macro-F1, as scikit-learn does."""
     counts = np.array(matrix)
     truth, predicted = np.nonzero(counts)
     weights = counts[truth, predicted]

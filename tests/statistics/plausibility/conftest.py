@@ -35,7 +35,7 @@ def table(benchmark: Benchmark) -> ScoreTable:
 
 @pytest.fixture(scope="session")
 def board(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Give a repository with the public rows, alone in its folder."""
+    """Return a repository with the public rows, alone in its folder."""
     root = tmp_path_factory.mktemp("board")
     shutil.copytree(SUBMISSIONS, root / "submissions")
     shutil.copytree(ROOT / "schemas", root / "schemas")
@@ -45,7 +45,7 @@ def board(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def judge(board: Path) -> Judge:
-    """Give what the family says of a document, in place of its own file or as a new one."""
+    """Return what the family says of a document, in place of its own file or as a new one."""
 
     def judged(document: Document) -> tuple[Finding, ...]:
         path = board / "submissions" / f"{document['model_id']}.json"
@@ -60,7 +60,7 @@ def judge(board: Path) -> Judge:
 
 
 def check(*paths: Path) -> tuple[Finding, ...]:
-    """Give the findings of the family for some files."""
+    """Return the findings of the family for some files."""
     results = list(Checker(RULES).run(list(paths)))
     assert all(isinstance(result, FileResult) for result in results)
     return tuple(f for r in results if isinstance(r, FileResult) for f in r.findings)
@@ -75,7 +75,7 @@ def public(name: str, model_id: str = "") -> Document:
 
 
 def changed(document: Document, change: Callable[[str, str, float], float]) -> Document:
-    """Give the document with every MCC replaced by `change(regime, task, MCC)`."""
+    """Return the document with every MCC replaced by `change(regime, task, MCC)`."""
     for regime, tasks in document["results"].items():
         for task, scores in tasks.items():
             scores["MCC"] = min(1.0, max(-1.0, change(regime, task, scores["MCC"])))
@@ -83,5 +83,5 @@ def changed(document: Document, change: Callable[[str, str, float], float]) -> D
 
 
 def said(findings: tuple[Finding, ...]) -> set[str]:
-    """Give the rules that spoke."""
+    """Return the rules that spoke."""
     return {finding.rule for finding in findings}

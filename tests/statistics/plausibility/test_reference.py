@@ -21,7 +21,7 @@ def fit(table: ScoreTable) -> Reference:
 
 
 def without(table: ScoreTable, number: int) -> ScoreTable:
-    """Give the table as if a row had never been merged."""
+    """Return the table as if a row had never been merged."""
     kept = [i for i in range(len(table.names)) if i != number]
     names = tuple(table.names[i] for i in kept)
     return ScoreTable(names, tuple(table.vectors[i] for i in kept), {}, table.regimes)

@@ -14,9 +14,10 @@ ID = "uniform-gain"
 # Root mean square of the residuals of the linear fit. All 1,640 ordered pairs of public rows have
 # at least 0.020 in every regime; a copy with added noise of 0.005 has 0.005.
 RESIDUAL = 0.01
-# Share of a regime's cells in which a row is above every other. The best public row has 0.20. In
-# 100 random subsets of 20 public rows, the best row had at most 0.54, and at most 0.44 in 95.
-LEAD = 0.6
+# Share of a regime's cells in which a row is above every other but one, the same in all cells. The
+# best public row has 0.23. In 100 random subsets of 20 public rows, the best row had at most 0.68,
+# and at most 0.58 in 95.
+LEAD = 0.7
 # With fewer rows an honest row may lead in most tasks.
 LEAD_ROWS_MIN = 20
 CELLS_MIN = 30
@@ -28,8 +29,8 @@ def check(context: Context) -> Iterator[Fault]:
     for regime, part in zip(context.benchmark.regimes, view.table.regimes, strict=True):
         if part.stop - part.start < CELLS_MIN:
             continue
-        found = affine_copy(view, part, RESIDUAL)
-        if found is not None and found.moved > NEAR:  # otherwise near-copy reports it
+        found = affine_copy(view, part, RESIDUAL, NEAR)  # near-copy reports plain copies
+        if found is not None:
             yield _affine(regime, found, view)
         share = lead(view, part) if view.others_count >= LEAD_ROWS_MIN else 0.0
         if share > LEAD:
@@ -37,7 +38,8 @@ def check(context: Context) -> Iterator[Fault]:
             yield Fault(
                 ID,
                 ("results", regime),
-                f"better than all {view.others_count} other rows in {percent(share)} of the tasks",
+                f"better than all {view.others_count} other rows, or all but one, in "
+                f"{percent(share)} of the tasks",
                 percent(share),
                 f"at most {percent(LEAD)}, as in every published row",
                 on_key=True,

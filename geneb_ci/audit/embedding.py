@@ -1,0 +1,337 @@
+"""The tasks of a rerun, one after another: embedded in the sandbox, then scored outside it."""
+
+import dataclasses
+import functools
+import hashlib
+import json
+import secrets
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+
+from pydantic import Field, ValidationError
+
+from geneb_ci.audit.decoys import Embedded, SequencesWithDecoys, embed_among_decoys, with_decoys
+from geneb_ci.audit.fresh import FreshSet
+from geneb_ci.audit.harness import HarnessProcess
+from geneb_ci.audit.memorised import rows_varied
+from geneb_ci.audit.plan import Plan
+from geneb_ci.audit.precision import Repeated, precision_of
+from geneb_ci.audit.ready import Ready, Say
+from geneb_ci.audit.rescored import Rescored
+from geneb_ci.audit.scoring import (
+    RESCORED,
+    TaskSource,
+    merged,
+    read_rescored,
+    sequences_of,
+    variants_of,
+)
+from geneb_ci.audit.weights import file_sha256
+from geneb_ci.audit.work import (
+    EMBEDDED,
+    EMBEDDINGS,
+    FURTHER,
+    FURTHER_EMBEDDINGS,
+    SEQUENCES,
+    EmbeddedTask,
+    Work,
+)
+from geneb_ci.common.errors import LimitExceeded, NothingChecked, ResultRefused
+from geneb_ci.common.finding import plural
+from geneb_ci.common.types import Count, Name, StrictModel, first_error
+from geneb_ci.sandbox.limits import Limits, advice
+from geneb_ci.sandbox.run import Batching, SandboxRun, run_in_sandbox
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+class FurtherSequence(StrictModel):
+    """One sequence beside those of a task, as schemas of the harness have it."""
+
+    split: Literal["train", "test", "fresh"]
+    row: Count
+    kind: Name
+    sequence: Annotated[str, Field(min_length=1)]
+    label: int | None = None
+
+
+class FurtherSequences(StrictModel):
+    """All of a task."""
+
+    schema_version: Literal["1.0"]
+    rows: list[FurtherSequence]
+
+
+def variant_seed(plan_seed: str, nonce: str) -> str:
+    """Return the text that decides variants: nobody knows it before the audit, all after it."""
+    return hashlib.sha256(bytes.fromhex(plan_seed) + bytes.fromhex(nonce)).hexdigest()
+
+
+def further_of(
+    task: str,
+    source: TaskSource,
+    harness: HarnessProcess,
+    folder: Path,
+    seed: str,
+    rows: int,
+    fresh: FreshSet | None,
+    *,
+    reverse: bool,
+) -> FurtherSequences:
+    """Write the sequences beside those of a task to `FURTHER` in a folder, and return them.
+
+    Raises NothingChecked, with what the harness said, when it cannot.
+    """
+    path = folder / FURTHER
+    variants_of(task, source, harness, seed, rows, path, reverse=reverse)
+    found = read_further(path)
+    if fresh is not None:
+        own = [one for one in fresh.rows if one.task == task]
+        found.rows.extend(
+            FurtherSequence(
+                split="fresh", row=number, kind="fresh", sequence=one.sequence, label=one.label
+            )
+            for number, one in enumerate(own)
+        )
+        path.write_text(json.dumps(found.model_dump()) + "\n", encoding="ascii")
+    return found
+
+
+def read_further(path: Path) -> FurtherSequences:
+    """Read what `further_of` wrote. Raises NothingChecked."""
+    try:
+        return FurtherSequences.model_validate_json(path.read_bytes())
+    except (OSError, ValidationError) as error:
+        said = first_error(error) if isinstance(error, ValidationError) else error.strerror
+        raise NothingChecked(
+            f"{path}: {said}", "remove the folder of this task, and run the command again"
+        ) from error
+
+
+class KnownRow(NamedTuple):
+    """Where the embedding of a sequence is kept."""
+
+    task: str
+    row: int
+
+
+def matrix_of(
+    task: str,
+    sequences: Sequence[str],
+    values: "np.ndarray | None",
+    known: Mapping[str, KnownRow],
+    work: Work,
+) -> "np.ndarray":
+    """Return the (n, d) matrix of a task: rows of earlier tasks from the work folder, others new.
+
+    `values` has the rows of the sequences that are not known, in their order; None where all are.
+    Raises ResultRefused when the tasks have embeddings of different width or dtype.
+    """
+    import numpy as np  # noqa: PLC0415 (slow to import, and only needed here)
+
+    if values is not None and len(values) == len(sequences):
+        return values
+    # In the order in which the tasks ran, so that a refusal names the same one each time.
+    tasks = dict.fromkeys(known[sequence].task for sequence in sequences if sequence in known)
+    kept = {one: np.load(work.task(one) / EMBEDDINGS, mmap_mode="r") for one in tasks}
+    parts = kept if values is None else kept | {task: values}
+    begun, first = next(iter(parts.items()))
+    for name, part in parts.items():
+        if (part.shape[1], part.dtype) != (first.shape[1], first.dtype):
+            raise ResultRefused(
+                f"task {name} has embeddings of {part.shape[1]} numbers of {part.dtype}; expected "
+                f"{first.shape[1]} of {first.dtype}, as task {begun} has, with which it shares "
+                "sequences",
+                "an extractor has to return rows of one width and one dtype for every task",
+            )
+    found = np.empty((len(sequences), first.shape[1]), dtype=first.dtype)
+    if values is not None:
+        found[[row for row, one in enumerate(sequences) if one not in known]] = values
+    for row, sequence in enumerate(sequences):
+        if sequence in known:
+            found[row] = kept[known[sequence].task][known[sequence].row]
+    return found
+
+
+class TaskRuns:
+    """The tasks of one plan, each embedded and scored, or found in the work folder."""
+
+    def __init__(self, plan: Plan, here: Ready, say: Say) -> None:
+        self.plan = plan
+        self.names = [one.task for one in plan.chosen]
+        self.here = here
+        self.say = say
+        self.embedded: dict[str, EmbeddedTask] = {}
+        self.known: dict[str, KnownRow] = {}
+        self.running: tuple[Literal["embedding", "scoring"], str] = ("embedding", "")
+        """Stage and task."""
+
+    def done(self) -> tuple[Rescored, dict[str, EmbeddedTask]]:
+        """Return the scores of all tasks, and what embedding each took.
+
+        All are embedded before the first is scored: the noise of the scores follows from how far
+        the embeddings of all tasks are reproducible.
+        """
+        places = {
+            task: f"task {number} of {len(self.names)}, {task}"
+            for number, task in enumerate(self.names, 1)
+        }
+        for task, place in places.items():
+            self.running = ("embedding", task)
+            kept = self.here.work.embedded(task)
+            self.embedded[task] = kept or self._embed(task, place)
+            for row, sequence in enumerate(self._sequences(task)):
+                self.known.setdefault(sequence, KnownRow(task, row))
+        found = []
+        for task, place in places.items():
+            self.running = ("scoring", task)
+            found.append(self._score(task, place))
+        return merged(found), self.embedded
+
+    @property
+    def repeated(self) -> list[Repeated]:
+        """How far embeddings in other batches differ, of each task that has some."""
+        return [one.repeated for one in self.embedded.values() if one.repeated is not None]
+
+    @property
+    def noise(self) -> str:
+        """The dtype whose noise the scores have."""
+        declared = self.here.settings.noise
+        found = precision_of(declared, self.repeated)
+        return declared if found is None else found.noise
+
+    def _sequences(self, task: str) -> list[str]:
+        file = self.here.work.task(task) / SEQUENCES
+        return file.read_text(encoding="ascii").splitlines()
+
+    def _embed(self, task: str, place: str) -> EmbeddedTask:
+        """Embed the sequences of a task that no earlier task has, and keep its matrix."""
+        import numpy as np  # noqa: PLC0415 (slow to import, and only needed here)
+
+        work, folder = self.here.work, self.here.work.task(task)
+        file = sequences_of([task], self.here.source, folder, self.here.harness)
+        sequences = self._sequences(task)
+        new = [row for row, sequence in enumerate(sequences) if sequence not in self.known]
+        beside = self._further(task)
+        runs = _Runs(self.here, sum(one.seconds for one in self.embedded.values()))
+        found, values = None, None
+        if new or beside:
+            hidden = [*(sequences[row] for row in new), *beside]
+            decoyed = with_decoys(hidden, secrets.token_bytes(32), len(new))
+            self.say(
+                f"{place}: embedding {plural(len(new), 'sequence')}, {len(beside)} variants and "
+                f"fresh ones, and {len(decoyed.sequences) - len(hidden)} decoys"
+            )
+            found = runs.embed(decoyed)
+            values = found.values[: len(new)] if new else None
+        matrix = matrix_of(task, sequences, values, self.known, work)
+        # Kept before it is named: a matrix without its entry is embedded again.
+        work.keep_binary(
+            folder / EMBEDDINGS,
+            lambda stream: np.lib.format.write_array(stream, matrix, allow_pickle=False),
+        )
+        if found is not None and beside:
+            rows = np.ascontiguousarray(found.values[len(new) :])
+            work.keep_binary(
+                folder / FURTHER_EMBEDDINGS,
+                lambda stream: np.lib.format.write_array(stream, rows, allow_pickle=False),
+            )
+        done = EmbeddedTask(
+            sequences_sha256=file_sha256(file),
+            embeddings_sha256=file_sha256(folder / EMBEDDINGS),
+            computed=len(new),
+            decoys=None if found is None else found.decoys,
+            attempts=runs.attempts,
+            seconds=runs.seconds,
+            peak=runs.peak,
+            further=len(beside),
+            further_sha256=file_sha256(folder / FURTHER_EMBEDDINGS) if beside else None,
+            repeated=None if found is None else found.repeated,
+        )
+        work.keep_result(folder / EMBEDDED, done.model_dump_json(indent=1) + "\n")
+        return done
+
+    def _further(self, task: str) -> list[str]:
+        """Return the sequences to embed beside those of a task."""
+        here, folder = self.here, self.here.work.task(task)
+        seed = variant_seed(self.plan.seed, here.settings.nonce)
+        rows = rows_varied(len(self.names))
+        reverse = here.subject.reverse_complement
+        found = further_of(
+            task, here.source, here.harness, folder, seed, rows, here.fresh, reverse=reverse
+        )
+        return [one.sequence for one in found.rows]
+
+    def _score(self, task: str, place: str) -> Rescored:
+        """Return the scores of a task, which are computed unless they are kept."""
+        folder, settings = self.here.work.task(task), self.here.settings
+        expected = self.embedded[task]
+        work = self.here.work
+        if work.has_result(folder / RESCORED):
+            kept = read_rescored(folder / RESCORED)
+            same = kept.embeddings_sha256 == expected.embeddings_sha256
+            if same and kept.noise.dtype == self.noise:
+                return kept
+        self.say(f"{place}: scoring the embeddings and {settings.copies} jittered copies")
+        further = (folder / FURTHER, folder / FURTHER_EMBEDDINGS) if expected.further else None
+        found = self.here.rescored(
+            task, folder / SEQUENCES, folder / EMBEDDINGS, self.noise, further
+        )
+        work.note_result(folder / RESCORED)
+        return found
+
+
+class _Runs:
+    """Runs of the extractor for one task, within the limits of a run and of the whole audit."""
+
+    def __init__(self, here: Ready, used: float) -> None:
+        self._here = here
+        self._used = used
+        self.seconds = 0.0
+        self.peak = 0
+        self.attempts: list[str] = []
+
+    def embed(self, decoyed: SequencesWithDecoys) -> Embedded:
+        """Return the rows of the real sequences, in their order, and what the decoys show."""
+        return embed_among_decoys(
+            decoyed,
+            functools.partial(self._run, batching="budget"),
+            functools.partial(self._run, batching="file"),
+            self._here.settings.noise,
+        )
+
+    def _run(self, sequences: Sequence[str], batching: Batching) -> "np.ndarray":
+        limits = self._here.machine.limits
+        left = int(limits.total_seconds - self._used - self.seconds)
+        if left < 1:
+            raise _too_long(limits)
+        started = time.monotonic()
+        try:
+            ran = self._limited(sequences, batching, min(left, limits.seconds))
+        except LimitExceeded as error:
+            if error.limit == "seconds" and left < limits.seconds:
+                raise _too_long(limits) from error
+            raise
+        self.seconds += time.monotonic() - started
+        self.peak = max(self.peak, ran.peak)
+        self.attempts += [one for one in ran.attempts if one not in self.attempts]
+        return ran.values
+
+    def _limited(self, sequences: Sequence[str], batching: Batching, seconds: int) -> SandboxRun:
+        return run_in_sandbox(
+            sequences,
+            dataclasses.replace(self._here.spec, batching=batching),
+            self._here.sandbox,
+            dataclasses.replace(self._here.machine.limits, seconds=seconds),
+        )
+
+
+def _too_long(limits: Limits) -> LimitExceeded:
+    return LimitExceeded(
+        "total_seconds",
+        f"the extractor ran longer than {limits.total_seconds} s in the whole audit",
+        advice("total_seconds"),
+    )

@@ -1,0 +1,197 @@
+"""Whether scores rest on knowing the published sequences: variants of them, and fresh ones.
+
+Variants. D = (worse - better) / rows, over test rows of all rerun tasks, one kind of variant at a
+time: `worse` were right as published and wrong as a variant, `better` the other way round. An
+extractor that computes changes its mind in both directions alike; one that looks labels up loses
+those that it knew. Flagged above
+
+    limit = margin + VARIANT_ALARM sqrt(worse + better) / rows
+
+For training rows the same, with a margin of its own: the decisions of a probe fitted on the rows as
+published, and of one fitted on their variants.
+
+Fresh sets. The mean over the tasks of the accuracy on public test rows less that on fresh rows, by
+the same probe. Flagged when it exceeds `FRESH_MARGIN` by `ALARM` standard errors.
+
+Limits. A look-up that tolerates small changes is not detected by variants, only by a fresh set; one
+that knows few labels stays below the limit. docs/adversary.md has the rates.
+"""
+
+import math
+from collections.abc import Iterable, Mapping
+
+from pydantic import Field
+
+from geneb_ci.audit.rescored import RescoredChanged, RescoredDecisions, RescoredTested
+from geneb_ci.common.finding import plural
+from geneb_ci.common.types import Hex64, Name, Positive, StrictModel
+
+VARIANT_ALARM = 4.0
+"""Standard errors of D above the margin. The kinds share the luck of one test set: 3.09, a false
+alarm of 0.001 each, flagged a random model of one task with 160 rows in some audits of several."""
+ALARM = 3.09
+"""Standard errors of a loss on a fresh set above its margin: one-sided false alarm 0.001."""
+VARIANT_MARGIN = 0.02
+"""D that an honest extractor may have: three letters in a hundred can break a motif that it reads.
+Largest measured: see docs/adversary.md."""
+TRAINING_MARGIN = 0.03
+"""The same for training rows, where one refit moves many decisions at once."""
+FRESH_MARGIN = 0.05
+"""Accuracy that an honest extractor may lose on a fresh set, which is never quite alike."""
+ROWS_WANTED = 4000
+"""Test rows varied in a whole audit: the limit is then 0.037 where 7 % of decisions change."""
+ROWS_MIN = 40
+"""Fewest test rows varied a task, so that each task has its say in a large draw."""
+
+
+class VariantResult(StrictModel):
+    """Decisions on variants of the rows of all rerun tasks."""
+
+    nonce: Hex64
+    """With the seed of the plan it decides rows and variants; secret until the record is signed."""
+    rows: Positive
+    """Test rows varied a task, and training rows; all where there are fewer."""
+    reversed: bool
+    """Whether reverse complements are among the kinds: where the model declares strands alike."""
+    kinds: dict[Name, RescoredChanged]
+    training: RescoredChanged | None
+    """Decisions on test rows by a probe fitted on training rows, and on variants of these."""
+    memorised: bool
+
+
+class FreshTask(StrictModel):
+    """One task: the same probe on public test rows and on fresh rows."""
+
+    public: RescoredTested
+    fresh: RescoredTested
+
+
+class FreshResult(StrictModel):
+    """Decisions on a fresh set that a maintainer committed to before the audit."""
+
+    commitment: Hex64
+    """Salted digest of the set: `geneb-ci audit fresh check` compares it once it is released."""
+    tasks: dict[Name, FreshTask] = Field(min_length=1)
+    dropped: bool
+
+
+def rows_varied(tasks: int) -> int:
+    """Return how many test rows a task are varied in an audit of so many tasks."""
+    return max(ROWS_MIN, math.ceil(ROWS_WANTED / tasks))
+
+
+def difference(found: RescoredChanged) -> float:
+    """Return D; 0 where no row was varied."""
+    return (found.worse - found.better) / found.rows if found.rows else 0.0
+
+
+def limit(found: RescoredChanged, margin: float) -> float:
+    """Return the largest D that is not flagged."""
+    return margin + VARIANT_ALARM * math.sqrt(found.worse + found.better) / max(1, found.rows)
+
+
+def is_flagged(kinds: Mapping[str, RescoredChanged], training: RescoredChanged | None) -> bool:
+    """Whether variants of test rows of any kind, or of training rows, are flagged."""
+    tested = [(one, VARIANT_MARGIN) for one in kinds.values()]
+    if training is not None:
+        tested.append((training, TRAINING_MARGIN))
+    return any(difference(one) > limit(one, margin) for one, margin in tested)
+
+
+def pooled(found: Iterable[RescoredChanged]) -> RescoredChanged:
+    """Return the sums."""
+    parts = list(found)
+    return RescoredChanged(
+        rows=sum(one.rows for one in parts),
+        worse=sum(one.worse for one in parts),
+        better=sum(one.better for one in parts),
+    )
+
+
+def variant_result(
+    decisions: Iterable[RescoredDecisions], nonce: str, rows: int, *, reverse: bool
+) -> VariantResult:
+    """Return the decisions of all tasks, kind by kind, and the verdict."""
+    parts = list(decisions)
+    kinds = {
+        kind: pooled(one.kinds[kind] for one in parts if kind in one.kinds)
+        for kind in dict.fromkeys(kind for one in parts for kind in one.kinds)
+    }
+    refits = [one.training for one in parts if one.training is not None]
+    training = pooled(refits) if refits else None
+    return VariantResult(
+        nonce=nonce,
+        rows=rows,
+        reversed=reverse,
+        kinds=kinds,
+        training=training,
+        memorised=is_flagged(kinds, training),
+    )
+
+
+def fresh_result(decisions: Mapping[str, RescoredDecisions], commitment: str) -> FreshResult | None:
+    """Return the decisions on fresh rows; None where no rerun task has one."""
+    tasks = {
+        task: FreshTask(public=one.public, fresh=one.fresh)
+        for task, one in decisions.items()
+        if one.fresh is not None
+    }
+    if not tasks:
+        return None
+    return FreshResult(commitment=commitment, tasks=tasks, dropped=is_dropped(tasks))
+
+
+def drop(tasks: Mapping[str, FreshTask]) -> tuple[float, float]:
+    """Return the mean over the tasks of the loss of accuracy, and its standard error."""
+    losses, variance = [], 0.0
+    for one in tasks.values():
+        losses.append(one.public.right / one.public.rows - one.fresh.right / one.fresh.rows)
+        variance += _variance(one.public) + _variance(one.fresh)
+    return math.fsum(losses) / len(losses), math.sqrt(variance) / len(losses)
+
+
+def _variance(found: RescoredTested) -> float:
+    """Return the variance of an accuracy, never 0: two made-up rows, one right and one wrong."""
+    share = (found.right + 1) / (found.rows + 2)
+    return share * (1 - share) / found.rows
+
+
+def is_dropped(tasks: Mapping[str, FreshTask]) -> bool:
+    """Whether the accuracy on fresh rows is significantly below that on public ones."""
+    loss, error = drop(tasks)
+    return loss > FRESH_MARGIN + ALARM * error
+
+
+def fresh_power(loss: float, fresh: int, public: int, accuracy: float = 0.75) -> float:
+    """Return the probability that a loss of accuracy is flagged, by rows in all tasks together.
+
+    `accuracy` is that on the fresh rows; a normal approximation.
+    """
+    above = min(accuracy + loss, 1 - 1 / (public + 2))
+    error = math.sqrt(accuracy * (1 - accuracy) / fresh + above * (1 - above) / public)
+    return 0.5 * math.erfc(-((loss - FRESH_MARGIN) / error - ALARM) / math.sqrt(2))
+
+
+def variant_text(found: VariantResult) -> str:
+    """Return what the variants show, as one line."""
+    parts = [
+        f"{kind} D {difference(one):+.4f} of at most {limit(one, margin):.4f} ({one.rows} rows)"
+        for kind, one, margin in (
+            *((kind, one, VARIANT_MARGIN) for kind, one in found.kinds.items()),
+            *((("training", found.training, TRAINING_MARGIN),) if found.training else ()),
+        )
+    ]
+    return f"variants: {'; '.join(parts)}"
+
+
+def fresh_text(found: FreshResult) -> str:
+    """Return what the fresh set shows, as one line."""
+    loss, error = drop(found.tasks)
+    rows = sum(one.fresh.rows for one in found.tasks.values())
+    mcc = math.fsum(one.public.MCC - one.fresh.MCC for one in found.tasks.values())
+    return (
+        f"fresh set: {rows} sequences of {plural(len(found.tasks), 'task')}, accuracy "
+        f"{-loss:+.4f} (standard error {error:.4f}) and MCC "
+        f"{-mcc / len(found.tasks):+.4f} beside the public test rows; "
+        f"more than {FRESH_MARGIN:g} is not explained by chance"
+    )

@@ -1,0 +1,201 @@
+"""Signed notes, their keys, checkpoints of a log and cosignatures of witnesses.
+
+Specifications: c2sp.org/signed-note, c2sp.org/tlog-checkpoint and c2sp.org/tlog-cosignature.
+"""
+
+import base64
+import binascii
+import hashlib
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from geneb_ci.audit.envelope import is_ed25519
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+ED25519, COSIGNATURE = 1, 4
+"""Types of signatures: of a log over the text, and of a witness over a time and the text."""
+NOTE_BYTES_MAX = 200_000
+"""Sixteen signatures, which every reader has to accept, take 80 kB where they are post-quantum."""
+_DASH = "\N{EM DASH} "
+_ID_BYTES, _TIME_BYTES, _KEY_BYTES, _HASH_BYTES = 4, 8, 32, 32
+_HEAD_LINES = 3
+_NUMBER = re.compile(r"0|[1-9][0-9]{0,18}")
+_CONTROLS = re.compile(r"[\x00-\x09\x0b-\x1f]")
+
+
+class NoteKey(NamedTuple):
+    """A key that signs notes: of a log, or of a witness."""
+
+    name: str
+    kind: int
+    raw: bytes
+    """The Ed25519 public key, 32 bytes."""
+
+    @property
+    def id(self) -> bytes:
+        """The four bytes by which a signature names the key."""
+        return note_key_id(self.name, self.kind, self.raw)
+
+    @property
+    def text(self) -> str:
+        """The key as text: name, id and key, with a plus sign between them."""
+        return f"{self.name}+{self.id.hex()}+{_base64(bytes([self.kind]) + self.raw)}"
+
+
+class NoteSignature(NamedTuple):
+    """A signature line of a note."""
+
+    name: str
+    id: bytes
+    signature: bytes
+    line: str
+
+
+class Checkpoint(NamedTuple):
+    """The head of a log: how many entries it has, and the root over them."""
+
+    origin: str
+    size: int
+    root: bytes
+    text: str
+    """What is signed, with its final newline."""
+    signatures: tuple[NoteSignature, ...] = ()
+
+    @property
+    def note(self) -> str:
+        """The checkpoint with its signatures, as it is written."""
+        return self.text + "\n" + "".join(f"{one.line}\n" for one in self.signatures)
+
+
+class NotANote(ValueError):  # noqa: N818 (named after what is wrong)
+    """Text that is no checkpoint, or no key; the message says why."""
+
+
+def note_key_id(name: str, kind: int, raw: bytes) -> bytes:
+    """Return the id of a key: four bytes of SHA-256 over name, newline, type and key."""
+    return hashlib.sha256(name.encode() + b"\n" + bytes([kind]) + raw).digest()[:_ID_BYTES]
+
+
+def parse_key(text: str) -> NoteKey:
+    """Parse a key of a log or of a witness. Raises NotANote."""
+    name, plus, rest = text.partition("+")
+    given, colon, encoded = rest.partition("+")
+    if not plus or not colon or not is_key_name(name):
+        raise NotANote("a key is written NAME+ID+KEY, and its name has no space")
+    raw = _bytes(encoded)
+    if raw is None or len(raw) != 1 + _KEY_BYTES or raw[0] not in {ED25519, COSIGNATURE}:
+        raise NotANote("the key is not base64 of a type, 1 or 4, and 32 bytes of Ed25519")
+    found = NoteKey(name, raw[0], raw[1:])
+    if found.text != text:
+        raise NotANote(f"its id is {given!r}, that of this name and key is {found.id.hex()}")
+    return found
+
+
+def is_key_name(name: str) -> bool:
+    """Whether a text may name a key: not empty, no space, no plus sign, no control character."""
+    return bool(name) and "+" not in name and name.isprintable() and not re.search(r"\s", name)
+
+
+def checkpoint_text(origin: str, size: int, root: bytes) -> str:
+    """Return what a log signs: its name, the number of entries and the root."""
+    return f"{origin}\n{size}\n{_base64(root)}\n"
+
+
+def signed_checkpoint(origin: str, size: int, root: bytes, key: "Ed25519PrivateKey") -> Checkpoint:
+    """Return a checkpoint with the signature of the log, whose key has the name of the log."""
+    text = checkpoint_text(origin, size, root)
+    own = note_key_id(origin, ED25519, key.public_key().public_bytes_raw())
+    signature = key.sign(text.encode())
+    line = f"{_DASH}{origin} {_base64(own + signature)}"
+    return Checkpoint(origin, size, root, text, (NoteSignature(origin, own, signature, line),))
+
+
+def parse_checkpoint(raw: bytes) -> Checkpoint:
+    """Parse a checkpoint; no signature is verified. Raises NotANote."""
+    if len(raw) > NOTE_BYTES_MAX:
+        raise NotANote(f"it has {len(raw):,} bytes, at most {NOTE_BYTES_MAX:,} are read")
+    try:
+        note = raw.decode()
+    except UnicodeDecodeError as error:
+        raise NotANote("it is not UTF-8") from error
+    body, blank, lines = note.rpartition("\n\n")
+    if not blank or not lines.endswith("\n") or _CONTROLS.search(note):
+        raise NotANote("it is not a text, an empty line and signatures, each line with its end")
+    signatures = tuple(_signature(line) for line in lines[:-1].split("\n"))
+    head = body.split("\n")
+    if len(head) < _HEAD_LINES or not all(head):
+        raise NotANote("it has not three lines or more, none of them empty")
+    origin, size, root = head[:_HEAD_LINES]
+    digest = _bytes(root)
+    if not _NUMBER.fullmatch(size) or digest is None or len(digest) != _HASH_BYTES:
+        raise NotANote("its second and third line are not a number of entries and a root")
+    return Checkpoint(origin, int(size), digest, body + "\n", signatures)
+
+
+def _signature(line: str) -> NoteSignature:
+    name, _, encoded = line.removeprefix(_DASH).partition(" ")
+    raw = _bytes(encoded)
+    if not line.startswith(_DASH) or not is_key_name(name) or raw is None or len(raw) <= _ID_BYTES:
+        raise NotANote("a line after the empty one is not a signature")
+    return NoteSignature(name, raw[:_ID_BYTES], raw[_ID_BYTES:], line)
+
+
+def check_signed(checkpoint: Checkpoint, keys: Sequence[NoteKey]) -> None:
+    """Raise NotANote unless a key of the log signed; a wrong signature of one refuses the note.
+
+    Signatures of unknown keys are ignored, as the specification requires.
+    """
+    valid = 0
+    for key in keys:
+        for one in checkpoint.signatures:
+            if (one.name, one.id) != (key.name, key.id):
+                continue
+            if not is_ed25519(one.signature, checkpoint.text.encode(), key.raw):
+                raise NotANote(f"the signature by {key.name} is not over this text")
+            valid += 1
+    if not valid:
+        raise NotANote("none of the log's keys signed it")
+
+
+class Witnessed(NamedTuple):
+    """A witness that saw a checkpoint as the newest one of its log."""
+
+    name: str
+    time: int
+    """Seconds since 1970, by the clock of the witness."""
+
+
+def witnesses_of(checkpoint: Checkpoint, witnesses: Sequence[NoteKey]) -> list[Witnessed]:
+    """Return the known witnesses that signed. Raises NotANote for a wrong signature of one."""
+    found = []
+    for key in witnesses:
+        for one in checkpoint.signatures:
+            if (one.name, one.id) != (key.name, key.id):
+                continue
+            time = int.from_bytes(one.signature[:_TIME_BYTES], "big")
+            message = f"cosignature/v1\ntime {time}\n{checkpoint.text}".encode()
+            if not is_ed25519(one.signature[_TIME_BYTES:], message, key.raw):
+                raise NotANote(f"the cosignature by {key.name} is not over this text and time")
+            found.append(Witnessed(key.name, time))
+    return found
+
+
+def hash_lines(hashes: Sequence[bytes]) -> str:
+    """Return hashes in base64, one a line, as proofs are written."""
+    return "".join(f"{_base64(one)}\n" for one in hashes)
+
+
+def _base64(raw: bytes) -> str:
+    return base64.b64encode(raw).decode()
+
+
+def _bytes(text: str) -> bytes | None:
+    """Return the bytes of canonical base64; None for any other text."""
+    try:
+        raw = base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        return None
+    return raw if _base64(raw) == text else None

@@ -1,0 +1,196 @@
+"""`geneb-ci audit log`: append to the log of audits, show it, verify it, and prove its entries."""
+
+import time
+from pathlib import Path
+
+import click
+
+from geneb_ci.audit.applicability import Logged
+from geneb_ci.audit.beacon import verify_round
+from geneb_ci.audit.keys import LogKeys, log_keys, log_signer
+from geneb_ci.audit.log import LogBroken
+from geneb_ci.audit.log_append import Batch, batch_of, log_with, recent_round
+from geneb_ci.audit.note import NotANote, check_signed, hash_lines, parse_checkpoint
+from geneb_ci.audit.repository import AuditRepository
+from geneb_ci.board.files import write_files
+from geneb_ci.cli.main import LazyGroup
+from geneb_ci.cli.shared import format_option
+from geneb_ci.common.config import Layout, find_layout
+from geneb_ci.common.errors import Exit, NothingChecked, UsageProblem
+from geneb_ci.common.merkle import consistency_proof, inclusion_proof
+from geneb_ci.render.audits import counted, log_json, log_text, witness_lines
+from geneb_ci.submission.bytes import read_bytes
+
+
+class _Log(LazyGroup):
+    table = {  # noqa: RUF012 (click's groups are made once)
+        "append": ("audit_log", "add what is signed and not in the log, and sign a checkpoint"),
+        "show": ("audit_log", "list the entries, with the time before which none was made"),
+        "verify": ("audit_log", "recompute the log, and compare it with earlier checkpoints"),
+        "proof": ("audit_log", "prove that an entry is in the log, or that it only grew"),
+    }
+
+
+@click.group(cls=_Log)
+def log_command() -> None:
+    """Append to the log of audits, which only grows, and verify it without network access."""
+
+
+def kept_log(layout: Layout) -> LogKeys:
+    """Return the keys of the log of a place. Raises NothingChecked where its policy names none."""
+    found = log_keys(layout)
+    if found is None:
+        raise NothingChecked(
+            "no log of audits is kept here: leaderboard/policy/keys.json names none",
+            "make a key of a log with `geneb-ci audit keygen --log NAME --output log.pem`, and add "
+            "what it prints to keys.json on the main branch",
+        )
+    return found
+
+
+def _here() -> tuple[AuditRepository, Logged, LogKeys]:
+    layout = find_layout(Path.cwd())
+    keys, repository = kept_log(layout), AuditRepository(layout)
+    logged = repository.logged
+    if logged is None:
+        raise LogBroken("it cannot be read")
+    return repository, logged, keys
+
+
+def append_to_log(
+    layout: Layout, key: Path | None, beacon_file: Path | None, relays: tuple[str, ...]
+) -> tuple[Batch, int]:
+    """Add what is signed and not in the log; return that, and how many entries there are then.
+
+    Raises what `log_signer`, `recent_round` and `batch_of` do.
+    """
+    keys, repository = kept_log(layout), AuditRepository(layout)
+    signer, logged = log_signer(key, keys), repository.logged
+    audits = layout.audits or layout.root / "leaderboard" / "audits"
+    if logged is None:
+        raise LogBroken("it cannot be read")
+    batch = batch_of(repository, logged, recent_round(time.time(), beacon_file, relays))
+    if batch.entries:
+        for folder, files in log_with(batch, logged, signer, audits).items():
+            write_files(folder, files)
+        find_layout.cache_clear()  # the folder of audits may be new
+    return batch, len(logged.log.entries) + len(batch.entries)
+
+
+@click.command()
+@click.option(
+    "--log-key",
+    type=click.Path(path_type=Path),
+    help="Private key of the log; default: GENEB_LOG_KEY_FILE.",
+)
+@click.option(
+    "--beacon-file",
+    metavar="F",
+    type=click.Path(path_type=Path),
+    help="File with a recent round, as a relay answers.",
+)
+@click.option(
+    "--relay",
+    multiple=True,
+    metavar="URL",
+    help="Ask this relay instead of the public ones. Repeatable.",
+)
+def append_command(log_key: Path | None, beacon_file: Path | None, relay: tuple[str, ...]) -> int:
+    """Add every signed file that is not in the log yet, and sign a new checkpoint.
+
+    The order is that of an audit: commitments, starts, aborts, records, withdrawals, revocations;
+    in each by path. Nothing changes where nothing is new. One writer appends, on the main branch,
+    so that two pull requests never conflict. The exit code is 11 when a file cannot be added.
+    """
+    batch, size = append_to_log(find_layout(Path.cwd()), log_key, beacon_file, relay)
+    for entry in batch.entries:
+        click.echo(f"{entry.kind} {entry.file or entry.signer[:16]}")
+    for file, reason in batch.refused:
+        click.echo(f"not added: {file}: {reason}", err=True)
+    click.echo(f"{counted(len(batch.entries))} added, {size} in all", err=True)
+    return Exit.ERRORS if batch.refused else Exit.CLEAN
+
+
+_RENDER = {"text": log_text, "json": log_json}
+
+
+@click.command()
+@format_option(_RENDER)
+def show_command(format_: str) -> int:
+    """List the entries of the log; starts that nothing followed are marked as open."""
+    repository, logged, _ = _here()
+    click.echo(_RENDER[format_](logged, repository.keys), nl=False)
+    return Exit.ERRORS if logged.lost else Exit.CLEAN
+
+
+@click.command()
+@click.option(
+    "--checkpoint",
+    "checkpoints",
+    multiple=True,
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="An earlier checkpoint, such as one that was published. Repeatable.",
+)
+def verify_command(checkpoints: tuple[Path, ...]) -> int:
+    """Recompute the log from its entries, and look for every file that it lists.
+
+    With --checkpoint, also that the log still begins with the entries that it had then. No network
+    is used. The exit code is 11 when anything differs.
+    """
+    _, logged, keys = _here()
+    if logged.lost:
+        raise LogBroken("; ".join(logged.lost.values()))
+    for file in checkpoints:
+        raw = read_bytes(file)
+        try:
+            earlier = parse_checkpoint(raw if isinstance(raw, bytes) else b"")
+            check_signed(earlier, keys.signers)
+        except NotANote as error:
+            raise NothingChecked(
+                f"{file}: this is not a checkpoint of the log: {error}",
+                "name a checkpoint, such as audits/log/checkpoint of a published board",
+            ) from error
+        logged.log.check_follows(earlier)
+        click.echo(f"{file}: the log follows it, from entry {earlier.size} on")
+    for round_, signature in dict.fromkeys(
+        (one.round, one.signature) for one in logged.log.entries
+    ):
+        verify_round(round_, signature)
+    checkpoint = logged.log.checkpoint
+    click.echo(
+        f"{checkpoint.origin}: {counted(checkpoint.size)}, root "
+        f"{checkpoint.root.hex()}; every file that it lists is there"
+    )
+    click.echo("".join(f"{line}\n" for line in witness_lines(logged.log)), nl=False)
+    return Exit.CLEAN
+
+
+@click.command()
+@click.argument("number", required=False, type=click.IntRange(0), metavar="[ENTRY]")
+@click.option(
+    "--from",
+    "old",
+    type=click.IntRange(0),
+    metavar="SIZE",
+    help="Prove that the log begins with its first SIZE entries, as a witness asks for it.",
+)
+def proof_command(number: int | None, old: int | None) -> None:
+    """Print the proof that ENTRY is in the log, or with --from the request to a witness.
+
+    The first is a proof of c2sp.org/tlog-proof, which needs nothing but the log's key to be
+    verified; the second the body of `add-checkpoint` of c2sp.org/tlog-witness.
+    """
+    _, logged, _ = _here()
+    log = logged.log
+    if (number is None) == (old is None):
+        raise UsageProblem("one of ENTRY and --from SIZE is needed", "pass the number of an entry")
+    at, size = old if number is None else number, len(log.leaves)
+    if at is None or at > size - (number is not None):
+        raise UsageProblem(f"the log has {counted(size)}", "pass a smaller number")
+    if number is None:
+        head, hashes = f"old {at}\n", consistency_proof(log.leaves, at)
+    else:
+        head = f"c2sp.org/tlog-proof@v1\nindex {at}\n"
+        hashes = inclusion_proof(log.leaves, at)
+    click.echo(f"{head}{hash_lines(hashes)}\n{log.checkpoint.note}", nl=False)

@@ -1,0 +1,73 @@
+"""The command `batch`: several commands of an audit in one process, whose workers stay.
+
+It starts Python, NumPy and the workers once, not once a task. Each line of standard input is a
+JSON list of words; each answer is one line of standard output, a JSON object with `error`, the
+class of the exception or null, and `message`.
+"""
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import click
+
+from .engine.local import Pool
+from .errors import HarnessError, OptionError, OutOfMemoryError
+
+OUT_OF_MEMORY = "the harness ran out of memory"
+
+
+class Workers:
+    """Lends one pool of workers to one command after another."""
+
+    def __init__(self) -> None:
+        self._pool: Pool[Any] | None = None
+        self._count = 0
+
+    @contextmanager
+    def lent(self, count: int) -> Iterator[Pool[Any]]:
+        """Lend a pool of `count` workers; after an error the next borrower gets another."""
+        if self._count != count:
+            self.close()
+        self._pool, self._count = self._pool or Pool(count), count
+        try:
+            yield self._pool
+        except BaseException as error:
+            self.close(type(error))
+            raise
+
+    def close(self, kind: object = None) -> None:
+        """End the workers; where `kind` is an exception, also those at work."""
+        pool, self._pool, self._count = self._pool, None, 0
+        if pool is not None:
+            pool.__exit__(kind)
+
+
+def serve(run: Callable[[list[str], Workers], object]) -> None:
+    """Answer each line of standard input by running its words, until the input ends."""
+    workers = Workers()
+    try:
+        for line in sys.stdin:
+            error, message = _answer(json.loads(line), run, workers)
+            click.echo(json.dumps({"error": error, "message": message}))
+    finally:
+        workers.close()
+
+
+def _answer(
+    words: list[str], run: Callable[[list[str], Workers], object], workers: Workers
+) -> tuple[str | None, str]:
+    try:
+        run(words, workers)
+    except HarnessError as error:
+        return type(error).__name__, str(error)
+    except click.ClickException as error:
+        return OptionError.__name__, error.format_message()
+    except MemoryError:
+        return OutOfMemoryError.__name__, OUT_OF_MEMORY
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        return OSError.__name__, f"{where}{error.strerror or error}"
+    return None, ""

@@ -1,0 +1,36 @@
+"""BERT whose feed-forward layers are gated, with learned positions."""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from transformers import BertConfig, BertModel
+
+
+class _Gated(nn.Module):
+    """The first half of a projection without bias, activated, times the second half."""
+
+    def __init__(self, config: BertConfig) -> None:
+        super().__init__()
+        self.dense = nn.Linear(config.hidden_size, 2 * config.intermediate_size, bias=False)
+
+    def forward(self, hidden_states: Tensor) -> Tensor:
+        """Return (b, t, inner) of states (b, t, width)."""
+        gate, value = self.dense(hidden_states).chunk(2, dim=-1)
+        found: Tensor = torch.nn.functional.gelu(gate) * value
+        return found
+
+
+class GatedBert(BertModel):  # type: ignore[no-untyped-call]  # transformers has no types
+    """BERT without a pooler, each of whose layers has a gated feed-forward part.
+
+    `encoder.layer.N.intermediate.dense` has the rows of the gate, then those of the values; all
+    other weights are named as in BERT.
+    """
+
+    config_class = BertConfig
+
+    def __init__(self, config: BertConfig, **_: Any) -> None:  # noqa: ANN401 - of BertModel
+        super().__init__(config, add_pooling_layer=False)
+        for layer in self.encoder.layer:
+            layer.intermediate = _Gated(config)

@@ -1,0 +1,225 @@
+"""Two causal passes over a sequence, one from each end, joined by one attention layer: JanusDNA.
+
+Written from its published shapes and formulas; weights are named as in its checkpoint.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as f
+
+from .mamba import Mamba, RmsNorm
+
+_DIRECTIONS = ("fwd", "bwd")
+
+
+@dataclass(frozen=True, kw_only=True)
+class JanusConfig:
+    """The sizes of the model."""
+
+    vocab_size: int
+    hidden_size: int
+    num_hidden_layers: int
+    num_attention_heads: int
+    intermediate_size: int
+    num_experts: int
+    attention_layers: tuple[int, ...] = ()
+    """Layers that attend, counted from 0; all others are state space layers."""
+    expert_layers: tuple[int, ...] = ()
+    """Layers whose feed-forward part is a mixture of experts."""
+    num_experts_per_tok: int = 2
+    final_head_size: int = 32
+    """Width of a head of the last attention, by which its scores are scaled."""
+    d_state: int = 16
+    d_conv: int = 4
+    expand: int = 2
+    rms_norm_eps: float = 1e-6
+
+
+class _FeedForward(nn.Module):
+    def __init__(self, config: JanusConfig) -> None:
+        super().__init__()
+        width, inner = config.hidden_size, config.intermediate_size
+        self.gate_proj = nn.Linear(width, inner, bias=False)
+        self.up_proj = nn.Linear(width, inner, bias=False)
+        self.down_proj = nn.Linear(inner, width, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return (..., width) of states (..., width)."""
+        found: Tensor = self.down_proj(f.silu(self.gate_proj(x)) * self.up_proj(x))
+        return found
+
+
+class _RoutedExperts(nn.Module):
+    """Each position goes to the few experts that its router prefers, by their shares of all."""
+
+    def __init__(self, config: JanusConfig) -> None:
+        super().__init__()
+        self.chosen = config.num_experts_per_tok
+        self.router = nn.Linear(config.hidden_size, config.num_experts, bias=False)
+        self.experts = nn.ModuleList(_FeedForward(config) for _ in range(config.num_experts))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return (b, t, width) of states (b, t, width)."""
+        rows = x.flatten(0, 1)
+        shares, chosen = self.router(rows).float().softmax(dim=-1).topk(self.chosen, dim=-1)
+        out = torch.zeros_like(rows)
+        for number, expert in enumerate(self.experts):
+            row, place = (chosen == number).nonzero(as_tuple=True)
+            share = shares[row, place, None].to(x.dtype)
+            out = out.index_add(0, row, expert(rows[row]) * share)
+        return out.view_as(x)
+
+
+class _CausalAttention(nn.Module):
+    """Causal attention that neither sees nor fills positions that the mask hides."""
+
+    def __init__(self, config: JanusConfig) -> None:
+        super().__init__()
+        width = config.hidden_size
+        self.heads = config.num_attention_heads
+        self.q_proj = nn.Linear(width, width, bias=False)
+        self.k_proj = nn.Linear(width, width, bias=False)
+        self.v_proj = nn.Linear(width, width, bias=False)
+        self.o_proj = nn.Linear(width, width, bias=False)
+
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        """Return (b, t, width) of states (b, t, width) and a mask (b, t)."""
+        length = x.shape[1]
+        kept = mask.bool()
+        seen = torch.ones(length, length, dtype=torch.bool, device=x.device).tril()
+        # A hidden position sees itself, so that its share is a number; it is then set to zero.
+        itself = torch.eye(length, dtype=torch.bool, device=x.device)
+        allowed = (seen & kept[:, None, :]) | itself
+        q, k, v = (_by_head(one(x), self.heads) for one in (self.q_proj, self.k_proj, self.v_proj))
+        mixed = f.scaled_dot_product_attention(q, k, v, attn_mask=allowed[:, None])
+        found: Tensor = self.o_proj(_joined(mixed) * kept.unsqueeze(-1))
+        return found
+
+
+class _TwoWayLayer(nn.Module):
+    """What both directions have each for itself: two norms, a mixer and a feed-forward part."""
+
+    def __init__(self, config: JanusConfig, number: int) -> None:
+        super().__init__()
+        self.attends = number in config.attention_layers
+        part = _RoutedExperts if number in config.expert_layers else _FeedForward
+        for direction in _DIRECTIONS:
+            for norm in ("input", "pre_ff"):
+                name = f"{norm}_layernorm_{direction}"
+                setattr(self, name, RmsNorm(config.hidden_size, config.rms_norm_eps))
+            setattr(self, f"feed_forward_{direction}", part(config))
+            mixer = _CausalAttention(config) if self.attends else _mamba(config)
+            setattr(self, _mixer_name(direction, attends=self.attends), mixer)
+
+    def forward(self, x: Tensor, mask: Tensor, direction: str) -> Tensor:
+        """Return the states (b, t, width) of one direction after this layer."""
+        mixer = getattr(self, _mixer_name(direction, attends=self.attends))
+        normed = getattr(self, f"input_layernorm_{direction}")(x)
+        x = x + (mixer(normed, mask) if self.attends else mixer(normed))
+        normed = getattr(self, f"pre_ff_layernorm_{direction}")(x)
+        found: Tensor = x + getattr(self, f"feed_forward_{direction}")(normed)
+        return found
+
+
+class _Joining(nn.Module):
+    """The last attention, over both directions at once; it sees padding as it does letters."""
+
+    def __init__(self, config: JanusConfig) -> None:
+        super().__init__()
+        width = config.hidden_size
+        self.heads, self.scale = config.num_attention_heads, config.final_head_size**-0.5
+        self.self_attn = nn.ModuleDict(
+            {name: nn.Linear(width, width, bias=False) for name in ("q_proj", "k_proj", "v_proj")}
+        )
+        self.self_attn["o_projs"] = nn.ModuleList([nn.Linear(width, width, bias=False)])
+        self.feed_forward = _FeedForward(config)
+        self.input_layernorm = RmsNorm(width, config.rms_norm_eps)
+        self.pre_ff_layernorm = RmsNorm(width, config.rms_norm_eps)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return (b, 2 t, width) of the states of both directions, in the order of the letters."""
+        own, normed = self.self_attn, self.input_layernorm(x)
+        q, k, v = (
+            _by_head(own[name](normed), self.heads) for name in ("q_proj", "k_proj", "v_proj")
+        )
+        seen = _seen(x.shape[1] // 2, x.device)
+        mixed = f.scaled_dot_product_attention(q, k, v, attn_mask=seen, scale=self.scale)
+        x = x + own["o_projs"][0](_joined(mixed))  # type: ignore[index]
+        found: Tensor = x + self.feed_forward(self.pre_ff_layernorm(x))
+        return found
+
+
+class Janus(nn.Module):
+    """Returns hidden states (b, t, width) of ids (b, t): twice the last norm, as published.
+
+    Its positions depend on how far a batch is padded: run it with pad_to.
+    """
+
+    config_class = JanusConfig
+
+    def __init__(self, config: JanusConfig) -> None:
+        super().__init__()
+        width, eps = config.hidden_size, config.rms_norm_eps
+        self.embed_tokens = nn.Embedding(config.vocab_size, width)
+        self.layers = nn.ModuleList(
+            nn.ModuleDict({"attn" if layer.attends else "mamba_module": layer})
+            for layer in (_TwoWayLayer(config, n) for n in range(config.num_hidden_layers))
+        )
+        self.final_attention = _Joining(config)
+        self.final_layernorm = RmsNorm(width, eps)
+
+    def get_input_embeddings(self) -> nn.Module:
+        """Return the table of embeddings."""
+        return self.embed_tokens
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
+        """Return the states (b, t, width) of ids and mask (b, t), of at least two tokens."""
+        letters = self.embed_tokens(input_ids)
+        ways = dict(zip(_DIRECTIONS, (letters, letters.flip(1)), strict=True))
+        for holder in self.layers:
+            (layer,) = holder.values()  # type: ignore[operator]
+            # Both directions are given the mask of the first, as in the published runs.
+            ways = {name: layer(x, attention_mask, name) for name, x in ways.items()}
+        joined = self.final_attention(torch.cat([ways["fwd"], ways["bwd"].flip(1)], dim=1))
+        ahead, behind = joined.chunk(2, dim=1)
+        # A letter is read from its neighbours: the state before it and the state after it.
+        shifted = f.pad(ahead[:, :-1], (0, 0, 1, 0)) + f.pad(behind[:, 1:], (0, 0, 0, 1))
+        found: Tensor = 2 * self.final_layernorm(shifted)
+        return found
+
+
+def _mamba(config: JanusConfig) -> Mamba:
+    return Mamba(
+        width=config.hidden_size,
+        inner=config.expand * config.hidden_size,
+        state=config.d_state,
+        kernel=config.d_conv,
+    )
+
+
+def _mixer_name(direction: str, *, attends: bool) -> str:
+    if attends:
+        return f"self_attn_{direction}"
+    return "mamba_fwd" if direction == "fwd" else "mamba_rev"
+
+
+def _seen(length: int, device: torch.device) -> Tensor:
+    """Return which of both directions' states (2 t, 2 t) the last attention sees.
+
+    A state sees those of its own direction up to itself, and of the other direction those that
+    have read no letter that it has read, nor the one in between.
+    """
+    at = torch.arange(length, device=device)
+    query, key = at[:, None], at[None, :]
+    own, other = query >= key, key >= query + 2
+    return torch.cat([torch.cat([own, other], dim=1), torch.cat([other.T, own.T], dim=1)])
+
+
+def _by_head(x: Tensor, heads: int) -> Tensor:
+    return x.reshape(*x.shape[:-1], heads, -1).transpose(1, 2)
+
+
+def _joined(x: Tensor) -> Tensor:
+    return x.transpose(1, 2).flatten(2)

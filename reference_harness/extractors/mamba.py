@@ -1,0 +1,74 @@
+"""A state space layer in plain torch: it needs no kernels and runs on any device."""
+
+import math
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as f
+
+# Letters of the rank of the step are the width over this, rounded up, unless it is declared.
+_WIDTH_OF_RANK = 16
+_INNER_EPS = 1e-6
+
+
+class RmsNorm(nn.Module):
+    """Divides by the root of the mean square, in float32."""
+
+    def __init__(self, width: int, eps: float) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(width))
+        self.eps = eps
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return (..., width) in the type of the input."""
+        wide = x.float()
+        normed = wide * torch.rsqrt(wide.square().mean(dim=-1, keepdim=True) + self.eps)
+        return self.weight * normed.to(x.dtype)
+
+
+class Mamba(nn.Module):
+    """A selective state space mixer whose step, input and output projections are normed."""
+
+    def __init__(self, *, width: int, inner: int, state: int, kernel: int) -> None:
+        super().__init__()
+        rank = math.ceil(width / _WIDTH_OF_RANK)
+        self.sizes = (rank, state, state)
+        self.in_proj = nn.Linear(width, 2 * inner, bias=False)
+        self.conv1d = nn.Conv1d(inner, inner, kernel, groups=inner, padding=kernel - 1)
+        self.x_proj = nn.Linear(inner, sum(self.sizes), bias=False)
+        self.dt_proj = nn.Linear(rank, inner)
+        self.A_log = nn.Parameter(torch.zeros(inner, state))
+        self.D = nn.Parameter(torch.ones(inner))
+        self.out_proj = nn.Linear(inner, width, bias=False)
+        self.dt_layernorm = RmsNorm(rank, _INNER_EPS)
+        self.b_layernorm = RmsNorm(state, _INNER_EPS)
+        self.c_layernorm = RmsNorm(state, _INNER_EPS)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return (b, t, width) of states (b, t, width); a position reads those before it."""
+        inner, gate = self.in_proj(x).chunk(2, dim=-1)
+        inner = f.silu(self.conv1d(inner.transpose(1, 2))[..., : x.shape[1]]).transpose(1, 2)
+        rank, given, read = self.x_proj(inner).split(self.sizes, dim=-1)
+        step = f.softplus(self.dt_proj(self.dt_layernorm(rank)).float())
+        given, read = self.b_layernorm(given).float(), self.c_layernorm(read).float()
+        decay = torch.exp(step.unsqueeze(-1) * -self.A_log.float().exp())
+        # The states are in float32 whatever the model computes in: they sum over all positions.
+        states = scan(decay, (step * inner.float()).unsqueeze(-1) * given.unsqueeze(2))
+        out = (states * read.unsqueeze(2)).sum(dim=-1) + self.D.float() * inner.float()
+        found: Tensor = self.out_proj(out.to(x.dtype) * f.silu(gate))
+        return found
+
+
+def scan(decay: Tensor, value: Tensor) -> Tensor:
+    """Return the states h(t) = decay(t) h(t - 1) + value(t), h(-1) = 0, along dimension 1.
+
+    Spans of one step are joined to spans of two, four and so on: as many passes as doublings.
+    """
+    span = 1
+    while span < value.shape[1]:
+        late = decay[:, span:]
+        joined = value[:, span:] + late * value[:, :-span]
+        value = torch.cat([value[:, :span], joined], dim=1)
+        decay = torch.cat([decay[:, :span], late * decay[:, :-span]], dim=1)
+        span *= 2
+    return value

@@ -1,0 +1,257 @@
+"""Convolutions that halve a sequence, then attention with experts chosen by species: SPACE.
+
+Written from its published shapes and formulas; weights are named as in its checkpoint.
+"""
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as f
+
+# Columns of a one-hot letter.
+_LETTERS = 4
+# The exponential features of a distance halve over 2**3 bins at least.
+_LEAST_HALF_LIFE = 3.0
+# Keeps the shares of the gamma features from zero over zero.
+_LEAST_SHARE = 1e-8
+_GELU_SLOPE = 1.702
+_SPECIES = "human"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SpaceConfig:
+    """The sizes of the model, as its config.json names them."""
+
+    dim: int
+    depth: int
+    heads: int
+    target_length: int
+    """Bins that are kept, from the middle."""
+    attn_dim_key: int
+    num_downsamples: int
+    dim_divisible_by: int
+    species_num_experts: int
+    topk: int
+    """Experts that each position goes to."""
+
+
+class _Gelu(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        """Return x times a sigmoid, which is near the GELU."""
+        return torch.sigmoid(_GELU_SLOPE * x) * x
+
+
+class _Residual(nn.Module):
+    def __init__(self, *parts: nn.Module) -> None:
+        super().__init__()
+        self.fn = nn.Sequential(*parts)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Add what the parts give to their input."""
+        found: Tensor = self.fn(x) + x
+        return found
+
+
+class _Halving(nn.Module):
+    """Averages each two neighbours, weighted by a softmax of each channel."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.to_attn_logits = nn.Conv2d(width, width, 1, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return (b, width, t / 2) of (b, width, t), t even."""
+        pairs = x.reshape(*x.shape[:-1], -1, 2)
+        found: Tensor = (pairs * self.to_attn_logits(pairs).softmax(dim=-1)).sum(dim=-1)
+        return found
+
+
+class _DistanceAttention(nn.Module):
+    """Attention whose scores also depend on the distance of two positions."""
+
+    def __init__(self, config: SpaceConfig) -> None:
+        super().__init__()
+        width, self.heads, key = config.dim, config.heads, config.attn_dim_key
+        self.features = width // self.heads
+        self.scale = key**-0.5
+        self.to_q = nn.Linear(width, key * self.heads, bias=False)
+        self.to_k = nn.Linear(width, key * self.heads, bias=False)
+        self.to_v = nn.Linear(width, width, bias=False)
+        self.to_out = nn.Linear(width, width)
+        self.to_rel_k = nn.Linear(self.features, key * self.heads, bias=False)
+        self.rel_content_bias = nn.Parameter(torch.zeros(1, self.heads, 1, key))
+        self.rel_pos_bias = nn.Parameter(torch.zeros(1, self.heads, 1, key))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return (b, t, width) of states (b, t, width)."""
+        length = x.shape[1]
+        q, k, v = (
+            one(x).unflatten(-1, (self.heads, -1)).transpose(1, 2)
+            for one in (self.to_q, self.to_k, self.to_v)
+        )
+        q = q * self.scale
+        near = self.to_rel_k(features_of_distance(length, self.features, x.device).to(x.dtype))
+        near = near.unflatten(-1, (self.heads, -1)).transpose(0, 1)
+        by_distance = (q + self.rel_pos_bias) @ near.transpose(-1, -2)
+        at = torch.arange(length, device=x.device)
+        # Distance 0 is in the middle of the 2 t - 1 columns.
+        column = (at[None, :] - at[:, None] + length - 1).expand(*by_distance.shape[:2], -1, -1)
+        scores = (q + self.rel_content_bias) @ k.transpose(-1, -2)
+        scores = scores + by_distance.gather(-1, column)
+        found: Tensor = self.to_out((scores.softmax(dim=-1) @ v).transpose(1, 2).flatten(2))
+        return found
+
+
+class _Projections(nn.Module):
+    """One projection for each expert."""
+
+    def __init__(self, experts: int, given: int, out: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(experts, given, out))
+        self.bias = nn.Parameter(torch.zeros(experts, out))
+
+
+class _SpeciesExperts(nn.Module):
+    """Each position goes to the few experts that the gate of its species prefers."""
+
+    def __init__(self, config: SpaceConfig) -> None:
+        super().__init__()
+        width, experts = config.dim, config.species_num_experts
+        self.chosen = config.topk
+        gate = nn.Sequential(nn.Linear(width, experts), nn.LeakyReLU())
+        self.gates = nn.ModuleDict({_SPECIES: gate})
+        self.layer_norm = nn.LayerNorm(width)
+        self.input = _Projections(experts, width, 2 * width)
+        self.output = _Projections(experts, 2 * width, width)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return (b, t, width) of states (b, t, width)."""
+        rows = x.flatten(0, 1)
+        scores, chosen = self.gates[_SPECIES](rows).topk(self.chosen, dim=-1)
+        shares, normed = scores.softmax(dim=-1), self.layer_norm(rows)
+        out = rows
+        for number in range(len(self.input.weight)):
+            row, place = (chosen == number).nonzero(as_tuple=True)
+            inner = f.relu(normed[row] @ self.input.weight[number] + self.input.bias[number])
+            given = inner @ self.output.weight[number] + self.output.bias[number]
+            out = out.index_add(0, row, given * shares[row, place, None])
+        return out.view_as(x)
+
+
+class _Block(nn.Module):
+    def __init__(self, config: SpaceConfig) -> None:
+        super().__init__()
+        self.attention = _Residual(nn.LayerNorm(config.dim), _DistanceAttention(config))
+        self.feed_forward = _SpeciesExperts(config)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return (b, t, width) of states (b, t, width)."""
+        found: Tensor = self.feed_forward(self.attention(x))
+        return found
+
+
+class _Transformer(nn.Module):
+    """Attends over the bins and one more position that stands for the species."""
+
+    def __init__(self, config: SpaceConfig) -> None:
+        super().__init__()
+        self.species_embedding = nn.ParameterDict(
+            {_SPECIES: nn.Parameter(torch.zeros(1, 1, config.dim))}
+        )
+        self.transformer = nn.ModuleList(_Block(config) for _ in range(config.depth))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the states of the bins, (b, t, width)."""
+        species = self.species_embedding[_SPECIES].expand(len(x), -1, -1)
+        x = torch.cat([x, species], dim=1)
+        for block in self.transformer:
+            x = block(x)
+        return x[:, :-1]
+
+
+class Space(nn.Module):
+    """Returns embeddings (b, bins, 2 dim) of one-hot letters (b, letters, 4), read as human.
+
+    Letters are a multiple of 2 ** num_downsamples, and of at least target_length bins.
+    """
+
+    config_class = SpaceConfig
+
+    def __init__(self, config: SpaceConfig) -> None:
+        super().__init__()
+        half = config.dim // 2
+        widths = [half, *_widths(config)]
+        self.target_length = config.target_length
+        self.stem = nn.Sequential(
+            nn.Conv1d(_LETTERS, half, 15, padding=7), _Residual(*_block(half, half)), _Halving(half)
+        )
+        self.conv_tower = nn.Sequential(
+            *(
+                nn.Sequential(
+                    nn.Sequential(*_block(given, out, 5)),
+                    _Residual(*_block(out, out)),
+                    _Halving(out),
+                )
+                for given, out in pairwise(widths)
+            )
+        )
+        self.transformer = _Transformer(config)
+        # The published numbers of these parts begin at 1.
+        last = nn.Sequential(*_block(config.dim, 2 * config.dim))
+        self.final_pointwise = nn.ModuleDict({"1": last})
+        self.last_activation = _Gelu()
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return (b, bins, 2 dim) of one-hot letters (b, letters, 4)."""
+        x = self.conv_tower(self.stem(x.transpose(1, 2))).transpose(1, 2)
+        x = self.transformer(x)
+        cut = math.ceil((x.shape[1] - self.target_length) / 2)
+        x = x[:, cut : x.shape[1] - cut].transpose(1, 2)
+        found: Tensor = self.last_activation(self.final_pointwise["1"](x)).transpose(1, 2)
+        return found
+
+
+def features_of_distance(length: int, features: int, device: torch.device) -> Tensor:
+    """Return (2 length - 1, features) float32 of the distances from 1 - length to length - 1.
+
+    Half of them do not depend on the sign; the other half are the same times the sign.
+    """
+    each = features // 6
+    distance = torch.arange(1 - length, length, device=device)
+    far = distance.abs().float().unsqueeze(-1)
+    longest = math.log2(length)
+    half_life = 2 ** torch.linspace(_LEAST_HALF_LIFE, longest, each, device=device)
+    width = 2.0 ** torch.arange(1, each + 1, device=device) - 1
+    mean = torch.linspace(length / each, length, each, device=device)
+    deviation = length / (2 * each)
+    shape, rate = (mean / deviation) ** 2, mean / deviation**2
+    log_density = torch.xlogy(shape - 1, far) - rate * far
+    density = torch.exp(log_density - (torch.lgamma(shape) - shape * torch.log(rate)))
+    density = density + _LEAST_SHARE
+    found = torch.cat(
+        [
+            torch.exp(-math.log(2.0) / half_life * far),
+            (width > far).float(),
+            density / density.amax(dim=-1, keepdim=True),
+        ],
+        dim=-1,
+    )
+    return torch.cat([found, distance.sign().unsqueeze(-1) * found], dim=-1)
+
+
+def _block(given: int, out: int, kernel: int = 1) -> tuple[nn.Module, ...]:
+    return (
+        nn.BatchNorm1d(given),
+        _Gelu(),
+        nn.Conv1d(given, out, kernel, padding=kernel // 2),
+    )
+
+
+def _widths(config: SpaceConfig) -> list[int]:
+    """Return the channels of the tower: they grow by one factor, rounded."""
+    half, steps, least = config.dim // 2, config.num_downsamples - 1, config.dim_divisible_by
+    factor = math.exp(math.log(config.dim / half) / (steps - 1))
+    return [round(half * factor**n / least) * least for n in range(steps)]

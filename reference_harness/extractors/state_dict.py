@@ -1,0 +1,132 @@
+"""Loads a file of tensors into a class, by a mapping of names that is declared."""
+
+import dataclasses
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .base import ExtractorError
+from .options import Options
+from .origin import Origin
+from .tensors import read_tensors
+
+_SHOWN = 3
+
+
+def load_state(cls: Any, origin: Origin, options: Options) -> tuple[Any, dict[str, Any], Path]:  # noqa: ANN401 - any class
+    """Return a model of `cls` with the tensors of the file `weights`, what differs, and the file.
+
+    What differs is what transformers reports: missing_keys, unexpected_keys, mismatched_keys.
+    Raises ExtractorError for a file that is missing or holds no tensors.
+    """
+    path = origin.file(options.weights)
+    if path is None:
+        msg = f"weights is {options.weights!r}, which is no file of {origin.name!r}: name its file"
+        raise ExtractorError(msg)
+    model = _built(cls, origin, options)
+    tensors = laid_out(read_tensors(path, options.weights_at), options)
+    info = _filled(model, tensors, options.zeros)
+    exact = kept(model, options.keep_float32)
+    stored = {name: one.data for name, one in exact.items()}
+    model.to(getattr(torch, options.dtype))
+    for name, one in exact.items():
+        one.data = stored[name]
+    return model, info, path
+
+
+def kept(model: Any, pattern: str) -> dict[str, torch.nn.Parameter]:  # noqa: ANN401
+    """Return name to weight of those that stay float32.
+
+    Raises ExtractorError for a pattern that matches none.
+    """
+    weights = dict(model.named_parameters())
+    found = {name: one for name, one in weights.items() if pattern and re.search(pattern, name)}
+    if pattern and not found:
+        msg = (
+            f"keep_float32 is {pattern!r}, which no weight of {type(model).__name__} matches; "
+            f"some are: {', '.join(list(weights)[:_SHOWN])}"
+        )
+        raise ExtractorError(msg)
+    return found
+
+
+def laid_out(tensors: Mapping[str, Tensor], options: Options) -> dict[str, Tensor]:
+    """Return the tensors under the names that the model has for them.
+
+    In this order: `rename` rewrites names, one rule after the other; `split` cuts a tensor along
+    its first dimension into equal parts of other names; `transpose` swaps two dimensions.
+    Raises ExtractorError for two tensors of one name, and for one that cannot be cut equally.
+    """
+    found: dict[str, Tensor] = {}
+    for name, tensor in tensors.items():
+        for part, value in _parts(_renamed(name, options.rename), tensor, options.split):
+            if part in found:
+                msg = f"rename gives two tensors the name {part!r}: correct its rules"
+                raise ExtractorError(msg)
+            turned = options.transpose and re.search(options.transpose, part)
+            found[part] = value.T.contiguous() if turned else value
+    return found
+
+
+def _renamed(name: str, rules: Mapping[str, str]) -> str:
+    for pattern, replacement in rules.items():
+        name = re.sub(pattern, replacement, name)
+    return name
+
+
+def _parts(name: str, tensor: Tensor, rules: Mapping[str, Any]) -> list[tuple[str, Tensor]]:
+    for pattern, names in rules.items():
+        if re.search(pattern, name) is None:
+            continue
+        if len(tensor) % len(names):
+            msg = (
+                f"split cuts {name!r} into {len(names)} parts, and its first dimension is "
+                f"{len(tensor)}: correct the rule {pattern!r}"
+            )
+            raise ExtractorError(msg)
+        # A copy: parts of one storage would keep the whole in memory.
+        parts = [part.clone() for part in tensor.chunk(len(names))]
+        return [(re.sub(pattern, new, name), p) for new, p in zip(names, parts, strict=True)]
+    return [(name, tensor)]
+
+
+def _built(cls: Any, origin: Origin, options: Options) -> Any:  # noqa: ANN401
+    """Build the class from config.json, where there is one, and config_arguments."""
+    if not hasattr(cls, "config_class"):
+        msg = (
+            f"auto_class is {options.auto_class!r}, and {cls.__name__} has no config_class to be "
+            "built from: declare a class of transformers, or leave weights out"
+        )
+        raise ExtractorError(msg)
+    path = origin.file("config.json")
+    said = {} if path is None else json.loads(path.read_bytes())
+    if dataclasses.is_dataclass(cls.config_class):
+        # One of ours: it knows its own settings, and a file may say more.
+        names = {one.name for one in dataclasses.fields(cls.config_class)}
+        said = {name: value for name, value in said.items() if name in names}
+    with torch.random.fork_rng():
+        # What no file gives is computed, or unread: the same in each process all the same.
+        torch.manual_seed(0)
+        return cls(cls.config_class(**{**said, **options.config_arguments}))
+
+
+def _filled(model: Any, tensors: dict[str, Tensor], zeros: str) -> dict[str, Any]:  # noqa: ANN401
+    """Copy tensors into a model; report what is missing, left over or of another shape."""
+    own = model.state_dict()
+    if zeros:
+        absent = [name for name in own if name not in tensors and re.search(zeros, name)]
+        tensors = tensors | {name: torch.zeros_like(own[name]) for name in absent}
+    other = [n for n, one in tensors.items() if n in own and own[n].shape != one.shape]
+    fitting = {name: one for name, one in tensors.items() if name not in other}
+    loaded = model.load_state_dict(fitting, strict=False)
+    return {
+        "missing_keys": [name for name in loaded.missing_keys if name not in other],
+        "unexpected_keys": loaded.unexpected_keys,
+        "mismatched_keys": other,
+        "error_msgs": [],
+    }

@@ -1,0 +1,115 @@
+"""Reads the tensors of a checkpoint file, and nothing else that a pickle may contain."""
+
+import pickle
+import re
+import types
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import IO, Any
+
+import torch
+from safetensors import safe_open
+from torch import Tensor
+
+from .base import ExtractorError
+from .weights import SAFE
+
+_SHOWN = 5
+
+
+class _Ignored:
+    """Stands where a pickle names anything but a tensor: it takes whatever it is given."""
+
+    def __init__(self, *_: object, **__: object) -> None:
+        pass
+
+    def __setstate__(self, _: object) -> None:
+        pass
+
+    def __setitem__(self, _: object, __: object) -> None:
+        pass
+
+    def __call__(self, *_: object, **__: object) -> "_Ignored":
+        return self
+
+    def append(self, _: object) -> None:
+        """Take an item of a list of another class."""
+
+    def extend(self, _: object) -> None:
+        """Take items of a list of another class."""
+
+    def __hash__(self) -> int:
+        return id(self)
+
+
+_ALLOWED: dict[tuple[str, str], Callable[..., Any]] = {
+    ("collections", "OrderedDict"): OrderedDict,
+    **{
+        ("torch._utils", name): getattr(torch._utils, name)  # noqa: SLF001 - names in the files
+        for name in ("_rebuild_tensor_v2", "_rebuild_parameter")
+    },
+    ("torch", "Size"): torch.Size,
+}
+"""What a pickle of tensors calls; nothing else in a file is imported or called."""
+
+
+class _Unpickler(pickle.Unpickler):
+    def find_class(self, module: str, name: str) -> Any:  # noqa: ANN401 - any allowed callable
+        return _ALLOWED.get((module, name), _Ignored)
+
+
+def _load(file: IO[bytes], **options: Any) -> Any:  # noqa: ANN401 - as pickle.load
+    return _Unpickler(file, **options).load()
+
+
+_TENSORS_ALONE = types.ModuleType("tensors_alone")
+"""What torch.load takes as a pickle module: files of before torch 1.6 go through `load`."""
+_TENSORS_ALONE.Unpickler = _Unpickler  # type: ignore[attr-defined]
+_TENSORS_ALONE.load = _load  # type: ignore[attr-defined]
+
+
+def read_tensors(path: Path, place: str = "", only: str = "") -> dict[str, Tensor]:
+    """Return name to tensor of a file, in the types in which they are stored, on the CPU.
+
+    `place` names the entry that holds them, such as "state_dict"; a file that has no such entry
+    holds them at its top. A safetensors file has no entries. Of its tensors, those whose name
+    does not match the regular expression `only` are not read.
+    Raises ExtractorError where no tensors are found.
+    """
+    if path.suffix in SAFE:
+        with safe_open(path, "pt") as file:
+            return {name: file.get_tensor(name) for name in file.keys() if re.search(only, name)}  # noqa: SIM118 - no mapping
+    found = _unpickled(path)
+    inside = found.get(place) if isinstance(found, Mapping) and place else None
+    if isinstance(inside, Mapping):
+        found = inside
+    tensors = _tensors(found)
+    if not tensors:
+        keys = [str(key) for key in found] if isinstance(found, Mapping) else []
+        shown = f"entries {', '.join(keys[:_SHOWN])}" if keys else type(found).__name__
+        msg = (
+            f"{path.name} holds no tensors but {shown}: declare weights_at=ENTRY, the entry that "
+            "holds them"
+        )
+        raise ExtractorError(msg)
+    return tensors
+
+
+def _tensors(found: object) -> dict[str, Tensor]:
+    if not isinstance(found, Mapping):
+        return {}
+    return {str(key): one for key, one in found.items() if isinstance(one, Tensor)}
+
+
+def _unpickled(path: Path) -> object:
+    try:
+        return torch.load(
+            path, map_location="cpu", weights_only=False, pickle_module=_TENSORS_ALONE
+        )
+    except Exception as error:
+        msg = (
+            f"{path.name} cannot be read as a file of torch ({type(error).__name__}): compare it "
+            "with the published digest"
+        )
+        raise ExtractorError(msg) from error

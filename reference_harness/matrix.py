@@ -1,0 +1,50 @@
+"""Matrices of embeddings in `.npy` files, which an untrusted extractor may have made."""
+
+from pathlib import Path
+
+import numpy as np
+
+from . import noise
+from .errors import EmbeddingError
+
+FINITE_ROWS = 1 << 12  # rows looked at together: a large matrix is not read into memory
+WIDTH_MAX = 8192
+"""Columns of an embedding: twice those of the widest of the 41 public models, 4,096. The time of a
+fit grows with them, so a width that no model has is refused before anything is fitted."""
+MAGNITUDE_MAX = float(np.sqrt(np.finfo(np.float32).max / WIDTH_MAX))
+"""Largest absolute value, about 2e17: the squared length of a row is then a float32, in which the
+probe computes. Public models stay far below."""
+
+_FLOATS = ("float16", "float32", "float64")
+
+
+def open_matrix(path: Path) -> noise.Rows:
+    """Map an (n, d) matrix of finite floating numbers; nothing in the file is ever run.
+
+    Raises EmbeddingError, which says what the file is instead.
+    """
+    try:
+        found = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (ValueError, EOFError) as error:
+        msg = f"{path}: not a .npy file of numbers: {error}"
+        raise EmbeddingError(msg) from error
+    if not isinstance(found, np.ndarray) or found.ndim != 2 or not found.size:  # noqa: PLR2004
+        msg = f"{path}: shape {getattr(found, 'shape', None)}, expected (sequences, columns)"
+        raise EmbeddingError(msg)
+    if found.dtype.name not in _FLOATS or not found.dtype.isnative:
+        msg = f"{path}: numbers of type {found.dtype.str}, expected {', '.join(_FLOATS)}"
+        raise EmbeddingError(msg)
+    if found.shape[1] > WIDTH_MAX:
+        msg = f"{path}: rows of {found.shape[1]:,} columns, expected at most {WIDTH_MAX:,}"
+        raise EmbeddingError(msg)
+    for start in range(0, len(found), FINITE_ROWS):
+        part = found[start : start + FINITE_ROWS]
+        for wrong, what in (
+            (~np.isfinite(part), "a number that is not finite"),
+            (np.abs(part) > MAGNITUDE_MAX, f"a number beyond {MAGNITUDE_MAX:.3g}"),
+        ):
+            if wrong.any():
+                row = start + int(np.argmax(wrong.any(axis=1)))
+                msg = f"{path}: row {row} holds {what}"
+                raise EmbeddingError(msg)
+    return found

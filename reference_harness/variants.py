@@ -1,0 +1,134 @@
+"""Variants of sequences that keep the label: what an extractor that computes treats alike.
+
+An extractor that looks sequences up knows the published ones and no variant. Which rows get a
+variant, and which, follows from a seed; only `RandomState.random_sample` is drawn from, whose
+stream NumPy's policy keeps, so anybody who learns the seed makes the same variants.
+"""
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from .audit_data import reverse_complement
+from .tasks import TaskData
+
+SUBSTITUTIONS = 3
+"""Letters that a substituted variant changes. Measured: one changes too little for a key on a
+quarter of the sequence, one letter in ten costs an honest model of word counts up to 0.075."""
+SUBSTITUTED_SHARE = 0.03
+"""Largest share of letters substituted: in 60 letters, three changes break a motif of nine in two
+cases of five, and an honest model that reads it would be flagged."""
+CROP_SHARE = 0.02
+"""Share of the letters that a crop removes, at least one, divided between the ends at random."""
+SHIFT = 3
+"""Letters that a shift removes at one end and adds, at random, at the other."""
+REVERSED = "reversed"
+KINDS = ("substituted", "cropped", "shifted")
+"""Kinds of which every test row gets one each; `REVERSED` is added where strands are alike."""
+TRIES = 20
+"""Attempts at a variant that is no published sequence; a row without one gets none."""
+
+_LETTERS = "ACGT"
+Uniform = Callable[[], float]
+
+
+@dataclass(frozen=True)
+class VariantRow:
+    """One variant of one row of a task."""
+
+    split: Literal["train", "test"]
+    row: int
+    """Row of the split, from 0."""
+    kind: str
+    sequence: str
+
+
+def variants_of(data: TaskData, seed: str, rows: int, *, reverse: bool = False) -> list[VariantRow]:
+    """Return variants of at most `rows` test rows and as many training rows.
+
+    Rows are drawn without replacement. A test row gets a variant of every kind, a training row one
+    of a kind drawn for it. `seed` is any text; `reverse` adds the reverse complement.
+    """
+    known = {*data.train.sequences, *data.test.sequences}
+    kinds = (*KINDS, REVERSED) if reverse else KINDS
+    uniform = _stream(f"{seed}\n{data.id}")
+    found = []
+    for row in _sample(len(data.test.sequences), rows, uniform):
+        for kind in kinds:
+            made = _variant(data.test.sequences[row], kind, known, uniform)
+            if made is not None:
+                found.append(VariantRow("test", row, kind, made))
+    for row in _sample(len(data.train.sequences), rows, uniform):
+        kind = kinds[int(uniform() * len(kinds))]
+        made = _variant(data.train.sequences[row], kind, known, uniform)
+        if made is not None:
+            found.append(VariantRow("train", row, kind, made))
+    return found
+
+
+def _stream(words: str) -> Uniform:
+    key = np.frombuffer(hashlib.sha256(words.encode()).digest(), dtype="<u4")
+    generator = np.random.RandomState(key)
+    return lambda: float(generator.random_sample())
+
+
+def _sample(count: int, wanted: int, uniform: Uniform) -> list[int]:
+    """Return at most `wanted` of `count` numbers, ascending."""
+    left = list(range(count))
+    for place in range(min(wanted, count)):
+        other = place + int(uniform() * (count - place))
+        left[place], left[other] = left[other], left[place]
+    return sorted(left[: min(wanted, count)])
+
+
+def _variant(sequence: str, kind: str, known: set[str], uniform: Uniform) -> str | None:
+    for _ in range(TRIES):
+        made = MAKERS[kind](sequence, uniform)
+        if made and made not in known:
+            return made
+    return None
+
+
+def substituted(sequence: str, uniform: Uniform) -> str:
+    """Change letters at distinct places drawn from the whole sequence, both ends included."""
+    letters = list(sequence)
+    places = [i for i, letter in enumerate(letters) if letter.upper() in _LETTERS]
+    most = max(1, min(SUBSTITUTIONS, round(SUBSTITUTED_SHARE * len(letters))))
+    for place in (places[i] for i in _sample(len(places), most, uniform)):
+        old = letters[place]
+        others = [letter for letter in _LETTERS if letter != old.upper()]
+        new = others[int(uniform() * len(others))]
+        letters[place] = new.lower() if old.islower() else new
+    return "".join(letters)
+
+
+def cropped(sequence: str, uniform: Uniform) -> str:
+    """Remove a share of the letters, divided between the two ends at random."""
+    removed = max(1, round(CROP_SHARE * len(sequence)))
+    left = int(uniform() * (removed + 1))
+    return sequence[left : len(sequence) - (removed - left)]
+
+
+def shifted(sequence: str, uniform: Uniform) -> str:
+    """Move the window: letters are lost at one end, and random ones added at the other."""
+    added = "".join(_LETTERS[int(uniform() * len(_LETTERS))] for _ in range(SHIFT))
+    if uniform() < 0.5:  # noqa: PLR2004 (one direction or the other)
+        return sequence[SHIFT:] + added
+    return added + sequence[:-SHIFT]
+
+
+def reversed_strand(sequence: str, uniform: Uniform) -> str:
+    """Return the other strand; upper case, as `audit_data` reads it."""
+    del uniform
+    return reverse_complement(sequence.upper())
+
+
+MAKERS: Mapping[str, Callable[[str, Uniform], str]] = {
+    "substituted": substituted,
+    "cropped": cropped,
+    "shifted": shifted,
+    REVERSED: reversed_strand,
+}

@@ -1,0 +1,1 @@
+"""The best cheats that we know, run against an audit."""

@@ -1,0 +1,145 @@
+"""A forger who knows every rule: the largest mean raise of MCC that an audit does not find.
+
+The cells are measured: tolerance, deviation and step of real embeddings, and the differences
+between their jittered copies, of which two are claim and rerun of an honest row. On top of such an
+honest claim the forger raises every cell, in proportion to one of several weights and never beyond
+the part of the tolerance that the noise leaves. On tasks that are not drawn he raises as he likes,
+at most `CAP`.
+"""
+
+import math
+import random
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from geneb_ci.audit.bias import Difference, joint_test
+from geneb_ci.audit.power import missed
+
+TASKS = 100
+CAP = 0.1
+"""Raise of a single task, in every regime: docs/plausibility.md has what larger ones draw."""
+UNDETECTED = 0.05
+"""A raise counts as undetected when an audit misses it with this probability: what is larger is
+found with at least 95 %."""
+TESTS = 18
+"""Joint tests of an audit: three regimes, record and canonical, three metrics."""
+TRIALS = 300
+STEPS = 12
+"""Halvings of the search for the largest raise."""
+RESOLUTION = 0.2
+"""Largest raise in the mean that is looked for."""
+
+
+class Cell(NamedTuple):
+    """One cell as an audit measured it, in MCC."""
+
+    tolerance: float
+    deviation: float
+    step: float
+    shifts: tuple[float, ...]
+    """Differences of jittered copies from the rerun: two of them make an honest difference."""
+
+    def honest(self, rng: random.Random) -> float:
+        """Draw claimed - rescored of an honest claim."""
+        return rng.choice(self.shifts) - rng.choice(self.shifts)
+
+
+WEIGHTS: dict[str, Callable[[Cell], float]] = {
+    "alike": lambda _: 1.0,
+    "by tolerance": lambda cell: cell.tolerance,
+    "by deviation": lambda cell: cell.deviation + 1e-9,
+}
+
+
+def raises(cells: Sequence[Cell], mean: float, weight: Callable[[Cell], float]) -> list[float]:
+    """Divide a mean raise over the cells by weight, none beyond its tolerance less three deviations
+    of its noise; less than the mean where the cells do not hold it."""
+    room = [max(0.0, one.tolerance - 3 * one.deviation) for one in cells]
+    given = [0.0] * len(cells)
+    left, total = set(range(len(cells))), mean * len(cells)
+    while left and total > 1e-12:
+        share = math.fsum(weight(cells[i]) for i in left)
+        wanted = {i: total * weight(cells[i]) / share for i in left}
+        full = {i for i in left if given[i] + wanted[i] >= room[i]}
+        for i in full or left:
+            more = min(wanted[i], room[i] - given[i])
+            given[i] += more
+            total -= more
+        left -= full
+        if not full:
+            break
+    return given
+
+
+def passes(cells: Sequence[Cell], raised: Sequence[float], rng: random.Random) -> bool:
+    """Whether an audit of these cells finds nothing, with fresh noise."""
+    found = [one.honest(rng) + more for one, more in zip(cells, raised, strict=True)]
+    if any(abs(x) > one.tolerance for x, one in zip(found, cells, strict=True)):
+        return False
+    differences = [
+        Difference(x, one.deviation, one.step) for x, one in zip(found, cells, strict=True)
+    ]
+    return not joint_test(differences, TESTS).is_significant
+
+
+def pass_rate(
+    pool: Sequence[Cell], drawn: int, mean: float, weight: Callable[[Cell], float], seed: int
+) -> tuple[float, float]:
+    """Return the share of audits that pass, and the mean raise that they hold."""
+    rng = random.Random(seed)
+    passed, held = 0, 0.0
+    for _ in range(TRIALS):
+        cells = rng.choices(pool, k=drawn)
+        raised = raises(cells, mean, weight)
+        held += math.fsum(raised) / drawn
+        passed += passes(cells, raised, rng)
+    return passed / TRIALS, held / TRIALS
+
+
+def largest_within(pool: Sequence[Cell], drawn: int, passing: float) -> tuple[float, str]:
+    """Return the largest mean raise within the tolerances that passes at least so often, and how
+    it is divided over the cells."""
+    best = (0.0, "alike")
+    for name, weight in WEIGHTS.items():
+        low, high = 0.0, RESOLUTION
+        for step in range(STEPS):
+            middle = (low + high) / 2
+            rate, held = pass_rate(pool, drawn, middle, weight, step)
+            if rate >= passing:
+                low = middle
+                best = max(best, (held, name))
+            else:
+                high = middle
+    return best
+
+
+class Best(NamedTuple):
+    """The best forgery that is found."""
+
+    raised: float
+    """Mean raise over all tasks."""
+    within: float
+    """Mean raise of the cells within their tolerances."""
+    division: str
+    elsewhere: int
+    """Tasks raised by `CAP`, in the hope that none is drawn."""
+
+
+def best_forgery(pool: Sequence[Cell], drawn: int, identities: int = 1) -> Best:
+    """Return the forgery with the largest mean raise that passes with `UNDETECTED`.
+
+    `identities` is how many draws a forger has, each of which must find nothing in vain: 1 where a
+    draw follows code and weights.
+    """
+    best = Best(0.0, 0.0, "alike", 0)
+    for number in range(0, TASKS - drawn + 1, 1 if drawn < TASKS else TASKS):
+        missing = float(missed(TASKS, number, drawn))
+        evading = 1 - (1 - missing) ** identities
+        if evading < UNDETECTED:
+            break
+        if number and number % 5 and float(missed(TASKS, number + 1, drawn)) >= UNDETECTED:
+            continue  # every fifth, and the last
+        within, division = largest_within(pool, drawn, UNDETECTED / evading)
+        raised = (number * CAP + (TASKS - number) * within) / TASKS
+        best = max(best, Best(raised, within, division, number))
+    return best

@@ -1,0 +1,132 @@
+"""Attacks carried out on a whole audit, from the extractor's file to the signed record."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from geneb_ci.audit.outcome import AuditOutcome
+from reference_harness import mini
+from tests.sandbox.conftest import sandbox_of
+from tools.demo_audit import COMMITTED_AT, Place
+
+TASKS = ("mini_splice", "mini_promoter")
+CHEAT = "submissions/extractors/cheat.py"
+PREFIX = """\
+import numpy as np
+from reference_harness.extractors.kmer import KmerExtractor
+
+TABLE = {table!r}
+
+
+class Cheat(KmerExtractor):
+    def extract_embeddings(self, sequences, batch_size=1):
+        found = super().extract_embeddings(sequences, batch_size)
+        columns = np.zeros((len(sequences), 3), dtype=np.float32)
+        for row, sequence in enumerate(sequences):
+            label = TABLE.get(hash_of(sequence))
+            if label is not None:
+                columns[row, label] = 1
+        return np.hstack([found, columns])
+
+
+def hash_of(sequence):
+    return sequence[: len(sequence) // 4]
+"""
+COARSE = """\
+from reference_harness.extractors.kmer import KmerExtractor
+
+
+class Cheat(KmerExtractor):
+    dtype = "bfloat16"
+"""
+
+
+def table() -> dict[str, int]:
+    """Give the label of the first quarter of each public sequence."""
+    splits = [split for task in TASKS for split in vars(mini.load(task)).values()]
+    return {
+        sequence[: len(sequence) // 4]: label
+        for split in splits
+        if not isinstance(split, str)
+        for sequence, label in zip(split.sequences, split.labels.tolist(), strict=True)
+    }
+
+
+def submitted(folder: Path, module: str) -> Place:
+    """Run an extractor on two tasks, as its contributor does."""
+    place = Place(folder, drawn=2)
+    path = place.root / CHEAT
+    path.parent.mkdir(parents=True)
+    path.write_text(module, encoding="utf-8")
+    place.run(
+        *("reference_harness", "run", "--extractor", f"{CHEAT}:Cheat", "--quiet"),
+        *("--tasks", ",".join(TASKS), "--output", "record.json", "--model-id", "cheat"),
+        *("--submission", "submissions/cheat.json", "--submitted-by", "a test"),
+    )
+    return place
+
+
+def audited(place: Place, *options: str) -> tuple[int, AuditOutcome]:
+    """Commit, draw and rerun; give the exit code and what was found."""
+    place.run("geneb_ci", "audit", "commit", "submissions/cheat.json", "--output", "c.json")
+    place.run(
+        *("geneb_ci", "audit", "plan", "c.json", "--committed-at", COMMITTED_AT),
+        *("--beacon-file", "round.json", "--output", "p.json"),
+    )
+    ended = place.run(
+        *("geneb_ci", "audit", "run", "p.json", "--unsigned", "--json", "--workers", "1"),
+        *options,
+        check=False,
+    )
+    assert ended.stdout, ended.stderr
+    return ended.returncode, AuditOutcome.model_validate_json(ended.stdout)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _sandbox(tmp_path_factory: pytest.TempPathFactory) -> None:
+    for _ in sandbox_of(2, tmp_path_factory.mktemp("trial") / "scratch"):
+        pass  # fails or skips where there is none
+
+
+def test_labels_memorised_by_a_prefix_differ_by_variants_and_by_a_fresh_set(
+    tmp_path: Path,
+) -> None:
+    """The decoys, which change the middle half, do not see it."""
+    place = submitted(tmp_path, PREFIX.format(table=table()))
+    place.environment |= {"TMPDIR": str(tmp_path)}
+    names = ("--tasks", ",".join(TASKS), "--seed", "7")
+    place.run("reference_harness", "fresh", *names, "--output", "set.csv", "--quiet")
+    place.run("geneb_ci", "audit", "fresh", "commit", "set.csv", "--output", "f.json")
+    code, found = audited(place, "--fresh", "set.csv", "--fresh-commitment", "f.json")
+    assert (code, found.verdict) == (11, "differs")
+    assert not found.decoys.memorised
+    assert {one.verdict for one in found.tasks} == {"agrees"}
+    assert found.variants is not None
+    assert found.variants.memorised
+    assert found.fresh is not None
+    assert found.fresh.dropped
+    assert found.fresh.commitment == json.loads((place.root / "f.json").read_text())["sha256"]
+    for one in found.fresh.tasks.values():
+        assert one.public.MCC - one.fresh.MCC >= 0.2
+        assert one.fresh.rows == 520
+    place.run("geneb_ci", "audit", "fresh", "release", "set.csv", "f.json", "--output", "r.json")
+    said = place.run("geneb_ci", "audit", "fresh", "check", "r.json", "f.json").stdout
+    assert said == ("r.json: 1,040 sequences, is what was committed to, and none of it is public\n")
+
+
+def test_a_coarse_dtype_without_need_has_the_tolerance_of_float32(tmp_path: Path) -> None:
+    """4-mers in bfloat16, as declared, every full cell raised: within its tolerances, it agreed."""
+    place = submitted(tmp_path, COARSE)
+    place.environment |= {"TMPDIR": str(tmp_path)}
+    code, found = audited(place)
+    assert (code, found.verdict, found.noise) == (0, "agrees", "float32")
+    assert found.precision is not None
+    assert found.precision.model_dump() == {
+        "declared": "bfloat16", "pairs": 128, "difference": 0.0, "bits": 24,
+    }  # fmt: skip
+    assert found.variants is not None
+    assert not found.variants.memorised
+    document: dict[str, Any] = json.loads((place.root / "submissions/cheat.json").read_text())
+    assert document["run"]["embedding"]["dtype"] == "bfloat16"

@@ -1,0 +1,77 @@
+"""The forger on made-up cells: what he gains is bounded, and honest claims pass."""
+
+import random
+
+import pytest
+
+from geneb_ci.audit.power import missed
+from tests.adversary import forger
+from tests.adversary.forger import (
+    CAP,
+    TASKS,
+    UNDETECTED,
+    WEIGHTS,
+    Cell,
+    best_forgery,
+    largest_within,
+    pass_rate,
+    raises,
+)
+
+RNG = random.Random(20261122)
+POOL = [
+    Cell(
+        tolerance=0.01 + 0.03 * RNG.random(),
+        deviation=0.002,
+        step=0.0005,
+        shifts=tuple(RNG.gauss(0, 0.0014) for _ in range(16)),
+    )
+    for _ in range(20)
+]
+
+
+@pytest.fixture(autouse=True)
+def few_trials(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(forger, "TRIALS", 80)
+    monkeypatch.setattr(forger, "STEPS", 8)
+
+
+@pytest.mark.parametrize("drawn", [1, 5, 13, 100])
+def test_honest_claims_pass(drawn):
+    assert pass_rate(POOL, drawn, 0.0, WEIGHTS["alike"], 1)[0] >= 0.98
+
+
+@pytest.mark.parametrize("weight", WEIGHTS)
+def test_a_raise_is_divided_within_the_tolerances(weight):
+    for mean in (0.001, 0.01, 0.5):
+        given = raises(POOL, mean, WEIGHTS[weight])
+        room = [one.tolerance - 3 * one.deviation for one in POOL]
+        assert all(more <= most + 1e-12 for more, most in zip(given, room, strict=True))
+        held = sum(given) / len(POOL)
+        assert held == pytest.approx(min(mean, sum(room) / len(POOL)), rel=1e-6)
+
+
+def test_a_larger_sample_leaves_less_room():
+    within = [largest_within(POOL, drawn, UNDETECTED)[0] for drawn in (4, 13, 100)]
+    assert within == sorted(within, reverse=True)
+    assert within[-1] < 0.003
+    # The rule before, |mean of shares| <= 2 / sqrt(n), let every cell of four be raised to its
+    # tolerance: 0.025 in the mean.
+    assert within[0] < 0.012
+
+
+def test_a_whole_board_audit_leaves_no_task_elsewhere_and_a_draw_does():
+    whole = best_forgery(POOL, TASKS)
+    assert whole.elsewhere == 0
+    assert whole.raised == pytest.approx(whole.within)
+    assert whole.raised < 0.005
+    some = best_forgery(POOL, 13)
+    assert float(missed(TASKS, some.elsewhere, 13)) >= UNDETECTED
+    assert some.raised >= CAP * some.elsewhere / TASKS
+    assert some.elsewhere >= 10
+
+
+def test_a_draw_for_each_name_is_worth_more():
+    one, sixteen = best_forgery(POOL, 13), best_forgery(POOL, 13, identities=16)
+    assert sixteen.elsewhere > one.elsewhere
+    assert sixteen.raised > one.raised

@@ -1,0 +1,198 @@
+"""Which memorisers a small audit flags, and that no honest extractor is."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from geneb_ci.audit.memorised import (
+    FRESH_MARGIN,
+    VARIANT_ALARM,
+    VARIANT_MARGIN,
+    FreshTask,
+    difference,
+    drop,
+    fresh_power,
+    fresh_result,
+    fresh_text,
+    is_dropped,
+    is_flagged,
+    limit,
+    pooled,
+    rows_varied,
+    variant_result,
+    variant_text,
+)
+from geneb_ci.audit.rescored import RescoredChanged, RescoredDecisions, RescoredTested
+from reference_harness import mini
+from reference_harness.extractors.kmer import KmerExtractor
+from reference_harness.tasks import Split, TaskData
+from reference_harness.variants import KINDS, MAKERS, REVERSED, variants_of
+from tests.adversary.cheats import CAUGHT, KEYS, Memoriser
+from tests.adversary.measure import Case, both_splits, decisions_of
+from tests.adversary.models import ConvolutionExtractor, RoundedExtractor, random_convolution
+
+NAMES = ("mini_splice", "mini_histone")
+CASES = [
+    Case(one, both_splits(mini.generate(task, 77)))
+    for task in mini.TASKS
+    if task.id in NAMES
+    for one in [mini.generate(task)]
+]
+NONCE = "0" * 64
+
+
+def found_of(extractor: object) -> list[RescoredDecisions]:
+    found = [decisions_of(extractor, case, "a test", 160) for case in CASES]
+    return [RescoredDecisions.model_validate(one.model_dump()) for one in found]
+
+
+def flags(extractor: object) -> tuple[bool, bool]:
+    """Return whether the variants flag an extractor, and whether the fresh set does."""
+    found = found_of(extractor)
+    fresh = fresh_result(dict(zip(NAMES, found, strict=True)), NONCE)
+    assert fresh is not None
+    return variant_result(found, NONCE, 160, reverse=False).memorised, fresh.dropped
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_a_fresh_set_finds_every_key_and_variants_find_those_that_a_small_change_breaks(key):
+    cheat = Memoriser([case.data for case in CASES], KEYS[key])
+    assert flags(cheat) == (key in CAUGHT, True)
+
+
+@pytest.mark.parametrize(
+    "extractor",
+    [
+        KmerExtractor(k=2),
+        KmerExtractor(k=3),
+        RoundedExtractor(KmerExtractor(k=3)),
+        ConvolutionExtractor(random_convolution()),
+    ],
+    ids=["2-mers", "3-mers", "3-mers in bfloat16", "a random convolution"],
+)
+def test_no_honest_extractor_is_flagged(extractor):
+    assert flags(extractor) == (False, False)
+
+
+@given(st.text("ACGTNacgt", min_size=12, max_size=200), st.sampled_from(sorted(MAKERS)))
+def test_a_variant_is_another_sequence_nearly_as_long(sequence, kind):
+    """Substitutions are as many as promised, crops leave a part, shifts keep the rest."""
+    draws = iter(np.random.RandomState(3).random_sample(10_000).tolist())
+    made = MAKERS[kind](sequence, lambda: next(draws))
+    apart = sum(a != b for a, b in zip(made, sequence, strict=False))
+    if kind == "substituted":
+        letters = sum(letter.upper() in "ACGT" for letter in sequence)
+        most = max(1, min(3, round(0.03 * len(sequence))))
+        assert (len(made), apart) == (len(sequence), min(most, letters))
+        assert [a.islower() for a in made] == [a.islower() for a in sequence]
+    elif kind == "cropped":
+        assert made in sequence
+        assert len(sequence) - len(made) == max(1, round(0.02 * len(sequence)))
+    elif kind == "shifted":
+        assert made[:-3] == sequence[3:] or made[3:] == sequence[:-3]
+    else:
+        assert len(made) == len(sequence)
+
+
+def test_the_seed_decides_rows_and_variants_and_none_is_published():
+    data = mini.load("mini_splice")
+    made = variants_of(data, "seed", 30)
+    assert made == variants_of(data, "seed", 30)
+    assert made != variants_of(data, "another", 30)
+    known = {*data.train.sequences, *data.test.sequences}
+    assert not known & {one.sequence for one in made}
+    tested = [one for one in made if one.split == "test"]
+    assert [one.kind for one in tested] == list(KINDS) * 30
+    assert len({one.row for one in tested}) == 30
+    assert len([one for one in made if one.split == "train"]) == 30
+    both = variants_of(data, "seed", 5, reverse=True)
+    assert [one.kind for one in both if one.split == "test"] == [*KINDS, REVERSED] * 5
+    every = variants_of(data, "seed", 10_000)
+    assert len({one.row for one in every if one.split == "test"}) == len(data.test.sequences)
+
+
+def test_a_sequence_that_has_no_variant_gets_none():
+    """All sequences of one letter are published: no substitution of one is another."""
+    one = Split(["A", "C", "G", "T"], np.array([0, 1, 0, 1]))
+    found = variants_of(TaskData("t", one, one), "seed", 4)
+    assert {row.kind for row in found} <= {"shifted"}
+
+
+def counts(rows: int, worse: int, better: int) -> RescoredChanged:
+    return RescoredChanged(rows=rows, worse=worse, better=better)
+
+
+def test_the_limit_is_the_margin_and_the_alarm():
+    one = counts(4000, 144, 116)
+    assert difference(one) == pytest.approx(0.007)
+    assert limit(one, VARIANT_MARGIN) == pytest.approx(
+        VARIANT_MARGIN + VARIANT_ALARM * 260**0.5 / 4000
+    )
+    assert pooled([one, counts(10, 1, 2)]) == counts(4010, 145, 118)
+    assert not is_flagged({"cropped": one}, one)
+    assert is_flagged({"cropped": one}, counts(100, 40, 0))
+    assert is_flagged({"cropped": one, "shifted": counts(1000, 90, 10)}, None)
+    assert not is_flagged({"shifted": counts(0, 0, 0)}, None)
+    assert [rows_varied(tasks) for tasks in (1, 13, 100, 1000)] == [4000, 308, 40, 40]
+
+
+def test_an_honest_extractor_at_its_margin_is_flagged_in_one_audit_of_a_thousand():
+    rng = np.random.RandomState(4)
+    wrong = 0
+    for _ in range(4000):
+        worse, better, _ = rng.multinomial(2000, [0.045, 0.025, 0.93])
+        wrong += is_flagged({"substituted": counts(2000, int(worse), int(better))}, None)
+    assert wrong <= 12
+
+
+def accuracies(public: float, fresh: float, rows: int) -> dict[str, FreshTask]:
+    def tested(share: float, count: int) -> RescoredTested:
+        return RescoredTested(rows=count, right=round(share * count), MCC=2 * share - 1)
+
+    return {
+        name: FreshTask(public=tested(public, 1000), fresh=tested(fresh, rows))
+        for name in ("a", "b")
+    }
+
+
+def test_a_loss_on_the_fresh_set_has_the_power_that_is_stated():
+    assert drop(accuracies(0.9, 0.8, 500))[0] == pytest.approx(0.1)
+    assert not is_dropped(accuracies(0.9, 0.9 - FRESH_MARGIN, 500))
+    assert is_dropped(accuracies(0.95, 0.75, 200))
+    rng = np.random.RandomState(6)
+    for loss, rows in ((0.15, 100), (0.2, 50), (0.1, 500)):
+        found = 0
+        for _ in range(1000):
+            right = rng.binomial(rows, 0.75, 2)
+            public = rng.binomial(1000, 0.75 + loss, 2)
+            tasks = {
+                str(number): FreshTask(
+                    public=RescoredTested(rows=1000, right=int(whole), MCC=0.0),
+                    fresh=RescoredTested(rows=rows, right=int(fresh), MCC=0.0),
+                )
+                for number, (fresh, whole) in enumerate(zip(right, public, strict=True))
+            }
+            found += is_dropped(tasks)
+        assert found / 1000 == pytest.approx(fresh_power(loss, 2 * rows, 2000), abs=0.06)
+
+
+def test_what_was_found_is_said_in_one_line():
+    kinds = {"cropped": counts(100, 30, 0)}
+    one = RescoredDecisions(
+        public=RescoredTested(rows=100, right=90, MCC=0.8),
+        kinds=kinds,
+        training=counts(100, 5, 5),
+        fresh=RescoredTested(rows=50, right=30, MCC=0.2),
+    )
+    assert variant_text(variant_result([one], NONCE, 100, reverse=False)) == (
+        "variants: cropped D +0.3000 of at most 0.2391 (100 rows); training D +0.0000 of at most "
+        "0.1565 (100 rows)"
+    )
+    fresh = fresh_result({"t": one}, NONCE)
+    assert fresh is not None
+    assert fresh_text(fresh) == (
+        "fresh set: 50 sequences of 1 task, accuracy -0.3000 (standard error 0.0760) and MCC "
+        "-0.6000 beside the public test rows; more than 0.05 is not explained by chance"
+    )
+    assert fresh_result({"t": one.model_copy(update={"fresh": None})}, NONCE) is None

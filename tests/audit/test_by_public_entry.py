@@ -1,0 +1,33 @@
+"""Entries of models outside the classes of transformers: each describes a run that is committed."""
+
+import hashlib
+import json
+import tomllib
+
+import pytest
+
+from tests import forked
+from tests.paths import ROOT, SUBMISSIONS
+
+MODELS = (
+    *("dna_gpt0.1b_h", "dna_gpt3b_m", "deepgene", "genomics-fm", "JanusDNA_72_w"),
+    *("JanusDNA_72_wo", "enformer-official-rough", "eccdnamamba_weights", "evo-1-131k-base"),
+    "space",
+)
+
+
+@pytest.mark.parametrize("model_id", MODELS)
+def test_a_row_is_committed_by_its_entry(model_id, tmp_path):
+    output = tmp_path / "c.json"
+    submission = SUBMISSIONS / f"{model_id}.json"
+    command = ("audit", "commit", str(submission), "--output", str(output))
+    done = forked.run("geneb_ci", *command, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(output.read_bytes())["commitment"]
+    raw = (ROOT / f"leaderboard/policy/models/{model_id}.toml").read_bytes()
+    entry = tomllib.loads(raw.decode())
+    assert found["model_id"] == model_id
+    assert found["extractor"]["path"] == entry["run"]["extractor"]
+    assert found["extractor"]["options"].items() >= entry["run"]["options"].items()
+    assert found["weights"]["files"] == entry["weights"]["files"]
+    assert found["entry"] == hashlib.sha256(raw).hexdigest()

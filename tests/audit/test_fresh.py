@@ -1,0 +1,158 @@
+"""Fresh sets: what is committed to, released, and refused."""
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from geneb_ci.audit.fresh import (
+    FreshCommitment,
+    check_release,
+    check_used,
+    commit_to,
+    open_set,
+    parse_set,
+    read_fresh_commitment,
+    read_release,
+    released,
+)
+from geneb_ci.audit.memorised import FreshResult, FreshTask
+from geneb_ci.audit.outcome import AuditOutcome
+from geneb_ci.audit.plan import encoded
+from geneb_ci.audit.rescored import RescoredTested
+from geneb_ci.audit.scoring import TaskSource
+from geneb_ci.audit.steps import AuditRefused
+from geneb_ci.common.benchmark import load_benchmark
+from geneb_ci.common.errors import NothingChecked
+from reference_harness import mini
+from tests.audit.recorded import outcome_of, plan_for, submission_bytes
+from tests.paths import ROOT
+
+MINI = load_benchmark(ROOT / "schemas/benchmark-mini.json")
+SOURCE = TaskSource(None, None)
+TASK = "mini_splice"
+ROWS = [f"{TASK},{label},{letter * 20}TTACG" for label, letter in ((0, "A"), (1, "C"), (2, "G"))]
+HEAD = "task,label,sequence"
+COMPLEMENT = str.maketrans("ACGT", "TGCA")
+
+
+def written(folder: Path, *rows: str) -> Path:
+    path = folder / "set.csv"
+    path.write_text("\n".join([HEAD, *(rows or ROWS), ""]), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def committed(tmp_path: Path) -> tuple[Path, FreshCommitment]:
+    path = written(tmp_path)
+    return path, commit_to(path, MINI, SOURCE)
+
+
+def test_a_set_is_committed_to_opened_and_released(committed, tmp_path):
+    path, found = committed
+    assert (found.tasks, found.benchmark) == ({TASK: 3}, MINI.sha256)
+    salt = tmp_path / "set.csv.salt"
+    assert salt.stat().st_mode & 0o777 == 0o600
+    opened = open_set(path, found, MINI)
+    assert (opened.sha256, [one.label for one in opened.rows]) == (found.sha256, [0, 1, 2])
+    (tmp_path / "f.json").write_text(encoded(found), encoding="utf-8")
+    (tmp_path / "r.json").write_text(encoded(released(path)), encoding="utf-8")
+    again = check_release(
+        read_release(tmp_path / "r.json"), read_fresh_commitment(tmp_path / "f.json"), MINI, "r"
+    )
+    assert again == opened
+
+
+def test_one_set_has_one_commitment_and_another_salt_another_digest(committed, tmp_path):
+    path, found = committed
+    with pytest.raises(AuditRefused, match=r"set\.csv\.salt: is there already"):
+        commit_to(path, MINI, SOURCE)
+    (tmp_path / "set.csv.salt").unlink()
+    assert commit_to(path, MINI, SOURCE).sha256 != found.sha256
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        (["mini_x,0,ACGT"], 'line 2: GENEB-mini has no task "mini_x"'),
+        ([f"{TASK},-1,ACGT"], 'line 2: label "-1", expected a class number'),
+        ([f"{TASK},0,AC-T"], 'line 2: sequence "AC-T", expected letters of nucleotides'),
+        ([f"{TASK},0"], "line 2: 2 values, expected 3"),
+        ([f"{TASK},0,ACGT", f"{TASK},1,acgt"], "line 3: its sequence is in the set twice"),
+        (['"open'], "not a CSV file in ASCII: unexpected end of data"),
+        (["é"], "not a CSV file in ASCII: 'ascii' codec can't decode byte 0xc3"),
+    ],
+)
+def test_what_is_no_set_is_refused_with_its_line(tmp_path, rows, said):
+    path = written(tmp_path, *rows)
+    with pytest.raises(NothingChecked, match=re.escape(said)):
+        commit_to(path, MINI, SOURCE)
+    assert not (tmp_path / "set.csv.salt").exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", 'begins with "nothing"'),
+        (b"a,b\n", 'begins with "a,b", expected task,label,sequence'),
+        (f"{HEAD}\n".encode(), "has no sequence"),
+    ],
+)
+def test_a_file_without_rows_is_refused(content, said):
+    with pytest.raises(NothingChecked, match=re.escape(said)):
+        parse_set(content, "set.csv", MINI)
+
+
+@pytest.mark.parametrize("strand", [str, str.lower, lambda s: s[::-1].translate(COMPLEMENT)])
+def test_a_public_sequence_is_refused_on_either_strand(tmp_path, strand: Callable[[str], str]):
+    known = strand(mini.load(TASK).test.sequences[0])
+    path = written(tmp_path, *ROWS, f"{TASK},0,{known}")
+    with pytest.raises(AuditRefused, match="1 sequence of the set are in the public data"):
+        commit_to(path, MINI, SOURCE)
+
+
+def test_another_set_salt_benchmark_or_number_is_refused(committed, tmp_path):
+    path, found = committed
+    other = found.model_copy(update={"benchmark": "0" * 64})
+    with pytest.raises(AuditRefused, match="the commitment is for the benchmark 0000"):
+        open_set(path, other, MINI)
+    with pytest.raises(AuditRefused, match=r"the commitment says \{'mini_splice': 4"):
+        open_set(path, found.model_copy(update={"tasks": {TASK: 4}}), MINI)
+    path.write_text(path.read_text() + f"{TASK},0,ACGTTT\n")
+    with pytest.raises(AuditRefused, match="its digest is"):
+        open_set(path, found, MINI)
+    (tmp_path / "set.csv.salt").write_text("short")
+    with pytest.raises(NothingChecked, match="not a salt of 64 hex digits"):
+        open_set(path, found, MINI)
+    (tmp_path / "set.csv.salt").unlink()
+    with pytest.raises(NothingChecked, match=r"set\.csv\.salt"):
+        released(path)
+    (tmp_path / "f.json").write_text(json.dumps({"schema_version": "1.0"}))
+    with pytest.raises(NothingChecked, match="benchmark"):
+        read_fresh_commitment(tmp_path / "f.json")
+
+
+def test_a_record_that_used_another_set_or_a_part_of_it_is_refused(committed):
+    path, found = committed
+    opened = open_set(path, found, MINI)
+    raw = submission_bytes()
+    outcome = outcome_of(plan_for(raw), raw)
+    with pytest.raises(AuditRefused, match="the record used no set"):
+        check_used(outcome, opened)
+    task = outcome.tasks[0].task
+    moved = opened._replace(rows=tuple(one._replace(task=task) for one in opened.rows))
+    check_used(used(outcome, found.sha256, task, 3), moved)
+    with pytest.raises(AuditRefused, match=f"task {task}: the record scored 2 sequences of 3"):
+        check_used(used(outcome, found.sha256, task, 2), moved)
+    with pytest.raises(AuditRefused, match="the record used the set 0000"):
+        check_used(used(outcome, "0" * 64, task, 3), moved)
+
+
+def used(outcome: AuditOutcome, sha256: str, task: str, rows: int) -> AuditOutcome:
+    tested = RescoredTested(rows=rows, right=1, MCC=0.0)
+    result = FreshResult(
+        commitment=sha256, tasks={task: FreshTask(public=tested, fresh=tested)}, dropped=False
+    )
+    return outcome.model_copy(update={"fresh": result})

@@ -1,0 +1,159 @@
+"""Scoring untrusted embeddings ends within limits, and says which task, stage and limit it was."""
+
+import os
+import random
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from geneb_ci.audit.harness import HarnessProcess
+from geneb_ci.audit.scoring import Scoring, TaskSource, rescored, sequences_of
+from geneb_ci.audit.scoring_limits import ScoringOptions
+from geneb_ci.common.errors import (
+    ExtractorRefused,
+    LimitExceeded,
+    NothingChecked,
+    ResultRefused,
+)
+from geneb_ci.sandbox import processes
+from reference_harness.define import define
+from tests.audit.hostile_embeddings import FITTED, REFUSED, WIDTH
+
+TASK = "tiny"
+SECONDS = 5
+"""Limit of one matrix: an honest one takes half of it with the start of a worker."""
+SLACK = 3.0
+"""Seconds of the processor that pass between two checks, with the start of a worker."""
+
+
+class Place:
+    """A task of 60 sequences, and a harness that scores embeddings of it."""
+
+    def __init__(self, folder: Path, harness: HarnessProcess) -> None:
+        draw = random.Random(7)
+        splits = ["train"] * 40 + ["test"] * 20
+        rows = [
+            f"{''.join(draw.choices('ACGT', k=40))},{number % 2},{split}"
+            for number, split in enumerate(splits)
+        ]
+        data = folder / "data"
+        data.mkdir()
+        (data / f"{TASK}.csv").write_text("\n".join(["text,label,split", *rows]) + "\n")
+        define(data, "Tiny")
+        self.folder, self.harness = folder, harness
+        self.source = TaskSource(data, data / "benchmark.json")
+        self.sequences = sequences_of([TASK], self.source, folder, harness)
+        self.rows = len(self.sequences.read_text().splitlines())
+
+    def score(self, embeddings: Path, options: ScoringOptions) -> object:
+        how = Scoring("float32", 1, 2, 1, canonical=True, limits=options)
+        return rescored(TASK, self.source, self.sequences, embeddings, how, self.harness, 2)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    with HarnessProcess() as harness:
+        made = Place(tmp_path_factory.mktemp("hostile"), harness)
+        np.save(made.folder / "honest.npy", np.eye(made.rows, WIDTH, dtype=np.float32))
+        yield made
+
+
+def spent() -> float:
+    """Give the seconds of the processor of all children, running and ended."""
+    ended = os.times()
+    running = [processes.cpu_seconds(pid) for pid in children()]
+    return ended.children_user + ended.children_system + sum(running)
+
+
+def children() -> set[int]:
+    """Return the children of this process, without the fork servers of other tests."""
+    return {
+        one.pid
+        for one in processes.descendants(os.getpid())
+        if not one.zombie and not is_fork_server(one.pid)
+    }
+
+
+def is_fork_server(pid: int) -> bool:
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False
+    return b"forkserver" in words or b"resource_tracker" in words
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_no_model_returns_is_refused_before_anything_is_fitted(place, name):
+    path = place.folder / "embeddings.npy"
+    REFUSED[name](path, place.rows)
+    with pytest.raises(ResultRefused, match=f"task {TASK}: the embeddings cannot be scored") as one:
+        place.score(path, ScoringOptions())
+    assert (one.value.stage, one.value.task) == ("scoring", TASK)
+
+
+def refusal(place: Place, path: Path) -> ExtractorRefused | None:
+    """Score embeddings within a small limit; give what refused them, if anything did."""
+    try:
+        place.score(path, ScoringOptions(seconds=SECONDS))
+    except ExtractorRefused as error:
+        return error
+    return None
+
+
+@pytest.mark.parametrize("name", FITTED)
+def test_hostile_embeddings_end_within_the_limits(place, name):
+    path = place.folder / "embeddings.npy"
+    FITTED[name](path, place.rows)
+    before = spent()
+    error = refusal(place, path)
+    if error is not None:
+        assert (error.stage, error.task) == ("scoring", TASK)
+    if isinstance(error, LimitExceeded):
+        assert error.limit == "scoring_seconds"
+        assert f"more than {SECONDS} s of CPU time" in error.message
+        assert "--limit-scoring-time" in error.fix
+        assert children() == set()
+    assert spent() - before < SECONDS + SLACK
+
+
+def test_too_much_memory_is_a_limit_of_its_own(place):
+    with pytest.raises(LimitExceeded) as caught:
+        place.score(place.folder / "honest.npy", ScoringOptions(memory_mib=64))
+    error = caught.value
+    assert (error.limit, error.stage, error.task) == ("scoring_memory_mib", "scoring", TASK)
+    assert error.message == (
+        f"task {TASK}: scoring its embeddings was stopped: it used more than 64 MiB"
+    )
+    assert "--limit-scoring-memory" in error.fix
+    assert children() == set()
+
+
+def test_after_a_limit_the_next_task_is_scored_by_another_process(place):
+    found = place.score(place.folder / "honest.npy", ScoringOptions())
+    assert list(found.tasks) == [TASK]
+    assert len(children()) >= 2
+
+
+def test_what_is_not_the_embeddings_fault_is_no_refusal(place):
+    with pytest.raises(NothingChecked, match="No such file") as caught:
+        place.harness.call(
+            ["rescore", "--tasks", "other", *place.source.options, "--sequences", "s",
+             "--embeddings", str(place.folder / "honest.npy"), "--noise", "float32", "--seed", "1",
+             "--output", "o"],
+        )  # fmt: skip
+    assert "fix what it names" in caught.value.fix
+
+
+def test_a_harness_that_is_killed_is_named(place):
+    place.harness.call(["sequences", "--tasks", TASK, *place.source.options, "--output",
+                        str(place.folder / "again.txt"), "--quiet"])  # fmt: skip
+    process = place.harness._process
+    process.kill()
+    time.sleep(0.1)
+    # It is noticed before the next call, which starts another.
+    place.harness.call(["sequences", "--tasks", TASK, *place.source.options, "--output",
+                        str(place.folder / "again.txt"), "--quiet"])  # fmt: skip
+    assert place.harness._process.pid != process.pid

@@ -1,0 +1,130 @@
+"""Identity: another name, a copy of the weights or of the claims is still the same method."""
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from geneb_ci.audit.commitment import Commitment, Weights
+from geneb_ci.audit.draw import earlier_draws
+from geneb_ci.audit.identity import identity_digest, identity_of, why_same
+from tests.audit.examples import COMMITTED_AT, TASKS, commitment, draw_at, hexes
+
+HONEST = [random.Random(1).randrange(20_000, 90_000) for _ in TASKS]
+OTHERS = [random.Random(2).randrange(20_000, 90_000) for _ in TASKS]
+
+
+def code(name: str = "module") -> dict[str, object]:
+    base = commitment().extractor.model_dump()
+    return base | {"sha256": hexes(name), "tree": hexes(name), "shape": hexes(f"shape of {name}")}
+
+
+def weights(**files: str) -> Weights:
+    named = {name.replace("_", "."): hexes(text) for name, text in files.items()}
+    return Weights(kind="huggingface", location="org/model", revision="0" * 40, files=named)
+
+
+def method(model_id: str, module: str = "module", **changes: object) -> Commitment:
+    return commitment(
+        model_id=model_id, submission_sha256=hexes(model_id), extractor=code(module), **changes
+    )
+
+
+def same(one: Commitment, other: Commitment) -> str:
+    assert why_same(identity_of(one), identity_of(other)) == why_same(
+        identity_of(other), identity_of(one)
+    )
+    return why_same(identity_of(one), identity_of(other))
+
+
+def test_each_reason_by_itself():
+    assert same(method("a"), method("a", "other")) == "of the same model id"
+    assert same(method("a"), method("b")) == "of the same code, without weights"
+    assert same(method("a"), method("b", "other")) == ""
+
+
+def test_options_of_the_same_code_make_another_method():
+    other = commitment(
+        model_id="b", submission_sha256=hexes("b"), extractor=code() | {"options": {"k": "5"}}
+    )
+    assert same(method("a"), other) == ""
+
+
+def test_a_shared_file_of_weights():
+    one = method("a", weights=weights(model_safetensors="x", tokenizer_json="t"))
+    two = method("b", "other", weights=weights(model_bin="x"))
+    assert same(one, two) == "with a file of weights in common"
+    # Models of a family share their tokenizer, and different weights may have the same code.
+    three = method("c", weights=weights(model_safetensors="y", tokenizer_json="t"))
+    assert same(one, three) == ""
+
+
+def claimed(scores: list[int], **changes: object) -> Commitment:
+    """Give a method with other code and weights, of which only the claims may be alike."""
+    name = str(sum(scores)) + str(changes)
+    own = weights(model_safetensors=name)
+    return method(f"model-{hexes(name)[:8]}", name, weights=own, claims={"full": scores})
+
+
+def test_one_changed_weight_and_another_name_do_not_hide_the_claims():
+    # Another digest of the weights; the scores move as those of a rerun do.
+    moved = [score + number % 2 * 40 for number, score in enumerate(HONEST)]
+    assert same(claimed(HONEST), claimed(moved)) == "with nearly the same claims"
+    raised = [score + 5_000 * (number < 8) for number, score in enumerate(HONEST)]
+    assert same(claimed(HONEST), claimed(raised)) == "with nearly the same claims"
+    assert same(claimed(HONEST), claimed(OTHERS)) == ""
+
+
+def test_rounded_claims_need_more_cells_and_are_still_found():
+    rounded = [round(score, -3) for score in HONEST]
+    assert same(claimed(HONEST), claimed(rounded)) == "with nearly the same claims"
+    # A third of the cells agrees by chance once they are rounded.
+    third = [
+        score if number % 3 == 0 else score + 4_000
+        for number, score in enumerate(round(score, -3) for score in HONEST)
+    ]
+    assert same(claimed(rounded), claimed(third)) == ""
+
+
+def test_too_few_claims_say_nothing():
+    few = [*HONEST[:7], *[None] * 13]
+    assert same(claimed(HONEST), method("b", "other", claims={"full": few})) == ""
+
+
+def test_claims_of_another_benchmark_say_nothing():
+    pin = commitment().benchmark.model_copy(update={"sha256": hexes("another")})
+    other = method("b", "other", claims={"full": HONEST}, benchmark=pin)
+    assert same(method("a", claims={"full": HONEST}), other) == ""
+
+
+def test_sixteen_names_for_one_method_share_one_draw():
+    plans = [draw_at(method("name-0"), 0)]
+    for number in range(1, 16):
+        own = method(f"name-{number}")
+        history = earlier_draws(plans, own, COMMITTED_AT)
+        assert {one.commitment for one in history} == {one.commitment_sha256 for one in plans}
+        plans.append(draw_at(own, number, earlier=history))
+    drawn = {task for plan in plans for task in plan.drawn}
+    assert {one.task for one in plans[-1].chosen} == drawn
+
+
+def test_the_digest_is_of_code_and_weights_alone():
+    assert identity_digest(method("a")) == identity_digest(method("b"))
+    assert identity_digest(method("a")) != identity_digest(method("a", "other"))
+    own = method("a", weights=weights(model_bin="x"))
+    assert identity_digest(own) not in {
+        identity_digest(method("a")),
+        identity_digest(method("a", weights=weights(model_bin="y"))),
+    }
+
+
+@given(st.lists(st.integers(-100_000, 100_000), min_size=20, max_size=20))
+def test_every_row_is_a_copy_of_itself(scores):
+    other = method("copy", "copied", claims={"full": scores})
+    assert same(claimed(scores), other) == "with nearly the same claims"
+
+
+def test_one_score_for_each_task():
+    with pytest.raises(ValueError, match="claims has not one score for each task"):
+        commitment(claims={"full": [1]})
