@@ -36,6 +36,9 @@ features is within it."""
 FLOAT64_BYTES_MAX = 1 << 28
 """Size of the features in float64, in bytes, up to which they are copied for scikit-learn: 40,000 x
 768 are, 100,000 x 768 are not."""
+AFFORDABLE_BYTES = 1 << 30
+"""Size of the features in float64, in bytes, up to which a canonical score is computed unless every
+cell needs one: 100,000 x 768 is, 100,000 x 4,096, which takes minutes for each fit, is not."""
 PREDICTED_ROWS = 4096
 """Test rows that are converted to float64 at once."""
 
@@ -62,6 +65,11 @@ class Solved(NamedTuple):
         scale = float(np.abs(values - values.mean(axis=1, keepdims=True)).max())
         labels: Labels = self.classes[np.argmax(values >= best - TIE * scale, axis=1)]
         return labels
+
+
+def affordable(rows: int, dim: int) -> bool:
+    """Whether a canonical score of (rows, dim) features is computed without being insisted on."""
+    return rows * dim * np.dtype(np.float64).itemsize <= AFFORDABLE_BYTES
 
 
 def solve(train: newton.Features, labels: Labels, solver: str | None = None) -> Solved:

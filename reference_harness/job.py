@@ -41,6 +41,10 @@ class Asked(Protocol):
         """Whether each probe is solved to its optimum as well."""
 
     @property
+    def every_cell(self) -> bool:
+        """Whether cells of any size need a canonical score, as those of a receipt do."""
+
+    @property
     def device(self) -> probe.Device:
         """Where the probe runs."""
 
@@ -73,6 +77,11 @@ class Job:
     device: probe.Device = probe.CPU
     receipt: Path | None = None
     """Folder of the receipt, whose rounded rows are then scored."""
+
+    @property
+    def every_cell(self) -> bool:
+        """Whether cells of any size need a canonical score."""
+        return self.receipt is not None
 
     def execute(self) -> "Probed | Failed":
         """Probe the task; an error is a value, so that the other tasks go their way."""
@@ -215,6 +224,10 @@ def _canonical(
     """Return the canonical score of one regime and its predictions, or the reason for none."""
     if not asked.canonical:
         return None, None, NO_CANONICAL
+    count, dim = problem.train.shape
+    if rows[0] is None and not asked.every_cell and not canonical.affordable(count, dim):
+        limit = canonical.AFFORDABLE_BYTES >> 20
+        return None, None, f"{count} x {dim} features in float64 take more than {limit} MiB"
     started = time.perf_counter()
     solved = solve(problem, rows)
     predictions = each_seed([one.predict(problem.test) for one in solved], asked)

@@ -43,6 +43,7 @@ class TaskPart:
     seeds: tuple[int, ...]
     few_shot_k: Mapping[str, int]
     canonical: bool
+    every_cell: bool = False
     device: probe.Device = probe.CPU
 
     def matrix(self, *, few: bool = False) -> noise.Rows:

@@ -125,6 +125,11 @@ def test_lbfgs_that_does_not_arrive_is_an_error(monkeypatch: pytest.MonkeyPatch)
         canonical.solve(train, labels, "lbfgs")
 
 
+def test_large_tasks_have_none_unless_every_cell_needs_one() -> None:
+    assert canonical.affordable(100_000, 768)
+    assert not canonical.affordable(100_000, 4096)
+
+
 @pytest.mark.parametrize(
     ("rows", "dim", "classes", "width", "solver"),
     [
