@@ -113,7 +113,7 @@ def small_v11(name: str, benchmark: Benchmark = BENCHMARK) -> dict[str, Any]:
 
 
 def matrix_of(task: Task, *names: str) -> list[list[int]]:
-    """Give the confusion matrix of a cell's made-up predictions."""
+    """Return the confusion matrix of a cell's made-up predictions."""
     counts = task.test_class_counts or [400, 350, 250]
     right = [int(count * score(*names, task.id, str(k))) for k, count in enumerate(counts)]
     matrix = [[0] * len(counts) for _ in counts]
@@ -124,7 +124,7 @@ def matrix_of(task: Task, *names: str) -> list[list[int]]:
 
 
 def small_v12(name: str, benchmark: Benchmark = BENCHMARK) -> dict[str, Any]:
-    """Give a sound document of format 1.2, without a receipt."""
+    """Return a sound document of format 1.2, without a receipt."""
     document = small_v11(name, benchmark) | {"schema_version": "1.2"}
     for regime, tasks in document["evidence"].items():
         for task, evidence in tasks.items():

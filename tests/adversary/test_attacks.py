@@ -44,7 +44,7 @@ class Cheat(KmerExtractor):
 
 
 def table() -> dict[str, int]:
-    """Give the label of the first quarter of each public sequence."""
+    """Return the label of the first quarter of each public sequence."""
     splits = [split for task in TASKS for split in vars(mini.load(task)).values()]
     return {
         sequence[: len(sequence) // 4]: label

@@ -72,7 +72,7 @@ def read(root: Path) -> AuditRepository:
 
 
 def log_of(root: Path) -> AuditLog:
-    """Give the log as it is now."""
+    """Return the log as it is now."""
     logged = read(root).logged
     assert logged is not None
     return logged.log
@@ -141,7 +141,7 @@ def audited(
 
 
 def aborted(plan: Plan, message: str = "CUDA out of memory", at: int = 0) -> Aborted:
-    """Give the abort of a run of a plan."""
+    """Return the abort of a run of a plan."""
     outcome = outcome_of(plan, submission_bytes())
     return Aborted(
         schema_version="1.0",

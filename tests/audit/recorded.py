@@ -131,7 +131,7 @@ def compared(raw: bytes, regime: str, task: str, shift: float = 0.0) -> dict[str
 
 
 def variants_of(tasks: int, worse: int = 30) -> dict[str, Any]:
-    """Give what variants show of an honest extractor; of a memoriser, with more that is worse."""
+    """Return what variants show of an honest extractor; of a memoriser, with more that is worse."""
     kinds = {
         kind: {"rows": 1000, "worse": worse, "better": 25}
         for kind in ("substituted", "cropped", "shifted")

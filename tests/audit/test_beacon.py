@@ -150,7 +150,7 @@ def holds(number: int, signature: str) -> bool:
 
 
 def small_order() -> str:
-    """Give the sum of a point outside the group of prime order and a signature."""
+    """Return the sum of a point outside the group of prime order and a signature."""
     from py_arkworks_bls12381 import G1Point
 
     outside = G1Point.from_compressed_bytes_unchecked(bytes.fromhex(OUTSIDE))

@@ -122,7 +122,7 @@ def test_a_random_model_is_no_cheat(sequences, random_model):
 
 
 class Fixed:
-    """Gives the rows that a function makes."""
+    """Returns the rows that a function makes."""
 
     def __init__(self, row: Callable[[str], Any]) -> None:
         self.row = row

@@ -62,7 +62,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
 
 
 def spent() -> float:
-    """Give the seconds of the processor of all children, running and ended."""
+    """Return the seconds of the processor of all children, running and ended."""
     ended = os.times()
     running = [processes.cpu_seconds(pid) for pid in children()]
     return ended.children_user + ended.children_system + sum(running)

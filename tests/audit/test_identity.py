@@ -61,7 +61,7 @@ def test_a_shared_file_of_weights():
 
 
 def claimed(scores: list[int], **changes: object) -> Commitment:
-    """Give a method with other code and weights, of which only the claims may be alike."""
+    """Return a method with other code and weights, of which only the claims may be alike."""
     name = str(sum(scores)) + str(changes)
     own = weights(model_safetensors=name)
     return method(f"model-{hexes(name)[:8]}", name, weights=own, claims={"full": scores})

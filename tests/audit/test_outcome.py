@@ -88,7 +88,7 @@ def joint(found: list[AuditedTask], regime: str = "full") -> MeanBias:
 
 
 def measured(gain: float, deviation: float, step: float, tolerance: float = 0.05) -> Compared:
-    """Give a cell of which the copies say how an honest claim differs."""
+    """Return a cell of which the copies say how an honest claim differs."""
     one = cell(gain, tolerance)
     each = EachMetric(MCC=deviation, Acc=1.0, F1=1.0), EachMetric(MCC=step, Acc=1.0, F1=1.0)
     honest = Honest(deviation=each[0], step=each[1])

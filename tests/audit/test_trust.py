@@ -55,7 +55,7 @@ FAILED = audit(agrees=False)
 
 
 def pair(tasks: int = 13, **changes: object) -> list[Audit]:
-    """Give the same audit by two signers."""
+    """Return the same audit by two signers."""
     second = {"audit_id": "1" * 16, "signer": "another maintainer"}
     return [audit(tasks, **changes), audit(tasks, **second | changes)]
 

@@ -48,7 +48,7 @@ class Found(NamedTuple):
 
 
 def public() -> ScoreTable:
-    """Give the table of the public rows."""
+    """Return the table of the public rows."""
     return table_of(peers_of(SUBMISSIONS.glob("*.json")).rows, shipped_benchmark())
 
 
@@ -67,7 +67,7 @@ def forged(table: ScoreTable, models: int = MODELS) -> Iterator[Crowned]:
 
 
 def mean(row: Vector, cells: tuple[int, ...]) -> float:
-    """Give the mean of some cells."""
+    """Return the mean of some cells."""
     return sum(row[cell] for cell in cells) / len(cells)
 
 

@@ -34,7 +34,7 @@ def shifted(row: Vector, by: float) -> Vector:
 
 
 def forgeries() -> dict[str, Vector]:
-    """Give rows that rules of the family speak of, each in place of GROVER."""
+    """Return rows that rules of the family speak of, each in place of GROVER."""
     row, draw = TABLE.vectors[SOUND], random.Random(3)
     best = tuple(map(max, zip(*TABLE.vectors, strict=True)))
     leader = tuple(min(1.0, x + 0.01) if draw.random() < 0.9 else y
@@ -56,7 +56,7 @@ FORGERIES = forgeries()
 
 
 def decoys(target: Vector) -> dict[str, Vector]:
-    """Give rows that somebody may add to end a finding about `target`."""
+    """Return rows that somebody may add to end a finding about `target`."""
     draw = random.Random(11)
     middle = tuple(sorted(column)[len(column) // 2] for column in zip(*TABLE.vectors, strict=True))
     return {
@@ -75,7 +75,7 @@ def decoys(target: Vector) -> dict[str, Vector]:
 
 @cache
 def table_with(row: Vector | None) -> ScoreTable:
-    """Give the public rows without GROVER, and with another row."""
+    """Return the public rows without GROVER, and with another row."""
     kept = [i for i in range(len(TABLE.names)) if i != SOUND]
     names = [TABLE.names[i] for i in kept] + ["zz-decoy"] * (row is not None)
     vectors = [TABLE.vectors[i] for i in kept] + ([row] if row is not None else [])
@@ -83,7 +83,7 @@ def table_with(row: Vector | None) -> ScoreTable:
 
 
 def findings(row: Vector, decoy: Vector | None) -> dict[tuple[object, ...], float]:
-    """Give the finding score of each rule and place."""
+    """Return the finding score of each rule and place."""
     view = RowView(BENCHMARK, table_with(decoy), row, None)
     context = _as_context(Forged(view))
     faults = [fault for rule in RULES for fault in rule.check(context)]
