@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from . import newton
 from .errors import ProbeError
+from .matrix import AnyMatrix
 from .tasks import Labels
 
 LBFGS_TOL = 1e-8
@@ -54,7 +55,7 @@ class Solved(NamedTuple):
     solver: str
     iterations: int
 
-    def predict(self, test: newton.Features) -> Labels:
+    def predict(self, test: AnyMatrix) -> Labels:
         """Return the (m,) labels of (m, d) features, ties going to the lower label."""
         values = np.empty((len(test), self.weights.shape[1]))
         for start in range(0, len(test), PREDICTED_ROWS):
@@ -72,7 +73,7 @@ def affordable(rows: int, dim: int) -> bool:
     return rows * dim * np.dtype(np.float64).itemsize <= AFFORDABLE_BYTES
 
 
-def solve(train: newton.Features, labels: Labels, solver: str | None = None) -> Solved:
+def solve(train: AnyMatrix, labels: Labels, solver: str | None = None) -> Solved:
     """Solve the probe on (n, d) features and (n,) labels.
 
     With fewer rows than columns the weights are in the span of the rows, so the problem is solved
@@ -81,7 +82,7 @@ def solve(train: newton.Features, labels: Labels, solver: str | None = None) -> 
 
     Raises ProbeError if none reaches the optimum.
     """
-    x: newton.Features = train
+    x: AnyMatrix = train
     basis: Matrix | None = None
     if x.shape[0] < x.shape[1]:
         basis, triangle = np.linalg.qr(np.asarray(x, dtype=np.float64).T)
@@ -106,7 +107,7 @@ class _Fitted(NamedTuple):
 
 
 def _fitted(
-    x: newton.Features, targets: npt.NDArray[np.int64], classes: int, solver: str | None
+    x: AnyMatrix, targets: npt.NDArray[np.int64], classes: int, solver: str | None
 ) -> _Fitted:
     """Solve by the first method that takes the problem and reaches the optimum."""
     unknowns = (x.shape[1] + 1) * (classes if classes > 2 else 1)  # noqa: PLR2004 - one column

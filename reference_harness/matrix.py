@@ -1,8 +1,10 @@
 """Matrices of embeddings in `.npy` files, which an untrusted extractor may have made."""
 
 from pathlib import Path
+from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from . import noise
 from .errors import EmbeddingError
@@ -14,6 +16,28 @@ fit grows with them, so a width that no model has is refused before anything is 
 MAGNITUDE_MAX = float(np.sqrt(np.finfo(np.float32).max / WIDTH_MAX))
 """Largest absolute value, about 2e17: the squared length of a row is then a float32, in which the
 probe computes. Public models stay far below."""
+
+
+class AnyMatrix(Protocol):
+    """What is asked of (n, d) features: an array, or rows that are converted when they are read."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Rows and columns."""
+
+    @property
+    def size(self) -> int:
+        """Their product."""
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+
+    def __getitem__(self, rows: Any, /) -> npt.NDArray[Any]:  # noqa: ANN401 - slice or array
+        """Return rows."""
+
+    def __array__(self, dtype: Any = ..., /) -> npt.NDArray[Any]:  # noqa: ANN401 - NumPy's protocol
+        """Return all rows."""
+
 
 _FLOATS = ("float16", "float32", "float64")
 

@@ -12,10 +12,12 @@ classes, which leaves few steps whatever the features' scales are.
 """
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+
+from .matrix import AnyMatrix
 
 Matrix = npt.NDArray[np.float64]
 
@@ -42,27 +44,6 @@ SUFFICIENT = 1e-4
 HALVINGS = 40
 
 
-class Features(Protocol):
-    """What is asked of (n, d) features: an array, or rows that are converted when they are read."""
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Rows and columns."""
-
-    @property
-    def size(self) -> int:
-        """Their product."""
-
-    def __len__(self) -> int:
-        """Return the number of rows."""
-
-    def __getitem__(self, rows: Any, /) -> npt.NDArray[Any]:  # noqa: ANN401 - slice or array
-        """Return rows."""
-
-    def __array__(self, dtype: Any = ..., /) -> npt.NDArray[Any]:  # noqa: ANN401 - NumPy's protocol
-        """Return all rows."""
-
-
 class NotSolvedError(Exception):
     """The optimum was not reached; the message says how far the last step went."""
 
@@ -75,7 +56,7 @@ class Optimum(NamedTuple):
     steps: int
 
 
-def minimise(x: Features, targets: npt.NDArray[np.int64], classes: int) -> Optimum:
+def minimise(x: AnyMatrix, targets: npt.NDArray[np.int64], classes: int) -> Optimum:
     """Return the optimum for (n, d) features of any floating type and (n,) targets in 0..classes-1.
 
     Raises NotSolvedError where it is not reached: for features beyond what float64 resolves.
@@ -85,8 +66,8 @@ def minimise(x: Features, targets: npt.NDArray[np.int64], classes: int) -> Optim
 
 
 class _Problem:
-    def __init__(self, x: Features, targets: npt.NDArray[np.int64], classes: int) -> None:
-        self.x: Features = x
+    def __init__(self, x: AnyMatrix, targets: npt.NDArray[np.int64], classes: int) -> None:
+        self.x: AnyMatrix = x
         self.rows: int = x.shape[0]
         self.width: int = x.shape[1]
         self.binary = classes == 2  # noqa: PLR2004 - one column stands for two classes

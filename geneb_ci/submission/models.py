@@ -248,7 +248,7 @@ class ReceiptTask(StrictModel):
     """Merkle root over the rows."""
 
 
-class Receipt(StrictModel):
+class EmbeddingReceipt(StrictModel):
     """The embeddings of the run, rounded to float16, in files that a Merkle root commits to."""
 
     version: Literal["1"]
@@ -272,7 +272,7 @@ class SubmissionV12(SubmissionV11):
     schema_version: Literal["1.2"]  # type: ignore[assignment]  # distinguishes the formats
     evidence: dict[str, dict[str, CellEvidenceV12]]  # type: ignore[assignment]  # a narrower cell
     """Regime, then task, as in `results`."""
-    receipt: Receipt | None = None
+    receipt: EmbeddingReceipt | None = None
 
 
 Submission = SubmissionV10

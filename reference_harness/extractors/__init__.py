@@ -33,6 +33,7 @@ BUILTINS = {
             "inputs.py",
             "janus.py",
             "mamba.py",
+            "option_rules.py",
             "options.py",
             "origin.py",
             "outputs.py",

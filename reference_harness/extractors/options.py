@@ -4,19 +4,17 @@ import dataclasses
 import difflib
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from reference_harness import batching as batches
 
 from .base import ExtractorError
+from .option_rules import other_rules, tokenizer_rules
 
 DTYPES = ("float32", "bfloat16", "float16", "float64")
 BATCHINGS = ("budget", "exact", "file")
-OWN_TOKENIZERS = ("characters", "kmers")
-# Options that only our own tokenizers have.
-_OWN = ("vocabulary", "begin", "end", "unknown")
 
 CHOICES = {
     "pooling": ("mean", "cls", "last", "max", "penultimate"),
@@ -45,8 +43,6 @@ _LEAST = {
 }
 _OBJECTS = ("model_arguments", "tokenizer_arguments", "config_arguments", "rename", "split")
 _PATTERNS = ("missing", "unexpected", "transpose", "zeros", "keep_float32")
-# How a file of tensors is read into a class.
-_LAYOUT = ("weights_at", "rename", "split", "transpose", "zeros")
 _FORMS = {
     "output": (
         r"auto|last_hidden_state|hidden_states|item:\d+|module:\S+",
@@ -284,68 +280,6 @@ def _refused(name: str, value: object, expected: str) -> ExtractorError:
 
 def _check_together(options: Options, given: Mapping[str, Any]) -> None:
     """Raise for options that exclude each other, or that need another one."""
-    for wrong, message in (*_tokenizer_rules(options, given), *_other_rules(options)):
+    for wrong, message in (*tokenizer_rules(options, given), *other_rules(options)):
         if wrong:
             raise ExtractorError(message)
-
-
-def _tokenizer_rules(options: Options, given: Mapping[str, Any]) -> Iterator[tuple[bool, str]]:
-    own, letters = options.tokenizer in OWN_TOKENIZERS, options.input == "one_hot_letters"
-    named = f"tokenizer={options.tokenizer}"
-    yield own and not options.vocabulary, f"{named} needs vocabulary: declare it"
-    kmers = options.tokenizer == "kmers"
-    yield kmers and options.k is None, f"{named} needs k: declare the letters of a word"
-    for name in (*_OWN, *(() if kmers else ("k", "rest"))):
-        who = "kmers" if name in ("k", "rest") else " or ".join(OWN_TOKENIZERS)
-        yield (
-            (not own or name in ("k", "rest")) and name in given,
-            f"{name} applies to tokenizer={who} alone: leave it out, or declare that tokenizer",
-        )
-    yield own and letters, f"input=one_hot_letters has no tokens: leave {named} out"
-    yield (
-        (own or letters) and options.letters == "spaced",
-        "letters=spaced is for the tokenizer of the model: leave it out",
-    )
-    yield letters and bool(options.prefix), "input=one_hot_letters has no prefix: leave it out"
-    code = [x for x in (options.auto_class, options.tokenizer) if x.startswith("repository:")]
-    yield (
-        bool(code) and not options.trust_remote_code,
-        f"{', '.join(code)} needs trust_remote_code=true: read that code, then declare it",
-    )
-
-
-def _other_rules(options: Options) -> Iterator[tuple[bool, str]]:
-    fixed = options.fixed_letters is not None
-    elsewhere = options.output not in ("auto", "hidden_states")
-    yield (
-        options.layer != "last" and elsewhere,
-        f"layer={options.layer} and output={options.output} are two places: declare one of them",
-    )
-    yield (
-        not options.pool_special and options.pooling not in ("mean", "max"),
-        f"pool_special=false is for pooling mean or max, not for {options.pooling}",
-    )
-    longest, padded = options.max_length, options.pad_to
-    yield (
-        padded is not None and not 1 <= (longest or 0) <= padded,
-        f"pad_to is {padded} and max_length is {longest}: declare a max_length from 1 to {padded}",
-    )
-    for name in _LAYOUT:
-        yield (
-            bool(getattr(options, name)) and not options.weights,
-            f"{name} applies to weights=FILE alone: declare the file of tensors, or leave it out",
-        )
-    auto = options.auto_class
-    yield (
-        bool(options.weights) and auto.startswith("AutoModel"),
-        f"weights needs the class that its tensors are for, and auto_class is {auto}: declare it",
-    )
-    for name, word in (("padding", "both"), ("truncation", "middle")):
-        yield (
-            not fixed and getattr(options, name) == word,
-            f"{name} is {word!r}, which needs fixed_letters=N: declare it, or another {name}",
-        )
-    yield (
-        fixed and options.truncation in ("windows", "none"),
-        f"truncation is {options.truncation!r}, expected middle, right or left with fixed_letters",
-    )

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from .base import ExtractorError
-from .options import OWN_TOKENIZERS, Options
+from .option_rules import OWN_TOKENIZERS
+from .options import Options
 from .origin import Origin, check_class, class_of
 from .words import WordTokenizer, letter_tokenizer, word_tokenizer
 

@@ -56,6 +56,7 @@ def test_each_trust_level_is_decided_by_a_case_of_the_tests():
 
 def test_the_order_in_which_levels_are_decided_is_documented():
     source, document = inspect.getsource(trust.decide), inspect.getdoc(trust.decide)
-    decided = [TrustLevel[name] for name in re.findall(r"TrustLevel\.([A-Z_]+)", source)]
+    named = re.findall(r"TrustLevel\.([A-Z_]+)", source)
+    decided = [TrustLevel[name] for name in dict.fromkeys(named)]
     assert document is not None
     assert f"decides: {', '.join(decided)};" in " ".join(document.split())

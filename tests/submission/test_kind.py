@@ -57,7 +57,7 @@ def test_verify_says_that_a_submission_is_no_record(capsys):
     assert capsys.readouterr().out.splitlines()[1:] == [
         "  ✗ envelope    this is a submission, not an audit record",
         "      fix: name a record: leaderboard/audits/MODEL/ID.json",
-        "  ? 15 steps not checked, because the step above failed",
+        "  ? 16 steps not checked, because the step above failed",
         "",
         "1 record: 0 verified",
     ]

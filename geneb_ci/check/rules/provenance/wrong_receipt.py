@@ -5,10 +5,9 @@ from collections.abc import Iterator
 from geneb_ci.check.context import Context
 from geneb_ci.check.rule import Rule
 from geneb_ci.common.finding import Severity, quoted
-from geneb_ci.receipt.root import receipt_root
-from geneb_ci.receipt.rows import ITEM
+from geneb_ci.receipt.embeddings import ITEM, receipt_root
 from geneb_ci.submission.fault import Fault, Path
-from geneb_ci.submission.models import Receipt, SubmissionV12
+from geneb_ci.submission.models import EmbeddingReceipt, SubmissionV12
 
 ID = "wrong-receipt"
 
@@ -23,7 +22,7 @@ def check(context: Context) -> Iterator[Fault]:
     yield from _numbers(context, receipt, submission.run.embedding.dim)
 
 
-def _tasks(context: Context, receipt: Receipt) -> Iterator[Fault]:
+def _tasks(context: Context, receipt: EmbeddingReceipt) -> Iterator[Fault]:
     scored = {cell.task for cell in context.cells}
     for task in context.benchmark.task_ids:
         if (task in scored) != (task in receipt.tasks):
@@ -57,7 +56,7 @@ def _tasks(context: Context, receipt: Receipt) -> Iterator[Fault]:
             )  # fmt: skip
 
 
-def _numbers(context: Context, receipt: Receipt, width: int) -> Iterator[Fault]:
+def _numbers(context: Context, receipt: EmbeddingReceipt, width: int) -> Iterator[Fault]:
     rows = sum(said.train + said.test for said in receipt.tasks.values())
     root = receipt_root(receipt, context.benchmark.task_ids)
     follows: dict[str, tuple[object, object, str]] = {

@@ -8,10 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from geneb_ci.receipt import rows
-from geneb_ci.receipt.root import receipt_root
-from geneb_ci.receipt.rows import RowsRead, RowsRefused, file_of, read_rows
-from geneb_ci.submission.models import Receipt, ReceiptTask
+from geneb_ci.receipt import embeddings
+from geneb_ci.receipt.embeddings import (
+    RowsRead,
+    RowsRefused,
+    file_of,
+    read_rows,
+    receipt_root,
+)
+from geneb_ci.submission.models import EmbeddingReceipt, ReceiptTask
 from reference_harness.receipt.rounding import Rounded
 from reference_harness.receipt.summary import root_of
 from reference_harness.receipt.task_file import write_task
@@ -37,7 +42,7 @@ def refusal(folder: Path, said: ReceiptTask) -> tuple[str, str]:
 def test_a_file_of_the_harness_is_read(
     tmp_path: Path, written: ReceiptTask, monkeypatch: pytest.MonkeyPatch, block: int
 ) -> None:
-    monkeypatch.setattr(rows, "BLOCK_BYTES", block)
+    monkeypatch.setattr(embeddings, "BLOCK_BYTES", block)
     found = read_rows(file_of(tmp_path, "task"), written, DIM)
     assert found == RowsRead(written.sha256, bytes.fromhex(written.root))
 
@@ -108,7 +113,7 @@ def test_both_programs_have_the_same_root(tmp_path: Path) -> None:
         name: write_task(tmp_path, name, Rounded(VALUES[scale:], scale), 1)
         for scale, name in enumerate(("b", "a", "c"), 1)
     }
-    receipt = Receipt(
+    receipt = EmbeddingReceipt(
         version="1", location=None, dtype="float16", compute_dtype="float32", tf32=False,
         dim=DIM, rows=9, root="0" * 64,
         tasks={name: ReceiptTask(**made[name].model_dump(exclude={"dim"})) for name in "abc"},

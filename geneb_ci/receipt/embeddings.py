@@ -1,4 +1,4 @@
-"""The file of one task in a receipt: its size, its values, its digest and the root of its rows.
+"""The files of a receipt, one a task, and the Merkle root over all of them.
 
 `<task_id>.f16` has the rows of the training and then of the test split, in file order of the pinned
 data: float16, little-endian, in C order, without a header. The leaf of row i is RFC 6962's leaf
@@ -9,11 +9,12 @@ import hashlib
 import os
 import stat
 import struct
+from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from geneb_ci.common.merkle import leaf_hash, root_of
-from geneb_ci.submission.models import ReceiptTask
+from geneb_ci.submission.models import EmbeddingReceipt, ReceiptTask
 
 SUFFIX = ".f16"
 ITEM = 2
@@ -115,3 +116,20 @@ def refuse_values(block: bytes, dim: int, first: int, name: str) -> None:
         f"{name} has {kind} in row {first + at // dim:,}, column {at % dim:,}; a receipt holds "
         "finite numbers, and 0.0 for zero",
     )
+
+
+def task_leaf(task: str, said: ReceiptTask, dim: int) -> bytes:
+    """Return the leaf of a task: the hash of id, rows, width, scale and the root of its rows."""
+    counts = struct.pack(">QIi", said.train + said.test, dim, said.scale_log2)
+    return leaf_hash(task.encode() + b"\x00" + counts + bytes.fromhex(said.root))
+
+
+def receipt_root(receipt: EmbeddingReceipt, order: Sequence[str]) -> str:
+    """Return the root over the tasks of a receipt, as hex digits; `order` is the benchmark's."""
+    return root_of(
+        [
+            task_leaf(task, receipt.tasks[task], receipt.dim)
+            for task in order
+            if task in receipt.tasks
+        ]
+    ).hex()
