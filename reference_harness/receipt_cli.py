@@ -34,7 +34,7 @@ _SUBMISSION_BYTES_MAX = 1 << 25  # as `geneb-ci check` reads
 def receipt_cells(**options: Any) -> None:  # noqa: ANN401 - click's own types
     """Compute the canonical scores of a receipt.
 
-    The files are taken as they are: `geneb-ci receipt verify` compares their digests first.
+    The files are taken as they are; compare their digests with the submission's first.
     """
     import json  # noqa: PLC0415 - see cli.py
 

@@ -65,6 +65,7 @@ ALLOWED = {
     "create_system": "zipfile reads it",
     "pre_tokenizer": "the tokenizer reads it",
     "post_processor": "the tokenizer reads it",
+    "__array__": "NumPy calls it",
     "dont_write_bytecode": "the interpreter reads it",
     "peak_rss": "programs in texts import it: tests/harness/test_harness_memory.py",
 } | {one.class_name: "extractors.BUILTINS names it" for one in BUILTINS.values()}

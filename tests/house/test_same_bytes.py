@@ -33,9 +33,9 @@ AUDITED_BOARD = {
     "leaderboard_tasks.json": "ae3ed85644dd042cd2277d710572df42d2d6b81bd040a833d108242053addec0",
 }
 FINDINGS = {
-    ("public", "json"): "f718a99a96282f5f925483b89fcdaf779546bb2b118aedcd0720dd1ebe5e6910",
+    ("public", "json"): "f72891626cb0aef483b609805260d458a4b865a274bda472145ff1bfa56babb4",
     ("public", "sarif"): "3ae57067e4db53a29614068038fa9dcced925cd745afe9a27787a89bf1b52b1c",
-    ("bad", "json"): "2502b27ed7d372c4fab62811798ac8207c963274aa20e8eee6566fbda5442d58",
+    ("bad", "json"): "932ce257fd8d09d3b4eeadd0a0e85059accf0d714e540d5589afa2959f6bf088",
     ("bad", "sarif"): "d5e378a2914869b96650eab35078fd0950f0d819af7b2c9a6d545b4206975e83",
 }
 SIGNED = {
