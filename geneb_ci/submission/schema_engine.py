@@ -137,6 +137,7 @@ def _value_fault(kind: str, path: Path, value: Any, demand: Any) -> Fault:  # no
 
 def _nullable(error: ValidationError, version: str | None) -> Iterator[Fault]:
     """Yield the faults of the non-null branch, for a value that is not null."""
-    for inner in _well_typed(error.context or ()):
-        if inner.validator != "type" or inner.validator_value != "null":
-            yield from _faults(inner, version)
+    # Without the error that it is not null, which would count as one of its type.
+    others = [one for one in error.context or () if one.validator_value != "null"]
+    for inner in _well_typed(others):
+        yield from _faults(inner, version)

@@ -105,6 +105,15 @@ def test_models_and_schemas_find_the_same_faults(document):
     assert by_models[0] == by_schema[0]
 
 
+@pytest.mark.parametrize("value", [0, 0.0, -1, False, "x", None, 7])
+def test_a_number_that_may_be_null(value):
+    document = copy.deepcopy(SMALL["1.1"])
+    document["run"]["embedding"]["max_length"] = value
+    by_models, by_schema = check_structure(document), check_by_schema(document)
+    assert said(by_models) == said(by_schema)
+    assert bool(said(by_models)) == (value not in (None, 7))
+
+
 @pytest.mark.parametrize("value", [None, [], "x", 1, True, UNUSABLE, {}])
 def test_other_documents_too(value):
     assert said(check_structure(value)) == said(check_by_schema(value))
