@@ -169,7 +169,7 @@ class AuditSubject:
 
     @property
     def reverse_complement(self) -> bool:
-        """Whether the entry declares that both strands give the same embedding."""
+        """Whether the entry declares that both strands have the same embedding."""
         run = self.entry.run if self.entry is not None else None
         return run is not None and run.reverse_complement
 

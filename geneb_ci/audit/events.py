@@ -1,7 +1,7 @@
 """What happens in an audit, signed: commitment, start and abort, beside the record and withdrawal.
 
 Each is a DSSE envelope around an in-toto statement about the submission, as a record is. The same
-content and key give the same bytes.
+content and key produce the same bytes.
 """
 
 import hashlib
@@ -140,7 +140,7 @@ class AuditEvent(NamedTuple):
 def signed_event(
     predicate: Commitment | Started | Aborted, key: "Ed25519PrivateKey"
 ) -> SignedRecord:
-    """Sign a commitment, a start or an abort. The same content and key give the same bytes."""
+    """Sign a commitment, a start or an abort. The same content and key produce the same bytes."""
     if isinstance(predicate, Commitment):
         kind, commitment = EntryKind.COMMITMENT, predicate
     else:

@@ -228,9 +228,8 @@ def _check_files(files: Mapping[str, bytes], raws: Sequence[bytes]) -> None:
     whole = {path.partition(".p/")[0]: content for path, content in due.items()}
     for path, content in files.items():
         tile, partial, _ = path.partition(".p/")
-        kept = bool(partial) and whole.get(tile, b"").startswith(
-            content
-        )  # of an earlier checkpoint
+        # A partial tile of an earlier checkpoint stays.
+        kept = bool(partial) and whole.get(tile, b"").startswith(content)
         if path != CHECKPOINT and due.get(path) != content and not kept:
             raise LogBroken(f"{path} does not follow from the entries")
     for path in due:

@@ -78,7 +78,7 @@ def audit_id_of(payload: bytes) -> str:
 
 
 def record_of(outcome: AuditOutcome, key: "Ed25519PrivateKey") -> SignedRecord:
-    """Sign an outcome. The same outcome and key give the same bytes.
+    """Sign an outcome. The same outcome and key produce the same bytes.
 
     Raises UsageProblem when the outcome could not be read back from its record.
     """

@@ -72,7 +72,7 @@ def _check_memory(outcome: AuditOutcome) -> None:
     if variants is not None:
         _check_variants(variants, rows_varied(len(outcome.plan.chosen)))
     if fresh is not None and fresh.dropped != is_dropped(fresh.tasks):
-        _refuse(f"fresh set: dropped is {fresh.dropped}, its numbers give the opposite")
+        _refuse(f"fresh set: dropped is {fresh.dropped}, which contradicts its numbers")
     if precision is not None and outcome.noise != precision.noise:
         _refuse(f"noise: {outcome.noise} was used, the embeddings give {precision.noise}")
 
@@ -87,7 +87,7 @@ def _check_variants(found: VariantResult, due: int) -> None:
         if one.worse + one.better > one.rows:
             _refuse(f"variants, {kind}: {one.worse + one.better} of {one.rows} rows changed")
     if found.memorised != is_flagged(found.kinds, found.training):
-        _refuse(f"variants: memorised is {found.memorised}, its numbers give the opposite")
+        _refuse(f"variants: memorised is {found.memorised}, which contradicts its numbers")
 
 
 def _cell(

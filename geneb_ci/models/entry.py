@@ -141,7 +141,7 @@ class RunOptions(StrictModel):
     """In which the model computes."""
     environment: Environment | None = None
     reverse_complement: bool = False
-    """Whether a sequence and its reverse complement give the same embedding: an audit then embeds
+    """Whether a sequence and its reverse complement have the same embedding: an audit then embeds
     other strands too."""
     exercised: Text | None = None
     """With what this description was tried, and what was not tried."""

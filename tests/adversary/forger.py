@@ -128,7 +128,7 @@ class Best(NamedTuple):
 def best_forgery(pool: Sequence[Cell], drawn: int, identities: int = 1) -> Best:
     """Return the forgery with the largest mean raise that passes with `UNDETECTED`.
 
-    `identities` is how many draws a forger has, each of which must find nothing in vain: 1 where a
+    `identities` is how many draws a forger has, each of which has to miss what he raised: 1 where a
     draw follows code and weights.
     """
     best = Best(0.0, 0.0, "alike", 0)

@@ -69,7 +69,7 @@ def submitted(folder: Path, module: str) -> Place:
 
 
 def audited(place: Place, *options: str) -> tuple[int, AuditOutcome]:
-    """Commit, draw and rerun; give the exit code and what was found."""
+    """Commit, draw and rerun; return the exit code and what was found."""
     place.run("geneb_ci", "audit", "commit", "submissions/cheat.json", "--output", "c.json")
     place.run(
         *("geneb_ci", "audit", "plan", "c.json", "--committed-at", COMMITTED_AT),

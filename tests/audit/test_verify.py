@@ -345,7 +345,7 @@ def test_the_rounds_of_these_tests_are_in_order():
 @pytest.mark.parametrize(
     ("variants", "said"),
     [
-        ({"memorised": True}, "memorised is True, its numbers give the opposite"),
+        ({"memorised": True}, "memorised is True, which contradicts its numbers"),
         ({"rows": 1}, "1 rows a task were varied, expected 2000"),
         (
             {"training": {"rows": 10, "worse": 6, "better": 6}},
