@@ -9,10 +9,10 @@ SYSTEM := bwrap=bubblewrap chromium=chromium
 # A thousand processes of the tests would otherwise compile the same modules, each for itself.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test real-tasks test-rows flakes lint rehearse rehearse-proof bench bench-harness \
+.PHONY: demo test site real-tasks test-rows flakes lint rehearse rehearse-proof bench bench-harness \
   bench-adversary bench-forgery bench-crowns bench-sampling bench-audit bench-sandbox bench-tolerance bench-uncertainty \
-  bench-page \
-  page-shots vendor mutants generate lock clean
+  bench-page bench-receipts bench-scale \
+  pictures page-shots vendor mutants generate lock clean
 
 # An environment that is there goes on being used, unless its interpreter is gone or PYTHON is named
 # and is another than the one that made it.
@@ -32,18 +32,39 @@ $(READY): requirements/dev.txt requirements/torch.txt pyproject.toml tools/syste
 	$(BIN)/python -m pip install -q --no-deps --no-build-isolation --editable .
 	@touch $@
 
+# Validators of others, which cannot be installed beside the package.
+VALIDATORS := $(VENV)/validators
+
+$(VALIDATORS)/.ready: requirements/validators.txt requirements/validators-alone.txt | $(READY)
+	$(BIN)/python -m venv --clear $(VALIDATORS)
+	$(VALIDATORS)/bin/python -m pip install -q --require-hashes -r requirements/validators.txt
+	$(VALIDATORS)/bin/python -m pip install -q --require-hashes --no-deps --ignore-requires-python -r requirements/validators-alone.txt
+	@touch $@
+
+# What builds the site, which nothing else needs.
+SITE := $(VENV)/site
+
+$(SITE)/.ready: requirements/docs.txt | $(READY)
+	$(BIN)/python -m venv --clear $(SITE)
+	$(SITE)/bin/python -m pip install -q --require-hashes -r requirements/docs.txt
+	@touch $@
+
 demo: $(READY)  ## check the public submissions, rebuild the board, audit an honest and a forged row
 	@$(BIN)/python -m tools.demo
 
-test: $(READY)  ## every test
+test: $(READY) $(VALIDATORS)/.ready  ## every test
 	$(BIN)/python -m pytest -n auto --dist worksteal
+
+site: $(SITE)/.ready  ## the pages as a site in build/site/public, every link checked
+	$(SITE)/bin/python tools/site.py
+	$(SITE)/bin/python -m zensical build --strict --clean
 
 real-tasks: $(READY)  ## fetch the six real tasks that some tests need, by digest
 	$(BIN)/python -m tools.real_tasks build/real-tasks
 
 ROWS ?= 100
 
-test-rows: $(READY)  ## every test, in a copy whose submissions/ has ROWS rows
+test-rows: $(READY) $(VALIDATORS)/.ready  ## every test, in a copy whose submissions/ has ROWS rows
 	$(BIN)/python -m tests.house.enlarged $(ROWS) -n auto --dist worksteal
 
 SEEDS ?= 50
@@ -54,10 +75,11 @@ flakes: $(READY)  ## the property tests with SEEDS seeds: what fails with one is
 # What reads the code and the pages and runs no command; the rest of tests/house is part of `make test`.
 STRUCTURE := $(addprefix tests/house/test_,architecture.py direction.py docs.py glossary.py names.py no_leaks.py sizes.py)
 
-lint: $(READY)  ## ruff, mypy, zizmor, generated files, import directions
+lint: $(READY)  ## ruff, mypy, codespell, zizmor, generated files, import directions
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	git ls-files -z | xargs -0 $(BIN)/codespell
 	$(BIN)/zizmor --offline --no-progress --quiet --persona auditor .github
 	$(BIN)/python tools/generate.py --check
 	$(BIN)/python -m pytest -q --collect-only --no-summary tests/house/test_collection.py tests/house/test_live_rows.py >/dev/null
@@ -69,7 +91,7 @@ rehearse: $(READY)  ## every job of every workflow, on loopback; JOB=publish.pus
 rehearse-proof: $(READY)  ## that the rehearsal is red where a job would fail: minutes
 	@$(BIN)/python -m tools.rehearse.proof
 
-bench: $(READY)  ## speed of check and build, as a table for the README
+bench: $(READY)  ## speed of check and build, as a table for docs/scale.md
 	$(BIN)/python -m tests.bench.bench
 
 bench-harness: $(READY)  ## speed of the reference harness beside the stock loop, as a table
@@ -97,12 +119,21 @@ bench-audit: $(READY)  ## what each step of an audit costs, as a table
 bench-sandbox: $(READY)  ## what starting a sandbox costs, as a table
 	$(BIN)/python -m tests.bench.bench_sandbox
 
-bench-uncertainty: $(READY)  ## coverage and speed of intervals, as tables for the docs
-	$(BIN)/python -m tests.bench.bench_coverage
-	$(BIN)/python -m tests.bench.bench_uncertainty
+bench-receipts: $(READY)  ## what verifying and auditing receipts takes and finds, as tables for the docs
+	$(BIN)/python -m tests.bench.bench_receipts --write
+	$(BIN)/python -m tests.bench.bench_row_audits --real --write
+
+bench-uncertainty: $(READY)  ## coverage and speed of decisions, as tables for the docs
+	$(BIN)/python -m tests.bench.bench_decisions
 
 bench-page: $(READY)  ## how fast the page is with a thousand models, as tables for the docs
 	$(BIN)/python -m tests.bench.bench_page
+
+bench-scale: $(READY)  ## what check costs for one file, the board and 10,000 rows, for the docs
+	$(BIN)/python -m tests.bench.bench_scale --write
+
+pictures: $(READY)  ## docs/pictures, which the README shows: the board, and terminals
+	$(BIN)/python -m tools.pictures
 
 page-shots: $(READY)  ## pictures of every view in build/page-shots: look at them when you change the page
 	$(BIN)/python -m tests.page.shots build/page-shots
@@ -120,4 +151,4 @@ lock: $(READY)  ## resolve the hashed requirements anew; UPGRADE=1 takes the new
 	@$(BIN)/python -m tools.lock $(if $(UPGRADE),--upgrade)
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .mutants
+	rm -rf $(VENV) build/site .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis .mutants

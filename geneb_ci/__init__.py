@@ -1,3 +1,66 @@
-"""Checks, audits and publishes the GENEB leaderboard of DNA foundation models."""
+"""Checks, audits and publishes the GENEB leaderboard of DNA foundation models.
+
+`import geneb_ci` gives `check`, `fix`, `build`, `verify`, `audit` and `recommend`, and what they
+return and raise: docs/python.md. They are imported when they are first used; `__init__.pyi` has
+their types.
+"""
+
+import importlib
+import sys
+import types
+from typing import Any
 
 __version__ = "0.1.0"
+
+_PUBLIC = {
+    "geneb_ci.api": ("CheckReport", "build", "fix", "recommend", "verify"),
+    "geneb_ci.audit.ready": ("Machine",),
+    "geneb_ci.board.board": ("SubmissionsRefused",),
+    "geneb_ci.check.fixes": ("Fixed",),
+    "geneb_ci.common.errors": (
+        *("GenebError", "BadConfiguration", "BrokenInstallation", "MachineFault"),
+        *("NothingChecked", "UsageProblem"),
+    ),
+    "geneb_ci.common.finding": ("Finding", "Severity"),
+    "geneb_ci.render.results": ("AuditResult", "BuiltBoard", "Recommendation", "Verifications"),
+    "geneb_ci.render.formats": ("Verdict",),
+}
+"""Module to the names that it gives to this package."""
+_MODULE_OF = {name: module for module, names in _PUBLIC.items() for name in names}
+_CALLED = ("check", "audit")
+"""Functions of `geneb_ci.api` that share their name with a package, which is called instead."""
+
+__all__ = ["__version__", *_CALLED, *_MODULE_OF]  # noqa: PLE0604 (all are strings)
+
+
+class _CalledPackage(types.ModuleType):
+    """A package that is called as the function of its name, since both are `geneb_ci.<name>`."""
+
+    def __call__(self, *arguments: Any, **options: Any) -> Any:  # noqa: ANN401 (the function's own)
+        """Call the function of `geneb_ci.api` that has the name of this package."""
+        return self.__wrapped__(*arguments, **options)
+
+    @property
+    def __wrapped__(self) -> Any:  # noqa: ANN401
+        """The function; `inspect.signature` and `help` follow it."""
+        api = importlib.import_module("geneb_ci.api")
+        return getattr(api, self.__name__.rpartition(".")[2])
+
+
+def make_called(package: str) -> None:
+    """Make a package callable as the function of its name; it stays the same package."""
+    sys.modules[package].__class__ = _CalledPackage
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401 (functions and classes)
+    """Return a public name, imported now. Raise AttributeError for any other."""
+    if name in _CALLED:
+        return importlib.import_module(f"geneb_ci.{name}")
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(_MODULE_OF[name]), name)
+
+
+def __dir__() -> list[str]:
+    """Return the public names."""
+    return sorted(__all__)

@@ -11,6 +11,7 @@ and are computed again. Runs that share a cache may meet it at once: one of them
 import hashlib
 import json
 import os
+import socket
 import time
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,8 +23,11 @@ import numpy.typing as npt
 
 from .errors import LostEmbeddingsError, StateError
 from .files import write_bytes, write_json
+from .mirror import SCHEME, Mirror
 from .shard import (
+    ASIDE,
     FORMAT,
+    SUFFIX,
     DamagedShardError,
     ForeignShardError,
     Rows,
@@ -38,8 +42,6 @@ SHARD_BYTES = 1 << 26
 """Bytes of embeddings that are buffered before they are written."""
 FLUSH_SECONDS = 30.0
 """Seconds after which a buffer is written in any case: the work that a kill can cost."""
-ASIDE = ".damaged"
-"""Appended to the name of a damaged shard. It is kept, since it may help to find the cause."""
 
 _KEY = np.dtype(f"S{DIGEST_BYTES}")
 
@@ -69,10 +71,16 @@ def key(parts: Mapping[str, Any]) -> str:
 class Cache:
     """The embeddings of one extractor with one configuration."""
 
-    def __init__(self, root: Path, parts: Mapping[str, Any]) -> None:
-        self.folder = root / key(parts)
+    def __init__(self, root: Path | str, parts: Mapping[str, Any]) -> None:
+        """Open it in a folder or at an address of fsspec, whose shards this machine keeps, too.
+
+        Raises OptionError for an address that cannot be used.
+        """
+        shared = SCHEME in str(root)
+        self.folder = (default_cache() if shared else Path(root)) / key(parts)
         if not (self.folder / "key.json").exists():
             write_json(self.folder / "key.json", dict(parts))
+        self._mirror = Mirror(f"{root}/{key(parts)}", self.folder) if shared else None
         self.set_aside: list[str] = []
         """A sentence for each damaged shard that this object renamed."""
         self.token_budgets: set[int] = set()
@@ -89,6 +97,13 @@ class Cache:
         return {name for name, at in zip(names, shard.tolist(), strict=True) if at >= 0}
 
     def _locate(self, names: Sequence[bytes]) -> Places:
+        """Return what `_search` does, once shards of other machines are here that are needed."""
+        found = self._search(names)
+        if self._mirror is not None and (found.shard < 0).any() and self._mirror.pull():
+            return self._search(names)
+        return found
+
+    def _search(self, names: Sequence[bytes]) -> Places:
         """Return for each name the shard that contains it, -1 for none, and the row in it.
 
         Vectorised, since a cache of the benchmark has millions of digests. The newest shard comes
@@ -102,7 +117,7 @@ class Cache:
         unique, inverse = np.unique(keys, return_inverse=True)
         heads = _heads(unique)  # sorted like the keys
         found = Places(
-            sorted(self.folder.glob("*.shard"), reverse=True),
+            sorted(self.folder.glob(f"*{SUFFIX}"), reverse=True),
             np.full(len(unique), -1, dtype=np.int64),
             np.zeros(len(unique), dtype=np.int64),
         )
@@ -163,8 +178,12 @@ class Cache:
             "names_crc": zlib.crc32(names),
             "crc": zlib.crc32(matrix),
         }).encode()  # fmt: skip
-        name = f"{time.time_ns():020d}-{os.getpid()}.shard"
+        # Machines that share the folder count processes and time each for itself.
+        machine = zlib.crc32(socket.gethostname().encode())
+        name = f"{time.time_ns():020d}-{machine:08x}-{os.getpid()}{SUFFIX}"
         write_bytes(self.folder / name, checksum(header), b" ", header, b"\n", names, matrix)
+        if self._mirror is not None:
+            self._mirror.push(name)
 
     def read(self, digests: Sequence[bytes]) -> Rows:
         """Return the (n, d) embeddings of n sequences as one array.

@@ -13,11 +13,14 @@ from typing import Any
 import click
 
 from .cli_data import data
-from .errors import FailedTasksError, HarnessError, OptionError
+from .elsewhere_cli import elsewhere
+from .errors import FailedRunsError, FailedTasksError, HarnessError, OptionError
 from .extractors import BUILTINS, DEFAULT
-from .extractors_cli import extractors
-from .receipt_cli import receipt_cells
+from .extractors_cli import TokenBudget, extractors
+from .probe_cli import probe
+from .receipt_cli import receipt_cells, receipt_equal
 from .rescore_cli import batch, fresh, rescore, sequences, variants
+from .upgrade_cli import upgrade
 
 FAULT, USAGE, NOTHING, ERRORS, INTERRUPTED = 1, 2, 3, 11, 130
 """Exit codes: internal error; usage; nothing was done; errors found; 128 + SIGINT."""
@@ -25,6 +28,19 @@ FAULT, USAGE, NOTHING, ERRORS, INTERRUPTED = 1, 2, 3, 11, 130
 
 ALIASES = {"extractor": "extractors"}
 """Other names of commands: `geneb-ci` calls this one by the singular."""
+
+
+class CachePlace(click.ParamType[Path | str]):
+    """A folder, or the address of an object store."""
+
+    name = "FOLDER|ADDRESS"
+
+    def convert(
+        self, value: str, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Path | str:
+        """Return an address as it is. Raises click's own error for a file."""
+        folder = click.Path(path_type=Path, file_okay=False)
+        return value if "://" in value else folder.convert(value, param, ctx)
 
 
 class _Commands(click.Group):
@@ -88,8 +104,14 @@ def cli(ctx: click.Context, program: str | None) -> None:
 @click.option(
     "--output",
     type=click.Path(path_type=Path, dir_okay=False),
-    required=True,
-    help="Run record to write.",
+    help="Run record to write; required.",
+)
+@click.option(
+    "--from",
+    "listed",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE.toml",
+    help="List of runs: [[run]] with output and other options; those given here hold for all.",
 )
 @click.option(
     "--submission", type=click.Path(path_type=Path, dir_okay=False), help="Submission to write."
@@ -123,17 +145,17 @@ def cli(ctx: click.Context, program: str | None) -> None:
 )
 @click.option(
     "--token-budget",
-    type=click.IntRange(min=1),
-    help="Maximum of padded tokens per batch; halved where memory runs out. A run resumes under "
-    "another one.",
+    type=TokenBudget(),
+    help="Maximum of padded tokens per batch, or auto: as many as memory has room for; halved "
+    "where memory runs out. A run resumes under another one.  [default: 2048; on CUDA auto]",
 )
 @click.option(
     "--batch-size", type=click.IntRange(min=1), help="Rows per batch, with --batching file."
 )
 @click.option(
     "--cache",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="Cache folder for embeddings.",
+    type=CachePlace(),
+    help="Folder for embeddings, or an address of fsspec that a cluster shares, as s3://BUCKET/X.",
 )
 @click.option(
     "--probe-device",
@@ -151,6 +173,18 @@ def cli(ctx: click.Context, program: str | None) -> None:
     "--workers", type=click.IntRange(min=1), help="Probe processes; default: one per CPU."
 )
 @click.option(
+    "--engine",
+    type=click.Choice(["local", "ray"]),
+    default="local",
+    show_default=True,
+    help="Where the work is done: on this machine, or on a Ray cluster.",
+)
+@click.option(
+    "--embedders",
+    type=click.IntRange(min=1),
+    help="Embedders on the cluster; default: one per GPU, or per CPU with --device cpu.",
+)
+@click.option(
     "--receipt",
     type=click.Path(path_type=Path, file_okay=False),
     help="Folder for a receipt: the embeddings rounded to float16, which are then scored.",
@@ -158,14 +192,19 @@ def cli(ctx: click.Context, program: str | None) -> None:
 @click.option("--resume", is_flag=True, help="Continue a run that was stopped.")
 @click.option("--fail-fast", is_flag=True, help="End the run with the first task that fails.")
 @click.option("--quiet", is_flag=True, help="Print only errors.")
-def run(**options: Any) -> None:  # noqa: ANN401 - click's own types
+@click.pass_context
+def run(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401 - click's own types
     """Run an extractor; write a run record and a submission.
 
     Embeds the sequences, fits the probes and scores them. The submission is optional.
     """
-    from .command import run_command  # noqa: PLC0415 - see the module's docstring
+    from .several import listed, run_all  # noqa: PLC0415 - see the module's docstring
 
-    run_command(options)
+    file = options.pop("listed")
+    if file is None and options["output"] is None:
+        named = next(one for one in ctx.command.params if one.name == "output")
+        raise click.MissingParameter(ctx=ctx, param=named)
+    run_all([options] if file is None else listed(file, ctx, options))
 
 
 @cli.command()
@@ -195,9 +234,13 @@ cli.add_command(extractors)
 cli.add_command(sequences)
 cli.add_command(rescore)
 cli.add_command(receipt_cells)
+cli.add_command(probe)
+cli.add_command(upgrade)
+cli.add_command(receipt_equal)
 cli.add_command(batch)
 cli.add_command(variants)
 cli.add_command(fresh)
+cli.add_command(elsewhere)
 
 
 def main() -> None:
@@ -214,7 +257,7 @@ def main() -> None:
         sys.exit(INTERRUPTED)
     except HarnessError as error:
         click.echo(f"error: {error}", err=True)
-        some = isinstance(error, FailedTasksError) and error.finished > 0
+        some = isinstance(error, FailedTasksError | FailedRunsError) and error.finished > 0
         sys.exit(ERRORS if some else USAGE if isinstance(error, OptionError) else NOTHING)
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""

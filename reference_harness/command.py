@@ -2,22 +2,22 @@
 
 import re
 from pathlib import Path
-from typing import Any
-
-import click
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import benchmark, data, probe, progress, submission
-from .batching import TOKEN_BUDGET
 from .benchmark import Benchmark
 from .cache import default_cache
 from .description import DTYPES, KINDS, TRUNCATIONS
 from .embed import FILE_ROWS, Batching
+from .embedder import EmbedderSpec
+from .engine import Engine
 from .engine.local import default_workers
-from .errors import EmbeddingError, OptionError
-from .extractors.base import ExtractorError
-from .files import write_json
+from .engine.machine import LocalEngine
+from .errors import OptionError
+from .extractors_cli import budget_of
+from .facts import ExtractorFacts
+from .files import dumps_tables, write_bytes, write_json
 from .keywords import keywords, texts
-from .loading import LoadedExtractor, load
 from .record import RunRecord
 from .replace import refuse_loss
 from .run import run
@@ -25,18 +25,108 @@ from .settings import Settings, missing
 from .state import State
 from .text import first_and_more, plural
 
+if TYPE_CHECKING:  # Ray need not be installed
+    from .engine.cluster import Cluster
+
 MODEL_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 MODEL_ID_MAX = 128  # the file is <model_id>.json, and file names are limited to 255 bytes
 _EMBEDDING = ("layer", "pooling", "max_length", "truncation", "dtype")
 _WORDS = {"truncation": TRUNCATIONS, "dtype": DTYPES, "source": KINDS}
 
 
-def run_command(options: dict[str, Any]) -> None:
+class Place(NamedTuple):
+    """Where a run is done and what tells of it; several runs of one call share it."""
+
+    cluster: "Cluster | None"
+    """None for this machine alone."""
+    listeners: progress.Listeners
+    label: str = ""
+    """What the lines of this run begin with, among several."""
+
+
+def run_command(options: dict[str, Any], place: Place) -> None:
     """Run with the options of the command line; write the record and the submission.
 
     Raises HarnessError for every error that a user can cause.
     """
     # 1. Check the options before anything is loaded.
+    _check(options)
+    # 2. Benchmark and data.
+    bench = _benchmark(options)
+    source = data.Folder(options["data"], bench) if options["data"] else data.MiniSource()
+    regimes = _names(options["regimes"])
+    if unknown := [name for name in regimes if name not in bench.regimes]:
+        msg = f"--regimes {unknown[0]!r}: {bench.name} has {', '.join(bench.regimes)}"
+        raise OptionError(msg)
+    # 3. The extractor, which may take minutes to load.
+    given = texts(options["options"], "--option")
+    spec = _spec(options, given)
+    probe_device = _probe_device(options["probe_device"])
+    listener = place.listeners(len(bench.tasks), place.label)
+    with _engine(options, spec, place.cluster, listener, array_api=probe_device.torch) as engine:
+        facts = engine.facts
+        _declare(facts, texts(options["declared"], "--declare"))
+        # 4. Check that the submission can be written, before the work.
+        _check_declared(facts, options)
+        settings = Settings(
+            benchmark=bench,
+            source=source,
+            facts=facts,
+            model_id=model_id(options["model_id"], options, given),
+            output=options["output"],
+            cache=options["cache"] or default_cache(),
+            tasks=tuple(name for one in options["tasks"] for name in _names(one)),
+            regimes=tuple(r for r in bench.regimes if r in regimes),
+            limit=options["limit"],
+            name_model=options["name_model"],
+            device=options["device"],
+            options=given,
+            batching=spec.batching,
+            probe_device=probe_device,
+            canonical=options["canonical"],
+            workers=engine.workers,
+            receipt=options["receipt"],
+            resume=options["resume"],
+            fail_fast=options["fail_fast"],
+        )
+        # 5. Check that no score of an earlier run would be lost.
+        refuse_loss("--output", settings.output, settings)
+        if options["submission"]:
+            refuse_loss("--submission", options["submission"], settings)
+        # 6. Run, and write.
+        _say_what_is_left_out(settings, listener)
+        record = run(settings, engine, listener)
+    listener.say(_write(record, settings, options))
+
+
+def _engine(
+    options: dict[str, Any],
+    spec: EmbedderSpec,
+    cluster: "Cluster | None",
+    listener: progress.Listener,
+    *,
+    array_api: bool,
+) -> Engine:
+    """Load the extractor where the work is to be done."""
+    fail_fast = options["fail_fast"]
+    if cluster is None:
+        workers = options["workers"] or default_workers()
+        return LocalEngine(spec, workers, array_api=array_api, fail_fast=fail_fast)
+    from .engine.distributed import RayEngine  # noqa: PLC0415 - Ray need not be installed
+
+    return RayEngine(
+        spec,
+        cluster,
+        embedders=options["embedders"],
+        workers=options["workers"],
+        array_api=array_api,
+        fail_fast=fail_fast,
+        say=listener.say,
+    )
+
+
+def _check(options: dict[str, Any]) -> None:
+    """Raise OptionError for options that contradict each other; choose the default format."""
     if options["submission"] and options["limit"]:
         msg = "--limit and --submission exclude each other: a submission needs all data"
         raise OptionError(msg)
@@ -52,81 +142,56 @@ def run_command(options: dict[str, Any]) -> None:
     if options["definition"] and not options["data"]:
         msg = "--benchmark needs task data: add --data DIR"
         raise OptionError(msg)
-    # 2. Benchmark and data.
-    bench = _benchmark(options)
-    source = data.Folder(options["data"], bench) if options["data"] else data.MiniSource()
-    regimes = _names(options["regimes"])
-    if unknown := [name for name in regimes if name not in bench.regimes]:
-        msg = f"--regimes {unknown[0]!r}: {bench.name} has {', '.join(bench.regimes)}"
+    if options["embedders"] and options["engine"] == "local":
+        msg = "--embedders is for a cluster: add --engine ray"
         raise OptionError(msg)
-    # 3. The extractor, which may take minutes to load.
-    batching = Batching(
-        options["batching"],
-        options["token_budget"] or TOKEN_BUDGET,
-        options["batch_size"] or FILE_ROWS,
+
+
+def _spec(options: dict[str, Any], given: dict[str, str]) -> EmbedderSpec:
+    token_budget, measured = budget_of(options["token_budget"], options["device"])
+    batching = Batching(options["batching"], token_budget, options["batch_size"] or FILE_ROWS)
+    return EmbedderSpec(
+        extractor=options["extractor"],
+        name_model=options["name_model"],
+        device=options["device"],
+        keywords=keywords(options["extractor"], given, batching),
+        batching=batching,
+        measured=measured,
+        # Rows of a receipt are compared with a rerun to 1e-5; TF32 differs by 1e-3.
+        tf32=options["receipt"] is None,
     )
-    given = texts(options["options"], "--option")
-    loaded = _load(options, given, batching)
-    _declare(loaded, texts(options["declared"], "--declare"))
-    # 4. Check that the submission can be written, before the work.
-    lacking = submission.undeclared(loaded.description)
+
+
+def _check_declared(facts: ExtractorFacts, options: dict[str, Any]) -> None:
+    """Raise OptionError where the extractor leaves unsaid what the submission must say."""
+    lacking = submission.undeclared(facts.description)
     if options["submission"] and options["format_version"] != "1.0" and lacking:
         msg = (
             f"the extractor does not declare {', '.join(lacking)}: add it as a class attribute, "
             f"or say --declare {lacking[0]}=..., or --format-version 1.0"
         )
         raise OptionError(msg)
-    settings = Settings(
-        benchmark=bench,
-        source=source,
-        loaded=loaded,
-        model_id=model_id(options["model_id"], options, given),
-        output=options["output"],
-        cache=options["cache"] or default_cache(),
-        tasks=tuple(name for one in options["tasks"] for name in _names(one)),
-        regimes=tuple(r for r in bench.regimes if r in regimes),
-        limit=options["limit"],
-        name_model=options["name_model"],
-        device=options["device"],
-        options=given,
-        batching=batching,
-        probe_device=_probe_device(options["probe_device"]),
-        canonical=options["canonical"],
-        workers=options["workers"] or default_workers(),
-        receipt=options["receipt"],
-        resume=options["resume"],
-        fail_fast=options["fail_fast"],
-    )
-    # 5. Check that no score of an earlier run would be lost.
-    refuse_loss("--output", settings.output, settings)
-    if options["submission"]:
-        refuse_loss("--submission", options["submission"], settings)
-    # 6. Run, and write.
-    with progress.listener(len(bench.tasks), quiet=options["quiet"]) as listener:
-        _say_what_is_left_out(settings, listener)
-        record = run(settings, listener)
-    _write(record, settings, options)
 
 
-def _write(record: RunRecord, settings: Settings, options: dict[str, Any]) -> None:
+def _write(record: RunRecord, settings: Settings, options: dict[str, Any]) -> str:
+    """Write what was asked for, and return a line that says so."""
     write_json(settings.output, record.model_dump())
     tasks = plural(len(record.tasks), "task")
     said = f"wrote {settings.output}: {tasks}, model_id {record.model_id}"
     if options["submission"]:
         meta = submission.Meta(
             display=options["display"] or record.model_id,
-            params=_params(options["params"], settings.loaded),
+            params=(settings.facts.parameters if options["params"] is None else options["params"]),
             url=options["url"],
             zero_shot=options["zero_shot"],
             training_data=options["training_data"],
             submitted_by=options["submitted_by"],
         )
         document = submission.build(record, settings.benchmark, meta, options["format_version"])
-        write_json(options["submission"], document)
+        write_bytes(options["submission"], dumps_tables(document))
         said += f"; wrote {options['submission']}: format {options['format_version']}"
     State(settings.output).finish()
-    if not options["quiet"]:
-        click.echo(said, err=True)
+    return said
 
 
 def _benchmark(options: dict[str, Any]) -> Benchmark:
@@ -139,23 +204,14 @@ def _names(text: str | None) -> list[str]:
     return [name.strip() for name in (text or "").split(",") if name.strip()]
 
 
-def _load(options: dict[str, Any], given: dict[str, str], batching: Batching) -> LoadedExtractor:
-    name = options["extractor"]
-    keyed = keywords(name, given, batching)
-    try:
-        return load(name, options["name_model"], options["device"], **keyed)
-    except ExtractorError as error:
-        raise EmbeddingError(str(error)) from error
-
-
-def _declare(loaded: LoadedExtractor, said: dict[str, str]) -> None:
+def _declare(facts: ExtractorFacts, said: dict[str, str]) -> None:
     """Add what the user declares to the description; it cannot override the extractor."""
     for key, value in said.items():
         part, name = ("model", "kind") if key == "source" else ("embedding", key)
         if key not in (*_EMBEDDING, "source"):
             msg = f"--declare {key}: expected one of {', '.join(_EMBEDDING)}, source"
             raise OptionError(msg)
-        if (own := loaded.description[part][name]) != submission.UNDECLARED:
+        if (own := facts.description[part][name]) != submission.UNDECLARED:
             msg = f"--declare {key}={value}: the extractor declares {own!r}"
             raise OptionError(msg)
         allowed = _WORDS.get(key)
@@ -166,7 +222,7 @@ def _declare(loaded: LoadedExtractor, said: dict[str, str]) -> None:
             msg = f"--declare max_length={value}: expected a number of tokens, or none"
             raise OptionError(msg)
         length = None if value == "none" else int(value) if key == "max_length" else 0
-        loaded.description[part][name] = length if key == "max_length" else value
+        facts.description[part][name] = length if key == "max_length" else value
 
 
 def model_id(asked: str | None, options: dict[str, Any], given: dict[str, str]) -> str:
@@ -184,15 +240,6 @@ def model_id(asked: str | None, options: dict[str, Any], given: dict[str, str]) 
     name = Path(options["name_model"]).name or options["extractor"].rpartition(":")[2]
     made = re.sub(r"[^A-Za-z0-9._-]+", "-", name).lstrip("._-")[:MODEL_ID_MAX]
     return made or "model"
-
-
-def _params(asked: int | None, loaded: LoadedExtractor) -> int:
-    """Return the requested number, else that of the extractor's torch modules, else 0."""
-    if asked is not None:
-        return asked
-    values = vars(loaded.extractor).values() if hasattr(loaded.extractor, "__dict__") else ()
-    modules = [v for v in values if callable(getattr(v, "parameters", None))]
-    return max((sum(p.numel() for p in module.parameters()) for module in modules), default=0)
 
 
 def _probe_device(name: str) -> probe.Device:

@@ -1,19 +1,18 @@
-"""Embeds each distinct sequence once, in batches of similar length, into the cache."""
+"""Calls an extractor on sequences, in batches of similar length."""
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+import contextlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from . import batching as batches
-from .cache import Cache, Writer
 from .errors import EmbeddingError
 from .loading import LoadedExtractor
-from .memory import DoesNotFitError, MemoryLimit, is_out_of_memory
+from .memory import DoesNotFitError, MemoryLimit, attempt, is_out_of_memory, release
 from .shard import Rows
-from .tasks import TaskData, sequence_digests
 
 Mode = Literal["budget", "exact", "file"]
 
@@ -46,68 +45,25 @@ class Batching:
 
     mode: Mode = "budget"
     token_budget: int = batches.TOKEN_BUDGET
+    """Padded tokens of a batch, unless `MemoryLimit.room` says where to measure them."""
     rows: int = FILE_ROWS
 
 
 BATCHING = Batching()
 
 
-@dataclass(frozen=True)
-class Embedded:
-    """What embedding a task took."""
-
-    distinct: int
-    """Sequences left when identical ones count once."""
-    computed: int
-    """Those that were not in the cache."""
+def budget_now(loaded: LoadedExtractor, batching: Batching, limit: MemoryLimit) -> int:
+    """Return the padded tokens that memory and settings allow a batch; 0 where nothing does."""
+    planned = 0 if batching.mode == "file" else limit.budget or batching.token_budget
+    found = cut_to(loaded, limit)
+    return min(found or planned, planned or found)
 
 
-@dataclass(frozen=True)
-class Embedder:
-    """An extractor, its cache, and how batches are made."""
-
-    loaded: LoadedExtractor
-    cache: Cache
-    batching: Batching = BATCHING
-    limit: MemoryLimit = field(default_factory=MemoryLimit)
-    """What memory has been found to allow, for every task of the run."""
-
-    def plan(self, sequences: Sequence[str]) -> list[npt.NDArray[np.int64]]:
-        """Return the rows of each call of the extractor, as `plan` does."""
-        return plan(self.loaded, self.batching, sequences)
-
-    def embed(self, data: TaskData, progress: Callable[[int, int], None]) -> Embedded:
-        """Embed what the cache lacks of both splits of a task.
-
-        `progress(done, letters)` is called after each call with the sequences and letters it took.
-        Rows already computed are saved when an error or Ctrl-C ends this. Raises EmbeddingError,
-        which names the task and the sequence.
-        """
-        todo = self.missing(data)
-        digests = list(todo)
-        sequences = list(todo.values())
-        distinct = len(set(sequence_digests([*data.train.sequences, *data.test.sequences])))
-        with Writer(self.cache) as writer:
-            made = calls(self.loaded, self.batching, data.id, sequences, self.limit)
-            for rows, values in made:
-                writer.add([digests[i] for i in rows], values, self.token_budget)
-                progress(len(rows), sum(len(sequences[i]) for i in rows))
-        return Embedded(distinct, len(sequences))
-
-    @property
-    def token_budget(self) -> int:
-        """Padded tokens a batch may have by now; 0 for batches of a fixed number of rows."""
-        planned = 0 if self.batching.mode == "file" else self.batching.token_budget
-        limits = (self.limit, getattr(self.loaded.extractor, "memory", None))
-        found = [one.tokens for one in limits if isinstance(one, MemoryLimit) and one.tokens]
-        return min([*found, planned] if planned else found, default=0)
-
-    def missing(self, data: TaskData) -> dict[bytes, str]:
-        """Return digest to sequence of each distinct sequence that the cache lacks."""
-        both = [*data.train.sequences, *data.test.sequences]
-        named = dict(zip(sequence_digests(both), both, strict=True))
-        here = self.cache.find(named)
-        return {digest: s for digest, s in named.items() if digest not in here}
+def cut_to(loaded: LoadedExtractor, limit: MemoryLimit) -> int:
+    """Return the padded tokens to which batches were cut when memory ran out; 0 until it did."""
+    limits = (limit, getattr(loaded.extractor, "memory", None))
+    found = [one.tokens for one in limits if isinstance(one, MemoryLimit) and one.tokens]
+    return min(found, default=0)
 
 
 def plan(
@@ -164,20 +120,28 @@ def calls(
     label: str,
     sequences: Sequence[str],
     limit: MemoryLimit | None = None,
+    lacking: npt.NDArray[np.bool_] | None = None,
 ) -> Iterator[tuple[npt.NDArray[np.int64], Rows]]:
     """Call the extractor batch by batch: yields row numbers, and their (m, d) embeddings.
 
-    A batch that does not fit into memory is halved, and `limit` remembers what fits. Raises
-    EmbeddingError, which begins with `label` and shows the sequence.
+    Only rows that `lacking` marks, (n,), are computed, in the calls that all rows are planned in.
+
+    A batch that does not fit into memory is halved, and `limit` remembers what fits. Where it has
+    a `room`, the token budget is measured there first. Raises EmbeddingError, which begins with
+    `label` and shows the sequence.
     """
+    limit = limit or MemoryLimit()
 
     def call(rows: npt.NDArray[np.int64]) -> Rows:
         return _call(loaded, batching, label, [sequences[i] for i in rows])
 
     dim = None
     sizes = sizes_of(loaded, sequences)
+    batching = measured(loaded, batching, sequences, sizes, limit)
     planned = plan(loaded, batching, sequences, sizes)
-    made = (limit or MemoryLimit()).fitting(planned, sizes, call)
+    if lacking is not None:
+        planned = [rest for rows in planned if len(rest := rows[lacking[rows]])]
+    made = limit.fitting(planned, sizes, call)
     for rows, values in _named(made, label, sequences):
         batch = [sequences[i] for i in rows]
         first = _first(label, batch)
@@ -193,6 +157,45 @@ def calls(
             msg = f"{label}: the embedding of {batch[row][:SHOWN]!r} is not finite"
             raise EmbeddingError(msg)
         yield rows, values
+
+
+def measured(
+    loaded: LoadedExtractor,
+    batching: Batching,
+    sequences: Sequence[str],
+    sizes: Sequence[int],
+    limit: MemoryLimit,
+) -> Batching:
+    """Return how sequences share batches, with the token budget that `limit.room` has space for.
+
+    It is measured with copies of the longest sequence, which needs the most memory a token. What
+    an extractor raises then is left to the run, whose messages name task and sequence.
+    """
+    extractor: Any = loaded.extractor
+    own = loaded.path.startswith("builtin:")
+    plans = own and hasattr(extractor, "trial")
+    if limit.room is None or batching.mode == "file" or not sequences or own > plans:
+        return batching
+    longest = int(np.argmax(sizes))
+
+    def call(rows: int) -> object:
+        return extractor.extract_embeddings([sequences[longest]] * rows, batch_size=rows)
+
+    def fits(rows: int) -> bool:
+        _, said = attempt(batch, rows)
+        if said is not None:
+            release()
+        return said is None
+
+    found = None
+    with contextlib.suppress(Exception):
+        trial = extractor.trial(sequences[longest]) if plans else (int(sizes[longest]), call)
+        row, batch = trial
+        found = limit.measure(max(1, row), fits)
+    budget = found or batching.token_budget
+    if plans:
+        extractor.token_budget = budget
+    return replace(batching, token_budget=budget)
 
 
 def _call(loaded: LoadedExtractor, batching: Batching, label: str, batch: list[str]) -> Rows:
@@ -231,13 +234,18 @@ def _first(label: str, batch: Sequence[str]) -> str:
     return f"{label}: {len(batch)} sequences from {batch[0][:SHOWN]!r}"
 
 
-def embed_rows(loaded: LoadedExtractor, batching: Batching, sequences: Sequence[str]) -> Rows:
+def embed_rows(
+    loaded: LoadedExtractor,
+    batching: Batching,
+    sequences: Sequence[str],
+    limit: MemoryLimit | None = None,
+) -> Rows:
     """Return the (n, d) embeddings of n sequences, computing each: no cache, no repetition spared.
 
     Raises EmbeddingError, also when there is nothing to embed.
     """
     out: Rows | None = None
-    for rows, values in calls(loaded, batching, "sandbox", sequences):
+    for rows, values in calls(loaded, batching, "sandbox", sequences, limit):
         if out is None:
             out = np.empty((len(sequences), values.shape[1]), dtype=values.dtype)
         if values.dtype != out.dtype:

@@ -19,10 +19,11 @@ PACKAGES = (
     "safetensors", "huggingface-hub",
 )  # fmt: skip
 """Packages whose version can move an embedding or a score, recorded wherever they are installed."""
-PLUMBING = (DISTRIBUTION, "huggingface-hub")
+PLUMBING = (DISTRIBUTION, "huggingface-hub", "ray", "msgpack", "protobuf", "psutil")
 """Distributions that bring what moves files and text but no number: all that they require is left
 out, if it is not in `PACKAGES`. The Hub's client loads its own only when it downloads, and a second
-run, whose weights are here, is the same run."""
+run, whose weights are here, is the same run; so is one on a cluster. Ray's own are named, for they
+are left out where it is not installed, too."""
 SHORT = "ACGT" * 16
 """A sequence that every model takes: what a forward pass imports is loaded once it is embedded."""
 GIT_SECONDS = 10  # a status of this repository takes well under one

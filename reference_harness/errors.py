@@ -22,6 +22,10 @@ class DataError(HarnessError):
             shown.append(f"and {more} more")
         super().__init__("\n".join(shown))
 
+    def __reduce__(self) -> tuple[type["DataError"], tuple[list[str]]]:
+        """Come back from a worker process as it was raised."""
+        return type(self), (list(self.faults),)
+
 
 class EmbeddingError(HarnessError):
     """An extractor failed, or did not return one finite row per sequence."""
@@ -60,4 +64,16 @@ class FailedTasksError(HarnessError):
             f"no record and no submission is written; {finished} finished, kept in {kept}: repeat "
             "the command with --resume to run only those that failed"
         )
+        super().__init__("\n".join(lines))
+
+
+class FailedRunsError(HarnessError):
+    """Some runs of one call failed; the others have written their records."""
+
+    def __init__(self, failed: dict[str, str], finished: int, *, some: bool) -> None:
+        """Take output to message, and the number of finished runs; `some` if others began."""
+        self.finished = finished + some
+        total = len(failed) + finished
+        lines = [f"{len(failed)} of {total} runs failed:"]
+        lines += [f"  {output}: {said}" for output, said in failed.items()]
         super().__init__("\n".join(lines))

@@ -1,6 +1,7 @@
 """`geneb-harness extractors`: list the built-in ones, and check an extractor."""
 
 import json
+import re
 import sys
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,35 @@ if TYPE_CHECKING:
     from .conformance import PropertyResult
 
 ERRORS = 11
+
+
+AUTO = "auto"
+"""Value of --token-budget that lets it be measured."""
+
+
+class TokenBudget(click.ParamType[int | str]):
+    """A token budget: a whole number from 1, or `auto`."""
+
+    name = "N|auto"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int | str:
+        """Return the number, or the word; ends with a usage error."""
+        if value == AUTO:
+            return AUTO
+        if re.fullmatch(r"[1-9][0-9]{0,8}", str(value)) is None:
+            said = "pass a number such as 2048, or auto"
+            self.fail(f"{value!r} is not a token budget: {said}", param, ctx)
+        return int(str(value))
+
+
+def budget_of(given: int | str | None, device: str) -> tuple[int, bool]:
+    """Return the token budget, and whether it is measured: asked for, or by default on a GPU."""
+    from .batching import TOKEN_BUDGET  # noqa: PLC0415 - numpy, after worker threads are set
+
+    measured = given == AUTO or (given is None and device.partition(":")[0] == "cuda")
+    return (given if isinstance(given, int) else TOKEN_BUDGET), measured
 
 
 @click.group()
@@ -82,7 +112,7 @@ def digest(name: str) -> None:
     help="Batches that the full check repeats, as in `run`.",
 )
 @click.option(
-    "--token-budget", type=click.IntRange(min=1), help="Maximum of padded tokens per batch."
+    "--token-budget", type=TokenBudget(), help="Maximum of padded tokens per batch, as in `run`."
 )
 @click.option(
     "--seconds",
@@ -99,7 +129,7 @@ def check(
     options: tuple[str, ...],
     select: tuple[str, ...],
     batching: str,
-    token_budget: int | None,
+    token_budget: int | str | None,
     seconds: float | None,
     letters: int | None,
     *,
@@ -112,7 +142,6 @@ def check(
     would run. Exit codes: 0 all hold, 11 one does not, 2 usage, 1 internal error.
     """
     from . import conformance  # noqa: PLC0415 - numpy, after worker threads are set
-    from .batching import TOKEN_BUDGET  # noqa: PLC0415
     from .embed import Batching  # noqa: PLC0415
     from .errors import OptionError  # noqa: PLC0415
     from .extractors.base import ExtractorError  # noqa: PLC0415
@@ -122,7 +151,8 @@ def check(
 
     try:
         locate(spec, folder)
-        plan = Batching(mode=batching, token_budget=token_budget or TOKEN_BUDGET)  # type: ignore[arg-type]
+        budget, measured = budget_of(token_budget, device)
+        plan = Batching(mode=batching, token_budget=budget)  # type: ignore[arg-type]
         given = keywords(spec, texts(options, "--option"), plan)
         wanted = conformance.QUICK if quick else conformance.PROPERTIES
         with listener(len(select or wanted), quiet=quick) as progress:
@@ -137,6 +167,7 @@ def check(
                 select=select,
                 full=not quick,
                 batching=plan,
+                measured=measured,
                 listener=progress,
             )
     except (ExtractorError, OptionError, conformance.UnknownPropertyError) as error:

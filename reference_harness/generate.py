@@ -5,6 +5,8 @@ from pathlib import Path
 
 from . import mini, record, rescored, worker_options
 from .files import dumps, write_bytes
+from .probes import report
+from .receipt import cells
 from .shipped import schema
 
 
@@ -15,6 +17,9 @@ def contents() -> dict[Path, bytes]:
         folder / "benchmark-mini.json": dumps(mini.definition()),
         folder / "run-record.schema.json": dumps(record.json_schema()),
         folder / "rescored.schema.json": dumps(rescored.json_schema()),
+        folder / "probes.schema.json": dumps(report.json_schema()),
+        folder / "receipt-cells.schema.json": dumps(cells.cells_schema()),
+        folder / "receipt-equal.schema.json": dumps(cells.equal_schema()),
         folder / "worker-options.schema.json": dumps(worker_options.json_schema()),
     }
 

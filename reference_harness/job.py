@@ -12,8 +12,9 @@ import numpy.typing as npt
 from . import canonical, metrics, probe
 from .cache import Cache
 from .engine.threads import Library, libraries
-from .errors import LostEmbeddingsError, ProbeError, StateError
+from .errors import LostEmbeddingsError, OptionError, ProbeError, StateError
 from .memory import is_out_of_memory
+from .receipt.predictions import task_section
 from .receipt.rounding import Widened, rounded
 from .receipt.task_file import write_task
 from .record import Canonical, Kind, PerSeed, ReceiptTask, Regime, Triple, Warned
@@ -64,7 +65,7 @@ class Job:
     """What a worker needs: small, for it is pickled; the embeddings stay in the cache."""
 
     task_id: str
-    cache: Path
+    cache: Path | str
     key_parts: Mapping[str, object]
     train_digests: bytes
     train_labels: Labels
@@ -83,18 +84,24 @@ class Job:
         """Whether cells of any size need a canonical score."""
         return self.receipt is not None
 
+    def fits(self, regime: str) -> int:
+        """Return the fits of a regime: one a seed where rows are drawn, else one for all."""
+        return len(self.seeds) if regime in self.few_shot_k else 1
+
     def execute(self) -> "Probed | Failed":
         """Probe the task; an error is a value, so that the other tasks go their way."""
-        cache = Cache(self.cache, self.key_parts)
+        said: list[str] = []
         try:
+            cache = Cache(self.cache, self.key_parts)
+            said = cache.set_aside
             return execute(self, cache)
-        except (ProbeError, StateError) as error:
+        except (OptionError, ProbeError, StateError) as error:
             lost = isinstance(error, LostEmbeddingsError)
-            return Failed(self.task_id, str(error), lost=lost, said=tuple(cache.set_aside))
+            return Failed(self.task_id, str(error), lost=lost, said=tuple(said))
         except Exception as error:  # noqa: BLE001 - a library of the probe raises what it likes
-            said = " ".join(f"{type(error).__name__}: {error}".split())
+            why = " ".join(f"{type(error).__name__}: {error}".split())
             fix = "; take fewer --workers" if is_out_of_memory(error) else ""
-            return Failed(self.task_id, f"{self.task_id}: the probe failed: {said}{fix}")
+            return Failed(self.task_id, f"{self.task_id}: the probe failed: {why}{fix}")
 
 
 @dataclass(frozen=True)
@@ -111,6 +118,8 @@ class Probed:
     said: tuple[str, ...] = ()
     """A sentence for each damaged shard that was set aside."""
     receipt: ReceiptTask | None = None
+    predictions: bytes | None = None
+    """The task's part of `predictions.bin`, for a run with a receipt."""
 
 
 @dataclass(frozen=True)
@@ -142,7 +151,7 @@ def execute(job: Job, cache: Cache | None = None) -> Probed:
             whole = Widened(*rows)
             train, test = whole[:cut], whole[cut:]
         problem = probe.Problem(train, job.train_labels, test, job.test_labels)
-        regimes = {name: regime(problem, name, job).regime for name in job.regimes}
+        scored = {name: regime(problem, name, job) for name in job.regimes}
     except ProbeError as error:
         msg = f"{job.task_id}: {error}"
         raise ProbeError(msg) from error
@@ -150,12 +159,13 @@ def execute(job: Job, cache: Cache | None = None) -> Probed:
         job.task_id,
         problem.train.shape[1],
         dtype,
-        regimes,
+        {name: one.regime for name, one in scored.items()},
         time.perf_counter() - started,
         libraries(),
         tuple(sorted(cache.token_budgets)),
         tuple(cache.set_aside),
         receipt,
+        None if receipt is None else task_section(problem, scored, job),
     )
 
 

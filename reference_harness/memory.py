@@ -1,20 +1,26 @@
-"""Out of memory: what counts as that, and batches that are halved until they fit.
+"""Memory: the batch that has room in it, and batches that are cut until they fit.
 
 An accelerator that runs out of memory costs one batch, not the run. A batch that does not fit is
 halved, what was computed before is kept, and the size that fits limits every later batch: the
 memory that a batch takes grows with its padded tokens, so the next one of that size would fail,
-too.
+too. A process on the host is killed instead, as a rule, and cannot go back: `fitting_budget` grows
+a batch from one row, and stops before the next one would come near the end of the memory.
 """
 
+import contextlib
 import gc
+import resource
 import sys
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TypeVar
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+Given = TypeVar("Given")
 Value = TypeVar("Value")
 Batch = npt.NDArray[np.int64]
 
@@ -31,6 +37,17 @@ SIGNS = (
 ACCELERATORS = ("cuda", "mps", "xpu")
 """Modules of torch that keep freed memory until `empty_cache`."""
 SAID_MAX = 200  # characters of an allocator's message in an error: it may list the whole memory
+
+
+SHARE = 0.8
+"""Part of the free memory that a batch may take: allocators round up and leave holes, and the
+batches of a run are not all alike."""
+SECONDS = 1.0
+"""Time of a batch after which no larger one is tried: the device has enough to do, and the trials
+together take twice as long as the last one."""
+HOST_TOKENS, DEVICE_TOKENS = 2048, 1 << 18
+"""Largest batch that is tried, in padded tokens. On a CPU more was slower; on an accelerator it is
+beyond what 2,048 sequences of 128 tokens fill, as many as a built-in gets at once."""
 
 
 class DoesNotFitError(Exception):
@@ -68,9 +85,27 @@ class MemoryLimit:
     Kept as long as the model is: it never grows again.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, room: "Room | None" = None) -> None:
+        self.room = room
+        """Where the size of a batch is measured before the first one; None where it is given."""
         self.tokens: int | None = None
         """Limit of padded tokens per batch; None until memory ran out."""
+        self.budget: int | None = None
+        """Padded tokens of a batch that there is room for; None until that was measured."""
+        self._longest = 0
+
+    def measure(self, row: int, run: Callable[[int], bool]) -> int | None:
+        """Return the budget that there is room for, measured again where a row is longer.
+
+        `row` is the tokens of the longest row; `run` as in `fitting_budget`. None without `room`,
+        and where memory cannot be measured.
+        """
+        if self.room is not None and row > self._longest:
+            self._longest = row
+            found = fitting_budget(self.room, row, run)
+            if found is not None:
+                self.budget = min(found, self.budget or found)
+        return self.budget
 
     def fitting(
         self,
@@ -94,7 +129,7 @@ class MemoryLimit:
             rows = self._allowed(planned, sizes)
             if len(rows) < len(planned):
                 left.appendleft(planned[len(rows) :])
-            value, said = _attempt(compute, rows)
+            value, said = attempt(compute, rows)
             if said is None:
                 # A list of none or one: None may be a result.
                 yield rows, value[0]
@@ -115,8 +150,11 @@ class MemoryLimit:
         return rows[: max(1, int(np.searchsorted(padded, self.tokens, side="right")))]
 
 
-def _attempt(compute: Callable[[Batch], Value], rows: Batch) -> tuple[list[Value], str | None]:
-    """Return the result, or what was said when memory ran out."""
+def attempt(compute: Callable[[Given], Value], rows: Given) -> tuple[list[Value], str | None]:
+    """Return the result as the only one of a list, or what was said when memory ran out.
+
+    Outside of this no traceback holds what the failed batch had. Raises other errors.
+    """
     try:
         return [compute(rows)], None
     except Exception as error:
@@ -124,3 +162,173 @@ def _attempt(compute: Callable[[Batch], Value], rows: Batch) -> tuple[list[Value
             raise
         said = " ".join(f"{type(error).__name__}: {error}".split())
         return [], said[:SAID_MAX]
+
+
+class Room(Protocol):
+    """Memory in which batches are computed."""
+
+    most: int
+    """Largest batch to try, in padded tokens."""
+
+    def begin(self) -> int | None:
+        """Return the free bytes and begin to watch; None where memory cannot be measured."""
+
+    def used(self) -> int:
+        """Return the bytes by which memory had grown, at its largest, since `begin`."""
+
+
+def room_of(device: str, allowed: int | None = None) -> "Room":
+    """Return the memory of a torch device; that of the host for any but a GPU of CUDA.
+
+    `allowed` is the bytes that the process may hold on the host, where somebody else watches that.
+    """
+    return _Cuda(device) if device.partition(":")[0] == "cuda" else Host(allowed)
+
+
+def fitting_budget(room: Room, row: int, run: Callable[[int], bool]) -> int | None:
+    """Return the padded tokens that a batch may have: a power of two, at most `room.most`.
+
+    Runs on one machine then mostly have the same budget, though its free memory varies. `row` is
+    the tokens of the longest row; `run` computes a batch of as many such rows as it is told, and
+    returns False where memory ran out. None where memory cannot be measured. Raises what `run`
+    does.
+    """
+    budget = 1 << max(0, row - 1).bit_length()
+    if budget >= room.most:
+        return room.most  # such a row is a batch of its own, and there is nothing to choose
+    # Once before it is measured: the first batch of a process also starts threads and kernels.
+    if room.begin() is None:
+        return None
+    fits = run(1)
+    while fits:
+        free, started = room.begin() or 0, time.perf_counter()
+        rows = budget // row
+        fits = run(rows)
+        took, used = time.perf_counter() - started, room.used()
+        if not fits or used > SHARE * free:
+            break
+        enough = budget >= HOST_TOKENS and took > SECONDS
+        if enough or 2 * budget > room.most or used * (2 * budget // row) > SHARE * free * rows:
+            return budget
+        budget *= 2
+    return max(1, budget // 2)
+
+
+class Host:
+    """Memory of this process on the host, under each limit that it has."""
+
+    most = HOST_TOKENS
+
+    def __init__(self, allowed: int | None = None) -> None:
+        self._allowed = allowed
+        self._before = 0
+
+    def begin(self) -> int | None:
+        """Return the free bytes and begin to watch; None where /proc does not tell."""
+        # The peak is that of the whole life unless it may be reset, which a sandbox refuses.
+        with contextlib.suppress(OSError):
+            Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+        try:
+            now = self._status()
+            free = [one - now[name] for name, one in _limits() if one != resource.RLIM_INFINITY]
+            free += [_kib("/proc/meminfo")["MemAvailable"], *group_room()]
+        except (OSError, KeyError, ValueError):
+            return None
+        self._before = now["VmRSS"]
+        if self._allowed is not None:
+            free.append(self._allowed - now["VmRSS"])
+        return max(0, min(free))
+
+    def used(self) -> int:
+        """Return the bytes by which the resident memory had grown since `begin`, or more.
+
+        More where the peak was not reset, and the process once held more than at `begin`.
+        """
+        return max(0, self._status()["VmHWM"] - self._before)
+
+    @staticmethod
+    def _status() -> dict[str, int]:
+        return _kib("/proc/self/status")
+
+
+class _Cuda:
+    """Memory of one GPU, as far as torch's allocator gives it out."""
+
+    most = DEVICE_TOKENS
+
+    def __init__(self, device: str) -> None:
+        self._device = device
+        self._before = 0
+
+    def begin(self) -> int | None:
+        cuda = self._cuda()
+        if cuda is None or not cuda.is_available():
+            return None
+        cuda.synchronize(self._device)
+        cuda.reset_peak_memory_stats(self._device)
+        self._before = cuda.memory_allocated(self._device)
+        kept = cuda.memory_reserved(self._device) - self._before
+        return int(cuda.mem_get_info(self._device)[0] + kept)
+
+    def used(self) -> int:
+        cuda: Any = self._cuda()
+        cuda.synchronize(self._device)
+        return int(cuda.max_memory_allocated(self._device) - self._before)
+
+    @staticmethod
+    def _cuda() -> Any:  # noqa: ANN401 - a module of torch, which need not be here
+        return getattr(sys.modules.get("torch"), "cuda", None)
+
+
+def _limits() -> Iterator[tuple[str, int]]:
+    """Yield the soft limits of this process, each with the line of its status that it is about."""
+    yield "VmSize", resource.getrlimit(resource.RLIMIT_AS)[0]
+    yield "VmData", resource.getrlimit(resource.RLIMIT_DATA)[0]
+
+
+def _kib(file: str) -> dict[str, int]:
+    """Return the bytes in the lines `Name: number kB` of a file of /proc."""
+    lines = (line.split() for line in Path(file).read_text(encoding="ascii").splitlines())
+    return {one[0][:-1]: int(one[1]) << 10 for one in lines if one[2:] == ["kB"]}
+
+
+def group_room(
+    groups: Path = Path("/proc/self/cgroup"), root: Path = Path("/sys/fs/cgroup")
+) -> list[int]:
+    """Return the free bytes of each control group around this process that limits memory.
+
+    Both versions are read. A page of a file that was read once is free again when it is needed, so
+    it does not count as used. Empty where no group is visible.
+    """
+    found = []
+    with contextlib.suppress(OSError):
+        for line in groups.read_text(encoding="utf-8").splitlines():
+            _, controllers, path = line.split(":", 2)
+            if not controllers:
+                top, limit, usage = root, "memory.max", "memory.current"
+            elif "memory" in controllers.split(","):
+                top, limit, usage = (
+                    root / "memory",
+                    "memory.limit_in_bytes",
+                    "memory.usage_in_bytes",
+                )
+            else:
+                continue
+            place = top / path.lstrip("/")
+            for group in (place, *place.parents):
+                if not group.is_relative_to(top):
+                    break
+                with contextlib.suppress(OSError, ValueError):  # "max", or a group out of sight
+                    free = int((group / limit).read_text(encoding="ascii"))
+                    free -= int((group / usage).read_text(encoding="ascii"))
+                    found.append(free + _reclaimable(group / "memory.stat"))
+    return found
+
+
+def _reclaimable(file: Path) -> int:
+    """Return the bytes of files that a group holds and has not used of late."""
+    with contextlib.suppress(OSError, ValueError):
+        lines = (line.split() for line in file.read_text(encoding="ascii").splitlines())
+        found = {one[0]: int(one[1]) for one in lines}
+        return found.get("total_inactive_file", found.get("inactive_file", 0))
+    return 0

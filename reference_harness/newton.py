@@ -56,13 +56,16 @@ class Optimum(NamedTuple):
     steps: int
 
 
-def minimise(x: AnyMatrix, targets: npt.NDArray[np.int64], classes: int) -> Optimum:
+def minimise(
+    x: AnyMatrix, targets: npt.NDArray[np.int64], classes: int, inner_max: int | None = None
+) -> Optimum:
     """Return the optimum for (n, d) features of any floating type and (n,) targets in 0..classes-1.
 
-    Raises NotSolvedError where it is not reached: for features beyond what float64 resolves.
+    Raises NotSolvedError where it is not reached: for features beyond what float64 resolves, or
+    after `inner_max` steps of conjugate gradients in all, where another method is faster.
     """
     with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused below
-        return _Problem(x, targets, classes).solved()
+        return _Problem(x, targets, classes).solved(inner_max)
 
 
 class _Problem:
@@ -138,12 +141,13 @@ class _Problem:
             found[np.arange(self.rows), self.targets] -= 1.0
         return found
 
-    def solved(self) -> Optimum:
+    def solved(self, inner_max: int | None) -> Optimum:
         solution = np.zeros((self.width + 1, self.columns))
         values = np.zeros((self.rows, self.columns))
         loss = self.loss(values)
         moved = np.inf
         factor, most = None, 0
+        left = STEPS * INNER_STEPS if inner_max is None else inner_max
         for step in range(1, STEPS + 1):
             curvature = _Curvature(self.probabilities(values), binary=self.binary)
             gradient = self.pulled(self.residuals(curvature.probabilities))
@@ -153,7 +157,11 @@ class _Problem:
                 raise NotSolvedError(msg)
             if factor is None:
                 factor, most = self._preconditioner(curvature), INNER_STEPS
-            direction, inner = self._direction(gradient, curvature, factor, most)
+            direction, inner = self._direction(gradient, curvature, factor, min(most, left))
+            left -= inner
+            if left <= 0:
+                msg = f"{inner_max} steps of conjugate gradients did not reach the optimum"
+                raise NotSolvedError(msg)
             # An older preconditioner is kept as long as it saves more than a new one costs.
             most = self._inner_steps_worth_a_factor
             factor = factor if inner < most else None

@@ -1,7 +1,7 @@
 """Progress of a run: bars on a terminal, otherwise one line per task."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
@@ -45,22 +45,31 @@ class Silent:
 class Talking:
     """Writes to the error stream, so that the output stream stays a program's."""
 
-    def __init__(self, console: Console, bars: Progress, tasks: int) -> None:
+    def __init__(self, console: Console, bars: Progress, tasks: int, label: str = "") -> None:
         self._console = console
         self._bars = bars
-        self._tasks = bars.add_task("tasks", total=tasks, rate="")
+        self._label = f"{label}: " if label else ""
+        self._tasks = bars.add_task(f"{escape(self._label)}tasks", total=tasks, rate="")
         self._embed = bars.add_task("embed", total=None, rate="")
         self._since = time.monotonic()
         self._letters = 0
+        self._todo = self._done = 0
 
     def begin(self, task_id: str, todo: int) -> None:
-        """Start the bar of one task."""
+        """Start the bar of one task, or add to it where others are embedded at the same time."""
+        what = f"{self._label}embed {task_id}"
+        if self._done < self._todo:
+            self._todo += todo
+            self._bars.update(self._embed, total=self._todo, description=f"{escape(what)}, ...")
+            return
         self._since, self._letters = time.monotonic(), 0
-        self._bars.reset(self._embed, total=todo, description=f"embed {escape(task_id)}", rate="")
+        self._todo, self._done = todo, 0
+        self._bars.reset(self._embed, total=todo, description=escape(what), rate="")
 
     def step(self, sequences: int, letters: int) -> None:
         """Move the bar and show letters a second."""
         self._letters += letters
+        self._done += sequences
         seconds = max(time.monotonic() - self._since, 1e-9)
         rate = f"{self._letters / seconds:,.0f} bp/s"
         self._bars.update(self._embed, advance=sequences, rate=rate)
@@ -72,14 +81,18 @@ class Talking:
 
     def say(self, line: str) -> None:
         """Write a line above the bars."""
-        self._console.print(line, markup=False, highlight=False, soft_wrap=True)
+        self._console.print(f"{self._label}{line}", markup=False, highlight=False, soft_wrap=True)
+
+
+Listeners = Callable[[int, str], Listener]
+"""Makes the listener of a run, from the number of its tasks and a label for its lines."""
 
 
 @contextmanager
-def listener(tasks: int, *, quiet: bool) -> Iterator[Listener]:
-    """Return what suits the error stream: bars are shown on a terminal alone."""
+def listeners(*, quiet: bool) -> Iterator[Listeners]:
+    """Return what suits the error stream, for several runs: bars are shown on a terminal alone."""
     if quiet:
-        yield Silent()
+        yield lambda _tasks, _label: Silent()
         return
     console = Console(stderr=True)
     columns = (
@@ -89,4 +102,11 @@ def listener(tasks: int, *, quiet: bool) -> Iterator[Listener]:
     with Progress(
         *columns, console=console, transient=True, disable=not console.is_terminal
     ) as bars:
-        yield Talking(console, bars, tasks)
+        yield lambda tasks, label: Talking(console, bars, tasks, label)
+
+
+@contextmanager
+def listener(tasks: int, *, quiet: bool) -> Iterator[Listener]:
+    """Return the listener of one run, which needs no label."""
+    with listeners(quiet=quiet) as made:
+        yield made(tasks, "")

@@ -1,23 +1,32 @@
-"""The command that scores a receipt.
+"""The commands that score a receipt.
 
 Nothing here imports NumPy at module level; see cli.py.
 """
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from .rescore_cli import BENCHMARK, DATA, FILE, OUTPUT, QUIET, TASKS, names_of, place_of
 from .text import plural
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from .record import ReceiptTask
+
 _SUBMISSION_BYTES_MAX = 1 << 25  # as `geneb-ci check` reads
 
 
-@click.command("receipt-cells")
-@click.option(
+_FOLDER = click.Path(path_type=Path, file_okay=False)
+_SUBMISSION = click.option(
     "--submission", type=FILE, required=True, help="Submission whose receipt is to be scored."
 )
+
+
+@click.command("receipt-cells")
+@_SUBMISSION
 @click.option(
     "--receipt",
     "folder",
@@ -28,7 +37,17 @@ _SUBMISSION_BYTES_MAX = 1 << 25  # as `geneb-ci check` reads
 @TASKS
 @DATA
 @BENCHMARK
+@click.option(
+    "--digests",
+    type=_FOLDER,
+    help="Folder for digests of sequences and rows, which `receipt-equal` compares.",
+)
 @click.option("--workers", type=click.IntRange(min=1), help="Processes; default: one per CPU.")
+@click.option(
+    "--strata",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Also write what an audit draws rows by, of each task, to this folder.",
+)
 @OUTPUT
 @QUIET
 def receipt_cells(**options: Any) -> None:  # noqa: ANN401 - click's own types
@@ -36,36 +55,77 @@ def receipt_cells(**options: Any) -> None:  # noqa: ANN401 - click's own types
 
     The files are taken as they are; compare their digests with the submission's first.
     """
-    import json  # noqa: PLC0415 - see cli.py
-
-    from .engine.local import default_workers  # noqa: PLC0415 - NumPy: see cli.py
-    from .errors import OptionError  # noqa: PLC0415
-    from .files import read_bounded, write_json  # noqa: PLC0415
-    from .receipt.scoring import CellsRequest, cells, tasks_said  # noqa: PLC0415
+    from .batch import Workers  # noqa: PLC0415 - NumPy: see cli.py
+    from .engine.local import default_workers  # noqa: PLC0415
+    from .files import write_json  # noqa: PLC0415
+    from .receipt.scoring import CellsRequest, cells  # noqa: PLC0415
 
     bench, source = place_of(options)
-    try:
-        document = json.loads(read_bounded(options["submission"], _SUBMISSION_BYTES_MAX))
-        said = tasks_said(document["receipt"])
-        regimes = tuple(name for name in bench.regimes if name in document["results"])
-    except (ValueError, KeyError, TypeError) as error:
-        msg = f"{options['submission']}: no submission with a receipt: {error}"
-        raise OptionError(msg) from error
-    names = names_of(options["tasks"])
-    if unknown := [name for name in names if name not in said]:
-        msg = f"--tasks {unknown[0]}: the receipt has no such task"
-        raise OptionError(msg)
+    document, said = _read(options["submission"], names_of(options["tasks"]))
+    told = {*document["results"], *document.get("gaps", {})}
+    shared = click.get_current_context().obj
     found = cells(
         CellsRequest(
             benchmark=bench,
             source=source,
             folder=options["folder"],
-            tasks={name: said[name] for name in names},
-            regimes=regimes,
+            tasks=said,
+            regimes=tuple(name for name in bench.regimes if name in told),
             workers=options["workers"] or default_workers(),
-        )
+            strata=options["strata"],
+            digests=options["digests"],
+        ),
+        shared.lent if isinstance(shared, Workers) else None,
     )
     write_json(options["output"], found.model_dump())
     if not options["quiet"]:
         tasks = plural(len(found.tasks), "task")
         click.echo(f"wrote {options['output']}: {tasks} in {found.seconds:.1f} s", err=True)
+
+
+@click.command("receipt-equal")
+@_SUBMISSION
+@click.option(
+    "--digests",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    required=True,
+    help="Folder of the digests that `receipt-cells --digests` wrote.",
+)
+@TASKS
+@OUTPUT
+@QUIET
+def receipt_equal(**options: Any) -> None:  # noqa: ANN401 - click's own types
+    """Compare the rows of equal sequences, over all tasks of a receipt.
+
+    A model gives a sequence one embedding, whatever task it stands in.
+    """
+    from .files import write_json  # noqa: PLC0415 - NumPy: see cli.py
+    from .receipt.scoring import compared  # noqa: PLC0415
+
+    _, said = _read(options["submission"], names_of(options["tasks"]))
+    found = compared(options["digests"], said)
+    write_json(options["output"], found.model_dump())
+    if not options["quiet"]:
+        rows = plural(found.rows, "row")
+        click.echo(f"wrote {options['output']}: {rows} compared", err=True)
+
+
+def _read(path: Path, names: tuple[str, ...]) -> "tuple[dict[str, Any], Mapping[str, ReceiptTask]]":
+    """Return a submission, and what its receipt says of these tasks. Raises OptionError."""
+    import json  # noqa: PLC0415 - see cli.py
+
+    from .errors import OptionError  # noqa: PLC0415
+    from .files import read_bounded  # noqa: PLC0415
+    from .receipt.scoring import tasks_said  # noqa: PLC0415
+
+    try:
+        document = json.loads(read_bounded(path, _SUBMISSION_BYTES_MAX))
+        said = tasks_said(document["receipt"])
+        document["results"].keys()
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        msg = f"{path}: no submission with a receipt: {error}"
+        raise OptionError(msg) from error
+    if unknown := [name for name in names if name not in said]:
+        msg = f"--tasks {unknown[0]}: the receipt has no such task"
+        raise OptionError(msg)
+    return document, {name: said[name] for name in names}

@@ -120,6 +120,13 @@ class ReceiptTask(Part):
     """Merkle root over the rows."""
 
 
+class PredictionsRef(Part):
+    """The file of predicted labels beside a receipt."""
+
+    bytes: Count
+    sha256: Hex64
+
+
 class TaskRecord(Part):
     """One task."""
 
@@ -203,6 +210,8 @@ class BatchingRef(Part):
     mode: Literal["budget", "exact", "file"]
     token_budget: Count
     """Padded tokens of a batch that were asked for; a task's `token_budgets` has those used."""
+    measured: bool = False
+    """Whether that is what memory was measured to have room for, as `--token-budget auto` asks."""
     rows: Count
 
 
@@ -266,6 +275,8 @@ class RunRecord(Part):
     regimes: Annotated[list[str], Field(min_length=1)]
     missing: list[Missing]
     tasks: Annotated[dict[str, TaskRecord], Field(min_length=1)]
+    predictions: PredictionsRef | None = None
+    """The predicted labels of a run with a receipt; null without one."""
 
 
 def json_schema() -> dict[str, object]:

@@ -40,8 +40,10 @@ _COPIES, _COPIES_MAX = 16, 1000
 def batch() -> None:
     """Run the commands that standard input names, one a line: all that an audit calls."""
     from .batch import serve  # noqa: PLC0415 - NumPy: see cli.py
+    from .receipt_cli import receipt_cells, receipt_equal  # noqa: PLC0415 - imports this module
 
-    commands = {command.name: command for command in (sequences, variants, rescore)}
+    known = (sequences, variants, rescore, receipt_cells, receipt_equal)
+    commands = {command.name: command for command in known}
 
     def run(words: list[str], workers: object) -> None:
         command = commands.get(next(iter(words), ""))

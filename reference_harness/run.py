@@ -1,31 +1,35 @@
-"""One run: checks the data, embeds task by task, fits probes in workers, returns the record."""
+"""One run: checks the data, has an engine embed and probe each task, returns the record."""
 
-import time
 from collections import Counter, deque
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from . import environment
 from .benchmark import Task
 from .cache import Cache
-from .embed import Embedded, Embedder
-from .engine.local import Pool
-from .errors import DataError, FailedTasksError, HarnessError, ProbeError, WorkerDiedError
+from .claims import Claim, Digests, claims, distinct, packed
+from .embedder import EmbedDone, EmbedJob
+from .engine import ROUNDS, Engine, Notice
+from .errors import DataError, EmbeddingError, FailedTasksError, HarnessError, ProbeError
 from .job import Failed, Job, Probed
 from .progress import Listener, Silent
+from .receipt.predictions import write_predictions
 from .receipt.task_file import is_written
 from .record import LibraryRef, RunRecord, TaskRecord
 from .settings import Settings, key_parts, record_of, tasks_to_run
-from .state import State
+from .state import Finished, State
 from .tasks import TaskData, sequence_digests
 
-AHEAD = 2
-"""Tasks a worker may have waiting: enough to keep it busy, few enough to hold little memory."""
-ROUNDS = 3
-"""Attempts at a task whose embeddings are lost before they are read, or whose worker is killed. One
-is an accident; a disk that damages all it is given, or a task that memory cannot hold, shows by
-then."""
+
+class _Checked(NamedTuple):
+    """What is kept of a task's data while the run lasts."""
+
+    sha256: str
+    named: Digests
+    """Of its distinct sequences."""
+    letters: int
+    """What embedding them grows with."""
 
 
 @dataclass
@@ -33,60 +37,65 @@ class _Open:
     """A task between its embedding and its scores."""
 
     data: dict[str, Any]
-    embedded: Embedded
-    seconds: float
+    job: Job
+    embedded_now: int
+    seconds: float = 0.0
     """Time of embedding."""
 
 
-def run(settings: Settings, listener: Listener | None = None) -> RunRecord:
+def run(settings: Settings, engine: Engine, listener: Listener | None = None) -> RunRecord:
     """Run and return the record; nothing is written but the cache and the resumable state.
 
     A task that fails does not end the others, unless `settings.fail_fast` says so. Raises
     FailedTasksError at the end if one did, and a HarnessError for anything else that a user can
     cause; KeyboardInterrupt passes through. Every finished task and embedding is kept.
     """
-    return _Run(settings, listener or Silent()).go()
+    return _Run(settings, engine, listener or Silent()).go()
 
 
 class _Run:
-    def __init__(self, settings: Settings, listener: Listener) -> None:
+    def __init__(self, settings: Settings, engine: Engine, listener: Listener) -> None:
         self.settings = settings
+        self.engine = engine
         self.listener = listener
         self.started_at = environment.now()
         self.harness = environment.harness()
         self.state = State(settings.output)
         self.finished: dict[str, TaskRecord] = {}
+        self.predictions: dict[str, bytes] = {}
         self.libraries: dict[tuple[str, str, str, int], LibraryRef] = {}
+        self.checked: dict[str, _Checked] = {}
+        self.claims: dict[str, Claim] = {}
+        """What each task embeds; a task is taken out when it does, and embeds what is lost then."""
+        self.lenders: dict[str, frozenset[str]] = {}
+        """Tasks that embed a part of what a task needs."""
+        self.embedding: set[str] = set()
+        self.embedded: set[str] = set()
+        """Tasks whose own part is in the cache, and whose probe has not begun."""
         self.open: dict[str, _Open] = {}
-        self.jobs: dict[str, Job] = {}
-        """Submitted to workers and without a result yet, in the order in which they were."""
         self.failed: dict[str, str] = {}
         self.rounds: Counter[str] = Counter()
         self.todo: deque[Task] = deque()
-        self.workers = settings.workers
-        self.packages = environment.packages_of(settings.loaded.extractor)
-        self.key_parts = key_parts(settings, self.packages)
-        self.embedder = Embedder(
-            settings.loaded, Cache(settings.cache, self.key_parts), settings.batching
-        )
+        self.budgets: set[int] = set()
+        self.key_parts = key_parts(settings)
+        self.cache = Cache(settings.cache, self.key_parts)
 
     def go(self) -> RunRecord:
         tasks = tasks_to_run(self.settings)
-        if self.settings.receipt is not None:
-            # Rows of a receipt are compared with a rerun to 1e-5; TF32 differs by 1e-3.
-            environment.set_tf32(allowed=False)
-        digests = self._check(tasks)
-        resumed = self.state.begin(self._identity(digests), resume=self.settings.resume)
+        self._check(tasks)
+        resumed = self.state.begin(self._identity(), resume=self.settings.resume)
         self.todo.extend(task for task in tasks if not self._restored(task, resumed=resumed))
-        while self.todo:
-            self.workers = max(1, min(self.workers, len(self.todo)))
-            with Pool[Probed | Failed](
-                self.workers, array_api=self.settings.probe_device.torch
-            ) as pool:
-                try:
-                    self._work(pool)
-                except WorkerDiedError as error:
-                    self._after(error)
+        self.claims = claims(
+            {task.id: self.checked[task.id].named for task in self.todo}, self.cache
+        )
+        if self.engine.longest_first:
+            self.todo = deque(sorted(self.todo, key=lambda task: -self.checked[task.id].letters))
+        while self.todo or self.embedded or self.engine.open:
+            while self.todo and self.engine.has_room:
+                self._begin(self.todo.popleft())
+            for found in self.engine.results(block=True):
+                self._take(found)
+            self._probe()
         if self.failed:
             failed = {task.id: self.failed[task.id] for task in tasks if task.id in self.failed}
             raise FailedTasksError(failed, len(self.finished), str(self.state.folder))
@@ -95,50 +104,59 @@ class _Run:
             tasks={task.id: self.finished[task.id] for task in tasks},
             libraries=[self.libraries[key] for key in sorted(self.libraries)],
             harness=self.harness,
-            packages=self.packages,
             started_at=self.started_at,
             resumed=resumed,
+            predictions=write_predictions(self.settings, self.predictions),
+            token_budget=min(self.budgets, default=None),
         )
 
-    def _work(self, pool: Pool[Probed | Failed]) -> None:
-        """Embed and probe until nothing is left. Raises WorkerDiedError; `jobs` has what waited."""
-        ahead = AHEAD * self.workers
-        while self.todo or pool.waiting:
-            if self.todo and pool.waiting <= ahead:
-                self._begin(self.todo.popleft(), pool)
-            self._collect(pool, block=not self.todo or pool.waiting > ahead)
-
-    def _begin(self, task: Task, pool: Pool[Probed | Failed]) -> None:
+    def _begin(self, task: Task) -> None:
         try:
-            job = self._embed(task)
+            job = self._prepared(task)
         except HarnessError as error:
             self._fail(task.id, error)
             return
         finally:
-            self._say(self.embedder.cache.set_aside)
-            self.embedder.cache.set_aside.clear()
-        self.jobs[task.id] = job
-        pool.submit(job)
+            self._say(self.cache.set_aside)
+            self.cache.set_aside.clear()
+        self.embedding.add(task.id)
+        self.engine.embed(job, self.listener.step)
 
-    def _after(self, death: WorkerDiedError) -> None:
-        """Queue again what waited for a worker; half as many of these take half the memory.
-
-        The only worker was at the task that it was given first: that one fails, if it was that
-        task's last round.
-        """
-        if self.settings.fail_fast:
-            raise death
-        waiting = list(self.jobs)
-        self.jobs.clear()
-        if self.workers == 1 and not self._another_round(waiting[0]):
-            self._fail(waiting.pop(0), death)
+    def _take(self, found: EmbedDone | Probed | Failed | Notice) -> None:
+        if isinstance(found, Notice):
+            self.listener.say(found.line)
+            return
+        self._say(found.said)
+        if isinstance(found, EmbedDone):
+            self._embedded(found)
+        elif isinstance(found, Probed):
+            self._finish(found)
+        elif found.lost and self._another_round(found.task_id):
+            self.todo.appendleft(self.settings.benchmark.task(found.task_id))
         else:
-            self.workers = max(1, self.workers // 2)
-            self.listener.say(
-                "a worker process was killed, probably out of memory: its tasks are probed again "
-                f"with --workers {self.workers}"
-            )
-        self.todo.extendleft(self.settings.benchmark.task(name) for name in reversed(waiting))
+            self._fail(found.task_id, ProbeError(found.why))
+
+    def _embedded(self, done: EmbedDone) -> None:
+        self.embedding.discard(done.task_id)
+        if done.budget is not None:
+            self.budgets.add(done.budget)
+        if done.failed:
+            self._fail(done.task_id, EmbeddingError(done.failed))
+        else:
+            self.open[done.task_id].seconds += done.seconds
+            self.embedded.add(done.task_id)
+            self._probe()
+
+    def _probe(self) -> None:
+        """Probe each task whose embeddings are all there now.
+
+        Where a part failed that another task needs, its probe misses them, and it begins again.
+        """
+        busy = self.embedding | {task.id for task in self.todo}
+        ready = [one for one in self.embedded if not self.lenders.get(one, frozenset()) & busy]
+        for task_id in sorted(ready):
+            self.embedded.discard(task_id)
+            self.engine.probe(self.open[task_id].job)
 
     def _another_round(self, task_id: str) -> bool:
         """Count one more attempt at a task; return whether it has one left."""
@@ -161,26 +179,28 @@ class _Run:
         data = self.settings.source.load(task)
         return data if self.settings.limit is None else data.head(self.settings.limit)
 
-    def _check(self, tasks: list[Task]) -> dict[str, str]:
+    def _check(self, tasks: list[Task]) -> None:
         """Read every task before the first is embedded, so that invalid data show early."""
-        digests: dict[str, str] = {}
         faults: list[str] = []
         for task in tasks:
             try:
-                digests[task.id] = self._load(task).sha256
+                data = self._load(task)
             except DataError as error:
                 faults.extend(error.faults)
+                continue
+            named = distinct(data)
+            letters = sum(map(len, named.values()))
+            self.checked[task.id] = _Checked(data.sha256, packed(named), letters)
         if faults:
             raise DataError(faults)
-        return digests
 
-    def _identity(self, digests: dict[str, str]) -> dict[str, Any]:
+    def _identity(self) -> dict[str, Any]:
         """Return everything that must be equal in a resumed run."""
         chosen = self.settings
         return {
             "model_id": chosen.model_id,
             "benchmark": chosen.benchmark.sha256,
-            "data": digests,
+            "data": {task_id: one.sha256 for task_id, one in self.checked.items()},
             "regimes": list(self.settings.regimes_to_run),
             "canonical": chosen.canonical,
             "probe_device": chosen.probe_device.name,
@@ -190,44 +210,52 @@ class _Run:
 
     def _restored(self, task: Task, *, resumed: bool) -> bool:
         found = self.state.load(task.id) if resumed else None
-        if found is None or not self._has_receipt(task.id, found[0]):
+        if found is None or not self._has_receipt(task.id, found):
             return False
-        self.finished[task.id] = found[0]
-        self._note(found[1])
+        self._keep(task.id, found)
         self.listener.finish(task.id, "taken from the stopped run")
         return True
 
-    def _has_receipt(self, task_id: str, task: TaskRecord) -> bool:
+    def _has_receipt(self, task_id: str, found: Finished) -> bool:
         """Return whether the receipt of a finished task is there, or none is asked for."""
-        folder = self.settings.receipt
-        return folder is None or (
-            task.receipt is not None and is_written(folder, task_id, task.receipt)
-        )
+        folder, receipt = self.settings.receipt, found.task.receipt
+        if folder is None:
+            return True
+        if receipt is None or found.predictions is None:
+            return False
+        return is_written(folder, task_id, receipt)
 
-    def _embed(self, task: Task) -> Job:
-        started = time.perf_counter()
+    def _prepared(self, task: Task) -> EmbedJob:
+        """Return what is to be embedded of a task, and keep what its probe needs."""
         data = self._load(task)
-        self.listener.begin(task.id, len(self.embedder.missing(data)))
-        budget = self.embedder.token_budget
-        embedded = self.embedder.embed(data, self.listener.step)
-        if (now := self.embedder.token_budget) != budget:
-            self.listener.say(
-                f"{task.id}: memory ran out; batches have at most {now:,} padded tokens from now on"
-            )
+        named = distinct(data)
+        claim = self.claims.pop(task.id, None)
+        if claim is not None:
+            wanted = {one.tobytes() for one in claim.lacking}
+            self.lenders[task.id] = claim.lenders
+        else:  # its embeddings were lost
+            self.lenders.pop(task.id, None)
+            wanted = named.keys() - self.cache.find(named)
+        sequences = [sequence for digest, sequence in named.items() if digest in wanted]
+        self.listener.begin(task.id, len(sequences))
+        before = self.open.get(task.id)
         facts = {
             "data_sha256": data.sha256,
             "train": data.train.class_counts,
             "test": data.test.class_counts,
         }
-        seconds = time.perf_counter() - started
-        if before := self.open.get(task.id):  # its embeddings were lost, or its worker died
-            seconds += before.seconds
-            computed = embedded.computed + before.embedded.computed
-            embedded = Embedded(embedded.distinct, computed)
-        self.open[task.id] = _Open(facts, embedded, seconds)
+        self.open[task.id] = _Open(
+            facts,
+            self._job(data),
+            len(sequences) + (before.embedded_now if before else 0),
+            before.seconds if before else 0.0,
+        )
+        return EmbedJob(task.id, sequences, self.settings.cache, self.key_parts)
+
+    def _job(self, data: TaskData) -> Job:
         protocol = self.settings.benchmark.protocol
         return Job(
-            task_id=task.id,
+            task_id=data.id,
             cache=self.settings.cache,
             key_parts=self.key_parts,
             train_digests=b"".join(sequence_digests(data.train.sequences)),
@@ -242,31 +270,26 @@ class _Run:
             receipt=self.settings.receipt,
         )
 
-    def _collect(self, pool: Pool[Probed | Failed], *, block: bool) -> None:
-        for found in pool.done(block=block):
-            del self.jobs[found.task_id]
-            self._say(found.said)
-            if isinstance(found, Probed):
-                self._finish(found)
-            elif found.lost and self._another_round(found.task_id):
-                self.todo.appendleft(self.settings.benchmark.task(found.task_id))
-            else:
-                self._fail(found.task_id, ProbeError(found.why))
-
     def _finish(self, probed: Probed) -> None:
         record = self._task_record(probed)
         libraries = [LibraryRef(**one) for one in probed.libraries]
-        self.state.save(probed.task_id, record, libraries)
-        self.finished[probed.task_id] = record
-        self._note(libraries)
+        finished = Finished(record, libraries, probed.predictions)
+        self.state.save(probed.task_id, finished)
+        self._keep(probed.task_id, finished)
         self.listener.finish(probed.task_id, summary(record))
+
+    def _keep(self, task_id: str, finished: Finished) -> None:
+        self.finished[task_id] = finished.task
+        if finished.predictions is not None:
+            self.predictions[task_id] = finished.predictions
+        self._note(finished.libraries)
 
     def _task_record(self, probed: Probed) -> TaskRecord:
         known = self.open.pop(probed.task_id)
         return TaskRecord(
             **known.data,
-            distinct_sequences=known.embedded.distinct,
-            embedded_now=known.embedded.computed,
+            distinct_sequences=len(self.checked[probed.task_id].named),
+            embedded_now=known.embedded_now,
             token_budgets=list(probed.token_budgets),
             dim=probed.dim,
             feature_dtype=probed.dtype,

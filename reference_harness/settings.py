@@ -10,7 +10,7 @@ from .data import Source
 from .embed import BATCHING, Batching
 from .engine.local import default_workers
 from .errors import DataError, OptionError
-from .loading import LoadedExtractor
+from .facts import ExtractorFacts
 from .record import (
     BatchingRef,
     BenchmarkRef,
@@ -22,6 +22,7 @@ from .record import (
     LibraryRef,
     Missing,
     ModelRef,
+    PredictionsRef,
     ProbeRef,
     RunRecord,
     TaskRecord,
@@ -34,10 +35,11 @@ class Settings:
 
     benchmark: Benchmark
     source: Source
-    loaded: LoadedExtractor
+    facts: ExtractorFacts
     model_id: str
     output: Path
-    cache: Path
+    cache: Path | str
+    """A folder, or an address of fsspec."""
     tasks: tuple[str, ...] = ()
     """Ids to run; empty for all that the source has."""
     regimes: tuple[str, ...] = ()
@@ -90,22 +92,22 @@ def tasks_to_run(settings: Settings) -> list[Task]:
     return [task for task in settings.benchmark.tasks if task.id in wanted & here]
 
 
-def key_parts(settings: Settings, packages: dict[str, str]) -> dict[str, Any]:
+def key_parts(settings: Settings) -> dict[str, Any]:
     """Return everything that determines an embedding except the sequence: the cache key.
 
     Not the token budget, which moves last digits alone; see `Batching`.
     """
-    loaded, batching = settings.loaded, settings.batching
+    facts, batching = settings.facts, settings.batching
     return {
-        "extractor": [loaded.path, loaded.class_name, loaded.sha256],
-        "siblings": loaded.siblings,
+        "extractor": [facts.path, facts.class_name, facts.sha256],
+        "siblings": facts.siblings,
         "name_model": settings.name_model,
-        "description": loaded.description,
+        "description": facts.description,
         "options": settings.options,
         "device": settings.device,
-        "hardware": environment.hardware(settings.device),
+        "hardware": facts.hardware,
         "batching": [batching.mode, batching.rows if batching.mode == "file" else None],
-        "packages": packages,
+        "packages": facts.packages,
     }
 
 
@@ -115,12 +117,13 @@ def record_of(
     tasks: dict[str, TaskRecord],
     libraries: list[LibraryRef],
     harness: HarnessRef,
-    packages: dict[str, str],
     started_at: str,
     resumed: bool,
+    predictions: PredictionsRef | None,
+    token_budget: int | None,
 ) -> RunRecord:
-    """Return the record of a run that ends now."""
-    loaded = chosen.loaded
+    """Return the record of a run that ends now; `token_budget` is the one that was measured."""
+    facts = chosen.facts
     protocol = chosen.benchmark.protocol
     pin = chosen.benchmark.dataset
     return RunRecord(
@@ -131,17 +134,18 @@ def record_of(
         ),
         harness=harness,
         extractor=ExtractorRef(
-            path=loaded.path,
-            class_name=loaded.class_name,
-            sha256=loaded.sha256,
-            siblings=loaded.siblings,
+            path=facts.path,
+            class_name=facts.class_name,
+            sha256=facts.sha256,
+            siblings=facts.siblings,
             options=chosen.options,
         ),
-        model=ModelRef(**loaded.description["model"]),
-        embedding=EmbeddingRef(**loaded.description["embedding"]),
+        model=ModelRef(**facts.description["model"]),
+        embedding=EmbeddingRef(**facts.description["embedding"]),
         batching=BatchingRef(
             mode=chosen.batching.mode,
-            token_budget=chosen.batching.token_budget,
+            token_budget=token_budget or chosen.batching.token_budget,
+            measured=token_budget is not None,
             rows=chosen.batching.rows,
         ),
         probe=ProbeRef(
@@ -152,9 +156,9 @@ def record_of(
             workers=chosen.workers,
             libraries=libraries,
         ),
-        hardware=Hardware(device=chosen.device, name=environment.hardware(chosen.device)),
-        tf32=environment.tf32(chosen.device),
-        packages=packages,
+        hardware=Hardware(device=chosen.device, name=facts.hardware),
+        tf32=facts.tf32,
+        packages=facts.packages,
         started_at=started_at,
         finished_at=environment.now(),
         resumed=resumed,
@@ -162,4 +166,5 @@ def record_of(
         regimes=list(chosen.regimes_to_run),
         missing=missing(chosen),
         tasks=tasks,
+        predictions=predictions,
     )

@@ -15,6 +15,9 @@ import numpy.typing as npt
 from .tasks import DIGEST_BYTES
 
 FORMAT = 2
+SUFFIX = ".shard"
+ASIDE = ".damaged"
+"""Appended to the name of a damaged shard. It is kept, since it may help to find the cause."""
 _HEADER_MAX = 4096  # a header has about 150 bytes
 Rows = npt.NDArray[np.floating[Any]]
 

@@ -1,9 +1,10 @@
 """The state of a stopped run, next to its output, for `--resume`."""
 
+import base64
 import json
 import shutil
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
@@ -12,6 +13,15 @@ from .files import write_json
 from .record import LibraryRef, TaskRecord
 
 SUFFIX = ".partial"
+
+
+class Finished(NamedTuple):
+    """A finished task of a stopped run."""
+
+    task: TaskRecord
+    libraries: list[LibraryRef]
+    predictions: bytes | None
+    """Its part of `predictions.bin`; None for a run without a receipt."""
 
 
 class State:
@@ -42,21 +52,30 @@ class State:
         write_json(path, identity)
         return False
 
-    def save(self, task_id: str, task: TaskRecord, libraries: list[LibraryRef]) -> None:
+    def save(self, task_id: str, finished: Finished) -> None:
         """Keep a finished task."""
-        value = {"task": task.model_dump(), "libraries": [one.model_dump() for one in libraries]}
+        predictions = finished.predictions
+        value = {
+            "task": finished.task.model_dump(),
+            "libraries": [one.model_dump() for one in finished.libraries],
+            "predictions": predictions and base64.b64encode(predictions).decode(),
+        }
         write_json(self._file(task_id), value)
 
-    def load(self, task_id: str) -> tuple[TaskRecord, list[LibraryRef]] | None:
+    def load(self, task_id: str) -> Finished | None:
         """Return a finished task, or None. Raises StateError when its file is damaged."""
         path = self._file(task_id)
         if not path.exists():
             return None
         found = self._json(path)
         try:
-            task = TaskRecord.model_validate(found["task"])
-            return task, [LibraryRef.model_validate(one) for one in found["libraries"]]
-        except (ValidationError, KeyError, TypeError) as error:
+            kept = found.get("predictions")
+            return Finished(
+                TaskRecord.model_validate(found["task"]),
+                [LibraryRef.model_validate(one) for one in found["libraries"]],
+                None if kept is None else base64.b64decode(kept, validate=True),
+            )
+        except (ValidationError, KeyError, TypeError, ValueError) as error:
             msg = f"{path}: not a finished task: delete it and resume again"
             raise StateError(msg) from error
 

@@ -26,10 +26,12 @@ from typing import NoReturn
 
 import numpy as np
 
-from .embed import embed_rows
+from .embed import budget_now, embed_rows
+from .environment import set_tf32
 from .errors import HarnessError
 from .keywords import keywords
 from .loading import load
+from .memory import MemoryLimit, room_of
 from .worker_options import WorkerOptions, read_options
 
 MAGIC = b"GENEBEMB"
@@ -41,6 +43,9 @@ FAILED = 3
 """Exit code: an expected error, whose reason was printed."""
 BROKEN = 4
 """Exit code: an unexpected error."""
+
+BUDGET = "token budget: "
+"""Start of the line that says how many padded tokens a batch may have had at the end."""
 
 NOTED = frozenset({
     "socket.connect", "socket.getaddrinfo", "socket.gethostbyname", "socket.sendto",
@@ -105,7 +110,12 @@ def embed(options: WorkerOptions, sequences: list[str]) -> np.ndarray:
         options.device,
         **keywords(options.extractor, options.options, options.plan),
     )
-    values = embed_rows(loaded, options.plan, sequences)
+    if not options.tf32:
+        set_tf32(allowed=False)
+    allowed = None if options.memory_mib is None else options.memory_mib << 20
+    limit = MemoryLimit(room_of(options.device, allowed) if options.measure else None)
+    values = embed_rows(loaded, options.plan, sequences, limit)
+    os.write(2, f"{BUDGET}{budget_now(loaded, options.plan, limit)}\n".encode())
     little = values.dtype.newbyteorder("<")
     return np.ascontiguousarray(values, dtype=little)
 

@@ -25,7 +25,14 @@ class WorkerOptions(Part):
     none mean such values."""
     batching: Mode
     token_budget: Annotated[int, Field(ge=1)] = TOKEN_BUDGET
+    measure: bool = False
+    """Whether the token budget is measured: as much as memory has room for. The one above is then
+    that of a machine whose memory cannot be measured."""
+    memory_mib: Annotated[int, Field(ge=1)] | None = None
+    """Memory above which the sandbox ends this process, where it does."""
     rows: Annotated[int, Field(ge=1)] = FILE_ROWS
+    tf32: bool = True
+    """Whether a GPU may multiply in TF32, as torch's defaults have it for convolutions."""
     processes: Annotated[int, Field(ge=1)]
     """Processes and threads allowed, as RLIMIT_NPROC."""
 

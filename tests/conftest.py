@@ -59,10 +59,10 @@ def update_golden(request: pytest.FixtureRequest) -> bool:
     return bool(request.config.getoption("--update-golden"))
 
 
-@pytest.fixture(autouse=True)
-def _no_width_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(autouse=True, scope="session")
+def _no_width_from_outside() -> None:
     """Let a command write as into a pipe: workers of pytest-xdist set COLUMNS, a shell may."""
-    monkeypatch.delenv("COLUMNS", raising=False)
+    os.environ.pop("COLUMNS", None)
 
 
 NO_REAL_TASKS = "real tasks"

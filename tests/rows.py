@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from geneb_ci.board.noise import near_mean
 from geneb_ci.check.claims import triple_of, two_classes
 from geneb_ci.common.benchmark import Task, shipped_benchmark
 from tests.bench import simulate
@@ -81,7 +80,7 @@ def measured(
             for _ in range(seeds)
         ]
     else:
-        right = near_mean(classes, triple)
+        right = simulate.right_of(classes, triple)
         rates = [min(1.0, max(0.0, k / n)) for k, n in zip(right, classes, strict=True)]
         found = [
             simulate.cell(

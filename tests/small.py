@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from geneb_ci.common.benchmark import Benchmark, Task, load_benchmark
-from geneb_ci.statistics.confusion import scores_of_matrix
+from geneb_ci.statistics.metrics import scores_of_matrix
 
 BENCHMARK_FILE = Path(__file__).with_name("benchmark-small.json")
 BENCHMARK = load_benchmark(BENCHMARK_FILE)

@@ -58,7 +58,7 @@ def main() -> None:
         count = len(list((ROOT / "submissions").glob("*.json")))
         print(f"1. The {count} public submissions pass every check.")
         geneb_ci("check", "submissions")
-        print("\n2. A copy with three slips does not: each is named with its place and its cure.")
+        print("\n2. A copy with three slips does not: each is named with its place and its fix.")
         broken = Path(folder) / "my-model.json"
         text = (ROOT / "submissions" / "splicebert-1024nt.json").read_text(encoding="utf-8")
         text = text.replace('"Acc":0.', '"Acc":1.', 1).replace('"F1"', '"f1"', 1)

@@ -1,37 +1,45 @@
 """Writes each generated file: schemas, RULES.md, shipped rows. With --check it only compares."""
 
 import ast
+import hashlib
 import inspect
 import json
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from pydantic import BaseModel
 
-from geneb_ci.audit import commitment, envelope, events, keys, log, outcome, plan, withdrawal
-from geneb_ci.board import columns, recommend
-from geneb_ci.board import files as board_files
+from geneb_ci.audit import commitment, envelope, events, keys, log, outcome, plan, row_outcome
+from geneb_ci.board import advice, columns
+from geneb_ci.board import rows as board_files
 from geneb_ci.board.diagnostics import shape as diagnostics_shape
 from geneb_ci.check import place
-from geneb_ci.common import benchmark as benchmark_models
-from geneb_ci.common import types
+from geneb_ci.common import shipped, types
 from geneb_ci.common.benchmark import Benchmark, shipped_benchmark
-from geneb_ci.common.config import find_layout
-from geneb_ci.common.types import LEVEL_MEANING, TRUST_ORDER
-from geneb_ci.github import verdict
-from geneb_ci.models.registry import ModelRegistry
+from geneb_ci.common.config import PRACTICE_BENCHMARK
+from geneb_ci.github import diagnosis, verdict
+from geneb_ci.models.entry import parse_entry
 from geneb_ci.publish import manifest as published
 from geneb_ci.render.findings_json import findings_schema
-from geneb_ci.render.formats import FORMATS
-from geneb_ci.render.rules_md import rules_markdown
 from geneb_ci.sandbox import launch
 from geneb_ci.submission import models
 from reference_harness import generate as harness
-from reference_harness.extractors import BUILTINS
-from tools.contract import rescored_module
+from tools.contract import contract_modules
+from tools.generated_pages import (
+    BOARD_FILES,
+    MODELS,
+    SETUP,
+    architecture,
+    between,
+    evidence_script,
+    lists,
+    models_page,
+    with_columns,
+)
+from tools.man_page import PAGE, man_page
+from tools.rules_md import rules_markdown
 
 ROOT = Path(__file__).resolve().parent.parent
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -128,7 +136,10 @@ def generated() -> dict[str, str]:
     benchmark = shipped_benchmark()
     schemas = {
         "benchmark": model_schema(
-            Benchmark, benchmark_models, "benchmark.schema.json", "Benchmark definition"
+            types.BenchmarkFile,
+            types,
+            "benchmark.schema.json",
+            "Benchmark definition",
         ),
         "submission-1.0": submission_schema("1.0", benchmark),
         "submission-1.1": submission_schema("1.1", benchmark),
@@ -140,9 +151,15 @@ def generated() -> dict[str, str]:
             "audit.schema.json",
             "Audit record: the signed in-toto statement, payload of a DSSE envelope",
         ),
+        "row-audit": model_schema(
+            row_outcome.RowStatement,
+            (row_outcome, outcome, plan, commitment, launch, types),
+            "row-audit.schema.json",
+            "Record of an audit by receipt: the signed in-toto statement",
+        ),
         "withdrawal": model_schema(
-            withdrawal.WithdrawalStatement,
-            (withdrawal, outcome),
+            events.WithdrawalStatement,
+            (events, outcome),
             "withdrawal.schema.json",
             "Withdrawal of an audit: the signed in-toto statement, payload of a DSSE envelope",
         ),
@@ -191,16 +208,16 @@ def generated() -> dict[str, str]:
             "leaderboard-tasks.schema.json",
             "leaderboard_tasks.json: task scores",
         ),
-        "diagnostics-1.0": model_schema(
+        "diagnostics-2.0": model_schema(
             diagnostics_shape.Diagnostics,
             diagnostics_shape,
-            "diagnostics-1.0.schema.json",
+            "diagnostics-2.0.schema.json",
             "diagnostics.json: what the board says beyond one rank",
         ),
-        "recommendations-1.0": model_schema(
-            recommend.Recommendations,
-            recommend,
-            "recommendations-1.0.schema.json",
+        "recommendations-2.0": model_schema(
+            advice.Recommendations,
+            advice,
+            "recommendations-2.0.schema.json",
             "recommendations.json: which model to take",
         ),
         "ledger": model_schema(
@@ -232,115 +249,35 @@ def generated() -> dict[str, str]:
             "RULES.md": rules_markdown(),
             **lists(),
             rows: numbers,
+            f"schemas/{shipped.KNOWN_FILE}": known_files(),
             "ARCHITECTURE.md": architecture(modules),
-            "geneb_ci/audit/rescored.py": rescored_module(),
-            "leaderboard/src/pure/levels.js": levels_script(),
+            **contract_modules(),
+            "leaderboard/src/pure/evidence.js": evidence_script(),
             BOARD_FILES: with_columns(),
             MODELS: models_page(),
+            PAGE: man_page(),
+            SETUP: between(SETUP, "settings", f"\n{diagnosis.table()}\n"),
         }
     )
 
 
-def lists() -> dict[str, str]:
-    """Return the pages that list what a table of the code has: formats, built-in extractors."""
-    names = r"\|".join(FORMATS)
-    extractors = "\n".join(f"- `{name}`: {one.what}" for name, one in BUILTINS.items())
-    return {
-        "README.md": between("README.md", "formats", f"`--format {names}`"),
-        "reference_harness/README.md": between(
-            "reference_harness/README.md", "extractors", f"\n{extractors}\n"
-        ),
-    }
-
-
-def between(page: str, name: str, text: str) -> str:
-    """Return a page with the text between its marks `<!-- name -->` and `<!-- /name -->`.
-
-    Raises ValueError unless both marks stand there once.
-    """
-    begin, end = f"<!-- {name} -->", f"<!-- /{name} -->"
-    found = (ROOT / page).read_text(encoding="utf-8")
-    if not found.count(begin) == found.count(end) == 1:
-        raise ValueError(f"{page} lacks {begin}...{end}: put both marks where the list belongs")
-    head, _, rest = found.partition(begin)
-    return f"{head}{begin}{text}{end}{rest.partition(end)[2]}"
-
-
-def levels_script() -> str:
-    """Return the trust levels for the page."""
-    lines = (f"  {json.dumps(line)},\n" for line in LEVEL_MEANING.items())
-    return (
-        "// Generated by `make generate` from TrustLevel in geneb_ci/common/types.py.\n"
-        "\n/** Each level and its meaning, in the order of explanation. */\n"
-        f"export const LEVELS = [\n{''.join(lines)}];\n"
-        "\n/** From least to most trust. */\n"
-        f"export const TRUST = {json.dumps(TRUST_ORDER)};\n"
-    )
-
-
-BOARD_FILES = "docs/board-files.md"
-
-
-def with_columns() -> str:
-    """Return docs/board-files.md with its table of columns, in the order of the rows."""
-    rows = ["| key | meaning | in | on the page |", "|---|---|---|---|"]
-    for column in columns.COLUMNS:
-        files = ["`leaderboard.json`"] if column.is_published else []
-        files += ["`leaderboard_tasks.json`"] if column.is_by_task else []
-        about = column.about if column.is_required else f"{column.about} May be missing."
-        shown = [f'"{column.label}"'] if column.label else []
-        shown += ["table"] if column.table else []
-        shown += [f"download `{column.download}`"] if column.download else []
-        where = ", ".join(files) or "the page alone"
-        rows.append(f"| `{column.key}` | {about} | {where} | {', '.join(shown)} |")
-    return between(BOARD_FILES, "columns", "\n" + "\n".join(rows) + "\n")
-
-
-LAYERS = (
-    ("cli", "one function for each command, imported when it is called"),
-    ("github", "pull requests: what they change, verdicts, one comment, the queue"),
-    ("render", "findings, audits and boards in every format that they are read in"),
-    ("publish", "git history, ledger, generations of the board, one commit to the Space"),
-    ("board", "rows, intervals, ranks, diagnostics, advice, the page and its data"),
-    ("audit", "commitment, draw, rerun, comparison, signed record, verification, trust levels"),
-    ("sandbox", "runs an untrusted extractor and takes only a matrix of numbers from it"),
-    ("check", "the input of a rule, the runner, the list of rules, the rules by family"),
-    ("receipt", "files of embeddings that a submission commits to: their rows and their root"),
-    ("statistics", "which scores are possible, and how a row compares with the others"),
-    ("models", "the model registry: how each model is loaded, and where its weights are"),
-    ("submission", "untrusted bytes to a document with positions, to typed models; cards, logs"),
-    ("common", "errors, findings, settings, the benchmark, shared types"),
-)
-
-
-def architecture(modules: Sequence[Path]) -> str:
-    """Return ARCHITECTURE.md with its table of layers, highest first."""
-    rows = [
-        f"| `{name}` | {text} | {sum(path.parts[1] == name for path in modules)} |"
-        for name, text in LAYERS
-    ]
-    table = "\n".join(["| package | what it does | modules |", "|---|---|---:|", *rows])
-    return between("ARCHITECTURE.md", "layers", f"\n{table}\n")
-
-
-MODELS = "docs/models.md"
-
-
-def models_page() -> str:
-    """Return docs/models.md with its table of the registry's entries."""
-    registry = ModelRegistry(find_layout(ROOT))
-    rows = [
-        "| model | run by | environment | what was tried, or what is missing |",
-        "|---|---|---|---|",
-    ]
-    for name in registry:
-        found = registry.entry(name)
-        run = found.entry.run if found is not None else None
-        if run is not None:
-            lock = run.environment.lock.removesuffix(".txt") if run.environment else ""
-            how = f"`{run.extractor}`" if run.extractor else "nothing yet"
-            rows.append(f"| {name} | {how} | {lock} | {run.exercised or run.missing or ''} |")
-    return between(MODELS, "models", "\n" + "\n".join(rows) + "\n")
+def known_files() -> str:
+    """Return the digests of shipped files that are valid, with the facts of each registry entry."""
+    names = ("benchmark.json", PRACTICE_BENCHMARK)
+    benchmarks = []
+    for name in names:
+        raw = (ROOT / "schemas" / name).read_bytes()
+        types.validated(raw, name)
+        benchmarks.append(hashlib.sha256(raw).hexdigest())
+    entries = {}
+    for path in sorted((ROOT / "leaderboard/policy/models").glob("*.toml")):
+        read = parse_entry(path.read_bytes(), path.name)
+        entries[read.sha256] = read.entry.attributes
+    note = "Shipped files that `make generate` found valid. A file of other bytes is read in full."
+    head = {"note": note, "benchmarks": benchmarks}
+    lines = [f" {json.dumps(key)}: {json.dumps(value)}" for key, value in head.items()]
+    facts = ",\n".join(f"  {json.dumps(key)}: {json.dumps(entries[key])}" for key in entries)
+    return "{\n" + ",\n".join([*lines, f' "models": {{\n{facts}\n }}']) + "\n}\n"
 
 
 def main() -> int:

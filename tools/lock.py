@@ -1,10 +1,11 @@
-"""Writes requirements/{dev,check,action}.txt: run `make lock`, or `make lock UPGRADE=1`.
+"""Writes requirements/{dev,check,action,docs}.txt: run `make lock`, or `make lock UPGRADE=1`.
 
 dev.txt is resolved anew from pyproject.toml; its versions stay unless it must be otherwise, or an
-upgrade is asked for. What hosted jobs install is constrained to the same versions. No hash is taken
-over from the files that are there, and no folder, index or setting of the machine is used: a
-resolver that finds a release in a local folder locks the files of that folder alone. Nothing is
-written unless every lock holds the hash of every file that the package index lists.
+upgrade is asked for. What hosted jobs install is constrained to the same versions; docs.txt is
+installed beside nothing, and resolved from docs.in alone. No hash is taken over from the files that
+are there, and no folder, index or setting of the machine is used: a resolver that finds a release
+in a local folder locks the files of that folder alone. Nothing is written unless every lock holds
+the hash of every file that the package index lists.
 
 Where dev.txt itself cannot be installed, this needs no more than
 `pip install packaging requests uv` in an environment of its own.
@@ -31,7 +32,7 @@ OPTIONS = (
     *("--quiet", "--no-config", "--universal", "--python-version", "3.11", "--generate-hashes"),
     *("--no-annotate", "--no-header", "--no-emit-index-url", "--no-emit-find-links"),
 )
-HOSTED_EXTRAS = ("build", "github", "hub", "records")
+HOSTED_EXTRAS = ("build", "github", "hub", "records", "sigstore")
 # Both programs take local folders, more indexes and other settings from variables of these names.
 SETTINGS = ("UV_", "PIP_")
 
@@ -60,18 +61,20 @@ def main() -> int:
 
 
 def compile_locks(*, upgrade: bool) -> dict[Path, str]:
-    """Resolve the three locks; the files that are there only tell which versions to keep."""
+    """Resolve the four locks; the files that are there only tell which versions to keep."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        dev = folder / "dev.txt"
-        if not upgrade and (FOLDER / dev.name).exists():
-            old = (FOLDER / dev.name).read_text(encoding="utf-8")
-            dev.write_text(without_hashes(old), encoding="utf-8")
+        dev, docs = folder / "dev.txt", folder / "docs.txt"
+        for path in (dev, docs):
+            if not upgrade and (FOLDER / path.name).exists():
+                old = (FOLDER / path.name).read_text(encoding="utf-8")
+                path.write_text(without_hashes(old), encoding="utf-8")
         needs = (FOLDER / "torch-needs.in", FOLDER / "build.in")
         resolve(dev, "--overrides", FOLDER / "overrides.txt", "--extra", "dev", *needs)
         resolve(folder / "check.txt", "--constraints", dev)
         extras = [word for extra in HOSTED_EXTRAS for word in ("--extra", extra)]
         resolve(folder / "action.txt", "--constraints", dev, *extras)
+        resolve(docs, project=FOLDER / "docs.in")
         return {
             FOLDER / p.name: p.read_text(encoding="utf-8") for p in sorted(folder.glob("*.txt"))
         }

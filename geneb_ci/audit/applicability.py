@@ -5,18 +5,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from geneb_ci.audit.commitment import Commitment
-from geneb_ci.audit.identity import claims_of
+from geneb_ci.audit.canonical import AuditRefused, StepMismatch
+from geneb_ci.audit.commitment import Commitment, claims_of
 from geneb_ci.audit.log import AuditLog
-from geneb_ci.audit.outcome import AuditOutcome
-from geneb_ci.audit.plan import Plan
-from geneb_ci.audit.policy import AuditPolicy
-from geneb_ci.audit.sampling import drawable, strata_of
-from geneb_ci.audit.steps import AuditRefused, StepMismatch
+from geneb_ci.audit.plan import Plan, RowPlan
+from geneb_ci.audit.row_outcome import AnyOutcome, RowOutcome
+from geneb_ci.audit.sampling import AuditPolicy, drawable, strata_of
 from geneb_ci.audit.tolerance import tolerance_digest
 from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.errors import BadConfiguration, NothingChecked
-from geneb_ci.common.finding import first_and_more, quoted
+from geneb_ci.common.finding import first_and_more, plural, quoted
+from geneb_ci.receipt.seen import SeenReceipts
 from geneb_ci.submission.document import read_document
 from geneb_ci.submission.models import Submission, SubmissionV11
 from geneb_ci.submission.structure import check_structure
@@ -36,6 +35,8 @@ class Logged:
     lost: Mapping[str, str]
     """Path of each file that the log lists and that is deleted or another one, and what is wrong;
     "log/checkpoint" where the log itself is broken."""
+    begins: Mapping[str, str] = field(default_factory=dict)
+    """Of a commitment that a workflow signed, by its digest: a time before it was signed."""
 
 
 class SubmissionNow(NamedTuple):
@@ -55,11 +56,16 @@ class TrustInputs:
     policy: AuditPolicy
     submissions: Path | None
     drawn: tuple[Plan, ...]
-    """The plan of each record, start and abort of the repository, withdrawn or revoked ones too."""
+    """The plan of each record, start and abort of the repository, withdrawn or revoked ones too;
+    those of tasks."""
     unreadable: Mapping[str, str]
     """Model ids of which a record cannot be read, and its name: what it drew is not known."""
     logged: Logged | None = None
     """The log of the repository; None where the policy names none."""
+    rows_drawn: tuple[RowPlan, ...] = ()
+    """The same for draws of rows."""
+    seen: SeenReceipts = field(default_factory=SeenReceipts)
+    """When published receipts were last there."""
     read: dict[str, SubmissionNow | None] = field(default_factory=dict, compare=False, repr=False)
     """Submissions that were read, by model id: each is read once for all records of its model."""
 
@@ -76,7 +82,7 @@ def _submission(path: Path) -> SubmissionNow | None:
     if not path.is_file():
         return None
     try:
-        document = read_document(path, spans=False)
+        document = read_document(path)
     except NothingChecked:
         return None
     submission = None if document.faults else check_structure(document.value)[0]
@@ -87,7 +93,7 @@ SUBMISSION, BENCHMARK, POLICY = "submission", "benchmark", "policy"
 HARNESS, SANDBOX = "harness", "sandbox"
 
 
-def check_submission(outcome: AuditOutcome, inputs: TrustInputs) -> None:
+def check_submission(outcome: AnyOutcome, inputs: TrustInputs) -> None:
     """Compare the commitment with the file: its bytes, its run, the tasks it claims.
 
     Raises StepMismatch; NotHere when there is no such file.
@@ -136,7 +142,7 @@ def check_submission(outcome: AuditOutcome, inputs: TrustInputs) -> None:
         _check_run(outcome, submission)
 
 
-def _check_run(outcome: AuditOutcome, submission: SubmissionV11) -> None:
+def _check_run(outcome: AnyOutcome, submission: SubmissionV11) -> None:
     code, weights = outcome.plan.commitment.extractor, outcome.plan.commitment.weights
     run = submission.run
     model = run.model
@@ -166,12 +172,14 @@ def _check_run(outcome: AuditOutcome, submission: SubmissionV11) -> None:
             )
 
 
-def declared_dtype(outcome: AuditOutcome) -> str:
+def declared_dtype(outcome: AnyOutcome) -> str:
     """Return the dtype that an audit took as declared."""
+    if isinstance(outcome, RowOutcome):
+        return outcome.receipt.compute_dtype
     return outcome.noise if outcome.precision is None else outcome.precision.declared
 
 
-def submission_of(outcome: AuditOutcome, inputs: TrustInputs) -> SubmissionNow:
+def submission_of(outcome: AnyOutcome, inputs: TrustInputs) -> SubmissionNow:
     """Return the submission that a record is about. Raises NotHere where there is none."""
     model_id = outcome.plan.commitment.model_id
     current = inputs.submission(model_id)
@@ -184,7 +192,7 @@ def submission_of(outcome: AuditOutcome, inputs: TrustInputs) -> SubmissionNow:
     return current
 
 
-def check_benchmark(outcome: AuditOutcome, inputs: TrustInputs) -> None:
+def check_benchmark(outcome: AnyOutcome, inputs: TrustInputs) -> None:
     """Compare the benchmark of the commitment with the current one. Raises StepMismatch."""
     benchmark, pin = inputs.benchmark, outcome.plan.commitment.benchmark
     due = (
@@ -211,8 +219,11 @@ def check_benchmark(outcome: AuditOutcome, inputs: TrustInputs) -> None:
         )
 
 
-def check_policy(outcome: AuditOutcome, inputs: TrustInputs) -> None:
+def check_policy(outcome: AnyOutcome, inputs: TrustInputs) -> None:
     """Compare size and kind of the sample with what the policy requires. Raises StepMismatch."""
+    if isinstance(outcome, RowOutcome):
+        _check_row_policy(outcome, inputs)
+        return
     plan, policy = outcome.plan, inputs.policy
     needed = needed_tasks(inputs)
     if len(plan.drawn) < needed:
@@ -245,7 +256,34 @@ def check_policy(outcome: AuditOutcome, inputs: TrustInputs) -> None:
         )
 
 
-def left_out(outcome: AuditOutcome, inputs: TrustInputs) -> list[str]:
+def _check_row_policy(outcome: RowOutcome, inputs: TrustInputs) -> None:
+    rows, least = outcome.plan.rows, inputs.policy.minimum_rows
+    if rows.test < least:
+        raise StepMismatch(
+            POLICY,
+            f"{plural(rows.test, 'test row')} of each regime drawn, the policy requires {least:,}",
+            "audit again",
+        )
+    if lacking := missing_cells(outcome, inputs):
+        raise StepMismatch(
+            POLICY, f"cells were not recomputed: {first_and_more(lacking)}", "audit again"
+        )
+
+
+def missing_cells(outcome: RowOutcome, inputs: TrustInputs) -> list[str]:
+    """Return the tasks of the benchmark that a receipt lacks, and the regimes without cells."""
+    have = {one.task for one in outcome.tasks}
+    tasks = [task for task in inputs.benchmark.task_ids if task not in have]
+    parts = {part for one in outcome.tasks for part in one.rows}
+    regimes = [
+        name
+        for name in inputs.policy.regimes
+        if name in inputs.benchmark.regimes and f"test {name}" not in parts
+    ]
+    return [*tasks, *regimes]
+
+
+def left_out(outcome: AnyOutcome, inputs: TrustInputs) -> list[str]:
     """Return the regimes that the policy requires, the submission claims, and the audit lacks."""
     current = inputs.submission(outcome.plan.commitment.model_id)
     claimed = current.submission.results if current is not None and current.submission else None
@@ -263,7 +301,7 @@ def needed_tasks(inputs: TrustInputs) -> int:
     return min(inputs.policy.minimum_drawn, len(inputs.benchmark.tasks))
 
 
-def check_harness(outcome: AuditOutcome, inputs: TrustInputs) -> None:
+def check_harness(outcome: AnyOutcome, inputs: TrustInputs) -> None:
     """Compare the harness that scored with the current version. Raises StepMismatch."""
     harness, due = outcome.harness, inputs.benchmark.harness_version
     if harness.version != due:
@@ -280,7 +318,7 @@ def check_harness(outcome: AuditOutcome, inputs: TrustInputs) -> None:
         )
 
 
-def check_sandbox(outcome: AuditOutcome, inputs: TrustInputs) -> None:
+def check_sandbox(outcome: AnyOutcome, inputs: TrustInputs) -> None:
     """Compare the sandbox with the level required; every escape must have been refused.
 
     Raises StepMismatch.

@@ -9,8 +9,8 @@ from collections.abc import Collection
 from types import ModuleType
 from typing import Any, NamedTuple
 
+from geneb_ci.audit.canonical import ROUND, SIGNATURE, AuditRefused, StepMismatch
 from geneb_ci.audit.plan import FallbackBeacon
-from geneb_ci.audit.steps import ROUND, SIGNATURE, AuditRefused, StepMismatch
 from geneb_ci.common.errors import BrokenInstallation, UsageProblem
 
 # Between the commitment and the earliest round that may decide: longer than clocks differ, so that

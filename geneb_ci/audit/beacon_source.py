@@ -19,15 +19,21 @@ from geneb_ci.audit.beacon import (
     value_of,
     verify_round,
 )
-from geneb_ci.audit.canonical import moment_of, seconds_of
+from geneb_ci.audit.canonical import (
+    ROUND,
+    SIGNATURE,
+    AuditRefused,
+    StepMismatch,
+    moment_of,
+    seconds_of,
+)
 from geneb_ci.audit.commitment import Commitment
 from geneb_ci.audit.plan import Beacon, DrandBeacon, FallbackBeacon
-from geneb_ci.audit.policy import AuditPolicy
-from geneb_ci.audit.steps import ROUND, SIGNATURE, AuditRefused, StepMismatch
+from geneb_ci.audit.sampling import AuditPolicy
 from geneb_ci.common.errors import NothingChecked, UsageProblem
+from geneb_ci.common.finding import Fault
 from geneb_ci.common.types import Hex64, first_error
-from geneb_ci.submission.bytes import read_bytes
-from geneb_ci.submission.fault import Fault
+from geneb_ci.submission.reading import read_bytes
 
 # Public relays of the League of Entropy: https://docs.drand.love/developer/http-api
 RELAYS = (
@@ -166,11 +172,11 @@ SKEW = 60  # seconds
 class BeaconSource(NamedTuple):
     """Where the beacon's value comes from: a file, relays, or the recorded substitute."""
 
-    beacon_file: Path | None
-    relay: tuple[str, ...]
-    fallback_key_file: Path | None
-    why: str
-    reveal: bool
+    beacon_file: Path | None = None
+    relay: tuple[str, ...] = ()
+    fallback_key_file: Path | None = None
+    why: str = ""
+    reveal: bool = False
 
 
 def beacon_of(

@@ -1,12 +1,40 @@
-"""Canonical JSON, its digest, and times: one way to write each value that is hashed or signed."""
+"""Canonical JSON, its digest and times; and the errors of steps that are computed again."""
 
 import hashlib
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, ClassVar
 
 import rfc8785
 
-from geneb_ci.common.errors import UsageProblem
+from geneb_ci.common.errors import Exit, GenebError, UsageProblem
+
+COMMITMENT = "commitment"
+ROUND = "round"
+SIGNATURE = "signature"
+SEED = "seed"
+TICKETS = "tickets"
+SAMPLE = "sample"
+STEPS = (COMMITMENT, ROUND, SIGNATURE, SEED, TICKETS, SAMPLE)
+"""The steps of a draw, in the order in which each follows from the one before."""
+
+
+class StepMismatch(GenebError):  # noqa: N818 (named after what is wrong)
+    """A step of a plan or a record that gives another result when it is computed again."""
+
+    exit_code: ClassVar[Exit] = Exit.ERRORS
+
+    def __init__(self, step: str, message: str, fix: str = "") -> None:
+        super().__init__(
+            f"{step}: {message}",
+            fix or "do not trust this file; take it from where it was published",
+        )
+        self.step = step
+
+
+class AuditRefused(GenebError):  # noqa: N818
+    """A submission or a request for which no audit may begin."""
+
+    exit_code: ClassVar[Exit] = Exit.ERRORS
 
 
 def canonical(value: Any) -> bytes:  # noqa: ANN401 (JSON has no narrower type)
@@ -62,6 +90,15 @@ def seconds_of(moment: str) -> int:
             f"{moment!r} is not a time", "write it in UTC, to the second: 2026-11-20T08:30:00Z"
         )
     return int(found.timestamp())
+
+
+def checked_moment(moment: str) -> str:
+    """Return a time unchanged. Raises ValueError unless it is a valid one."""
+    try:
+        seconds_of(moment)
+    except UsageProblem as error:
+        raise ValueError(error.message) from error
+    return moment
 
 
 def moment_of(seconds: int) -> str:

@@ -8,11 +8,13 @@ from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
+from geneb_ci.audit.canonical import AuditRefused
 from geneb_ci.audit.commitment import (
     PROTOCOL,
     BenchmarkPin,
     Commitment,
     DrawPolicy,
+    claims_of,
 )
 from geneb_ci.audit.extractors import (
     BUILTIN,
@@ -20,29 +22,23 @@ from geneb_ci.audit.extractors import (
     extractor_code,
     read_extractors,
 )
-from geneb_ci.audit.identity import claims_of
-from geneb_ci.audit.policy import audit_policy
-from geneb_ci.audit.sampling import drawable, strata_of
+from geneb_ci.audit.sampling import audit_policy, drawable, strata_of
 from geneb_ci.audit.sources import DeclaredRun, sources_of
-from geneb_ci.audit.steps import AuditRefused
 from geneb_ci.audit.tolerance import tolerance_digest
-from geneb_ci.check.companions import Proposed, is_built_in
-from geneb_ci.check.context import Context
 from geneb_ci.check.registry import RULES
+from geneb_ci.check.row_facts import Proposed, is_built_in
+from geneb_ci.check.rule import Context
 from geneb_ci.check.runner import Checker
 from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.config import Layout, benchmark_of, find_layout
 from geneb_ci.common.errors import NothingChecked
-from geneb_ci.common.finding import Finding, Severity, first_and_more, plural
+from geneb_ci.common.finding import Fault, Finding, Severity, first_and_more, plural
 from geneb_ci.common.types import first_error
 from geneb_ci.models.entry import Environment, ModelEntry, ReadEntry
 from geneb_ci.models.registry import ModelRegistry
-from geneb_ci.submission.bytes import read_bytes
 from geneb_ci.submission.document import Document, parse_document
-from geneb_ci.submission.fault import Fault
-from geneb_ci.submission.kind import FileKind, other_kind, require_file
 from geneb_ci.submission.models import MODELS, SubmissionV11
-from geneb_ci.submission.paths import located
+from geneb_ci.submission.reading import FileKind, located, other_kind, read_bytes, require_file
 
 
 class CheckedSubmission(NamedTuple):

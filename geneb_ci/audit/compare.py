@@ -22,8 +22,8 @@ from geneb_ci.check.claims import claims_of
 from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.errors import NothingChecked
 from geneb_ci.common.types import Scores
-from geneb_ci.statistics.printed import Reading
-from geneb_ci.statistics.printed import Triple as Values
+from geneb_ci.statistics.metrics import Reading
+from geneb_ci.statistics.metrics import Triple as Values
 
 Cell = tuple[str, str]
 """Regime and task."""

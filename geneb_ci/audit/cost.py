@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pydantic import Field
 
+from geneb_ci.audit.canonical import AuditRefused
 from geneb_ci.audit.commitment import Commitment
 from geneb_ci.audit.decoys import FRESH, TRIANGLES, TWICE
-from geneb_ci.audit.memorised import rows_varied
+from geneb_ci.audit.embedding_checks import rows_varied
 from geneb_ci.audit.plan import Plan
 from geneb_ci.audit.ready import Ready, Say
 from geneb_ci.audit.sampling import allocation, parts_of
 from geneb_ci.audit.scoring import sequences_of
-from geneb_ci.audit.steps import AuditRefused
 from geneb_ci.common.errors import LimitExceeded, NothingChecked
 from geneb_ci.common.finding import plural
 from geneb_ci.common.types import Count, Positive, StrictModel

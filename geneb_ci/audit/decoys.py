@@ -30,8 +30,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from geneb_ci.audit.embedding_checks import Repeated, repeated_of
 from geneb_ci.audit.outcome import Decoys
-from geneb_ci.audit.precision import Repeated, repeated_of
 
 if TYPE_CHECKING:
     import numpy as np

@@ -8,27 +8,25 @@ from typing import NoReturn
 
 from geneb_ci.audit import beacon
 from geneb_ci.audit.beacon import value_of
-from geneb_ci.audit.canonical import seconds_of
-from geneb_ci.audit.commit import checked, read_submission
-from geneb_ci.audit.commitment import Commitment, check_commitment
-from geneb_ci.audit.identity import identity_of, why_same
-from geneb_ci.audit.plan import Beacon, Chosen, DrandBeacon, EarlierDraw, Plan, Reason
-from geneb_ci.audit.sampling import sample, seed_of, tickets_of
-from geneb_ci.audit.steps import (
+from geneb_ci.audit.canonical import (
     ROUND,
     SAMPLE,
     SEED,
     TICKETS,
     AuditRefused,
     StepMismatch,
+    seconds_of,
 )
-from geneb_ci.check.context import Context
+from geneb_ci.audit.commit import checked, read_submission
+from geneb_ci.audit.commitment import PROTOCOL, Commitment, check_commitment, identity_of, why_same
+from geneb_ci.audit.plan import AnyPlan, Beacon, Chosen, DrandBeacon, EarlierDraw, Plan, Reason
+from geneb_ci.audit.sampling import sample, seed_of, tickets_of
 from geneb_ci.check.registry import BY_ID
+from geneb_ci.check.rule import Context
 from geneb_ci.common.config import Layout
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.common.finding import Finding
-from geneb_ci.statistics.categories import crowns
-from geneb_ci.statistics.view import RowView
+from geneb_ci.statistics.view import RowView, crowns
 
 
 def earlier_draws(
@@ -137,6 +135,19 @@ def recompute(plan: Plan) -> None:
     draw is listed, and a fallback key that is not revealed yet (`beacon.is_open`).
     Raises StepMismatch, whose `step` is one of `steps.STEPS`.
     """
+    recompute_seed(plan)
+    # 5. Tickets: one for each task, of the right value, smallest first.
+    tickets = tickets_of(plan.seed, plan.commitment.tasks)
+    if plan.tickets != tickets:
+        pairs = zip(plan.tickets, tickets, strict=False)
+        wrong = next((given.task for given, due in pairs if given != due), "the number of them")
+        _refuse(TICKETS, f"they do not follow from the seed, from {wrong!r} on")
+    # 6. Sample.
+    _sample(plan, [one.task for one in tickets])
+
+
+def recompute_seed(plan: AnyPlan, protocol: str = PROTOCOL) -> None:
+    """Compute the first steps of a draw again, from the commitment to the seed, as `recompute`."""
     # 1. Commitment: its digest, and that it can be drawn from.
     check_commitment(plan.commitment, plan.commitment_sha256)
     # 2. Round: the one that the time of the commitment fixes, of the chain we know.
@@ -148,17 +159,9 @@ def recompute(plan: Plan) -> None:
         _due(plan.committed_at)
         beacon.verify_fallback(plan.beacon, plan.commitment_sha256)
     # 4. Seed.
-    seed = seed_of(plan.commitment_sha256, beacon_value(plan.beacon))
+    seed = seed_of(plan.commitment_sha256, beacon_value(plan.beacon), protocol)
     if plan.seed != seed:
         _refuse(SEED, f"it is {plan.seed}, commitment and beacon give {seed}")
-    # 5. Tickets: one for each task, of the right value, smallest first.
-    tickets = tickets_of(seed, plan.commitment.tasks)
-    if plan.tickets != tickets:
-        pairs = zip(plan.tickets, tickets, strict=False)
-        wrong = next((given.task for given, due in pairs if given != due), "the number of them")
-        _refuse(TICKETS, f"they do not follow from the seed, from {wrong!r} on")
-    # 6. Sample.
-    _sample(plan, [one.task for one in tickets])
 
 
 def _round(given: DrandBeacon, committed_at: str) -> None:

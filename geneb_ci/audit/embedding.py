@@ -13,16 +13,13 @@ from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 from pydantic import Field, ValidationError
 
 from geneb_ci.audit.decoys import Embedded, SequencesWithDecoys, embed_among_decoys, with_decoys
+from geneb_ci.audit.embedding_checks import Repeated, precision_of, rows_varied
 from geneb_ci.audit.fresh import FreshSet
-from geneb_ci.audit.harness import HarnessProcess
-from geneb_ci.audit.memorised import rows_varied
 from geneb_ci.audit.plan import Plan
-from geneb_ci.audit.precision import Repeated, precision_of
 from geneb_ci.audit.ready import Ready, Say
 from geneb_ci.audit.rescored import Rescored
 from geneb_ci.audit.scoring import (
     RESCORED,
-    TaskSource,
     merged,
     read_rescored,
     sequences_of,
@@ -41,8 +38,9 @@ from geneb_ci.audit.work import (
 from geneb_ci.common.errors import LimitExceeded, NothingChecked, ResultRefused
 from geneb_ci.common.finding import plural
 from geneb_ci.common.types import Count, Name, StrictModel, first_error
+from geneb_ci.harness.process import HarnessProcess, TaskSource
 from geneb_ci.sandbox.limits import Limits, advice
-from geneb_ci.sandbox.run import Batching, SandboxRun, run_in_sandbox
+from geneb_ci.sandbox.run import Batching, ExtractorSpec, run_in_sandbox
 
 if TYPE_CHECKING:
     import numpy as np
@@ -216,7 +214,7 @@ class TaskRuns:
         sequences = self._sequences(task)
         new = [row for row, sequence in enumerate(sequences) if sequence not in self.known]
         beside = self._further(task)
-        runs = _Runs(self.here, sum(one.seconds for one in self.embedded.values()))
+        runs = SandboxRuns(self.here, sum(one.seconds for one in self.embedded.values()))
         found, values = None, None
         if new or beside:
             hidden = [*(sequences[row] for row in new), *beside]
@@ -247,6 +245,7 @@ class TaskRuns:
             attempts=runs.attempts,
             seconds=runs.seconds,
             peak=runs.peak,
+            token_budget=runs.token_budget,
             further=len(beside),
             further_sha256=file_sha256(folder / FURTHER_EMBEDDINGS) if beside else None,
             repeated=None if found is None else found.repeated,
@@ -284,7 +283,7 @@ class TaskRuns:
         return found
 
 
-class _Runs:
+class SandboxRuns:
     """Runs of the extractor for one task, within the limits of a run and of the whole audit."""
 
     def __init__(self, here: Ready, used: float) -> None:
@@ -293,6 +292,12 @@ class _Runs:
         self.seconds = 0.0
         self.peak = 0
         self.attempts: list[str] = []
+        self.token_budget = 0
+        """Smallest that a run of these had; 0 where none is known."""
+
+    def alone(self, sequences: Sequence[str], spec: ExtractorSpec) -> "np.ndarray":
+        """Return (n, d) rows of n sequences, each embedded in a batch of its own."""
+        return self._run(sequences, "file", dataclasses.replace(spec, rows=1))
 
     def embed(self, decoyed: SequencesWithDecoys) -> Embedded:
         """Return the rows of the real sequences, in their order, and what the decoys show."""
@@ -303,30 +308,32 @@ class _Runs:
             self._here.settings.noise,
         )
 
-    def _run(self, sequences: Sequence[str], batching: Batching) -> "np.ndarray":
+    def _run(
+        self, sequences: Sequence[str], batching: Batching, spec: ExtractorSpec | None = None
+    ) -> "np.ndarray":
         limits = self._here.machine.limits
         left = int(limits.total_seconds - self._used - self.seconds)
         if left < 1:
             raise _too_long(limits)
         started = time.monotonic()
         try:
-            ran = self._limited(sequences, batching, min(left, limits.seconds))
+            seconds = min(left, limits.seconds)
+            ran = run_in_sandbox(
+                sequences,
+                dataclasses.replace(spec or self._here.spec, batching=batching),
+                self._here.sandbox,
+                dataclasses.replace(limits, seconds=seconds),
+            )
         except LimitExceeded as error:
             if error.limit == "seconds" and left < limits.seconds:
                 raise _too_long(limits) from error
             raise
         self.seconds += time.monotonic() - started
         self.peak = max(self.peak, ran.peak)
+        known = [one for one in (self.token_budget, ran.token_budget) if one]
+        self.token_budget = min(known, default=0)
         self.attempts += [one for one in ran.attempts if one not in self.attempts]
         return ran.values
-
-    def _limited(self, sequences: Sequence[str], batching: Batching, seconds: int) -> SandboxRun:
-        return run_in_sandbox(
-            sequences,
-            dataclasses.replace(self._here.spec, batching=batching),
-            self._here.sandbox,
-            dataclasses.replace(self._here.machine.limits, seconds=seconds),
-        )
 
 
 def _too_long(limits: Limits) -> LimitExceeded:

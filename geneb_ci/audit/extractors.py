@@ -1,20 +1,232 @@
-"""The folder of extractors: read once, digested as a whole; which module of it ran."""
+"""The folder of extractors: read once, digested as a whole; the shape of the module that ran.
 
+The shape of a module is a digest that formatting, comments and own names do not change. Taken are
+the class that runs and what it uses of its module and of the modules beside it. Names that the
+modules bind themselves are left out, and the order of definitions; what they take from other
+packages, constants and the order of statements in a function stay.
+"""
+
+import ast
 import hashlib
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
-from pathlib import Path
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping
+from pathlib import Path, PurePosixPath
+from typing import Any, NamedTuple
 
-from geneb_ci.audit.code_shape import code_shape
+from geneb_ci.audit.canonical import AuditRefused
 from geneb_ci.audit.commitment import ExtractorCode
-from geneb_ci.audit.steps import AuditRefused
 from geneb_ci.common.config import Layout
-from geneb_ci.submission.bytes import read_bytes
-from geneb_ci.submission.fault import Fault
+from geneb_ci.common.finding import Fault
+from geneb_ci.submission.reading import read_bytes
+
+_DROPPED = frozenset(
+    {"annotation", "returns", "type_comment", "type_params", "kind", "ctx", "name", "asname"}
+)
+"""Fields of a syntax tree that do not change what a program computes, or hold a name of its own."""
+_Named = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+_OWN = "_"
+"""In place of every name that the modules bind."""
+
+
+def code_shape(modules: Mapping[str, bytes], module: str, class_name: str) -> str:
+    """Return the shape of a class of a module, as 64 hex digits.
+
+    `modules` are the files of the folder of extractors, name to content. The shape of a module that
+    Python cannot parse is the digest of its bytes.
+    """
+    try:
+        trees = _with_neighbours(modules, module)
+        neighbours = frozenset(PurePosixPath(name).with_suffix("").name for name in trees)
+        return _Shape(list(trees.values()), neighbours).digest(class_name)
+    except (SyntaxError, ValueError, RecursionError):
+        return hashlib.sha256(modules[module]).hexdigest()
+
+
+def _with_neighbours(modules: Mapping[str, bytes], module: str) -> dict[str, ast.Module]:
+    """Return the tree of a module, and of each one beside it that it imports, directly or not."""
+    found: dict[str, ast.Module] = {}
+    waiting = [module]
+    while waiting:
+        name = waiting.pop()
+        if name in found or name not in modules:
+            continue
+        found[name] = ast.parse(modules[name])
+        for wanted in _imported(found[name]):
+            path = PurePosixPath(*wanted.split("."))
+            waiting += [f"{path}.py", f"{path}/__init__.py", f"{path.parent}.py"]
+    return found
+
+
+def _imported(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from (f"{node.module or ''}.{alias.name}".strip(".") for alias in node.names)
+            yield node.module or "."
+
+
+class _Shape:
+    """Definitions of some modules, and which names they bind."""
+
+    def __init__(self, trees: list[ast.Module], neighbours: frozenset[str]) -> None:
+        self.neighbours = neighbours
+        self.definitions: dict[str, list[ast.stmt]] = {}
+        self.others: list[ast.stmt] = []
+        self.aliases: dict[str, str] = {}
+        self.own: set[str] = set()
+        for tree in trees:
+            self.own |= set(_bound(tree))
+            for statement in _without_docstring(tree.body):
+                self._place(statement)
+        for tree in trees:
+            self.aliases |= dict(_aliases(tree))
+        for alias, name in self.aliases.items():
+            module, _, last = name.rpartition(".")
+            if alias != last and module.rpartition(".")[2] in self.neighbours:
+                self.definitions.setdefault(alias, []).extend(self.definitions.get(last, ()))
+
+    def _place(self, statement: ast.stmt) -> None:
+        if isinstance(statement, ast.Import | ast.ImportFrom):
+            return
+        names = _defined(statement)
+        for name in names:
+            self.definitions.setdefault(name, []).append(statement)
+        if not names:
+            self.others.append(statement)
+
+    def digest(self, class_name: str) -> str:
+        """Return the digest of a class with all that it uses."""
+        used: dict[int, ast.stmt] = {id(one): one for one in self.others}
+        waiting = [class_name, *(name for one in self.others for name in _names(one))]
+        seen: set[str] = set()
+        while waiting:
+            name = waiting.pop()
+            if name in seen:
+                continue
+            seen.add(name)
+            for statement in self.definitions.get(name, ()):
+                used[id(statement)] = statement
+                waiting += _names(statement)
+        first = [self._written(one) for one in self.definitions.get(class_name, ())]
+        value = [first, sorted(self._written(one) for one in used.values())]
+        return hashlib.sha256(json.dumps(value).encode()).hexdigest()
+
+    def _written(self, statement: ast.stmt) -> str:
+        return json.dumps(self._of(statement))
+
+    def _of(self, node: Any) -> Any:  # noqa: ANN401 (a field of a syntax tree)
+        """Return a part of a tree as nested lists, the same in every version of Python."""
+        if isinstance(node, list):
+            return [self._of(one) for one in node if not isinstance(one, ast.Pass)]
+        if not isinstance(node, ast.AST):
+            return repr(node)
+        if isinstance(node, ast.arg):
+            return ["arg"]
+        named = self._of_name(node)
+        return self._of_fields(node) if named is None else named
+
+    def _of_name(self, node: ast.AST) -> Any:  # noqa: ANN401
+        """Return a name, an attribute or a keyword; None for any other part."""
+        if isinstance(node, ast.Name):
+            return self._name(node.id)
+        if isinstance(node, ast.Attribute):
+            return self._attribute(self._of(node.value), node.attr)
+        if isinstance(node, ast.keyword):
+            own = node.arg in self.own
+            return ["keyword", _OWN if own else node.arg, self._of(node.value)]
+        return None
+
+    def _of_fields(self, node: ast.AST) -> list[Any]:
+        if isinstance(node, ast.AnnAssign):  # as the same assignment without a type
+            node = ast.Assign([node.target], node.value or ast.Constant(None))
+        found: list[Any] = [type(node).__name__]
+        for name, value in ast.iter_fields(node):
+            if name in _DROPPED or value is None or value == []:
+                continue
+            is_body = name == "body" and isinstance(node, _Named)
+            parts = self._of(_without_docstring(value) if is_body else value)
+            if is_body and isinstance(node, ast.ClassDef):
+                parts = sorted(parts, key=json.dumps)
+            found.append([name, parts])
+        return found
+
+    def _attribute(self, value: Any, name: str) -> Any:  # noqa: ANN401
+        if value == _OWN and name in self.definitions:
+            return _OWN  # of a module beside it: as if it were imported by name
+        return ["Attribute", value, _OWN if name in self.own else name]
+
+    def _name(self, name: str) -> Any:  # noqa: ANN401
+        """Return a name as it is written in full: what an import calls it does not matter."""
+        if name not in self.aliases:
+            return _OWN if name in self.own or name in self.neighbours else name
+        first, *rest = self.aliases[name].lstrip(".").split(".")
+        if first in self.neighbours or (rest and not first):
+            return _OWN
+        value: Any = first
+        for one in rest:
+            value = self._attribute(value, one)
+        return value
+
+
+def _without_docstring(body: list[Any]) -> list[Any]:
+    """Return statements without texts that stand alone, such as docstrings."""
+    return [
+        one
+        for one in body
+        if not (isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant))
+    ]
+
+
+def _defined(statement: ast.stmt) -> list[str]:
+    """Return the names that a statement at the top of a module defines."""
+    if isinstance(statement, _Named):
+        return [statement.name]
+    if isinstance(statement, ast.Assign | ast.AnnAssign | ast.AugAssign):
+        return [
+            node.id
+            for node in ast.walk(statement)
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+        ]
+    return []
+
+
+def _names(statement: ast.stmt) -> list[str]:
+    """Return every name that a statement has, and every attribute: `helpers.name` names it too."""
+    return [
+        node.id if isinstance(node, ast.Name) else node.attr
+        for node in ast.walk(statement)
+        if isinstance(node, ast.Name | ast.Attribute)
+    ]
+
+
+def _bound(tree: ast.Module) -> Iterator[str]:
+    """Yield each name that a module binds: definitions, arguments, variables, attributes."""
+    for node in ast.walk(tree):
+        if isinstance(node, _Named):
+            yield node.name
+        elif isinstance(node, ast.arg):
+            yield node.arg
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            yield node.attr
+
+
+def _aliases(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    """Yield each name that an import binds, with the full name of what it means."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                if alias.asname:
+                    yield alias.asname, alias.name
+        elif isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                yield alias.asname or alias.name, f"{node.module or ''}.{alias.name}"
+
 
 BUILTIN = "builtin:"
 IGNORED = "__pycache__"

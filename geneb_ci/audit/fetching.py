@@ -1,62 +1,216 @@
-"""Fetches what a rerun needs and the checkout lacks: files and packages, each by its digest.
+"""Fetches what a rerun needs and the checkout lacks, and reads tar archives of strangers.
 
 This phase has network access and runs no foreign code. A download is continued after a break, and
 kept only if its digest is right. Packages are for models that the harness's own do not load, since
 no version of transformers loads every model of the board: a lock has those that differ, each with
 its hashes, all others stay those of the harness; they are unpacked, never built from source.
+
+Archives are read as a stream, each step of bounded memory and size. The standard library's reader
+takes the length of an extended header, and of what it skips, from the archive. POSIX.1-2001 (pax)
+and GNU archives, plain or gzip.
 """
 
-import contextlib
+import gzip
 import hashlib
 import http.client
+import io
 import platform
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
-import urllib.error
+import zlib
 from collections.abc import Callable, Iterator, Mapping
-from http import HTTPStatus
-from http.client import HTTPMessage
 from pathlib import Path
-from typing import IO, Any, NamedTuple
-from urllib.request import HTTPRedirectHandler, Request, build_opener
+from typing import NamedTuple
 
-from geneb_ci.audit import tar
-from geneb_ci.audit.steps import AuditRefused
+from geneb_ci.audit.canonical import AuditRefused
 from geneb_ci.common.config import cache_folder, policy_bytes
-from geneb_ci.common.errors import BadConfiguration, MachineFault, WeightsRefused, unwritable
-from geneb_ci.models.entry import LOOPBACK, Environment
+from geneb_ci.common.download import (
+    Purpose,
+    keep,
+    opened,
+    partial,
+    require_whole,
+    undelivered,
+    writing,
+)
+from geneb_ci.common.download import download as download_file
+from geneb_ci.common.errors import BadConfiguration, MachineFault, WeightsRefused
+from geneb_ci.models.entry import Environment
 
-SILENCE_MAX = 60
-"""Seconds without a byte after which a server counts as gone."""
+BLOCK = 512
+HEADER_MAX = 1 << 16
+"""Bytes of an extended header: a path has at most 4,096."""
 CHUNK = 1 << 20
-BYTES_MAX = 1 << 38
-"""Bytes of one file or archive: ten times the largest model of the board in float32."""
+GZIP = b"\x1f\x8b"
+_REGULAR = (b"0", b"\0", b"7")
+_PAX, _PAX_GLOBAL, _LONG_NAME, _LONG_LINK = b"x", b"g", b"L", b"K"
+_EXTENDED = (_PAX, _PAX_GLOBAL, _LONG_NAME, _LONG_LINK)
+_EXTENDED_MAX = 8
+"""Extended headers of one member: writers make at most three."""
+
+
+class BrokenArchiveError(Exception):
+    """The bytes are no archive, or one that nobody needs."""
+
+
+class ArchiveMember(NamedTuple):
+    """One entry of an archive; its content has to be read before the next."""
+
+    name: str
+    size: int
+    is_file: bool
+    source: "_Counted"
+
+    def chunks(self) -> Iterator[bytes]:
+        """Yield the content. Raises BrokenArchiveError where the archive ends before it."""
+        left = self.size
+        while left:
+            chunk = self.source.exactly(min(left, CHUNK))
+            left -= len(chunk)
+            yield chunk
+
+
+class _Counted:
+    """A stream with a limit, which ends only where it may."""
+
+    def __init__(self, stream: io.BufferedIOBase, limit: int) -> None:
+        self._stream = stream
+        self._left = limit
+        self.read = 0
+
+    def some(self, count: int) -> bytes:
+        """Return up to `count` bytes: fewer at the end alone."""
+        if count > self._left:
+            raise BrokenArchiveError("it is larger than any model")
+        parts, left = [], count
+        while left:
+            try:
+                part = self._stream.read(left)
+            except (gzip.BadGzipFile, zlib.error) as error:
+                raise BrokenArchiveError(f"damaged compression: {error}") from error
+            if not part:
+                break
+            parts.append(part)
+            left -= len(part)
+        found = b"".join(parts)
+        self._left -= len(found)
+        self.read += len(found)
+        return found
+
+    def exactly(self, count: int) -> bytes:
+        """Return `count` bytes. Raises BrokenArchiveError where there are fewer."""
+        found = self.some(count)
+        if len(found) < count:
+            raise BrokenArchiveError("it ends in the middle of a file")
+        return found
+
+    def skip(self, count: int) -> None:
+        """Read over `count` bytes."""
+        while count:
+            count -= len(self.exactly(min(count, CHUNK)))
+
+
+def tar_members(stream: io.BufferedIOBase, limit: int) -> Iterator[ArchiveMember]:
+    """Yield the members of an archive of at most `limit` unpacked bytes.
+
+    Raises BrokenArchiveError for what is no archive, and what reading the stream raises.
+    """
+    source = _Counted(_unpacked(stream), limit)
+    told: dict[str, str] = {}
+    extended = 0
+    while True:
+        block = source.some(BLOCK)
+        if not block or not block.strip(b"\0"):
+            return
+        if len(block) < BLOCK or _checksum(block) != _number(block[148:156]):
+            raise BrokenArchiveError("it is not a tar archive")
+        size, kind = _number(block[124:136]), block[156:157]
+        if kind in _EXTENDED:
+            extended += 1
+            if size > HEADER_MAX or extended > _EXTENDED_MAX:
+                raise BrokenArchiveError("an extended header is larger than any path")
+            content = source.exactly(size)
+            source.skip(-size % BLOCK)
+            if kind != _PAX_GLOBAL:
+                told |= _extended(kind, content)
+            continue
+        if "size" in told:
+            size = _decimal(told["size"])
+        name = told.get("path") or _name(block)
+        before = source.read
+        yield ArchiveMember(name.removeprefix("./"), size, kind in _REGULAR, source)
+        source.skip(before + size + (-size % BLOCK) - source.read)
+        told, extended = {}, 0
+
+
+def _unpacked(stream: io.BufferedIOBase) -> io.BufferedIOBase:
+    """Return the stream, decompressed where it is gzip."""
+    buffered = io.BufferedReader(stream)
+    return gzip.GzipFile(fileobj=buffered) if buffered.peek(2)[:2] == GZIP else buffered
+
+
+def _extended(kind: bytes, content: bytes) -> dict[str, str]:
+    """Return what an extended header says of path and size."""
+    if kind == _LONG_LINK:
+        return {}
+    if kind == _LONG_NAME:
+        return {"path": content.rstrip(b"\0").decode("utf-8", "replace")}
+    found = {}
+    while content:
+        match = re.match(rb"(\d{1,8}) ([^=\n]{1,200})=", content)
+        length = int(match[1]) if match else 0
+        if match is None or not match.end() < length <= len(content):
+            raise BrokenArchiveError("an extended header is damaged")
+        key, value = match[2].decode("ascii", "replace"), content[match.end() : length - 1]
+        if key in {"path", "size"}:
+            found[key] = value.decode("utf-8", "replace")
+        elif key.startswith("GNU.sparse"):
+            raise BrokenArchiveError("it contains sparse files")
+        content = content[length:]
+    return found
+
+
+def _checksum(block: bytes) -> int:
+    """Return the sum of a header's bytes, those of the sum itself read as spaces."""
+    return sum(block[:148]) + sum(b" " * 8) + sum(block[156:])
+
+
+def _number(field: bytes) -> int:
+    """Return a number of a header: octal text, or base 256 where the first bit is set."""
+    if field[:1] == b"\x80":
+        return int.from_bytes(field[1:], "big")
+    text = field.strip(b"\0 ") or b"0"
+    if not re.fullmatch(rb"[0-7]+", text):
+        raise BrokenArchiveError("a number of a header is damaged")
+    return int(text, 8)
+
+
+def _decimal(text: str) -> int:
+    if not re.fullmatch(r"[0-9]{1,20}", text):
+        raise BrokenArchiveError("the size in an extended header is damaged")
+    return int(text)
+
+
+def _name(block: bytes) -> str:
+    """Return the path in a header, which has it in two parts."""
+    name, prefix = (part.partition(b"\0")[0] for part in (block[:100], block[345:500]))
+    is_posix = block[257:263] == b"ustar\0"
+    joined = prefix + b"/" + name if is_posix and prefix else name
+    return joined.decode("utf-8", "replace")
+
+
 ARCHIVE_MAX = 1 << 36
 """Bytes of an unpacked archive: a decompressor can make any number of them from few."""
-PARTIAL = ".part"
-"""Ending of a file whose download has not finished."""
-
-
-class _SafeRedirects(HTTPRedirectHandler):
-    """Follows redirects to https alone, or, on this machine, from this machine."""
-
-    def redirect_request(
-        self, req: Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
-    ) -> Request | None:
-        """Return the request of a redirect. Raises URLError for another scheme."""
-        if not _is_safe(newurl, req.full_url):
-            fp.close()
-            raise urllib.error.URLError(f"redirected to {newurl!r}, which is not https")
-        return super().redirect_request(req, fp, code, msg, headers, newurl)
-
-
-def _is_safe(address: str, before: str = "") -> bool:
-    """Whether an address is https, or on this machine as the one before it."""
-    return address.startswith("https://") or (
-        address.startswith(LOOPBACK) and (not before or before.startswith(LOOPBACK))
-    )
+WEIGHTS = Purpose(
+    undelivered=WeightsRefused,
+    other=WeightsRefused,
+    folder="--weights DIR",
+    changed="the file was changed since it was pinned: audit another submission, or correct the "
+    "entry of the model registry",
+)
 
 
 def download(address: str, path: Path, sha256: str) -> None:
@@ -65,14 +219,7 @@ def download(address: str, path: Path, sha256: str) -> None:
     Raises WeightsRefused when the server does not deliver it, and when its digest is another; the
     file is then not kept.
     """
-    partial = _partial(path)
-    have = partial.stat().st_size if partial.exists() else 0
-    with contextlib.suppress(_AllHere), _opened(address, have) as response:
-        if have and response.status != HTTPStatus.PARTIAL_CONTENT:
-            have = 0  # the server sends it from the beginning
-        with _writing(partial), partial.open("ab" if have else "wb") as stream:
-            _copy(response, stream, BYTES_MAX - have, address)
-    _keep(partial, path, sha256, address)
+    download_file(address, path, sha256, WEIGHTS)
 
 
 def extract(address: str, members: Mapping[str, Path], sha256: Mapping[str, str]) -> None:
@@ -83,9 +230,9 @@ def extract(address: str, members: Mapping[str, Path], sha256: Mapping[str, str]
     does.
     """
     waiting = dict(members)
-    with _opened(address, 0) as response:
+    with opened(address, 0, WEIGHTS) as response:
         try:
-            for member in tar.members(response, ARCHIVE_MAX):
+            for member in tar_members(response, ARCHIVE_MAX):
                 if member.name not in waiting:
                     continue
                 if not member.is_file:
@@ -94,126 +241,21 @@ def extract(address: str, members: Mapping[str, Path], sha256: Mapping[str, str]
                         "correct the entry of the model registry",
                     )
                 path = waiting.pop(member.name)
-                partial = _partial(path)
-                with _writing(partial), partial.open("wb") as stream:
+                place = partial(path, WEIGHTS)
+                with writing(place, WEIGHTS), place.open("wb") as stream:
                     for chunk in member.chunks():
                         stream.write(chunk)
-                _keep(partial, path, sha256[member.name], f"{address}#{member.name}")
+                keep(place, path, sha256[member.name], f"{address}#{member.name}", WEIGHTS)
                 if not waiting:
                     return
-            _require_whole(response)
-        except tar.BrokenArchiveError as error:
-            raise _undelivered(address, error) from error
+            require_whole(response)
+        except BrokenArchiveError as error:
+            raise undelivered(address, error, WEIGHTS) from error
         except (OSError, EOFError, http.client.HTTPException) as error:
-            raise _undelivered(address, error) from error
+            raise undelivered(address, error, WEIGHTS) from error
     raise WeightsRefused(
         f"{address}: the archive does not contain {min(waiting)}",
         "correct `archive` or `folder` of the entry in the model registry",
-    )
-
-
-class _AllHere(Exception):  # noqa: N818 (no error)
-    """The server has no byte after those that are here."""
-
-
-@contextlib.contextmanager
-def _opened(address: str, start: int) -> Iterator[Any]:
-    """Open an address from byte `start` on. Raises WeightsRefused, and _AllHere."""
-    if not _is_safe(address):
-        raise WeightsRefused(f"{address} is not https", "publish the files on a server with https")
-    request = Request(  # noqa: S310 (https, or this machine)
-        address, headers={"Range": f"bytes={start}-"} if start else {}
-    )
-    try:
-        response = build_opener(_SafeRedirects).open(request, timeout=SILENCE_MAX)
-    except urllib.error.HTTPError as error:
-        error.close()
-        if start and error.code == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
-            raise _AllHere from error
-        raise WeightsRefused(
-            f"{address}: the server answered {error.code} {error.reason}",
-            "check that the file is public; fetch it by hand into --weights DIR if it is",
-        ) from error
-    except (OSError, http.client.HTTPException, ValueError) as error:
-        raise _undelivered(address, error) from error
-    with response:
-        if response.headers.get_content_type() == "text/html":
-            raise WeightsRefused(
-                f"{address}: the server sent a web page instead of the file, as for a limit of "
-                "downloads or a login",
-                "run the command again tomorrow, or fetch the file by hand into --weights DIR",
-            )
-        yield response
-
-
-def _copy(source: IO[bytes], target: IO[bytes], limit: int, address: str) -> None:
-    """Copy a stream. Raises WeightsRefused where it breaks off or is longer than `limit`."""
-    copied = 0
-    while chunk := _read(source, address):
-        copied += len(chunk)
-        if copied > limit:
-            raise WeightsRefused(
-                f"{address}: more than {BYTES_MAX:,} bytes", "check the address of the file"
-            )
-        target.write(chunk)
-
-
-def _read(source: IO[bytes], address: str) -> bytes:
-    """Return the next bytes; none at the end. Raises WeightsRefused where it breaks off."""
-    try:
-        chunk = source.read(CHUNK)
-        if not chunk:
-            _require_whole(source)
-    except (OSError, EOFError, http.client.HTTPException) as error:
-        raise _undelivered(address, error) from error
-    return chunk
-
-
-def _partial(path: Path) -> Path:
-    """Return the place of an unfinished download, and make its folder."""
-    with _writing(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-    return path.with_name(path.name + PARTIAL)
-
-
-@contextlib.contextmanager
-def _writing(path: Path) -> Iterator[None]:
-    """Name the file that cannot be written. Raises UsageProblem or MachineFault."""
-    try:
-        yield
-    except OSError as error:
-        raise unwritable(
-            str(path), error, "free the disk, or name another folder: --weights DIR"
-        ) from error
-
-
-def _require_whole(response: object) -> None:
-    """Raise EOFError where a server closed early, of which http.client says nothing."""
-    left = getattr(response, "length", None)
-    if left:
-        raise EOFError(f"{left:,} bytes are missing")
-
-
-def _keep(partial: Path, path: Path, sha256: str, address: str) -> None:
-    """Rename a finished download, if its digest is right. Raises WeightsRefused."""
-    with partial.open("rb") as stream:
-        found = hashlib.file_digest(stream, "sha256").hexdigest()
-    if found != sha256:
-        partial.unlink()
-        raise WeightsRefused(
-            f"{address}: sha256 {found}, expected {sha256}",
-            "the file was changed since it was pinned: audit another submission, or correct the "
-            "entry of the model registry",
-        )
-    with _writing(path):
-        partial.replace(path)
-
-
-def _undelivered(address: str, error: Exception) -> WeightsRefused:
-    reason = str(getattr(error, "reason", "") or error) or type(error).__name__
-    return WeightsRefused(
-        f"{address} cannot be fetched: {reason}",
-        "run the command again: it goes on where the download broke off",
     )
 
 

@@ -18,15 +18,15 @@ from typing import Annotated, Literal, NamedTuple, TypeVar
 
 from pydantic import Field, ValidationError
 
-from geneb_ci.audit.harness import HarnessProcess
+from geneb_ci.audit.canonical import AuditRefused
 from geneb_ci.audit.outcome import AuditOutcome
-from geneb_ci.audit.scoring import TaskSource, sequences_of
-from geneb_ci.audit.steps import AuditRefused
+from geneb_ci.audit.scoring import sequences_of
 from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.errors import NothingChecked, unwritable
+from geneb_ci.common.files import NotReadable, read_regular
 from geneb_ci.common.finding import plural, quoted
-from geneb_ci.common.regular import NotReadable, read_regular
 from geneb_ci.common.types import Hex64, Name, Positive, StrictModel, first_error
+from geneb_ci.harness.process import HarnessProcess, TaskSource
 
 COLUMNS = ("task", "label", "sequence")
 BYTES_MAX = 1 << 28

@@ -5,24 +5,30 @@ import functools
 import operator
 import os
 import stat
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Self
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, PrivateAttr, ValidationError, model_validator
 
-from geneb_ci.audit.canonical import seconds_of
+from geneb_ci.audit.canonical import StepMismatch, checked_moment
 from geneb_ci.audit.envelope import (
+    ROOT_FILE,
     SIGNER,
+    BundleParts,
+    InvalidBundle,
     ParsedEnvelope,
+    Workflow,
     is_signed_by,
     key_id,
     strict_json,
+    verify_bundle,
 )
-from geneb_ci.audit.note import COSIGNATURE, ED25519, NoteKey, parse_key
-from geneb_ci.audit.steps import StepMismatch
+from geneb_ci.audit.note import ED25519, LogKeys, NoteKey
 from geneb_ci.common.config import Layout, naming
 from geneb_ci.common.errors import BadConfiguration, UsageProblem
-from geneb_ci.common.regular import NotReadable, lies_there, read_regular
+from geneb_ci.common.files import NotReadable, lies_there, read_regular
+from geneb_ci.common.finding import quoted
 from geneb_ci.common.shipped import shipped
 from geneb_ci.common.types import Count, Hex64, Moment, Name, StrictModel, first_error
 
@@ -43,84 +49,104 @@ KEY_BYTES_MAX = 20_000
 # A command reads the keys of one place; a ledger those of many commits.
 FILES_KEPT = 16
 _RAW_BYTES = 32  # of an Ed25519 public key, RFC 8032
+Address = Annotated[str, Field(pattern=r"^https://[!-~]+$", max_length=500)]
+"""An address as a certificate has it: compared letter by letter."""
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
-class TrustedKey(StrictModel):
+class Trusted(StrictModel):
+    """Somebody who may sign audits, and until when what he signs counts."""
+
+    owner: Name
+    """The person who answers for it; two entries of one owner are one signer."""
+    valid_from: Moment
+    """Audits that ended earlier are not accepted."""
+    valid_until: Moment | None = None
+    """Audits that ended later are not accepted; set when a key is replaced."""
+    revoked_at: Moment | None = None
+    """When it was found to be compromised. Nothing that it signed counts, whatever its date, since
+    whoever has a key writes the dates; but see `revoked_from`."""
+    revoked_from: Count | None = Field(default=None, exclude_if=operator.not_)
+    """Size of the log at a time when it was still safe: entries before this number go on counting,
+    since nobody can add to them."""
+
+    @model_validator(mode="after")
+    def _is_in_order(self) -> Self:
+        for moment in (self.valid_from, self.valid_until, self.revoked_at):
+            if moment is not None:
+                checked_moment(moment)
+        if self.revoked_from is not None and self.revoked_at is None:
+            raise ValueError("revoked_from is given without revoked_at")
+        return self
+
+
+class TrustedKey(Trusted):
     """A maintainer's public key."""
 
     keyid: Hex64
     """SHA-256 of the raw public key."""
     public_key: Annotated[str, Field(pattern=r"^[A-Za-z0-9+/]{43}=$")]
     """The raw Ed25519 key, 32 bytes in base64."""
-    owner: Name
-    """Who holds the private key."""
-    valid_from: Moment
-    """Audits that ended earlier are not accepted from this key."""
-    valid_until: Moment | None = None
-    """Audits that ended later are not accepted from this key; set when a key is replaced."""
-    revoked_at: Moment | None = None
-    """When the key was found to be compromised. Nothing that it signed counts, whatever its
-    date, since whoever has the key writes the dates; but see `revoked_from`."""
-    revoked_from: Count | None = Field(default=None, exclude_if=operator.not_)
-    """Size of the log at a time when the key was still safe: entries before this number go on
-    counting, since nobody can add to them."""
 
     @property
     def raw(self) -> bytes:
         """The public key itself."""
         return base64.b64decode(self.public_key, validate=True)
 
+    @property
+    def title(self) -> str:
+        """How messages name it."""
+        return f"key {self.keyid[:16]}..."
+
     @model_validator(mode="after")
     def _names_itself(self) -> Self:
         if len(self.raw) != _RAW_BYTES or base64.b64encode(self.raw).decode() != self.public_key:
             raise ValueError("public_key is not the base64 of 32 bytes")
-        for moment in (self.valid_from, self.valid_until, self.revoked_at):
-            if moment is not None:
-                checked(moment)
-        if self.revoked_from is not None and self.revoked_at is None:
-            raise ValueError("revoked_from is given without revoked_at")
         if key_id(self.raw) != self.keyid:
             raise ValueError(f"keyid is not {key_id(self.raw)}, the sha256 of public_key")
         return self
 
 
-class LogKeys(StrictModel):
-    """The log of audits: its name, its keys and the witnesses that may cosign its checkpoints."""
+class TrustedWorkflow(Trusted):
+    """A workflow that signs under its own identity, in Sigstore bundles."""
 
-    origin: Name
-    """Name of the log, as the first line of its checkpoints: an address without `https://`."""
-    keys: Annotated[list[Name], Field(min_length=1)]
-    """Keys whose signature a checkpoint needs one of: NAME+ID+KEY as c2sp.org/signed-note
-    writes them, each with the name of the log."""
-    witnesses: list[Name] = Field(default=[], exclude_if=operator.not_)
-    """Keys of witnesses, in the same form; their cosignatures are verified and shown."""
-
-    @model_validator(mode="after")
-    def _can_be_read(self) -> Self:
-        wrong = [key.name for key in self.signers if (key.name, key.kind) != (self.origin, ED25519)]
-        if wrong:
-            raise ValueError(f"keys has one that is not of the log {self.origin} and of type 1")
-        if any(key.kind != COSIGNATURE for key in self.observers):
-            raise ValueError("witnesses has a key that is not of type 4")
-        return self
+    issuer: Address
+    """Who vouches for the identity: https://token.actions.githubusercontent.com."""
+    workflow: Address
+    """Its file and branch: https://github.com/O/R/.github/workflows/audit.yml@refs/heads/main."""
+    repository: Address
+    """The repository that it has to run in: https://github.com/O/R."""
+    _root: Path = PrivateAttr(Path(ROOT_FILE))
 
     @property
-    def signers(self) -> list[NoteKey]:
-        """The keys of the log."""
-        return [parse_key(one) for one in self.keys]
+    def keyid(self) -> str:
+        """SHA-256 of the canonical JSON of issuer, workflow and repository."""
+        return Workflow(self.issuer, self.workflow, self.repository).id
 
     @property
-    def observers(self) -> list[NoteKey]:
-        """The keys of the witnesses."""
-        return [parse_key(one) for one in self.witnesses]
+    def title(self) -> str:
+        """How messages name it."""
+        return f"workflow {self.workflow}"
+
+    @property
+    def root(self) -> Path:
+        """The trusted root that its bundles are verified with."""
+        return self._root
+
+    def under(self, root: Path) -> Self:
+        """Return the same workflow, whose bundles are verified with this trusted root."""
+        found = self.model_copy()
+        found._root = root  # noqa: SLF001 (our own)
+        return found
 
 
 class KeyFile(StrictModel):
-    """The keys that may sign audits: keys.json of the base branch."""
+    """The keys and workflows that may sign audits: keys.json of the base branch."""
 
     note: str = ""
     keys: list[TrustedKey]
+    workflows: list[TrustedWorkflow] = Field(default=[], exclude_if=operator.not_)
+    """Workflows whose Sigstore bundles count beside the records that keys signed."""
     log: LogKeys | None = Field(default=None, exclude_if=operator.not_)
     """The log of audits; a repository that names none keeps none."""
 
@@ -128,29 +154,31 @@ class KeyFile(StrictModel):
     def _each_once(self) -> Self:
         if len({key.keyid for key in self.keys}) < len(self.keys):
             raise ValueError("a key is listed twice")
+        if len({one.keyid for one in self.workflows}) < len(self.workflows):
+            raise ValueError("a workflow is listed twice")
         return self
 
 
-def checked(moment: str) -> str:
-    """Return a time unchanged. Raises ValueError unless it is a valid one."""
-    try:
-        seconds_of(moment)
-    except UsageProblem as error:
-        raise ValueError(error.message) from error
-    return moment
-
-
-Keys = dict[str, TrustedKey]
-"""Trusted keys by their keyid."""
+Signer = TrustedKey | TrustedWorkflow
+Keys = Mapping[str, Signer]
+"""Trusted keys and workflows by their keyid."""
 
 
 def trusted_keys(layout: Layout) -> Keys:
     """Return the trusted keys of a place, or the shipped ones where it has no policy of its own.
 
-    A policy without the file trusts no key. Raises BadConfiguration when it cannot be used.
+    A policy without the file trusts no key; one without a trusted root verifies what workflows
+    signed with the shipped one. Raises BadConfiguration when it cannot be used.
     """
     found = _key_file(layout)
-    return {key.keyid: key for key in found.keys} if found is not None else {}
+    if found is None:
+        return {}
+    signers: list[Signer] = list(found.keys)
+    if found.workflows:
+        own = layout.policy / ROOT_FILE if layout.policy is not None else None
+        root = own if own is not None and lies_there(own) else shipped("policy", ROOT_FILE)
+        signers += [one.under(root) for one in found.workflows]
+    return {one.keyid: one for one in signers}
 
 
 def log_signer(path: Path | None, keys: LogKeys) -> "Ed25519PrivateKey":
@@ -208,55 +236,83 @@ class RevokedKey(StepMismatch):
     """A signature that does not count any more, since its key was compromised."""
 
 
-def signer_of(found: ParsedEnvelope, keys: Keys) -> TrustedKey:
-    """Return the listed key that signed an envelope, revoked or not.
+def signer_of(found: ParsedEnvelope, keys: Keys) -> Signer:
+    """Return the listed key or workflow that signed an envelope, revoked or not.
 
-    Raises StepMismatch, of the step "signer".
+    Raises StepMismatch, of the step "signer"; for a bundle also what `verify_bundle` raises.
     """
-    key = keys.get(found.keyid)
-    if key is None:
+    signer = keys.get(found.keyid)
+    if found.bundle is not None:
+        return _workflow_of(*found.bundle, signer, keys)
+    if not isinstance(signer, TrustedKey):
         raise StepMismatch(
             SIGNER,
-            f"the key {found.keyid[:16]}... is not among the {len(keys)} trusted ones",
+            f"the key {found.keyid[:16]}... is not among the {_number(keys, TrustedKey)} trusted "
+            "ones",
             f"ask a maintainer to add it to leaderboard/policy/{KEYS_FILE} of the main branch",
         )
-    if not is_signed_by(found, key.raw):
+    if not is_signed_by(found, signer.raw):
+        raise StepMismatch(
+            SIGNER, f"the signature is not that of the {signer.title} over this payload", _AGAIN
+        )
+    return signer
+
+
+_AGAIN = "restore the file from the main branch, or sign the outcome again"
+
+
+def _workflow_of(raw: bytes, parts: BundleParts, signer: Signer | None, keys: Keys) -> Signer:
+    """Return the listed workflow that signed a bundle."""
+    if not isinstance(signer, TrustedWorkflow):
+        found = parts.workflow
         raise StepMismatch(
             SIGNER,
-            f"the signature is not that of the key {key.keyid[:16]}... over this payload",
-            "restore the file from the main branch, or sign the outcome again",
+            f"it is signed by the workflow {quoted(found.workflow)} in {quoted(found.repository)}, "
+            f"by the word of {quoted(found.issuer)}: not one of the "
+            f"{_number(keys, TrustedWorkflow)} trusted ones",
+            f"ask a maintainer to add it to `workflows` of leaderboard/policy/{KEYS_FILE}",
         )
-    return key
+    try:
+        verify_bundle(raw, parts, signer.root)
+    except InvalidBundle as error:
+        raise StepMismatch(
+            SIGNER, f"the bundle of the {signer.title} is not valid: {error}", _AGAIN
+        ) from error
+    check_validity(signer, parts.begins, "this bundle was signed")
+    return signer
 
 
-def check_revoked(key: TrustedKey, index: int | None) -> None:
-    """Refuse what a key signed that was revoked since, unless the log had it before.
+def _number(keys: Keys, of: type[Trusted]) -> int:
+    return sum(isinstance(one, of) for one in keys.values())
+
+
+def check_revoked(signer: Signer, index: int | None) -> None:
+    """Refuse what was signed by a key or workflow that was revoked since, unless the log had it.
 
     `index` is its entry in the log; None without one. Raises RevokedKey, of the step "signer".
     """
-    if key.revoked_at is None:
+    if signer.revoked_at is None:
         return
-    if index is None or key.revoked_from is None or index >= key.revoked_from:
-        before = (
-            "" if key.revoked_from is None else f", from entry {key.revoked_from} of the log on"
-        )
+    if index is None or signer.revoked_from is None or index >= signer.revoked_from:
+        before = f", from entry {signer.revoked_from} of the log on"
         raise RevokedKey(
             SIGNER,
-            f"the key {key.keyid[:16]}... was revoked at {key.revoked_at}{before}",
+            f"the {signer.title} was revoked at {signer.revoked_at}"
+            f"{'' if signer.revoked_from is None else before}",
             "run the audit again: this one does not count, and its draw still does",
         )
 
 
-def check_validity(key: TrustedKey, moment: str, what: str) -> None:
-    """Raise StepMismatch, of the step "signer", for a time at which a key was not valid.
+def check_validity(signer: Signer, moment: str, what: str) -> None:
+    """Raise StepMismatch, of the step "signer", for a time at which a signer was not valid.
 
     `what` says what happened at that time, such as "this audit ended".
     """
-    if moment < key.valid_from or (key.valid_until is not None and moment > key.valid_until):
-        until = key.valid_until or "now"
+    if not signer.valid_from <= moment <= (signer.valid_until or moment):
+        until = signer.valid_until or "now"
         raise StepMismatch(
             SIGNER,
-            f"the key {key.keyid[:16]}... is valid from {key.valid_from} to {until}, but {what} at "
+            f"the {signer.title} is valid from {signer.valid_from} to {until}, but {what} at "
             f"{moment}",
             "sign with a key that was valid then",
         )
@@ -288,7 +344,11 @@ def new_key(path: Path, owner: str, now: str) -> TrustedKey:
         ) from error
     with os.fdopen(handle, "wb") as stream:
         stream.write(text)
-    raw = key.public_key().public_bytes_raw()
+    return entry_of(key.public_key().public_bytes_raw(), owner, now)
+
+
+def entry_of(raw: bytes, owner: str, now: str) -> TrustedKey:
+    """Return the entry of a public key, 32 bytes, that is valid from now on."""
     return TrustedKey(
         keyid=key_id(raw),
         public_key=base64.b64encode(raw).decode(),

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import Field, ValidationError
 
 from geneb_ci.audit.beacon import time_of
-from geneb_ci.audit.canonical import canonical, moment_of
+from geneb_ci.audit.canonical import StepMismatch, canonical, moment_of
 from geneb_ci.audit.events import EntryKind
-from geneb_ci.audit.keys import LogKeys
 from geneb_ci.audit.note import (
     Checkpoint,
+    LogKeys,
     NotANote,
     Witnessed,
     check_signed,
@@ -27,7 +27,7 @@ from geneb_ci.audit.note import (
     signed_checkpoint,
     witnesses_of,
 )
-from geneb_ci.audit.steps import StepMismatch
+from geneb_ci.common.files import NotReadable, read_regular
 from geneb_ci.common.merkle import (
     ENTRY_BYTES_MAX,
     BadBundle,
@@ -36,7 +36,6 @@ from geneb_ci.common.merkle import (
     root_of,
     tile_files,
 )
-from geneb_ci.common.regular import NotReadable, read_regular
 from geneb_ci.common.types import Hex64, Positive, StrictModel, first_error
 
 if TYPE_CHECKING:

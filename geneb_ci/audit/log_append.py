@@ -9,23 +9,20 @@ import pydantic_core
 from geneb_ci.audit.applicability import Logged
 from geneb_ci.audit.beacon import QUICKNET
 from geneb_ci.audit.beacon_source import RELAYS, fetch_round, parse_round
-from geneb_ci.audit.canonical import digest
-from geneb_ci.audit.commitment import Commitment
-from geneb_ci.audit.draw import recompute
+from geneb_ci.audit.canonical import StepMismatch, digest
+from geneb_ci.audit.commitment import Commitment, identity_digest
 from geneb_ci.audit.envelope import parse_envelope
 from geneb_ci.audit.events import AuditEvent, EntryKind, kind_of
-from geneb_ci.audit.identity import identity_digest
-from geneb_ci.audit.keys import TrustedKey, check_revoked, signer_of
+from geneb_ci.audit.keys import Signer, check_revoked, signer_of
 from geneb_ci.audit.log import FOLDER, FORMAT, LOG, RESTORE_LOG, LogBroken, LogEntry, appended
-from geneb_ci.audit.log_check import check_committed
-from geneb_ci.audit.logged import sha256_of
-from geneb_ci.audit.plan import DrandBeacon, Plan
+from geneb_ci.audit.log_check import check_committed, sha256_of
+from geneb_ci.audit.plan import DrandBeacon, Plan, RowPlan
 from geneb_ci.audit.record import WITHDRAWN, Record, read_record, withdrawal_files
 from geneb_ci.audit.repository import AuditRepository
-from geneb_ci.audit.steps import StepMismatch
+from geneb_ci.audit.row_draw import recompute_any
 from geneb_ci.common.errors import NothingChecked, UsageProblem
-from geneb_ci.submission.bytes import read_bytes
-from geneb_ci.submission.fault import Fault
+from geneb_ci.common.finding import Fault
+from geneb_ci.submission.reading import read_bytes
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -54,9 +51,9 @@ class _Signed(NamedTuple):
     kind: EntryKind
     file: str
     sha256: str
-    signer: TrustedKey
+    signer: Signer
     commitment: Commitment | None
-    plan: Plan | None
+    plan: Plan | RowPlan | None
 
 
 def recent_round(now: float, file: Path | None, relays: tuple[str, ...]) -> DrandBeacon:
@@ -171,7 +168,7 @@ def _check_addition(found: _Signed, before: list[LogEntry], logged: Logged) -> N
     """Raise StepMismatch for what may not follow the log and the entries of the batch before it."""
     check_revoked(found.signer, len(logged.log.entries))
     if found.plan is not None:
-        recompute(found.plan)
+        recompute_any(found.plan)
         check_committed(found.plan, logged)
         commitment = found.plan.commitment_sha256
         started = any((one.kind, one.commitment) == (EntryKind.START, commitment) for one in before)

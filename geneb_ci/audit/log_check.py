@@ -1,13 +1,31 @@
-"""What the log says of a record: that it is an entry, and follows its commitment and its start."""
+"""What the log says of a record, and of a repository beside its files: what is lost or lacks."""
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 from geneb_ci.audit.applicability import Logged, NotHere
-from geneb_ci.audit.commitment import Commitment
-from geneb_ci.audit.events import EntryKind
-from geneb_ci.audit.identity import identity_of, why_same
-from geneb_ci.audit.log import LOG, RESTORE_LOG, LogBroken, LogEntry
-from geneb_ci.audit.plan import Plan
-from geneb_ci.audit.record import Record
-from geneb_ci.audit.steps import StepMismatch
+from geneb_ci.audit.beacon import DELAY
+from geneb_ci.audit.canonical import StepMismatch, seconds_of
+from geneb_ci.audit.commitment import Commitment, identity_of, why_same
+from geneb_ci.audit.envelope import parse_envelope
+from geneb_ci.audit.events import AuditEvent, EntryKind
+from geneb_ci.audit.keys import Keys
+from geneb_ci.audit.log import (
+    FOLDER,
+    LOG,
+    RESTORE_LOG,
+    AuditLog,
+    LogBroken,
+    LogEntry,
+    log_files,
+    read_log,
+)
+from geneb_ci.audit.note import Checkpoint, LogKeys, checkpoint_text
+from geneb_ci.audit.plan import AnyPlan
+from geneb_ci.audit.record import Record, read_record
+from geneb_ci.common.merkle import root_of
+from geneb_ci.submission.reading import is_folder
 
 BROKEN, KEYS = "log/checkpoint", "policy/keys.json"
 """Names of the log and of the keys among what is lost: they concern every model."""
@@ -59,7 +77,7 @@ def lost_of(model_id: str | None, logged: Logged) -> dict[str, str]:
     }
 
 
-def check_committed(plan: Plan, logged: Logged) -> int:
+def check_committed(plan: AnyPlan, logged: Logged) -> int:
     """Return the number of the entry of a plan's commitment, which fixes its time.
 
     Raises StepMismatch, of the step "log", where there is none, or the plan has another time.
@@ -78,6 +96,14 @@ def check_committed(plan: Plan, logged: Logged) -> int:
             f"the plan says that the commitment was public at {plan.committed_at}; the log has it "
             f"as entry {index}, at {entry.not_before}",
             "draw again: the time of a commitment is that of its entry",
+        )
+    begins = logged.begins.get(plan.commitment_sha256)
+    if begins is not None and seconds_of(begins) > seconds_of(plan.committed_at) + DELAY:
+        raise StepMismatch(
+            LOG,
+            f"its commitment was signed after {begins}, by the certificate of its workflow; entry "
+            f"{index} has it at {entry.not_before}, so the draw was known before it was made",
+            "do not trust this draw: the entry is dated back",
         )
     return index
 
@@ -124,3 +150,76 @@ def open_starts(entries: tuple[LogEntry, ...]) -> list[int]:
         for number, one in enumerate(entries)
         if one.kind == EntryKind.START.value and one.commitment not in ended
     ]
+
+
+def sha256_of(raw: bytes) -> str:
+    """Return the digest of what an envelope holds. Raises StepMismatch, of the step "envelope"."""
+    return hashlib.sha256(parse_envelope(raw).payload).hexdigest()
+
+
+def empty_log(origin: str) -> AuditLog:
+    """Return the log before its first entry."""
+    root = root_of([])
+    return AuditLog(Checkpoint(origin, 0, root, checkpoint_text(origin, 0, root)), (), ())
+
+
+def log_at(audits: Path | None, keys: LogKeys) -> AuditLog:
+    """Return the log of a folder of audits; an empty one where it has none. Raises LogBroken."""
+    if audits is None or not is_folder(audits / FOLDER):
+        return empty_log(keys.origin)
+    return read_log(log_files(audits / FOLDER), keys)
+
+
+def logged_of(
+    keys: LogKeys,
+    audits: Path | None,
+    events: Mapping[Path, AuditEvent | StepMismatch],
+    trusted: Keys,
+) -> Logged:
+    """Return the log of a folder of audits, and each file that it lists and that is lost.
+
+    `events` are the commitments, starts and aborts of the folder.
+    """
+    try:
+        log = log_at(audits, keys)
+    except LogBroken as error:
+        return Logged(empty_log(keys.origin), {}, {BROKEN: error.message.removeprefix(f"{LOG}: ")})
+    committed = [
+        event
+        for event in events.values()
+        if isinstance(event, AuditEvent)
+        and event.kind is EntryKind.COMMITMENT
+        and log.index_of(event.kind, event.sha256) is not None
+    ]
+    return Logged(
+        log,
+        {one.commitment.sha256: one.commitment for one in committed},
+        dict(_lost(log, audits, trusted)),
+        {one.commitment.sha256: one.begins for one in committed if one.begins},
+    )
+
+
+def _lost(log: AuditLog, audits: Path | None, trusted: Keys) -> Iterator[tuple[str, str]]:
+    """Yield path and reason of each file that the log lists and that is not as it was."""
+    for number, entry in enumerate(log.entries):
+        if entry.kind == EntryKind.REVOCATION.value:
+            key = trusted.get(entry.signer)
+            if key is None or key.revoked_at is None:
+                reason = f"entry {number} of the log revokes the key {entry.signer[:16]}..., and "
+                yield KEYS, reason + "keys.json does not"
+        elif reason := _change(entry, audits):
+            yield entry.file, f"{entry.file} {reason}: it is entry {number} of the log"
+
+
+def _change(entry: LogEntry, audits: Path | None) -> str:
+    """Return how the file of an entry differs from what was logged, as a predicate; "" if not."""
+    path = Path(str(audits)) / entry.file
+    if audits is None or not path.is_file():
+        return "was deleted"
+    try:
+        found = parse_envelope(read_record(path))
+    except StepMismatch:
+        return "was changed"
+    if hashlib.sha256(found.payload).hexdigest() != entry.statement:
+        return "was changed"
+    return "" if found.keyid == entry.signer else "was signed again by another key"

@@ -6,11 +6,15 @@ Specifications: c2sp.org/signed-note, c2sp.org/tlog-checkpoint and c2sp.org/tlog
 import base64
 import binascii
 import hashlib
+import operator
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple, Self
+
+from pydantic import Field, model_validator
 
 from geneb_ci.audit.envelope import is_ed25519
+from geneb_ci.common.types import Name, StrictModel
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -92,6 +96,37 @@ def parse_key(text: str) -> NoteKey:
     if found.text != text:
         raise NotANote(f"its id is {given!r}, that of this name and key is {found.id.hex()}")
     return found
+
+
+class LogKeys(StrictModel):
+    """The log of audits: its name, its keys and the witnesses that may cosign its checkpoints."""
+
+    origin: Name
+    """Name of the log, as the first line of its checkpoints: an address without `https://`."""
+    keys: Annotated[list[Name], Field(min_length=1)]
+    """Keys whose signature a checkpoint needs one of: NAME+ID+KEY as c2sp.org/signed-note
+    writes them, each with the name of the log."""
+    witnesses: list[Name] = Field(default=[], exclude_if=operator.not_)
+    """Keys of witnesses, in the same form; their cosignatures are verified and shown."""
+
+    @model_validator(mode="after")
+    def _can_be_read(self) -> Self:
+        wrong = [key.name for key in self.signers if (key.name, key.kind) != (self.origin, ED25519)]
+        if wrong:
+            raise ValueError(f"keys has one that is not of the log {self.origin} and of type 1")
+        if any(key.kind != COSIGNATURE for key in self.observers):
+            raise ValueError("witnesses has a key that is not of type 4")
+        return self
+
+    @property
+    def signers(self) -> list[NoteKey]:
+        """The keys of the log."""
+        return [parse_key(one) for one in self.keys]
+
+    @property
+    def observers(self) -> list[NoteKey]:
+        """The keys of the witnesses."""
+        return [parse_key(one) for one in self.witnesses]
 
 
 def is_key_name(name: str) -> bool:

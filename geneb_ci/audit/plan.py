@@ -4,15 +4,15 @@ import json
 from pathlib import Path
 from typing import Annotated, Literal, TypeVar
 
+import pydantic_core
 from pydantic import BaseModel, Field, ValidationError
 
+from geneb_ci.audit.canonical import COMMITMENT, StepMismatch
 from geneb_ci.audit.commitment import Commitment, check_commitment
-from geneb_ci.audit.steps import COMMITMENT, StepMismatch
 from geneb_ci.common.errors import NothingChecked
+from geneb_ci.common.finding import Fault
 from geneb_ci.common.types import Hex64, Moment, Name, Positive, StrictModel, first_error
-from geneb_ci.submission.bytes import read_bytes
-from geneb_ci.submission.fault import Fault
-from geneb_ci.submission.kind import FileKind, other_kind_of, require_file
+from geneb_ci.submission.reading import FileKind, other_kind_of, read_bytes, require_file
 
 Reason = Literal["drawn", "earlier", "targeted"]
 """Why a task is rerun. Only drawn ones carry the guarantee; earlier ones were drawn for an earlier
@@ -66,8 +66,8 @@ class Chosen(StrictModel):
     reason: Reason
 
 
-class Plan(StrictModel):
-    """One audit, before it runs."""
+class AnyPlan(StrictModel):
+    """What every plan has: what was committed to, and the seed that the draw follows from."""
 
     schema_version: Literal["1.0"]
     commitment: Commitment
@@ -77,6 +77,11 @@ class Plan(StrictModel):
     beacon: Beacon
     seed: Hex64
     """SHA-256 of protocol, commitment and beacon value."""
+
+
+class Plan(AnyPlan):
+    """One audit of tasks, before it runs."""
+
     tickets: Annotated[list[Ticket], Field(min_length=1)]
     """Every task, smallest ticket first."""
     earlier: list[EarlierDraw]
@@ -87,6 +92,35 @@ class Plan(StrictModel):
     def drawn(self) -> list[str]:
         """Ids of the guaranteed sample."""
         return [one.task for one in self.chosen if one.reason == "drawn"]
+
+
+class RowsWanted(StrictModel):
+    """How many rows of a receipt are embedded again."""
+
+    test: Positive
+    """Test rows of each regime, in all tasks together, at least."""
+    training: Positive
+    """Training rows of each task."""
+    support: Positive
+    """Rows of each further few-shot regime's support, in all tasks together."""
+    whole: bool
+    """Whether every support row is taken, and every training row of the smaller tasks."""
+
+
+class EarlierRows(StrictModel):
+    """A draw of rows for the same method: its rows are embedded again, too."""
+
+    commitment: Hex64
+    seed: Hex64
+
+
+class RowPlan(AnyPlan):
+    """One audit by receipt, before it runs: rows instead of tasks."""
+
+    root: Hex64
+    """Merkle root of the receipt."""
+    rows: RowsWanted
+    earlier: list[EarlierRows]
 
 
 _M = TypeVar("_M", bound=BaseModel)
@@ -115,7 +149,8 @@ def read_commitment(path: Path) -> Commitment:
     Raises NothingChecked when it cannot be read, StepMismatch when the digest is not its own or
     nothing can be drawn from it.
     """
-    found = _read(path, Committed, FileKind.COMMITMENT)
+    kind = FileKind.COMMITMENT
+    found = _parsed(path, _bytes(path, kind), Committed, kind)
     if found.commitment.sha256 != found.sha256:
         raise StepMismatch(
             COMMITMENT,
@@ -128,17 +163,41 @@ def read_commitment(path: Path) -> Commitment:
 
 
 def read_plan(path: Path) -> Plan:
-    """Read a plan, without recomputing it. Raises NothingChecked when it cannot be read."""
-    return _read(path, Plan, FileKind.PLAN)
+    """Read a plan of tasks, without recomputing it.
+
+    Raises NothingChecked when it cannot be read.
+    """
+    return _parsed(path, _bytes(path, FileKind.PLAN), Plan, FileKind.PLAN)
 
 
-def _read(path: Path, model: type[_M], kind: FileKind) -> _M:
+def read_any_plan(path: Path) -> Plan | RowPlan:
+    """Read a plan of tasks or of rows, as `read_plan` does."""
+    raw = _bytes(path, FileKind.PLAN)
+    if FileKind.ROW_PLAN.fits(_value(raw)):
+        return _parsed(path, raw, RowPlan, FileKind.ROW_PLAN)
+    return _parsed(path, raw, Plan, FileKind.PLAN)
+
+
+def _value(raw: bytes) -> object:
+    try:
+        return pydantic_core.from_json(raw)
+    except ValueError:
+        return None
+
+
+def _bytes(path: Path, kind: FileKind) -> bytes:
     require_file(path, kind)
-    raw, what = read_bytes(path), kind.title.partition(" ")[2]
+    raw = read_bytes(path)
     if isinstance(raw, Fault):
+        what = kind.title.partition(" ")[2]
         raise NothingChecked(f"{path}: not a {what}: {raw.message}", kind.fix)
+    return raw
+
+
+def _parsed(path: Path, raw: bytes, model: type[_M], kind: FileKind) -> _M:
     try:
         return model.model_validate_json(raw)
     except ValidationError as error:
+        what = kind.title.partition(" ")[2]
         other = other_kind_of(raw, kind) or f"not a {what}: {first_error(error)}"
         raise NothingChecked(f"{path}: {other}", kind.fix) from error

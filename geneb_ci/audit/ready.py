@@ -4,32 +4,35 @@ import contextlib
 import dataclasses
 import functools
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from geneb_ci import __version__
 from geneb_ci.audit import weights
-from geneb_ci.audit.canonical import moment_of
 from geneb_ci.audit.commit import AuditSubject
 from geneb_ci.audit.commitment import Commitment, Weights
 from geneb_ci.audit.extractors import write_modules
 from geneb_ci.audit.fetching import Installed, install
 from geneb_ci.audit.fresh import FreshSet, open_set, read_fresh_commitment, refuse_public
-from geneb_ci.audit.harness import MEMORY, SECONDS, HarnessProcess
 from geneb_ci.audit.rescored import Rescored
-from geneb_ci.audit.scoring import Scoring, TaskSource, limits_of, rescored, task_source
-from geneb_ci.audit.scoring_limits import (
+from geneb_ci.audit.scoring import Scoring, limits_of, rescored
+from geneb_ci.audit.tolerance import COPIES_MIN
+from geneb_ci.audit.work import EmbeddedTask, Work, WorkSettings
+from geneb_ci.common.config import Layout
+from geneb_ci.common.errors import UsageProblem
+from geneb_ci.harness.process import (
     CLASSES_UNKNOWN,
     DERIVED,
     FACTOR,
+    MEMORY,
+    SECONDS,
+    HarnessProcess,
     ScoringOptions,
     Shape,
+    TaskSource,
+    task_source,
 )
-from geneb_ci.audit.tolerance import COPIES_MIN
-from geneb_ci.audit.work import Work, WorkSettings
-from geneb_ci.common.config import Layout
-from geneb_ci.common.errors import UsageProblem
 from geneb_ci.models.registry import ModelRegistry
 from geneb_ci.sandbox.launch import Escape, Sandbox, SandboxFacts, sandbox_facts
 from geneb_ci.sandbox.levels import DEFAULT, open_sandbox
@@ -62,8 +65,8 @@ class Machine:
     """Dtype in which the model computes, for a submission that does not declare one."""
     copies: int = COPIES_MIN
     workers: int | None = None
-    token_budget: int = TOKEN_BUDGET
-    """Padded tokens a batch."""
+    token_budget: int | None = TOKEN_BUDGET
+    """Padded tokens a batch; None: what memory has room for, measured in the sandbox."""
     fresh: Path | None = None
     """A fresh set, with its salt beside it, and what was committed to."""
     fresh_commitment: Path | None = None
@@ -143,13 +146,17 @@ class Ready:
         counts = self.subject.benchmark.by_id[task].test_class_counts
         return len(counts) if counts else CLASSES_UNKNOWN
 
-    def facts(self, rescoring: Rescored | None = None) -> SandboxFacts:
-        """Return the facts of the sandbox, for what is signed; of scoring too, once it is done."""
-        machine = self.machine
+    def facts(
+        self, embedded: Iterable[EmbeddedTask], rescoring: Rescored | None = None
+    ) -> SandboxFacts:
+        """Return the facts of the sandbox, for what is signed; of scoring too, once it is done.
+
+        The token budget is the smallest of those that the embedded tasks had.
+        """
+        budgets = [one.token_budget for one in embedded if one.token_budget]
+        found = min(budgets, default=self.machine.token_budget)
         scoring = self.scoring_facts(rescoring) if rescoring is not None else {}
-        return sandbox_facts(
-            self.sandbox, self.escapes, machine.limits, machine.token_budget, scoring
-        )
+        return sandbox_facts(self.sandbox, self.escapes, self.machine.limits, found, scoring)
 
     def check_weights(self) -> None:
         """Hash the weights again, after the last task, and compare them with those of the start.
@@ -170,11 +177,10 @@ def ready(
     machine: Machine,
     work: Work | None,
     say: Say,
-    begun: float,
 ) -> Iterator[Ready]:
     """Check all that a rerun needs, fetch the weights and yield them with an open sandbox.
 
-    `begun` is in seconds since 1970. Raises what `rerun` does, less what the extractor causes.
+    Raises what `rerun` does, less what the extractor causes.
     """
     noise = _noise(subject, machine)
     source = task_source(subject.benchmark, layout.benchmark, machine.data)
@@ -204,11 +210,9 @@ def ready(
                 device=CUDA if machine.gpu else CPU,
                 noise=noise,
                 copies=machine.copies,
-                token_budget=machine.token_budget,
                 seed=secrets.randbits(SEED_BITS),
                 nonce=secrets.token_hex(NONCE_BYTES),
                 fresh=fresh.sha256 if fresh is not None else None,
-                started_at=moment_of(int(begun)),
             )
         )
         escapes = probe_suite(sandbox)

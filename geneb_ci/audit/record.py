@@ -5,13 +5,14 @@ import json
 import os
 import re
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from pydantic import BaseModel, ValidationError
 
 from geneb_ci.audit.beacon import DELAY
-from geneb_ci.audit.canonical import seconds_of
+from geneb_ci.audit.canonical import StepMismatch, seconds_of
 from geneb_ci.audit.envelope import (
     ENVELOPE,
     RESTORE,
@@ -21,16 +22,15 @@ from geneb_ci.audit.envelope import (
     sign_payload,
     strict_json,
 )
-from geneb_ci.audit.keys import Keys, TrustedKey, check_validity, signer_of, trusted_keys
-from geneb_ci.audit.outcome import PREDICATE_TYPE, STATEMENT_TYPE, AuditOutcome, Statement
-from geneb_ci.audit.steps import StepMismatch
+from geneb_ci.audit.keys import Keys, Signer, check_validity, signer_of, trusted_keys
+from geneb_ci.audit.outcome import PREDICATE_TYPE, STATEMENT_TYPE, Statement
+from geneb_ci.audit.row_outcome import ROW_PREDICATE, AnyOutcome, RowOutcome, RowStatement
 from geneb_ci.common.config import Layout
 from geneb_ci.common.errors import NothingChecked, UsageProblem
 from geneb_ci.common.finding import quoted
 from geneb_ci.common.types import first_error
-from geneb_ci.submission.bytes import read_bytes
-from geneb_ci.submission.models import MODEL_ID_MAX, MODEL_ID_PATTERN
-from geneb_ci.submission.paths import files_in, is_folder
+from geneb_ci.submission.names import MODEL_ID_MAX, MODEL_ID_PATTERN
+from geneb_ci.submission.reading import files_in, is_folder, read_bytes
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -39,6 +39,8 @@ WITHDRAWN = ".withdrawn.json"
 COMMITTED, STARTED, ABORTED = ".committed.json", ".started.json", ".aborted.json"
 EVENTS = (COMMITTED, STARTED, ABORTED)
 """Ends of the names of what was signed before a record, or in its place."""
+RERUN = ".rows.npz"
+"""End of the name of the file of rerun rows beside the record of an audit by receipt."""
 ID_DIGITS = 16  # hex digits: 64 bits are unique among the audits of one model
 
 
@@ -55,8 +57,8 @@ class Record(NamedTuple):
     """A record whose signature and structure are valid; nothing else of it is verified."""
 
     audit_id: str
-    signer: TrustedKey
-    outcome: AuditOutcome
+    signer: Signer
+    outcome: AnyOutcome
     sha256: str
     """Of the signed bytes, as the log has it."""
 
@@ -77,31 +79,39 @@ def audit_id_of(payload: bytes) -> str:
     return hashlib.sha256(payload).hexdigest()[:ID_DIGITS]
 
 
-def record_of(outcome: AuditOutcome, key: "Ed25519PrivateKey") -> SignedRecord:
-    """Sign an outcome. The same outcome and key produce the same bytes.
+def statement_of(outcome: AnyOutcome) -> tuple[bytes, Path]:
+    """Return what is signed of an outcome, and the place of its record below the audits.
 
     Raises UsageProblem when the outcome could not be read back from its record.
     """
     commitment = outcome.plan.commitment
     name, sha256 = f"{commitment.model_id}.json", commitment.submission_sha256
-    statement = Statement.model_validate(
+    rows = isinstance(outcome, RowOutcome)
+    statement = (RowStatement if rows else Statement).model_validate(
         {
             "_type": STATEMENT_TYPE,
             "subject": [{"name": name, "digest": {"sha256": sha256}}],
-            "predicateType": PREDICATE_TYPE,
+            "predicateType": ROW_PREDICATE if rows else PREDICATE_TYPE,
             "predicate": outcome,
         }
     )
     payload = payload_of(statement)
-    content = sign_payload(payload, key)
     try:
-        statement_in(parse_envelope(content).payload)
+        statement_in(payload)
     except StepMismatch as error:
         raise UsageProblem(
             f"the outcome cannot be recorded: {error.message}", "run the audit again"
         ) from error
-    audit_id = audit_id_of(payload)
-    return SignedRecord(audit_id, content, Path(commitment.model_id) / f"{audit_id}.json")
+    return payload, Path(commitment.model_id) / f"{audit_id_of(payload)}.json"
+
+
+def record_of(outcome: AnyOutcome, key: "Ed25519PrivateKey") -> SignedRecord:
+    """Sign an outcome. The same outcome and key produce the same bytes.
+
+    Raises what `statement_of` does.
+    """
+    payload, place = statement_of(outcome)
+    return SignedRecord(audit_id_of(payload), sign_payload(payload, key), place)
 
 
 def check_can_record(signer: "Ed25519PrivateKey", layout: Layout, folder: Path) -> None:
@@ -127,14 +137,16 @@ def check_can_record(signer: "Ed25519PrivateKey", layout: Layout, folder: Path) 
         ) from error
 
 
-def statement_in(payload: bytes) -> Statement:
+def statement_in(payload: bytes) -> Statement | RowStatement:
     """Read a statement from the bytes that were signed.
 
     Raises StepMismatch, of the step "statement".
     """
     value = strict_json(payload, STATEMENT)
+    rows = isinstance(value, dict) and value.get("predicateType") == ROW_PREDICATE
+    statement: Statement | RowStatement
     try:
-        statement = Statement.model_validate(value)
+        statement = (RowStatement if rows else Statement).model_validate(value)
     except ValidationError as error:
         raise StepMismatch(STATEMENT, first_error(error), RESTORE) from error
     commitment, subject = statement.predicate.plan.commitment, statement.subject[0]
@@ -169,7 +181,7 @@ def check_model_id(model_id: str) -> None:
         raise StepMismatch(STATEMENT, f"{quoted(model_id)} is not a model id", RESTORE)
 
 
-def _check_moments(outcome: AuditOutcome) -> None:
+def _check_moments(outcome: AnyOutcome) -> None:
     """Refuse what only looks like a time, and times that are out of order."""
     try:
         begun, ended = seconds_of(outcome.started_at), seconds_of(outcome.finished_at)
@@ -228,6 +240,23 @@ def record_files(audits: Path) -> list[Path]:
     Raises NothingChecked when a folder cannot be listed.
     """
     return [path for path in _files(audits) if not path.name.endswith((WITHDRAWN, *EVENTS))]
+
+
+def named_records(paths: Iterable[Path]) -> list[Path]:
+    """Return the records that paths name: files, or folders such as leaderboard/audits.
+
+    Raises NothingChecked for a folder without any.
+    """
+    found: list[Path] = []
+    for path in paths:
+        inside = record_files(path) if is_folder(path) else [path]
+        if not inside:
+            raise NothingChecked(
+                f"{path}: the folder contains no <model_id>/<audit_id>.json",
+                "name a record, or a folder such as leaderboard/audits",
+            )
+        found += inside
+    return found
 
 
 def event_files(audits: Path) -> list[Path]:

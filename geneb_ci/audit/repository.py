@@ -2,19 +2,17 @@
 
 import dataclasses
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 from geneb_ci.audit.applicability import Logged, TrustInputs
-from geneb_ci.audit.commitment import Commitment
+from geneb_ci.audit.canonical import StepMismatch
+from geneb_ci.audit.commitment import Commitment, identity_of, why_same
 from geneb_ci.audit.draw import recompute
-from geneb_ci.audit.events import AuditEvent, EntryKind, parse_event
-from geneb_ci.audit.identity import identity_of, why_same
+from geneb_ci.audit.events import AuditEvent, EntryKind, Withdrawn, parse_event, read_withdrawal
 from geneb_ci.audit.keys import RevokedKey, log_keys, trusted_keys
-from geneb_ci.audit.log_check import lost_of
-from geneb_ci.audit.logged import logged_of, sha256_of
-from geneb_ci.audit.plan import Plan, read_plan
-from geneb_ci.audit.policy import audit_policy
+from geneb_ci.audit.log_check import logged_of, lost_of, sha256_of
+from geneb_ci.audit.plan import Plan, RowPlan, read_any_plan, read_plan
 from geneb_ci.audit.record import (
     WITHDRAWN,
     Record,
@@ -25,7 +23,8 @@ from geneb_ci.audit.record import (
     record_files,
     withdrawal_files,
 )
-from geneb_ci.audit.steps import StepMismatch
+from geneb_ci.audit.row_draw import recompute_rows
+from geneb_ci.audit.sampling import audit_policy
 from geneb_ci.audit.verify import (
     EARLIER,
     Verification,
@@ -34,10 +33,10 @@ from geneb_ci.audit.verify import (
     unreadable_record,
     verify_record,
 )
-from geneb_ci.audit.withdrawal import Withdrawn, read_withdrawal
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.config import PRACTICE_BENCHMARK, Layout, LayoutKind, benchmark_of
 from geneb_ci.common.errors import UsageProblem
+from geneb_ci.receipt.seen import seen_receipts
 
 _Parsed = Record | StepMismatch
 
@@ -114,7 +113,7 @@ class AuditRepository:
     @functools.cached_property
     def inputs(self) -> TrustInputs:
         """The public inputs with which every record is verified."""
-        drawn: list[Plan] = []
+        drawn: list[Plan | RowPlan] = []
         unreadable: dict[str, str] = {}
         for path in self.files:
             record = self.parsed(path)
@@ -131,9 +130,11 @@ class AuditRepository:
             benchmark_of(self.layout),
             audit_policy(self.layout),
             self.submissions,
-            tuple(drawn),
+            tuple(one for one in drawn if isinstance(one, Plan)),
             unreadable,
             self.logged,
+            tuple(one for one in drawn if isinstance(one, RowPlan)),
+            seen_receipts(self.layout),
         )
 
     def verification(self, path: Path, name: str = "") -> Verification:
@@ -176,10 +177,20 @@ class AuditRepository:
                 yield lost_entry(name, reason)
 
     def plans_of(self, model_id: str) -> list[Plan]:
-        """Return every plan of the repository: any may turn out to be for the same method.
+        """Return every plan of tasks: any may turn out to be for the same method.
 
         Raises StepMismatch, of the step "earlier", when a record cannot be read.
         """
+        self.check_readable(model_id)
+        return list(self.inputs.drawn)
+
+    def row_plans_of(self, model_id: str) -> list[RowPlan]:
+        """Return every plan of rows, as `plans_of` does."""
+        self.check_readable(model_id)
+        return list(self.inputs.rows_drawn)
+
+    def check_readable(self, model_id: str) -> None:
+        """Raise StepMismatch, of the step "earlier", when a record of a model cannot be read."""
         if model_id in self.inputs.unreadable:
             raise StepMismatch(
                 EARLIER,
@@ -187,7 +198,6 @@ class AuditRepository:
                 "not known",
                 "fix that record first; `geneb-ci audit verify` shows what is wrong with it",
             )
-        return list(self.inputs.drawn)
 
     def parsed(self, path: Path) -> Record | StepMismatch:
         """Return a record, or why it cannot be parsed; each is read once."""
@@ -226,3 +236,30 @@ def earlier_plans(
         recompute(plan)
         plans.append(plan)
     return plans
+
+
+def earlier_row_plans(
+    commitment: Commitment,
+    repository: AuditRepository,
+    files: Sequence[Path],
+    near: Collection[str] = (),
+) -> list[RowPlan]:
+    """Return the plans of earlier draws of rows, from the repository and from files.
+
+    Those of receipts whose root is among `near` count as of this method. Raises what
+    `earlier_plans` does.
+    """
+    own = identity_of(commitment)
+    known = repository.row_plans_of(commitment.model_id)
+    found = [one for one in known if one.root in near or why_same(identity_of(one.commitment), own)]
+    for file in files:
+        plan = read_any_plan(file)
+        if not isinstance(plan, RowPlan) or not why_same(identity_of(plan.commitment), own):
+            raise UsageProblem(
+                f"{file}: this is no plan of rows for {commitment.model_id}",
+                "pass --earlier with plans of rows of this model only",
+            )
+        found.append(plan)
+    for plan in found:
+        recompute_rows(plan)
+    return found

@@ -10,24 +10,25 @@ from collections.abc import Callable
 from pathlib import Path
 
 from geneb_ci.audit import compare
-from geneb_ci.audit.canonical import moment_of
+from geneb_ci.audit.canonical import AuditRefused, moment_of
 from geneb_ci.audit.commit import AuditSubject, subject_of
 from geneb_ci.audit.draw import recompute
 from geneb_ci.audit.embedding import TaskRuns
-from geneb_ci.audit.events import RunFacts
-from geneb_ci.audit.fetching import Installed
-from geneb_ci.audit.memorised import (
+from geneb_ci.audit.embedding_checks import (
     FreshResult,
     VariantResult,
     fresh_result,
     fresh_text,
+    precision_of,
+    precision_text,
     rows_varied,
     variant_result,
     variant_text,
 )
+from geneb_ci.audit.events import RunFacts
+from geneb_ci.audit.fetching import Installed
 from geneb_ci.audit.outcome import AuditedTask, AuditOutcome, Decoys, HarnessFacts, overall_verdict
 from geneb_ci.audit.plan import Plan
-from geneb_ci.audit.precision import precision_of, precision_text
 from geneb_ci.audit.ready import Machine, Ready, Say, ready
 from geneb_ci.audit.rescored import Rescored
 from geneb_ci.audit.scoring import (
@@ -35,7 +36,6 @@ from geneb_ci.audit.scoring import (
     merged,
     read_rescored,
 )
-from geneb_ci.audit.steps import AuditRefused
 from geneb_ci.audit.work import (
     EMBEDDED,
     EmbeddedTask,
@@ -65,14 +65,11 @@ def rerun(
     ResultRefused for the extractor, NothingChecked for what is missing, UsageProblem for options
     that contradict the submission.
     """
-    begun = clock()
     recompute(plan)
     subject = subject_of(plan.commitment, layout)
     with contextlib.ExitStack() as stack:
         kept = stack.enter_context(open_work(work)) if work is not None else None
-        here = stack.enter_context(
-            ready(plan.commitment, subject, layout, machine, kept, say, begun)
-        )
+        here = stack.enter_context(ready(plan.commitment, subject, layout, machine, kept, say))
         return outcome_of(plan, here, clock, say)
 
 
@@ -81,14 +78,15 @@ def outcome_of(plan: Plan, here: Ready, clock: Callable[[], float], say: Say) ->
 
     Raises what `rerun` does.
     """
+    started_at = here.work.begin(moment_of(int(clock())))
     run = TaskRuns(plan, here, say)
     try:
         rescoring, embedded = run.done()
     except ExtractorRefused as error:
         error.at = RunFacts(
             *run.running,
-            here.facts(),
-            here.settings.started_at,
+            here.facts(run.embedded.values()),
+            started_at,
             moment_of(int(clock())),
         )
         raise
@@ -116,7 +114,7 @@ def outcome_of(plan: Plan, here: Ready, clock: Callable[[], float], say: Say) ->
         variants=variants,
         fresh=fresh,
         verdict=overall_verdict(compared, decoys, variants, fresh),
-        sandbox=here.facts(rescoring),
+        sandbox=here.facts(embedded.values(), rescoring),
         noise=run.noise,
         precision=precision,
         harness=HarnessFacts(
@@ -129,7 +127,7 @@ def outcome_of(plan: Plan, here: Ready, clock: Callable[[], float], say: Say) ->
         dataset_revision=rescoring.dataset.revision,
         packages={"geneb-ci": rescoring.harness.version, **rescoring.packages},
         notes=notes,
-        started_at=here.settings.started_at,
+        started_at=started_at,
         finished_at=moment_of(int(clock())),
     )
 

@@ -1,17 +1,99 @@
-"""From a seed to the sample: tasks that can be drawn, their strata and their tickets."""
+"""From policy and seed to the sample, and the probability that it detects fabricated tasks."""
 
 import hashlib
 import heapq
+import tomllib
 from collections.abc import Sequence
 from fractions import Fraction
+from math import comb
+from pathlib import Path
+from typing import Annotated, Literal, NamedTuple, Self
 
-from geneb_ci.audit.commitment import PROTOCOL
+from pydantic import Field, ValidationError, model_validator
+
+from geneb_ci.audit.canonical import AuditRefused
+from geneb_ci.audit.commitment import PROTOCOL, Commitment
 from geneb_ci.audit.plan import Ticket
-from geneb_ci.audit.steps import AuditRefused
 from geneb_ci.common.benchmark import Benchmark
+from geneb_ci.common.config import Layout, naming
 from geneb_ci.common.errors import BadConfiguration, UsageProblem
-from geneb_ci.common.finding import first_and_more
+from geneb_ci.common.files import NotReadable, lies_there, read_regular
+from geneb_ci.common.finding import first_and_more, plural
+from geneb_ci.common.shipped import shipped
+from geneb_ci.common.types import Hex64, Name, Positive, StrictModel, first_error
 from geneb_ci.submission.models import Submission
+
+POLICY_FILE = "policy.toml"
+# The shipped one has 700 bytes. Parsing is never slow at this size, whatever it holds.
+POLICY_BYTES_MAX = 20_000
+_RESTORE = "restore the file from the main branch, or fix it: the shipped one has every setting"
+
+
+class AuditPolicy(StrictModel):
+    """The table `[audit]`."""
+
+    drawn: Positive
+    """k: tasks of the guaranteed sample; all, where there are fewer."""
+    stratified: bool
+    regimes: Annotated[list[Name], Field(min_length=1)]
+    minimum_drawn: Positive
+    """Drawn tasks that a row needs to be `verified`."""
+    minimum_rows: Positive = 1500
+    """Test rows of each regime that an audit by receipt has to draw for `verified`."""
+    minimum_level: Literal[1, 2, 3, 4]
+    """Lowest sandbox level at which an agreeing audit counts; level 0 never does."""
+    canonical: bool = False
+    """Whether only cells with a canonical score count towards `verified` and `reproduced`; format
+    1.0 has none. The shipped policy says true."""
+    aborts: Positive = 3
+    """Runs of one method aborted in a row, without a record between them, that dispute its row. A
+    machine fails by chance once or twice; an extractor that fails whenever a raised task is drawn
+    does so each time."""
+    receipt_days: Positive = 30
+    """Days for which a published receipt may not be there before the board says that it is
+    missing: servers move, and a holiday is three weeks."""
+    fallback_keys: Annotated[list[Hex64], Field(default_factory=list)]
+    """SHA-256 of the raw bytes of each fallback key, published before it is used."""
+    spent_keys: Annotated[list[Hex64], Field(default_factory=list)]
+    """Keys revealed since: earlier draws under them stay valid, no new one is made."""
+
+    @model_validator(mode="after")
+    def _can_be_met(self) -> Self:
+        if self.minimum_drawn > self.drawn:
+            raise ValueError(
+                f"minimum_drawn {self.minimum_drawn} is more than the {self.drawn} that are drawn: "
+                "no audit could verify a row"
+            )
+        if len(set(self.regimes)) < len(self.regimes):
+            raise ValueError(f"regimes {self.regimes} lists one twice")
+        return self
+
+
+def audit_policy(layout: Layout) -> AuditPolicy:
+    """Return the audit policy of a place: its own, or the shipped one.
+
+    Raises BadConfiguration, which names the file and the setting, when it cannot be used.
+    """
+    own = layout.policy / POLICY_FILE if layout.policy is not None else None
+    with naming(layout, "policy"):
+        return load_policy(
+            own if own is not None and lies_there(own) else shipped("policy", POLICY_FILE)
+        )
+
+
+def load_policy(path: Path) -> AuditPolicy:
+    """Read the policy from a file. Raises BadConfiguration when it cannot be used."""
+    try:
+        table = tomllib.loads(read_regular(path, POLICY_BYTES_MAX).decode("utf-8"))["audit"]
+        return AuditPolicy.model_validate(table)
+    except ValidationError as error:
+        what = first_error(error, "the table")
+        raise BadConfiguration(f"{path}: [audit] {what}", _RESTORE) from error
+    except NotReadable as error:
+        raise BadConfiguration(f"{path}: [audit]: {error.reason}", _RESTORE) from error
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise BadConfiguration(f"{path}: [audit] cannot be read: {error}", _RESTORE) from error
+
 
 # Categories of fewer tasks share what is left. Of GENEB's 13 categories 8 have 5 tasks or more, 91
 # of the 100 tasks.
@@ -85,9 +167,9 @@ def drawable(
 SEPARATOR = b"\x00"  # ends the seed; no id begins inside it
 
 
-def seed_of(commitment: str, value: bytes) -> str:
+def seed_of(commitment: str, value: bytes, protocol: str = PROTOCOL) -> str:
     """Return SHA-256(protocol || c || rho) as hex digits, of the raw 32 bytes of both."""
-    return hashlib.sha256(PROTOCOL.encode() + bytes.fromhex(commitment) + value).hexdigest()
+    return hashlib.sha256(protocol.encode() + bytes.fromhex(commitment) + value).hexdigest()
 
 
 def ticket_of(seed: str, task: str) -> str:
@@ -122,3 +204,150 @@ def parts_of(ranked: Sequence[str], strata: Sequence[Sequence[str]]) -> list[lis
     for task in ranked:
         parts[number.get(task, len(strata))].append(task)
     return parts
+
+
+CERTAIN = Fraction(1)
+# What the tables of the docs and of `audit plan` show, as far as there are so many tasks.
+SHOWN_FABRICATED = (1, 2, 3, 5, 10, 20, 30, 50)
+SHOWN_DRAWN = (3, 5, 8, 10, 13, 25)
+
+
+class Design(NamedTuple):
+    """What is drawn from: all tasks alike, or strata, each with a guaranteed place."""
+
+    sizes: tuple[int, ...]
+    """Tasks of each part; the last part holds the smaller categories."""
+    guaranteed: int = 0
+    """Number of parts, the first ones, with at least one task in the sample."""
+
+    @property
+    def tasks(self) -> int:
+        """N: how many tasks there are."""
+        return sum(self.sizes)
+
+
+def missed(tasks: int, fabricated: int, drawn: int, power: Fraction = CERTAIN) -> Fraction:
+    """Return the probability that k drawn tasks of N detect none of m fabricated ones.
+
+    sum_j C(m, j) C(N - m, k - j) (1 - q)^j / C(N, k), with q the `power` of one rerun.
+    """
+    found = (
+        comb(fabricated, j) * comb(tasks - fabricated, drawn - j) * (1 - power) ** j
+        for j in range(min(fabricated, drawn) + 1)
+        if drawn - j <= tasks - fabricated
+    )
+    return sum(found, Fraction(0)) / comb(tasks, drawn)
+
+
+def detection(design: Design, fabricated: int, drawn: int, power: Fraction = CERTAIN) -> Fraction:
+    """Return the probability to detect at least one of m fabricated tasks, at the worst placing.
+
+    1 - max over all splits m = m_1 + ... + m_p of the product of missed(N_i, m_i, k_i). The places
+    k_i of each stratum are public, so a forger can choose where to fabricate.
+    Raises UsageProblem, as `allocation` does.
+    """
+    places = allocation(design.sizes, design.guaranteed, drawn)
+    worst = [CERTAIN]  # by number of fabricated tasks so far
+    for size, seats in zip(design.sizes, places, strict=True):
+        own = [missed(size, m, seats, power) for m in range(min(size, fabricated) + 1)]
+        top = min(fabricated, len(worst) + len(own) - 2)
+        worst = [
+            max(
+                worst[total - m] * own[m]
+                for m in range(max(0, total - len(worst) + 1), min(total, len(own) - 1) + 1)
+            )
+            for total in range(top + 1)
+        ]
+    return 1 - worst[fabricated]
+
+
+def needed(design: Design, fabricated: int, confidence: Fraction, power: Fraction = CERTAIN) -> int:
+    """Return the smallest sample that detects a fabricated task with probability `confidence`.
+
+    Raises UsageProblem when there are fewer tasks than fabricated ones, or when even a sample of
+    all tasks does not reach the confidence.
+    """
+    if not 1 <= fabricated <= design.tasks:
+        raise UsageProblem(
+            f"--detect {fabricated}: the commitment has {plural(design.tasks, 'task')}, so at most "
+            f"{design.tasks} can be fabricated",
+            "pass --detect 1" + (f" to {design.tasks}" if design.tasks > 1 else ""),
+        )
+    low, high = max(1, design.guaranteed), design.tasks
+    if detection(design, fabricated, high, power) < confidence:
+        raise UsageProblem(
+            f"no sample detects one of {fabricated} fabricated tasks with probability "
+            f"{float(confidence):g}, when a rerun detects a drawn one with {float(power):g}",
+            "lower --confidence, or raise --detect",
+        )
+    # Detection never falls as the sample grows, so bisection finds the smallest sample.
+    while low < high:
+        middle = (low + high) // 2
+        if detection(design, fabricated, middle, power) >= confidence:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+class PowerRow(NamedTuple):
+    """One row of the table of detection."""
+
+    drawn: int
+    detection: tuple[Fraction, ...]
+    """One value for each number of fabricated tasks."""
+
+
+def detection_table(
+    design: Design,
+    drawn: Sequence[int] = SHOWN_DRAWN,
+    fabricated: Sequence[int] = SHOWN_FABRICATED,
+    power: Fraction = CERTAIN,
+) -> list[PowerRow]:
+    """Return the table of detection: one row a possible sample size, ascending."""
+    sizes = sorted({k for k in drawn if max(1, design.guaranteed) <= k <= design.tasks})
+    return [PowerRow(k, tuple(detection(design, m, k, power) for m in fabricated)) for k in sizes]
+
+
+def probability_text(probability: Fraction) -> str:
+    """Return a probability with three digits, as the tables show it; only a certain one is 1."""
+    text = f"{float(probability):.3f}"
+    return ">.999" if text == "1.000" and probability < 1 else text.removeprefix("0")
+
+
+def design_of(tasks: Sequence[str], strata: Sequence[Sequence[str]]) -> Design:
+    """Return the design of a draw from these tasks."""
+    if not strata:
+        return Design((len(tasks),))
+    return Design(tuple(len(part) for part in parts_of(tasks, strata)), len(strata))
+
+
+def size_of(commitment: Commitment, drawn: int | None, wanted: int, before: int) -> int:
+    """Return k: the largest of what is committed, wanted, and drawn before.
+
+    Raises UsageProblem when `drawn`, the value of --drawn, is less.
+    """
+    committed = commitment.policy.drawn
+    if drawn is not None and drawn < max(committed, before):
+        raise UsageProblem(
+            f"--drawn {drawn} would lower the sample: {committed} tasks are committed"
+            + (f", and {before} were drawn before" if before > committed else ""),
+            "a sample can only be raised: pass a larger number, or leave out --drawn",
+        )
+    return max(committed, drawn or 0, wanted, before)
+
+
+def probability(text: str, option: str) -> Fraction:
+    """Return a probability exactly as it is written, such as 0.95 or 19/20.
+
+    Raises UsageProblem, which names `option`, unless it is above 0 and at most 1.
+    """
+    try:
+        found = Fraction(text)
+    except (ValueError, ZeroDivisionError):
+        found = Fraction(-1)
+    if not 0 < found <= 1:
+        raise UsageProblem(
+            f"{option} {text!r} is not a probability", "pass a number above 0 and at most 1: 0.95"
+        )
+    return found

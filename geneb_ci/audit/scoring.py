@@ -8,21 +8,20 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from geneb_ci.audit.harness import HarnessProcess
 from geneb_ci.audit.rescored import Rescored
-from geneb_ci.audit.scoring_limits import (
+from geneb_ci.common.errors import NothingChecked
+from geneb_ci.common.files import NotReadable, read_regular
+from geneb_ci.common.types import first_error
+from geneb_ci.harness.process import (
     CLASSES_UNKNOWN,
     DERIVED,
+    HarnessProcess,
     ScoringLimits,
     ScoringOptions,
     Shape,
+    TaskSource,
     scoring_limits,
 )
-from geneb_ci.common.benchmark import Benchmark, shipped_benchmark
-from geneb_ci.common.config import PRACTICE_BENCHMARK
-from geneb_ci.common.errors import NothingChecked, UsageProblem
-from geneb_ci.common.regular import NotReadable, read_regular
-from geneb_ci.common.types import first_error
 
 RESCORED = "rescored.json"
 BYTES_MAX = 1 << 28  # 100 tasks have about 15 MB; confusion matrices of many classes more
@@ -40,34 +39,6 @@ def read_rescored(path: Path) -> Rescored:
         raise NothingChecked(f"{path}: {error.reason}", fix) from error
     except ValidationError as error:
         raise NothingChecked(f"{path}: {first_error(error)}", fix) from error
-
-
-@dataclass(frozen=True)
-class TaskSource:
-    """Where the harness finds the tasks."""
-
-    data: Path | None
-    """Folder of task data; None for the practice benchmark, whose data are generated."""
-    definition: Path | None
-    """The benchmark definition, where it is not the shipped one."""
-
-    @property
-    def options(self) -> list[str]:
-        """Options of the harness's command line."""
-        named = {"--data": self.data, "--benchmark": self.definition}
-        return [word for key, value in named.items() if value for word in (key, str(value))]
-
-
-def task_source(benchmark: Benchmark, definition: Path | None, data: Path | None) -> TaskSource:
-    """Return the source of a benchmark's tasks. Raises UsageProblem when it needs a folder."""
-    if data is None:
-        if benchmark.sha256 != shipped_benchmark(PRACTICE_BENCHMARK).sha256:
-            raise UsageProblem(
-                f"--data is missing: {benchmark.name} needs its task data",
-                "download them with `geneb-ci data pull`, then pass --data DIR",
-            )
-        return TaskSource(None, None)
-    return TaskSource(data.resolve(), definition)
 
 
 def sequences_of(

@@ -1,24 +1,18 @@
 """Code and weights of a rerun, as the run, the maintainer or the registry names them."""
 
-import re
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from pydantic import ValidationError
 
+from geneb_ci.audit.canonical import AuditRefused
 from geneb_ci.audit.commitment import ExtractorCode, Weights
 from geneb_ci.audit.extractors import BUILTIN, ExtractorFolder, built_in, extractor_code
-from geneb_ci.audit.steps import AuditRefused
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.common.finding import quoted
+from geneb_ci.common.types import PUBLIC_ADDRESS
 from geneb_ci.models.entry import ReadEntry, WeightsSource, addresses
 from geneb_ci.submission.models import Run, Submission, SubmissionV11
-
-PUBLIC_ADDRESS = re.compile(
-    r"https://(?!localhost[:/])(?=[^/]*[A-Za-z])[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+(:\d{1,5})?/[^?#\s@\\]*"
-)
-"""An address that a submission may name: a server with a name, not a number, as those of a private
-network have; no query or fragment, which could mean something to the program that fetches it."""
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from geneb_ci.audit import bias, memorised, precision
+from geneb_ci.audit import embedding_checks, outcome
 from geneb_ci.audit.canonical import digest
 from geneb_ci.audit.outcome import (
     INFORMATIVE_TOLERANCE,
@@ -17,7 +17,7 @@ from geneb_ci.audit.outcome import (
 from geneb_ci.audit.rescored import RescoredCopy, RescoredSeeds
 from geneb_ci.common.errors import NothingChecked
 from geneb_ci.common.types import Scores
-from geneb_ci.statistics.printed import Triple
+from geneb_ci.statistics.metrics import Triple
 
 Matrix = Sequence[Sequence[int]]
 
@@ -164,17 +164,17 @@ def tolerance_digest() -> str:
     numbers = {name: repr(globals()[name]) for name in names}
     # These keys are part of the digest in every commitment that was published.
     others = {
-        "JOINT": repr((bias.ALARM, bias.FAR, bias.FAR_SHARE)),
-        "REPRODUCIBLE": repr((precision.REPRODUCIBLE, precision.PAIRS_MIN)),
+        "JOINT": repr((outcome.ALARM, outcome.FAR, outcome.FAR_SHARE)),
+        "REPRODUCIBLE": repr((embedding_checks.REPRODUCIBLE, embedding_checks.PAIRS_MIN)),
         "MEMORISED": repr(
             (
-                memorised.ALARM,
-                memorised.VARIANT_ALARM,
-                memorised.VARIANT_MARGIN,
-                memorised.TRAINING_MARGIN,
-                memorised.FRESH_MARGIN,
-                memorised.ROWS_WANTED,
-                memorised.ROWS_MIN,
+                embedding_checks.ALARM,
+                embedding_checks.VARIANT_ALARM,
+                embedding_checks.VARIANT_MARGIN,
+                embedding_checks.TRAINING_MARGIN,
+                embedding_checks.FRESH_MARGIN,
+                embedding_checks.ROWS_WANTED,
+                embedding_checks.ROWS_MIN,
             )
         ),
         "FORCE": repr(INFORMATIVE_TOLERANCE),

@@ -5,7 +5,8 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from geneb_ci.common.finding import first_and_more, plural
-from geneb_ci.common.types import TrustLevel
+from geneb_ci.common.types import Authorship, Evidence, TrustLevel
+from geneb_ci.submission.names import skeleton
 
 SIGNERS = 2
 """Different people whose audits a reproduced row needs: with one, a single key that invents numbers
@@ -23,6 +24,31 @@ class Versions:
     """Digest of the benchmark definition."""
     dataset: str
     """Revision of the task data."""
+
+
+@dataclass(frozen=True)
+class RowAuditFacts:
+    """The facts of an audit by receipt, beside those of every audit."""
+
+    test: int
+    """Test rows drawn of each regime."""
+    embedded: int
+    """Distinct rows that were embedded again."""
+    equal: int
+    """Cells whose claims are those that the receipt gives."""
+    cells: int
+    """Cells that were recomputed."""
+    missing: tuple[str, ...] = ()
+    """Tasks and regimes that the policy requires and the receipt has no cells of."""
+    weak: str = ""
+    """Why its rows cannot be compared to the tolerance of a row, or ""."""
+    gone: str = ""
+    """The day on which the receipt was last there, where that is too long ago, or ""."""
+
+    @property
+    def text(self) -> str:
+        """What was done: `300/300 cells, 10,300 rows`."""
+        return f"{self.equal}/{self.cells} cells, {self.embedded:,} rows"
 
 
 @dataclass(frozen=True)
@@ -64,6 +90,8 @@ class Audit:
     """Whether variants of the sequences were embedded."""
     signer: str = ""
     """Who holds the key that signed it."""
+    rows: RowAuditFacts | None = None
+    """Of an audit by receipt, which reruns no task."""
 
     @property
     def tasks(self) -> frozenset[str]:
@@ -83,6 +111,8 @@ class Demands:
     versions: Versions
     canonical: bool = False
     """Whether only cells with a canonical score count."""
+    minimum_rows: int = 1
+    """Test rows of each regime that an audit by receipt has to draw."""
     regimes: frozenset[str] = frozenset()
     """Regimes of which `reproduced` needs every task; any one of them where there are none."""
 
@@ -105,6 +135,17 @@ class Summary:
     sandbox: int
     """Lowest sandbox level among them."""
     agrees: bool
+    cells: str = ""
+    """Cells recomputed from a receipt: `300/300`; "" where no audit was by receipt."""
+    rows: int = 0
+    """Most rows that one audit by receipt embedded again."""
+
+    @property
+    def text(self) -> str:
+        """What was audited: `audited 13/100`, `300/300 cells, 10,300 rows`, or both."""
+        tasks = f"audited {self.tasks}/{self.of}" if self.tasks else ""
+        rows = f"{self.cells} cells, {self.rows:,} rows" if self.rows else ""
+        return ", ".join(part for part in (tasks, rows) if part)
 
 
 @dataclass(frozen=True)
@@ -113,11 +154,18 @@ class Decision:
 
     level: TrustLevel
     reason: str
+    evidence: Evidence = Evidence.CHECKED
+    """What others did to confirm the scores, whoever the author is."""
     is_official: bool = False
     """Whether the file is the authors' own, whatever its level."""
     audit: Summary | None = None
     basis: tuple[Audit, ...] = ()
-    """The audits that the level rests on."""
+    """The audits that the evidence rests on."""
+
+    @property
+    def authorship(self) -> Authorship:
+        """Whose file the row is."""
+        return Authorship.OFFICIAL if self.is_official else Authorship.CONTRIBUTED
 
 
 def decide(
@@ -127,12 +175,13 @@ def decide(
     demands: Demands,
     aborted: Sequence[str] = (),
 ) -> Decision:
-    """Return the level of a submission that passed every check.
+    """Return evidence and level of a submission that passed every check.
 
     `sha256` is that of its bytes; `official` maps model ids to digests of the authors' own files;
     `aborted` are the ids of the last runs of its method, where too many in a row were aborted. What
-     the submission says of itself is ignored. The first level that fits decides: disputed,
-    official, reproduced, verified, stale, self-reported; so a dispute outranks any other evidence.
+    the submission says of itself is ignored. The first evidence that fits decides: disputed,
+    reproduced, audited, stale, checked; so a dispute outranks any other evidence. The level says
+    the same of a contributed file, and `official` of one of the authors unless it is disputed.
     """
     own = [one for one in audits if one.submission_sha256 == sha256 and not one.withdrawn]
     # A rerun by a changed harness, or of an unconfined extractor, is not evidence.
@@ -147,35 +196,49 @@ def decide(
         if one.agrees and one.all_refused and one.sandbox >= demands.minimum_level
     ]
     current = [one for one in agreeing if one.versions == demands.versions]
-    level: TrustLevel
+    evidence: Evidence
     if failed:
-        level, basis, reason = TrustLevel.DISPUTED, failed, f"{_audits(failed)} failed"
+        evidence, basis, reason = Evidence.DISPUTED, failed, f"{_audits(failed)} failed"
     elif aborted:
-        level, basis = TrustLevel.DISPUTED, []
+        evidence, basis = Evidence.DISPUTED, []
         reason = f"the last {len(aborted)} runs were aborted: {', '.join(aborted)}"
-    elif is_official:
-        level, basis = TrustLevel.OFFICIAL, current
-        reason = "its sha256 is that of the authors' own file, in official.json"
     elif regimes := _reproduced(current, demands):
-        level, basis = TrustLevel.REPRODUCED, current
+        evidence, basis = Evidence.REPRODUCED, current
         reason = (
             f"audits by {SIGNERS} signers or more cover each of the {len(demands.tasks)} tasks of "
             f"the {regimes}"
         )
     elif enough := _verifying(current, demands):
-        level, basis = TrustLevel.VERIFIED, current
-        reason = f"{_audits(enough)} agrees on at least {demands.needed} drawn tasks"
+        evidence, basis = Evidence.AUDITED, current
+        reason = _verified(enough, demands)
     elif _reproduced(agreeing, demands) or _verifying(agreeing, demands):
-        level, basis = TrustLevel.STALE, agreeing
+        evidence, basis = Evidence.STALE, agreeing
         reason = (
             f"{_audits(agreeing)} agrees, but for another version of harness, benchmark or dataset"
         )
     else:
-        level, basis = TrustLevel.SELF_REPORTED, current
+        evidence, basis = Evidence.CHECKED, current
         reason = "no audit counts" if not current else _too_small(current, demands)
+    level = _LEVELS[evidence]
+    if is_official and evidence is not Evidence.DISPUTED:
+        level = TrustLevel.OFFICIAL
     return Decision(
-        level, reason, is_official, _summary(basis, demands, agrees=not failed), tuple(basis)
+        level,
+        reason,
+        evidence,
+        is_official,
+        _summary(basis, demands, agrees=not failed),
+        tuple(basis),
     )
+
+
+_LEVELS = {
+    Evidence.DISPUTED: TrustLevel.DISPUTED,
+    Evidence.REPRODUCED: TrustLevel.REPRODUCED,
+    Evidence.AUDITED: TrustLevel.VERIFIED,
+    Evidence.STALE: TrustLevel.STALE,
+    Evidence.CHECKED: TrustLevel.SELF_REPORTED,
+}
 
 
 def _verifying(audits: Iterable[Audit], demands: Demands) -> list[Audit]:
@@ -183,8 +246,31 @@ def _verifying(audits: Iterable[Audit], demands: Demands) -> list[Audit]:
     return [one for one in audits if not shortcoming(one, demands)]
 
 
+def _verified(enough: list[Audit], demands: Demands) -> str:
+    """Return what verifies a row: audits of tasks, or else of the rows of its receipt."""
+    tasks = [one for one in enough if one.rows is None]
+    if tasks:
+        return f"{_audits(tasks)} agrees on at least {demands.needed} drawn tasks"
+    largest = max(enough, key=lambda one: (one.rows.embedded if one.rows else 0, one.audit_id))
+    return f"{_audits(enough)} agrees: {largest.rows.text if largest.rows else ''} of the receipt"
+
+
+def _row_shortcoming(rows: RowAuditFacts, demands: Demands) -> str:
+    lacking = {
+        f"the receipt is weak: {rows.weak}": bool(rows.weak),
+        f"nobody can repeat it: the receipt was last there on {rows.gone}": bool(rows.gone),
+        f"{plural(rows.test, 'test row')} of each regime drawn, the policy requires "
+        f"{demands.minimum_rows}": rows.test < demands.minimum_rows,
+        f"the receipt has no cells of {first_and_more(list(rows.missing))}": bool(rows.missing),
+        f"{plural(rows.cells - rows.equal, 'cell')} not claimed": rows.equal < rows.cells,
+    }
+    return next((reason for reason, holds in lacking.items() if holds), "")
+
+
 def shortcoming(audit: Audit, demands: Demands) -> str:
     """Return why an agreeing audit of the right bytes and versions is too small, or ""."""
+    if audit.rows is not None:
+        return _row_shortcoming(audit.rows, demands)
     drawn = f"{plural(audit.drawn, 'task')} drawn, the policy requires {demands.needed}"
     lacking = {
         drawn: audit.drawn < demands.needed,
@@ -234,8 +320,8 @@ def _reproduced(audits: Sequence[Audit], demands: Demands) -> str:
 
 
 def _person(owner: str) -> str:
-    """Return an owner's name as it is compared: letter case and spaces do not matter."""
-    return " ".join(owner.split()).casefold()
+    """Return an owner's name as it is compared: letter case, spaces and look-alikes are equal."""
+    return skeleton(skeleton(owner).casefold())
 
 
 def _too_small(audits: list[Audit], demands: Demands) -> str:
@@ -251,10 +337,17 @@ def _audits(audits: list[Audit]) -> str:
 def _summary(basis: list[Audit], demands: Demands, *, agrees: bool) -> Summary | None:
     if not basis:
         return None
+    rows = max((one.rows for one in basis if one.rows), key=_by_rows, default=None)
     return Summary(
         tasks=len(frozenset().union(*(one.tasks for one in basis))),
         of=len(demands.tasks),
         date=max(one.date for one in basis),
         sandbox=min(one.sandbox for one in basis),
         agrees=agrees,
+        cells=f"{rows.equal}/{rows.cells}" if rows else "",
+        rows=rows.embedded if rows else 0,
     )
+
+
+def _by_rows(one: RowAuditFacts) -> int:
+    return one.embedded

@@ -5,25 +5,35 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from geneb_ci.audit.applicability import TrustInputs, left_out
-from geneb_ci.audit.commitment import Commitment
-from geneb_ci.audit.events import AuditEvent, EntryKind
-from geneb_ci.audit.identity import Identity, identity_of, why_same
-from geneb_ci.audit.keys import RevokedKey, TrustedKey, check_revoked
+from geneb_ci.audit.applicability import TrustInputs, left_out, missing_cells
+from geneb_ci.audit.commitment import Commitment, Identity, identity_of, why_same
+from geneb_ci.audit.events import AuditEvent, EntryKind, Withdrawn
+from geneb_ci.audit.keys import RevokedKey, Signer, check_revoked
 from geneb_ci.audit.outcome import informative_cells, informative_text
-from geneb_ci.audit.policy import AuditPolicy
 from geneb_ci.audit.record import ID_DIGITS, Record
 from geneb_ci.audit.repository import AuditRepository
-from geneb_ci.audit.trust import NO_SANDBOX, Audit, Decision, Demands, Versions, decide, shortcoming
+from geneb_ci.audit.row_draw import weakness_of
+from geneb_ci.audit.row_outcome import RowOutcome
+from geneb_ci.audit.sampling import AuditPolicy
+from geneb_ci.audit.trust import (
+    NO_SANDBOX,
+    Audit,
+    Decision,
+    Demands,
+    RowAuditFacts,
+    Versions,
+    decide,
+    shortcoming,
+)
 from geneb_ci.audit.verify import Verification
-from geneb_ci.audit.withdrawal import Withdrawn
 from geneb_ci.check.registry import RULES
 from geneb_ci.check.runner import Checker
 from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.config import Layout, official_files
 from geneb_ci.common.errors import Exit, GenebError
 from geneb_ci.common.finding import Severity, plural
-from geneb_ci.submission.models import MODEL_ID_PATTERN
+from geneb_ci.receipt.seen import gone_since
+from geneb_ci.submission.names import MODEL_ID_PATTERN
 
 
 class BrokenRecordError(GenebError):
@@ -145,9 +155,7 @@ def _run(
         yield _Run((entry, ended), name, is_abort, identity, commitment.submission_sha256)
 
 
-def _entry(
-    repository: AuditRepository, kind: EntryKind, sha256: str, signer: TrustedKey
-) -> int | None:
+def _entry(repository: AuditRepository, kind: EntryKind, sha256: str, signer: Signer) -> int | None:
     """Return the entry of a run in the log, 0 where none is kept; None if it does not count."""
     index = None
     if repository.logged is not None:
@@ -166,6 +174,7 @@ def demands_of(policy: AuditPolicy, benchmark: Benchmark) -> Demands:
     return Demands(
         minimum_drawn=policy.minimum_drawn,
         minimum_level=policy.minimum_level,
+        minimum_rows=policy.minimum_rows,
         stratified=policy.stratified,
         tasks=frozenset(benchmark.task_ids),
         versions=Versions(benchmark.harness_version, benchmark.sha256, benchmark.dataset.revision),
@@ -179,6 +188,8 @@ def audit_of(found: Verification, inputs: TrustInputs) -> Audit | None:
     if found.record is None or not found.is_sound:
         return None
     outcome = found.record.outcome
+    if isinstance(outcome, RowOutcome):
+        return row_audit_of(found, outcome, inputs)
     commitment, sandbox = outcome.plan.commitment, outcome.sandbox
     drawn = [one for one in outcome.tasks if one.reason == "drawn"]
     cells = informative_cells(drawn)
@@ -227,6 +238,42 @@ def audit_of(found: Verification, inputs: TrustInputs) -> Audit | None:
     )
 
 
+def row_audit_of(found: Verification, outcome: RowOutcome, inputs: TrustInputs) -> Audit:
+    """Return the facts of an audit by receipt that is valid in itself."""
+    commitment, sandbox, facts = outcome.plan.commitment, outcome.sandbox, outcome.receipt
+    record = found.record
+    return Audit(
+        audit_id=record.audit_id if record is not None else "",
+        model_id=commitment.model_id,
+        submission_sha256=commitment.submission_sha256,
+        agrees=outcome.verdict == "agrees",
+        drawn=0,
+        stratified=False,
+        left_out=(),
+        rerun={},
+        sandbox=sandbox.level,
+        all_refused=bool(sandbox.escapes) and all(escape.refused for escape in sandbox.escapes),
+        harness_unchanged=not outcome.harness.dirty,
+        versions=Versions(
+            outcome.harness.version, outcome.benchmark_sha256, outcome.dataset_revision
+        ),
+        date=outcome.finished_at[: len("2026-11-20")],
+        withdrawn=found.withdrawn.reason if found.withdrawn is not None else "",
+        signer=record.signer.owner if record is not None else "",
+        rows=RowAuditFacts(
+            test=outcome.plan.rows.test,
+            embedded=outcome.embedded,
+            equal=outcome.cells.equal,
+            cells=outcome.cells.of,
+            missing=tuple(missing_cells(outcome, inputs)),
+            weak=weakness_of(facts.compute_dtype, tf32=facts.tf32),
+            gone=gone_since(
+                inputs.seen, commitment.model_id, outcome.plan.root, inputs.policy.receipt_days
+            ),
+        ),
+    )
+
+
 def audit_status(audit: Audit, sha256: str, demands: Demands) -> str:
     """Return whether an audit counts for a submission of these bytes, and why not, as text."""
     other = [
@@ -252,17 +299,25 @@ def audit_status(audit: Audit, sha256: str, demands: Demands) -> str:
     return f"does not count: {first}" if first else "counts"
 
 
+OFFICIAL_REASON = "the file is the authors' own, by its sha256 in official.json"
+
+
 def reasons(model_id: str, sha256: str, evidence: RepositoryEvidence) -> list[str]:
-    """Return why a row has its level, one line a fact."""
+    """Return what the evidence of a row rests on, one line a fact."""
     decision = evidence.decide(sha256)
-    lines = [f"{decision.level}: {decision.reason}"]
-    if decision.is_official and decision.level != "official":
-        lines.append("the file is the authors' own, by its sha256 in official.json")
+    lines = [f"{decision.evidence}: {decision.reason}"]
+    if decision.is_official:
+        lines.append(OFFICIAL_REASON)
     for audit in evidence.of_model(model_id):
         verdict = "agrees" if audit.agrees else "differs"
+        done = (
+            audit.rows.text
+            if audit.rows is not None
+            else f"{plural(audit.drawn, 'task')} drawn, {len(audit.tasks)} rerun, informative "
+            f"cells {audit.informative}"
+        )
         lines.append(
-            f"audit {audit.audit_id} of {audit.date}: {plural(audit.drawn, 'task')} drawn, "
-            f"{len(audit.tasks)} rerun, informative cells {audit.informative}, sandbox level "
+            f"audit {audit.audit_id} of {audit.date}: {done}, sandbox level "
             f"{audit.sandbox}, {verdict}; {audit_status(audit, sha256, evidence.demands)}"
         )
     return lines
@@ -273,11 +328,11 @@ def shown_audit(decision: Decision) -> str:
     found = decision.audit
     if found is None:
         return ""
-    return f"audited {found.tasks}/{found.of}, sandbox level {found.sandbox}, {found.date}"
+    return f"{found.text}, sandbox level {found.sandbox}, {found.date}"
 
 
 def level_reasons(model_id: str, layout: Layout) -> list[str] | None:
-    """Return why the row of a model has its level; None where there is no such submission.
+    """Return what the evidence of a row rests on; None where there is no such submission.
 
     Raises BrokenRecordError when a record of the model is broken.
     """

@@ -4,16 +4,17 @@ from collections.abc import Callable, Iterator
 from enum import StrEnum
 from typing import NamedTuple
 
-from geneb_ci.audit import applicability, steps
+from geneb_ci.audit import applicability, canonical
 from geneb_ci.audit.applicability import NotHere, TrustInputs
 from geneb_ci.audit.beacon import is_open
-from geneb_ci.audit.draw import earlier_draws, recompute
+from geneb_ci.audit.canonical import AuditRefused, StepMismatch
+from geneb_ci.audit.draw import earlier_draws
+from geneb_ci.audit.embedding_checks import VariantResult, is_dropped, is_flagged, rows_varied
 from geneb_ci.audit.envelope import ENVELOPE, RESTORE, SIGNER, STATEMENT
-from geneb_ci.audit.events import EntryKind
+from geneb_ci.audit.events import EntryKind, Withdrawn
 from geneb_ci.audit.keys import RevokedKey, check_revoked
 from geneb_ci.audit.log import LOG, LogBroken
 from geneb_ci.audit.log_check import check_log
-from geneb_ci.audit.memorised import VariantResult, is_dropped, is_flagged, rows_varied
 from geneb_ci.audit.outcome import (
     AuditOutcome,
     Compared,
@@ -22,22 +23,24 @@ from geneb_ci.audit.outcome import (
     task_verdict,
     verdict_of,
 )
-from geneb_ci.audit.plan import FallbackBeacon, Plan
+from geneb_ci.audit.plan import FallbackBeacon, Plan, RowPlan
 from geneb_ci.audit.record import Record
-from geneb_ci.audit.steps import AuditRefused, StepMismatch
-from geneb_ci.audit.withdrawal import Withdrawn
+from geneb_ci.audit.row_draw import earlier_row_draws, recompute_any
+from geneb_ci.audit.row_outcome import AnyOutcome, RowOutcome
+from geneb_ci.audit.row_verify import COMPARISON, check_rows
 from geneb_ci.common.types import Scores
 from geneb_ci.submission.models import CellEvidence, Submission, SubmissionV11
 
-COMPARISON = "comparison"
 
-
-def check_comparison(outcome: AuditOutcome, inputs: TrustInputs) -> None:
+def check_comparison(outcome: AnyOutcome, inputs: TrustInputs) -> None:
     """Make the comparison again from its numbers, and compare its claims with the submission.
 
     Without the submission that was audited, the claims are not compared.
     Raises StepMismatch, of the step "comparison".
     """
+    if isinstance(outcome, RowOutcome):
+        check_rows(outcome, inputs)
+        return
     plan = outcome.plan
     planned = [(one.task, one.reason) for one in plan.chosen]
     if [(one.task, one.reason) for one in outcome.tasks] != planned:
@@ -139,7 +142,7 @@ def _refuse(message: str) -> None:
 
 EARLIER = "earlier"
 PARSING = (ENVELOPE, SIGNER, STATEMENT)
-_Check = Callable[[AuditOutcome, TrustInputs], None]
+_Check = Callable[[AnyOutcome, TrustInputs], None]
 
 
 class StepState(StrEnum):
@@ -198,23 +201,18 @@ class Verification(NamedTuple):
         )
 
 
-def _check_earlier(outcome: AuditOutcome, inputs: TrustInputs) -> None:
+def _check_earlier(outcome: AnyOutcome, inputs: TrustInputs) -> None:
     """Refuse a plan that leaves out an earlier draw for the same method."""
-    plan = outcome.plan
-    model_id = plan.commitment.model_id
-    before = [one for one in inputs.drawn if _moment(one) < _moment(plan)]
-    try:
-        due = earlier_draws(before, plan.commitment, plan.committed_at)
-    except AuditRefused as error:
-        raise StepMismatch(EARLIER, error.message, error.fix) from error
-    listed = {one.commitment: set(one.drawn) for one in plan.earlier}
-    for draw in due:
-        if not set(draw.drawn) <= listed.get(draw.commitment, set()):
-            raise StepMismatch(
-                EARLIER,
-                f"the earlier draw for commitment {draw.commitment[:16]}... is left out",
-                "plan the audit again with the records of the repository",
-            )
+    model_id = outcome.plan.commitment.model_id
+    lacking = _rows_left_out(outcome, inputs) if isinstance(outcome, RowOutcome) else None
+    if isinstance(outcome, AuditOutcome):
+        lacking = _tasks_left_out(outcome, inputs)
+    if lacking is not None:
+        raise StepMismatch(
+            EARLIER,
+            f"the earlier draw for commitment {lacking[:16]}... is left out",
+            "plan the audit again with the records of the repository",
+        )
     if model_id in inputs.unreadable:
         raise NotHere(
             EARLIER,
@@ -223,11 +221,42 @@ def _check_earlier(outcome: AuditOutcome, inputs: TrustInputs) -> None:
         )
 
 
-def _moment(plan: Plan) -> tuple[str, str]:
-    return (plan.committed_at, plan.commitment_sha256)
+def _tasks_left_out(outcome: AuditOutcome, inputs: TrustInputs) -> str | None:
+    """Return the commitment of the first earlier draw that a plan leaves out."""
+    plan = outcome.plan
+    before = [one for one in inputs.drawn if _is_before(one, plan)]
+    try:
+        due = earlier_draws(before, plan.commitment, plan.committed_at)
+    except AuditRefused as error:
+        raise StepMismatch(EARLIER, error.message, error.fix) from error
+    listed = {one.commitment: set(one.drawn) for one in plan.earlier}
+    lacking = (
+        one.commitment for one in due if not set(one.drawn) <= listed.get(one.commitment, set())
+    )
+    return next(lacking, None)
 
 
-def _check_beacon(outcome: AuditOutcome, inputs: TrustInputs) -> None:
+def _rows_left_out(outcome: RowOutcome, inputs: TrustInputs) -> str | None:
+    """Return the commitment of the first earlier draw of rows that a plan leaves out."""
+    plan = outcome.plan
+    before = [one for one in inputs.rows_drawn if _is_before(one, plan)]
+    due = earlier_row_draws(before, plan.commitment)
+    return next((one.commitment for one in due if one not in plan.earlier), None)
+
+
+def _is_before(one: Plan | RowPlan, plan: Plan | RowPlan) -> bool:
+    """Return whether a plan is earlier: of two of the same second, the one that the other lists.
+
+    Where neither lists the other, the order of their commitments decides.
+    """
+    if one.committed_at == plan.committed_at:
+        if any(known.commitment == plan.commitment_sha256 for known in one.earlier):
+            return False
+        return one.commitment_sha256 < plan.commitment_sha256
+    return one.committed_at < plan.committed_at
+
+
+def _check_beacon(outcome: AnyOutcome, inputs: TrustInputs) -> None:
     """Accept a fallback only under a published key, and once that key is revealed."""
     beacon = outcome.plan.beacon
     if not isinstance(beacon, FallbackBeacon):
@@ -235,13 +264,13 @@ def _check_beacon(outcome: AuditOutcome, inputs: TrustInputs) -> None:
     policy = inputs.policy
     if beacon.key_sha256 not in (*policy.fallback_keys, *policy.spent_keys):
         raise StepMismatch(
-            steps.SIGNATURE,
+            canonical.SIGNATURE,
             f"the fallback key {beacon.key_sha256[:16]}... was never published",
             "do not trust this draw: the policy has published keys in fallback_keys and spent_keys",
         )
     if is_open(beacon):
         raise NotHere(
-            steps.SIGNATURE,
+            canonical.SIGNATURE,
             "the fallback key is not revealed yet, so nobody can verify the draw",
             "verify again after the end of the key's epoch",
         )
@@ -256,7 +285,7 @@ _APPLICABILITY: dict[str, _Check] = {
     applicability.SANDBOX: applicability.check_sandbox,
 }
 _CONSISTENCY: dict[str, _Check] = {EARLIER: _check_earlier, COMPARISON: check_comparison}
-STEPS = (*PARSING, *steps.STEPS, LOG, *_CONSISTENCY, *_APPLICABILITY)
+STEPS = (*PARSING, *canonical.STEPS, LOG, *_CONSISTENCY, *_APPLICABILITY)
 """Every step, in the order in which the steps are shown."""
 
 
@@ -322,15 +351,23 @@ def lost_entry(name: str, reason: str) -> Verification:
     return Verification(name, None, tuple(found))
 
 
-def _draw(outcome: AuditOutcome, inputs: TrustInputs) -> Iterator[VerificationStep]:
+def _draw(outcome: AnyOutcome, inputs: TrustInputs) -> Iterator[VerificationStep]:
     """Return the steps of the draw; each follows from the one before."""
     try:
-        recompute(outcome.plan)
+        recompute_any(outcome.plan)
         _check_beacon(outcome, inputs)
     except StepMismatch as error:
-        yield from _up_to(steps.STEPS, error)
+        found = list(_up_to(canonical.STEPS, error))
     else:
-        yield from (VerificationStep(step, StepState.HOLDS) for step in steps.STEPS)
+        found = [VerificationStep(step, StepState.HOLDS) for step in canonical.STEPS]
+    if isinstance(outcome, RowOutcome):
+        # Rows have no tickets, and their sample needs the receipt: see `row_verify`.
+        found = [one for one in found if one.name != canonical.TICKETS]
+        found[-1] = found[-1]._replace(message=found[-1].message or _SAMPLE_OF_ROWS)
+    yield from found
+
+
+_SAMPLE_OF_ROWS = "the size of the sample; its rows follow from the seed and the receipt"
 
 
 def _up_to(names: tuple[str, ...], error: StepMismatch) -> Iterator[VerificationStep]:

@@ -14,8 +14,9 @@ from urllib.parse import urlsplit
 
 import pydantic_core
 
-from geneb_ci.audit import fetching, storage
+from geneb_ci.audit import fetching
 from geneb_ci.audit.commitment import Weights
+from geneb_ci.common import download
 from geneb_ci.common.errors import UsageProblem, WeightsRefused
 from geneb_ci.common.finding import first_and_more, quoted
 from geneb_ci.models.entry import FILE_NAME
@@ -54,7 +55,7 @@ def fetch(
     from huggingface_hub import HfApi  # noqa: PLC0415 (a second to import)
     from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError  # noqa: PLC0415
 
-    storage.limit(storage.DOWNLOAD_LIMITS)
+    download.limit(download.DOWNLOAD_LIMITS)
     try:
         HfApi(endpoint=endpoint, token=False).snapshot_download(
             weights.location,
@@ -68,8 +69,8 @@ def fetch(
             "check that the repository is public and still has that commit",
         ) from error
     except (OSError, RuntimeError) as error:
-        told = storage.storage_failure(error)
-        if isinstance(told, storage.StorageFailure):
+        told = download.storage_failure(error)
+        if isinstance(told, download.StorageFailure):
             raise WeightsRefused(
                 f"{weights.location} at {weights.revision} cannot be fetched: {told.what}",
                 "run the command again later",

@@ -18,12 +18,12 @@ from typing import BinaryIO, TypeVar
 
 from pydantic import Field, ValidationError
 
+from geneb_ci.audit.canonical import AuditRefused
+from geneb_ci.audit.embedding_checks import Repeated
 from geneb_ci.audit.outcome import Decoys
-from geneb_ci.audit.precision import Repeated
-from geneb_ci.audit.steps import AuditRefused
 from geneb_ci.audit.weights import file_sha256
 from geneb_ci.common.errors import LeftOver, unwritable
-from geneb_ci.common.regular import NotReadable, read_regular, write_whole
+from geneb_ci.common.files import NotReadable, read_regular, write_whole
 from geneb_ci.common.types import Count, Hex64, Moment, Name, Positive, StrictModel, first_error
 from geneb_ci.sandbox import processes
 
@@ -50,14 +50,14 @@ class WorkSettings(StrictModel):
     """`cpu` or `cuda`: which of several GPUs does not matter."""
     noise: Name
     copies: Positive
-    token_budget: Positive
     seed: Count
     """Of the jitter: drawn once."""
     nonce: Hex64
     """Of the variants: drawn once, secret until the record is signed."""
     fresh: Hex64 | None = None
     """Commitment to the fresh set, where the audit has one."""
-    started_at: Moment
+    started_at: Moment | None = None
+    """When the rerun began, after the draw; None until then."""
     weights: dict[str, Hex64] | None = None
     """Name to sha256 of each file of the weights, configuration included; None until they are
     verified for the first time."""
@@ -75,7 +75,6 @@ OPTION_OF = {
     "device": "--device",
     "noise": "--noise",
     "copies": "--copies",
-    "token_budget": "--token-budget",
     "fresh": "--fresh-commitment",
 }
 """Option that sets each; the commitment and the version follow from the checkout."""
@@ -95,6 +94,8 @@ class EmbeddedTask(StrictModel):
     """In the sandbox, its start and the second run for the decoys included."""
     peak: Count
     """Bytes of memory."""
+    token_budget: Count
+    """Padded tokens that a batch had at most, as the worker said; 0 if it did not."""
     further: Count
     """Variants and fresh sequences among what was embedded."""
     further_sha256: Hex64 | None
@@ -205,7 +206,7 @@ class Work:
     def pin(self, wanted: WorkSettings) -> WorkSettings:
         """Keep the settings of a new audit; return those of one that continues.
 
-        Raises AuditRefused when they differ; seed and start are those of the beginning.
+        Raises AuditRefused when they differ; seed and nonce are those of the beginning.
         """
         kept = self.read_as(SETTINGS, WorkSettings)
         if kept is None:
@@ -244,6 +245,15 @@ class Work:
                     f"there is {_digest_text(now)}: its tasks would not belong together",
                     "restore the folder of the weights, or begin in another folder: --work DIR",
                 )
+
+    def begin(self, now: str) -> str:
+        """Return when the rerun of a drawn plan began: now, or when an earlier call began it."""
+        kept = self.settings()
+        if kept.started_at is not None:
+            return kept.started_at
+        begun = kept.model_copy(update={"started_at": now})
+        self.keep(SETTINGS, begun.model_dump_json(indent=1) + "\n")
+        return now
 
     def settings(self) -> WorkSettings:
         """Return the settings that were pinned. Raises AuditRefused when they are gone."""

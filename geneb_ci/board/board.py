@@ -1,43 +1,106 @@
 """From submissions to the files of the board: every one is checked first, or nothing is built."""
 
-import contextlib
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+import dataclasses
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
-from geneb_ci.board.columns import Entry
-from geneb_ci.board.files import encode
+from geneb_ci.audit.sampling import audit_policy
+from geneb_ci.audit.trust_evidence import gather
+from geneb_ci.board.columns import Entry, entry_of
+from geneb_ci.board.marks import marks_of, read_defects
 from geneb_ci.board.page_data import page_scripts
-from geneb_ci.board.rows import Watch, checked_entries, leaderboards, ranked_regimes
+from geneb_ci.board.rows import (
+    DIAGNOSTICS,
+    LEADERBOARD,
+    RECOMMENDATIONS,
+    TASKS,
+    encode,
+    extra_at_hand,
+    leaderboards,
+    ranked_regimes,
+)
 from geneb_ci.check.registry import RULES
-from geneb_ci.check.runner import Checker, FileResult, Report
+from geneb_ci.check.rule import Rule
+from geneb_ci.check.runner import Checker, FileResult, Report, files_of
 from geneb_ci.common.benchmark import Benchmark
-from geneb_ci.common.config import Layout, benchmark_of
-from geneb_ci.common.errors import UsageProblem
+from geneb_ci.common.config import Layout, LayoutKind, benchmark_of, find_layout
+from geneb_ci.common.errors import Exit, GenebError, NothingChecked, UsageProblem
 from geneb_ci.common.finding import Finding, Severity
+from geneb_ci.models.registry import ModelRegistry
+from geneb_ci.receipt.seen import published_state, seen_receipts, shared_errors
 
-if TYPE_CHECKING:
-    from geneb_ci.board.recommend import Advice, ModelRequest
-
-EXTRA = frozenset({"numpy", "pandas", "scipy"})
+Results = Iterable[FileResult | NothingChecked]
+Watch = Callable[[Results, int], Results]
 
 
-@contextlib.contextmanager
-def extra_at_hand(remedy: str = "") -> Iterator[None]:
-    """Stand around imports of what only the extra `build` brings.
+def checked_entries(
+    layout: Layout,
+    checker: Checker,
+    files: list[Path],
+    watch: Watch = lambda results, _: results,
+) -> Iterator[tuple[FileResult | NothingChecked, Entry | None]]:
+    """Check files and decide their levels: each result with its entry, None where it has none.
 
-    Raises UsageProblem, whose fix ends with the remedy, where it is not installed.
+    `watch` passes results on and may show progress; it is told how many there will be. An entry may
+    have errors: the result says so.
+    Raises BadConfiguration, and BrokenRecordError where an audit record is broken.
     """
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        if error.name not in EXTRA:
-            raise
-        raise UsageProblem(
-            f"{error.name} is not installed, and intervals need it",
-            f'pip install "geneb-ci[build]"{remedy}',
-        ) from error
+    evidence = gather(layout)
+    evidence.require_sound()
+    registry, defects = ModelRegistry(layout), read_defects(layout)
+    seen, days = seen_receipts(layout), audit_policy(layout).receipt_days
+    shared = shared_errors(layout)
+    for result in watch(checker.run(files), len(files)):
+        if isinstance(result, FileResult) and result.submission is not None:
+            decision = evidence.decide(result.document.sha256)
+            marks = marks_of(
+                result.submission.model_id,
+                result.findings,
+                defects,
+                is_official=decision.is_official,
+            )
+            receipt = published_state(result.submission, seen, days)
+            entry = entry_of(result.submission, decision, registry, marks, receipt)
+            yield result, dataclasses.replace(entry, shared=shared)
+        else:
+            yield result, None
+
+
+class RejectedSubmission(NamedTuple):
+    """A submission that no board takes."""
+
+    file: str
+    errors: int
+    """Findings that are errors; 0 where the file could not be read as a submission at all."""
+
+
+class Read(NamedTuple):
+    """What a folder holds."""
+
+    entries: tuple[Entry, ...]
+    refused: tuple[RejectedSubmission, ...]
+
+
+def read_entries(root: Path, rules: tuple[Rule, ...]) -> Read:
+    """Read every submission of a repository, each checked by the rules.
+
+    Raises NothingChecked when there is none, BadConfiguration when the repository's benchmark or
+    policy cannot be used, BrokenRecordError when one of its audit records is broken.
+    """
+    entries: list[Entry] = []
+    refused: list[RejectedSubmission] = []
+    files = files_of([root])
+    checked = checked_entries(find_layout(root), Checker(rules), files)
+    for path, (result, entry) in zip(files, checked, strict=True):
+        findings = result.findings if isinstance(result, FileResult) else ()
+        errors = sum(finding.severity is Severity.ERROR for finding in findings)
+        if errors or entry is None:
+            refused.append(RejectedSubmission(path.name, errors))
+        else:
+            entries.append(entry)
+    return Read(tuple(entries), tuple(refused))
 
 
 def unknown_sizes(benchmark: Benchmark) -> list[str]:
@@ -57,21 +120,9 @@ def analysed(entries: Iterable[Entry], benchmark: Benchmark) -> dict[str, Any]:
     rows = list(entries)
     found = intervals(rows, benchmark)
     return {
-        "diagnostics.json": diagnostics(rows, benchmark, found),
-        "recommendations.json": recommendations(rows, benchmark, found),
+        DIAGNOSTICS: diagnostics(rows, benchmark, found),
+        RECOMMENDATIONS: recommendations(rows, benchmark, found),
     }
-
-
-def advised(need: "ModelRequest", entries: Iterable[Entry], benchmark: Benchmark) -> "Advice":
-    """Return advice for one need.
-
-    Raises UsageProblem when the benchmark lacks what is named, or the extra is not installed.
-    """
-    with extra_at_hand(", which brings scipy"):
-        from geneb_ci.board.recommend import advise  # noqa: PLC0415
-        from geneb_ci.board.uncertainty import intervals  # noqa: PLC0415
-    rows = list(entries)
-    return advise(need, rows, benchmark, intervals(rows, benchmark, regimes=[need.regime]))
 
 
 @dataclass(frozen=True)
@@ -86,6 +137,8 @@ class Board:
     """Model and regime of each row that missing cells keep off the board."""
     unsized: tuple[str, ...] = ()
     """Tasks without a size, for which the files that need intervals are left out."""
+    values: Mapping[str, Any] = field(default_factory=dict)
+    """The files that are JSON, as values."""
 
 
 def rows_of(
@@ -111,6 +164,46 @@ def rows_of(
     return report, entries if _sound(report) else None
 
 
+class SubmissionsRefused(GenebError):  # noqa: N818 (named after what is wrong)
+    """A board has to be made of submissions that do not all pass; `report` has the findings."""
+
+    exit_code = Exit.ERRORS
+
+    def __init__(self, report: Report) -> None:
+        super().__init__(
+            "not every submission passes every check",
+            "see `report` of this error, or the output of geneb-ci check FOLDER",
+        )
+        self.report = report
+
+
+def layout_of(folder: Path | None, usage: str) -> Layout:
+    """Return the layout of the repository of a folder, or of the current folder.
+
+    Raises UsageProblem if no folder is named and the current one has no submissions.
+    """
+    layout = find_layout((folder or Path.cwd()).resolve())
+    if folder is None and layout.kind is LayoutKind.ALONE:
+        raise UsageProblem(
+            "the current folder has no submissions", f"pass a folder: geneb-ci {usage}"
+        )
+    return layout
+
+
+def entries_of(
+    folder: Path | None, usage: str, watch: Watch = lambda results, _: results
+) -> tuple[Layout, list[Entry]]:
+    """Check the submissions of a folder, all of which have to pass, and return them as rows.
+
+    Raises SubmissionsRefused, and UsageProblem as `layout_of` does.
+    """
+    layout = layout_of(folder, usage)
+    report, entries = rows_of(layout, files_of([folder or layout.root]), watch)
+    if entries is None:
+        raise SubmissionsRefused(report)
+    return layout, entries
+
+
 def _sound(report: Report) -> bool:
     failed = any(finding.severity is Severity.ERROR for finding in report.findings)
     return bool(report.files) and not report.unreadable and not failed
@@ -125,7 +218,7 @@ def board_of(entries: list[Entry], layout: Layout, *, more: bool = True) -> Boar
     """
     benchmark = benchmark_of(layout)
     categories, tasks = leaderboards(entries, benchmark)
-    values = {"leaderboard.json": categories, "leaderboard_tasks.json": tasks}
+    values = {LEADERBOARD: categories, TASKS: tasks}
     unsized = unknown_sizes(benchmark) if more else []
     if more and not unsized:
         values |= analysed(entries, benchmark)
@@ -135,6 +228,7 @@ def board_of(entries: list[Entry], layout: Layout, *, more: bool = True) -> Boar
         models=len(entries),
         unranked=tuple(_unranked(entries, benchmark)),
         unsized=tuple(unsized),
+        values=values,
     )
 
 
@@ -143,3 +237,15 @@ def _unranked(entries: list[Entry], benchmark: Benchmark) -> Iterator[str]:
         for regime in benchmark.regimes:
             if regime not in ranked_regimes(entry.submission, benchmark):
                 yield f"{entry.submission.model_id} ({regime})"
+
+
+def page_of(entries: list[Entry], board: Board, layout: Layout) -> dict[str, bytes]:
+    """Return the files of the page of a board, beside its own files."""
+    from geneb_ci.board.page import page_files  # noqa: PLC0415
+    from geneb_ci.board.site.inputs import Built, site_of  # noqa: PLC0415
+    from geneb_ci.board.site.render import site_files, with_scores  # noqa: PLC0415 (Jinja2)
+
+    site = site_of(entries, board.values, benchmark_of(layout), layout, Built())
+    found = page_files()
+    found["index.html"] = with_scores(found["index.html"], site)
+    return found | board.scripts | site_files(site)

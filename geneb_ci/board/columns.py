@@ -5,6 +5,7 @@ compares, the page's table, its page of a model, its downloads and the table in 
 are all made from COLUMNS.
 """
 
+import enum
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, NamedTuple
@@ -12,7 +13,9 @@ from typing import Annotated, Any, Literal, NamedTuple
 from pydantic import Field
 
 from geneb_ci.audit.trust import Decision, Summary
-from geneb_ci.common.types import Count, StrictModel, TrustLevel
+from geneb_ci.board.marks import NO_MARKS, Marks
+from geneb_ci.common.types import Authorship, Count, Evidence, StrictModel, TrustLevel
+from geneb_ci.receipt.seen import Published, SharedErrors
 from geneb_ci.submission.models import Submission
 
 
@@ -22,26 +25,53 @@ class Entry:
 
     submission: Submission
     level: TrustLevel
+    """Authorship and evidence in one word, as upstream's page has it."""
+    evidence: Evidence = Evidence.CHECKED
+    authorship: Authorship = Authorship.CONTRIBUTED
     audit: Summary | None = None
     """What the board shows of its audits."""
-    is_official: bool = False
-    """Whether the file is the authors' own although its level is another, such as disputed."""
     attributes: Mapping[str, Any] = field(default_factory=dict)
     """What the model registry says, whoever submitted the row; empty where it has no entry."""
+    marks: Marks = NO_MARKS
+    """Warnings of its checks, and published defects of its extractor."""
+    receipt: Published | None = None
+    """Whether its published receipt is there; None for a row that publishes none."""
+    records: tuple[str, ...] = ()
+    """Ids of the audit records that the evidence rests on."""
+    shared: SharedErrors | None = None
+    """What errors of the rows with published predictions share: the same for all entries."""
 
 
 def entry_of(
-    submission: Submission, decision: Decision, registry: Mapping[str, Mapping[str, Any]]
+    submission: Submission,
+    decision: Decision,
+    registry: Mapping[str, Mapping[str, Any]],
+    marks: Marks = NO_MARKS,
+    receipt: Published | None = None,
 ) -> Entry:
     """Return the entry of a submission whose level was decided.
 
     `registry` maps ids of models to the facts of their entries.
     """
-    attributes = registry.get(submission.model_id, {})
-    return Entry(submission, decision.level, decision.audit, decision.is_official, attributes)
+    return Entry(
+        submission,
+        decision.level,
+        decision.evidence,
+        decision.authorship,
+        decision.audit,
+        registry.get(submission.model_id, {}),
+        marks,
+        receipt,
+        tuple(one.audit_id for one in decision.basis),
+    )
 
 
-Kind = Literal["id", "name", "size", "count", "text", "flag", "link", "level", "audit"]
+# fmt: off
+Kind = Literal[
+    "id", "name", "size", "count", "text", "flag", "link", "level",
+    "evidence", "audit", "warnings", "defects",
+]
+# fmt: on
 """How the page writes, sorts and aligns a value; each has one entry in src/pure/facts.js."""
 
 
@@ -79,19 +109,33 @@ class Column:
     """Whether leaderboard_tasks.json has it, too."""
     is_required: bool = True
     """Whether every row has it."""
+    is_compared: bool = True
+    """Whether `geneb-ci diff` compares it: not what follows from the other rows."""
     table: InTable | None = None
     """Its place in the table of scores; None for what only the page of a model shows."""
     download: str = ""
     """Its heading in the downloads of the table; "" for what they leave out."""
+    is_facet: bool = False
+    """Whether the page filters models by its values."""
     words: tuple[str, str] = ("yes", "no")
     """What the page writes for true and false."""
+
+
+class ShownDefect(StrictModel):
+    """A published defect of the extractor behind a row."""
+
+    id: str
+    what: str
+    """What goes wrong, in one sentence."""
+    explained: str
+    """Page of the documentation, with its anchor."""
 
 
 class Audited(StrictModel):
     """What audits say of a row: "audited 13/100, sandbox level 2, 2026-11-20"."""
 
-    tasks: Annotated[int, Field(ge=1)]
-    """Distinct tasks that were rerun."""
+    tasks: Annotated[int, Field(ge=0)]
+    """Distinct tasks that were rerun; 0 where every audit was by receipt."""
     of: Annotated[int, Field(ge=1)]
     """Tasks of the benchmark."""
     date: Annotated[str, Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$")]
@@ -99,18 +143,55 @@ class Audited(StrictModel):
     sandbox: Annotated[int, Field(ge=1, le=4)]
     """Lowest sandbox level among them."""
     verdict: Literal["agrees", "differs"]
+    cells: str = ""
+    """Cells recomputed from the receipt: "300/300"; left out without an audit by receipt."""
+    rows: Annotated[int, Field(ge=0)] = 0
+    """Rows of the receipt that were embedded again; left out with the cells."""
 
 
 def _audit(found: Summary | None) -> dict[str, Any] | None:
     if found is None:
         return None
+    by_receipt = {"cells": found.cells, "rows": found.rows} if found.rows else {}
     return {
         "tasks": found.tasks,
         "of": found.of,
         "date": found.date,
         "sandbox": found.sandbox,
         "verdict": "agrees" if found.agrees else "differs",
+        **by_receipt,
     }
+
+
+_COUNTED = ("max_letters", "max_tokens", "embedding_dim")
+
+
+def _registered(key: str, about: str, label: str) -> Column:
+    """Return the column of a fact that the model registry has; those that are words are facets."""
+    is_count = key in _COUNTED
+    return Column(
+        key=key,
+        type=Count if is_count else str,
+        about=about,
+        value=lambda entry: entry.attributes.get(key),
+        kind="count" if is_count else "text",
+        label=label,
+        is_published=False,
+        is_required=False,
+        is_facet=not is_count,
+        download=key,
+    )
+
+
+def _defects(entry: Entry) -> list[dict[str, Any]] | None:
+    found = [
+        {"id": one.id, "what": one.what, "explained": one.explained} for one in entry.marks.defects
+    ]
+    return found or None
+
+
+def _one_of(values: type[enum.StrEnum]) -> Any:  # noqa: ANN401 (an annotated type)
+    return Annotated[str, Field(json_schema_extra={"enum": [str(value) for value in values]})]
 
 
 COLUMNS: tuple[Column, ...] = (
@@ -150,10 +231,29 @@ COLUMNS: tuple[Column, ...] = (
         key="official",
         type=bool,
         about="Whether the submission is the file of the benchmark's authors, byte for byte.",
-        value=lambda entry: entry.is_official or entry.level is TrustLevel.OFFICIAL,
+        value=lambda entry: entry.authorship is Authorship.OFFICIAL,
         kind="flag",
-        label="File",
-        words=("the authors' own", "contributed"),
+        label="",
+    ),
+    Column(
+        key="authorship",
+        type=_one_of(Authorship),
+        about="Whose file it is: the authors' own (`official`) or another's (`contributed`).",
+        value=lambda entry: str(entry.authorship),
+        kind="text",
+        label="Author",
+        table=InTable("author", "author", "whose file it is", "up"),
+        download="authorship",
+    ),
+    Column(
+        key="evidence",
+        type=_one_of(Evidence),
+        about="What others did to confirm the scores, computed from audit records.",
+        value=lambda entry: str(entry.evidence),
+        kind="evidence",
+        label="Evidence",
+        table=InTable("evidence", "evidence", "what others did to confirm the scores"),
+        download="evidence",
     ),
     Column(
         key="zero_shot",
@@ -166,14 +266,11 @@ COLUMNS: tuple[Column, ...] = (
     ),
     Column(
         key="submitted",
-        type=Annotated[
-            str, Field(json_schema_extra={"enum": [str(level) for level in TrustLevel]})
-        ],
-        about="Trust level, computed from evidence.",
+        type=_one_of(TrustLevel),
+        about="Trust level: authorship and evidence in one word of upstream's page.",
         value=lambda entry: str(entry.level),
         kind="level",
-        label="Trust",
-        table=InTable("level", "trust", "trust level and its evidence"),
+        label="",
         download="level",
     ),
     Column(
@@ -184,9 +281,48 @@ COLUMNS: tuple[Column, ...] = (
         kind="audit",
         label="",
         is_required=False,
-        download="trust",
+        download="audit",
     ),
-    # A column from the model registry stands here: CONTRIBUTING.md, "A column of the board".
+    Column(
+        key="warnings",
+        type=dict[str, Count],
+        about="Rule to the number of its warnings, where `geneb-ci check` warns about the row.",
+        value=lambda entry: dict(entry.marks.warnings) or None,
+        kind="warnings",
+        label="Warnings",
+        is_required=False,
+        is_compared=False,
+        download="warnings",
+    ),
+    Column(
+        key="defects",
+        type=list[ShownDefect],
+        about="Published defects of the extractor that computed the row: docs/defects.md.",
+        value=_defects,
+        kind="defects",
+        label="Known defects",
+        is_required=False,
+        download="defects",
+    ),
+    Column(
+        key="receipt",
+        type=Published,
+        about="Whether the embeddings that the row commits to are where it says, by the last look "
+        "of the maintainers; only for a row that publishes them.",
+        value=lambda entry: entry.receipt,
+        kind="text",
+        label="Receipt",
+        is_required=False,
+    ),
+    # Columns from the model registry stand here: CONTRIBUTING.md, "A column of the board".
+    _registered("architecture", "Architecture, in the paper's words.", "Architecture"),
+    _registered("tokenization", "What a token is, in the paper's words.", "Tokenizer"),
+    _registered("pretraining", "What it was pretrained on, in the paper's words.", "Pretraining"),
+    _registered("runs_on", "On what its published code runs: `CPU or GPU`, or `GPU`.", "Runs on"),
+    _registered("licence", "Licence of the weights, as their publisher names it.", "Licence"),
+    _registered("max_letters", "Letters of a sequence that it takes.", "Longest input in letters"),
+    _registered("max_tokens", "Tokens that it takes.", "Longest input in tokens"),
+    _registered("embedding_dim", "Width of the embeddings.", "Embedding width"),
     Column(
         key="url",
         type=str,
@@ -237,6 +373,7 @@ def page_columns() -> list[dict[str, Any]]:
             "label": column.label,
             "table": None if column.table is None else column.table._asdict(),
             "download": column.download,
+            "facet": column.is_facet,
             "words": column.words,
         }
         for column in COLUMNS

@@ -1,13 +1,143 @@
-"""What a change does to the board: rows added, changed and removed, and which rows trade places."""
+"""Where rows stand in a regime, and what a change does to the rows and their places."""
 
-from collections.abc import Iterable
+import functools
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from geneb_ci.board.columns import PUBLISHED
-from geneb_ci.board.ranks import EstimateOf, Regime, RegimePlace, regimes_of
+from geneb_ci.common.benchmark import Benchmark
+from geneb_ci.submission.models import Submission
 
-FACTS = tuple(column.key for column in PUBLISHED if column.key != "model")
+if TYPE_CHECKING:
+    from geneb_ci.board.decisions import RankRanges, ScoreColumn
+
+
+class Estimate(NamedTuple):
+    """Macro MCC of one row, as sure as it is known."""
+
+    score: float
+    variance: float
+    freedom: float
+
+
+EstimateOf = Callable[[str, str], Estimate]
+"""Model and regime to macro MCC."""
+SharedOf = Callable[[str, Sequence[str], "ScoreColumn"], "ScoreColumn"]
+"""Regime, models and their scores to the scores with what their errors share."""
+
+
+class Estimates:
+    """Macro MCC of rows. One that stands on several boards is estimated once."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, str, str], Estimate] = {}
+
+    def of(self, submission: Submission, regime: str, benchmark: Benchmark) -> Estimate:
+        """Return the estimate of a row; in 0.01 s, the first time."""
+        from geneb_ci.board.uncertainty import row_scores  # noqa: PLC0415 (of the extra `build`)
+
+        key = (benchmark.sha256, regime, submission.model_dump_json())
+        if key not in self._known:
+            found = row_scores(submission, regime, benchmark)
+            self._known[key] = Estimate(found.values[0], found.variance[0], found.freedom[0])
+        return self._known[key]
+
+
+class RegimePlace(NamedTuple):
+    """Where a row stands in one regime."""
+
+    regime: str
+    score: float
+    """Macro MCC."""
+    rank: int
+    """1 is best; equal scores share the better rank."""
+    rows: int
+    rank_low: int
+    rank_high: int
+    """Range of the rank, jointly for all rows with 95 % confidence."""
+
+
+@dataclass(frozen=True)
+class Regime:
+    """All rows of one regime: macro MCC of each. What is significant is found when asked for."""
+
+    name: str
+    scores: Mapping[str, float]
+    estimate: EstimateOf
+    shared: SharedOf | None = None
+
+    @functools.cached_property
+    def _place(self) -> dict[str, int]:
+        return {model: k for k, model in enumerate(self.scores)}
+
+    @functools.cached_property
+    def _ranks(self) -> dict[str, int]:
+        ordered = sorted(self.scores.values(), reverse=True)
+        first: dict[float, int] = {}
+        for place, score in enumerate(ordered, 1):
+            first.setdefault(score, place)
+        return {model: first[score] for model, score in self.scores.items()}
+
+    @functools.cached_property
+    def _decided(self) -> "tuple[ScoreColumn, float]":
+        import numpy as np  # noqa: PLC0415 (of the extra `build`)
+
+        from geneb_ci.board.decisions import ScoreColumn, critical, rounded_up  # noqa: PLC0415
+
+        found = [self.estimate(model, self.name) for model in self.scores]
+        scores = ScoreColumn(*np.array(found, dtype=float).reshape(-1, 3).T)
+        if self.shared is not None:
+            scores = self.shared(self.name, tuple(self.scores), scores)
+        return scores, critical(rounded_up(len(found)))
+
+    @functools.cached_property
+    def _stood(self) -> "RankRanges":
+        from geneb_ci.board.decisions import ranks  # noqa: PLC0415
+
+        return ranks(*self._decided)
+
+    def rank(self, model: str) -> int:
+        """Return the rank of a row."""
+        return self._ranks[model]
+
+    def apart(self, model: str, other: str) -> bool:
+        """Whether one of two rows scores significantly higher than the other."""
+        from geneb_ci.board.decisions import compared  # noqa: PLC0415
+
+        scores, c = self._decided
+        return compared(scores, self._place[model], self._place[other], c).is_significant
+
+    def half_width(self, model: str) -> float:
+        """Return how far the ends of a row's interval are from its score."""
+        from geneb_ci.board.decisions import intervals_of  # noqa: PLC0415
+
+        low, high = intervals_of(self._decided[0])
+        k = self._place[model]
+        return float(high[k] - low[k]) / 2
+
+    def place(self, model: str) -> RegimePlace:
+        """Say where a row stands, and in which range its rank lies."""
+        k = self._place[model]
+        low, high = int(self._stood.low[k]), int(self._stood.high[k])
+        return RegimePlace(
+            self.name, self.scores[model], self.rank(model), len(self.scores), low, high
+        )
+
+
+def regimes_of(
+    data: dict[str, list[dict[str, Any]]], estimate: EstimateOf, shared: SharedOf | None = None
+) -> dict[str, Regime]:
+    """Return the standings of each regime of a board, `leaderboard.json`'s member `data`."""
+    return {
+        name: Regime(
+            name, {row["model"]: float(row["macro_MCC"]) for row in rows}, estimate, shared
+        )
+        for name, rows in data.items()
+    }
+
+
+FACTS = tuple(column.key for column in PUBLISHED if column.key != "model" and column.is_compared)
 """What the board says of a model beside its scores."""
 
 
@@ -18,6 +148,8 @@ class Side:
     categories: dict[str, Any]
     tasks: dict[str, Any]
     estimate: EstimateOf
+    shared: SharedOf | None = None
+    """None where all errors count as independent."""
 
 
 class Present(NamedTuple):
@@ -106,7 +238,7 @@ def board_diff(before: Side, after: Side) -> BoardDiff:
 
 
 def _regimes(side: Side) -> dict[str, Regime]:
-    return regimes_of(side.categories["data"], side.estimate)
+    return regimes_of(side.categories["data"], side.estimate, side.shared)
 
 
 def _models(side: Side) -> dict[str, None]:

@@ -5,13 +5,15 @@ from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from posixpath import dirname, join, normpath
 
-from geneb_ci.board.files import write_files
 from geneb_ci.common.errors import BrokenInstallation
+from geneb_ci.common.files import write_files
 from geneb_ci.common.shipped import shipped
 
 SOURCE = "src/"
 SCRIPT, MAIN_SCRIPT = "board.js", "src/main.js"
 STYLE, MAIN_STYLE = "board.css", "src/main.css"
+PAGES_STYLE = "src/pages.css"
+"""The style of the pages that stand alone, which are made with every board."""
 
 _NOTE = "Generated from leaderboard/src by geneb-ci: change the parts there, not this file."
 _IMPORT = re.compile(r'^import \{([^}]*)\} from "(\.[^"]+)";\n', re.MULTILINE)
@@ -32,7 +34,7 @@ def assembled(files: Mapping[str, bytes]) -> dict[str, bytes]:
     if MAIN_SCRIPT in source:
         made[SCRIPT] = _script(source).encode()
     if MAIN_STYLE in source:
-        made[STYLE] = _style(source).encode()
+        made[STYLE] = _style(MAIN_STYLE, source).encode()
     return dict(sorted(made.items()))
 
 
@@ -89,9 +91,9 @@ def _exports(text: str) -> list[str]:
     return _EXPORTED.findall(text)
 
 
-def _style(source: Mapping[str, bytes]) -> str:
-    text = _text(MAIN_STYLE, source)
-    parts = (_text(_path(MAIN_STYLE, path), source) for path in _STYLE_IMPORT.findall(text))
+def _style(main: str, source: Mapping[str, bytes]) -> str:
+    text = _text(main, source)
+    parts = (_text(_path(main, path), source) for path in _STYLE_IMPORT.findall(text))
     return "\n".join([f"/* {_NOTE} */\n", *(f"{part.strip()}\n" for part in parts)])
 
 
@@ -107,12 +109,18 @@ def _broken(name: str, what: str) -> BrokenInstallation:
     )
 
 
-FIXED = ("index.html", "vendor/d3.min.js", "vendor/d3.LICENSE.txt", "vendor/README.md")
+FIXED = (
+    "index.html",
+    "social.png",
+    "vendor/d3.min.js",
+    "vendor/d3.LICENSE.txt",
+    "vendor/README.md",
+)
 NAMES = tuple(sorted((*FIXED, SCRIPT, STYLE)))
 """What every page has, by path below its folder."""
 
 POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; "
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types geneb"
 )
 """What the page may load, also in its own head: its files, and nothing that is not a file."""
@@ -124,10 +132,23 @@ def page_files() -> dict[str, bytes]:
     Raises BrokenInstallation when one is missing.
     """
     files = {name: shipped("page", name).read_bytes() for name in FIXED}
+    return assembled(files | _source())
+
+
+def pages_style() -> bytes:
+    """Return the style of the pages that stand alone.
+
+    Raises BrokenInstallation when a part of it is missing.
+    """
+    return _style(PAGES_STYLE, _source()).encode()
+
+
+def _source() -> dict[str, bytes]:
     folder = shipped("page", MAIN_SCRIPT).parent
-    for path in folder.rglob("*.*"):
-        files[SOURCE + path.relative_to(folder).as_posix()] = path.read_bytes()
-    return assembled(files)
+    return {
+        SOURCE + path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in folder.rglob("*.*")
+    }
 
 
 def write_page(folder: Path, files: Mapping[str, bytes]) -> None:

@@ -1,11 +1,12 @@
 """Confusion matrices of regimes of one fit, as the page shows them."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from geneb_ci.board.columns import COLUMNS, Entry, facts_of, page_columns
-from geneb_ci.board.matrices import recovered_cell
+from geneb_ci.board.rows import recovered_cell
+from geneb_ci.board.site.inputs import slugs
 from geneb_ci.check.claims import claims_of, two_classes
 from geneb_ci.common.benchmark import Benchmark
 
@@ -46,17 +47,16 @@ def _row(entry: Entry, regime: str, benchmark: Benchmark, tasks: list[int]) -> l
 
 
 SCORE_UNIT = 10**6
-INTERVAL_UNIT = 10**4
-"""What diagnostics.json has: four decimals."""
+NORMAL = 1.96
+"""Standard errors from a score to the ends of its 95 % interval, as `decisions.NORMAL`."""
 SHOWN = 3
 """Decimals on the page."""
 BASE, MATRICES, HISTORY = "board-data.js", "board-matrices.js", "board-history.js"
 
-_STANDING = ("low", "high", "rank", "rank_low", "rank_high", "group")
+_STANDING = ("score", "error", "freedom", "rank", "rank_low", "rank_high")
 _MEANS = ("macro", "micro")
 ENCODING = {
     "score": SCORE_UNIT,
-    "interval": INTERVAL_UNIT,
     "standing": _STANDING,
     "means": _MEANS,
 }
@@ -75,15 +75,24 @@ def page_scripts(
     ids = [entry.submission.model_id for entry in ordered]
     place = {model: index for index, model in enumerate(ids)}
     diagnostics = values.get("diagnostics.json")
+    scores = _scores(values["leaderboard.json"]["data"], ids, benchmark)
+    standings = _standings(diagnostics, ids, benchmark)
+    advice = _advice(values.get("recommendations.json"), place)
     base = {
         "benchmark": _benchmark(benchmark),
         "encoding": ENCODING,
         "columns": page_columns(),
         "models": [facts_of(entry, COLUMNS) for entry in ordered],
-        "scores": _scores(values["leaderboard.json"]["data"], ids, benchmark),
-        "standings": _standings(diagnostics, ids, benchmark),
+        "decisions": _decisions(diagnostics, benchmark),
+        # What the first view shows; with a thousand models the rest is twenty times as much.
+        "ranked": [
+            [int(row is not None) for row in one[benchmark.primary_metric]] for one in scores
+        ],
+        "overall": None if standings is None else standings[0][0],
+        **_shared(diagnostics, benchmark.regimes[0], place, _MEANS[:1]),
         "facts": _facts(diagnostics, place, benchmark),
-        "advice": _advice(values.get("recommendations.json"), place),
+        "advised": None if standings is None else _advised(advice or [], standings[0]),
+        "advice": advice,
     }
     tasks = {
         tasks_name(index): script(
@@ -95,10 +104,26 @@ def page_scripts(
     }
     return {
         BASE: script("base", base),
+        **{
+            scores_name(index): script(
+                f"scores{index}",
+                {
+                    "scores": scores[index],
+                    "standings": None if standings is None else standings[index],
+                    **_shared(diagnostics, regime, place, [*_MEANS, *benchmark.category_order]),
+                },
+            )
+            for index, regime in enumerate(benchmark.regimes)
+        },
         **tasks,
         MATRICES: script("matrices", matrices(ordered, benchmark)),
         HISTORY: history_script(None),
     }
+
+
+def scores_name(regime: int) -> str:
+    """Name the script with the means of a regime, by its place among the regimes."""
+    return f"board-scores-{regime}.js"
 
 
 def tasks_name(regime: int) -> str:
@@ -143,6 +168,7 @@ def _benchmark(benchmark: Benchmark) -> dict[str, Any]:
         "fits": len(benchmark.protocol.seeds),
         "metrics": benchmark.metrics,
         "categories": categories,
+        "pages": list(slugs(categories).values()),
         "tasks": [
             {
                 "id": task.id,
@@ -206,7 +232,7 @@ def _task_intervals(
     ranked = diagnostics["ranks"][regime]["macro"]
     return {
         "intervals": [
-            [_parts(end) for task in benchmark.task_ids for end in tasks[task][model]]
+            [millionths(end) for task in benchmark.task_ids for end in tasks[task][model]]
             if model in ranked
             else None
             for model in ids
@@ -216,7 +242,7 @@ def _task_intervals(
 
 def _standings(
     diagnostics: Mapping[str, Any] | None, ids: list[str], benchmark: Benchmark
-) -> list[list[list[list[int] | None]]] | None:
+) -> list[list[list[list[float | None] | None]]] | None:
     """Regime, column (macro, micro, categories), model: `_STANDING`; None without intervals."""
     if diagnostics is None:
         return None
@@ -229,15 +255,45 @@ def _standings(
     return found
 
 
-def _standing(standing: Mapping[str, Any] | None) -> list[int] | None:
-    if standing is None:
+def _shared(
+    diagnostics: Mapping[str, Any] | None,
+    regime: str,
+    place: Mapping[str, int],
+    columns: Sequence[str],
+) -> dict[str, Any]:
+    """Return the covariances of models by column, as `shared`; {} where errors are independent."""
+    found = None if diagnostics is None else diagnostics["ranks"][regime].get("shared")
+    if found is None:
+        return {}
+    models = [place[model] for model in found["models"]]
+    return {"shared": {"models": models, "columns": [found["scores"][name] for name in columns]}}
+
+
+def _standing(standing: Mapping[str, Any] | None) -> list[float | None] | None:
+    """Return a standing as computed: decisions are never made from rounded numbers."""
+    return None if standing is None else [standing[key] for key in _STANDING]
+
+
+def _advised(advice: list[dict[str, Any]], columns: Sequence[Any]) -> dict[str, Any]:
+    """Return the standings by column of each model that advice names, by its place."""
+    named = {one["recommended"] for one in advice} - {None}
+    for one in advice:
+        named |= {one[key]["at"] for key in ("best", "within", "average") if one[key] is not None}
+    return {str(index): [column[index] for column in columns] for index in sorted(named)}
+
+
+def _decisions(
+    diagnostics: Mapping[str, Any] | None, benchmark: Benchmark
+) -> dict[str, Any] | None:
+    """Return what the page decides by: the critical value of each regime, and the margin."""
+    if diagnostics is None:
         return None
-    low, high, *rest = (standing[key] for key in _STANDING)
-    return [_parts(low), _parts(high), *rest]
-
-
-def _parts(end: float) -> int:
-    return round(end * INTERVAL_UNIT)
+    ranks = diagnostics["ranks"]
+    return {
+        "critical": [ranks[regime]["critical"] for regime in benchmark.regimes],
+        "normal": NORMAL,
+        "margin": diagnostics["method"]["margin"],
+    }
 
 
 def _facts(
@@ -256,10 +312,7 @@ def _facts(
             }
             for pair in stability["regime_pairs"]
         ],
-        "pareto": [
-            [place[one["model"]] for one in diagnostics["size"][regime]["pareto"]]
-            for regime in benchmark.regimes
-        ],
+        "findings": diagnostics["findings"],
         "covered": [
             [place[model] for model in diagnostics["ranks"][regime]["draws_covered"]]
             for regime in benchmark.regimes
@@ -273,16 +326,21 @@ def _advice(
     if recommendations is None:
         return None
 
-    def choice(one: Mapping[str, Any] | None) -> int | None:
-        return None if one is None else place[one["model"]]
+    def choice(one: Mapping[str, Any] | None) -> dict[str, Any] | None:
+        if one is None:
+            return None
+        kept = ("expected_loss", "loss_bound", "best_is_better")
+        return {"at": place[one["model"]]} | {key: one[key] for key in kept}
 
     return [
         {
             **one["need"],
             "considered": one["considered"],
+            "recommended": None if one["recommended"] is None else place[one["recommended"]],
             "best": choice(one["best"]),
-            "ties": [place[model] for model in one["ties"]],
-            "smallest": choice(one["smallest"]),
+            "could": [place[model] for model in one["could_be_best"]],
+            "within": choice(one["within_margin"]),
+            "average": choice(one["on_average"]),
             "why": one["why"],
         }
         for one in recommendations["advice"]

@@ -1,116 +1,60 @@
-"""Which model to take: the best for a need, what ties with it, the smallest of those, and why."""
+"""Which model to take for a need, from rows or from published files: by a bounded loss.
+
+    advise(ModelRequest(category="Promoters", ...), candidates, board, benchmark)
+
+`recommended` is the smallest model that is within the margin of the best with 95 % confidence, or
+else the best one. What expected loss and bound mean: docs/uncertainty.md.
+
+Everything that decides is published as computed (scores, standard errors, the critical value), so
+advice from the files equals advice from the submissions.
+"""
 
 import itertools
-import re
-from collections.abc import Iterable
-from typing import Annotated, Any, Literal, NamedTuple
+import math
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
 
-from pydantic import Field
+import numpy as np
 
+from geneb_ci.board.advice import (
+    MARGIN,
+    NO_MARKS,
+    Advice,
+    AdviceFacts,
+    AdvisedBenchmark,
+    Choice,
+    ModelRequest,
+    Recommendations,
+    RowMarks,
+    exact_need,
+    read_built,
+)
 from geneb_ci.board.columns import Entry
-from geneb_ci.board.uncertainty import DECIMALS, Estimate, Intervals, differ_significantly
+from geneb_ci.board.decisions import Floats, ScoreColumn, compared, intervals_of, losses
+from geneb_ci.board.diagnostics.shape import DiagnosedScore, Ranks, Shared
+from geneb_ci.board.reasons import reasons_of
+from geneb_ci.board.rows import DIAGNOSTICS, LEADERBOARD
+from geneb_ci.board.uncertainty import Intervals, RegimeScores, intervals
 from geneb_ci.common.benchmark import Benchmark
-from geneb_ci.common.errors import UsageProblem
-from geneb_ci.common.finding import quoted
-from geneb_ci.common.types import TRUST_ORDER, Count, Hex64, Signed, StrictModel, TrustLevel
-
-TRUST = tuple(map(str, TRUST_ORDER))
-NEVER = TrustLevel.DISPUTED.value
-"""The level of a row whose audit failed: no advice for any need names it."""
-_UNITS = {"": 1, "K": 10**3, "M": 10**6, "B": 10**9, "G": 10**9, "T": 10**12}
-_SIZE = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,6})?) ?([KMBGT]?)", re.IGNORECASE)
-
-
-def parameters(text: str) -> int:
-    """Read a parameter count such as 500M, 1.2B or 86000000.
-
-    Raises UsageProblem when it is none.
-    """
-    match = _SIZE.fullmatch(text.strip())
-    if match is None:
-        raise UsageProblem(
-            f"{quoted(text)} is not a number of parameters",
-            "write it as 500M, 1.2B or 86000000",
-        )
-    return round(float(match[1]) * _UNITS[match[2].upper()])
-
-
-def size_text(params: int) -> str:
-    """Write a parameter count for people: 500M, 1.2B, 19.7M."""
-    for unit in ("B", "M", "K"):
-        if params >= _UNITS[unit]:
-            return f"{params / _UNITS[unit]:.3g}{unit}"
-    return str(params)
-
-
-Model = Annotated[str, Field(min_length=1)]
-
-
-class ModelRequest(StrictModel):
-    """What is asked for."""
-
-    category: str | None
-    """Null for the macro score over all categories."""
-    regime: str
-    max_params: Count | None
-    """The most parameters a model may have; null for any number."""
-    level: str | None
-    """The least trust level; null for any but `disputed`."""
-
-
-class Choice(StrictModel):
-    """One model and its score for the need."""
-
-    model: Model
-    params: Count
-    level: str
-    score: Signed
-    low: Signed
-    high: Signed
-    """Interval of the score."""
-
-
-class Advice(StrictModel):
-    """Which model to take for a need."""
-
-    need: ModelRequest
-    considered: Count
-    """Models that meet size and level."""
-    best: Choice | None
-    """The highest score; null when no model meets size and level."""
-    ties: list[Model]
-    """Other models that do not differ significantly from the best one, best first."""
-    smallest: Choice | None
-    """The smallest of the best one and its ties."""
-    why: list[str]
-    """The reasons, in sentences."""
-
-
-class AdvisedBenchmark(StrictModel):
-    """Which benchmark definition the scores belong to."""
-
-    name: str
-    sha256: Hex64
-
-
-class Recommendations(StrictModel):
-    """Advice for each regime, category, size limit and level, in that order."""
-
-    schema_version: Literal["1.0"]
-    benchmark: AdvisedBenchmark
-    advice: list[Advice]
-
+from geneb_ci.common.types import Evidence, has_evidence
 
 SIZES = (None, 1_000_000_000, 500_000_000, 100_000_000, 25_000_000)
 """Limits in recommendations.json: one large accelerator, a small one, a laptop, a processor."""
-LEVELS = (None, TrustLevel.VERIFIED.value)
+EVIDENCES = (None, Evidence.AUDITED.value)
 
 
-class _Candidate(NamedTuple):
-    model: str
-    params: int
-    level: str
-    estimate: Estimate
+def known_of(entries: Iterable[Entry], intervals: Intervals, regime: str) -> AdviceFacts:
+    """Return what advice needs to know of a regime of a board."""
+    found, rows = intervals.regimes[regime], list(entries)
+    evidence = {entry.submission.model_id: entry.evidence for entry in rows}
+    marks = {entry.submission.model_id: _marks_of(entry) for entry in rows}
+    return AdviceFacts(found.board, evidence, found.is_drawn, marks)
+
+
+def _marks_of(entry: Entry) -> RowMarks:
+    defects = tuple((one.id, one.what, one.explained) for one in entry.marks.defects)
+    return RowMarks(entry.marks.warnings, defects)
 
 
 def recommendations(
@@ -118,142 +62,163 @@ def recommendations(
 ) -> dict[str, Any]:
     """Return recommendations.json as a value: advice for every common need."""
     rows = list(entries)
+    known = {regime: known_of(rows, intervals, regime) for regime in benchmark.regimes}
     categories = (None, *benchmark.category_order)
     advice = [
-        advise(
-            ModelRequest(category=c, regime=r, max_params=s, level=v), rows, benchmark, intervals
-        )
-        for r, c, s, v in itertools.product(benchmark.regimes, categories, SIZES, LEVELS)
+        advise(ModelRequest(category=c, regime=r, max_params=s, evidence=e), known[r])
+        for r, c, s, e in itertools.product(benchmark.regimes, categories, SIZES, EVIDENCES)
     ]
     return Recommendations(
-        schema_version="1.0",
+        schema_version="2.0",
         benchmark=AdvisedBenchmark(name=benchmark.name, sha256=benchmark.sha256),
+        margin=MARGIN,
         advice=advice,
     ).model_dump(mode="json")
 
 
-def advise(
-    need: ModelRequest, entries: Iterable[Entry], benchmark: Benchmark, intervals: Intervals
-) -> Advice:
-    """Choose among the models that meet size and level.
-
-    Raises UsageProblem when the benchmark has no such category or regime.
-    """
-    _known(need.regime, benchmark.regimes, "regime")
-    if need.category is not None:
-        _known(need.category, benchmark.category_order, "category")
-    estimates = intervals.estimates[need.regime][need.category or "macro"]
-    rows = [
-        _Candidate(e.submission.model_id, e.submission.meta.params, str(e.level), estimate)
-        for e in entries
-        if (estimate := estimates.get(e.submission.model_id)) is not None and _meets(e, need)
-    ]
-    rows.sort(key=lambda row: (-row.estimate.score, row.model))
-    if not rows:
-        why = [f"No model ranked in the regime {need.regime} meets {_limits(need) or 'the need'}."]
-        return Advice(need=need, considered=0, best=None, ties=[], smallest=None, why=why)
-    best, *others = rows
-    ties = [r for r in others if not differ_significantly(best.estimate, r.estimate, len(rows))]
-    smallest = min((best, *ties), key=lambda row: (row.params, -row.estimate.score, row.model))
-    return Advice(
+def advise(need: ModelRequest, known: AdviceFacts, margin: float = MARGIN) -> Advice:
+    """Choose among the models that meet size and evidence, for a category that the board has."""
+    board, name = known.board, need.category or "macro"
+    places = [k for k in board.best_first(name) if _meets(board, known, need, k)]
+    if not places:
+        none = Advice(
+            need=need, margin=margin, considered=0, recommended=None, best=None, could_be_best=[],
+            within_margin=None, on_average=None, why=[],
+        )  # fmt: skip
+        return none.model_copy(update={"why": reasons_of(none, known, ())})
+    chooser = _Chooser(known, name, places)
+    best = places[0]
+    within = chooser.smallest(chooser.losses.bound, margin)
+    recommended = best if within is None else within
+    could = sorted(
+        chooser.losses.best.tolist(),
+        key=lambda k: (k != best, -board.scores[name].values[k], board.models[k]),
+    )
+    advice = Advice(
         need=need,
-        considered=len(rows),
-        best=_choice(best),
-        ties=[row.model for row in ties],
-        smallest=_choice(smallest),
-        why=_reasons(need, rows, ties, smallest, intervals),
+        margin=margin,
+        considered=len(places),
+        recommended=board.models[recommended],
+        best=chooser.choice(best),
+        could_be_best=[board.models[k] for k in could],
+        within_margin=chooser.choice(within),
+        on_average=chooser.choice(chooser.smallest(chooser.losses.expected, margin)),
+        why=[],
     )
+    return advice.model_copy(update={"why": reasons_of(advice, known, places)})
 
 
-def _known(name: str, names: list[str], what: str) -> None:
-    if name not in names:
-        raise UsageProblem(
-            f"{quoted(name)} is not a {what} of the benchmark", f"name one of {', '.join(names)}"
-        )
+def advise_built(folder: Path, need: ModelRequest, margin: float) -> Advice:
+    """Return advice from the files of a built board. Raises UsageProblem."""
+    values = read_built(folder, DIAGNOSTICS, LEADERBOARD)
+    ranks = values[DIAGNOSTICS]["ranks"]
+    categories = dict.fromkeys(name for one in ranks.values() for name in one["categories"])
+    exact = exact_need(need, list(ranks), list(categories))
+    return advise(exact, known_of_built(values, exact.regime), margin)
 
 
-def _meets(entry: Entry, need: ModelRequest) -> bool:
-    level = str(entry.level)
-    if need.max_params is not None and entry.submission.meta.params > need.max_params:
+def advise_rows(
+    entries: Iterable[Entry], benchmark: Benchmark, need: ModelRequest, margin: float
+) -> Advice:
+    """Return advice from rows. Raises UsageProblem for a category or a regime that is none."""
+    rows = list(entries)
+    exact = exact_need(need, benchmark.regimes, benchmark.category_order)
+    found = intervals(rows, benchmark, regimes=[exact.regime])
+    return advise(exact, known_of(rows, found, exact.regime), margin)
+
+
+def _meets(board: RegimeScores, known: AdviceFacts, need: ModelRequest, k: int) -> bool:
+    if need.max_params is not None and board.params[k] > need.max_params:
         return False
-    if need.level is None:
-        return level != NEVER
-    return level in TRUST and TRUST.index(level) >= TRUST.index(need.level)
+    least = None if need.evidence is None else Evidence(need.evidence)
+    return has_evidence(known.evidence[board.models[k]], least)
 
 
-def _choice(row: _Candidate) -> Choice:
-    score, low, high = (
-        round(x, DECIMALS) + 0.0 for x in (row.estimate.score, row.estimate.low, row.estimate.high)
+class _Chooser:
+    """Chooses among some models of a regime by one score; the first of them is the best."""
+
+    def __init__(self, known: AdviceFacts, name: str, places: list[int]) -> None:
+        self.known, self.places = known, places
+        self.scores = known.board.scores[name]
+        self.losses = losses(self.scores, np.array(places), known.board.critical)
+        self._low, self._high = intervals_of(self.scores)
+
+    def smallest(self, loss: Any, margin: float) -> int | None:  # noqa: ANN401 (an array)
+        """Return the smallest model whose loss is within the margin, of equals the best."""
+        params = self.known.board.params
+        within = [k for k, one in zip(self.places, loss.tolist(), strict=True) if one <= margin]
+        return min(within, key=lambda k: (params[k], self.places.index(k)), default=None)
+
+    def choice(self, k: int | None) -> Choice | None:
+        """Describe a model; None for none."""
+        if k is None:
+            return None
+        board, place = self.known.board, self.places.index(k)
+        best = self.places[0]
+        marks = self.known.marks.get(board.models[k], NO_MARKS)
+        against = compared(self.scores, best, k, board.critical)
+        return Choice(
+            model=board.models[k],
+            params=board.params[k],
+            evidence=str(self.known.evidence[board.models[k]]),
+            score=float(self.scores.values[k]),
+            low=float(self._low[k]),
+            high=float(self._high[k]),
+            expected_loss=float(self.losses.expected[place]),
+            loss_bound=float(self.losses.bound[place]),
+            best_is_better=None if k == best else against.probability,
+            warnings=[rule for rule, _ in marks.warnings],
+            defects=[name for name, _, _ in marks.defects],
+        )
+
+
+def known_of_built(values: Mapping[str, Mapping[str, Any]], regime: str) -> AdviceFacts:
+    """Return what advice needs to know of a regime from diagnostics.json and leaderboard.json."""
+    ranks = Ranks.model_validate(values[DIAGNOSTICS]["ranks"][regime], strict=False)
+    facts = {one["model"]: one for one in values[DIAGNOSTICS]["models"]}
+    columns = {"macro": ranks.macro, "micro": ranks.micro, **ranks.categories}
+    models = tuple(model for model in facts if model in ranks.macro)
+    board = RegimeScores(
+        models=models,
+        params=tuple(facts[model]["params"] for model in models),
+        scores={
+            name: _scores(column, models)._replace(shared=_shared(ranks.shared, name, models))
+            for name, column in columns.items()
+        },
+        tasks={},
+        rounded=ranks.rounded,
+        critical=ranks.critical,
+        draws_covered=tuple(ranks.draws_covered),
     )
-    return Choice(
-        model=row.model, params=row.params, level=row.level, score=score, low=low, high=high
+    rows = values[LEADERBOARD]["data"][regime]
+    return AdviceFacts(
+        board,
+        {model: Evidence(one["evidence"]) for model, one in facts.items()},
+        ranks.is_drawn,
+        {row["model"]: _marks(row) for row in rows},
     )
 
 
-def _limits(need: ModelRequest) -> str:
-    parts = []
-    if need.max_params is not None:
-        parts.append(f"at most {size_text(need.max_params)} parameters")
-    if need.level is not None:
-        parts.append(f"level {need.level} or more")
-    return " and ".join(parts)
+def _scores(column: Mapping[str, DiagnosedScore], models: tuple[str, ...]) -> ScoreColumn:
+    told = [
+        (one.score, one.error * one.error, math.inf if one.freedom is None else one.freedom)
+        for one in (column[model] for model in models)
+    ]
+    return ScoreColumn(*np.array(told, dtype=float).reshape(-1, 3).T)
 
 
-def _reasons(
-    need: ModelRequest,
-    rows: list[_Candidate],
-    ties: list[_Candidate],
-    smallest: _Candidate,
-    intervals: Intervals,
-) -> list[str]:
-    """Return the reasons in sentences; model ids are all of a contributor's text in them."""
-    best, limits = rows[0], _limits(need)
-    where = need.category or "the mean of all categories"
-    of = f"{len(rows)} models{f' with {limits}' if limits else ''}"
-    low, high = best.estimate.low, best.estimate.high
-    interval = f"{best.estimate.score:.3f}, 95 % interval {low:.3f} to {high:.3f}"
-    where = f"{where} in the regime {need.regime}"
-    why = [f"{best.model} has the highest MCC on {where}, of {of}: {interval}."]
-    if ties:
-        others = "1 other" if len(ties) == 1 else f"{len(ties)} others"
-        why.append(
-            f"{others} {'does' if len(ties) == 1 else 'do'} not differ significantly from it."
-        )
-    elif len(rows) > 1:
-        drawn = _is_draws_own(need, best, intervals)
-        where = "With the benchmark's own training draws it" if drawn else "It"
-        why.append(f"{where} is significantly better than each of the others.")
-    if smallest is not best:
-        times = f", {best.params / smallest.params:.1f} times fewer" if smallest.params else ""
-        why.append(
-            f"{smallest.model} is the smallest of these: {size_text(smallest.params)} parameters"
-            f"{times}."
-        )
-    elif ties:
-        why.append("It is also the smallest of these.")
-    why += _warnings(need, rows, intervals)
-    return why
+def _shared(shared: Shared | None, name: str, models: tuple[str, ...]) -> Floats | None:
+    if shared is None or name not in shared.scores:
+        return None
+    found = np.zeros((len(models), len(models)))
+    places = [models.index(model) for model in shared.models]
+    for n, row in enumerate(shared.scores[name]):
+        found[places[n], places[:n]] = found[places[:n], places[n]] = row
+    return found
 
 
-def _warnings(need: ModelRequest, rows: list[_Candidate], intervals: Intervals) -> list[str]:
-    """Return what the advice does not rest on, in sentences."""
-    said = []
-    macro = intervals.estimates[need.regime]["macro"]
-    overall = min(rows, key=lambda row: (-macro[row.model].score, row.model))
-    if need.category is not None and overall is not rows[0]:
-        place = 1 + sum(row.estimate.score > overall.estimate.score for row in rows)
-        said.append(
-            f"The best of them over all categories, {overall.model}, is number {place} here."
-        )
-    if _is_draws_own(need, rows[0], intervals):
-        said.append(
-            "The intervals cover other test sequences, not other training draws: "
-            "the row gives no scores by seed."
-        )
-    return said
-
-
-def _is_draws_own(need: ModelRequest, row: _Candidate, intervals: Intervals) -> bool:
-    """Whether a score may change with other training draws by more than its interval says."""
-    regime = intervals.regimes[need.regime]
-    return regime.is_drawn and row.model not in regime.draws_covered
+def _marks(row: Mapping[str, Any]) -> RowMarks:
+    return RowMarks(
+        tuple(row.get("warnings", {}).items()),
+        tuple((one["id"], one["what"], one["explained"]) for one in row.get("defects", ())),
+    )

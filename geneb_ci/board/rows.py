@@ -1,20 +1,184 @@
-"""From submissions to rows: category means, micro and macro scores, exactly rounded."""
+"""From submissions to rows, and the two files of a board that upstream reads.
 
+Numpy, pandas and scipy come with the extra `build` alone, and are imported where they are needed.
+"""
+
+import contextlib
+import json
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from geneb_ci.audit.trust_evidence import gather
-from geneb_ci.board.columns import BY_TASK, PUBLISHED, Entry, entry_of, facts_of
-from geneb_ci.check.rule import Rule
-from geneb_ci.check.runner import Checker, FileResult, files_of
+from pydantic import Field, ValidationError, create_model
+
+from geneb_ci.board.columns import BY_TASK, PUBLISHED, Column, Entry, facts_of
+from geneb_ci.check.claims import two_classes
+from geneb_ci.check.rule import Context
 from geneb_ci.common.benchmark import Benchmark
-from geneb_ci.common.config import Layout, find_layout
-from geneb_ci.common.errors import NothingChecked
-from geneb_ci.common.finding import Severity
-from geneb_ci.models.registry import ModelRegistry
+from geneb_ci.common.errors import GenebError, UsageProblem
+from geneb_ci.common.types import Signed, StrictModel, first_error
+from geneb_ci.statistics.binary import BinaryTable, Classes, count, nearest, runs, scores_of, table
+from geneb_ci.statistics.metrics import Reading, Triple
 from geneb_ci.submission.models import Submission, SubmissionV11
+
+EXTRA = frozenset({"numpy", "pandas", "scipy"})
+
+
+@contextlib.contextmanager
+def extra_at_hand(remedy: str = "") -> Iterator[None]:
+    """Stand around imports of what only the extra `build` brings.
+
+    Raises UsageProblem, whose fix ends with the remedy, where it is not installed.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if error.name not in EXTRA:
+            raise
+        raise UsageProblem(
+            f"{error.name} is not installed, and the board's analyses need it",
+            f'pip install "geneb-ci[build]"{remedy}',
+        ) from error
+
+
+LEADERBOARD, TASKS = "leaderboard.json", "leaderboard_tasks.json"
+DIAGNOSTICS, RECOMMENDATIONS = "diagnostics.json", "recommendations.json"
+METRICS = ("MCC", "Acc", "F1")
+
+
+def _row(name: str, about: str, columns: Iterable[Column], part: str) -> type[StrictModel]:
+    """Return the type of a row: its columns, then the scores of every metric."""
+    fields: dict[str, Any] = {
+        column.key: (column.type, Field(description=column.about))
+        if column.is_required
+        else (column.type, Field(None, description=column.about, json_schema_extra=_left_out))
+        for column in columns
+    }
+    for metric in METRICS:
+        fields[f"micro_{metric}"] = Signed, Field(description="Mean over all tasks.")
+        fields[f"macro_{metric}"] = Signed, Field(description="Mean of the category means.")
+        fields[f"{part}_{metric}"] = dict[str, Signed], Field(description=_PARTS[part])
+    return create_model(name, __base__=StrictModel, __doc__=about, **fields)
+
+
+def _left_out(schema: dict[str, Any]) -> None:
+    """Say nothing of a default: a key that a row may lack is never null."""
+    del schema["default"]
+
+
+_PARTS = {
+    "cat": "Category to the mean score of its tasks.",
+    "task": "Id of a task to its score.",
+}
+CategoryRow = _row("CategoryRow", "One model in one regime, by category.", PUBLISHED, "cat")
+TaskRow = _row("TaskRow", "One model in one regime, by task.", BY_TASK, "task")
+
+
+class TaskName(StrictModel):
+    """A task as the page shows it."""
+
+    id: str
+    label: str
+    cat: str
+
+
+class Leaderboard(StrictModel):
+    """leaderboard.json: regime to rows, ordered by the lower-case model id."""
+
+    data: dict[str, list[CategoryRow]]  # type: ignore[valid-type]  # made by create_model
+
+
+class TaskLeaderboard(StrictModel):
+    """leaderboard_tasks.json: the tasks in board order, and regime to rows."""
+
+    tasks: list[TaskName]
+    data: dict[str, list[TaskRow]]  # type: ignore[valid-type]  # made by create_model
+
+
+TYPES: dict[str, type[StrictModel]] = {
+    LEADERBOARD: Leaderboard,
+    TASKS: TaskLeaderboard,
+}
+"""Types of the files that are built as plain values; the others come from a type already."""
+
+
+class InvalidBoard(GenebError):
+    """What was built does not fit its own schema: an error of ours, and nothing is written."""
+
+
+def encode(name: str, value: dict[str, Any]) -> bytes:
+    """Return the bytes of a board file: compact, UTF-8, keys in order of the rows, no NaN.
+
+    Raises InvalidBoard when the value does not fit the type of its name.
+    """
+    raw = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+    if name in TYPES:
+        try:
+            TYPES[name].model_validate_json(raw)
+        except ValidationError as error:
+            raise InvalidBoard(
+                f"{name}: {first_error(error)}", "report this to the maintainers"
+            ) from error
+    return raw
+
+
+# More are counted, but not listed: a reader can do nothing with them.
+LISTED_MAX = 100
+# A task of 70,000 sequences has no more tables than this.
+COUNT_MAX = 70_000**2
+
+
+class Recovered(NamedTuple):
+    """What is known of one cell, or of one seed of it."""
+
+    regime: str
+    task: str
+    seed: int | None
+    """None for a regime of one fit."""
+    classes: Classes
+    printed: Triple
+    matrices: int
+    """How many tables give the scores as printed; none where they are impossible."""
+    table: BinaryTable | None
+    """The one that comes nearest to what was printed."""
+    tables: tuple[BinaryTable, ...]
+    """All of them, unless there are more than `LISTED_MAX`."""
+
+    @property
+    def scores(self) -> Triple | None:
+        """The metrics of the nearest table."""
+        return scores_of(self.table) if self.table else None
+
+
+def recovered(context: Context, regime: str) -> Iterator[Recovered]:
+    """Recover the tables of a regime's two-class cells; of a mean, those of its seeds if given."""
+    for claim in context.claims:
+        if claim.path[:2] == ("results", regime) and claim.classes and claim.fits == 1:
+            yield recovered_cell(regime, claim.task.id, None, claim.classes, claim.reading)
+    if regime in context.benchmark.protocol.few_shot_k:
+        seeds = context.benchmark.protocol.seeds
+        for claims in context.seed_claims:
+            classes = two_classes(claims.task)
+            if claims.regime == regime and classes:
+                for seed, reading in zip(seeds, claims.readings, strict=True):
+                    yield recovered_cell(regime, claims.task.id, seed, classes, reading)
+
+
+def recovered_cell(
+    regime: str, task: str, seed: int | None, classes: Classes, reading: Reading
+) -> Recovered:
+    """Recover the tables of one cell, or of one seed of it."""
+    matrices = count(classes, reading, COUNT_MAX)
+    listed = (
+        table(classes, run.right, rho)
+        for run in runs(classes, reading)
+        for rho in range(run.first, run.last + 1, 2)
+    )
+    tables = tuple(listed) if matrices <= LISTED_MAX else ()
+    best = tables[0] if matrices == 1 else None
+    if matrices > 1:
+        best = nearest(classes, reading.value).table
+    return Recovered(regime, task, seed, classes, reading.value, matrices, best, tables)
 
 
 def mean(values: Iterable[float]) -> float:
@@ -73,65 +237,3 @@ def category_means(scores: Mapping[str, float], benchmark: Benchmark) -> dict[st
     return {
         name: mean(scores[task] for task in tasks) for name, tasks in benchmark.categories.items()
     }
-
-
-Results = Iterable[FileResult | NothingChecked]
-Watch = Callable[[Results, int], Results]
-
-
-def checked_entries(
-    layout: Layout,
-    checker: Checker,
-    files: list[Path],
-    watch: Watch = lambda results, _: results,
-) -> Iterator[tuple[FileResult | NothingChecked, Entry | None]]:
-    """Check files and decide their levels: each result with its entry, None where it has none.
-
-    `watch` passes results on and may show progress; it is told how many there will be. An entry may
-    have errors: the result says so.
-    Raises BadConfiguration, and BrokenRecordError where an audit record is broken.
-    """
-    evidence = gather(layout)
-    evidence.require_sound()
-    registry = ModelRegistry(layout)
-    for result in watch(checker.run(files), len(files)):
-        if isinstance(result, FileResult) and result.submission is not None:
-            decision = evidence.decide(result.document.sha256)
-            yield result, entry_of(result.submission, decision, registry)
-        else:
-            yield result, None
-
-
-class RejectedSubmission(NamedTuple):
-    """A submission that no board takes."""
-
-    file: str
-    errors: int
-    """Findings that are errors; 0 where the file could not be read as a submission at all."""
-
-
-class Read(NamedTuple):
-    """What a folder holds."""
-
-    entries: tuple[Entry, ...]
-    refused: tuple[RejectedSubmission, ...]
-
-
-def read_entries(root: Path, rules: tuple[Rule, ...]) -> Read:
-    """Read every submission of a repository, each checked by the rules.
-
-    Raises NothingChecked when there is none, BadConfiguration when the repository's benchmark or
-    policy cannot be used, BrokenRecordError when one of its audit records is broken.
-    """
-    entries: list[Entry] = []
-    refused: list[RejectedSubmission] = []
-    files = files_of([root])
-    checked = checked_entries(find_layout(root), Checker(rules), files)
-    for path, (result, entry) in zip(files, checked, strict=True):
-        findings = result.findings if isinstance(result, FileResult) else ()
-        errors = sum(finding.severity is Severity.ERROR for finding in findings)
-        if errors or entry is None:
-            refused.append(RejectedSubmission(path.name, errors))
-        else:
-            entries.append(entry)
-    return Read(tuple(entries), tuple(refused))

@@ -1,65 +1,95 @@
-"""How sure the board is: intervals of every MCC, of ranks, and groups of models that tie.
+"""How sure the board is: standard errors of every MCC, ranks with their ranges, who could be best.
 
     intervals(entries, benchmark).regimes["full"].macro["space"]
-    Standing(score=0.5581, low=0.5529, high=0.5632, rank=1, rank_low=1, rank_high=3, group=1)
+    RankedScore(score=0.558, error=0.0041, low=0.55, high=0.566, rank=8, rank_low=6, ...)
 
-Scores are MCC. The method, what it assumes and what it cannot know: docs/uncertainty.md.
+Scores are MCC. Variances of cells come from `variance`, what follows from them from `decisions`.
+The method, what it assumes and what it cannot know: docs/uncertainty.md.
 """
 
-import functools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
-from scipy.special import ndtri, stdtrit
 
 from geneb_ci.board.columns import Entry
-from geneb_ci.board.noise import DRAWS, Floats, Noise, Spread, noise_of
+from geneb_ci.board.decisions import ScoreColumn, critical, intervals_of, ranks, rounded_up
 from geneb_ci.board.rows import category_means, mean, ranked_regimes
+from geneb_ci.board.variance import Floats, cells_of
 from geneb_ci.common.benchmark import Benchmark
+from geneb_ci.receipt.seen import SharedErrors, Triangle
 from geneb_ci.submission.models import Submission
 
-CONFIDENCE = 0.95
-# Scores are published so: the fifth decimal of an interval changes with the seed.
-DECIMALS = 4
+SUMMARIES = ("macro", "micro")
+SHARED_DIGITS = 6
+"""Significant digits of a covariance, as published: every view decides by the same number."""
 
 
 class RankedScore(NamedTuple):
-    """One score of one model, as sure as it is known, among the models it is ranked with."""
-
-    score: float
-    low: float
-    high: float
-    """Interval of the score, for the model alone."""
-    rank: int
-    """1 is best; equal scores share the better rank."""
-    rank_low: int
-    rank_high: int
-    """The rank lies between these: one more than the models that are significantly better, and the
-    number of models less those that are significantly worse."""
-    group: int
-    """1 holds the best model and all that do not differ significantly from it, 2 the best of the
-    rest and those that do not differ from that one, ..."""
-
-
-class Estimate(NamedTuple):
-    """One score of one model before it is compared with others."""
+    """One score of one model among the models it is ranked with."""
 
     score: float
     error: float
     """Standard error."""
     low: float
     high: float
+    """95 % interval of the score, for the model alone."""
+    rank: int
+    """1 is best; equal scores share the better rank."""
+    rank_low: int
+    rank_high: int
+    """The rank lies between these: jointly for all models with 95 % confidence."""
+    could_be_best: bool
+    """Whether no model scores significantly higher."""
 
 
 ByModel = dict[str, RankedScore]
 
 
+class RowScores(NamedTuple):
+    """One row in one regime, whatever other rows there are."""
+
+    names: tuple[str, ...]
+    """"macro", "micro", then the categories."""
+    values: tuple[float, ...]
+    variance: tuple[float, ...]
+    freedom: tuple[float, ...]
+    """Degrees of freedom of the variance; infinite where no seed has a part in it."""
+    tasks: ScoreColumn
+    """The tasks in board order."""
+    has_seeds: bool
+    """Whether scores by seed are known for every task: other training draws are then covered."""
+
+
+class RegimeScores(NamedTuple):
+    """All models that are ranked in one regime: what every decision is made from."""
+
+    models: tuple[str, ...]
+    """In the order of their ids; arrays of scores have one value for each."""
+    params: tuple[int, ...]
+    scores: dict[str, ScoreColumn]
+    """By "macro", "micro" or category."""
+    tasks: dict[str, ScoreColumn]
+    rounded: int
+    """M*: the number of models rounded up."""
+    critical: float
+    """Standard errors of a difference that make it significant; one for the whole board."""
+    draws_covered: tuple[str, ...]
+    """Models whose errors cover other training draws, too, since they give scores by seed."""
+
+    def best_first(self, name: str) -> list[int]:
+        """Return the places of the models by one score; the smaller of equals first, then by id."""
+        values = self.scores[name].values
+        return sorted(
+            range(len(self.models)), key=lambda k: (-values[k], self.params[k], self.models[k])
+        )
+
+
 class RegimeIntervals(NamedTuple):
     """All scores of one regime, each by model id, best first."""
 
+    board: RegimeScores
     macro: ByModel
     micro: ByModel
     categories: dict[str, ByModel]
@@ -67,202 +97,198 @@ class RegimeIntervals(NamedTuple):
     """Task to model to interval, models in the order of their ids."""
     is_drawn: bool
     """Whether training examples are drawn: then intervals may or may not cover other draws."""
-    draws_covered: tuple[str, ...]
-    """Models whose intervals cover other training draws, too, since they give scores by seed."""
+
+    def of(self, name: str) -> ByModel:
+        """Return the models by "macro", "micro" or a category."""
+        return {"macro": self.macro, "micro": self.micro}.get(name) or self.categories.get(name, {})
 
 
 class Intervals(NamedTuple):
     """What `intervals` gives."""
 
     regimes: dict[str, RegimeIntervals]
-    estimates: dict[str, dict[str, dict[str, Estimate]]]
-    """Regime to score ("macro", "micro" or a category) to model."""
 
 
 def intervals(
-    entries: Iterable[Entry],
-    benchmark: Benchmark,
-    *,
-    regimes: Iterable[str] | None = None,
-    draws: int = DRAWS,
+    entries: Iterable[Entry], benchmark: Benchmark, *, regimes: Iterable[str] | None = None
 ) -> Intervals:
-    """Return intervals, ranks and tie groups of all models that are ranked, in some or all regimes.
+    """Return errors, intervals and ranks of all models that are ranked, in some or all regimes.
 
-    The same entries in any order give the same numbers, and one more entry changes no interval of
-    another model's score, though it may change ranks. Takes about 0.1 s a model.
-
-    Raises BadConfiguration when the benchmark does not know the size of a task's test split.
-    """
-    ordered = sorted(entries, key=lambda e: (e.submission.model_id.lower(), e.submission.model_id))
-    found_regimes, estimates = {}, {}
-    for regime in benchmark.regimes if regimes is None else regimes:
-        rows = [e.submission for e in ordered if regime in ranked_regimes(e.submission, benchmark)]
-        found = {row.model_id: _row(row, regime, benchmark, draws) for row in rows}
-        by_score: dict[str, dict[str, Estimate]] = {
-            name: {model: scores[name] for model, (scores, _, _) in found.items()}
-            for name in ("macro", "micro", *benchmark.category_order)
-        }
-        stood = {name: standings(scores) for name, scores in by_score.items()}
-        tasks = {
-            task: {model: limits[place] for model, (_, limits, _) in found.items()}
-            for place, task in enumerate(benchmark.task_ids)
-        }
-        covered = tuple(model for model, (_, _, seeds) in found.items() if seeds)
-        categories = {name: stood[name] for name in benchmark.category_order}
-        is_drawn = regime in benchmark.protocol.few_shot_k
-        found_regimes[regime] = RegimeIntervals(
-            stood["macro"], stood["micro"], categories, tasks, is_drawn, covered
-        )
-        estimates[regime] = by_score
-    return Intervals(found_regimes, estimates)
-
-
-def macro_estimate(
-    submission: Submission, regime: str, benchmark: Benchmark, *, draws: int = DRAWS
-) -> Estimate:
-    """Estimate macro MCC of one row alone, as `intervals` does.
+    The same entries in any order give the same numbers. One more entry changes no interval of
+    another model's score, and no statement about two others unless M* grows.
 
     Raises BadConfiguration when the benchmark does not know the size of a task's test split.
     """
-    cells = submission.results[regime]
-    scores = {task: float(cells[task].MCC) + 0.0 for task in benchmark.task_ids}
-    score = mean(category_means(scores, benchmark).values())
-    return estimate(score, weights_of(benchmark)[0], noise_of(submission, regime, benchmark, draws))
-
-
-def _row(
-    submission: Submission, regime: str, benchmark: Benchmark, draws: int
-) -> tuple[dict[str, Estimate], list[tuple[float, float]], bool]:
-    """Estimate the scores of one row, and the limits of its tasks; tell whether seeds are known."""
-    cells = submission.results[regime]
-    scores = {task: float(cells[task].MCC) + 0.0 for task in benchmark.task_ids}
-    noise = noise_of(submission, regime, benchmark, draws)
-    means = category_means(scores, benchmark)
-    values = [mean(means.values()), mean(scores.values()), *means.values()]
-    names = ("macro", "micro", *benchmark.category_order)
-    found = {
-        name: estimate(value, weights, noise)
-        for name, value, weights in zip(names, values, weights_of(benchmark), strict=True)
-    }
-    return found, _task_limits(list(scores.values()), noise), all(noise.spreads)
-
-
-def _task_limits(scores: list[float], noise: Noise) -> list[tuple[float, float]]:
-    """Return what `estimate` says of each task alone; at once, which takes a tenth of the time."""
-    drawn = noise.test + noise.seeds
-    stretch = np.array(
-        [
-            _stretch(draws, np.ones(1), [spread])
-            for draws, spread in zip(drawn, noise.spreads, strict=True)
-        ]
-    )
-    tail = (1 - CONFIDENCE) / 2
-    limits = np.clip(
-        np.array(scores) + stretch * np.quantile(drawn, (tail, 1 - tail), axis=1), -1.0, 1.0
-    )
-    return [(round(low, DECIMALS), round(high, DECIMALS)) for low, high in limits.T.tolist()]
-
-
-@functools.lru_cache(maxsize=4)
-def _score_weights(categories: tuple[tuple[int, ...], ...], tasks: int) -> Floats:
-    by_category = np.zeros((len(categories), tasks))
-    for row, places in zip(by_category, categories, strict=True):
-        row[list(places)] = 1 / len(places)
-    return np.vstack([by_category.mean(axis=0), np.full(tasks, 1 / tasks), by_category])
-
-
-def weights_of(benchmark: Benchmark) -> Floats:
-    """Return the weight of each task in macro, micro and each category: (2 + categories, tasks)."""
-    at = {task: place for place, task in enumerate(benchmark.task_ids)}
-    categories = tuple(tuple(at[task] for task in part) for part in benchmark.categories.values())
-    return _score_weights(categories, len(at))
-
-
-def estimate(score: float, weights: Floats, noise: Noise) -> Estimate:
-    """Return a weighted sum of tasks its standard error and interval: quantiles of its draws.
-
-    Five seeds tell their own spread badly, so where they have a part the draws are stretched as
-    Student's t is wider than the normal, at Satterthwaite's degrees of freedom.
-    """
-    used = np.flatnonzero(weights)
-    drawn = weights[used] @ (noise.test[used] + noise.seeds[used])
-    stretch = _stretch(drawn, weights[used], [noise.spreads[k] for k in used])
-    tail = (1 - CONFIDENCE) / 2
-    low, high = np.clip(score + stretch * np.quantile(drawn, (tail, 1 - tail)), -1.0, 1.0)
-    return Estimate(score, float(stretch * np.std(drawn, ddof=1)), float(low), float(high))
-
-
-def _stretch(drawn: Floats, weights: Floats, spreads: Sequence[Spread | None]) -> float:
-    parts = [
-        ((weight * spread.deviation) ** 2, spread.freedom)
-        for weight, spread in zip(weights, spreads, strict=True)
-        if spread
-    ]
-    uncertain = math.fsum(part * part / freedom for part, freedom in parts)
-    if not uncertain:
-        return 1.0
-    freedom = float(np.var(drawn, ddof=1)) ** 2 / uncertain
-    tail = (1 + CONFIDENCE) / 2
-    return float(stdtrit(freedom, tail) / ndtri(tail))
-
-
-def standings(estimates: Mapping[str, Estimate]) -> ByModel:
-    """Rank models by one score, best first, with rank intervals and tie groups.
-
-    Two models differ significantly when their scores differ by more than `critical` standard errors
-    of the difference, as if errors were independent. On one test set they are alike instead, which
-    makes differences more precise: so intervals of ranks are too wide rather than too narrow.
-    """
-    models = sorted(estimates, key=lambda model: (-estimates[model].score, model))
-    if not models:
-        return {}
-    scores = np.array([estimates[model].score for model in models])
-    above = _significantly_above(scores, np.array([estimates[model].error for model in models]))
-    ranks = 1 + np.sum(scores[:, None] > scores[None, :], axis=0)
-    lows, highs = 1 + above.sum(axis=0), len(models) - above.sum(axis=1)
-    groups = tie_groups(above)
+    listed = list(entries)
+    rows = [entry.submission for entry in listed]
+    noted = next((entry.shared for entry in listed if entry.shared is not None), None)
     found = {}
-    for k, model in enumerate(models):
-        one = estimates[model]
-        score, low, high = (round(x, DECIMALS) + 0.0 for x in (one.score, one.low, one.high))
-        rank, rank_low, rank_high = (int(part[k]) for part in (ranks, lows, highs))
-        found[model] = RankedScore(score, low, high, rank, rank_low, rank_high, groups[k])
-    return found
+    for regime in benchmark.regimes if regimes is None else regimes:
+        board = regime_scores(rows, regime, benchmark, noted)
+        stood = {name: standings(board, name) for name in board.scores}
+        found[regime] = RegimeIntervals(
+            board=board,
+            macro=stood["macro"],
+            micro=stood["micro"],
+            categories={name: stood[name] for name in benchmark.category_order},
+            tasks={task: _limits(board, scores) for task, scores in board.tasks.items()},
+            is_drawn=regime in benchmark.protocol.few_shot_k,
+        )
+    return Intervals(found)
 
 
-def critical(models: int) -> float:
-    """Return how many standard errors tell one model from any of the others, 95 times in 100.
+def regime_scores(
+    rows: Iterable[Submission],
+    regime: str,
+    benchmark: Benchmark,
+    noted: SharedErrors | None = None,
+) -> RegimeScores:
+    """Return what decisions in a regime are made from: the rows that have every task of it.
 
-    Sidak's inequality (1967): it holds for all comparisons of one model together, however they
-    hang together.
+    `noted` is what errors of rows with published predictions share.
+    Raises BadConfiguration when the benchmark does not know the size of a task's test split.
     """
-    return float(ndtri((1 + CONFIDENCE ** (1 / max(models - 1, 1))) / 2))
+    ranked = [row for row in rows if regime in ranked_regimes(row, benchmark)]
+    ranked.sort(key=lambda row: (row.model_id.lower(), row.model_id))
+    found = [row_scores(row, regime, benchmark) for row in ranked]
+    places = noted.places(ranked) if noted is not None else [None] * len(ranked)
+    triangles = noted.regimes.get(regime, {}) if noted is not None else {}
+    return RegimeScores(
+        models=tuple(row.model_id for row in ranked),
+        params=tuple(row.meta.params for row in ranked),
+        scores={
+            name: with_shared(_column(found, k), triangles.get(name, []), places)
+            for k, name in enumerate(names_of(benchmark))
+        },
+        tasks=_tasks(found, benchmark),
+        rounded=rounded_up(len(ranked)),
+        critical=critical(rounded_up(len(ranked))),
+        draws_covered=tuple(
+            row.model_id for row, one in zip(ranked, found, strict=True) if one.has_seeds
+        ),
+    )
 
 
-def differ_significantly(one: Estimate, other: Estimate, models: int) -> bool:
-    """Whether two scores differ by more than their uncertainty, among so many models."""
-    error = math.hypot(one.error, other.error)
-    return abs(one.score - other.score) > critical(models) * error
+def names_of(benchmark: Benchmark) -> tuple[str, ...]:
+    """Name the scores of a regime: macro, micro, categories."""
+    return (*SUMMARIES, *benchmark.category_order)
 
 
-def _significantly_above(scores: Floats, errors: Floats) -> npt.NDArray[np.bool_]:
-    """Tell for each pair whether the first model is significantly better than the second."""
-    limit = critical(len(scores)) * np.hypot(errors[:, None], errors[None, :])
-    return np.asarray(scores[:, None] - scores[None, :] > limit)
+def _column(found: Sequence[RowScores], k: int) -> ScoreColumn:
+    values = [(one.values[k], one.variance[k], one.freedom[k]) for one in found]
+    return ScoreColumn(*np.array(values, dtype=float).reshape(-1, 3).T)
 
 
-def tie_groups(above: npt.NDArray[np.bool_]) -> list[int]:
-    """Return each model, best first, the number of its tie group.
+def with_shared(
+    scores: ScoreColumn, triangle: Triangle, places: Sequence[int | None]
+) -> ScoreColumn:
+    """Return scores with the covariances of the models that have a place in a triangle.
 
-    The best model without a group leads the next one, and takes in all without a group that it is
-    not significantly above. Members of one group tie with its leader; not each with each other.
+    Errors correlate as the predictions say, as far as the variance that these show is part of the
+    score's: what comes from training draws is shared by nobody, so an error is never too small.
     """
-    groups = [0] * len(above)
-    number = 0
-    while 0 in groups:
-        number += 1
-        leader = groups.index(0)
-        for member in range(leader, len(groups)):
-            if not groups[member] and not above[leader, member]:
-                groups[member] = number
-    return groups
+    known = [k for k, place in enumerate(places) if place is not None]
+    if len(known) < 2 or not triangle:  # noqa: PLR2004 (a pair)
+        return scores
+    own = [triangle[place] for place in places if place is not None]
+    size = {k: math.sqrt(min(own[n][-1], scores.variance[k])) for n, k in enumerate(known)}
+    shared = np.zeros((len(places), len(places)))
+    for n, i in enumerate(known):
+        for m, j in enumerate(known[:n]):
+            low, high = sorted((int(places[i] or 0), int(places[j] or 0)))
+            spread = math.sqrt(own[n][-1] * own[m][-1])
+            like = max(-1.0, min(1.0, triangle[high][low] / spread)) if spread > 0 else 0.0
+            shared[i, j] = shared[j, i] = float(f"{like * size[i] * size[j]:.{SHARED_DIGITS}g}")
+    return scores._replace(shared=shared)
+
+
+def _tasks(found: Sequence[RowScores], benchmark: Benchmark) -> dict[str, ScoreColumn]:
+    """Return the scores of each task: columns of what each row has."""
+    if not found:
+        empty = np.zeros(0)
+        return dict.fromkeys(benchmark.task_ids, ScoreColumn(empty, empty, empty))
+    stacked = [np.array(part) for part in zip(*(one.tasks[:3] for one in found), strict=True)]
+    return {
+        task: ScoreColumn(*(part[:, k] for part in stacked))
+        for k, task in enumerate(benchmark.task_ids)
+    }
+
+
+def row_scores(submission: Submission, regime: str, benchmark: Benchmark) -> RowScores:
+    """Return the scores of one row that has every task of a regime, with their variances.
+
+    Sums are exact (math.fsum), so that neither other rows nor the machine change a bit of them.
+
+    Raises BadConfiguration when the benchmark does not know the size of a task's test split.
+    """
+    cells = cells_of(submission, regime, benchmark)
+    told = dict(zip(benchmark.task_ids, cells.scores.tolist(), strict=True))
+    means = category_means(told, benchmark)
+    values = (mean(means.values()), mean(told.values()), *means.values())
+    variance = [_of_error(part) for part in _summed(cells.variance, benchmark)]
+    # Satterthwaite: what is uncertain of a variance adds up with the squares of its parts.
+    spread = cells.seeds * cells.seeds / max(cells.freedom, 1)
+    uncertain = _summed(spread, benchmark, power=4)
+    freedom = [v * v / u if u > 0 else math.inf for v, u in zip(variance, uncertain, strict=True)]
+    alone = np.divide(
+        cells.variance * cells.variance,
+        spread,
+        out=np.full(len(spread), np.inf),
+        where=spread > 0,
+    )
+    return RowScores(
+        names_of(benchmark),
+        values,
+        tuple(variance),
+        tuple(freedom),
+        ScoreColumn(cells.scores, cells.variance, alone),
+        cells.has_seeds,
+    )
+
+
+def _of_error(variance: float) -> float:
+    """Return a variance as the square of the standard error, which is what is published."""
+    error = math.sqrt(variance)
+    return error * error
+
+
+def _summed(parts: Floats, benchmark: Benchmark, power: int = 2) -> list[float]:
+    """Return what independent parts of tasks add up to in macro, micro and each category.
+
+    Each part is multiplied with its weight to a power: 2 for variances.
+    """
+    told = parts.tolist()
+    of = dict(zip(benchmark.task_ids, told, strict=True))
+    by_category = [
+        math.fsum(of[task] for task in tasks) / len(tasks) ** power
+        for tasks in benchmark.categories.values()
+    ]
+    macro = math.fsum(by_category) / len(by_category) ** power
+    return [macro, math.fsum(told) / len(told) ** power, *by_category]
+
+
+def standings(board: RegimeScores, name: str) -> ByModel:
+    """Rank the models of a regime by one score, best first."""
+    scores = board.scores[name]
+    if not board.models:
+        return {}
+    stood, (low, high) = ranks(scores, board.critical), intervals_of(scores)
+    errors = np.sqrt(scores.variance)
+    return {
+        board.models[k]: RankedScore(
+            score=float(scores.values[k]),
+            error=float(errors[k]),
+            low=float(low[k]),
+            high=float(high[k]),
+            rank=int(stood.rank[k]),
+            rank_low=int(stood.low[k]),
+            rank_high=int(stood.high[k]),
+            could_be_best=bool(stood.low[k] == 1),
+        )
+        for k in board.best_first(name)
+    }
+
+
+def _limits(board: RegimeScores, scores: ScoreColumn) -> dict[str, tuple[float, float]]:
+    low, high = intervals_of(scores)
+    return dict(zip(board.models, zip(low.tolist(), high.tolist(), strict=True), strict=True))

@@ -1,1 +1,5 @@
 """Rules, each a pure function of a frozen context, and the runner that turns them into findings."""
+
+from geneb_ci import make_called
+
+make_called(__name__)  # geneb_ci.check(...) is the function of geneb_ci.api

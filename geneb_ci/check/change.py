@@ -1,10 +1,11 @@
 """What a pull request changes: the difference of two git trees, complete and immutable."""
 
+import enum
 import functools
 import re
 from dataclasses import dataclass, field
 
-from geneb_ci.submission.models import MODEL_ID_MAX, MODEL_ID_PATTERN
+from geneb_ci.submission.names import MODEL_ID_MAX, MODEL_ID_PATTERN
 
 REGULAR = "100644"
 EXECUTABLE = "100755"
@@ -43,6 +44,25 @@ class Places:
     submissions: str = "submissions"
     cards: str = "submissions/cards"
     extractors: str = "submissions/extractors"
+    audits: str = "leaderboard/audits"
+
+
+class RivalKind(enum.StrEnum):
+    """What two open pull requests have in common."""
+
+    FILE = "file"
+    NAME = "name"
+    COPY = "copy"
+
+
+@dataclass(frozen=True)
+class Rival:
+    """Another open pull request that claims the same file or name, or has the same scores."""
+
+    number: int
+    kind: RivalKind
+    what: str
+    """The file, the name or the model of the other pull request."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +79,7 @@ class ChangeFault:
 
 @dataclass(frozen=True)
 class Change:
-    """What a pull request changes, compared with its merge base."""
+    """What a pull request changes on the base branch."""
 
     files: tuple[FileChange, ...]
     """In the order of their paths."""
@@ -74,6 +94,12 @@ class Change:
     """File name of the extractor that the published row names, and no other row; or ""."""
     correction: str = ""
     """What the card says under "Correction", or ""."""
+    outdated: tuple[str, ...] = ()
+    """Files that the base branch has changed as well, since the branch was made."""
+    unsound: tuple[tuple[str, str], ...] = ()
+    """Audit records of the pull request that do not verify: path, and which step says what."""
+    rivals: tuple[Rival, ...] = ()
+    """Open pull requests that cannot be merged together with this one, or are copies of it."""
 
     @functools.cached_property
     def rows(self) -> tuple[FileChange, ...]:
@@ -90,9 +116,42 @@ class Change:
         added = [f for f in self.rows if f.before is None]
         touched = added if len(added) == 1 else self.rows
         names = {self._model_of(f.path, self.places.submissions) for f in touched}
-        if not self.rows:
+        if self.is_evidence:
+            names = {self._audited(f.path) for f in self.files}
+        elif not self.rows:
             names = {self._model_of(f.path, self.places.cards, ".md") for f in self.files} - {""}
         return names.pop() if len(names) == 1 else ""
+
+    @functools.cached_property
+    def is_evidence(self) -> bool:
+        """Whether only audit records are added or changed, with what is signed beside them."""
+        return bool(self.files) and all(
+            file.after is not None and file.after.mode == REGULAR and self._audited(file.path)
+            for file in self.files
+        )
+
+    @functools.cached_property
+    def records(self) -> tuple[FileChange, ...]:
+        """Audit records of the model, and what is signed beside them."""
+        return self.records_of(self.model) if self.model else ()
+
+    def records_of(self, model: str) -> tuple[FileChange, ...]:
+        """Return the audit records of a model, and what is signed beside them."""
+        return tuple(
+            file
+            for file in self.files
+            if file.after is not None
+            and file.after.mode == REGULAR
+            and self._audited(file.path) == model
+        )
+
+    def _audited(self, path: str) -> str:
+        """Return the id of the model whose audit record this is, or ""."""
+        folder, _, name = path.rpartition("/")
+        parent, _, model = folder.rpartition("/")
+        # The log of all records is appended on main, by who holds its key.
+        is_one = parent == self.places.audits and name.endswith(".json") and model != "log"
+        return model if is_one and _MODEL_ID.fullmatch(model) else ""
 
     @functools.cached_property
     def row(self) -> FileChange | None:

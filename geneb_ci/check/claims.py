@@ -4,10 +4,9 @@ from collections.abc import Hashable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 from geneb_ci.common.benchmark import Benchmark, Task
+from geneb_ci.common.finding import KeyPath
 from geneb_ci.statistics.binary import Classes
-from geneb_ci.statistics.confusion import Matrix
-from geneb_ci.statistics.printed import Reading, Triple, half_widths, is_mixed
-from geneb_ci.submission.fault import Path
+from geneb_ci.statistics.metrics import Matrix, Reading, Triple, half_widths, is_mixed
 
 Key = TypeVar("Key", bound=Hashable)
 Tables = Mapping[str, Any]
@@ -16,7 +15,7 @@ Tables = Mapping[str, Any]
 class Claim(NamedTuple):
     """One triple, claimed to be the mean over `fits` fits on one task."""
 
-    path: Path
+    path: KeyPath
     regime: str
     task: Task
     reading: Reading
@@ -28,7 +27,7 @@ class Claim(NamedTuple):
 class SeedClaims(NamedTuple):
     """The triples of all seeds of one cell."""
 
-    path: Path
+    path: KeyPath
     regime: str
     task: Task
     readings: tuple[Reading, ...]
@@ -80,7 +79,7 @@ def claims_of(results: Tables, evidence: Tables, benchmark: Benchmark) -> Iterat
         cells = _known(results, regime, benchmark)
         triples = {task: t for task, scores in cells.items() if (t := triple_of(scores))}
         for task, reading in readings(triples, fits).items():
-            where: Path = ("results", regime, task)
+            where: KeyPath = ("results", regime, task)
             known = benchmark.by_id[task]
             yield Claim(where, regime, known, reading, fits, two_classes(known))
         cells = _known(evidence, regime, benchmark)
@@ -111,7 +110,7 @@ def seed_claims_of(evidence: Tables, benchmark: Benchmark) -> Iterator[SeedClaim
 class MatrixClaims(NamedTuple):
     """The confusion matrices of one cell, one a seed, well-formed."""
 
-    path: Path
+    path: KeyPath
     regime: str
     task: Task
     matrices: tuple[Matrix, ...]
@@ -126,7 +125,7 @@ def matrix_claims_of(evidence: Tables, benchmark: Benchmark) -> Iterator[MatrixC
     means = {one.path: (one.reading,) for one in claims_of({}, evidence, benchmark)}
     for regime in benchmark.regimes:
         for task, cell in _known(evidence, regime, benchmark).items():
-            place: Path = ("evidence", regime, task)
+            place: KeyPath = ("evidence", regime, task)
             known, canonical = benchmark.by_id[task], _member(cell, "canonical")
             for holder, path, scores in (
                 (cell, place, by_path.get((*place, "per_seed"), ())),

@@ -10,17 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import pydantic_core
-
-from geneb_ci.check.context import Policy
+from geneb_ci.check.rule import Policy
 from geneb_ci.common.benchmark import Benchmark, shipped_benchmark
 from geneb_ci.common.config import PRACTICE_BENCHMARK, Finder, Layout, benchmark_of, official_files
-from geneb_ci.common.errors import BrokenInstallation
-from geneb_ci.common.regular import NotReadable, read_regular
+from geneb_ci.common.errors import BrokenInstallation, UsageProblem
+from geneb_ci.common.files import NotReadable, read_json, read_regular
 from geneb_ci.common.shipped import shipped
 from geneb_ci.models.registry import ModelRegistry
-from geneb_ci.submission.paths import files_in, located
 from geneb_ci.submission.peers import Known, Peers, cell_name, peers_of, results_digest
+from geneb_ci.submission.reading import files_in, is_folder, located
 
 FILE = "shipped-rows.json"
 BYTES_MAX = 1_000_000  # 41 rows take 240 kB
@@ -45,7 +43,7 @@ def shipped_rows() -> tuple[Known, ...]:
     """
     path = shipped("schemas", FILE)
     try:
-        value = pydantic_core.from_json(read_regular(path, BYTES_MAX))
+        value = read_json(read_regular(path, BYTES_MAX))
         names = tuple(
             cell_name(regime, task, value["metric"])
             for regime in value["regimes"]
@@ -137,6 +135,22 @@ class Against:
         if self.shipped and benchmark.sha256 == shipped_benchmark().sha256:
             return shipped_rows()
         return ()
+
+
+def against_of(value: str | None, find: Finder) -> Against | None:
+    """Return the rows that `--against` names. Raises UsageProblem if there is no such folder."""
+    if value == "none":
+        return None
+    if value is None or value == "shipped":
+        return Against(shipped=True, only_shipped=value is not None)
+    folder = Path(value)
+    if not is_folder(folder):
+        raise UsageProblem(
+            f"--against {value}: no such folder", 'pass a folder, "shipped" or "none"'
+        )
+    layout = find(folder.resolve())
+    is_root = layout.root == folder.resolve() and layout.submissions is not None
+    return Against(folder=layout.submissions if is_root else folder)
 
 
 def place_of(folder: Path, find: Finder, given: Iterable[Path], against: Against | None) -> Place:

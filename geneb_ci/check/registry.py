@@ -1,233 +1,244 @@
-"""Every rule, in the order of RULES.md; only rules listed here are run."""
+"""Every rule, in the order of RULES.md; only rules listed here are run.
 
+A rule is imported when it is first asked for: `check --select FAMILY` waits for no other family.
+"""
+
+import functools
+import importlib
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from geneb_ci.check.rule import AnyRule, ChangeRule, Rule
-from geneb_ci.check.rules import reported
-from geneb_ci.check.rules.arithmetic import (
-    accuracy_off_grid,
-    impossible_mean,
-    impossible_scores,
-    impossible_seed_scores,
-    inconsistent_metrics,
-    repeated_digest,
-    rounded_scores,
-    seeds_differ_in_full,
-    wrong_matrix_scores,
-    wrong_matrix_size,
-    wrong_seed_mean,
-    wrong_test_size,
-)
-from geneb_ci.check.rules.card import (
-    card_disagrees,
-    incomplete_card,
-    missing_card,
-    overlap_despite_zero_shot,
-    placeholder_in_card,
-)
-from geneb_ci.check.rules.coverage import (
-    declared_gap,
-    evidence_without_scores,
-    gap_without_reason,
-    missing_evidence,
-    missing_regime,
-    missing_task,
-    needless_gap,
-    unknown_regime,
-    unknown_task,
-    wrong_seed_count,
-)
-from geneb_ci.check.rules.identity import (
-    bad_url,
-    blank_display_name,
-    confusable_name,
-    display_name_form,
-    file_name_mismatch,
-    identical_results,
-    missing_submitter,
-    mixed_scripts,
-    model_id_collision,
-    parameter_count_disagrees,
-    reserved_model_id,
-)
-from geneb_ci.check.rules.plausibility import (
-    blended_rows,
-    category_crown,
-    constant_predictions,
-    few_shot_above_full,
-    implausible_cell,
-    near_copy,
-    nested_tasks,
-    regimes_out_of_order,
-    round_numbers,
-    size_against_width,
-    uniform_gain,
-)
-from geneb_ci.check.rules.provenance import (
-    changed_official_file,
-    extractor_mismatch,
-    impossible_dates,
-    modified_harness,
-    no_run_details,
-    practice_run,
-    self_claimed_level,
-    unknown_harness_version,
-    unpinned_model,
-    wrong_benchmark,
-    wrong_dataset_revision,
-    wrong_receipt,
-)
-from geneb_ci.check.rules.pullrequest import (
-    colliding_paths,
-    deleted_file,
-    edited_without_note,
-    executable_file,
-    foreign_file,
-    generated_file,
-    git_submodule,
-    row_without_card,
-    row_without_extractor,
-    several_models,
-    symbolic_link,
-    too_many_files,
-    truncated_tree,
-)
-from geneb_ci.check.rules.ranges import all_scores_equal, percent_scores, score_out_of_range
 from geneb_ci.common.errors import UsageProblem
-from geneb_ci.submission.structure import near
 
-RULES: tuple[Rule, ...] = (
-    # structure
-    *reported.STRUCTURE,
-    # coverage
-    missing_regime.RULE,
-    unknown_regime.RULE,
-    missing_task.RULE,
-    unknown_task.RULE,
-    reported.MISSING_METRIC,
-    reported.UNKNOWN_METRIC,
-    declared_gap.RULE,
-    needless_gap.RULE,
-    gap_without_reason.RULE,
-    missing_evidence.RULE,
-    evidence_without_scores.RULE,
-    wrong_seed_count.RULE,
-    # ranges
-    score_out_of_range.RULE,
-    percent_scores.RULE,
-    all_scores_equal.RULE,
-    # arithmetic
-    accuracy_off_grid.RULE,
-    impossible_scores.RULE,
-    impossible_mean.RULE,
-    inconsistent_metrics.RULE,
-    impossible_seed_scores.RULE,
-    wrong_seed_mean.RULE,
-    seeds_differ_in_full.RULE,
-    wrong_test_size.RULE,
-    wrong_matrix_size.RULE,
-    wrong_matrix_scores.RULE,
-    repeated_digest.RULE,
-    rounded_scores.RULE,
-    # identity
-    reported.BAD_MODEL_ID,
-    reserved_model_id.RULE,
-    model_id_collision.RULE,
-    file_name_mismatch.RULE,
-    blank_display_name.RULE,
-    display_name_form.RULE,
-    confusable_name.RULE,
-    mixed_scripts.RULE,
-    bad_url.RULE,
-    reported.BAD_PARAMETER_COUNT,
-    parameter_count_disagrees.RULE,
-    missing_submitter.RULE,
-    identical_results.RULE,
-    # plausibility
-    nested_tasks.RULE,
-    implausible_cell.RULE,
-    few_shot_above_full.RULE,
-    regimes_out_of_order.RULE,
-    uniform_gain.RULE,
-    near_copy.RULE,
-    blended_rows.RULE,
-    category_crown.RULE,
-    constant_predictions.RULE,
-    round_numbers.RULE,
-    size_against_width.RULE,
-    # provenance
-    self_claimed_level.RULE,
-    changed_official_file.RULE,
-    unknown_harness_version.RULE,
-    wrong_benchmark.RULE,
-    practice_run.RULE,
-    wrong_dataset_revision.RULE,
-    wrong_receipt.RULE,
-    unpinned_model.RULE,
-    modified_harness.RULE,
-    impossible_dates.RULE,
-    extractor_mismatch.RULE,
-    no_run_details.RULE,
-    # card
-    missing_card.RULE,
-    reported.UNREADABLE_CARD,
-    incomplete_card.RULE,
-    placeholder_in_card.RULE,
-    card_disagrees.RULE,
-    overlap_despite_zero_shot.RULE,
-    # internal
-    reported.CHECK_CRASHED,
-)
-"""Rules that `geneb-ci check` runs on a file."""
+if TYPE_CHECKING:
+    from geneb_ci.check.rule import AnyRule, ChangeRule, Rule
 
-CHANGE_RULES: tuple[ChangeRule, ...] = (
-    # pullrequest
-    truncated_tree.RULE,
-    too_many_files.RULE,
-    foreign_file.RULE,
-    generated_file.RULE,
-    several_models.RULE,
-    colliding_paths.RULE,
-    symbolic_link.RULE,
-    git_submodule.RULE,
-    executable_file.RULE,
-    deleted_file.RULE,
-    edited_without_note.RULE,
-    row_without_card.RULE,
-    row_without_extractor.RULE,
-)
-"""Rules that `geneb-ci reconcile` runs on a pull request before it reads the files."""
+    RULES: tuple[Rule, ...]
+    CHANGE_RULES: tuple[ChangeRule, ...]
+    ALL: tuple[AnyRule, ...]
+    BY_ID: dict[str, AnyRule]
 
-ALL: tuple[AnyRule, ...] = (*RULES, *CHANGE_RULES)
-BY_ID = {rule.id: rule for rule in ALL}
-FAMILIES = tuple(dict.fromkeys(rule.family for rule in ALL))
+FILE_RULES: dict[str, tuple[str, ...]] = {
+    "structure": (
+        "irregular-file",
+        "empty-file",
+        "file-too-large",
+        "wrong-encoding",
+        "lfs-pointer",
+        "invalid-json",
+        "too-deep",
+        "too-many-values",
+        "duplicate-key",
+        "non-finite-number",
+        "unrepresentable-number",
+        "lone-surrogate",
+        "forbidden-character",
+        "not-an-object",
+        "unknown-schema-version",
+        "missing-field",
+        "unknown-field",
+        "wrong-type",
+        "wrong-length",
+        "malformed-value",
+    ),
+    "coverage": (
+        "missing-regime",
+        "unknown-regime",
+        "missing-task",
+        "unknown-task",
+        "missing-metric",
+        "unknown-metric",
+        "declared-gap",
+        "needless-gap",
+        "gap-without-reason",
+        "missing-evidence",
+        "evidence-without-scores",
+        "wrong-seed-count",
+    ),
+    "ranges": (
+        "score-out-of-range",
+        "percent-scores",
+        "all-scores-equal",
+    ),
+    "arithmetic": (
+        "accuracy-off-grid",
+        "impossible-scores",
+        "impossible-mean",
+        "inconsistent-metrics",
+        "impossible-seed-scores",
+        "wrong-seed-mean",
+        "seeds-differ-in-full",
+        "wrong-test-size",
+        "wrong-matrix-size",
+        "wrong-matrix-scores",
+        "repeated-digest",
+        "rounded-scores",
+    ),
+    "identity": (
+        "bad-model-id",
+        "reserved-model-id",
+        "model-id-collision",
+        "file-name-mismatch",
+        "blank-display-name",
+        "display-name-form",
+        "confusable-name",
+        "mixed-scripts",
+        "bad-url",
+        "bad-parameter-count",
+        "parameter-count-disagrees",
+        "missing-submitter",
+        "identical-results",
+    ),
+    "plausibility": (
+        "nested-tasks",
+        "implausible-cell",
+        "few-shot-above-full",
+        "regimes-out-of-order",
+        "uniform-gain",
+        "near-copy",
+        "blended-rows",
+        "category-crown",
+        "constant-predictions",
+        "round-numbers",
+        "size-against-width",
+    ),
+    "provenance": (
+        "self-claimed-level",
+        "changed-official-file",
+        "unknown-harness-version",
+        "wrong-benchmark",
+        "practice-run",
+        "wrong-dataset-revision",
+        "wrong-receipt",
+        "unpinned-model",
+        "modified-harness",
+        "impossible-dates",
+        "extractor-mismatch",
+        "no-run-details",
+    ),
+    "card": (
+        "missing-card",
+        "unreadable-card",
+        "incomplete-card",
+        "placeholder-in-card",
+        "card-disagrees",
+        "overlap-despite-zero-shot",
+    ),
+    "internal": ("check-crashed",),
+}
+"""Family to the ids of its rules that `geneb-ci check` runs on a file."""
+
+CHANGES: dict[str, tuple[str, ...]] = {
+    "pullrequest": (
+        "truncated-tree",
+        "too-many-files",
+        "foreign-file",
+        "generated-file",
+        "several-models",
+        "colliding-paths",
+        "symbolic-link",
+        "git-submodule",
+        "executable-file",
+        "deleted-file",
+        "edited-without-note",
+        "invalid-audit-record",
+        "outdated-branch",
+        "open-collision",
+        "open-copy",
+        "row-without-card",
+        "row-without-extractor",
+    ),
+}
+"""The same of rules that `geneb-ci reconcile` runs on a pull request before it reads the files."""
+
+MODULES: dict[str, tuple[str, ...]] = {
+    "arithmetic": ("arithmetic", "arithmetic_evidence"),
+    "identity": ("identity", "identity_facts"),
+    "plausibility": ("plausibility", "plausibility_rows"),
+    "provenance": ("provenance", "provenance_model"),
+    "internal": ("structure",),
+    "pullrequest": ("pullrequest", "pullrequest_row"),
+}
+"""Where the rules of a family are in `geneb_ci/check/rules`, if not in one module of its name."""
+
+FAMILIES = (*FILE_RULES, *CHANGES)
+_FAMILY_OF = {name: family for family, ids in (FILE_RULES | CHANGES).items() for name in ids}
 
 
-def select(wanted: Iterable[str], unwanted: Iterable[str]) -> tuple[Rule, ...]:
-    """Return the rules to run: those named by id or family, or all, without those in `unwanted`.
+@functools.cache
+def rule_of(name: str) -> "AnyRule":
+    """Return a rule by its id. Raises KeyError."""
+    family = _FAMILY_OF[name]
+    found = (_rules_in(module) for module in MODULES.get(family, (family,)))
+    return next(rules[name] for rules in found if name in rules)
+
+
+@functools.cache
+def _rules_in(module: str) -> "dict[str, AnyRule]":
+    """Return the rules of a module by id: its constants, and its tuple of rules without logic."""
+    from geneb_ci.check.rule import AnyRule  # noqa: PLC0415 (imported with the first rule)
+
+    found = importlib.import_module(f"geneb_ci.check.rules.{module}")
+    held = (*vars(found).values(), *getattr(found, "REPORTED", ()))
+    return {one.id: one for one in held if isinstance(one, AnyRule)}
+
+
+def __getattr__(name: str) -> object:
+    """Return RULES, CHANGE_RULES, ALL or BY_ID, for which every rule is imported."""
+    names = {"RULES": FILE_RULES, "CHANGE_RULES": CHANGES, "ALL": FILE_RULES | CHANGES}
+    found: object
+    if name in names:
+        found = tuple(rule_of(one) for ids in names[name].values() for one in ids)
+    elif name == "BY_ID":
+        found = {one: rule_of(one) for one in _FAMILY_OF}
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = found
+    return found
+
+
+def select(wanted: Iterable[str], unwanted: Iterable[str]) -> "tuple[Rule, ...]":
+    """Return the rules to run, as `chosen` names them. Raises UsageProblem as it does."""
+    return tuple(rule_of(name) for name in chosen(wanted, unwanted))  # type: ignore[misc]  # of FILE_RULES
+
+
+def chosen(wanted: Iterable[str], unwanted: Iterable[str]) -> tuple[str, ...]:
+    """Return the ids of the rules named by id or family, or of all, without those in `unwanted`.
 
     Rules of the family `internal` always run: bugs of geneb-ci cannot be hidden.
     Raises UsageProblem for an unknown name, and if no rule is left.
     """
-    wanted, unwanted = tuple(wanted), tuple(unwanted)
-    for name in (*wanted, *unwanted):
-        if name not in BY_ID and name not in FAMILIES:
-            raise UsageProblem(
-                f"{name!r} is not a rule or a family{near(name, [*BY_ID, *FAMILIES])}",
-                "`geneb-ci rules` lists them",
-            )
-    chosen = tuple(
-        rule
-        for rule in RULES
-        if rule.family == "internal"
-        or (
-            (not wanted or {rule.id, rule.family} & set(wanted))
-            and not {rule.id, rule.family} & set(unwanted)
-        )
-    )
-    if all(rule.family == "internal" for rule in chosen):
+    only, never = set(map(named, wanted)), set(map(named, unwanted))
+    found = [
+        (family, name)
+        for family, ids in FILE_RULES.items()
+        for name in ids
+        if family == "internal"
+        or ((not only or {name, family} & only) and not {name, family} & never)
+    ]
+    if all(family == "internal" for family, _ in found):
         raise UsageProblem(
             "no rule is left to run",
             "name fewer rules in --ignore, or more in --select",
         )
-    return chosen
+    return tuple(name for _, name in found)
+
+
+def named(name: str) -> str:
+    """Return the name of a rule or a family, in whatever letter case it was given.
+
+    Raises UsageProblem where there is none.
+    """
+    found = name.casefold()
+    if found not in _FAMILY_OF and found not in FAMILIES:
+        raise _unknown(name)
+    return found
+
+
+def _unknown(name: str) -> UsageProblem:
+    from geneb_ci.common.finding import near  # noqa: PLC0415 (for an error alone)
+
+    return UsageProblem(
+        f"{name!r} is not a rule or a family{near(name, [*_FAMILY_OF, *FAMILIES])}",
+        "`geneb-ci rules` lists them",
+    )

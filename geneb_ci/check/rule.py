@@ -1,17 +1,196 @@
-"""A rule: an id, three texts and a pure function."""
+"""What a rule is: an id, three texts, what it needs, and a pure function of one frozen context."""
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any
+import functools
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from geneb_ci.check.change import Change, ChangeFault
-from geneb_ci.check.context import Context
-from geneb_ci.check.need import Need
-from geneb_ci.common.finding import Severity
-from geneb_ci.submission.fault import Fault
+from geneb_ci.check.claims import (
+    Claim,
+    MatrixClaims,
+    SeedClaims,
+    claims_of,
+    matrix_claims_of,
+    seed_claims_of,
+)
+from geneb_ci.common.benchmark import Benchmark
+from geneb_ci.common.finding import ROWS_MIN, Fault, KeyPath, Need, Severity
+from geneb_ci.statistics.reference import Vector
+from geneb_ci.statistics.view import RowView, own_vector, view_of
+from geneb_ci.submission.document import Document
+from geneb_ci.submission.names import Card
+from geneb_ci.submission.peers import Peers, results_digest
+
+if TYPE_CHECKING:
+    from geneb_ci.check.change import Change, ChangeFault
+    from geneb_ci.submission.models import Submission
+
+
+@dataclass(frozen=True)
+class Policy:
+    """Decisions of the maintainers: digests of official files."""
+
+    official: dict[str, str] = field(default_factory=dict)
+
+
+class Cell(NamedTuple):
+    """One task in one regime, with those of its scores that are numbers."""
+
+    regime: str
+    task: str
+    scores: dict[str, float]
+
+    @property
+    def path(self) -> KeyPath:
+        """Its path in the document."""
+        return ("results", self.regime, self.task)
+
+
+@dataclass(frozen=True)
+class Context:
+    """One submission and what it is checked against.
+
+    `submission` is None if the structure has errors. A rule that needs only a part of the document
+    reads it through `cells` and `text`, so that one error does not hide the next.
+    """
+
+    document: Document
+    submission: "Submission | None"
+    reported: dict[str, tuple[Fault, ...]]
+    benchmark: Benchmark
+    policy: Policy
+    peers: Peers
+    card: Card | None
+    in_repository: bool
+    practice: bool
+    """Whether the file is checked against the synthetic practice benchmark."""
+    extractor_sha256: str | None
+    """SHA-256 of the extractor file that `run` names, if that file is available."""
+    extractor_needed: bool = False
+    """Whether `run` names an extractor that must be in the repository."""
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    """What the model registry says of the model; empty where it has no entry."""
+
+    @functools.cached_property
+    def root(self) -> dict[str, Any]:
+        """The document's members; empty when it is not an object."""
+        return self.document.value if isinstance(self.document.value, dict) else {}
+
+    def member(self, *path: str) -> Any:  # noqa: ANN401 (JSON has no narrower type)
+        """Return a member by its path, or None when it is missing."""
+        value: Any = self.root
+        for part in path:
+            value = value.get(part) if isinstance(value, dict) else None
+        return value
+
+    def text(self, *path: str) -> str:
+        """Return a string by its path, or "" when it is missing or not a string."""
+        value = self.member(*path)
+        return value if isinstance(value, str) else ""
+
+    def table(self, *path: str) -> dict[str, Any]:
+        """Return an object by its path, or an empty one when it is missing or not an object."""
+        value = self.member(*path)
+        return value if isinstance(value, dict) else {}
+
+    def is_reported(self, *path: str) -> bool:
+        """Whether an error of this member was already found while the file was read."""
+        return path in self._reported_paths
+
+    @functools.cached_property
+    def _reported_paths(self) -> frozenset[KeyPath]:
+        return frozenset(fault.path for faults in self.reported.values() for fault in faults)
+
+    @property
+    def model_id(self) -> str:
+        """The id the document gives itself, or ""."""
+        return self.text("model_id")
+
+    @property
+    def is_official(self) -> bool:
+        """Whether the digest of the file is listed as official."""
+        return bool(self.document.sha256) and self.document.sha256 in self.policy.official.values()
+
+    @functools.cached_property
+    def cells(self) -> tuple[Cell, ...]:
+        """Every cell, of known and unknown tasks, with its numeric scores, in file order."""
+        return tuple(self._cells())
+
+    def _cells(self) -> Iterator[Cell]:
+        for regime, tasks in self.table("results").items():
+            for task, scores in tasks.items() if isinstance(tasks, dict) else ():
+                if isinstance(scores, dict):
+                    numbers = {m: v for m, v in scores.items() if type(v) in {int, float}}
+                    yield Cell(regime, task, numbers)
+
+    @functools.cached_property
+    def claims(self) -> tuple[Claim, ...]:
+        """Every triple of known tasks and regimes, with its precision."""
+        evidence = self.table("evidence")
+        return tuple(claims_of(self.table("results"), evidence, self.benchmark))
+
+    @functools.cached_property
+    def seed_claims(self) -> tuple[SeedClaims, ...]:
+        """The triples of each seed, for known tasks and regimes; empty for format 1.0."""
+        return tuple(seed_claims_of(self.table("evidence"), self.benchmark))
+
+    @functools.cached_property
+    def matrix_claims(self) -> tuple[MatrixClaims, ...]:
+        """The confusion matrices of known tasks and regimes; empty before format 1.2."""
+        return tuple(matrix_claims_of(self.table("evidence"), self.benchmark))
+
+    def gaps(self, regime: str) -> dict[str, Any]:
+        """Return the declared missing cells of a regime: task to reason."""
+        return self.table("gaps", regime)
+
+    @functools.cached_property
+    def vector(self) -> Vector:
+        """The primary metric of each cell, regime by regime; NaN where there is none."""
+        return own_vector(self.table("results"), self.benchmark)
+
+    @functools.cached_property
+    def view(self) -> RowView:
+        """The row together with the other rows, for the plausibility rules."""
+        results = self.table("results")
+        return view_of(results, self.document.path, self.peers, self.benchmark)
+
+    @functools.cached_property
+    def digest(self) -> str | None:
+        """The digest of all scores; None without scores."""
+        return results_digest(self.member("results"))
+
+    def lacks(self, needs: tuple[Need, ...]) -> Need | None:
+        """Return the first unmet need, or None when all are met."""
+        return next((need for need in needs if not self._has(need)), None)
+
+    def _has(self, need: Need) -> bool:
+        if need not in self._at_hand:
+            self._at_hand[need] = _PRESENT[need](self)
+        return self._at_hand[need]
+
+    @functools.cached_property
+    def _at_hand(self) -> dict[Need, bool]:
+        return {}
+
+
+_PRESENT: dict[Need, Callable[[Context], bool]] = {
+    Need.OTHER_ROWS: lambda context: context.peers.has_other(context.document.path),
+    Need.MANY_ROWS: lambda context: context.view.others_count >= ROWS_MIN,
+    Need.COMPLETE_ROWS: lambda context: context.view.reference is not None,
+    Need.FOLDER: lambda context: context.in_repository,
+    Need.CARD: lambda context: context.in_repository,
+    Need.EXTRACTOR: lambda context: (
+        context.extractor_sha256 is not None or not context.extractor_needed
+    ),
+    Need.TEST_SIZES: lambda context: any(task.n_test for task in context.benchmark.tasks),
+    Need.CLASS_SIZES: lambda context: any(
+        task.test_class_counts for task in context.benchmark.tasks
+    ),
+}
+
 
 Check = Callable[[Context], Iterator[Fault]]
-ChangeCheck = Callable[[Change], Iterator[ChangeFault]]
+ChangeCheck = Callable[["Change"], "Iterator[ChangeFault]"]
 RULES = "geneb_ci.check.rules"
 
 
@@ -34,8 +213,8 @@ class AnyRule:
 
     @property
     def family(self) -> str:
-        """The rule's folder below `geneb_ci/check/rules`."""
-        return self.check.__module__.removeprefix(f"{RULES}.").split(".")[0]
+        """What the name of the rule's module in `geneb_ci/check/rules` begins with."""
+        return self.check.__module__.removeprefix(f"{RULES}.").split("_")[0]
 
 
 @dataclass(frozen=True)
@@ -60,5 +239,5 @@ def reported(
     def check(context: Context) -> Iterator[Fault]:
         yield from context.reported.get(rule_id, ())
 
-    check.__module__ = f"{RULES}.{family}.{rule_id.replace('-', '_')}"  # as if it had a file
+    check.__module__ = f"{RULES}.{family}"  # that of its family, as where it has logic
     return Rule(rule_id, Severity.ERROR, what, why, fix, check, needs)

@@ -1,76 +1,41 @@
-"""Runs rules on files: reads each file once and collects every finding."""
+"""Runs rules on files, in one process or several: reads each once, collects every finding."""
 
 import dataclasses
-import os
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
-from geneb_ci.check.companions import NOTHING, Proposed, card_of, extractor_digest, names_module
-from geneb_ci.check.context import Context
-from geneb_ci.check.need import Need
+from geneb_ci.check.kept import (
+    KeptEntry,
+    Miss,
+    TracedAnswers,
+    TracedPeers,
+    has_crashed,
+    outcome_from,
+    part_of,
+)
 from geneb_ci.check.place import Against, Place, place_of, practice_benchmark
-from geneb_ci.check.registry import BY_ID
-from geneb_ci.check.rule import AnyRule, Rule
+from geneb_ci.check.registry import rule_of
+from geneb_ci.check.report import FileResult, Outcome, Report, files_of, named_files, outcome_of
+from geneb_ci.check.row_facts import NOTHING, Proposed, card_of, extractor_digest, names_module
+from geneb_ci.check.rule import AnyRule, Context, Rule
 from geneb_ci.common.config import Finder, LayoutKind, find_layout
 from geneb_ci.common.errors import BadConfiguration, NothingChecked
-from geneb_ci.common.finding import Finding, Position, quoted
+from geneb_ci.common.finding import Fault, Finding, Need, Position, pointer, quoted
 from geneb_ci.models.registry import ModelRegistry
-from geneb_ci.submission.card import Card
 from geneb_ci.submission.document import Document, parse_document, read_document
-from geneb_ci.submission.fault import Fault, pointer
-from geneb_ci.submission.models import Submission
-from geneb_ci.submission.paths import is_folder, located, submission_files
 from geneb_ci.submission.peers import peers_of
-from geneb_ci.submission.scanner import UNUSABLE
-from geneb_ci.submission.structure import Engine, check_structure
+from geneb_ci.submission.reading import located
+from geneb_ci.submission.structure import Engine, check_quickly, check_structure
+
+if TYPE_CHECKING:
+    from geneb_ci.submission.peers import Peers
+
+
+__all__ = ["Checker", "FileResult", "Report", "crash_message", "files_of", "named_files"]
 
 # Findings of one rule in one file. Enough for two regimes of 100 tasks; the rest is counted.
 FINDINGS_MAX = 200
-
-
-@dataclass(frozen=True)
-class FileResult:
-    """The result of checking one file."""
-
-    document: Document
-    model_id: str
-    submission: Submission | None
-    official: bool
-    card: Card | None
-    findings: tuple[Finding, ...]
-    skipped: tuple[tuple[str, Need], ...] = ()
-    """Rules that were not run, each with its unmet need."""
-
-
-@dataclass
-class Report:
-    """The result of a run over several files: findings in order, and what was not checked."""
-
-    files: list[str] = field(default_factory=list)
-    findings: list[Finding] = field(default_factory=list)
-    unreadable: list[NothingChecked | BadConfiguration] = field(default_factory=list)
-    frames: dict[Finding, tuple[str, int]] = field(default_factory=dict)
-    """Excerpt of the text around a finding, and the column of the finding in it, from 0."""
-    rules: int = 0
-    """How many rules were chosen."""
-    skipped: dict[Need, Counter[str]] = field(default_factory=dict)
-    """Unmet need to the rules that were skipped, each with the number of files."""
-    benchmarks: dict[str, str] = field(default_factory=dict)
-    """Name to sha256 of each benchmark definition that was used."""
-
-    def add(self, result: FileResult) -> None:
-        """Add the result of one file, keeping only its findings and their excerpts."""
-        self.files.append(result.document.name)
-        self.findings.extend(result.findings)
-        for rule, need in result.skipped:
-            self.skipped.setdefault(need, Counter())[rule] += 1
-        for finding in result.findings:
-            frame = _frame(result, finding)
-            if frame is not None:
-                self.frames[finding] = frame
 
 
 class Checker:
@@ -124,9 +89,21 @@ class Checker:
         """
         return self.context_of(parse_document(proposed.raw, located(path), name), proposed)
 
+    def check_bytes(self, raw: bytes | Fault, path: Path, name: str) -> FileResult:
+        """Check a submission that is no file, as if it were at `path`; findings name it `name`.
+
+        Raises BadConfiguration if settings, benchmark or policy are invalid.
+        """
+        place = place_of(path.parent, self.find, (path,), self.against)
+        contents = {path: raw if isinstance(raw, bytes) else b""}
+        place = dataclasses.replace(
+            place, peers=dataclasses.replace(place.peers, contents=contents)
+        )
+        return self.result(self.context_in(parse_document(raw, path, name), place))
+
     def context_of(self, document: Document, proposed: Proposed = NOTHING) -> Context:
         """Return the context of a document that was read already. Raises BadConfiguration."""
-        return self._context(document, self._place(document.path.parent), proposed)
+        return self.context_in(document, self._place(document.path.parent), proposed)
 
     def result(self, context: Context) -> FileResult:
         """Run every rule whose needs are met on one context."""
@@ -157,7 +134,8 @@ class Checker:
             self._places[folder] = place_of(folder, self.find, self._given, self.against)
         return self._places[folder]
 
-    def _context(self, document: Document, place: Place, proposed: Proposed) -> Context:
+    def context_in(self, document: Document, place: Place, proposed: Proposed = NOTHING) -> Context:
+        """Return the context of a document among the files of a folder."""
         submission, faults = self.engine(document.value)
         benchmark, practice = place.benchmark, False
         layout = place.layout
@@ -211,7 +189,7 @@ def _findings(rules: Iterable[Rule], context: Context) -> Iterator[Finding]:
         except Exception as error:  # noqa: BLE001 (any exception is a bug, reported as a finding)
             message = crash_message(rule, error)
             crash = Fault("check-crashed", (), message, rule.id, "a verdict", at=0)
-            yield _finding(BY_ID["check-crashed"], crash, context)
+            yield _finding(rule_of("check-crashed"), crash, context)
             continue
         for fault in _first(rule, faults):
             yield _finding(rule, fault, context)
@@ -231,34 +209,6 @@ def _first(rule: Rule, faults: list[Fault]) -> list[Fault]:
     message = f"{more:,} more findings of {rule.id} are not listed; this is the first of them"
     found, expected = f"{len(faults)} findings", "none"
     return [*kept, dataclasses.replace(cut, message=message, found=found, expected=expected)]
-
-
-def named_files(
-    arguments: Iterable[Path], find: Finder = find_layout
-) -> tuple[list[Path], list[NothingChecked]]:
-    """Return the submission files that the arguments name, and an error per argument without any.
-
-    The root of a repository stands for its folder of submissions.
-    """
-    arguments = list(arguments)
-    roots: dict[Path, Path] = {}
-    for argument in arguments:
-        if is_folder(argument):
-            layout = find(argument.resolve())
-            if layout.submissions is not None and layout.root == argument.resolve():
-                roots[argument] = argument / os.path.relpath(layout.submissions, layout.root)
-    return submission_files(arguments, roots)
-
-
-def files_of(arguments: Iterable[Path]) -> list[Path]:
-    """Return the submission files that the arguments name.
-
-    Raises NothingChecked if any argument names none.
-    """
-    files, lost = named_files(arguments)
-    if lost:
-        raise NothingChecked("; ".join(one.message for one in lost), lost[0].fix)
-    return files
 
 
 def _benchmark_name(document: Document) -> object:
@@ -289,10 +239,112 @@ def _finding(rule: AnyRule, fault: Fault, context: Context) -> Finding:
     )
 
 
-def _frame(result: FileResult, finding: Finding) -> tuple[str, int] | None:
-    if finding.file == result.document.name:
-        if result.document.value is UNUSABLE and not result.document.text:
-            return None
-        return result.document.excerpt(finding.line, finding.column)
-    lines = result.card.text.split("\n") if result.card is not None else []
-    return (lines[finding.line - 1], 0) if 0 < finding.line <= len(lines) else None
+_AMONG = {Need.OTHER_ROWS, Need.MANY_ROWS, Need.COMPLETE_ROWS}
+"""Needs of the rules that compare a row with others."""
+CHUNK = 16
+"""Files that a process takes at once: a tenth of a second of work."""
+
+Found = tuple[Outcome, KeptEntry | None, tuple[str, str]] | NothingChecked | BadConfiguration
+
+
+class Computer:
+    """Runs rules on one file at a time; `place_of` says what the files of a folder are among."""
+
+    def __init__(
+        self,
+        names: tuple[str, ...],
+        find: Finder,
+        against: Against | None,
+        place_of: Callable[[Path], tuple[Place, TracedAnswers, str]],
+    ) -> None:
+        self._place_of = place_of
+        self._order = {name: number for number, name in enumerate(names)}
+        rules = tuple(cast("Rule", rule_of(name)) for name in names)
+        among = tuple(rule for rule in rules if _AMONG & set(rule.needs))
+        alone = tuple(rule for rule in rules if rule not in among)
+        self._alone, self._among = (
+            Checker(some, check_quickly, find, against) for some in (alone, among)
+        )
+
+    def compute(self, miss: Miss) -> Found:
+        """Return the outcome of a file, what is kept of it, and the benchmark that was used."""
+        try:
+            return self._found(miss)
+        except (NothingChecked, BadConfiguration) as error:
+            return error
+
+    def _found(self, miss: Miss) -> Found:
+        document = read_document(miss.seen.name)
+        place, answers, _ = self._place_of(document.path.parent)
+        context = self._alone.context_in(document, place)
+        if context.peers is not place.peers:  # a practice run, which is not compared
+            answers = TracedAnswers(context.peers)
+        traced = TracedPeers(answers, document.path)
+        context = dataclasses.replace(context, peers=cast("Peers", traced))
+        card = context.card.name if context.card is not None else None
+        alone = None if miss.entry is None else miss.entry.alone
+        if alone is None:
+            alone = self._part(self._alone, context)
+        asked = traced.taken()
+        among = self._part(self._among, context)
+        trace = asked + traced.taken()
+        outcome = outcome_from((alone, among), self._order, document.name, card)
+        used = (context.benchmark.name, context.benchmark.sha256)
+        is_kept = document.sha256 == miss.seen.sha256 and not (
+            has_crashed(alone) or has_crashed(among)
+        )
+        # What needs the file alone asks nothing of other rows; where it did, nothing is kept.
+        entry = KeptEntry(alone, among, trace) if is_kept and miss.key and not asked else None
+        return outcome, entry, used
+
+    @staticmethod
+    def _part(checker: Checker, context: "Context") -> list[Any]:
+        result: FileResult = checker.result(context)
+        return part_of(outcome_of(result))
+
+
+_computer: Computer | None = None
+"""Of the process that is computing: it was made before the processes parted."""
+
+
+def in_processes(computer: Computer, misses: list[Miss], jobs: int) -> Iterator[Found]:
+    """Yield what is found of each file, in their order, by `jobs` processes.
+
+    Without fork, or where a process is killed, this process goes on alone.
+    """
+    import multiprocessing  # noqa: PLC0415 (30 ms that one process does not need)
+    from concurrent.futures import ProcessPoolExecutor  # noqa: PLC0415
+    from concurrent.futures.process import BrokenProcessPool  # noqa: PLC0415
+
+    global _computer  # noqa: PLW0603 (how a process that forks hands its memory on)
+    done = 0
+    if "fork" in multiprocessing.get_all_start_methods():
+        _computer = computer
+        fork = multiprocessing.get_context("fork")
+        try:
+            with ProcessPoolExecutor(jobs, mp_context=fork) as pool:
+                for found in pool.map(_work, misses, chunksize=CHUNK):
+                    yield _revived(found)
+                    done += 1
+        except BrokenProcessPool:
+            pass
+        finally:
+            _computer = None
+    yield from map(computer.compute, misses[done:])
+
+
+def _work(miss: Miss) -> Any:  # noqa: ANN401 (an error is sent as its texts)
+    assert _computer is not None  # noqa: S101 (set before the processes parted)
+    found = _computer.compute(miss)
+    if isinstance(found, NothingChecked | BadConfiguration):
+        return type(found), found.message, found.fix
+    outcome, entry, used = found
+    return outcome, None if entry is None else tuple(entry), used
+
+
+def _revived(found: Any) -> Found:  # noqa: ANN401
+    if isinstance(found[0], type):
+        error: Found = found[0](found[1], found[2])
+        return error
+    outcome, entry, used = found
+    return outcome, None if entry is None else KeptEntry(*entry), used

@@ -1,8 +1,6 @@
 """`geneb-ci audit`: commit, run, verify, withdraw, and keys."""
 
 import functools
-import json
-import os
 import signal
 import time
 from datetime import UTC, datetime
@@ -11,28 +9,27 @@ from typing import Any
 
 import click
 
+from geneb_ci.api import verify
 from geneb_ci.audit.canonical import FORMAT
 from geneb_ci.audit.commit import commit
-from geneb_ci.audit.keys import KEY_VARIABLE, new_key, private_key
-from geneb_ci.audit.note import ED25519, NoteKey, is_key_name
-from geneb_ci.audit.plan import committed_text, encoded, read_plan
-from geneb_ci.audit.record import WITHDRAWN, check_can_record, read_record, record_files, record_of
-from geneb_ci.audit.repository import AuditRepository
+from geneb_ci.audit.events import withdrawal_of
+from geneb_ci.audit.keys import KEY_VARIABLE, private_key
+from geneb_ci.audit.plan import RowPlan, committed_text, encoded, read_any_plan
+from geneb_ci.audit.record import WITHDRAWN, check_can_record, read_record, record_of
 from geneb_ci.audit.rerun import rerun
-from geneb_ci.audit.sources import DeclaredRun
-from geneb_ci.audit.tolerance import tolerance_digest
-from geneb_ci.audit.verify import StepState, Verification
-from geneb_ci.audit.withdrawal import withdrawal_of
-from geneb_ci.board.files import write_files
-from geneb_ci.cli.audit_file import check_options
-from geneb_ci.cli.audit_signing import (
+from geneb_ci.audit.signing import (
     check_in_log,
     commit_in_log,
     keeps_log,
     sign_abort,
     sign_start,
-    signing_options,
 )
+from geneb_ci.audit.sources import DeclaredRun
+from geneb_ci.audit.tolerance import tolerance_digest
+from geneb_ci.audit.verify import StepState, Verification
+from geneb_ci.cli.audit_file import check_options
+from geneb_ci.cli.audit_log import signing_options
+from geneb_ci.cli.audit_rows import run_rows, shown_rows, write_rows
 from geneb_ci.cli.main import LazyGroup
 from geneb_ci.cli.shared import (
     STDOUT,
@@ -40,14 +37,18 @@ from geneb_ci.cli.shared import (
     format_option,
     machine_of,
     machine_options,
+    row_width,
     watched,
+    width,
     write,
 )
 from geneb_ci.common.config import find_layout
-from geneb_ci.common.errors import Exit, ExtractorRefused, NothingChecked, UsageProblem
+from geneb_ci.common.errors import Exit, ExtractorRefused, UsageProblem
+from geneb_ci.common.files import write_files
+from geneb_ci.render.audits import WIDTH as OUTCOME_WIDTH
 from geneb_ci.render.audits import outcome_text, verification_json, verification_text
-from geneb_ci.submission.kind import FileKind, require_file
-from geneb_ci.submission.paths import is_folder, located
+from geneb_ci.render.text import fitted
+from geneb_ci.submission.reading import FileKind, require_file
 
 
 def declared_run(
@@ -84,44 +85,6 @@ def _pairs(words: tuple[str, ...]) -> dict[str, str]:
     return dict(word.partition("=")[::2] for word in words)
 
 
-@click.command()
-@click.option(
-    "--output",
-    required=True,
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="File for the private key; one that exists is never overwritten.",
-)
-@click.option(
-    "--owner", default="replace by the name of the key's owner", help="Who holds the private key."
-)
-@click.option(
-    "--log",
-    "origin",
-    metavar="NAME",
-    help="Make the key of a log of this name, such as example.org/audits, and print its member.",
-)
-def keygen_command(output: Path, owner: str, origin: str | None) -> None:
-    """Write a new private key (Ed25519, PEM, mode 0600), and print its entry for keys.json."""
-    if origin is not None and not is_key_name(origin):
-        raise UsageProblem(
-            f"--log {origin!r} is not a name of a log",
-            "pass an address without https://, spaces and plus signs: example.org/audits",
-        )
-    entry = new_key(output, owner, datetime.now(UTC).strftime(FORMAT))
-    if origin is None:
-        click.echo(json.dumps(entry.model_dump(exclude_none=True), indent=1))
-    else:
-        named = NoteKey(origin, ED25519, entry.raw).text
-        click.echo(json.dumps({"log": {"origin": origin, "keys": [named]}}, indent=1))
-    click.echo(
-        f"wrote {output}: keep it secret; pass it by --key or {KEY_VARIABLE} to sign",
-        err=True,
-    )
-    click.echo(
-        "  next: add the entry above to leaderboard/policy/keys.json on the main branch", err=True
-    )
-
-
 STATUS = "geneb/audit-commit"
 
 
@@ -156,6 +119,7 @@ def commit_command(
     output: str,
     key: Path | None,
     log_key: Path | None,
+    relay: tuple[str, ...],
     extractor: str | None,
     options: tuple[str, ...],
     model: str | None,
@@ -176,7 +140,10 @@ def commit_command(
     name = "C.json" if output == STDOUT else output
     if keeps_log(layout):
         say = functools.partial(click.echo, err=True)
-        click.echo(commit_in_log(found, layout, signer, log_key, say, name), err=output == STDOUT)
+        again = f"geneb-ci audit plan {name} --output PLAN.json"
+        click.echo(
+            commit_in_log(found, layout, signer, log_key, relay, say, again), err=output == STDOUT
+        )
         return
     click.echo(
         f"commitment {found.sha256}\n"
@@ -191,6 +158,11 @@ def commit_command(
 @click.command()
 @click.argument("plan_file", metavar="PLAN", type=click.Path(path_type=Path))
 @click.option("--key", type=click.Path(path_type=Path), help="Private key to sign the record with.")
+@click.option(
+    "--receipt",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    help="For a plan of rows: folder of the receipt's files; else they are fetched.",
+)
 @click.option("--unsigned", is_flag=True, help="Print the outcome and write no record.")
 @click.option(
     "--output",
@@ -207,6 +179,7 @@ def commit_command(
 def run_command(
     plan_file: Path,
     key: Path | None,
+    receipt: Path | None,
     unsigned: bool,
     output: Path | None,
     as_json: bool,
@@ -215,13 +188,20 @@ def run_command(
 ) -> int:
     """Rerun the tasks of PLAN in a sandbox, compare the scores, and sign the record.
 
+    A plan of rows: every cell is computed from the receipt, and the drawn rows are embedded again.
+
     Run it in the checkout that was committed to. The record goes to leaderboard/audits. The exit
     code is 11 when a claim differs.
     """
     check_options(None, key, output, None, unsigned=unsigned, gpu=False)
     layout = find_layout(Path.cwd())
     audits = output or layout.audits or layout.root / "leaderboard" / "audits"
-    plan = read_plan(plan_file)
+    plan = read_any_plan(plan_file)
+    if receipt is not None and not isinstance(plan, RowPlan):
+        raise UsageProblem(
+            f"--receipt is for a plan of rows, and {plan_file} is one of tasks",
+            "leave out --receipt, or draw rows: geneb-ci audit plan C.json --rows standard",
+        )
     signer = None
     if not unsigned:
         signer = private_key(key)
@@ -233,7 +213,10 @@ def run_command(
         check_in_log(plan, layout)
         sign_start(plan, signer, audits, say)
     try:
-        outcome = rerun(plan, layout, machine_of(machine), time.time, say, work)
+        if isinstance(plan, RowPlan):
+            done = run_rows(plan, layout, machine, receipt, say, work)
+        else:
+            outcome = rerun(plan, layout, machine_of(machine), time.time, say, work)
     except ExtractorRefused as error:
         if signer is None:
             error.fix += (
@@ -243,12 +226,22 @@ def run_command(
         else:
             sign_abort(error, plan, signer, audits, say)
         raise
+    if isinstance(plan, RowPlan):
+        if signer is not None:
+            write_rows(done, signer, audits, say)
+        click.echo(shown_rows(done.outcome, as_json=as_json), nl=False)
+        return Exit.CLEAN if done.outcome.verdict == "agrees" else Exit.ERRORS
     if signer is not None:  # before anything is printed: a closed pipe must not lose the record
         record = record_of(outcome, signer)
         write_files((audits / record.place).parent, {record.place.name: record.content})
         click.echo(f"wrote {audits / record.place}", err=True)
-    click.echo(encoded(outcome) if as_json else outcome_text(outcome), nl=False)
+    click.echo(encoded(outcome) if as_json else outcome_text(outcome, _columns()), nl=False)
     return Exit.CLEAN if outcome.verdict == "agrees" else Exit.ERRORS
+
+
+def _columns() -> int:
+    """Return the width of an outcome: that of the terminal, as wide as its table where none is."""
+    return width(widest=OUTCOME_WIDTH, unknown=OUTCOME_WIDTH)
 
 
 _RENDER = {"text": verification_text, "json": verification_json}
@@ -261,44 +254,49 @@ _RENDER = {"text": verification_text, "json": verification_json}
     type=click.Path(path_type=Path, file_okay=False, exists=True),
     help="Folder of the submissions; that of the repository unless given.",
 )
+@click.option(
+    "--cells",
+    is_flag=True,
+    help="Of audits by receipt: compute cells, drawn rows and direction again from the receipt.",
+)
+@click.option(
+    "--receipt",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    help="For --cells: folder of the receipt's files; else they are fetched.",
+)
+@click.option(
+    "--data",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    help="For --cells: folder of task data; the practice benchmark needs none.",
+)
 @format_option(_RENDER)
-def verify_command(records: tuple[Path, ...], submissions: Path | None, format_: str) -> int:
+def verify_command(
+    records: tuple[Path, ...],
+    submissions: Path | None,
+    cells: bool,
+    receipt: Path | None,
+    data: Path | None,
+    format_: str,
+) -> int:
     """Verify RECORDS, or every record in the repository, from public data.
 
-    Keys, policy and benchmark are those of the folder the command is run in, not of the record's.
-    The exit code is 11 when a step differs, 3 when something that a step needs is missing.
+    Of a record that is named and of an audit by receipt, the drawn rows are compared with their
+    rerun again, from the file beside it. Keys, policy and benchmark are those of the folder the
+    command is run in, not of the record's. The exit code is 11 when a step differs, 3 when
+    something that a step needs is missing.
     """
-    layout = find_layout(Path.cwd())
-    repository = AuditRepository(layout, submissions.resolve() if submissions else None)
-    files = _files(records) if records else repository.files
-    lost = [] if records else list(repository.lost())
-    if not files and not lost:
-        raise NothingChecked(
-            "there is no record to verify",
-            "name one, or run the command in a repository with records",
-        )
-    names = {path: os.path.relpath(path) if not records else str(path) for path in files}
-    found = [
-        repository.verification(located(path), names[path])
-        for path in watched(iter(files), len(files), "verifying")
-    ]
-    found += lost
-    click.echo(_RENDER[format_](found), nl=False)
+    found = verify(
+        *records,
+        submissions=submissions,
+        cells=cells,
+        receipt=receipt,
+        data=data,
+        say=functools.partial(click.echo, err=True),
+        progress=lambda results, total: watched(results, total, "verifying"),
+    )
+    text = _RENDER[format_](found)
+    click.echo(fitted(text, row_width()) if format_ == "text" else text, nl=False)
     return _exit_code(found)
-
-
-def _files(arguments: tuple[Path, ...]) -> list[Path]:
-    """Return the records that the arguments name: files, or folders such as leaderboard/audits."""
-    found: list[Path] = []
-    for path in arguments:
-        inside = record_files(path) if is_folder(path) else [path]
-        if not inside:
-            raise NothingChecked(
-                f"{path}: the folder contains no <model_id>/<audit_id>.json",
-                "name a record, or a folder such as leaderboard/audits",
-            )
-        found += inside
-    return found
 
 
 def _exit_code(found: list[Verification]) -> Exit:
@@ -346,10 +344,15 @@ class _Audit(LazyGroup):
         "plan": ("audit_draw", "draw the tasks to rerun, by the public beacon"),
         "run": ("audit", "rerun the tasks in a sandbox, compare, and sign the record"),
         "verify": ("audit", "compute every step of a record again, from public data"),
-        "fresh": ("audit_fresh", "labelled sequences that nobody has seen, for an audit"),
+        "fresh": ("audit_prepare", "labelled sequences that nobody has seen, for an audit"),
+        "open": ("audit_pull", "of an open pull request: commit, publish the digest, draw"),
+        "job": ("audit_pull", "of an open pull request: rerun, where there is no token"),
+        "send": ("audit_pull", "of an open pull request: rerun as a Job of the Hub"),
+        "deliver": ("audit_pull", "of an open pull request: sign, verify, propose the record"),
         "withdraw": ("audit", "take an audit back, with a reason, signed"),
         "log": ("audit_log", "the log of audits: append, show, verify, prove"),
-        "keygen": ("audit", "make a maintainer's key for signing records"),
+        "keygen": ("audit_prepare", "make a maintainer's key for signing records"),
+        "statement": ("audit_prepare", "what a workflow has to sign, of an unsigned outcome"),
     }
 
     def resolve_command(

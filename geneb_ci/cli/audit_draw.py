@@ -1,43 +1,38 @@
 """`geneb-ci audit plan`: draw the tasks, or show what a sample of some size would detect."""
 
 import functools
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import click
 
-from geneb_ci.audit.beacon_source import BeaconSource, beacon_of
+from geneb_ci.audit.beacon_source import BeaconSource
 from geneb_ci.audit.commitment import Commitment
 from geneb_ci.audit.draw import (
     CROWNS_MAX,
-    crowns_of,
-    draw,
-    drawn_before,
-    earlier_draws,
-    targets_of,
 )
 from geneb_ci.audit.keys import private_key
-from geneb_ci.audit.log_check import check_drawn, committed_index
-from geneb_ci.audit.plan import Plan, encoded
-from geneb_ci.audit.power import (
+from geneb_ci.audit.plan import encoded
+from geneb_ci.audit.sampling import (
     design_of,
     detection,
     needed,
     probability,
     probability_text,
-    size_of,
 )
-from geneb_ci.audit.repository import AuditRepository, earlier_plans
-from geneb_ci.cli.audit_signing import (
+from geneb_ci.audit.signing import (
+    Wanted,
     audits_of,
+    drawn_plan,
     logged_time,
     read_committed,
     sign_start,
     time_in_log,
 )
+from geneb_ci.cli.audit_log import relay_option
+from geneb_ci.cli.audit_rows import RowSources, plan_rows
 from geneb_ci.cli.shared import STDOUT, Output, write
-from geneb_ci.common.config import Layout, find_layout
+from geneb_ci.common.config import find_layout
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.common.finding import plural
 from geneb_ci.render.audits import plan_text
@@ -54,6 +49,17 @@ def earlier_option(function: Any) -> Any:  # noqa: ANN401 (a decorator of click)
     )(function)
 
 
+def near_option(function: Any) -> Any:  # noqa: ANN401
+    """Add the option `--near`."""
+    return click.option(
+        "--near",
+        metavar="DIR",
+        type=click.Path(path_type=Path, file_okay=False),
+        help="For --rows: receipts of other rows, a folder for each model; fetched unless given. A "
+        "near one's draws are made again.",
+    )(function)
+
+
 def source_options(function: Any) -> Any:  # noqa: ANN401
     """Add the options that say where the value of the beacon comes from, in this order."""
     file = click.Path(path_type=Path)
@@ -61,12 +67,7 @@ def source_options(function: Any) -> Any:  # noqa: ANN401
         click.option(
             "--beacon-file", metavar="F", type=file, help="File with the round, as a relay answers."
         ),
-        click.option(
-            "--relay",
-            multiple=True,
-            metavar="URL",
-            help="Ask this relay instead of the public ones. Repeatable.",
-        ),
+        relay_option,
         click.option(
             "--fallback-key-file",
             metavar="F",
@@ -138,57 +139,6 @@ def table_was_all(detect: int | None) -> None:
         )
 
 
-class Wanted(NamedTuple):
-    """What a draw adds to the committed sample."""
-
-    drawn: int | None = None
-    """Size of the sample; None: as committed."""
-    at_least: int = 0
-    """Size that a power asks for."""
-    targeted: int | None = None
-    """Suspicious tasks to add; None: one of each category that the row leads."""
-    submission: Path | None = None
-    """The committed file, for targeted tasks."""
-    earlier: tuple[Path, ...] = ()
-    """Plans of earlier draws without a record."""
-
-
-def drawn_plan(
-    commitment: Commitment,
-    committed_at: str,
-    layout: Layout,
-    source: BeaconSource,
-    wanted: Wanted,
-    say: Callable[[str], None],
-) -> Plan:
-    """Draw the tasks of a commitment that became public at a time; waits for the beacon's round.
-
-    Raises what `earlier_plans`, `targets_of`, `beacon_of` and `draw` do.
-    """
-    repository = AuditRepository(layout)
-    plans = earlier_plans(commitment, repository, wanted.earlier)
-    if (logged := repository.logged) is not None:
-        index = committed_index(commitment.sha256, logged)
-        check_drawn(commitment, len(logged.log.entries) if index is None else index, logged)
-    history = earlier_draws(plans, commitment, committed_at)
-    size = size_of(commitment, wanted.drawn, wanted.at_least, drawn_before(plans, commitment))
-    if wanted.targeted is None:
-        count, aimed = CROWNS_MAX, crowns_of(commitment, wanted.submission, layout)
-    else:
-        count = wanted.targeted
-        aimed = targets_of(commitment, count, wanted.submission, layout)
-    beacon = beacon_of(commitment, committed_at, source, repository.inputs.policy, say)
-    return draw(
-        commitment,
-        committed_at,
-        beacon,
-        drawn=size,
-        earlier=history,
-        targeted=aimed,
-        targeted_max=count,
-    )
-
-
 @click.command()
 @click.argument("commitment_file", metavar="COMMITMENT", type=click.Path(path_type=Path))
 @click.option(
@@ -226,8 +176,24 @@ def drawn_plan(
     f"category that the row leads, {CROWNS_MAX} at most, where the submission is here.",
 )
 @click.option(
-    "--submission", type=click.Path(path_type=Path), help="For --targeted: the committed file."
+    "--rows",
+    metavar="standard|full|N",
+    help="Draw rows of the receipt instead of tasks: the standard 1,500 test rows of each regime "
+    "with training and support rows; N test rows and as many more; or, full, all rows of small "
+    "tasks too. Without a time, print what the draw finds and costs.",
 )
+@click.option(
+    "--submission",
+    type=click.Path(path_type=Path),
+    help="For --targeted and --rows: the committed file.",
+)
+@click.option(
+    "--receipt",
+    metavar="DIR",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="For --rows: folder of the receipt, compared with earlier ones; fetched unless given.",
+)
+@near_option
 @earlier_option
 @source_options
 @click.option(
@@ -249,7 +215,10 @@ def plan_command(
     confidence: str | None,
     task_power: str,
     targeted: int | None,
+    rows: str | None,
     submission: Path | None,
+    receipt: Path | None,
+    near: Path | None,
     earlier: tuple[Path, ...],
     output: str,
     key: Path | None,
@@ -265,6 +234,21 @@ def plan_command(
     """
     layout, say = find_layout(Path.cwd()), functools.partial(click.echo, err=True)
     commitment = read_committed(commitment_file, layout)
+    if rows is not None:
+        if drawn is not None or detect is not None or targeted is not None:
+            raise UsageProblem(
+                "--rows draws rows; --drawn, --detect and --targeted draw tasks",
+                "leave out --rows, or the others",
+            )
+        signer = private_key(key) if key is not None else None
+        at = committed_at or time_in_log(commitment, layout)
+        if committed_at is not None:
+            at = logged_time(commitment, layout, committed_at)
+        plan_rows(
+            commitment, at, layout, BeaconSource(**source), rows, submission,
+            RowSources(earlier, receipt, near), output, signer, audits_of(layout),
+        )  # fmt: skip
+        return
     if committed_at is None and detect is not None:
         committed_at = time_in_log(commitment, layout)
     else:

@@ -1,25 +1,79 @@
 """`geneb-ci audit FILE`: from a submission to a signed record, in one command."""
 
-import dataclasses
-import json
+import functools
+import hashlib
 import os
 import shlex
 import signal
 import threading
+import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from geneb_ci.api import audit
 from geneb_ci.audit.beacon_source import BeaconSource
-from geneb_ci.cli.audit_draw import earlier_option, source_options
-from geneb_ci.cli.audit_signing import log_key_option
-from geneb_ci.cli.audit_stages import FileAudit, audited, check_moment
-from geneb_ci.cli.shared import Output, machine_of, machine_options, write
-from geneb_ci.common.config import find_layout
-from geneb_ci.common.errors import UsageProblem, unwritable
+from geneb_ci.audit.canonical import AuditRefused
+from geneb_ci.audit.commit import subject_of
+from geneb_ci.audit.keys import private_key
+from geneb_ci.audit.plan import RowPlan, encoded, read_any_plan
+from geneb_ci.audit.ready import Ready, ready
+from geneb_ci.audit.record import check_can_record
+from geneb_ci.audit.row_draw import rows_wanted
+from geneb_ci.audit.row_outcome import RowOutcome
+from geneb_ci.audit.row_run import RowsDone, rows_of
+from geneb_ci.audit.row_verify import RERUN_BYTES_MAX
+from geneb_ci.audit.signing import (
+    append_to_log,
+    audits_of,
+    check_moment,
+    check_record_options,
+    keeps_log,
+    known_time,
+    sign_abort,
+    sign_start,
+)
+from geneb_ci.audit.stages import (
+    OUTCOME,
+    PLAN,
+    FileAudit,
+    Reached,
+    begun,
+    by_hand,
+    commitment_of,
+    default_work,
+    in_log,
+    refuse_other,
+)
+from geneb_ci.audit.work import Work, open_work
+from geneb_ci.cli.audit_draw import earlier_option, near_option, source_options
+from geneb_ci.cli.audit_log import log_key_option
+from geneb_ci.cli.audit_rows import (
+    RowSources,
+    Say,
+    before_the_draw,
+    committed_receipt,
+    drawn_row_plan,
+    shown_rows,
+    write_rows,
+)
+from geneb_ci.cli.shared import Output, machine_of, machine_options, width, write
+from geneb_ci.common.config import Layout, find_layout
+from geneb_ci.common.errors import Exit, ExtractorRefused, UsageProblem, unwritable
+from geneb_ci.common.files import NotReadable, read_regular
+from geneb_ci.receipt.source import ReceiptFiles, receipt_files
+from geneb_ci.render.audits import WIDTH as OUTCOME_WIDTH
+from geneb_ci.render.results import AuditResult
+from geneb_ci.submission.models import EmbeddingReceipt
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 WORDS = "geneb_ci.words"
+RERUN_ROWS = "rerun.npz"
+"""File of the work folder of an audit by receipt: its rerun rows, once all are compared."""
 QUEUED = "GENEB_CI_QUEUED"
 """Variable by which a queue marks its processes; it names the file for their report."""
 
@@ -86,6 +140,19 @@ def _show(text: str) -> None:
     type=click.Path(path_type=Path, dir_okay=False),
     help="Write how far the audit came, as JSON: exit_code, state, commitment, next, cost.",
 )
+@click.option(
+    "--rows",
+    metavar="standard|full|N",
+    help="Audit by receipt: every cell from its rows, and some rows embedded again, as `audit plan "
+    "--rows` draws them.",
+)
+@click.option(
+    "--receipt",
+    metavar="DIR",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="For --rows: folder of the receipt; fetched from where FILE says unless given.",
+)
+@near_option
 @record_options
 @log_key_option
 @earlier_option
@@ -106,10 +173,15 @@ def file_command(
     """Audit FILE from its commitment to the signed record; `geneb-ci audit FILE` is the same.
 
     The first call checks all that can be refused, shows the cost, and stops with the digest to
-    publish. With --committed-at it waits for the beacon, draws, reruns task by task, compares and
-    signs. What is finished is kept: after any interruption, run the same command again. The exit
-    code is 11 when a claim differs.
+    publish. With --committed-at it waits for the beacon, draws, reruns task by task (with --rows,
+    drawn rows of the receipt), compares and signs. What is finished is kept: after any
+    interruption, run the same command again. The exit code is 11 when a claim differs.
     """
+    if options["rows"] is None and (options["receipt"] or options["near"]):
+        raise UsageProblem(
+            "--receipt and --near are for an audit by receipt",
+            "add --rows standard, or leave them out",
+        )
     check_options(
         committed_at,
         options["key"],
@@ -119,29 +191,135 @@ def file_command(
         gpu=options["gpu"],
     )
     source = BeaconSource(**{name: options.pop(name) for name in BeaconSource._fields})
-    own = {field.name for field in dataclasses.fields(FileAudit)}
-    rest = {name: options.pop(name) for name in list(options) if name in own}
     words = ctx.meta[WORDS]
-    asked = FileAudit(
-        file=file,
-        machine=machine_of(options, device_of(device)),
-        source=source,
-        commitment=commitment,
-        committed_at=committed_at,
-        again=shlex.join(["geneb-ci", "audit", *(word for word in words if word != "--dry-run")]),
-        **rest,
-    )
+    own = ("earlier", "work", "key", "unsigned", "output", "dry_run", "log_key")
+    rest = {name: options.pop(name) for name in own if name in options}
+    by_receipt = {name: options.pop(name) for name in ("rows", "receipt", "near")}
+    rest |= {
+        "machine": machine_of(options, device_of(device)),
+        "source": source,
+        "commitment": commitment,
+        "committed_at": committed_at,
+        "again": shlex.join(["geneb-ci", "audit", *(one for one in words if one != "--dry-run")]),
+    }
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     queued = os.environ.get(QUEUED)
     if queued:
         _end_with_the_queue()
-    reached = audited(asked, find_layout(Path.cwd()), _say, _show)
-    text = json.dumps(reached._asdict()) + "\n"
+    if by_receipt["rows"] is None:
+        reached = audit(file, say=_say, show=_show, **rest)
+    else:
+        asked = FileAudit(file=file, **rest, **by_receipt)
+        found = audited_rows(asked, find_layout(Path.cwd()), _say, _show)
+        reached = AuditResult(**found._asdict())
+    if reached.outcome is not None:
+        _show(reached.text(width(widest=OUTCOME_WIDTH, unknown=OUTCOME_WIDTH)))
+    text = reached.to_json()
     if report is not None:
         write(Output("json", str(report)), text)
     if queued:
         _write_for_queue(Path(queued), text)
     return reached.exit_code
+
+
+def audited_rows(asked: FileAudit, layout: Layout, say: Say, show: Say) -> Reached:
+    """Carry one audit by receipt as far as it goes now, as `audited` does one of tasks.
+
+    Raises what `audited` and the parts of an audit by receipt do.
+    """
+    check_moment(asked.committed_at)
+    rows = rows_wanted(asked.rows or "")
+    commitment = commitment_of(asked)
+    drawn_from = committed_receipt(commitment, asked.file, layout)
+    files = functools.partial(receipt_files, folder=asked.receipt, say=say)
+    with files(drawn_from.receipt) as opened:
+        lacking = opened.lacking(list(drawn_from.receipt.tasks))
+    audits = asked.output or audits_of(layout)
+    kept = keeps_log(layout) and not asked.unsigned
+    at = known_time(commitment, layout, asked.committed_at) if kept else asked.committed_at
+    signer = None if asked.unsigned or asked.dry_run else private_key(asked.key)
+    if signer is not None:
+        check_can_record(signer, layout, audits / commitment.model_id)
+    folder = asked.work or default_work(commitment, "row-audits")
+    if asked.work is None and asked.committed_at is not None:
+        refuse_other(commitment, folder)
+    with open_work(folder) as work:
+        plan = begun(work, commitment, at, _row_plan)
+        done = _kept(work, plan)
+        if done is None:
+            subject = subject_of(commitment, layout)
+            with ready(commitment, subject, layout, asked.machine, work, say) as here:
+                lines = before_the_draw(drawn_from, rows, layout, commitment, lacking)
+                cost = "".join(f"{line}\n" for line in lines)
+                show(cost)
+                if asked.dry_run:
+                    return Reached(Exit.CLEAN, "dry run", cost=cost)
+                if plan is None:
+                    publish = in_log if kept else by_hand
+                    told = at or publish(asked, here, layout, signer, say, show)
+                    if isinstance(told, Reached):
+                        return told._replace(cost=cost)
+                    sources = RowSources(asked.earlier, asked.receipt, asked.near)
+                    plan = drawn_row_plan(
+                        commitment, told, layout, asked.source, rows, drawn_from, sources, say
+                    )
+                    work.keep(PLAN, encoded(plan))
+                done = _done(plan, here, files, signer if kept else None, audits, say)
+    if signer is not None:
+        write_rows(done, signer, audits, say)
+        if asked.log_key is not None and kept:
+            append_to_log(layout, asked.log_key, asked.source.relay)
+    show(shown_rows(done.outcome, as_json=False))
+    agrees = done.outcome.verdict == "agrees"
+    return Reached(Exit.CLEAN if agrees else Exit.ERRORS, done.outcome.verdict)
+
+
+def _done(
+    plan: RowPlan,
+    here: Ready,
+    files: Callable[[EmbeddingReceipt], ReceiptFiles],
+    signer: "Ed25519PrivateKey | None",
+    audits: Path,
+    say: Say,
+) -> RowsDone:
+    """Run a plan of rows and keep what it came to; with a key, sign its start, and an abort."""
+    if signer is not None:
+        sign_start(plan, signer, audits, say)
+    try:
+        done = rows_of(plan, here, files, time.time, say)
+    except ExtractorRefused as error:
+        if signer is not None:
+            sign_abort(error, plan, signer, audits, say)
+        raise
+    here.work.keep_binary(RERUN_ROWS, lambda stream: stream.write(done.rerun))
+    here.work.keep_result(OUTCOME, encoded(done.outcome))
+    return done
+
+
+def _row_plan(path: Path) -> RowPlan:
+    """Return the plan of rows that was drawn. Raises AuditRefused for one of tasks."""
+    plan = read_any_plan(path)
+    if not isinstance(plan, RowPlan):
+        raise AuditRefused(
+            f"{path}: this audit drew tasks, and --rows draws rows",
+            "leave out --rows, or name another folder: --work DIR",
+        )
+    return plan
+
+
+def _kept(work: Work, plan: RowPlan | None) -> RowsDone | None:
+    """Return what this audit finished, where its outcome, plan and rows are here and agree."""
+    if plan is None or not work.has_result(OUTCOME):
+        return None
+    outcome = work.read_as(OUTCOME, RowOutcome)
+    try:
+        rerun = read_regular(work.folder / RERUN_ROWS, RERUN_BYTES_MAX)
+    except NotReadable:
+        return None
+    digest = hashlib.sha256(rerun).hexdigest()
+    if outcome is None or outcome.plan != plan or outcome.rerun_sha256 != digest:
+        return None
+    return RowsDone(outcome, rerun)
 
 
 def _write_for_queue(report: Path, text: str) -> None:
@@ -169,12 +347,7 @@ def check_options(
     """
     check_moment(committed_at)
     device_of(device)
-    named = [name for name, value in (("--key", key), ("--output", output)) if value is not None]
-    if unsigned and named:
-        raise UsageProblem(
-            f"--unsigned writes no record, and {named[0]} is for a record",
-            f"leave out --unsigned to sign a record, or leave out {' and '.join(named)}",
-        )
+    check_record_options(key, output, unsigned=unsigned)
     if gpu and device == "cpu":
         raise UsageProblem(
             "--gpu shows the GPU devices to the extractor, and --device cpu runs it without",

@@ -1,25 +1,61 @@
 """`geneb-ci audit log`: append to the log of audits, show it, verify it, and prove its entries."""
 
-import time
+import functools
 from pathlib import Path
+from typing import Any
 
 import click
 
 from geneb_ci.audit.applicability import Logged
 from geneb_ci.audit.beacon import verify_round
-from geneb_ci.audit.keys import LogKeys, log_keys, log_signer
 from geneb_ci.audit.log import LogBroken
-from geneb_ci.audit.log_append import Batch, batch_of, log_with, recent_round
-from geneb_ci.audit.note import NotANote, check_signed, hash_lines, parse_checkpoint
+from geneb_ci.audit.note import LogKeys, NotANote, check_signed, hash_lines, parse_checkpoint
 from geneb_ci.audit.repository import AuditRepository
-from geneb_ci.board.files import write_files
+from geneb_ci.audit.signing import append_to_log, kept_log
 from geneb_ci.cli.main import LazyGroup
 from geneb_ci.cli.shared import format_option
-from geneb_ci.common.config import Layout, find_layout
+from geneb_ci.common.config import find_layout
 from geneb_ci.common.errors import Exit, NothingChecked, UsageProblem
 from geneb_ci.common.merkle import consistency_proof, inclusion_proof
 from geneb_ci.render.audits import counted, log_json, log_text, witness_lines
-from geneb_ci.submission.bytes import read_bytes
+from geneb_ci.submission.reading import read_bytes
+
+RELAY_VARIABLE = "GENEB_RELAY"
+"""Addresses of relays, separated by spaces, for a machine that reaches no public one."""
+
+
+def relay_option(function: Any) -> Any:  # noqa: ANN401 (a decorator of click)
+    """Add the option `--relay`."""
+    return click.option(
+        "--relay",
+        multiple=True,
+        metavar="URL",
+        envvar=RELAY_VARIABLE,
+        help=f"Ask this relay instead of the public ones; else {RELAY_VARIABLE}. Repeatable.",
+    )(function)
+
+
+def signing_options(function: Any) -> Any:  # noqa: ANN401 (a decorator of click)
+    """Add the options that sign a commitment and append it to the log."""
+    options = (
+        click.option(
+            "--key",
+            type=click.Path(path_type=Path),
+            help="Private key: sign the commitment, for the log.",
+        ),
+        log_key_option,
+        relay_option,
+    )
+    return functools.reduce(lambda found, option: option(found), reversed(options), function)
+
+
+def log_key_option(function: Any) -> Any:  # noqa: ANN401
+    """Add the option `--log-key`."""
+    return click.option(
+        "--log-key",
+        type=click.Path(path_type=Path),
+        help="Private key of the log: append to it here, where this is its only writer.",
+    )(function)
 
 
 class _Log(LazyGroup):
@@ -36,18 +72,6 @@ def log_command() -> None:
     """Append to the log of audits, which only grows, and verify it without network access."""
 
 
-def kept_log(layout: Layout) -> LogKeys:
-    """Return the keys of the log of a place. Raises NothingChecked where its policy names none."""
-    found = log_keys(layout)
-    if found is None:
-        raise NothingChecked(
-            "no log of audits is kept here: leaderboard/policy/keys.json names none",
-            "make a key of a log with `geneb-ci audit keygen --log NAME --output log.pem`, and add "
-            "what it prints to keys.json on the main branch",
-        )
-    return found
-
-
 def _here() -> tuple[AuditRepository, Logged, LogKeys]:
     layout = find_layout(Path.cwd())
     keys, repository = kept_log(layout), AuditRepository(layout)
@@ -55,26 +79,6 @@ def _here() -> tuple[AuditRepository, Logged, LogKeys]:
     if logged is None:
         raise LogBroken("it cannot be read")
     return repository, logged, keys
-
-
-def append_to_log(
-    layout: Layout, key: Path | None, beacon_file: Path | None, relays: tuple[str, ...]
-) -> tuple[Batch, int]:
-    """Add what is signed and not in the log; return that, and how many entries there are then.
-
-    Raises what `log_signer`, `recent_round` and `batch_of` do.
-    """
-    keys, repository = kept_log(layout), AuditRepository(layout)
-    signer, logged = log_signer(key, keys), repository.logged
-    audits = layout.audits or layout.root / "leaderboard" / "audits"
-    if logged is None:
-        raise LogBroken("it cannot be read")
-    batch = batch_of(repository, logged, recent_round(time.time(), beacon_file, relays))
-    if batch.entries:
-        for folder, files in log_with(batch, logged, signer, audits).items():
-            write_files(folder, files)
-        find_layout.cache_clear()  # the folder of audits may be new
-    return batch, len(logged.log.entries) + len(batch.entries)
 
 
 @click.command()
@@ -89,12 +93,7 @@ def append_to_log(
     type=click.Path(path_type=Path),
     help="File with a recent round, as a relay answers.",
 )
-@click.option(
-    "--relay",
-    multiple=True,
-    metavar="URL",
-    help="Ask this relay instead of the public ones. Repeatable.",
-)
+@relay_option
 def append_command(log_key: Path | None, beacon_file: Path | None, relay: tuple[str, ...]) -> int:
     """Add every signed file that is not in the log yet, and sign a new checkpoint.
 
@@ -102,7 +101,7 @@ def append_command(log_key: Path | None, beacon_file: Path | None, relay: tuple[
     in each by path. Nothing changes where nothing is new. One writer appends, on the main branch,
     so that two pull requests never conflict. The exit code is 11 when a file cannot be added.
     """
-    batch, size = append_to_log(find_layout(Path.cwd()), log_key, beacon_file, relay)
+    batch, size = append_to_log(find_layout(Path.cwd()), log_key, relay, beacon_file)
     for entry in batch.entries:
         click.echo(f"{entry.kind} {entry.file or entry.signer[:16]}")
     for file, reason in batch.refused:

@@ -17,19 +17,25 @@ import click
 from click.core import ParameterSource
 
 from geneb_ci.audit.canonical import FORMAT
+from geneb_ci.audit.keys import log_signer
+from geneb_ci.audit.signing import append_to_log, keeps_log, kept_log
+from geneb_ci.audit.stages import TO_BE_LOGGED
 from geneb_ci.cli.audit_draw import source_options
 from geneb_ci.cli.audit_file import QUEUED, check_options, file_command, record_options
-from geneb_ci.cli.audit_stages import TO_BE_LOGGED
+from geneb_ci.cli.audit_log import log_key_option
 from geneb_ci.cli.shared import machine_options
+from geneb_ci.common.config import Layout, find_layout
 from geneb_ci.common.errors import Exit, NothingChecked, UsageProblem
+from geneb_ci.common.files import NotReadable, read_regular
 from geneb_ci.common.finding import plural
-from geneb_ci.common.regular import NotReadable, read_regular
 from geneb_ci.render.plain import visible
 
 TOML_MAX = 1_000_000
 """Bytes of a list: 1,000 audits have 200 kB."""
 POLL = 0.2  # seconds between two checks for Ctrl-C
 LINE_MAX = 400  # characters of a line of progress
+_OF_THE_QUEUE = frozenset({"device", "report", "log_key"})
+"""Options that one audit of a list cannot have: it would share the device, or write the log."""
 
 
 class QueuedAudit(NamedTuple):
@@ -87,10 +93,11 @@ def _entry(table: Any, place: str) -> QueuedAudit:  # noqa: ANN401 (of a TOML fi
         if key == "file":
             continue
         option = options.get(key.replace("_", "-"))
-        if option is None or option.name in {"device", "report"}:
+        if option is None or option.name in _OF_THE_QUEUE:
             raise UsageProblem(
                 f"{place}: {key!r} is not an option of `geneb-ci audit FILE`",
-                "see `geneb-ci audit file --help`; devices are options of the queue",
+                "see `geneb-ci audit file --help`; devices and the log's key are options of the "
+                "queue",
             )
         words += _words_of(option, value, f"{place}: {key}")
     return QueuedAudit(table["file"], tuple(words))
@@ -129,13 +136,16 @@ def _word_of(value: Any, place: str) -> str:  # noqa: ANN401 (of a TOML file)
 class _Queue:
     """Audits that wait, and those that run, one a device."""
 
-    def __init__(self, entries: Sequence[QueuedAudit], words: Sequence[str], folder: Path) -> None:
+    def __init__(
+        self, entries: Sequence[QueuedAudit], words: Sequence[str], folder: Path, *, cluster: bool
+    ) -> None:
         self.ended: dict[int, AuditEnd] = {}
         self._waiting: queue.SimpleQueue[tuple[int, QueuedAudit]] = queue.SimpleQueue()
         for numbered in enumerate(entries):
             self._waiting.put(numbered)
         self._words = words
         self._folder = folder
+        self._cluster = cluster
         self._running: dict[int, subprocess.Popen[str]] = {}
         self._stopped = threading.Event()
 
@@ -156,6 +166,9 @@ class _Queue:
         report = self._folder / f"{number}.json"
         words = [*self._words, *entry.words, *(["--device", device] if device else [])]
         command = [sys.executable, "-m", "geneb_ci", "audit", "file", entry.file, *words]
+        if self._cluster:
+            gpu = ["--gpu"] if (device or "").startswith("cuda") else []
+            command[:0] = [sys.executable, "-m", "reference_harness", "elsewhere", *gpu, "--"]
         last = ""
         environment = os.environ | {"PYTHONSAFEPATH": "1", QUEUED: str(report)}
         with subprocess.Popen(  # noqa: S603 (our own module)
@@ -184,14 +197,19 @@ class _Queue:
 
 
 def run_queue(
-    entries: Sequence[QueuedAudit], words: Sequence[str], devices: Sequence[str]
+    entries: Sequence[QueuedAudit],
+    words: Sequence[str],
+    devices: Sequence[str],
+    *,
+    cluster: bool = False,
 ) -> list[AuditEnd]:
     """Run audits, one at a time on each device, and return how each ended, in their order.
 
     `words` are options for all of them. An audit that fails does not stop the others.
     """
-    with tempfile.TemporaryDirectory(prefix="geneb-ci-queue-") as folder:
-        waiting = _Queue(entries, words, Path(folder))
+    shared = Path.cwd() if cluster else None  # every machine has this folder, and no other for sure
+    with tempfile.TemporaryDirectory(prefix=".geneb-ci-queue-", dir=shared) as folder:
+        waiting = _Queue(entries, words, Path(folder), cluster=cluster)
         workers = [
             threading.Thread(target=waiting.work, args=(device,)) for device in devices or (None,)
         ]
@@ -208,6 +226,34 @@ def run_queue(
             for worker in workers:
                 worker.join()
     return [waiting.ended[number] for number in sorted(waiting.ended)]
+
+
+def run_logged(
+    entries: Sequence[QueuedAudit],
+    words: Sequence[str],
+    devices: Sequence[str],
+    layout: Layout,
+    log: tuple[Path, tuple[str, ...]],
+    *,
+    cluster: bool = False,
+) -> list[AuditEnd]:
+    """Run audits as `run_queue` does, and append to the log between: here is its only writer.
+
+    `log` is the log's private key, and the relays of the beacon. The commitments of all audits are
+    one batch, drawn by one round; then come their starts and results. Raises what `append_to_log`
+    does.
+    """
+    key, relays = log
+    ended = run_queue(entries, words, devices, cluster=cluster)
+    waiting = [number for number, one in enumerate(ended) if one.state == TO_BE_LOGGED]
+    if waiting:
+        append_to_log(layout, key, relays)
+        left = [entries[number] for number in waiting]
+        again = run_queue(left, words, devices, cluster=cluster)
+        for number, one in zip(waiting, again, strict=True):
+            ended[number] = one
+    append_to_log(layout, key, relays)
+    return ended
 
 
 def table_of(ended: Sequence[AuditEnd]) -> str:
@@ -269,7 +315,15 @@ def exit_of(ended: Sequence[AuditEnd]) -> Exit:
     metavar="D",
     help="cpu, cuda or cuda:N: one worker each. Repeatable; default: one worker on the CPU.",
 )
+@click.option(
+    "--engine",
+    type=click.Choice(["local", "ray"]),
+    default="local",
+    show_default=True,
+    help="Where audits run: on this machine, or on a Ray cluster.",
+)
 @record_options
+@log_key_option
 @source_options
 @machine_options
 @click.pass_context
@@ -279,6 +333,8 @@ def queue_command(
     files: tuple[Path, ...],
     listed: Path | None,
     devices: tuple[str, ...],
+    engine: str,
+    log_key: Path | None,
     **options: Any,  # noqa: ANN401 (click's own types)
 ) -> int:
     """Audit FILES one after another, each as `geneb-ci audit FILE` does; options hold for all.
@@ -300,7 +356,13 @@ def queue_command(
     for one in entries:
         for device in devices or (None,):
             _check(one, words, device)
-    ended = run_queue(entries, words, devices)
+    layout = find_layout(Path.cwd())
+    if log_key is not None and keeps_log(layout) and not options["dry_run"]:
+        log_signer(log_key, kept_log(layout))  # refused before anything runs
+        log = (log_key, options["relay"])
+        ended = run_logged(entries, words, devices, layout, log, cluster=engine == "ray")
+    else:
+        ended = run_queue(entries, words, devices, cluster=engine == "ray")
     click.echo(table_of(ended) + details_of(ended), nl=False)
     return exit_of(ended)
 

@@ -1,30 +1,35 @@
-"""Commands about rows and the board: `recommend`, `matrices`, `label`, `diff`."""
+"""Commands about rows and the board: `build`, `serve`, `matrices`, `label`, `diff`."""
 
+import http.server
+import tempfile
+from functools import partial
 from pathlib import Path
 
 import click
 
+from geneb_ci.api import build
 from geneb_ci.audit.trust_evidence import gather
-from geneb_ci.board.board import advised
-from geneb_ci.board.matrices import recovered
-from geneb_ci.board.recommend import TRUST, ModelRequest, parameters
+from geneb_ci.board.board import SubmissionsRefused, layout_of
+from geneb_ci.board.page import POLICY, write_page
+from geneb_ci.board.rows import recovered
 from geneb_ci.check.registry import RULES
 from geneb_ci.check.runner import Checker, FileResult, files_of
-from geneb_ci.cli.repository import (
+from geneb_ci.cli.repository import built, layout_here, refused, repository_here
+from geneb_ci.cli.shared import (
     FOLDER,
-    Loaded,
-    layout_here,
-    layout_of,
-    load,
+    STDOUT,
+    Output,
+    format_option,
+    row_width,
+    watch_checks,
+    watched,
+    write,
 )
-from geneb_ci.cli.shared import STDOUT, Output, format_option, row_width, watched, write
-from geneb_ci.common.config import benchmark_of
 from geneb_ci.common.errors import Exit, NothingChecked, UsageProblem
-from geneb_ci.common.finding import Severity, quoted
+from geneb_ci.common.finding import Severity, first_and_more, plural, quoted
 from geneb_ci.publish.comparison import compare
 from geneb_ci.render.comparison import WRITERS
 from geneb_ci.render.rows import (
-    ADVICE_WRITERS,
     MATRICES_WRITERS,
     LabelRow,
     labels_json,
@@ -32,50 +37,181 @@ from geneb_ci.render.rows import (
     matrices_text,
     row_of,
 )
-from geneb_ci.render.tables import fitted
+from geneb_ci.render.text import fitted
 from geneb_ci.submission.document import Document
-from geneb_ci.submission.kind import FileKind, other_kind, require_file
+from geneb_ci.submission.reading import FileKind, other_kind, require_file
+
+ADDRESS = "127.0.0.1"
+
+
+class _Handler(http.server.SimpleHTTPRequestHandler):
+    """Serves files with the security headers of the published page."""
+
+    server_version, sys_version = "geneb-ci", ""  # do not disclose the Python version
+    # Explicit, because the system's MIME type of .js varies.
+    extensions_map = {  # noqa: RUF012 (the base class calls it its own)
+        ".html": "text/html; charset=utf-8",
+        ".js": "text/javascript; charset=utf-8",
+        ".css": "text/css; charset=utf-8",
+        ".json": "application/json",
+        ".png": "image/png",
+        ".svg": "image/svg+xml",
+        ".xml": "application/atom+xml",
+        ".md": "text/plain; charset=utf-8",
+        ".txt": "text/plain; charset=utf-8",
+        "": "application/octet-stream",
+    }
+
+    def send_head(self):  # type: ignore[no-untyped-def]  # noqa: ANN202 (a type of typeshed's own)
+        """Answer only requests whose Host header is this machine (against DNS rebinding)."""
+        name = self.headers.get("Host", "").partition(":")[0]
+        if name not in {ADDRESS, "localhost"}:
+            self.send_error(http.HTTPStatus.FORBIDDEN)
+            return None
+        try:
+            return super().send_head()
+        except ValueError:  # the path contains a NUL character
+            self.send_error(http.HTTPStatus.NOT_FOUND)
+            return None
+
+    def list_directory(self, path):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202, ARG002
+        """Do not list folders."""
+        self.send_error(http.HTTPStatus.NOT_FOUND)
+
+    def end_headers(self) -> None:
+        """Add the headers of every response."""
+        # frame-ancestors cannot be set in a page's own <meta> tag.
+        self.send_header("Content-Security-Policy", f"{POLICY}; frame-ancestors 'none'")
+        self.send_header("Cross-Origin-Resource-Policy", "same-origin")
+        self.send_header("Cross-Origin-Opener-Policy", "same-origin")
+        self.send_header("Referrer-Policy", "no-referrer")
+        self.send_header("X-Content-Type-Options", "nosniff")
+        self.send_header("Cache-Control", "no-store")
+        super().end_headers()
+
+    def log_message(self, *_: object) -> None:
+        """Keep the terminal quiet."""
+
+
+class _Server(http.server.ThreadingHTTPServer):
+    def handle_error(self, *_: object) -> None:
+        """Print nothing: a browser may close the connection during a response."""
+
+
+def server(folder: Path, port: int) -> http.server.ThreadingHTTPServer:
+    """Return a server of a folder, bound to the port; it answers once `serve_forever` is called.
+
+    Raises UsageProblem if the port cannot be used.
+    """
+    try:
+        return _Server((ADDRESS, port), partial(_Handler, directory=str(folder)))
+    except (OSError, OverflowError) as error:
+        raise UsageProblem(
+            f"port {port} cannot be used: {error}",
+            "choose another with --port, or 0 for a free one",
+        ) from error
 
 
 @click.command()
 @FOLDER
-@click.option("--category", help='Such as "Splice Sites"; default: mean over categories.')
 @click.option(
-    "--regime",
-    default="full",
-    show_default=True,
-    help="Amount of training data: full, 10shot or 1shot.",
+    "--out",
+    required=True,
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Folder to write the board to.",
 )
 @click.option(
-    "--max-params", metavar="COUNT", help="Maximum number of parameters, such as 500M or 1.2B."
+    "--diagnostics/--no-diagnostics",
+    "more",
+    default=True,
+    help="Also write diagnostics.json and recommendations.json; needs the extra `build`.",
 )
-@click.option("--level", type=click.Choice(TRUST), help="Minimum trust level.")
-@format_option(ADVICE_WRITERS)
-@click.option("--output", default=STDOUT, metavar="FILE", help="File to write.")
-def recommend_command(
-    folder: Path | None,
-    category: str | None,
-    regime: str,
-    max_params: str | None,
-    level: str | None,
-    format_: str,
-    output: str,
-) -> int:
-    """Recommend a model of FOLDER: the best score, models tied with it, and the smallest of them.
+@click.option(
+    "--at", "commit", metavar="COMMIT", help="Rebuild every published file of this commit."
+)
+def build_command(folder: Path | None, out: Path, commit: str | None, *, more: bool) -> int:
+    """Rebuild leaderboard.json, leaderboard_tasks.json and the page from the submissions of FOLDER.
 
-    Every submission is checked first. Models are tied if their scores do not differ significantly
-    (docs/uncertainty.md). The exit code is 3 if no model meets size and level.
+    Every submission is checked first; if one has an error, nothing is written. Open index.html in
+    DIR from disk or from any server: it loads nothing from other sites.
+    With --at, every published file is rebuilt from the tree of a commit of this repository.
     """
-    most = None if max_params is None else parameters(max_params)
-    need = ModelRequest(category=category, regime=regime, max_params=most, level=level)
-    loaded = load(folder, "nothing was recommended", "recommend FOLDER")
-    if not isinstance(loaded, Loaded):
-        return loaded
-    advice = advised(need, loaded.entries, benchmark_of(loaded.layout))
-    text = ADVICE_WRITERS[format_](advice)
-    columns = row_width(output)
-    write(Output(format_, output), fitted(text, columns) if format_ == "text" else text)
-    return Exit.NOT_CHECKED if advice.best is None else Exit.CLEAN
+    if commit is not None:
+        if folder is not None or not more:
+            extra = "FOLDER" if folder is not None else "--no-diagnostics"
+            raise UsageProblem(f"{extra} and --at exclude each other", f"leave {extra} out")
+        return _at(commit, out)
+    return _build(folder, out, more=more)
+
+
+def _build(folder: Path | None, out: Path, *, more: bool) -> int:
+    """Write the board of a folder and its page, say so, and return the exit code."""
+    try:
+        board = build(folder, diagnostics=more, out=out, progress=watch_checks)
+    except SubmissionsRefused as error:
+        return refused(error.report)
+    first, *middle, last = board.files
+    names = ", ".join([str(out / first), *middle])
+    click.echo(f"built {names} and {last}: {plural(board.models, 'model')}")
+    if board.unsized:
+        click.echo(
+            "diagnostics and recommendations were left out: the benchmark has no n_test for "
+            f"{first_and_more(list(board.unsized))}"
+        )
+    if board.unranked:
+        click.echo(f"not ranked (missing cells): {first_and_more(list(board.unranked))}")
+    return Exit.CLEAN
+
+
+def _at(commit: str, out: Path) -> int:
+    code, made = built(repository_here(), commit)
+    if made is None:
+        return code
+    write_page(out, made.published)
+    click.echo(
+        f"built {len(made.published)} files in {out}: generation {made.manifest.generation} "
+        f"of commit {made.manifest.source_commit}, {plural(made.models, 'model')}"
+    )
+    return Exit.CLEAN
+
+
+@click.command()
+@click.argument(
+    "folder", required=False, type=click.Path(path_type=Path, file_okay=False, exists=True)
+)
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8000,
+    show_default=True,
+    help="Port; 0 for any free one.",
+)
+@click.option(
+    "--diagnostics/--no-diagnostics",
+    "more",
+    default=True,
+    help="Include intervals, rank ranges and advice; needs the extra `build`.",
+)
+def serve_command(folder: Path | None, port: int, *, more: bool) -> int:
+    """Build the board of FOLDER in a temporary folder and serve its page until Ctrl-C.
+
+    Only this machine can reach it. If a submission has an error, nothing is served.
+    """
+    layout_of(folder, "serve FOLDER")
+    # Bind the port first, so that a used port fails before the long build.
+    with (
+        tempfile.TemporaryDirectory(prefix="geneb-ci-serve-") as temporary,
+        server(Path(temporary), port) as running,
+    ):
+        code = _build(folder, Path(temporary), more=more)
+        if code != Exit.CLEAN:
+            return code
+        click.echo(f"open http://{ADDRESS}:{running.server_port}/ in a browser; Ctrl-C stops")
+        try:
+            running.serve_forever()
+        except KeyboardInterrupt:
+            click.echo("stopped")
+    return Exit.CLEAN
 
 
 @click.command()
@@ -133,7 +269,7 @@ _RENDER = {"text": labels_text, "json": labels_json}
 @FOLDER
 @format_option(_RENDER)
 def label_command(folder: Path | None, format_: str) -> int:
-    """Compute the trust level of every submission of FOLDER from checks and audits."""
+    """Compute the evidence of every submission of FOLDER from checks and audits."""
     layout = layout_of(folder, "label FOLDER")
     evidence = gather(layout)
     evidence.require_sound()
@@ -153,16 +289,39 @@ def label_command(folder: Path | None, format_: str) -> int:
 
 
 @click.command()
-@click.option("--base", required=True, metavar="REF", help="Commit, branch or tag to compare with.")
+@click.option("--base", metavar="REF", help="Commit, branch or tag to compare with.")
+@click.option(
+    "--pr",
+    "pulls",
+    type=click.IntRange(min=1),
+    multiple=True,
+    metavar="N",
+    help="Compare main with main after this open pull request; repeatable.",
+)
+@click.option("--repo", metavar="OWNER/NAME", help="Its repository; default: GITHUB_REPOSITORY.")
 @format_option(WRITERS)
 @click.option("--output", default=STDOUT, metavar="FILE", help="File to write.")
-def diff_command(base: str, format_: str, output: str) -> int:
-    """Compare the board of the working tree with the board of REF.
+def diff_command(
+    base: str | None, pulls: tuple[int, ...], repo: str | None, format_: str, output: str
+) -> int:
+    """Compare the board of the working tree with that of REF, or main with open pull requests.
 
     Lists rows added, changed and removed, changes of rank by macro MCC of each regime, and which of
     them are not significant. REF is read from git; it is not checked out, and none of its code is
     run. The exit code is 11 if a submission of the working tree has errors.
     """
-    found = compare(layout_here(), base)
+    if (base is None) == (not pulls):
+        raise UsageProblem(
+            "pass either --base or --pr",
+            "geneb-ci diff --base origin/main, or geneb-ci diff --pr 12",
+        )
+    if pulls:
+        from geneb_ci.cli.proposed import merged_comparison  # noqa: PLC0415
+        from geneb_ci.github.api import connect  # noqa: PLC0415 (of the extra)
+
+        with connect(repo) as github:
+            found = merged_comparison(github, layout_here(), pulls)
+    else:
+        found = compare(layout_here(), str(base))
     write(Output(format_, output), WRITERS[format_](found))
     return Exit.ERRORS if found.refused else Exit.CLEAN

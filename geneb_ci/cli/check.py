@@ -2,29 +2,39 @@
 
 import os
 import sys
-from collections.abc import Iterable
+from collections import Counter
 from pathlib import Path
+from typing import Literal
 
 import click
 
-from geneb_ci.check.place import Against
-from geneb_ci.check.registry import select
-from geneb_ci.check.runner import Checker, FileResult, Report, named_files
+from geneb_ci.api import CheckReport
+from geneb_ci.api import check as check_files
+from geneb_ci.api import fix as fix_files
+from geneb_ci.check.reuse import MANY_FILES
+from geneb_ci.cli.main import is_dumb
 from geneb_ci.cli.shared import (
     STDOUT,
+    Output,
     PairedCommand,
     exit_code,
     paired,
     report_options,
-    watched,
+    watch_checks,
     width,
     write,
 )
-from geneb_ci.common.config import Finder, finder
-from geneb_ci.common.errors import BadConfiguration, UsageProblem
+from geneb_ci.common.errors import BadConfiguration, Exit, UsageProblem
+from geneb_ci.common.finding import plural
 from geneb_ci.render.formats import render
-from geneb_ci.submission.paths import is_folder
-from geneb_ci.submission.structure import Engine, check_structure
+from geneb_ci.render.text import escape, fitted
+from geneb_ci.submission.reading import BYTES_MAX
+
+STDIN = "-"
+DIFF_WIDTH = 300
+"""Characters of one line of a diff: a file on one line is one change of 100 kB."""
+STALE_MAX = 10
+"""Stale entries of a baseline that are named."""
 
 
 @click.command(cls=PairedCommand)
@@ -36,6 +46,19 @@ from geneb_ci.submission.structure import Engine, check_structure
     "--ignore", "ignored", multiple=True, metavar="RULE-OR-FAMILY", help="Leave these rules out."
 )
 @click.option("--strict", is_flag=True, help="Exit 10 when there are warnings.")
+@click.option(
+    "--baseline",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Leave out the findings of this earlier report in JSON, and name those that are gone.",
+)
+@click.option(
+    "--fix",
+    is_flag=True,
+    help="Repair what can be repaired in one way only, then check: order of members, $schema, "
+    "newline at the end, rounded means of unrounded seeds.",
+)
+@click.option("--diff", is_flag=True, help="Print what --fix would change, and stop.")
 @click.option(
     "--against",
     metavar="DIR|shipped|none",
@@ -50,6 +73,18 @@ from geneb_ci.submission.structure import Engine, check_structure
     help="Take settings, benchmark, policy and audits from this trusted folder or pyproject.toml; "
     "only rows, cards and extractors come from the current folder.",
 )
+@click.option(
+    "--base",
+    metavar="REF",
+    help="Check the commit HEAD as a pull request to this branch, as the server does.",
+)
+@click.option(
+    "--pr",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Check this open pull request over GitHub's API, as the server does.",
+)
+@click.option("--repo", metavar="OWNER/NAME", help="Its repository; default: GITHUB_REPOSITORY.")
 @report_options
 @click.option(
     "--engine",
@@ -58,84 +93,142 @@ from geneb_ci.submission.structure import Engine, check_structure
     show_default=True,
     help="Check the structure with the typed models, or with the published schemas.",
 )
+@click.option(
+    "--jobs",
+    type=click.IntRange(1),
+    metavar="N",
+    help=f"Processes; default: 1 below {MANY_FILES} files, else one per core.",
+)
+@click.option(
+    "--no-cache", is_flag=True, help="Compute every result again, and keep none for the next run."
+)
 def check_command(
     paths: tuple[Path, ...],
     selected: tuple[str, ...],
     ignored: tuple[str, ...],
     strict: bool,
+    baseline: Path | None,
+    fix: bool,
+    diff: bool,
     against: str | None,
     isolated: bool,
     config_from: Path | None,
+    base: str | None,
+    pr: int | None,
+    repo: str | None,
     formats: tuple[str, ...],
     outputs: tuple[str, ...],
-    engine: str,
+    engine: Literal["models", "jsonschema"],
+    jobs: int | None,
+    no_cache: bool,
 ) -> int:
-    """Check submissions: files or folders; without a path, all submissions of the repository."""
-    if isolated and config_from is not None:
-        raise UsageProblem("--isolated and --config-from exclude each other", "omit one of them")
-    find = finder(isolated=isolated, config_from=config_from)
-    layout = find(Path.cwd())
+    """Check submissions: files or folders; without a path, all submissions of the repository.
+
+    The path - stands for standard input.
+    """
+    if base is not None or pr is not None:
+        other = None if engine == "models" else engine
+        flags = (isolated or None, fix or None, diff or None, other, jobs, no_cache or None)
+        given = (*paths, *selected, *ignored, against, config_from, baseline, *flags)
+        if any(value is not None for value in given) or (base is not None and pr is not None):
+            raise UsageProblem(
+                "--base and --pr check a whole pull request by main's settings",
+                "omit paths and the other options but --strict, --format and --output",
+            )
+        return _proposed(base, pr, repo, paired(formats, outputs), strict=strict)
     reports = paired(formats, outputs)
-    rules = select((*layout.select, *selected), (*layout.ignore, *ignored))
-    if not paths and layout.submissions is None:
-        raise UsageProblem("no submission is named", "name one: geneb-ci check submission.json")
-    arguments = paths or [Path(os.path.relpath(str(layout.submissions)))]
-    checker = Checker(rules, _engine(engine), find, _against(against, find))
-    report, fault = _checked(checker, arguments)
-    if fault is not None and not report.files:
-        raise fault
+    if fix or diff:
+        _repair(paths, write=not diff)
+        if diff:
+            return Exit.CLEAN
+    report = check_files(
+        *(_read_stdin() if str(path) == STDIN else path for path in paths),
+        select=selected,
+        ignore=ignored,
+        against=against,
+        isolated=isolated,
+        config_from=config_from,
+        baseline=baseline,
+        engine=engine,
+        jobs=jobs,
+        cache=not no_cache,
+        progress=watch_checks,
+    )
     for output in reports:
         write(
             output,
             render(output.format, report, color=_color(output.path), width=width(output.path)),
         )
+    if baseline is not None:
+        _say_known(report, baseline)
+    fault = next((one for one in report.unreadable if isinstance(one, BadConfiguration)), None)
     if fault is not None:
         raise fault
     return exit_code(report, strict=strict)
 
 
-def _checked(checker: Checker, arguments: Iterable[Path]) -> tuple[Report, BadConfiguration | None]:
-    """Check all files; also return the error of settings that kept some from being checked."""
-    files, lost = named_files(arguments, checker.find)
-    report = Report(rules=len(checker.rules), unreadable=[*lost])
-    fault = None
-    try:
-        for result in watched(checker.run(files), len(files), "checking"):
-            if isinstance(result, FileResult):
-                report.add(result)
-            else:
-                report.unreadable.append(result)
-    except BadConfiguration as error:
-        report.unreadable.append(error)
-        fault = error
-    report.benchmarks = checker.benchmarks
-    report.findings.sort(key=lambda finding: finding.sort_key())
-    return report, fault
+def _read_stdin() -> bytes:
+    """Read one submission from standard input; a byte more than the limit, and no further."""
+    if sys.stdin is None or sys.stdin.closed:
+        raise UsageProblem("standard input is closed", f"pass a submission: {_PIPE}")
+    if sys.stdin.isatty():
+        click.echo(f"reading a submission; end it by Ctrl-D, or pass one: {_PIPE}", err=True)
+    return sys.stdin.buffer.read(BYTES_MAX + 1)
 
 
-def _against(value: str | None, find: Finder) -> Against | None:
-    """Parse --against. Raises UsageProblem if the folder does not exist."""
-    if value == "none":
-        return None
-    if value in {None, "shipped"}:
-        return Against(shipped=True, only_shipped=value is not None)
-    folder = Path(str(value))
-    if not is_folder(folder):
+_PIPE = "geneb-ci check - < submission.json"
+
+
+def _repair(paths: tuple[Path, ...], *, write: bool) -> None:
+    """Repair files and say what was changed, or print the change."""
+    if any(str(path) == STDIN for path in paths):
         raise UsageProblem(
-            f"--against {value}: no such folder", 'pass a folder, "shipped" or "none"'
+            f"{STDIN} is standard input, which cannot be written", "name the file to fix"
         )
-    layout = find(folder.resolve())
-    is_root = layout.root == folder.resolve() and layout.submissions is not None
-    return Against(folder=layout.submissions if is_root else folder)
+    found = fix_files(*paths, write=write)
+    for one in found:
+        if not write:
+            for line in one.diff().splitlines():
+                click.echo(escape(line[:DIFF_WIDTH]))
+        elif one.changes:
+            click.echo(
+                fitted(f"{escape(one.file)}: {escape('; '.join(one.changes))}\n", width()),
+                nl=False,
+                err=True,
+            )
+    for reason, count in Counter(one.left for one in found if one.left).items():
+        click.echo(f"not changed, {reason}: {plural(count, 'file')}", err=True)
 
 
-def _engine(name: str) -> Engine:
-    if name == "models":
-        return check_structure
-    from geneb_ci.submission.schema_engine import check_by_schema  # noqa: PLC0415 (jsonschema costs 60 ms to import)
+def _say_known(report: CheckReport, baseline: Path) -> None:
+    """Print how many findings a baseline left out, and its entries that are stale."""
+    lines = [f"{plural(report.known, 'finding')} of {baseline} left out"] if report.known else []
+    lines += [
+        f"{baseline}: not found any more: {one.rule} in {one.file} {one.pointer}"
+        for one in report.stale[:STALE_MAX]
+    ]
+    if len(report.stale) > STALE_MAX:
+        lines.append(f"{baseline}: and {len(report.stale) - STALE_MAX} more")
+    if report.stale:
+        lines.append(f"  fix: write it again: geneb-ci check --format json --output {baseline}")
+    text = "".join(f"{escape(line)}\n" for line in lines)
+    click.echo(fitted(text, width()), nl=False, err=True)
 
-    return check_by_schema
+
+def _proposed(
+    base: str | None, pr: int | None, repo: str | None, reports: list[Output], *, strict: bool
+) -> int:
+    """Check a branch or a pull request as a whole."""
+    from geneb_ci.cli.proposed import exit_of, of_branch, of_pull, report_of  # noqa: PLC0415 (slow)
+
+    found = of_pull(pr, repo) if pr is not None else of_branch(str(base))
+    report = report_of(found.judged)
+    for output in reports:
+        text = render(output.format, report, color=_color(output.path), width=width(output.path))
+        write(output, text)
+    return exit_of(found.verdict, strict=strict)
 
 
 def _color(path: str) -> bool:
-    return path == STDOUT and sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    plain = os.environ.get("NO_COLOR") or is_dumb()
+    return path == STDOUT and sys.stdout.isatty() and not plain

@@ -1,4 +1,4 @@
-"""`geneb-ci doctor`: which sandbox levels, GPUs and packages this machine has."""
+"""`geneb-ci doctor`: what this machine has, or which settings of a repository are wrong."""
 
 import importlib.metadata
 import platform
@@ -9,10 +9,11 @@ from pathlib import Path
 import click
 
 from geneb_ci import __version__
-from geneb_ci.cli.shared import width
-from geneb_ci.common.errors import LeftOver
-from geneb_ci.render.tables import fitted
-from geneb_ci.sandbox import cgroups, levels, mounts, processes
+from geneb_ci.cli.repository import space_name
+from geneb_ci.cli.shared import STDOUT, Output, width, write
+from geneb_ci.common.errors import Exit, LeftOver, UsageProblem
+from geneb_ci.render.text import fitted
+from geneb_ci.sandbox import levels, mounts, processes
 
 PACKAGES = ("numpy", "torch", "transformers", "safetensors", "huggingface_hub", "cryptography",
             "py_arkworks_bls12381")  # fmt: skip
@@ -23,14 +24,47 @@ BEACON_SECONDS = 5
 
 @click.command("doctor")
 @click.option("--network", is_flag=True, help="Also test the connection to the public beacon.")
-def doctor_command(network: bool) -> None:
-    """Show what this machine supports: sandbox levels, limits, GPUs, packages."""
+@click.option(
+    "--github", "repo", metavar="OWNER/NAME", help="Check the settings of this repository instead."
+)
+@click.option("--space", metavar="OWNER/NAME", help="With --github: the Space of the board.")
+@click.option("--json", "as_json", is_flag=True, help="With --github: print JSON.")
+def doctor_command(network: bool, repo: str | None, space: str | None, as_json: bool) -> int:
+    """Show what this machine supports: sandbox levels, limits, GPUs, packages.
+
+    With --github, compare the settings of a repository with those that a board needs. It only
+    reads, with the token in GH_TOKEN. Exit code 11: a setting is wrong; 3: one could not be read.
+    """
+    if repo is not None:
+        return check_settings(repo, space_name(space) if space else "", as_json=as_json)
+    if space is not None or as_json:
+        raise UsageProblem("--space and --json are options of --github", "add --github OWNER/NAME")
+    show_machine(network=network)
+    return Exit.CLEAN
+
+
+def check_settings(repo: str, space: str, *, as_json: bool) -> Exit:
+    """Print the settings of a repository that are wrong or unseen, and return the exit code."""
+    # Imported here: they need the extra `github`, which the rest of this command does not.
+    from geneb_ci.github import diagnosis  # noqa: PLC0415
+    from geneb_ci.github.api import connect  # noqa: PLC0415
+    from geneb_ci.github.observed import Observed  # noqa: PLC0415
+
+    with connect(repo) as github:
+        found = diagnosis.diagnosed(Observed(github.wire, space))
+    text = diagnosis.as_json(repo, found) if as_json else diagnosis.as_text(repo, found, width())
+    write(Output("text", STDOUT), text)
+    return diagnosis.exit_of(found)
+
+
+def show_machine(*, network: bool) -> None:
+    """Print what this machine supports."""
     say(f"geneb-ci {__version__}, Python {platform.python_version()}, {platform.platform()}")
     say("sandbox levels")
     with tempfile.TemporaryDirectory() as folder:
         for level, name in levels.LEVELS.items():
             say(f"  {level}  {name}: {_state(level, Path(folder))}")
-    say(f"number of processes limited by: {cgroups.holder()}")
+    say(f"number of processes limited by: {processes.kernel_holder()}")
     say(f"GPU devices: {', '.join(mounts.gpu_devices()) or 'none'}")
     say(f"left from an earlier audit: {_left()}")
     say("packages: " + ", ".join(f"{name} {_version(name)}" for name in PACKAGES))

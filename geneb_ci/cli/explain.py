@@ -9,7 +9,7 @@ from geneb_ci.check.registry import ALL, BY_ID
 from geneb_ci.check.rule import AnyRule
 from geneb_ci.cli.shared import PARAGRAPH, width
 from geneb_ci.common.finding import plural
-from geneb_ci.render.tables import Table, fitted
+from geneb_ci.render.text import Table, fitted
 
 
 @click.command()
@@ -50,11 +50,11 @@ _INDENT = "  "
 @click.argument("name", metavar="RULE|FAMILY|MODEL")
 def explain_command(name: str) -> None:
     """Explain a rule, a family of rules, or the trust level and history of a model's row."""
-    found = BY_ID.get(name)
+    found = BY_ID.get(name.casefold())
     if found is not None:
         _explain(found)
         return
-    family = [rule for rule in ALL if rule.family == name]
+    family = [rule for rule in ALL if rule.family == name.casefold()]
     if family:
         _list(family)
         return

@@ -10,13 +10,16 @@ import click
 
 from geneb_ci.cli.shared import STDOUT, Output, write
 from geneb_ci.common.config import cache_folder, find_layout
-from geneb_ci.common.errors import Exit, GenebError, UsageProblem
-from geneb_ci.common.finding import quoted
-from geneb_ci.github.api import ACTIONS_BOT, GitHub, connect
-from geneb_ci.github.comment import publish
-from geneb_ci.github.queue import as_json, markdown, read_queue, terminal
-from geneb_ci.github.reconcile import one_pull, pull_of, sweep, verdicts
-from geneb_ci.github.verdict import PullVerdict, decode, encode
+from geneb_ci.common.errors import Exit, UsageProblem
+from geneb_ci.common.finding import plural, quoted
+from geneb_ci.github import report
+from geneb_ci.github.api import ACTIONS_BOT, connect
+from geneb_ci.github.envelope import decode, encode
+from geneb_ci.github.main_branch import further_places
+from geneb_ci.github.queue import read_queue
+from geneb_ci.github.queue_text import as_json, markdown, terminal
+from geneb_ci.github.reconcile import group_verdict, one_pull, pull_of, sweep
+from geneb_ci.github.report import tell_health
 from geneb_ci.github.wire import Etags
 from geneb_ci.render.plain import visible
 
@@ -27,6 +30,7 @@ _SHA = re.compile(r"[0-9a-f]{40}")
 @click.option("--repo", metavar="OWNER/NAME", help="Repository; default: GITHUB_REPOSITORY.")
 @click.option("--head-sha", metavar="SHA", help="Check the open pull request with this head.")
 @click.option("--pr", type=click.IntRange(min=1), metavar="N", help="Check this pull request.")
+@click.option("--group", metavar="SHA", help="Check this group of a merge queue.")
 @click.option(
     "--author-id",
     type=click.IntRange(min=1),
@@ -36,43 +40,67 @@ _SHA = re.compile(r"[0-9a-f]{40}")
 )
 @click.option("--output", default=STDOUT, metavar="FILE", help="File to write the verdict to.")
 def reconcile_command(
-    repo: str | None, head_sha: str | None, pr: int | None, author_id: int, output: str
+    repo: str | None,
+    head_sha: str | None,
+    pr: int | None,
+    group: str | None,
+    author_id: int,
+    output: str,
 ) -> int:
-    """Check pull requests, read by commit SHA, and print a verdict: JSON on one line.
+    """Check pull requests, read by commit SHA, and print a verdict on one line: JSON.
 
-    Without --head-sha and --pr it checks open pull requests that have no verdict yet, the oldest
-    first. Run it in a checkout of the base branch, with a read-only token (GH_TOKEN). In GitHub
-    Actions the verdict is also the step's output `verdict`. The exit code is 4 if the pull request
-    has new commits; they are queued.
+    Without --head-sha, --pr and --group it checks open pull requests that have no verdict on their
+    head and on the present main, the oldest first. Run it in a checkout of the base branch, with a
+    read-only token (GH_TOKEN). In GitHub Actions the verdict is also the step's output `verdict`.
+    The exit code is 4 if the pull request or main has new commits; they are queued.
     """
-    if head_sha == "":  # a schedule or a dispatch has no head
-        head_sha = None
-    if head_sha is not None and not _SHA.fullmatch(head_sha):
-        raise UsageProblem(
-            f"{quoted(head_sha)} is not the SHA of a commit", "pass all 40 hex digits"
-        )
+    head_sha, group = _sha(head_sha), _sha(group)
     layout = find_layout(Path.cwd())
     with connect(repo, author=author_id) as github:
-        if pr is not None:
-            found = verdicts(github, layout, [one_pull(github, pr, head_sha)])
+        if group is not None:
+            found = group_verdict(github, layout, group)
+        elif pr is not None:
+            found = sweep(github, layout, _say, one_pull(github, pr, head_sha))
         elif head_sha is not None:
-            found = verdicts(github, layout, [pull_of(github, head_sha)])
+            found = sweep(github, layout, _say, pull_of(github.open_pulls(), head_sha))
         else:
-            found = sweep(github, layout, lambda text: click.echo(text, err=True))
-    if found.problems and not found.verdict.pulls:
+            found = sweep(github, layout, _say)
+    is_single = pr is not None or head_sha is not None
+    if found.problems and not found.verdict.pulls and (is_single or found.verdict.is_empty):
         raise found.problems[0]
     for problem in found.problems:
-        click.echo(f"geneb-ci: {visible(problem.message)}", err=True)
+        _say(f"geneb-ci: {visible(problem.message)}")
+    for trouble in found.verdict.troubles:
+        _say(f"{trouble.number}: waits: {visible(trouble.reason)}")
     line = encode(found.verdict)
     write(Output("json", output), f"{line}\n")
-    # Without a pull request there is nothing to report: the job with write access does not start.
-    if os.environ.get("GITHUB_OUTPUT") and found.verdict.pulls:
+    # Without anything to write, the job with write access does not start.
+    if os.environ.get("GITHUB_OUTPUT") and not found.verdict.is_empty:
         with Path(os.environ["GITHUB_OUTPUT"]).open("a", encoding="utf-8") as outputs:
             outputs.write(f"verdict={line}\n")  # one line of ASCII: no delimiter to guess
     done = ", ".join(f"{pull.number}: {pull.outcome.value}" for pull in found.verdict.pulls)
     left = f"; {found.verdict.waiting} left for the next run" if found.verdict.waiting else ""
-    click.echo(f"{done or 'every open pull request has its verdict'}{left}", err=True)
+    parts = [
+        f"group {one.head_sha}: {plural(len(one.models), 'model')} together"
+        for one in found.verdict.groups
+    ]
+    if parts:
+        done = ", ".join([*parts, done] if done else parts)
+    elif not done and not found.verdict.waiting and not found.verdict.troubles:
+        done = "every open pull request has its verdict"
+    _say(f"{done or 'no verdict'}{left}")
     return Exit.CLEAN
+
+
+def _sha(given: str | None) -> str | None:
+    """Return a commit id; None for an empty one, as schedules and dispatches have."""
+    if given and not _SHA.fullmatch(given):
+        raise UsageProblem(f"{quoted(given)} is not the SHA of a commit", "pass all 40 hex digits")
+    return given or None
+
+
+def _say(text: str) -> None:
+    click.echo(text, err=True)
 
 
 @click.command()
@@ -84,37 +112,48 @@ def reconcile_command(
     show_default=True,
     help="Account of the token; default: that of GitHub Actions.",
 )
-def report_command(repo: str | None, author_id: int) -> int:
+@click.option(
+    "--health",
+    type=click.Choice(("success", "failure")),
+    help="Instead of a verdict, write the result of the health check: one issue.",
+)
+@click.option("--run", default="", metavar="URL", help="The run that found it.")
+def report_command(repo: str | None, author_id: int, health: str | None, run: str) -> int:
     """Write the verdict from the environment variable VERDICT: a comment, labels, a status.
 
     It reads nothing of the pull request's content, only the verdict, which it validates. Nothing is
     written twice, and nothing if the pull request has new commits since (exit code 4).
     """
+    if health is not None:
+        with connect(repo, author=author_id) as github:
+            done = tell_health(github, is_good=health == report.SUCCESS, run=run)
+        _say(f"issue {done}" if done else "nothing to write")
+        return Exit.CLEAN
     with connect(repo, author=author_id) as github:
         verdict = decode(os.environ.get("VERDICT", ""), github.wire.repository)
-        problems = [error for pull in verdict.pulls if (error := _written(github, pull))]
-    if not verdict.pulls:
-        click.echo("the verdict names no pull request: nothing to write", err=True)
+        further = tuple(further_places(find_layout(Path.cwd())))
+        results = list(map(_told, report.write(github, verdict, further)))
+    if verdict.is_empty:
+        _say("the verdict names no pull request: nothing to write")
+    problems = [result.problem for result in results if result.problem is not None]
     if not problems:
         return Exit.CLEAN
     # Any other error is more important than a pull request with new commits.
     worst = next((error for error in problems if error.exit_code is not Exit.MOVED), problems[0])
     if worst.fix:
-        click.echo(f"  fix: {worst.fix}", err=True)
+        _say(f"  fix: {worst.fix}")
     return worst.exit_code
 
 
-def _written(github: GitHub, pull: PullVerdict) -> GenebError | None:
-    """Write one verdict and print what was done. Return the error, if there was one."""
-    try:
-        written = publish(github, pull)
-    except GenebError as error:
-        click.echo(f"geneb-ci: {pull.number}: {visible(error.message)}", err=True)
-        return error
-    done = [name for name, is_new in written._asdict().items() if is_new]
-    what = f"wrote {', '.join(done)}" if done else "nothing to write, already up to date"
-    click.echo(f"{pull.number}: {pull.outcome.value}; {what}", err=True)
-    return None
+def _told(result: report.Result) -> report.Result:
+    """Print what was done with one pull request."""
+    if result.problem is not None:
+        _say(f"geneb-ci: {result.what}: {visible(result.problem.message)}")
+    if result.written is not None:
+        done = [name for name, is_new in result.written._asdict().items() if is_new]
+        what = f"wrote {', '.join(done)}" if done else "nothing to write, already up to date"
+        _say(f"{result.what}: {result.said}; {what}")
+    return result
 
 
 NARROWEST = 80
@@ -128,7 +167,7 @@ NARROWEST = 80
     default=30,
     show_default=True,
     metavar="N",
-    help="Number of submissions to list.",
+    help="Number of pull requests to list.",
 )
 @click.option("--json", "style", flag_value="json", help="Print JSON.")
 @click.option("--markdown", "style", flag_value="markdown", help="Print Markdown.")
@@ -143,11 +182,11 @@ NARROWEST = 80
 def triage_command(
     repo: str | None, limit: int, style: str | None, author_id: int, cache: bool
 ) -> int:
-    """List the open submissions: age, verdict, weight of warnings, level, cost of an audit.
+    """List the open pull requests: author, age, verdict, effect on the board, who does what next.
 
     Those that wait for a maintainer come first, oldest on top; "!" marks those waiting for more
     than a week. Only our own comments are read, not the content of pull requests. Weight is the sum
-    of the scores of all warnings; from 10 on, audit before merging.
+    of the scores of all warnings; from 10 on, audit the row as soon as it is merged.
     """
     etags = Etags(cache_folder("github.json") if cache else None)
     with connect(repo, author=author_id, etags=etags) as github:

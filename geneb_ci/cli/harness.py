@@ -1,4 +1,4 @@
-"""Commands that hand on to the harness: `data`, `extractor`."""
+"""Commands that hand on to the harness: `data`, `extractor`, `probe`, `upgrade`."""
 
 import os
 import subprocess
@@ -102,3 +102,7 @@ def push(folder: Path, repo: str | None, definition: Path | None) -> int:
 
 
 extractor_command = handed_over("extractor", "Check an extractor, or list those that are built in.")
+probe_command = handed_over(
+    "probe", "Fit other probes on receipts, and compare the ranks that follow."
+)
+upgrade_command = handed_over("upgrade", "Upgrade a submission to format 1.2 with its run record.")

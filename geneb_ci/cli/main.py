@@ -2,11 +2,13 @@
 
 import importlib
 import os
+import shutil
 import sys
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import click
+from click.shell_completion import CompletionItem
 
 from geneb_ci import __version__
 from geneb_ci.common.errors import Exit, GenebError, machine_fault
@@ -16,7 +18,7 @@ from geneb_ci.render.plain import visible
 class LazyGroup(click.Group):
     """Commands by name, each with its module of `geneb_ci.cli` and its line of help.
 
-    The function of a command is `<name>_command`.
+    The function of a command is `<name>_command`. Letter case of a name does not matter.
     """
 
     table: dict[str, tuple[str, str]]
@@ -29,7 +31,7 @@ class LazyGroup(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         """Import and return a command; None if there is none of this name."""
-        cmd_name = self.aliases.get(cmd_name, cmd_name)
+        cmd_name = self._known(cmd_name)
         if cmd_name not in self.table:
             return None
         module = importlib.import_module(f"geneb_ci.cli.{self.table[cmd_name][0]}")
@@ -43,14 +45,31 @@ class LazyGroup(click.Group):
 
         click suggests only commands that are imported, and here none is.
         """
-        name = args[0]
-        if name not in {*self.table, *self.aliases} and not name.startswith("-"):
+        name = self._known(args[0])
+        if name not in self.table and not name.startswith("-"):
             import difflib  # noqa: PLC0415 (most runs need no suggestion)
 
-            close = difflib.get_close_matches(name, self.table, n=1)
+            close = difflib.get_close_matches(name.casefold(), [*self.table, *self.aliases], n=1)
             hint = f" Did you mean {close[0]!r}?" if close else ""
-            ctx.fail(f"No such command {name!r}.{hint}")
-        return super().resolve_command(ctx, args)
+            ctx.fail(f"No such command {args[0]!r}.{hint}")
+        folded = args[0].casefold()
+        word = folded if folded in self.aliases else name  # the usage shows what was typed
+        return super().resolve_command(ctx, [word, *args[1:]])
+
+    def _known(self, name: str) -> str:
+        """Return the name of a command, also of one in capitals; any other name as it is."""
+        folded = name.casefold()
+        found = self.aliases.get(folded, folded)
+        return found if found in self.table else name
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Return the commands that begin so, without importing them, or the options."""
+        found = [
+            CompletionItem(name, help=text)
+            for name, (_, text) in self.table.items()
+            if name.startswith(incomplete)
+        ]
+        return [*found, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """Write the list of commands without importing them."""
@@ -68,24 +87,32 @@ COMMANDS = {
     "rules": ("explain", "list every rule"),
     "explain": ("explain", "explain a rule, or the trust level and history of a row"),
     "matrices": ("board", "recover the confusion matrices from scores"),
-    "label": ("board", "compute the trust level of every row from its evidence"),
-    "build": ("build", "rebuild the board from the submissions"),
-    "serve": ("build", "build the board and serve its page on this machine"),
-    "recommend": ("board", "recommend a model, with the models tied with it"),
+    "label": ("board", "compute the evidence of every row from checks and audits"),
+    "build": ("board", "rebuild the board from the submissions"),
+    "serve": ("board", "build the board and serve its page on this machine"),
+    "recommend": ("recommend", "recommend a model: the best, or a smaller one of little loss"),
+    "findings": ("recommend", "compute the figures of the paper, in its scope or the board's"),
     "publish": ("publish", "publish the board on its Hugging Face Space"),
     "rollback": ("publish", "publish an earlier generation of the board again"),
     "ledger": ("publish", "list the history of every row: what, when, by whom, why"),
     "diff": ("board", "compare the board with that of another commit"),
     "replay": ("publish", "list the rows that changed rules would newly reject"),
     "pack": ("pack", "collect upstream's per-task logs into a submission"),
+    "import": ("pack", "the same, also from a folder of MTEB's results"),
+    "export": ("publish", "write the rows for the Hub, Every Eval Ever, Croissant, CSV, Parquet"),
     "audit": ("audit", "rerun an unpredictable sample of tasks, and sign the result"),
+    "receipt": ("receipt", "verify, push and pull the embeddings that a row commits to"),
+    "new": ("new", "write the first files of a model, from what the Hub says of it"),
     "models": ("models", "show how each model is loaded, and where its weights are"),
     "data": ("harness", "pull, verify, audit and push the task data"),
+    "upgrade": ("harness", "upgrade a submission to format 1.2 with its run record"),
+    "probe": ("harness", "fit other probes on receipts, and compare the ranks"),
     "reconcile": ("github", "check pull requests, and print a verdict"),
     "report": ("github", "write a verdict to its pull request"),
     "triage": ("github", "list open submissions, and what to do next"),
+    "init": ("init", "write the repository of a new board, and set up GitHub and the Hub"),
     "extractor": ("harness", "check an extractor, or list the built-in ones"),
-    "doctor": ("doctor", "show what this machine supports: sandbox, GPU, packages"),
+    "doctor": ("doctor", "show what this machine supports, or check the settings on GitHub"),
 }
 
 
@@ -100,13 +127,19 @@ def cli() -> None:
     """Check, audit and publish the GENEB leaderboard of DNA foundation models."""
 
 
+def is_dumb() -> bool:
+    """Whether the terminal shows escape sequences as they are."""
+    return os.environ.get("TERM") == "dumb"
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit code; the README lists the codes."""
+    """Run the command line and return its exit code; docs/check.md lists the codes."""
     config = sys.modules.get("geneb_ci.common.config")
     if config is not None:  # a command before, in this process, may have made folders
         config.find_layout.cache_clear()
     try:
-        result: Any = cli.main(arguments, prog_name="geneb-ci", standalone_mode=False)
+        plain: dict[str, Any] = {"color": False} if os.environ.get("NO_COLOR") or is_dumb() else {}
+        result: Any = cli.main(arguments, prog_name="geneb-ci", standalone_mode=False, **plain)
         sys.stdout.flush()  # report write errors here, not at interpreter exit
     except GenebError as error:
         _say(error.message, error.fix)
@@ -128,8 +161,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return int(result) if isinstance(result, int) else Exit.CLEAN
 
 
+# What a command imports first of an optional part, and the extra that installs it.
+_EXTRAS = {"github": "github", "requests": "github", "urllib3": "github"}
+
+
 def _unforeseen(error: Exception) -> Exit:
-    """Report an unexpected exception, as a machine failure or as a bug of geneb-ci."""
+    """Report an unexpected exception: a missing extra, a machine failure, a bug of geneb-ci."""
+    name = (getattr(error, "name", "") or "").partition(".")[0]
+    if isinstance(error, ModuleNotFoundError) and name in _EXTRAS:
+        _say(f"the package {name} is missing", f"pip install 'geneb-ci[{_EXTRAS[name]}]'")
+        return Exit.USAGE
     fault = machine_fault(error) if isinstance(error, OSError) else None
     if fault is not None:
         _say(fault.message, fault.fix)
@@ -151,6 +192,26 @@ def _drop_output() -> None:
 
 def _say(message: str, fix: str) -> None:
     # The message may contain untrusted names.
-    click.echo(f"geneb-ci: {visible(message, len(message) * 10)}", err=True)
+    _echo(f"geneb-ci: {visible(message, len(message) * 10)}")
     if fix:
-        click.echo(f"  fix: {visible(fix, len(fix) * 10)}", err=True)
+        _echo(f"  fix: {visible(fix, len(fix) * 10)}")
+
+
+UNLIMITED = 10_000
+"""Columns where no terminal has a width: in a pipe, a message is one line."""
+
+
+def _echo(line: str) -> None:
+    """Print a line to standard error, wrapped between words where a terminal is narrower."""
+    columns = max(shutil.get_terminal_size((UNLIMITED, 24)).columns, NARROWEST)
+    if len(line) > columns:
+        import textwrap  # noqa: PLC0415 (most runs print no error)
+
+        line = textwrap.fill(
+            line, columns, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
+        )
+    click.echo(line, err=True)
+
+
+NARROWEST = 40
+"""Columns; a message in fewer cannot be read."""

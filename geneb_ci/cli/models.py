@@ -1,5 +1,6 @@
 """`geneb-ci models`: the model registry, for people."""
 
+import difflib
 import functools
 import json
 from collections.abc import Mapping
@@ -8,9 +9,9 @@ from typing import Any
 
 import click
 
+from geneb_ci.audit.canonical import AuditRefused
 from geneb_ci.audit.extractors import BUILTIN, built_in
 from geneb_ci.audit.fetching import lock_bytes
-from geneb_ci.audit.steps import AuditRefused
 from geneb_ci.audit.weights import file_sha256
 from geneb_ci.cli.main import LazyGroup
 from geneb_ci.cli.shared import format_option, row_width
@@ -19,7 +20,7 @@ from geneb_ci.common.errors import BadConfiguration, Exit, GenebError, NothingCh
 from geneb_ci.common.finding import plural
 from geneb_ci.models.entry import ModelEntry, ReadEntry, addresses
 from geneb_ci.models.registry import ModelRegistry
-from geneb_ci.render.tables import Table, fitted
+from geneb_ci.render.text import Table, fitted
 
 FORMATS = ("text", "json")
 
@@ -33,9 +34,11 @@ def required(found: ModelRegistry, model_id: str) -> ReadEntry:
     """Return the entry of a model. Raises NothingChecked where there is none."""
     entry = found.entry(model_id)
     if entry is None:
+        near = difflib.get_close_matches(model_id, list(found), n=1)
         raise NothingChecked(
-            f"the model registry has no entry for {model_id!r}",
-            f"list the entries by `geneb-ci models list`, or write {found.path(model_id)}",
+            f"the model registry has no entry for {model_id!r}"
+            + (f"; did you mean {near[0]!r}?" if near else ""),
+            f"list the entries by `geneb-ci models list`; a new one is a file in {found.folder}",
         )
     return entry
 
@@ -202,13 +205,12 @@ def verify_command(models: tuple[str, ...], weights: Path | None) -> int:
             continue
         left = open_points(one.entry)
         absent = not_usable_here(one.entry, layout, found)
-        wrong += bool(absent)
-        complete += not left and not absent
         for what, points in (("open", left), ("wrong", absent)):
             if points:
                 click.echo(f"{name}: {what}: {'; '.join(points)}")
-        if weights is not None:
-            wrong += _compared(one.entry, weights, name)
+        differ = weights is not None and _compared(one.entry, weights, name) > 0
+        wrong += bool(absent) or differ
+        complete += not left and not absent and not differ
     total = len(models) or len(found)
     click.echo(f"{plural(total, 'model')}: {wrong} wrong, {complete} ready for an audit")
     return Exit.ERRORS if wrong else Exit.CLEAN

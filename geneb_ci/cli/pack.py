@@ -1,25 +1,33 @@
-"""`geneb-ci pack`: collects upstream's log files, one per task and regime, into a submission.
+"""`geneb-ci pack` and `import`: collects files of one task and regime each into a submission.
 
-`results_<model>_<task_id>_<extractor>.json` holds `mcc`, `accuracy` and `f1_score`, each with a
-`mean`; few-shot logs end in `_k-1` or `_k-10` before `.json`.
+Upstream's log `results_<model>_<task_id>_<extractor>.json` holds `mcc`, `accuracy` and `f1_score`,
+each with a `mean`; few-shot logs end in `_k-1` or `_k-10` before `.json`. A result of MTEB
+names its `task_name`, which ends likewise, its `dataset_revision` and the `scores` of each split;
+`model_meta.json` beside it describes the model.
 """
 
 import json
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import click
 
-from geneb_ci.board.files import write_files
 from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.config import benchmark_of, find_layout
-from geneb_ci.common.errors import Exit, NothingChecked
+from geneb_ci.common.errors import Exit, NothingChecked, UsageProblem
+from geneb_ci.common.files import write_files
 from geneb_ci.common.finding import first_and_more, quoted
 from geneb_ci.submission.document import read_document
+from geneb_ci.submission.names import MODEL_ID_PATTERN
+from geneb_ci.submission.structure import LOG_METRICS
 
-METRICS = {"mcc": "MCC", "accuracy": "Acc", "f1_score": "F1"}
+MTEB_METRICS = {"mcc": "MCC", "accuracy": "Acc", "f1": "F1"}
+"""Scores of a classification task of MTEB; its f1 is the mean over the classes, as ours is."""
+MODEL_META = "model_meta.json"
+TEST, DEFAULT_SUBSET = "test", "default"
 
 Cells = dict[str, dict[str, dict[str, float]]]
 
@@ -52,11 +60,18 @@ def pack_logs(paths: Iterable[Path], benchmark: Benchmark) -> Packed:
     packed = Packed({regime: {} for regime in benchmark.regimes})
     sources: dict[tuple[str, str], list[str]] = {}
     for path in sorted(paths):
-        task, regime = identify(path.stem, benchmark)
+        document = read_document(path)
+        value: Any = {} if document.faults else document.value
+        is_mteb = isinstance(value, dict) and {"task_name", "scores"} <= value.keys()
+        name = value["task_name"] if is_mteb else path.stem
+        task, regime = identify(str(name), benchmark)
         if task is None:
             packed.foreign.append(path.name)
             continue
-        scores, reason = _scores(path)
+        if document.faults:
+            packed.broken[path.name] = document.faults[0].message
+            continue
+        scores, reason = _mteb_scores(value, benchmark) if is_mteb else _scores(value)
         if reason:
             packed.broken[path.name] = reason
             continue
@@ -88,30 +103,87 @@ def identify(stem: str, benchmark: Benchmark) -> tuple[str | None, str]:
     return max(fitting, key=len, default=None), regime
 
 
-def _scores(path: Path) -> tuple[dict[str, float], str]:
+def _scores(value: Any) -> tuple[dict[str, float], str]:  # noqa: ANN401 (JSON)
     """Return the means of one log and "", or no means and the reason."""
-    document = read_document(path)
-    if document.faults:
-        return {}, document.faults[0].message
-    value: Any = document.value
     scores: dict[str, float] = {}
-    for key, metric in METRICS.items():
+    for key, metric in LOG_METRICS.items():
         entry = value.get(key) if isinstance(value, dict) else None
         mean = entry.get("mean") if isinstance(entry, dict) else None
-        if isinstance(mean, bool) or not isinstance(mean, int | float):
+        if not _is_number(mean):
             return {}, f"{key}.mean is missing or not a number"
         scores[metric] = float(mean)
     return scores, ""
 
 
+def _is_number(value: object) -> TypeGuard[int | float]:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _mteb_scores(value: dict[str, Any], benchmark: Benchmark) -> tuple[dict[str, float], str]:
+    """Return the scores of one result of MTEB and "", or no scores and the reason."""
+    found, wanted = value.get("dataset_revision"), benchmark.dataset.revision
+    if found != wanted:
+        return {}, f"its data is of revision {quoted(found)}, expected {wanted}"
+    splits = value["scores"]
+    subsets = splits.get(TEST) if isinstance(splits, dict) else None
+    whole = [one for one in subsets or [] if isinstance(one, dict)]
+    if len(whole) > 1:
+        whole = [one for one in whole if one.get("hf_subset") == DEFAULT_SUBSET]
+    if len(whole) != 1:
+        return {}, f"scores.{TEST} does not have one subset, or one that is {DEFAULT_SUBSET!r}"
+    lacking = [key for key in MTEB_METRICS if not _is_number(whole[0].get(key))]
+    if lacking:
+        return {}, f"scores.{TEST} has no {' and no '.join(lacking)}: score the task again with it"
+    return {metric: float(whole[0][key]) for key, metric in MTEB_METRICS.items()}, ""
+
+
+def results_in(folder: Path) -> Path:
+    """Return the folder of the results: itself, or the one below it that has a model_meta.json.
+
+    Raises UsageProblem where several models or revisions have one.
+    """
+    if any(folder.glob("*.json")):
+        return folder
+    found = sorted(path.parent for path in folder.glob(f"*/**/{MODEL_META}"))
+    if len(found) > 1:
+        names = [quoted(path.relative_to(folder).as_posix()) for path in found]
+        raise UsageProblem(
+            f"{folder}: results of {len(found)} models or revisions: {first_and_more(names)}",
+            "pass the folder of one",
+        )
+    return found[0] if found else folder
+
+
+def described_by(folder: Path) -> dict[str, Any]:
+    """Return what the model_meta.json of MTEB says of a model, by the names of the options."""
+    path = folder / MODEL_META
+    document = read_document(path) if path.is_file() else None
+    value: Any = document.value if document is not None and not document.faults else None
+    if not isinstance(value, dict):
+        return {}
+    name, params, url = (value.get(key) for key in ("name", "n_parameters", "reference"))
+    found: dict[str, Any] = {}
+    if isinstance(name, str) and name:
+        model = name.rpartition("/")[2]
+        found |= {"display": model}
+        found |= {"model_id": model} if re.fullmatch(MODEL_ID_PATTERN, model) else {}
+    if _is_number(params) and params >= 0:
+        found["params"] = int(params)
+    if isinstance(url, str) and url.startswith("https://"):
+        found["url"] = url
+    return found
+
+
 @click.command()
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False, exists=True))
-@click.option("--model-id", required=True, help="Id of the row.")
-@click.option("--display", required=True, help="Name on the board.")
+@click.option("--model-id", help="Id of the row; by default from model_meta.json.")
+@click.option("--display", help="Name on the board; by default from model_meta.json.")
 @click.option(
-    "--params", required=True, type=click.IntRange(min=0), help="Parameters of the encoder."
+    "--params",
+    type=click.IntRange(min=0),
+    help="Parameters of the encoder; by default from model_meta.json.",
 )
-@click.option("--url", default="", help="https link to the weights or paper.")
+@click.option("--url", help="https link to the weights or paper.")
 @click.option("--submitted-by", default="", help="Who ran the evaluation.")
 @click.option("--training-data", default="", help="What the model was trained on.")
 @click.option("--zero-shot", is_flag=True, help="The model saw no sequence of any task.")
@@ -122,31 +194,37 @@ def _scores(path: Path) -> tuple[dict[str, float], str]:
 )
 def pack_command(
     folder: Path,
-    model_id: str,
-    display: str,
-    params: int,
-    url: str,
+    model_id: str | None,
+    display: str | None,
+    params: int | None,
+    url: str | None,
     submitted_by: str,
     training_data: str,
     zero_shot: bool,
     output: Path | None,
 ) -> int:
-    """Collect the results_*.json of FOLDER into a submission of format 1.0.
+    """Collect the results in FOLDER into a submission of format 1.0.
 
-    Missing and duplicate logs are listed by regime; the submission is written without them, and
-    the exit code is 11.
+    FOLDER has upstream's results_*.json, or results as MTEB writes them (results/MODEL/REVISION),
+    with MCC, accuracy and macro-F1. What is missing, duplicate or unusable is listed; the
+    submission is written without it, and the exit code is 11.
     """
-    logs = sorted(folder.glob("*.json"))
+    place = results_in(folder)
+    logs = sorted(path for path in place.glob("*.json") if path.name != MODEL_META)
     if not logs:
         raise NothingChecked(
             f"{folder}: the folder contains no *.json", "pass the folder of results_*.json"
         )
+    given = {"model_id": model_id, "display": display, "params": params, "url": url}
+    known = described_by(place) | {k: v for k, v in given.items() if v is not None}
+    _require(known, place)
     benchmark = benchmark_of(find_layout(Path.cwd()))
     packed = pack_logs(logs, benchmark)
+    model_id = str(known["model_id"])
     meta = {
-        "display": display,
-        "params": params,
-        "url": url,
+        "display": known["display"],
+        "params": known["params"],
+        "url": known.get("url", ""),
         "zero_shot": zero_shot,
         "training_data": training_data,
         "provenance": "self-reported",
@@ -168,6 +246,21 @@ def pack_command(
     return Exit.CLEAN if packed.is_whole else Exit.ERRORS
 
 
+import_command = pack_command
+"""The same command: what a folder has is recognised by its files."""
+
+
+def _require(known: dict[str, Any], place: Path) -> None:
+    """Raise UsageProblem for an option that is needed and that no file gives."""
+    for name in ("model_id", "display", "params"):
+        if name not in known:
+            raise UsageProblem(
+                f"--{name.replace('_', '-')} is missing, and {place} has no {MODEL_META} that "
+                "gives it",
+                f"geneb-ci pack {place} --model-id ID --display NAME --params N",
+            )
+
+
 def _say(packed: Packed) -> None:
     for regime, missing in packed.missing.items():
         click.echo(f"{regime}: {len(missing)} missing: {first_and_more(missing)}", err=True)
@@ -178,8 +271,11 @@ def _say(packed: Packed) -> None:
                 f"{first_and_more([quoted(n) for n in names])}",
                 err=True,
             )
+    reasons: dict[str, list[str]] = {}
     for name, reason in packed.broken.items():
-        click.echo(f"{quoted(name)} cannot be used: {reason}", err=True)
+        reasons.setdefault(reason, []).append(quoted(name))
+    for reason, names in reasons.items():
+        click.echo(f"{first_and_more(names)} cannot be used: {reason}", err=True)
     if packed.foreign:
         click.echo(
             "ignored, no task id in the file name: "

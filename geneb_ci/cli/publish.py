@@ -1,15 +1,37 @@
-"""Commands for publishing: `publish`, `rollback`, `ledger`, `replay`."""
+"""Commands that pass the board on: `publish`, `rollback`, `ledger`, `replay`, `export`."""
+
+import importlib.util
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
 
 import click
 
-from geneb_ci.board.files import encode
-from geneb_ci.cli.repository import HEAD, built, layout_here, repository_here, space_name
-from geneb_ci.cli.shared import STDOUT, Output, format_option, write
-from geneb_ci.common.errors import Exit
+from geneb_ci.board.board import layout_of
+from geneb_ci.board.page import write_page
+from geneb_ci.board.rows import encode
+from geneb_ci.board.site.inputs import Built, Site, site_of
+from geneb_ci.check.runner import files_of
+from geneb_ci.cli.repository import (
+    HEAD,
+    Loaded,
+    built,
+    layout_here,
+    load,
+    repository_here,
+    space_name,
+)
+from geneb_ci.cli.shared import FOLDER, STDOUT, Output, format_option, row_width, write
+from geneb_ci.common.config import Layout, benchmark_of
+from geneb_ci.common.errors import Exit, UsageProblem
+from geneb_ci.common.finding import near, plural, quoted
+from geneb_ci.publish.comparison import replay
 from geneb_ci.publish.difference import BOARD, file_changes, look, models_of, row_changes
 from geneb_ci.publish.faults import HubRefused
 from geneb_ci.publish.generation import LEDGER, Generation, source_of
-from geneb_ci.publish.git import GitRepository
+from geneb_ci.publish.git import BadRepository, GitRepository, repository_at
 from geneb_ci.publish.ledger import ledger
 from geneb_ci.publish.push import (
     AS_PUBLISHED,
@@ -21,11 +43,12 @@ from geneb_ci.publish.push import (
     must_be_of_main,
     push,
 )
-from geneb_ci.publish.replay import replay
 from geneb_ci.publish.session import attempt, find_token, token_to_read
 from geneb_ci.publish.space import Space
 from geneb_ci.render.comparison import REPLAY_WRITERS
-from geneb_ci.render.published import (
+from geneb_ci.render.export_entries import eval_results, every_eval_ever, require_hub_data
+from geneb_ci.render.export_tables import croissant_files, csv_files, parquet_files, read_manifest
+from geneb_ci.render.rows import (
     Preview,
     changes,
     health_lines,
@@ -34,6 +57,7 @@ from geneb_ci.render.published import (
     published_line,
     table,
 )
+from geneb_ci.render.text import fitted
 
 
 def show_health(space: Space, made: Generation, repository: GitRepository) -> Exit:
@@ -157,7 +181,7 @@ def ledger_command(commit: str, format_: str) -> int:
         click.echo(encode(LEDGER, found.model_dump(mode="json")).decode())
         return Exit.CLEAN
     for line in table(found):
-        click.echo(line)
+        click.echo(fitted(line, row_width()), nl=False)
     return Exit.CLEAN
 
 
@@ -175,3 +199,158 @@ def replay_command(rules: str, format_: str, output: str) -> int:
     found = replay(layout_here(), rules)
     write(Output(format_, output), REPLAY_WRITERS[format_](found))
     return Exit.ERRORS if found.fails else Exit.CLEAN
+
+
+FORMATS = ("eval-results", "every-eval-ever", "croissant", "csv", "parquet")
+NEEDS = {
+    "eval-results": ("hub", ("yaml", "huggingface_hub")),
+    "parquet": ("parquet", ("pyarrow",)),
+}
+"""Format to the extra that it needs, and the modules that this installs."""
+
+
+@click.command()
+@FOLDER
+@click.option("--to", "format_", required=True, type=click.Choice(FORMATS), help="Format.")
+@click.option(
+    "--out",
+    required=True,
+    type=click.Path(path_type=Path, file_okay=False),
+    help="New or empty folder to write to.",
+)
+@click.option("--model", "models", multiple=True, metavar="ID", help="Only this model; repeatable.")
+@click.option(
+    "--time",
+    "when",
+    metavar="TIME",
+    help="Time that the files name; default: that of the commit that is checked out.",
+)
+@click.option(
+    "--data",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    help="croissant: folder of `data pull`, to describe the task data as well.",
+)
+@click.option(
+    "--verify-token",
+    "tokens",
+    multiple=True,
+    metavar="ID=TOKEN",
+    help="eval-results: the token that the Hub gave for this model; repeatable.",
+)
+def export_command(
+    folder: Path | None,
+    format_: str,
+    out: Path,
+    models: tuple[str, ...],
+    when: str | None,
+    data: Path | None,
+    tokens: tuple[str, ...],
+) -> int:
+    """Write the rows of FOLDER in a format of another place; docs/exports.md shows each.
+
+    Every submission is checked first; if one has an error, nothing is written. What an entry can
+    link to, it links to the signed records of the row's audits. The same commit gives the same
+    bytes.
+    """
+    layout = layout_of(folder, "export FOLDER --to FORMAT --out DIR")
+    given = _tokens(tokens, format_)
+    _refuse_early(format_, out, data, layout, when)
+    _require_models((*models, *given), folder or layout.root)
+    loaded = load(folder, "nothing was exported", "export FOLDER --to FORMAT --out DIR")
+    if not isinstance(loaded, Loaded):
+        return loaded
+    site = _chosen(_site(loaded, _built(layout, when)), models)
+    files = {
+        "eval-results": eval_results(site, given),
+        "every-eval-ever": every_eval_ever(site),
+        "croissant": croissant_files(site, data),
+        "csv": csv_files(site),
+        "parquet": parquet_files(site),
+    }
+    made = dict(files[format_])
+    write_page(out, made)
+    click.echo(f"wrote {plural(len(made), 'file')} to {out}: {plural(len(site.entries), 'model')}")
+    return Exit.CLEAN
+
+
+def _refuse_early(
+    format_: str, out: Path, data: Path | None, layout: Layout, when: str | None
+) -> None:
+    """Raise UsageProblem for what cannot be exported, before the submissions are checked."""
+    if out.exists() and any(out.iterdir()):
+        raise UsageProblem(f"{out} is not empty", "name a new folder with --out, or empty it")
+    if data is not None and format_ != "croissant":
+        raise UsageProblem(f"--data is for croissant, not for {format_}", "leave --data out")
+    extra, modules = NEEDS.get(format_, ("", ()))
+    for module in modules:
+        if importlib.util.find_spec(module) is None:
+            raise UsageProblem(
+                f"{module} is not installed, and {format_} needs it",
+                f"pip install 'geneb-ci[{extra}]'",
+            )
+    site = site_of((), {}, benchmark_of(layout), layout, _built(layout, when))
+    if format_ == "eval-results":
+        require_hub_data(site)
+    if format_ == "every-eval-ever":
+        next(every_eval_ever(site), None)
+    if data is not None:
+        read_manifest(data, site)
+
+
+def _tokens(given: tuple[str, ...], format_: str) -> dict[str, str]:
+    found = {}
+    for one in given:
+        model, equals, token = one.partition("=")
+        if not (model and equals and re.fullmatch(r"[\x21-\x7e]+", token)):
+            raise UsageProblem(
+                f"--verify-token {quoted(one)} is not ID=TOKEN",
+                "write the id of the model, =, and the token",
+            )
+        if format_ != "eval-results":
+            raise UsageProblem(
+                f"--verify-token is for eval-results, not for {format_}", "leave it out"
+            )
+        found[model] = token
+    return found
+
+
+def _built(layout: Layout, when: str | None) -> Built:
+    """Return commit and time of a folder; the time is the one given, where one is."""
+    try:
+        repository = repository_at(layout)
+        commit: str | None = repository.resolve(HEAD)
+        at: str | None = repository.time_of(str(commit))
+    except BadRepository:  # a folder that is in no repository
+        commit = at = None
+    return Built(commit, _moment(when) if when is not None else at)
+
+
+def _moment(text: str) -> str:
+    try:
+        datetime.strptime(text, "%Y-%m-%dT%H:%M:%S%z")
+    except ValueError as error:
+        raise UsageProblem(
+            f"--time {quoted(text)} is not a time", "write it as 2026-11-20T08:30:00Z (UTC)"
+        ) from error
+    return text
+
+
+def _site(loaded: Loaded, built: Built) -> Site:
+    return site_of(loaded.entries, {}, benchmark_of(loaded.layout), loaded.layout, built)
+
+
+def _chosen(site: Site, models: tuple[str, ...]) -> Site:
+    """Return the rows that are asked for; all of them where none is."""
+    kept = (e for e in site.entries if not models or e.submission.model_id in models)
+    return replace(site, entries=tuple(kept))
+
+
+def _require_models(names: Iterable[str], folder: Path) -> None:
+    """Raise UsageProblem for a model that has no file; a file is named after its model."""
+    known = {path.stem for path in files_of([folder])}
+    for name in names:
+        if name not in known:
+            raise UsageProblem(
+                f"{quoted(name)} is not a model of FOLDER{near(name, sorted(known))}",
+                "`geneb-ci label` lists them",
+            )

@@ -6,30 +6,23 @@ from typing import NamedTuple
 import click
 
 from geneb_ci.audit import trust_evidence
-from geneb_ci.board.board import rows_of
+from geneb_ci.board.board import SubmissionsRefused, entries_of
 from geneb_ci.board.columns import Entry
-from geneb_ci.board.rows import Watch
 from geneb_ci.check.registry import BY_ID
-from geneb_ci.check.runner import Report, files_of
-from geneb_ci.cli.shared import PARAGRAPH, exit_code, row_width, watched, width
+from geneb_ci.check.runner import Report
+from geneb_ci.cli.shared import PARAGRAPH, exit_code, row_width, watch_checks, width
 from geneb_ci.common.config import Layout, LayoutKind, find_layout
 from geneb_ci.common.errors import Exit, UsageProblem
+from geneb_ci.common.finding import near
 from geneb_ci.publish.generation import Generation, generate
 from geneb_ci.publish.git import BadRepository, GitRepository, repository_at
 from geneb_ci.publish.ledger import ledger
 from geneb_ci.publish.manifest import Ledger
 from geneb_ci.publish.session import space_of_environment
 from geneb_ci.render.formats import render
-from geneb_ci.render.published import models_of, story
-from geneb_ci.render.tables import fitted
-from geneb_ci.render.text import escape
-from geneb_ci.submission.paths import files_in
-from geneb_ci.submission.structure import near
-
-FOLDER = click.argument(
-    "folder", required=False, type=click.Path(path_type=Path, file_okay=False, exists=True)
-)
-WATCH: Watch = lambda results, total: watched(results, total, "checking")  # noqa: E731 (one call, with a type)
+from geneb_ci.render.rows import models_of, story
+from geneb_ci.render.text import escape, fitted
+from geneb_ci.submission.reading import files_in
 
 
 class Loaded(NamedTuple):
@@ -41,22 +34,10 @@ class Loaded(NamedTuple):
 
 def load(folder: Path | None, refusal: str, usage: str) -> Loaded | Exit:
     """Check and return the submissions of a folder; print errors and return the exit code."""
-    layout = layout_of(folder, usage)
-    report, entries = rows_of(layout, files_of([folder or layout.root]), WATCH)
-    return Loaded(layout, entries) if entries is not None else refused(report, refusal)
-
-
-def layout_of(folder: Path | None, usage: str) -> Layout:
-    """Return the layout of the repository of a folder, or of the current folder.
-
-    Raises UsageProblem if no folder is named and the current one has no submissions.
-    """
-    layout = find_layout((folder or Path.cwd()).resolve())
-    if folder is None and layout.kind is LayoutKind.ALONE:
-        raise UsageProblem(
-            "the current folder has no submissions", f"pass a folder: geneb-ci {usage}"
-        )
-    return layout
+    try:
+        return Loaded(*entries_of(folder, usage, watch_checks))
+    except SubmissionsRefused as error:
+        return refused(error.report, refusal)
 
 
 def layout_here() -> Layout:
@@ -93,7 +74,7 @@ def repository_here() -> GitRepository:
 
 def built(repository: GitRepository, commit: str) -> tuple[Exit, Generation | None]:
     """Build all files of a commit; if a check fails, print why. Return exit code and files."""
-    report, made = generate(repository, repository.resolve(commit), WATCH)
+    report, made = generate(repository, repository.resolve(commit), watch_checks)
     return (Exit.CLEAN, made) if made is not None else (refused(report), None)
 
 

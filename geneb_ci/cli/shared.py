@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
 import click
 
-from geneb_ci.check.runner import Report
+from geneb_ci.check.report import Report
 from geneb_ci.common.errors import Exit, UsageProblem, unwritable
-from geneb_ci.render.formats import FORMATS, WIDTH
-from geneb_ci.render.summary import Verdict, verdict
+from geneb_ci.render.formats import FORMATS, WIDTH, Verdict, verdict
 
 if TYPE_CHECKING:
     from geneb_ci.audit.ready import Machine
@@ -40,6 +39,11 @@ class PairedCommand(click.Command):
         _, _, order = self.make_parser(ctx).parse_args(list(args))
         ctx.meta["geneb_ci.order"] = [param.name for param in order]
         return super().parse_args(ctx, args)
+
+
+FOLDER = click.argument(
+    "folder", required=False, type=click.Path(path_type=Path, file_okay=False, exists=True)
+)
 
 
 def format_option(names: Iterable[str]) -> Callable[[Any], Any]:
@@ -160,6 +164,24 @@ class Mebibytes(Seconds):
     example = "512M or 24G"
 
 
+AUTO = "auto"
+"""Value of --token-budget that lets it be measured."""
+
+
+class TokenBudget(Seconds):
+    """A token budget: a whole number from 1, or `auto`, which lets it be measured."""
+
+    name = "token budget"
+    units: ClassVar[dict[str, int]] = {"": 1}
+    example = f"a number such as 2048, or {AUTO}"
+
+    def convert(  # type: ignore[override]  # a word beside the numbers
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int | str:
+        """Return the number, or the word; ends with a usage error."""
+        return AUTO if value == AUTO else super().convert(value, param, ctx)
+
+
 _FOLDER = click.Path(path_type=Path, file_okay=False)
 
 
@@ -251,11 +273,10 @@ _MACHINE = (
     ),
     click.option(
         "--token-budget",
-        type=click.IntRange(1),
-        default=TOKEN_BUDGET,
-        show_default=True,
-        metavar="N",
-        help="Padded tokens a batch; a GPU is faster with more.",
+        type=TokenBudget(),
+        metavar="N|auto",
+        help="Padded tokens a batch; auto: as many as memory has room for, measured before each "
+        f"task.  [default: {TOKEN_BUDGET}; with --gpu auto]",
     ),
     click.option(
         "--fresh",
@@ -278,7 +299,7 @@ def machine_of(options: Mapping[str, Any], device: str | None = None) -> "Machin
     `device` is `cpu`, `cuda` or `cuda:N`; None: as --gpu says.
     """
     from geneb_ci.audit.ready import Machine  # noqa: PLC0415 (a heavy import for other commands)
-    from geneb_ci.audit.scoring_limits import ScoringOptions  # noqa: PLC0415
+    from geneb_ci.harness.process import ScoringOptions  # noqa: PLC0415
     from geneb_ci.sandbox.limits import Limits  # noqa: PLC0415
 
     given = dict(options)
@@ -288,9 +309,17 @@ def machine_of(options: Mapping[str, Any], device: str | None = None) -> "Machin
         memory_mib=given.pop("limit_memory"),
     )
     scoring = ScoringOptions(given.pop("limit_scoring_time"), given.pop("limit_scoring_memory"))
-    gpu = given.pop("gpu")
+    device = device or ("cuda" if given["gpu"] else "cpu")
+    del given["gpu"]
+    budget = given.pop("token_budget")
+    if budget is None:
+        budget = TOKEN_BUDGET if device == "cpu" else AUTO
     return Machine(
-        **given, scoring=scoring, device=device or ("cuda" if gpu else "cpu"), limits=limits
+        **given,
+        scoring=scoring,
+        device=device,
+        token_budget=None if budget == AUTO else budget,
+        limits=limits,
     )
 
 
@@ -324,6 +353,11 @@ def watched(items: Iterable[T], total: int, label: str) -> Iterator[T]:
         for item in rest:
             yield item
             progress.advance(task)
+
+
+def watch_checks(results: Iterable[Any], total: int) -> Iterator[Any]:
+    """Yield the results of checks, with progress as `watched` shows it."""
+    return watched(results, total, "checking")
 
 
 _EXITS = {

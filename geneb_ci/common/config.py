@@ -12,8 +12,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import pydantic_core
-
 from geneb_ci.common.benchmark import (
     Benchmark,
     load_benchmark,
@@ -21,8 +19,8 @@ from geneb_ci.common.benchmark import (
     upstream_benchmark,
 )
 from geneb_ci.common.errors import BadConfiguration, NothingChecked, UsageProblem
+from geneb_ci.common.files import NotReadable, read_json, read_regular
 from geneb_ci.common.finding import quoted
-from geneb_ci.common.regular import NotReadable, read_regular
 from geneb_ci.common.shipped import shipped
 
 FILE = "pyproject.toml"
@@ -36,6 +34,9 @@ _PART = r"""(?:[A-Za-z0-9_-]++|"(?:[^"\\\n]|\\.){0,64}+"|'[^'\n]*+')"""
 _LONG_KEY = rf"(?<![A-Za-z0-9_-])(?:{_PART}[ \t]*+\.[ \t]*+){{{KEY_PARTS_MAX}}}".encode()
 PLACES = ("submissions", "cards", "extractors", "benchmark", "policy", "audits")
 LISTS = ("select", "ignore")
+LINKS = ("repository", "site")
+"""Addresses that the pages of a board link to: of the repository on GitHub, and of the board."""
+_LINK = re.compile(r"https://[A-Za-z0-9.-]+(/[A-Za-z0-9._~-]+)*/?")
 
 _ISOLATED = "or use no settings at all: geneb-ci check --isolated"
 
@@ -47,6 +48,8 @@ class Settings:
     path: Path
     places: dict[str, Path]
     lists: dict[str, tuple[str, ...]]
+    links: dict[str, str] = field(default_factory=dict)
+    """Addresses, without a slash at the end."""
 
 
 def read_settings(path: Path) -> Settings | None:
@@ -59,18 +62,22 @@ def read_settings(path: Path) -> Settings | None:
         return None
     places: dict[str, Path] = {}
     lists: dict[str, tuple[str, ...]] = {}
+    links: dict[str, str] = {}
     for key, value in table.items():
         if key in LISTS and isinstance(value, list) and all(isinstance(i, str) for i in value):
             lists[key] = tuple(value)
         elif key in PLACES and isinstance(value, str) and "\0" not in value:
             places[key] = Path(os.path.normpath(path.parent / value))
+        elif key in LINKS and isinstance(value, str) and _LINK.fullmatch(value):
+            links[key] = value.rstrip("/")
         else:
-            known = ", ".join((*PLACES, *LISTS))
+            known = ", ".join((*PLACES, *LISTS, *LINKS))
             raise BadConfiguration(
                 f"{path}: {TABLE} {_key(key)} = {_value(value)} is not a setting",
-                f"settings are {known}; select and ignore are lists of strings, the others paths",
+                f"settings are {known}; select and ignore are lists of strings, repository and "
+                "site https addresses, the others paths",
             )
-    return Settings(path, places, lists)
+    return Settings(path, places, lists, links)
 
 
 def _table(path: Path) -> dict[str, Any] | None:
@@ -151,6 +158,10 @@ class Layout:
     audits: Path | None = None
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
+    repository: str = ""
+    """Address of the repository on GitHub; "" if no setting names it."""
+    site: str = ""
+    """Address at which the board is published; "" if no setting names it."""
     settings: Settings | None = field(default=None, compare=False)
     """The [tool.geneb-ci] table, if there is one."""
 
@@ -204,8 +215,10 @@ def find_layout(folder: Path, *, isolated: bool = False) -> Layout:
 def finder(*, isolated: bool = False, config_from: Path | None = None) -> Finder:
     """Return a function that finds layouts, with settings from the tree, nowhere or `config_from`.
 
-    Raises UsageProblem if `config_from` does not exist.
+    Raises UsageProblem if `config_from` does not exist, or if both are given.
     """
+    if isolated and config_from is not None:
+        raise UsageProblem("--isolated and --config-from exclude each other", "omit one of them")
     if config_from is None:
         return functools.partial(find_layout, isolated=isolated)
     root = config_from.parent if config_from.name == FILE else config_from
@@ -240,7 +253,7 @@ def _trusted(source: Path, tree: Path) -> Layout:
     return Layout(
         own.kind,
         tree,
-        **rows,
+        **rows,  # type: ignore[arg-type]  # keys are Layout's own
         benchmark=own.benchmark,
         policy=own.policy,
         audits=own.audits,
@@ -361,8 +374,7 @@ def official_files(layout: Layout) -> dict[str, str]:
     path = shipped("policy", OFFICIAL) if layout.policy is None else layout.policy / OFFICIAL
     with naming(layout, "policy"):
         try:
-            # Unlike the standard library's parser, this one limits the nesting depth.
-            value = pydantic_core.from_json(policy_bytes(path, POLICY_BYTES_MAX))["files"]
+            value = read_json(policy_bytes(path, POLICY_BYTES_MAX))["files"]
         except (ValueError, KeyError, TypeError) as error:
             raise BadConfiguration(f"{path}: 'files' cannot be read: {error}", _RESTORE) from error
         if not isinstance(value, dict):

@@ -1,4 +1,7 @@
-"""Findings: what a check reports about a submission, where, and how to fix it."""
+"""Faults, as a reader or a rule finds them, findings, as they are reported, and needs of rules.
+
+A finding says where a fault is, how severe it is and how to fix it.
+"""
 
 import enum
 import json
@@ -6,6 +9,38 @@ import math
 import re
 from dataclasses import dataclass
 from typing import NamedTuple
+
+KeyPath = tuple[str | int, ...]
+"""Keys and indices from the root of a document."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One problem found by a rule, at a place of the document.
+
+    `at` is an offset in code points, or None for the place of `path`; `on_key` points at the key of
+    the last member of `path` rather than at its value.
+    """
+
+    rule: str
+    path: KeyPath
+    message: str
+    found: str = ""
+    expected: str = ""
+    at: int | None = None
+    on_key: bool = False
+    fix: str = ""
+    """How to fix this case, if more specific than the rule's own text."""
+    card: bool = False
+    """Whether the place is in the model card rather than in the submission."""
+    score: float = 0.0
+    """How unusual it is, from 1 at the rule's threshold to 10; triage sorts files by the sum."""
+
+
+def pointer(path: KeyPath) -> str:
+    """Return a path as a JSON Pointer (RFC 6901)."""
+    return "".join(f"/{str(part).replace('~', '~0').replace('/', '~1')}" for part in path)
+
 
 SHOWN_MAX = 80  # characters of contributor text in one message
 
@@ -92,3 +127,94 @@ def percent(share: float) -> str:
 def plural(number: int, noun: str) -> str:
     """Return a number with its noun: "1 cell", "2,000 cells"."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+NEAR = 0.6
+"""Similarity (difflib ratio) from which a known name is suggested; below, it would mislead."""
+
+
+def near(name: str, known: list[str]) -> str:
+    """Return a suggestion of the most similar known name, or ""; letter case does not matter."""
+    folded = {one.casefold(): one for one in known}
+    found = [name.casefold()] if name.casefold() in folded else []
+    if not found:
+        import difflib  # noqa: PLC0415 (most runs need no suggestion)
+
+        found = difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=NEAR)
+    return f'; did you mean "{folded[found[0]]}"?' if found else ""
+
+
+ROWS_MIN = 8
+"""Minimum number of rows for robust quantiles."""
+
+
+class Need(enum.StrEnum):
+    """One requirement of a rule."""
+
+    OTHER_ROWS = "other-rows"
+    MANY_ROWS = "many-rows"
+    COMPLETE_ROWS = "complete-rows"
+    FOLDER = "submissions-folder"
+    CARD = "model-card"
+    EXTRACTOR = "extractor"
+    TEST_SIZES = "test-sizes"
+    CLASS_SIZES = "class-sizes"
+
+    @property
+    def text(self) -> str:
+        """What is needed, as the object of "the rule needs"."""
+        return _TEXTS[self][0]
+
+    @property
+    def fix(self) -> str:
+        """How to provide it."""
+        return _TEXTS[self][1]
+
+    @property
+    def of_main(self) -> str:
+        """The same for a pull request, which is compared with main; "" if `fix` says it."""
+        return _FEWER if _TEXTS[self][1] == _ROWS else ""
+
+    @property
+    def in_practice(self) -> str:
+        """Why a file of the practice benchmark is checked without it; "" if it can be provided."""
+        return _IN_PRACTICE.get(self, "")
+
+
+_ROWS = "run inside the repository or pass --against DIR"
+_FEWER = "main has fewer rows: these rules run once it has them"
+_INSIDE = "put the file in a repository of submissions"
+_IN_FOLDER = (
+    f"{_INSIDE}: in submissions/ beside schemas/benchmark.json, or in the folder of the setting "
+    "[tool.geneb-ci] submissions"
+)
+_TEXTS = {
+    Need.OTHER_ROWS: ("the other rows", _ROWS),
+    Need.MANY_ROWS: (f"at least {ROWS_MIN} other rows", _ROWS),
+    Need.COMPLETE_ROWS: (f"at least {ROWS_MIN} other rows without missing cells", _ROWS),
+    Need.FOLDER: ("the folder of submissions", _IN_FOLDER),
+    Need.CARD: ("the model card", f"{_INSIDE}, and its card in submissions/cards/"),
+    Need.EXTRACTOR: (
+        "the extractor that the run names",
+        f"{_INSIDE}, and its extractor in submissions/extractors/",
+    ),
+    Need.TEST_SIZES: (
+        "the sizes of test splits",
+        "the maintainers of the benchmark add n_test to its tasks",
+    ),
+    Need.CLASS_SIZES: (
+        "the class sizes of test splits",
+        "the maintainers of the benchmark add test_class_counts to its tasks",
+    ),
+}
+_NO_ROWS = "has no rows to compare with"
+_NEVER = "is for practice: its files are in no repository"
+_IN_PRACTICE = {
+    Need.OTHER_ROWS: _NO_ROWS,
+    Need.MANY_ROWS: _NO_ROWS,
+    Need.COMPLETE_ROWS: _NO_ROWS,
+    Need.FOLDER: _NEVER,
+    Need.CARD: _NEVER,
+    Need.EXTRACTOR: _NEVER,
+}
+"""Predicate of a sentence about the practice benchmark."""

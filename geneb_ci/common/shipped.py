@@ -1,19 +1,29 @@
-"""Files that ship with the package: next to it in a checkout, inside it in a wheel."""
+"""Files that ship with the package, and what `make generate` found in them, by their digests.
 
+A file of other bytes is none of them, and is read in full.
+"""
+
+import functools
+import json
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from geneb_ci.common.errors import BrokenInstallation
+from geneb_ci.common.files import NotReadable, read_regular
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 _PLACES = {
     "schemas": (_PACKAGE / "_shipped" / "schemas", _PACKAGE.parent / "schemas"),
     "page": (_PACKAGE / "_shipped" / "page", _PACKAGE.parent / "leaderboard"),
     "policy": (_PACKAGE / "_shipped" / "policy", _PACKAGE.parent / "leaderboard" / "policy"),
+    "repository": (_PACKAGE / "_shipped" / "repository", _PACKAGE.parent),
 }
 
 
 def shipped(folder: str, name: str) -> Path:
-    """Return the path of a shipped file; `folder` is "schemas", "page" or "policy".
+    """Return the path of a shipped file; `folder` is "schemas", "page", "policy" or "repository".
+
+    In "repository" are files of a new repository of a board, by their path in it.
 
     Raises BrokenInstallation if it does not exist.
     """
@@ -24,3 +34,58 @@ def shipped(folder: str, name: str) -> Path:
         f"the shipped file {folder}/{name} is missing",
         "reinstall geneb-ci: pip install --force-reinstall geneb-ci",
     )
+
+
+def shipped_files(folder: str, kind: str = "repository") -> list[str]:
+    """Return the paths of the shipped files below a folder, sorted; `kind` as in `shipped`.
+
+    Raises BrokenInstallation if there is no such folder.
+    """
+    for place in _PLACES[kind]:
+        if (place / folder).is_dir():
+            return sorted(
+                path.relative_to(place).as_posix()
+                for path in (place / folder).rglob("*")
+                if path.is_file() and "__pycache__" not in path.parts
+            )
+    raise BrokenInstallation(
+        f"the shipped folder {folder} is missing",
+        "reinstall geneb-ci: pip install --force-reinstall geneb-ci",
+    )
+
+
+def toolkit_files() -> dict[str, Path]:
+    """Return the installed code of the toolkit and the harness, by its path in a repository."""
+    return {
+        path.relative_to(_PACKAGE.parent).as_posix(): path
+        for package in (_PACKAGE, _PACKAGE.parent / "reference_harness")
+        for path in sorted(package.rglob("*"))
+        if path.is_file() and not {"_shipped", "__pycache__"} & set(path.parts)
+    }
+
+
+KNOWN_FILE = "known.json"
+BYTES_MAX = 10_000_000  # an entry of the registry takes 400 bytes
+
+
+class KnownFiles(NamedTuple):
+    """Files that are known to be valid."""
+
+    benchmarks: frozenset[str]
+    """SHA-256 of each benchmark definition."""
+    models: dict[str, dict[str, Any]]
+    """SHA-256 of each entry of the model registry to its facts, as `ModelEntry.attributes`."""
+
+
+@functools.cache
+def known() -> KnownFiles:
+    """Return what is known of shipped files. Raises BrokenInstallation if it cannot be read."""
+    path = shipped("schemas", KNOWN_FILE)
+    try:
+        value = json.loads(read_regular(path, BYTES_MAX))
+        return KnownFiles(frozenset(value["benchmarks"]), value["models"])
+    except (NotReadable, ValueError, KeyError, TypeError) as error:
+        raise BrokenInstallation(
+            f"the shipped file {path} cannot be read: {error}",
+            "reinstall geneb-ci: pip install --force-reinstall geneb-ci",
+        ) from error

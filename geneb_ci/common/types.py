@@ -1,10 +1,15 @@
-"""Types that several formats share, and the first error of a value that does not fit them."""
+"""Types that several formats share, the typed benchmark, and the first error of a value.
+
+`tools/generate.py` generates benchmark.schema.json from it.
+"""
 
 import enum
-from typing import Annotated
+import re
+from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from geneb_ci.common.errors import BadConfiguration
 from geneb_ci.common.finding import quoted
 
 Hex40 = Annotated[str, Field(pattern=r"^[0-9a-f]{40}$")]
@@ -40,9 +45,9 @@ class Scores(StrictModel):
 
 
 class TrustLevel(enum.StrEnum):
-    """How far a row can be trusted, in upstream's words."""
+    """Authorship and evidence in one word, which upstream's page shows."""
 
-    # The only list of the levels: schemas and page have it from here, by tools/generate.py.
+    # The only list of the levels: schemas have it from here, by tools/generate.py.
     SELF_REPORTED = "self-reported"
     VERIFIED = "verified"
     REPRODUCED = "reproduced"
@@ -51,22 +56,48 @@ class TrustLevel(enum.StrEnum):
     STALE = "stale"
 
 
-LEVEL_MEANING = {
-    TrustLevel.SELF_REPORTED: "passes every check; not independently rerun",
-    TrustLevel.VERIFIED: "an audit reran tasks drawn after the submission was fixed, and agrees",
-    TrustLevel.REPRODUCED: "audits by two signers cover every task of every audited regime",
-    TrustLevel.OFFICIAL: "the file of the benchmark's authors",
-    TrustLevel.STALE: "the evidence is for another version of harness, benchmark or data",
-    TrustLevel.DISPUTED: "an audit failed",
+class Authorship(enum.StrEnum):
+    """Whose file a row is; it says nothing of whether the scores were confirmed."""
+
+    OFFICIAL = "official"
+    CONTRIBUTED = "contributed"
+
+
+class Evidence(enum.StrEnum):
+    """What others did to confirm the scores of a row, whoever its author is."""
+
+    # The only list: schemas and page have it from here, by tools/generate.py.
+    NONE = "none"
+    CHECKED = "checked"
+    AUDITED = "audited"
+    REPRODUCED = "reproduced"
+    DISPUTED = "disputed"
+    STALE = "stale"
+
+
+AUTHORSHIP_MEANING = {
+    Authorship.OFFICIAL: "the file of the benchmark's authors, byte for byte",
+    Authorship.CONTRIBUTED: "a file that somebody else submitted",
 }
-"""One line for readers of the board, in the order in which the page explains the levels."""
-TRUST_ORDER = (
-    TrustLevel.SELF_REPORTED,
-    TrustLevel.VERIFIED,
-    TrustLevel.REPRODUCED,
-    TrustLevel.OFFICIAL,
-)
-"""From least to most trust; a row of another level, such as `stale`, meets none of them."""
+EVIDENCE_MEANING = {
+    Evidence.NONE: "does not pass the checks, so it is not on the board",
+    Evidence.CHECKED: "passes every check; nobody has rerun it",
+    Evidence.AUDITED: "an audit of tasks or rows drawn after the submission was fixed agrees",
+    Evidence.REPRODUCED: "audits by two signers cover every task of every audited regime",
+    Evidence.DISPUTED: "an audit failed, or its last runs were aborted",
+    Evidence.STALE: "the audits are for another version of harness, benchmark or data",
+}
+"""One line for readers of the board, in the order in which the page explains them."""
+EVIDENCE_ORDER = (Evidence.NONE, Evidence.CHECKED, Evidence.AUDITED, Evidence.REPRODUCED)
+"""From least to most; `disputed` and `stale` meet none of them."""
+
+
+def has_evidence(evidence: Evidence, least: Evidence | None) -> bool:
+    """Whether evidence is at least the one that is asked for; None asks for any but `disputed`."""
+    if least is None:
+        return evidence is not Evidence.DISPUTED
+    order = EVIDENCE_ORDER
+    return evidence in order and order.index(evidence) >= order.index(least)
 
 
 def first_error(error: ValidationError, top: str = "the document") -> str:
@@ -78,3 +109,106 @@ def first_error(error: ValidationError, top: str = "the document") -> str:
     first = error.errors(include_url=False, include_input=False)[0]
     place = "/".join(map(str, first["loc"]))
     return f"{quoted(place)[1:-1] or top}: {first['msg']}"
+
+
+LOOPBACK = ("http://127.0.0.1:", "http://localhost:")
+"""This machine, which only its own user can name."""
+PUBLIC_ADDRESS = re.compile(
+    r"https://(?!localhost[:/])(?=[^/]*[A-Za-z])[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+(:\d{1,5})?/[^?#\s@\\]*"
+)
+"""An address that a submission may name: a server with a name, not a number, as those of a private
+network have; no query or fragment, which could mean something to the program that fetches it."""
+
+
+# Rules iterate over regimes x tasks x metrics (3 x 100 x 3 in the real benchmark). The limits allow
+# ten times as many of each kind and keep a hostile definition from taking minutes.
+REGIMES_MAX, TASKS_MAX, METRICS_MAX, SEEDS_MAX = 10, 1_000, 10, 100
+# No test split has 10^9 sequences; above that, 1 / n is lost in the rounding of a double.
+SIZE_MAX = 1_000_000_000
+
+
+class TaskEntry(StrictModel):
+    """One classification task."""
+
+    id: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+    label: Annotated[str, Field(min_length=1)]
+    category: Annotated[str, Field(min_length=1)]
+    n_test: Annotated[int, Field(ge=1, le=SIZE_MAX)] | None = None
+    """Number of sequences in the test split, if known."""
+    test_class_counts: list[Annotated[int, Field(ge=0, le=SIZE_MAX)]] | None = None
+    """Number of test sequences per class, ascending, without class names, if known."""
+
+    @model_validator(mode="after")
+    def _counts_add_up(self) -> Self:
+        counts = self.test_class_counts
+        if counts is not None and (counts != sorted(counts) or sum(counts) != self.n_test):
+            raise ValueError(
+                f"test_class_counts {counts} must ascend and add up to n_test {self.n_test}"
+            )
+        return self
+
+
+class DatasetEntry(StrictModel):
+    """Repository, commit and file layout of the task data."""
+
+    repo_id: str
+    former_repo_id: str | None = None
+    revision: Hex40
+    remote_layout: str
+    local_layout: str
+
+
+class ProtocolEntry(StrictModel):
+    """How frozen embeddings are scored: probe, scaling, seeds, shots per class."""
+
+    probe: str
+    logreg: dict[str, Any]
+    feature_scaling: str | None = None
+    seeds: Annotated[list[int], Field(min_length=1, max_length=SEEDS_MAX)]
+    few_shot_k: dict[str, Annotated[int, Field(ge=1, le=SIZE_MAX)]]
+    pooling: str = ""
+
+
+class BenchmarkFile(StrictModel):
+    """A benchmark definition. Tasks and categories are in the order of the board."""
+
+    schema_: Annotated[str | None, Field(alias="$schema")] = None
+    schema_version: str
+    name: Annotated[str, Field(min_length=1)]
+    harness_version: str
+    regimes: Annotated[list[str], Field(min_length=1, max_length=REGIMES_MAX)]
+    metrics: Annotated[list[str], Field(min_length=1, max_length=METRICS_MAX)]
+    primary_metric: str
+    protocol: ProtocolEntry
+    dataset: DatasetEntry
+    category_order: Annotated[list[str], Field(min_length=1, max_length=TASKS_MAX)]
+    sources: dict[str, str] = {}
+    tasks: Annotated[list[TaskEntry], Field(min_length=1, max_length=TASKS_MAX)]
+    sha256: Annotated[Hex64, Field(exclude=True)] = "0" * 64
+    """Digest of the bytes it was read from; not part of the file."""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        ids = [task.id for task in self.tasks]
+        if doubled := sorted({i for i in ids if ids.count(i) > 1}):
+            raise ValueError(f"duplicate task ids: {doubled}")
+        if self.primary_metric not in self.metrics:
+            raise ValueError(f"primary_metric {self.primary_metric!r} is not among {self.metrics}")
+        if (got := {task.category for task in self.tasks}) != set(self.category_order):
+            raise ValueError(
+                f"category_order {self.category_order} differs from the tasks' {sorted(got)}"
+            )
+        return self
+
+
+def validated(raw: bytes, name: str) -> dict[str, Any]:
+    """Return the members of the definition in `raw`, by the names of their keys in a Benchmark.
+
+    Raises BadConfiguration, which names the file and the key, when it cannot be used.
+    """
+    try:
+        return BenchmarkFile.model_validate_json(raw).model_dump()
+    except ValidationError as error:
+        raise BadConfiguration(
+            f"{name}: {first_error(error)}", "compare it with schemas/benchmark.schema.json"
+        ) from error

@@ -1,33 +1,65 @@
 """The GitHub API calls that geneb-ci uses, each with its cost in requests."""
 
+import base64
 import os
 import re
 from collections.abc import Iterator, Mapping
-from typing import Self
+from typing import NamedTuple, Self
+from urllib.parse import quote
 
+from geneb_ci.check.change import REGULAR
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.github import errors as waiting
-from geneb_ci.github.errors import NoGitHubToken, NotFound
+from geneb_ci.github.errors import NoGitHubToken, NotFound, Tampered
 from geneb_ci.github.replies import (
     BlobReply,
     Comment,
+    Commit,
     CommitComparison,
+    Issue,
     Label,
+    Numbered,
+    Permission,
     Pull,
     RecursiveTree,
+    Ref,
+    Status,
+    Tree,
     parsed,
 )
+from geneb_ci.github.sides import git_sha
 from geneb_ci.github.verdict import REPOSITORY
 from geneb_ci.github.wire import Etags, Wire
 
 API = "https://api.github.com"
+SERVER = "https://github.com"
 STATUS_CONTEXT = "geneb/verdict"
 # Id of github-actions[bot], the account of GITHUB_TOKEN, which may not call `GET /user`.
 ACTIONS_BOT = 41898282
 PULLS_PAGES_MAX = 10  # 1,000 open pull requests
 # 3,000 comments; after more, a maintainer has to lock the conversation.
 COMMENTS_PAGES_MAX = 30
+ISSUES_PAGES_MAX = 10
+STATUSES_PAGES_MAX = 10  # GitHub keeps 1,000 statuses of one commit and context
 TREES_MAX = 16  # kept in memory: most pull requests of a sweep share a few merge bases
+
+
+class Talk(NamedTuple):
+    """What is said on a pull request, read together with others."""
+
+    comments: list[Comment]
+    """All of them, or the first ones with ours among them."""
+    head_sha: str
+    is_open: bool
+    locked: bool
+    labels: list[str]
+    state: str
+    """State of our status on the head; "" if there is none."""
+    latest: tuple[Comment, ...] = ()
+    """The last ones."""
+    recent: tuple[Comment, ...] = ()
+    """More of the last ones, without their text."""
+    number_of_comments: int = 0
 
 
 class GitHub:
@@ -38,6 +70,10 @@ class GitHub:
         self.author = author
         """Id of the account of our token."""
         self._trees: dict[str, RecursiveTree] = {}
+        self.talks: dict[int, Talk] = {}
+        """What geneb_ci.github.batch has read already, here and below."""
+        self.bases: dict[tuple[str, str], Commit] = {}
+        self.blobs: dict[str, BlobReply] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -59,6 +95,10 @@ class GitHub:
                     met.add(pull.number)
                     yield pull
 
+    def main(self) -> Commit:
+        """Return the head of the default branch; one request."""
+        return parsed(Commit, self.wire.get("/commits/HEAD").body, "the head of the base branch")
+
     def pull(self, number: int) -> Pull:
         """Return one pull request; one request."""
         body = self.wire.get(f"/pulls/{number}").body
@@ -75,6 +115,9 @@ class GitHub:
 
     def comparison(self, base: str, head: str) -> CommitComparison:
         """Return the merge base of two commits; one request, for as little data as possible."""
+        known = self.bases.get((base, head))
+        if known is not None:
+            return CommitComparison(merge_base_commit=known)
         body = self.wire.get(f"/compare/{base}...{head}", per_page=1).body
         return parsed(CommitComparison, body, "the comparison of base and head")
 
@@ -89,6 +132,9 @@ class GitHub:
 
     def blob(self, sha: str) -> BlobReply:
         """Return the bytes of a file; one request."""
+        known = self.blobs.get(sha)
+        if known is not None:
+            return known
         return parsed(BlobReply, self.wire.get(f"/git/blobs/{sha}").body, f"the blob {sha}")
 
     def comments(self, number: int) -> Iterator[Comment]:
@@ -97,10 +143,55 @@ class GitHub:
         for page in self.wire.pages(path, COMMENTS_PAGES_MAX):
             yield from parsed(list[Comment], page, "the comments")
 
-    def set_status(self, sha: str, state: str, description: str) -> None:
-        """Set our status on a commit; one write."""
-        body = {"state": state, "description": description, "context": STATUS_CONTEXT}
-        self.wire.send("POST", f"/statuses/{sha}", body)
+    def permission(self, login: str) -> str:
+        """Return what somebody may do: admin, write, read or none; one request."""
+        body = self.wire.get(f"/collaborators/{login}/permission").body
+        return parsed(Permission, body, "the permission").permission
+
+    def issues(self) -> Iterator[Issue]:
+        """Yield the open issues, the oldest first; one request per 100."""
+        parameters = {"state": "open", "sort": "created", "direction": "asc"}
+        if self.author == ACTIONS_BOT:
+            parameters["creator"] = "github-actions[bot]"
+        for page in self.wire.pages("/issues", ISSUES_PAGES_MAX, **parameters):
+            yield from parsed(list[Issue], page, "the issues")
+
+    def labelled(self, label: str) -> Iterator[int]:
+        """Yield the numbers of what has a label, open or closed, the newest first.
+
+        One request per 100; at most 1,000.
+        """
+        order = {"state": "all", "sort": "created", "direction": "desc"}
+        for page in self.wire.pages("/issues", ISSUES_PAGES_MAX, labels=label, **order):
+            yield from (one.number for one in parsed(list[Numbered], page, "the issues"))
+
+    def open_issue(self, title: str, text: str) -> None:
+        """Open an issue; one write."""
+        reply = self.wire.send("POST", "/issues", {"title": title, "body": text})
+        parsed(Issue, reply, "the issue")
+
+    def edit_issue(self, number: int, text: str, state: str = "open") -> None:
+        """Replace the text of an issue; one write."""
+        body = {"body": text, "state": state}
+        parsed(Issue, self.wire.send("PATCH", f"/issues/{number}", body), "the issue")
+
+    def set_status(
+        self, sha: str, state: str, description: str, context: str = STATUS_CONTEXT
+    ) -> Status:
+        """Set a status on a commit, unless another is named that of the verdict; one write."""
+        body = {"state": state, "description": description, "context": context}
+        return parsed(Status, self.wire.send("POST", f"/statuses/{sha}", body), "the status")
+
+    def statuses(self, sha: str) -> Iterator[Status]:
+        """Yield the statuses of a commit, the last first; one request per 100."""
+        for page in self.wire.pages(f"/commits/{sha}/statuses", STATUSES_PAGES_MAX):
+            yield from parsed(list[Status], page, "the statuses")
+
+    def queued(self, branch: str) -> list[str]:
+        """Return the groups of the merge queue of a branch; one request."""
+        name = quote(f"gh-readonly-queue/{branch}/")
+        body = self.wire.get(f"/git/matching-refs/heads/{name}").body
+        return [ref.object.sha for ref in parsed(list[Ref], body, "the merge queue")]
 
     def add_label(self, number: int, name: str) -> None:
         """Add a label to a pull request; one write, which keeps the other labels."""
@@ -112,6 +203,44 @@ class GitHub:
         reply = self.wire.send("PUT", f"/issues/{number}/labels", {"labels": names})
         parsed(list[Label], reply, "the labels")
 
+    def close_pull(self, number: int) -> None:
+        """Close a pull request; one write."""
+        self.wire.send("PATCH", f"/pulls/{number}", {"state": "closed"})
+
+    def branch_exists(self, name: str) -> bool:
+        """Whether there is a branch of this name; one request."""
+        found = self.wire.get(f"/git/matching-refs/heads/{name}").body
+        return any(one.get("ref") == f"refs/heads/{name}" for one in found or ())
+
+    def make_branch(self, name: str, base: Commit, files: Mapping[str, bytes], text: str) -> str:
+        """Make a branch: one commit on `base` that adds files; return it.
+
+        One write a file, and three more. Raises Tampered where GitHub stored other bytes.
+        """
+        entries = []
+        for path, raw in sorted(files.items()):
+            body = {"content": base64.b64encode(raw).decode(), "encoding": "base64"}
+            sha = parsed(Tree, self.wire.send("POST", "/git/blobs", body), "the file").sha
+            if sha != git_sha(raw):
+                raise Tampered(f"{path}: GitHub stored other bytes", "run this again")
+            entries.append({"path": path, "mode": REGULAR, "type": "blob", "sha": sha})
+        tree = {"base_tree": base.commit.tree.sha, "tree": entries}
+        made = parsed(Tree, self.wire.send("POST", "/git/trees", tree), "the tree").sha
+        commit = {"message": text, "tree": made, "parents": [base.sha]}
+        sha = parsed(Tree, self.wire.send("POST", "/git/commits", commit), "the commit").sha
+        self.wire.send("POST", "/git/refs", {"ref": f"refs/heads/{name}", "sha": sha})
+        return sha
+
+    def propose(self, branch: str, base: str, title: str, text: str) -> int:
+        """Open a pull request from a branch, unless one is open; return its number."""
+        owner = self.wire.repository.partition("/")[0]
+        known = self.wire.get("/pulls", state="open", head=f"{owner}:{branch}").body
+        if known:
+            return parsed(Numbered, known[0], "the pull request").number
+        body = {"head": branch, "base": base, "title": title, "body": text}
+        reply = self.wire.send("POST", "/pulls", body)
+        return parsed(Numbered, reply, "the pull request").number
+
     def edit_comment(self, comment: int, text: str) -> None:
         """Replace the text of a comment; one write."""
         reply = self.wire.send("PATCH", f"/issues/comments/{comment}", {"body": text})
@@ -121,6 +250,11 @@ class GitHub:
         """Comment on a pull request; one write. After Unavailable it may or may not exist."""
         reply = self.wire.send("POST", f"/issues/{number}/comments", {"body": text})
         parsed(Comment, reply, "the comment")
+
+
+def repository_address(name: str, environment: Mapping[str, str] = os.environ) -> str:
+    """Return the address of a repository, for git: on GITHUB_SERVER_URL, else on github.com."""
+    return f"{(environment.get('GITHUB_SERVER_URL') or SERVER).rstrip('/')}/{name}"
 
 
 def connect(

@@ -1,28 +1,168 @@
-"""A verdict as comment, label and status of a pull request: at most three writes."""
+"""The comment on a pull request: a first line for `triage`, then verdict, findings, rank.
 
-import time
-from collections.abc import Sequence
-from typing import NamedTuple
+The first line is hidden and has commit and verdict, for `triage`. It is base64 in an HTML comment,
+so that contributor text in it is inert and "-->" cannot occur. A copy in somebody else's comment is
+ignored, because the author is checked.
+"""
+
+import base64
+import binascii
+import re
+from collections.abc import Iterable, Sequence
+from typing import Annotated
+
+from pydantic import Field, ValidationError
 
 from geneb_ci.check.registry import BY_ID
 from geneb_ci.common.finding import Finding, Severity, plural
+from geneb_ci.common.types import Hex40, Hex64, StrictModel
 from geneb_ci.github.api import GitHub
-from geneb_ci.github.errors import HeadMoved, Unavailable
-from geneb_ci.github.receipt import marker_line, own_comment, receipt_of
-from geneb_ci.github.replies import Pull
+from geneb_ci.github.replies import Comment, Pull
 from geneb_ci.github.verdict import (
+    PASSING,
+    Asked,
     AuditEstimate,
+    Command,
+    CommandName,
+    Count,
+    Fingerprint,
+    Model,
     Neighbour,
+    Number,
     PullOutcome,
     PullVerdict,
     RowComparison,
     RowStanding,
+    Text,
     VerdictFinding,
     counts_of,
+    state_of,
 )
+from geneb_ci.render.formats import by_rule
 from geneb_ci.render.markdown import CHARACTERS_MAX, cell, code, fill, finding_blocks
-from geneb_ci.render.summary import by_rule
-from geneb_ci.render.tables import Table
+from geneb_ci.render.text import Table
+
+AUDIT_RECORD = "audit record"
+MARKER = "<!-- geneb-ci:verdict:1 "
+_LINE = re.compile(re.escape(MARKER) + r"([A-Za-z0-9+/=]{1,16000}) -->")
+
+
+class Receipt(StrictModel):
+    """The parts of a verdict that the queue shows."""
+
+    number: Annotated[int, Field(ge=1)]
+    head_sha: Hex40
+    outcome: PullOutcome
+    model: Model | None
+    level: str | None
+    is_edit: bool
+    error: Count
+    warning: Count
+    weight: Annotated[float, Field(ge=0)]
+    drawn: Count
+    sequences: Count
+    main_digest: Hex64 | None = None
+    """Digest of the base branch with which the pull request was compared."""
+    fingerprint: Fingerprint | None = None
+    rivals: list[Number] = Field(default_factory=list)
+    command: Command | None = None
+    dispute: Command | None = None
+    seen: Count = 0
+    effect: Text = ""
+    """What a merge changes on the board, in the first regime."""
+
+    @property
+    def passes(self) -> bool:
+        """Whether the status that belongs to it lets the pull request be merged."""
+        return self.state == "success"
+
+    @property
+    def asked(self) -> Asked:
+        """What maintainers asked for."""
+        return Asked(self.command, self.dispute, self.seen)
+
+    @property
+    def state(self) -> str:
+        """The status that belongs to it."""
+        return state_of(self.outcome, self.asked)
+
+
+def receipt_of(pull: PullVerdict) -> Receipt:
+    """Return the receipt of a verdict."""
+    counts = counts_of(pull.places)
+    return Receipt(
+        number=pull.number,
+        head_sha=pull.head_sha,
+        outcome=pull.outcome,
+        model=pull.model,
+        level=pull.level,
+        is_edit=pull.is_edit,
+        error=counts.error,
+        warning=counts.warning,
+        weight=pull.weight,
+        drawn=pull.audit.drawn if pull.audit is not None else 0,
+        sequences=pull.audit.sequences if pull.audit is not None else 0,
+        main_digest=pull.main_digest,
+        fingerprint=pull.fingerprint,
+        rivals=pull.rivals,
+        **pull.asked._asdict(),
+        effect=_effect(pull),
+    )
+
+
+def _effect(pull: PullVerdict) -> str:
+    """Return the change of rank in the first regime, or that records are added."""
+    if not pull.standings:
+        is_evidence = pull.outcome in PASSING and bool(pull.files)
+        return AUDIT_RECORD if is_evidence else ""
+    first = pull.standings[0]
+    if first.before is None:
+        return f"new, {first.rank} of {first.rows}"
+    if first.before == first.rank:
+        return f"{first.rank} of {first.rows}, as before"
+    return f"{first.before} to {first.rank} of {first.rows}"
+
+
+def marker_line(receipt: Receipt) -> str:
+    """Return a receipt as a hidden line."""
+    packed = base64.b64encode(receipt.model_dump_json().encode()).decode()
+    return f"{MARKER}{packed} -->\n"
+
+
+def read_receipt(body: str) -> Receipt | None:
+    """Return the receipt in a comment, or None if there is no valid one."""
+    match = _LINE.match(body)
+    if match is None:
+        return None
+    try:
+        return Receipt.model_validate_json(base64.b64decode(match[1], validate=True))
+    except (ValidationError, binascii.Error):
+        return None
+
+
+def receipt_on(github: GitHub, pull: Pull) -> Receipt | None:
+    """Return the receipt on a pull request, for whichever commit; one request, unless it was read.
+
+    The comment is written last, so that its presence proves that label and status were set.
+    """
+    talk = github.talks.get(pull.number)
+    comments = github.comments(pull.number) if talk is None else talk.comments
+    comment = own_comment(comments, github.author)
+    receipt = read_receipt(comment.body) if comment is not None else None
+    return receipt if receipt is not None and receipt.number == pull.number else None
+
+
+def own_comment(comments: Iterable[Comment], author: int) -> Comment | None:
+    """Return our comment, identified by both author and marker; None if there is none."""
+    for comment in comments:
+        if (
+            comment.user is not None
+            and comment.user.id == author
+            and comment.body.startswith(MARKER)
+        ):
+            return comment
+    return None
+
 
 _NEAREST = 2
 
@@ -59,29 +199,38 @@ def _regimes(standings: Sequence[RowStanding]) -> str:
     columns = [
         ["regime", *(cell(standing.regime) for standing in standings)],
         ["mean over categories", *(f"{standing.score:.3f}" for standing in standings)],
-        ["rank", *(f"{standing.rank} of {standing.rows}" for standing in standings)],
+        ["rank", *map(_rank, standings)],
         ["previous rank", *map(_before, standings)],
     ]
-    if any(standing.ties is not None for standing in standings):
-        columns.append(["no significant difference to", *map(_ties, standings)])
+    if any(standing.decided is not None for standing in standings):
+        columns += [
+            ["significantly better than", *(_count(one, "better_than") for one in standings)],
+            ["significantly worse than", *(_count(one, "worse_than") for one in standings)],
+            ["could be best in", *map(_best_in, standings)],
+        ]
     head, *rows = zip(*columns, strict=True)
     return _table(head, rows)
+
+
+def _rank(standing: RowStanding) -> str:
+    found = standing.decided
+    held = f" (range {found.rank_low} to {found.rank_high})" if found is not None else ""
+    return f"{standing.rank}{held} of {standing.rows}"
+
+
+def _count(standing: RowStanding, name: str) -> str:
+    return "unknown" if standing.decided is None else plural(getattr(standing.decided, name), "row")
+
+
+def _best_in(standing: RowStanding) -> str:
+    found = standing.decided
+    return "unknown" if found is None else f"{found.best_in} of {found.categories} categories"
 
 
 def _before(standing: RowStanding) -> str:
     if standing.before is None:
         return "new row"
     return "unchanged" if standing.before == standing.rank else str(standing.before)
-
-
-def _ties(standing: RowStanding) -> str:
-    if standing.ties is None:
-        return "unknown"
-    if standing.ties == 0:
-        return "no other row"
-    names = ", ".join(map(cell, standing.tied_with))
-    left = standing.ties - len(standing.tied_with)
-    return f"{names} and {left:,} more" if left > 0 else names
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -122,7 +271,7 @@ _NEXT = {
     ),
     PullOutcome.CHANGES_NEEDED: (
         "Fix the errors below and push to this branch; this comment is updated within 15 "
-        "minutes. To check the row on your own machine:"
+        "minutes. To get this verdict on your own machine, commit, and run"
     ),
     PullOutcome.NEEDS_MAINTAINER: (
         "A submission changes only the row, the card and the extractor of one model; this pull "
@@ -144,18 +293,24 @@ _EDIT = (
     "before merging."
 )
 _CUT_MAX = 120  # room for the line that counts what is not listed
+_LINKS_MAX = 20
 _SHA_SHOWN = 12
 
 
-def comment(pull: PullVerdict) -> str:
-    """Return the text of the comment, a deterministic function of the verdict.
+def comment(pull: PullVerdict, repository: str) -> str:
+    """Return the text of the comment, a deterministic function of the verdict and the address.
 
-    It lists errors and warnings, then the row's rank, then notes.
+    `repository` is the address of the repository, for git: a contributor's `origin` is a fork. It
+    lists errors and warnings, then the row's rank, then notes.
     """
     findings = [_finding(found) for found in pull.findings]
     notes = [finding for finding in findings if finding.severity is Severity.NOTE]
     urgent = [finding for finding in findings if finding.severity is not Severity.NOTE]
-    head, middle, foot = marker_line(receipt_of(pull)) + _head(pull), place(pull), _foot(pull)
+    head, middle, foot = (
+        marker_line(receipt_of(pull)) + _head(pull, repository),
+        place(pull),
+        _foot(pull),
+    )
     room = CHARACTERS_MAX - len(head) - len(middle) - len(foot) - _CUT_MAX
     first, left = _blocks(pull, urgent, room)
     last, unnoted = _blocks(pull, notes, room - len(first))
@@ -177,7 +332,7 @@ def found_line(pull: PullVerdict) -> str:
     return ", ".join(said) or "nothing to fix"
 
 
-def _head(pull: PullVerdict) -> str:
+def _head(pull: PullVerdict, repository: str) -> str:
     name = code(pull.model) if pull.model else "No submission"
     sha = code(pull.head_sha[:_SHA_SHOWN])
     is_done = pull.outcome is PullOutcome.PASSED and pull.is_edit
@@ -185,12 +340,35 @@ def _head(pull: PullVerdict) -> str:
     if pull.outcome is PullOutcome.NEEDS_MAINTAINER and pull.model is None:
         step = _NO_SUBMISSION
     if pull.outcome is PullOutcome.CHANGES_NEEDED:
-        rows = [file.path for file in pull.files if file.path.endswith(".json")]
-        step += " " + code(" ".join(["geneb-ci check", *rows]))
+        step += f" `git fetch {repository} main && geneb-ci check --base FETCH_HEAD`"
     return (
         f"## geneb-ci: {TITLES[pull.outcome]}\n\n"
-        f"{name} at commit {sha}: {found_line(pull)}.\n\n**Next step.** {step}\n"
+        f"{name} at commit {sha}: {found_line(pull)}.\n\n**Next step.** {step}\n{_asked(pull)}"
     )
+
+
+_ASKED = {
+    CommandName.RECHECK: "Checked again, as {} asked.",
+    CommandName.AUDIT: "{} asked for an audit, which begins within 15 minutes.",
+    CommandName.DISPUTE: "Disputed by {}: {}. It does not pass until a maintainer comments {}.",
+}
+
+
+def _asked(pull: PullVerdict) -> str:
+    """Return what maintainers asked for in comments; "" if there is none."""
+    lines = [one for one in (pull.dispute, pull.command) if one is not None]
+    said = [
+        _ASKED[one.name].format(code(one.login), code(one.reason), code("/recheck"))
+        for one in lines
+    ]
+    return f"\n{' '.join(said)}\n" if said else ""
+
+
+def _rules(pull: PullVerdict) -> str:
+    """Return how to explain a rule: the command, and links from the page of a pull request."""
+    shown = list(pull.places)[:_LINKS_MAX]
+    links = ", ".join(f"[{rule}](../blob/HEAD/RULES.md#{rule})" for rule in shown)
+    return f"`geneb-ci explain RULE`{': ' if links else ''}{links}"
 
 
 def _finding(found: VerdictFinding) -> Finding:
@@ -209,101 +387,6 @@ def _foot(pull: PullVerdict) -> str:
     digests = [f"- {code(file.path)}: sha256 {code(file.sha256)}" for file in pull.files]
     listed = "This verdict applies to exactly these files:\n\n" + "\n".join(digests) + "\n\n"
     return (
-        f"\n---\n\n{listed if digests else ''}To explain a rule: `geneb-ci explain RULE`. "
+        f"\n---\n\n{listed if digests else ''}To explain a rule: {_rules(pull)}. "
         f"Base commit: {code(pull.base_sha[:_SHA_SHOWN])}.\n"
     )
-
-
-LABELS = {
-    PullOutcome.PASSED: "geneb: passed",
-    PullOutcome.WARNINGS: "geneb: warnings",
-    PullOutcome.CHANGES_NEEDED: "geneb: changes needed",
-    PullOutcome.NEEDS_MAINTAINER: "needs-maintainer",
-    PullOutcome.NOT_CHECKED: "geneb: not checked",
-}
-"""The only labels that geneb-ci adds or removes."""
-STATES = {
-    PullOutcome.PASSED: "success",
-    PullOutcome.WARNINGS: "success",
-    PullOutcome.CHANGES_NEEDED: "failure",
-    PullOutcome.NEEDS_MAINTAINER: "pending",
-    PullOutcome.NOT_CHECKED: "error",
-}
-_DESCRIPTION_MAX = 140  # GitHub's limit
-_QUEUED = "nothing was written; the new commits are queued, and are checked within 15 minutes"
-
-
-class Written(NamedTuple):
-    """What was written to one pull request."""
-
-    status: bool
-    labels: bool
-    comment: bool
-
-
-def publish(github: GitHub, verdict: PullVerdict) -> Written:
-    """Write comment, label and status where they differ: two read requests, at most three writes.
-
-    Raises HeadMoved, before anything is written, if the pull request has new commits.
-    """
-    # 1. Read the present state; the head last, right before the first write.
-    text = comment(verdict)
-    sticky = own_comment(github.comments(verdict.number), github.author)
-    pull = github.pull(verdict.number)
-    if pull.head.sha != verdict.head_sha or pull.state != "open":
-        what = "is closed" if pull.state != "open" else f"has the new head {pull.head.sha}"
-        raise HeadMoved(f"pull request {verdict.number} {what}", _QUEUED)
-    is_said = sticky is not None and _same(sticky.body, text)
-    # 2. The label, before the list of the other labels is outdated.
-    is_labelled = _label(github, pull, LABELS[verdict.outcome])
-    # 3. The status, on the checked commit. The comment is written last, so that its presence
-    #    proves that the status was set.
-    if not is_said:
-        github.set_status(verdict.head_sha, STATES[verdict.outcome], _description(verdict))
-    # 4. The comment: edited if it exists, else created.
-    if sticky is None:
-        _comment_once(github, verdict.number, text)
-    elif not is_said:
-        github.edit_comment(sticky.id, text)
-    return Written(status=not is_said, labels=is_labelled, comment=not is_said)
-
-
-def _label(github: GitHub, pull: Pull, wanted: str) -> bool:
-    """Set our label on a pull request, in at most one write; return whether one was needed.
-
-    A first label is added, which keeps labels set meanwhile. To replace one in a single write, all
-    labels are set.
-    """
-    names = [label.name for label in pull.labels]
-    ours = set(LABELS.values())
-    if ours & set(names) == {wanted}:
-        return False
-    if ours & set(names):
-        github.set_labels(pull.number, [*(name for name in names if name not in ours), wanted])
-    else:
-        github.add_label(pull.number, wanted)
-    return True
-
-
-def _comment_once(github: GitHub, number: int, text: str) -> None:
-    """Comment; if GitHub fails, check whether the comment exists before sending it again.
-
-    Raises Unavailable if that fails, too.
-    """
-    try:
-        github.add_comment(number, text)
-    except Unavailable:
-        time.sleep(github.wire.patience.between_writes)  # GitHub reads from replicas that lag
-        if own_comment(github.comments(number), github.author) is None:
-            github.add_comment(number, text)
-
-
-def _description(verdict: PullVerdict) -> str:
-    if verdict.outcome is PullOutcome.NEEDS_MAINTAINER:
-        return "a maintainer has to review this change"
-    return found_line(verdict)[:_DESCRIPTION_MAX]
-
-
-def _same(one: str, other: str) -> bool:
-    """Whether two comments are equal, apart from line ends and trailing blanks."""
-    return one.replace("\r\n", "\n").strip() == other.strip()

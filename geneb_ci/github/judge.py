@@ -1,105 +1,90 @@
-"""One pull request: what it changes, by git's own trees, its findings, and a verdict from these."""
+"""One pull request: what it changes, by git's own trees, its findings, and a verdict from them."""
 
-import base64
-import binascii
 import dataclasses
 import hashlib
-import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import os
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from geneb_ci.check.change import REGULAR, Blob, Change, ChangeFault, FileChange, Places
-from geneb_ci.check.companions import Proposed, extractor_module, is_built_in
-from geneb_ci.check.context import Context
+from geneb_ci.audit.applicability import HARNESS, SUBMISSION
+from geneb_ci.audit.canonical import StepMismatch
+from geneb_ci.audit.log import LOG
+from geneb_ci.audit.record import WITHDRAWN
+from geneb_ci.audit.repository import AuditRepository
+from geneb_ci.audit.verify import StepState, Verification, message_of
+from geneb_ci.check.change import REGULAR, Blob, Change, ChangeFault, Places
 from geneb_ci.check.registry import BY_ID, CHANGE_RULES, RULES
-from geneb_ci.check.rule import AnyRule, ChangeRule
+from geneb_ci.check.row_facts import Proposed, extractor_module, is_built_in
+from geneb_ci.check.rule import AnyRule, ChangeRule, Context
 from geneb_ci.check.runner import Checker, FileResult, crash_message
 from geneb_ci.common.config import Layout
-from geneb_ci.common.errors import UsageProblem
-from geneb_ci.common.finding import Finding, Severity, quoted
-from geneb_ci.github.api import GitHub
-from geneb_ci.github.errors import Tampered
-from geneb_ci.github.replies import Pull, RecursiveTree
-from geneb_ci.github.standing import BaseBranch, audit_estimate, comparison, neighbour, standings
-from geneb_ci.github.verdict import (
-    CRASHED,
-    FileDigest,
-    PullVerdict,
-    VerdictFinding,
-    chosen,
-    counts_of,
-    outcome_of,
-    shown_places_of,
+from geneb_ci.common.errors import GenebError, UsageProblem
+from geneb_ci.common.finding import Fault, Finding, Severity
+from geneb_ci.github.main_branch import lay_out_main
+from geneb_ci.github.sides import (
+    Main,
+    Sides,
+    Source,
+    fingerprint,
+    git_sha,
+    read_blob,
+    read_sides,
+    rivals,
 )
-from geneb_ci.render.plain import visible
-from geneb_ci.submission.bytes import BYTES_MAX, too_large
-from geneb_ci.submission.card import Card, parse_card
+from geneb_ci.github.verdict import FILES_MAX, FileDigest, Fingerprint
 from geneb_ci.submission.document import parse_document
-from geneb_ci.submission.fault import Fault
+from geneb_ci.submission.names import Card, parse_card
 
-_AGAIN = "run the command again; if it fails again, the connection to GitHub may be tampered with"
-
-
-@dataclass(frozen=True)
-class Sides:
-    """The trees of the merge base and of the head of a pull request."""
-
-    merge_base: str
-    change: Change
-    head: dict[str, Blob]
-    """Every path of the head except folders."""
+REASON_MAX = 200  # characters of a reason in a finding
+LATER = frozenset({LOG, SUBMISSION, HARNESS})
+"""Steps that may be unknown before a merge: the log is appended on main, and a row that failed its
+audit is not there. Until then the record counts for nothing but its draw."""
 
 
-def read_sides(github: GitHub, pull: Pull, places: Places) -> Sides:
-    """Read both trees, in at most three requests; trees of an earlier merge base are cached.
+def unsound_records(
+    layout: Layout, main: Main, raws: Mapping[str, bytes]
+) -> tuple[tuple[str, str], ...]:
+    """Return what does not verify of the records of a pull request, by path, with the reason.
 
-    Raises Tampered if an answer contradicts itself.
+    Keys, policy, benchmark and submissions are those of the base branch.
     """
-    base = github.comparison(pull.base.sha, pull.head.sha).merge_base_commit
-    before, base_cut = _entries(github.tree(base.commit.tree.sha))
-    after, head_cut = _entries(github.tree(pull.head.sha))
-    paths = sorted(p for p in before.keys() | after.keys() if before.get(p) != after.get(p))
-    files = tuple(FileChange(path, before.get(path), after.get(path)) for path in paths)
-    change = Change(files, truncated=base_cut or head_cut, places=places)
-    return Sides(base.sha, change, after)
+    with tempfile.TemporaryDirectory(prefix="geneb-ci-audits-") as name:
+        folder = Path(os.path.realpath(name))
+        repository = AuditRepository(lay_out_main(layout, main, folder, raws))
+        found = []
+        for path in sorted(raws):
+            try:
+                reasons = list(_reasons(repository, folder / path))
+            except GenebError as error:
+                reasons = [error.message]
+            shown = (reason.replace(f"{folder}/", "")[:REASON_MAX] for reason in reasons)
+            found += [(path, reason) for reason in shown]
+    return tuple(found)
 
 
-def _entries(tree: RecursiveTree) -> tuple[dict[str, Blob], bool]:
-    found: dict[str, Blob] = {}
-    for entry in tree.tree:
-        if entry.type == "tree":
-            continue
-        if entry.path in found:
-            raise Tampered(f"a tree has a duplicate path: {ascii(entry.path)[:80]}", _AGAIN)
-        found[entry.path] = Blob(entry.mode, entry.sha, entry.size)
-    return found, tree.truncated
+def _reasons(repository: AuditRepository, path: Path) -> Iterator[str]:
+    """Yield what is wrong with a record, a withdrawal, or a statement about an audit."""
+    if path in repository.files:
+        yield from _steps(repository.verification(path))
+    event = repository.events.get(path)
+    if isinstance(event, StepMismatch):
+        yield message_of(event)
+    for record, withdrawn in repository.withdrawals.items():
+        is_own = path.parent == record.parent and path.name == f"{record.stem}{WITHDRAWN}"
+        if is_own and isinstance(withdrawn, StepMismatch):
+            yield message_of(withdrawn)
 
 
-def read_blob(github: GitHub, blob: Blob) -> bytes | Fault:
-    """Return the bytes of a file, in one request; a Fault without a request if it is too large.
-
-    Raises Tampered if the bytes do not match their git object id.
-    """
-    if blob.mode != REGULAR:
-        raise ValueError(blob.mode)
-    if blob.size > BYTES_MAX:
-        return too_large(blob.size)
-    reply = github.blob(blob.sha)
-    try:
-        if reply.encoding != "base64":
-            raise Tampered(f"blob {blob.sha}: encoding {reply.encoding[:20]!a}", _AGAIN)
-        raw = base64.b64decode(reply.content.replace("\n", ""), validate=True)
-    except binascii.Error as error:
-        raise Tampered(f"blob {blob.sha}: not base64", _AGAIN) from error
-    if git_sha(raw) != blob.sha:
-        raise Tampered(f"blob {blob.sha}: GitHub sent bytes with the id {git_sha(raw)}", _AGAIN)
-    return raw if len(raw) <= BYTES_MAX else too_large(len(raw))
-
-
-def git_sha(raw: bytes) -> str:
-    """Return the git object id of a blob: SHA-1 of "blob", a space, the size, a NUL, the bytes."""
-    return hashlib.sha1(b"blob %d\0" % len(raw) + raw, usedforsecurity=False).hexdigest()
+def _steps(found: Verification) -> Iterator[str]:
+    """Yield the steps of a record that differ, and those that cannot be computed here."""
+    for step in found.steps:
+        if step.state is StepState.DIFFERS:
+            yield f"{step.name}: {step.message}"
+    unknown = [s.name for s in found.steps if s.state is StepState.UNKNOWN and s.name not in LATER]
+    if unknown and not found.differs:
+        yield f"not computed: {', '.join(unknown)}"
 
 
 # Listed findings per rule; the others are counted.
@@ -146,6 +131,7 @@ def _change_finding(rule: AnyRule, fault: ChangeFault) -> Finding:
 # With these, nothing of the pull request is read: what it changes is not a submission's to change,
 # or not all of it is known.
 UNREAD = frozenset({"truncated-tree", "too-many-files"})
+RIVAL_RULES = frozenset({"open-collision", "open-copy"})
 _CORRECTION = "correction"
 
 
@@ -160,6 +146,8 @@ class Judged:
     context: Context | None
     """The row with its context; None if no row was read."""
     result: FileResult | None
+    fingerprint: Fingerprint | None = None
+    """What the row is compared by with other open ones; None if it has errors of its own."""
 
 
 def places_of(layout: Layout) -> Places:
@@ -172,7 +160,7 @@ def places_of(layout: Layout) -> Places:
             "this is not a repository of submissions",
             "run this in a checkout of the base branch, whose rows are used for comparison",
         )
-    folders = (layout.submissions, layout.cards, layout.extractors)
+    folders = (layout.submissions, layout.cards, layout.extractors, layout.audits)
     standard = dataclasses.astuple(Places())
     names = [
         PurePosixPath(folder.relative_to(layout.root)).as_posix() if folder else usual
@@ -184,30 +172,59 @@ def places_of(layout: Layout) -> Places:
 class Judge:
     """Checks pull requests of a repository against a checkout of its base branch."""
 
-    def __init__(self, github: GitHub, layout: Layout, modules: Mapping[str, str]) -> None:
+    def __init__(
+        self, source: Source, layout: Layout, modules: Mapping[str, str], main: Main
+    ) -> None:
         """`modules` maps the model id of each published row to the file name of its extractor."""
-        self.github = github
+        self.source = source
         self.layout = layout
         self.modules = modules
+        self.main = main
         self.places = places_of(layout)
         self.checker = Checker(RULES)
+        self._sides: dict[str, Sides] = {}
 
-    def judge(self, pull: Pull) -> Judged:
-        """Read and check one pull request, in at most six requests. Raises ForgeProblem."""
-        sides = read_sides(self.github, pull, self.places)
+    def sides(self, head: str) -> Sides:
+        """Return what a head changes; read once. Raises ForgeProblem."""
+        if head not in self._sides:
+            self._sides[head] = read_sides(self.source, head, self.places, self.main)
+        return self._sides[head]
+
+    def own_blobs(self, head: str) -> list[Blob]:
+        """Return the files of a head that will be read, as far as its tree shows."""
+        sides = self.sides(head)
+        return [sides.head[path] for path in self._wanted(sides.change, sides.head)]
+
+    def judge(self, head: str, others: Mapping[int, Fingerprint] | None = None) -> Judged:
+        """Read and check the head of a pull request, in at most six requests.
+
+        `others` are open pull requests that pass; the row is compared with theirs. Raises
+        ForgeProblem.
+        """
+        judged = self.judged(self.sides(head))
+        if judged.fingerprint is None:
+            return judged
+        found = rivals(judged.fingerprint, others or {})
+        change = dataclasses.replace(judged.change, rivals=found)
+        further = [f for f in change_findings(change) if f.rule in RIVAL_RULES]
+        findings = tuple(sorted((*judged.findings, *further), key=Finding.sort_key))
+        return dataclasses.replace(judged, change=change, findings=findings)
+
+    def judged(self, sides: Sides) -> Judged:
+        """Check what changes, without regard to other open pull requests."""
         first = change_findings(sides.change)
         if {finding.rule for finding in first} & UNREAD or not sides.change.model:
             return Judged(sides.merge_base, sides.change, tuple(first), (), None, None)
+        if sides.change.is_evidence:
+            return self._evidence(sides)
         raws = self._read(sides.change, sides.head)
         change = self._told(sides, raws)
         if change.extractor is not None and change.extractor.path not in raws:
             raws |= self._read(change, sides.head)  # now known to belong to the row
+        records, wrong = self._records(change, raws)
+        change = dataclasses.replace(change, unsound=wrong)
         findings = change_findings(change)
-        files = tuple(
-            FileDigest(path=path, blob=git_sha(raw), sha256=hashlib.sha256(raw).hexdigest())
-            for path, raw in sorted(raws.items())
-            if isinstance(raw, bytes)
-        )
+        files = _digests(raws | records)
         row = f"{self.places.submissions}/{change.model}.json"
         if row not in raws:
             return Judged(sides.merge_base, change, tuple(findings), files, None, None)
@@ -217,19 +234,47 @@ class Judge:
         if any(finding.rule == "row-without-card" for finding in findings):
             findings = [finding for finding in findings if finding.rule != "missing-card"]
         findings.sort(key=Finding.sort_key)
-        return Judged(sides.merge_base, change, tuple(findings), files, context, result)
+        is_sound = all(finding.severity is not Severity.ERROR for finding in findings)
+        own = result.submission if is_sound else None
+        mark = fingerprint(own, change, context.benchmark) if own is not None else None
+        return Judged(sides.merge_base, change, tuple(findings), files, context, result, mark)
+
+    def _evidence(self, sides: Sides) -> Judged:
+        """Verify the audit records of a pull request that has nothing else."""
+        records, wrong = self._records(sides.change, {})
+        change = dataclasses.replace(sides.change, unsound=wrong)
+        return Judged(
+            sides.merge_base, change, tuple(change_findings(change)), _digests(records), None, None
+        )
+
+    def _records(
+        self, change: Change, raws: Mapping[str, bytes | Fault]
+    ) -> tuple[dict[str, bytes | Fault], tuple[tuple[str, str], ...]]:
+        """Read the audit records of a change; return them, and what of them does not verify.
+
+        They are verified on the base branch with the files of the change, `raws`.
+        """
+        read = {
+            file.path: read_blob(self.source, file.after)
+            for file in change.records
+            if file.after is not None
+        }
+        if not read:
+            return {}, ()
+        faults = [(path, raw.message) for path, raw in read.items() if isinstance(raw, Fault)]
+        proposed = {path: raw for path, raw in {**raws, **read}.items() if isinstance(raw, bytes)}
+        return read, tuple(sorted((*faults, *unsound_records(self.layout, self.main, proposed))))
 
     def _read(self, change: Change, head: Mapping[str, Blob]) -> dict[str, bytes | Fault]:
         """Read the model's files, including the row if it is unchanged."""
+        return {path: read_blob(self.source, head[path]) for path in self._wanted(change, head)}
+
+    def _wanted(self, change: Change, head: Mapping[str, Blob]) -> list[str]:
         row = f"{self.places.submissions}/{change.model}.json"
         wanted = [file.path for file in change.own if file.after is not None]
-        if row in head and row not in wanted:
+        if change.model and row in head and row not in wanted:
             wanted.append(row)
-        return {
-            path: read_blob(self.github, head[path])
-            for path in wanted
-            if head[path].mode == REGULAR
-        }
+        return [path for path in wanted if head[path].mode == REGULAR]
 
     def _told(self, sides: Sides, raws: Mapping[str, bytes | Fault]) -> Change:
         """Return the change with the extractor and the correction that its files name."""
@@ -264,6 +309,15 @@ class Judge:
         return self.checker.proposed(place, row, proposed)
 
 
+def _digests(raws: Mapping[str, bytes | Fault]) -> tuple[FileDigest, ...]:
+    """Return the digests of the files that were checked."""
+    return tuple(
+        FileDigest(path=path, blob=git_sha(raw), sha256=hashlib.sha256(raw).hexdigest())
+        for path, raw in sorted(raws.items())
+        if isinstance(raw, bytes)
+    )[:FILES_MAX]
+
+
 def _card(raws: Mapping[str, bytes | Fault], path: str) -> Card | None:
     return parse_card(raws[path], path) if path in raws else None
 
@@ -287,85 +341,4 @@ def _too_large(change: Change, raws: Mapping[str, bytes | Fault]) -> list[Findin
             raw.expected,
             rule.fix,
         )
-    ]
-
-
-SHORT, LONG = 255, 600  # characters of a field of the verdict
-
-
-def pull_verdict(pull: Pull, judged: Judged, base: BaseBranch) -> PullVerdict:
-    """Return the verdict on a pull request."""
-    result, context = judged.result, judged.context
-    places = shown_places_of(judged.findings)
-    is_sound = result is not None and not counts_of(places).error
-    own = result.submission if result is not None and is_sound else None
-    digest = result.document.sha256 if result is not None else ""
-    board, benchmark = base.rows, base.benchmark
-    model = judged.change.model or None
-    return PullVerdict(
-        number=pull.number,
-        head_sha=pull.head.sha,
-        base_sha=judged.merge_base,
-        outcome=outcome_of(places, is_checked=result is not None),
-        model=model,
-        level=base.level(own, digest) if own is not None else None,
-        is_edit=any(row.model_id == model for row in board),
-        files=list(judged.files),
-        places=places,
-        weight=_weight(judged.findings),
-        findings=_findings(judged.findings),
-        comparison=comparison(own, board, benchmark) if own is not None else None,
-        standings=standings(own, board, benchmark, base.ties(own)) if own is not None else [],
-        neighbour=neighbour(context) if own is not None and context is not None else None,
-        audit=audit_estimate(benchmark, base.policy) if own is not None else None,
-    )
-
-
-def crash_verdict(pull: Pull, merge_base: str, error: Exception) -> PullVerdict:
-    """Return the verdict on a pull request on which geneb-ci crashed; it does not pass."""
-    rule = BY_ID[CRASHED]
-    what = f"reading the pull request failed: {type(error).__name__}: {quoted(str(error))}"
-    finding = Finding(rule.id, rule.severity, what, "", "", 1, 1, "", "", rule.fix)
-    places = shown_places_of([finding])
-    return PullVerdict(
-        number=pull.number,
-        head_sha=pull.head.sha,
-        base_sha=merge_base,
-        outcome=outcome_of(places, is_checked=False),
-        model=None,
-        level=None,
-        is_edit=False,
-        files=[],
-        places=places,
-        weight=0.0,
-        findings=_findings([finding]),
-        comparison=None,
-        standings=[],
-        neighbour=None,
-        audit=None,
-    )
-
-
-def _weight(findings: Sequence[Finding]) -> float:
-    """Return the sum of the scores of all warnings; one without a score counts as 1."""
-    warnings = (finding for finding in findings if finding.severity is Severity.WARNING)
-    return round(math.fsum(max(1.0, finding.score) for finding in warnings), 1)
-
-
-def _findings(findings: Sequence[Finding]) -> list[VerdictFinding]:
-    return [
-        VerdictFinding(
-            rule=finding.rule,
-            severity=Severity(finding.severity).value,
-            message=visible(finding.message, LONG),
-            file=visible(finding.file, SHORT),
-            pointer=visible(finding.pointer, SHORT),
-            line=finding.line,
-            column=finding.column,
-            found=visible(finding.found, SHORT),
-            expected=visible(finding.expected, SHORT),
-            fix="" if finding.fix == BY_ID[finding.rule].fix else visible(finding.fix, LONG),
-            score=finding.score,
-        )
-        for finding in chosen(findings)
     ]

@@ -1,36 +1,28 @@
-"""The queue of open submissions: findings, waiting time, next action; as text and JSON."""
+"""The queue of open pull requests: findings, waiting time, and who has to do what next."""
 
-import dataclasses
 import datetime as dt
 import enum
-import io
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import NamedTuple
 
-from rich.cells import cell_len
-from rich.table import Table
-from rich.text import Text
-
-from geneb_ci.common.finding import plural
 from geneb_ci.common.types import TrustLevel
 from geneb_ci.github.api import GitHub
-from geneb_ci.github.errors import ForgeProblem
-from geneb_ci.github.receipt import Receipt, receipts_on
+from geneb_ci.github.batch import prefetch_talks
+from geneb_ci.github.comment import AUDIT_RECORD, Receipt, receipt_on
+from geneb_ci.github.errors import ForgeProblem, RateLimited
 from geneb_ci.github.replies import Pull
-from geneb_ci.github.verdict import PullOutcome
-from geneb_ci.render import tables
-from geneb_ci.render.markdown import cell
+from geneb_ci.github.report import AGREES, ASKED, DIFFERS, FAILED, RUNNING
+from geneb_ci.github.verdict import PASSING, PullOutcome
+from geneb_ci.github.waits import Wait, read_waits
 from geneb_ci.render.plain import visible
-from geneb_ci.render.text import console_of, escape
 
 # A sweep runs every 15 minutes, and GitHub's schedules can be as late again.
 SWEPT_AFTER = dt.timedelta(minutes=30)
 # A maintainer should answer within a week.
 OVERDUE_AFTER = dt.timedelta(days=7)
 ABANDONED_AFTER = dt.timedelta(days=30)
-# Sum of warning scores (each 1 to 10) from which an audit is due before merging.
+# Sum of warning scores (each 1 to 10) from which a row is audited as soon as it is merged.
 AUDIT_WEIGHT = 10.0
 _TITLE_MAX = 40
 
@@ -48,37 +40,43 @@ class QueueRow:
     """One open pull request in the queue."""
 
     number: int
+    url: str
     name: str
     """The model's id, or the title if no verdict names a model."""
+    author: str
+    """Login of its author; "" if the account was deleted."""
+    assignees: tuple[str, ...]
     age_seconds: int
     """Seconds since it was opened, by GitHub's clock."""
     verdict: str
-    """An outcome, or "waiting" if the newest commit has none."""
+    """An outcome; "waiting" if the head has none, "stale" if main has changed since."""
     errors: int
     warnings: int
     weight: float
     """Sum of the scores of its warnings."""
+    effect: str
+    """What a merge changes on the board; "" if that is not known."""
     level: str
     audit_tasks: int
     audit_sequences: int
     turn: Turn
+    who: str
+    """Who has to act, by name where it is known."""
     action: str
     is_overdue: bool
 
 
 @dataclass(frozen=True)
 class Queue:
-    """All open pull requests that are submissions, and the ages of the others."""
+    """All open pull requests to the default branch."""
 
     rows: tuple[QueueRow, ...]
-    others: tuple[int, ...] = ()
-    """Ages in seconds of open pull requests without a submission."""
 
     @property
     def clock(self) -> str:
         """Return one line with numbers and longest waiting times."""
         if not self.rows:
-            return "no submission is waiting"
+            return "no pull request is open"
         parts = []
         for turn, what in (
             (Turn.MAINTAINER, "for a maintainer"),
@@ -93,88 +91,151 @@ class Queue:
         return "waiting: " + "; ".join(parts) + late
 
 
+class Said(NamedTuple):
+    """What is known of one pull request."""
+
+    receipt: Receipt | ForgeProblem | None = None
+    """For whichever commit; or why our comment cannot be read."""
+    state: str | None = None
+    """State of the status on its head; None if it was not read."""
+    wait: Wait | None = None
+
+
 def read_queue(github: GitHub) -> Queue:
-    """Read the queue: one request per 100 pull requests, and one for each of them.
+    """Read the queue: a request per 100 pull requests, a query per 25, and one for those that wait.
 
     Verdicts are read from our own comments; no content of a pull request is fetched.
     """
-    pairs = list(receipts_on(github, list(github.open_pulls())))
-    return queue(pairs, github.wire.now)
+    pulls = list(github.open_pulls())
+    prefetch_talks(github, [pull.number for pull in pulls])
+    waits = read_waits(github).waits
+    found = []
+    for pull in pulls:
+        talk = github.talks.get(pull.number)
+        state = talk.state if talk is not None else None
+        found.append((pull, Said(_receipt(github, pull), state, waits.get(pull.number))))
+    return queue(found, github.wire.now)
 
 
-def queue(pairs: Iterable[tuple[Pull, Receipt | ForgeProblem | None]], now: dt.datetime) -> Queue:
+def _receipt(github: GitHub, pull: Pull) -> Receipt | ForgeProblem | None:
+    try:
+        return receipt_on(github, pull)
+    except RateLimited:
+        raise
+    except ForgeProblem as problem:
+        return problem
+
+
+def queue(found: Iterable[tuple[Pull, Said]], now: dt.datetime) -> Queue:
     """Return the queue, sorted by who has to act, then the oldest first."""
-    rows, others = [], []
-    for pull, said in pairs:
-        if isinstance(said, ForgeProblem):
-            rows.append(_unreadable(pull, now))
-            continue
-        receipt = said
-        is_current = receipt is not None and receipt.head_sha == pull.head.sha
-        if receipt is not None and is_current and receipt.model is None:
-            others.append(max(0, _seconds(now - pull.created_at)))
-        else:
-            rows.append(_row(pull, receipt, now, is_current=is_current))
+    rows = [_row(pull, said, now) for pull, said in found]
     turns = list(Turn)
     rows.sort(key=lambda row: (turns.index(row.turn), -row.age_seconds, row.number))
-    return Queue(tuple(rows), tuple(sorted(others)))
+    return Queue(tuple(rows))
 
 
-def _unreadable(pull: Pull, now: dt.datetime) -> QueueRow:
-    """Return the row of a pull request whose comments cannot be read, so that it is not hidden."""
-    row = _row(pull, None, now, is_current=False)
-    action = "review it manually: its comments cannot be read"
-    is_overdue = now - pull.created_at > OVERDUE_AFTER
-    return dataclasses.replace(row, turn=Turn.MAINTAINER, action=action, is_overdue=is_overdue)
-
-
-def _row(pull: Pull, receipt: Receipt | None, now: dt.datetime, *, is_current: bool) -> QueueRow:
-    age, idle = now - pull.created_at, now - pull.updated_at
-    turn, action = _next(pull, receipt if is_current else None, idle)
-    known = receipt if receipt is not None and is_current else None
+def _row(pull: Pull, said: Said, now: dt.datetime) -> QueueRow:
+    age = now - pull.created_at
+    receipt = said.receipt if isinstance(said.receipt, Receipt) else None
+    known = receipt if receipt is not None and receipt.head_sha == pull.head.sha else None
+    is_stale = known is not None and known.passes and said.state == "pending"
+    turn, action = _next(pull, said, None if is_stale else known, now)
+    author = visible(pull.user.login, _TITLE_MAX) if pull.user is not None else ""
+    assignees = tuple(visible(user.login, _TITLE_MAX) for user in pull.assignees)
     return QueueRow(
         number=pull.number,
+        url=pull.html_url,
         name=receipt.model if receipt and receipt.model else visible(pull.title, _TITLE_MAX),
+        author=author,
+        assignees=assignees,
         age_seconds=max(0, _seconds(age)),
-        verdict=known.outcome.value if known else "waiting",
+        verdict="stale" if is_stale else known.outcome.value if known else "waiting",
         errors=known.error if known else 0,
         warnings=known.warning if known else 0,
         weight=known.weight if known else 0.0,
+        effect=known.effect if known else "",
         level=(known.level if known else None) or "",
         audit_tasks=known.drawn if known else 0,
         audit_sequences=known.sequences if known else 0,
         turn=turn,
+        who=_who(turn, author, assignees),
         action=action,
         is_overdue=turn is not Turn.CONTRIBUTOR and age > OVERDUE_AFTER,
     )
 
 
-def _next(pull: Pull, receipt: Receipt | None, idle: dt.timedelta) -> tuple[Turn, str]:
+def _who(turn: Turn, author: str, assignees: tuple[str, ...]) -> str:
+    if turn is Turn.PROGRAM:
+        return "geneb-ci"
+    if turn is Turn.CONTRIBUTOR:
+        return author or "its author"
+    return ", ".join(assignees) or "a maintainer"
+
+
+def _next(pull: Pull, said: Said, receipt: Receipt | None, now: dt.datetime) -> tuple[Turn, str]:
     """Return who has to act, and the next action."""
+    idle = now - pull.updated_at
+    if isinstance(said.receipt, ForgeProblem):
+        return Turn.MAINTAINER, "review it manually: its comments cannot be read"
     if pull.draft and idle <= ABANDONED_AFTER:
         return Turn.CONTRIBUTOR, "wait: it is a draft"
     if receipt is None:
-        if idle < SWEPT_AFTER:
-            return Turn.PROGRAM, "wait for the next sweep"
-        return Turn.MAINTAINER, f"gh workflow run pr-report.yml -f pr={pull.number}"
+        return _unjudged(pull, said, idle)
     if receipt.outcome is PullOutcome.CHANGES_NEEDED and idle <= ABANDONED_AFTER:
         return Turn.CONTRIBUTOR, "wait for new commits"
-    return Turn.MAINTAINER, _decision(receipt, is_draft=pull.draft)
+    return _audited(pull, receipt) or (
+        Turn.MAINTAINER,
+        _decision(receipt, is_draft=pull.draft),
+    )
+
+
+def _unjudged(pull: Pull, said: Said, idle: dt.timedelta) -> tuple[Turn, str]:
+    """Return who has to act where the head has no verdict, and the next action."""
+    if said.wait is not None and said.wait.head_sha == pull.head.sha:
+        return Turn.MAINTAINER, said.wait.reason
+    if idle < SWEPT_AFTER or said.state == "pending":
+        return Turn.PROGRAM, "wait for the next sweep"
+    return Turn.MAINTAINER, f"gh workflow run pr-report.yml -f pr={pull.number}"
+
+
+_AUDITED = {
+    AGREES: "merge: its row and its audit verify",
+    DIFFERS: "an audit differs: merge its record, not the row",
+    FAILED: "read in its comments why its audit has no record",
+}
+
+
+def _audited(pull: Pull, receipt: Receipt) -> tuple[Turn, str] | None:
+    """Return who has to act because of an audit, by its label; None without one."""
+    labels = {label.name for label in pull.labels}
+    if labels & {ASKED, RUNNING}:
+        return Turn.PROGRAM, "wait for its audit"
+    found = next((text for label, text in _AUDITED.items() if label in labels), None)
+    if found is None or receipt.outcome not in PASSING:
+        return None
+    return Turn.MAINTAINER, found
 
 
 def _decision(receipt: Receipt, *, is_draft: bool) -> str:
     """Return the next action of a maintainer: the first condition that holds."""
+    needs_review = receipt.outcome is PullOutcome.NEEDS_MAINTAINER
     table = (
         (
             is_draft or receipt.outcome is PullOutcome.CHANGES_NEEDED,
             "ask whether work continues, or close it",
         ),
         (receipt.outcome is PullOutcome.NOT_CHECKED, "fix geneb-ci: a rule crashed"),
-        (receipt.outcome is PullOutcome.NEEDS_MAINTAINER, "review the other files it changes"),
+        (needs_review and receipt.model is None, "review it: it is not a submission"),
+        (needs_review, "review the other files it changes"),
+        (receipt.effect == AUDIT_RECORD, "merge: its records verify"),
+        (
+            receipt.asked.in_force is not None,
+            "settle the dispute, then comment /recheck",
+        ),
         (receipt.level == "disputed", "close it: an audit of these bytes failed"),
         (receipt.is_edit, "ask the row's author, then merge"),
         (receipt.level == TrustLevel.OFFICIAL, "merge"),
-        (receipt.weight >= AUDIT_WEIGHT, "audit before merging"),
+        (receipt.weight >= AUDIT_WEIGHT, "review, then set the label audit"),
         (receipt.outcome is PullOutcome.WARNINGS, "read the warnings and their answers"),
     )
     return next((action for fits, action in table if fits), "review and merge")
@@ -190,103 +251,3 @@ def duration(seconds: int) -> str:
         if seconds >= size:
             return f"{seconds // size} {unit}"
     return f"{seconds} s"
-
-
-COLUMNS: tuple[str, ...] = ("PR", "model", "age", "verdict", "warnings", "level", "audit", "next")
-_RIGHT = frozenset({"PR", "age", "warnings", "audit"})
-_EXPENDABLE = ("audit", "level", "warnings")  # columns left out in a narrow terminal, in this order
-_GAP = 2
-_STYLES = {Turn.MAINTAINER: "bold", Turn.PROGRAM: "", Turn.CONTRIBUTOR: "dim"}
-
-
-def terminal(queue: Queue, limit: int, *, color: bool, width: int) -> str:
-    """Render at most `limit` rows for a terminal, then the summary line."""
-    rows = queue.rows[:limit]
-    shown, needed = _fitting(rows, width)
-    stream = io.StringIO()
-    console = console_of(stream, max(width, needed), color=color)
-    if rows:
-        table = Table(box=None, pad_edge=False, header_style="bold")
-        for name in shown:
-            justify: Literal["left", "right"] = "right" if name in _RIGHT else "left"
-            # No wrapping: contributor text must not begin a line.
-            table.add_column(name, justify=justify, no_wrap=True)
-        for row in rows:
-            style = "bold red" if row.is_overdue else _STYLES[row.turn]
-            table.add_row(*(Text(cell) for cell in _chosen(row, shown)), style=style)
-        console.print(table)
-        console.print()
-    for line in _lines(queue, limit):
-        console.print(Text(line), soft_wrap=True)
-    return "".join(f"{line.rstrip()}\n" for line in stream.getvalue().splitlines())
-
-
-def _fitting(rows: tuple[QueueRow, ...], width: int) -> tuple[tuple[str, ...], int]:
-    """Return the columns that fit the width, and their total width."""
-    shown = COLUMNS
-    for name in ("", *_EXPENDABLE):
-        shown = tuple(column for column in shown if column != name)
-        lines = [shown, *(_chosen(row, shown) for row in rows)]
-        needed = sum(max(map(cell_len, cells)) + _GAP for cells in zip(*lines, strict=True)) - _GAP
-        if needed <= width:
-            break
-    return shown, needed
-
-
-def _chosen(row: QueueRow, shown: tuple[str, ...]) -> tuple[str, ...]:
-    cells = zip(COLUMNS, _cells(row), strict=True)
-    return tuple(escape(cell) for name, cell in cells if name in shown)
-
-
-def markdown(queue: Queue, limit: int) -> str:
-    """Render at most `limit` rows as a Markdown table, then the summary line."""
-    lines = ["## Open submissions", ""]
-    if queue.rows:
-        rows = [[cell(text) if text else "" for text in _cells(row)] for row in queue.rows[:limit]]
-        lines += [*tables.Table(COLUMNS, rows, right=_RIGHT).markdown_lines(), ""]
-    return "\n".join([*lines, *_lines(queue, limit)]) + "\n"
-
-
-def as_json(queue: Queue, limit: int) -> str:
-    """Render at most `limit` rows as JSON."""
-    rows = [dataclasses.asdict(row) for row in queue.rows[:limit]]
-    value = {
-        "format_version": "1.0",
-        "pulls": rows,
-        "left_out": len(queue.rows) - len(rows),
-        "others": len(queue.others),
-        "clock": queue.clock,
-    }
-    return json.dumps(value, indent=2).replace("##[", "\\u0023#[") + "\n"
-
-
-def _lines(queue: Queue, limit: int) -> list[str]:
-    left = queue.rows[limit:]
-    lines = []
-    if left:
-        longest = duration(max(row.age_seconds for row in left))
-        lines.append(f"not shown: {len(left)} (longest waiting: {longest})")
-    lines.append(queue.clock)
-    if queue.others:
-        what = plural(len(queue.others), "other pull request")
-        lines.append(f"{what} without a submission (oldest: {duration(max(queue.others))})")
-    return lines
-
-
-def _cells(row: QueueRow) -> tuple[str, ...]:
-    late = "!" if row.is_overdue else ""
-    warnings = f"{row.warnings} ({row.weight:g})" if row.warnings else ""
-    audit = f"{row.audit_tasks} tasks" if row.audit_tasks else ""
-    if row.audit_sequences:
-        audit += f", {row.audit_sequences:,} seq."
-    errors = f" ({row.errors})" if row.errors else ""
-    return (
-        str(row.number),
-        row.name,
-        f"{late}{duration(row.age_seconds)}",
-        f"{row.verdict}{errors}",
-        warnings,
-        row.level,
-        audit,
-        row.action,
-    )

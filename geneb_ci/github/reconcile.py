@@ -1,25 +1,57 @@
 """Finds the pull requests that need a verdict, and checks them; needs only a read token.
 
+A verdict is about a head, the state of main with which it was compared, and the other open pull
+requests that its findings name. If any of these has changed, the pull request is checked again.
 Pull requests are found by listing them, not by the triggering event, so that the next sweep makes
 up for a lost event.
 """
 
+import contextlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 from geneb_ci import __version__
 from geneb_ci.common.config import Layout
 from geneb_ci.common.errors import GenebError
 from geneb_ci.github.api import GitHub
-from geneb_ci.github.errors import ForgeProblem, HeadMoved, NotFound, RateLimited
-from geneb_ci.github.judge import Judge, crash_verdict, pull_verdict
-from geneb_ci.github.receipt import FAILED_MAX, receipts_on
+from geneb_ci.github.batch import asked_on, prefetch_bases, prefetch_blobs, prefetch_talks
+from geneb_ci.github.comment import Receipt, receipt_on
+from geneb_ci.github.errors import HeadMoved, NotFound, RateLimited, Tampered, UnexpectedReply
+from geneb_ci.github.groups import judge_group, waiting_groups
+from geneb_ci.github.judge import Judge, places_of
+from geneb_ci.github.judgement import BaseBranch, crash_verdict, pull_verdict
+from geneb_ci.github.main_branch import further_places, layout_of_main
 from geneb_ci.github.replies import Pull
-from geneb_ci.github.standing import BaseBranch
-from geneb_ci.github.verdict import PULLS_MAX, PullVerdict, Verdicts
+from geneb_ci.github.sides import Main, main_at, numbers, rivals
+from geneb_ci.github.verdict import (
+    PASSING,
+    PULLS_MAX,
+    Asked,
+    Fingerprint,
+    GroupVerdict,
+    PullHead,
+    PullVerdict,
+    Trouble,
+    Verdicts,
+)
+from geneb_ci.github.waits import REASON_MAX, Wait, is_due, read_waits
+from geneb_ci.render.plain import visible
+
+if TYPE_CHECKING:
+    from geneb_ci.check.change import Blob
 
 # Requests of the hourly limit that a sweep leaves for runs triggered by events.
 RESERVE = 100
+# Pull requests that are read together, and lost together where a limit is reached.
+CHUNK = 25
+# After so many failures of GitHub in a row the sweep ends; those wait, the next come first.
+FAILED_MAX = 10
+# Unreadable pull requests of one sweep, a request and a write each: the others wait for no more.
+UNREADABLE_MAX = 100
+_UNREADABLE = (NotFound, Tampered, UnexpectedReply)
+"""Errors of one pull request: GitHub answered, and will answer so again."""
+LOCKED = "the conversation is locked, so no verdict can be written: unlock it"
 _QUEUED = "nothing was written; the new commits are queued, and are checked within 15 minutes"
 
 
@@ -47,72 +79,314 @@ def one_pull(github: GitHub, number: int, head_sha: str | None) -> Pull:
     return pull
 
 
-def pull_of(github: GitHub, head_sha: str) -> Pull:
+def pull_of(pulls: Iterable[Pull], head_sha: str) -> Pull:
     """Return the open pull request with this head. Raises HeadMoved if there is none.
 
     The event's pull request number is not used: it is empty for forks, and could be forged.
     """
-    for pull in github.open_pulls():
+    for pull in pulls:
         if pull.head.sha == head_sha:
             return pull
     raise HeadMoved(f"no open pull request has the head {head_sha}", _QUEUED)
 
 
-def verdicts(github: GitHub, layout: Layout, pulls: Sequence[Pull]) -> Found:
-    """Check pull requests until `PULLS_MAX` have a verdict; the others wait for the next run.
+@contextlib.contextmanager
+def base_of(
+    github: GitHub, layout: Layout, note: Callable[[str], None] | None = None
+) -> Iterator[tuple[Main, Layout]]:
+    """Yield the state of main as the API has it, and its files.
 
-    One that cannot be read is reported as an error and does not count.
+    Raises UsageProblem if this is not a checkout of a repository of submissions.
     """
-    base = BaseBranch(layout)
-    judge = Judge(github, layout, base.modules)
-    done: list[PullVerdict] = []
-    problems: list[GenebError] = []
-    for pull in pulls:
-        if len(done) == PULLS_MAX or len(problems) == FAILED_MAX:
-            break
-        try:
-            done.append(pull_verdict(pull, judge.judge(pull), base))
-        except RateLimited as error:  # would also hit the others
-            problems.append(error)
-            break
-        except GenebError as error:
-            problems.append(error)
-        except Exception as error:  # noqa: BLE001 (no exception may stop the queue)
-            done.append(crash_verdict(pull, pull.base.sha, error))
+    places_of(layout)
+    main = main_at(github, github.main(), further_places(layout))
+    with layout_of_main(github, layout, main, note) as own:
+        yield main, own
+
+
+@dataclass
+class OpenPulls:
+    """What is known of the open pull requests before any is checked."""
+
+    main: Main
+    pulls: list[Pull]
+    receipts: dict[int, Receipt] = field(default_factory=dict)
+    """Number to the receipt on its present head."""
+    wanted: list[Pull] = field(default_factory=list)
+    stale: list[PullHead] = field(default_factory=list)
+    troubles: list[Trouble] = field(default_factory=list)
+    settled: list[int] = field(default_factory=list)
+    problems: list[GenebError] = field(default_factory=list)
+    asked: dict[int, Asked] = field(default_factory=dict)
+    """Number to what maintainers asked for in its comments."""
+    rights: dict[str, bool] = field(default_factory=dict)
+    """Who may write, of those who gave a command."""
+    passing: dict[int, Fingerprint] = field(default_factory=dict)
+    """Fingerprints of the pull requests that pass, or passed when the run began."""
+
+    def others(self, number: int) -> dict[int, Fingerprint]:
+        """Return the pull requests with which one is compared."""
+        return {one: mark for one, mark in self.passing.items() if one != number}
+
+    def fail(self, pull: Pull, problem: GenebError) -> None:
+        """Note that a pull request could not be read."""
+        self.problems.append(problem)
+        self.troubles.append(trouble(pull.number, pull.head.sha, problem.message))
+
+
+def trouble(number: int, head_sha: str, reason: str) -> Trouble:
+    """Return a pull request that waits, with the reason."""
+    return Trouble(number=number, head_sha=head_sha, reason=visible(reason, REASON_MAX))
+
+
+def sweep(
+    github: GitHub, layout: Layout, say: Callable[[str], None], only: Pull | None = None
+) -> Found:
+    """Check the open pull requests without a verdict on their head and on the present main.
+
+    The oldest come first. It stops at the size limit of a verdict and at the hourly rate limit.
+    With `only`, just that one is checked, whatever its verdict.
+    """
+    with base_of(github, layout) as (main, own):
+        pulls = sorted(github.open_pulls(), key=lambda pull: (pull.updated_at, pull.number))
+        waits = {} if only is not None else read_waits(github).waits
+        board = read_board(github, main, pulls, waits, say)
+        queued: list[str] = []
+        if only is not None:
+            board.wanted, board.troubles, board.problems = [only], [], []
+        elif pulls:
+            queued = waiting_groups(github, pulls[0].base.repo.default_branch)
+        if not board.wanted and not queued:
+            return _found(github, board, [], [])
+        base = BaseBranch(own)
+        judge = Judge(github, own, base.modules, main)
+        groups = list(_groups(github, judge, board, queued))
+        done = _checked(github, judge, base, board)
+        board.settled += [verdict.number for verdict in done if verdict.number in waits]
+        return _found(github, board, done, groups)
+
+
+def group_verdict(github: GitHub, layout: Layout, head: str) -> Found:
+    """Return the verdict on one group of a merge queue. Raises ForgeProblem."""
+    with base_of(github, layout) as (main, own):
+        judge = Judge(github, own, BaseBranch(own).modules, main)
+        return found_of(github, main, groups=[judge_group(github, judge, head)])
+
+
+def _found(
+    github: GitHub, board: OpenPulls, done: list[PullVerdict], groups: list[GroupVerdict]
+) -> Found:
+    found = found_of(
+        github,
+        board.main,
+        pulls=done,
+        groups=groups,
+        waiting=max(0, len(board.wanted) - len(done)),
+        stale=board.stale,
+        troubles=board.troubles,
+        settled=sorted(set(board.settled)),
+    )
+    return Found(found.verdict, board.problems)
+
+
+def found_of(github: GitHub, main: Main, **found: Any) -> Found:  # noqa: ANN401 (fields of Verdicts)
+    """Return verdicts that were computed beside this state of main."""
+    nothing: dict[str, Any] = {"pulls": [], "waiting": 0}
     verdict = Verdicts(
         format_version="1.0",
         repository=github.wire.repository,
         tool_version=__version__,
-        pulls=done,
-        waiting=len(pulls) - len(done),
+        main_sha=main.sha,
+        main_digest=main.digest,
+        **nothing | found,
     )
-    return Found(verdict, problems)
+    return Found(verdict)
 
 
-def sweep(github: GitHub, layout: Layout, say: Callable[[str], None]) -> Found:
-    """Check the open pull requests whose head has no comment of ours, the oldest first.
+def _groups(
+    github: GitHub, judge: Judge, board: OpenPulls, queued: list[str]
+) -> Iterator[GroupVerdict]:
+    """Yield the verdicts on groups of the merge queue; one that fails stops no other."""
+    for head in queued:
+        try:
+            yield judge_group(github, judge, head)
+        except RateLimited as error:  # would also hit the others
+            board.problems.append(error)
+            return
+        except GenebError as error:
+            board.problems.append(error)
 
-    It stops at the size limit of a verdict and at the hourly rate limit. Statuses and labels are
-    ignored, since others can set them.
-    """
-    wanted: list[Pull] = []
-    problems: list[GenebError] = []
-    queue = sorted(github.open_pulls(), key=lambda pull: (pull.updated_at, pull.number))
-    for pull, said in receipts_on(github, _within_reserve(github, queue, say)):
-        if isinstance(said, ForgeProblem):
-            problems.append(said)  # it can still be checked with --pr
-        elif said is None or said.head_sha != pull.head.sha:
-            wanted.append(pull)
-    found = verdicts(github, layout, wanted)
-    return Found(found.verdict, [*problems, *found.problems])
+
+def read_board(
+    github: GitHub,
+    main: Main,
+    pulls: Sequence[Pull],
+    waits: dict[int, Wait],
+    say: Callable[[str], None],
+) -> OpenPulls:
+    """Read what is known of the open pull requests, and choose those that need a verdict."""
+    board = OpenPulls(main, list(pulls))
+    due = [pull for pull in pulls if is_due(waits.get(pull.number), pull.head.sha, github.wire.now)]
+    board.settled = sorted(set(waits) - {pull.number for pull in pulls})
+    prefetch_talks(github, [pull.number for pull in pulls])
+    for pull in _within_reserve(github, pulls, say):
+        if len(board.problems) == FAILED_MAX:
+            break
+        _read_one(github, board, pull, is_due=pull in due)
+    for pull in pulls:
+        receipt = board.receipts.get(pull.number)
+        if pull.number in waits and receipt is not None and _holds(github, board, pull, receipt):
+            board.settled.append(pull.number)
+    for pull in _within_reserve(github, due, say):
+        receipt = board.receipts.get(pull.number)
+        if any(one.number == pull.number for one in board.troubles):
+            continue
+        if receipt is None or not _holds(github, board, pull, receipt):
+            board.wanted.append(pull)
+    board.wanted.sort(key=lambda pull: pull.number in waits)  # what failed before comes last
+    return board
+
+
+def _read_one(github: GitHub, board: OpenPulls, pull: Pull, *, is_due: bool) -> None:
+    """Read the receipt and the status of one pull request."""
+    talk = github.talks.get(pull.number)
+    if talk is None and not is_due:
+        return
+    try:
+        receipt = receipt_on(github, pull)
+        known = receipt.asked if receipt is not None else Asked()
+        asked = asked_on(github, pull.number, known, board.rights)
+    except RateLimited:
+        raise
+    except GenebError as problem:
+        board.fail(pull, problem)
+        return
+    board.asked[pull.number] = asked
+    is_new = asked.command != known.command
+    if receipt is not None and receipt.head_sha == pull.head.sha:
+        board.receipts[pull.number] = receipt
+        if receipt.passes and receipt.fingerprint is not None:
+            board.passing[pull.number] = receipt.fingerprint
+    else:
+        receipt = None
+    if is_new:
+        board.receipts.pop(pull.number, None)
+    is_current = receipt is not None and receipt.main_digest == board.main.digest
+    passes = talk.state == "success" if talk is not None else receipt is not None and receipt.passes
+    if passes and not is_current:
+        board.stale.append(PullHead(number=pull.number, head_sha=pull.head.sha))
+    if is_due and pull.locked and not is_current:
+        board.troubles.append(trouble(pull.number, pull.head.sha, LOCKED))
+
+
+def _holds(github: GitHub, board: OpenPulls, pull: Pull, receipt: Receipt) -> bool:
+    """Whether a verdict is about the present main and other pull requests, and is the status."""
+    talk = github.talks.get(pull.number)
+    if talk is not None and talk.state != receipt.state:
+        return False
+    if receipt.main_digest != board.main.digest:
+        return False
+    if receipt.fingerprint is None:
+        return True
+    found = numbers(rivals(receipt.fingerprint, board.others(pull.number)))
+    return found == receipt.rivals
+
+
+def _checked(github: GitHub, judge: Judge, base: BaseBranch, board: OpenPulls) -> list[PullVerdict]:
+    """Check pull requests until `PULLS_MAX` have a verdict, or too many have failed."""
+    done: list[PullVerdict] = []
+    failures = unreadable = 0
+    try:
+        for start in range(0, len(board.wanted), CHUNK):
+            if _is_over(len(done), failures, unreadable):
+                break
+            part = board.wanted[start : start + CHUNK]
+            failed = _prefetch(github, judge, board.main, part)
+            for pull in part:
+                if _is_over(len(done), failures, unreadable):
+                    break
+                problem = failed.get(pull.number)
+                verdict = problem or _verdict(judge, base, board, pull)
+                if isinstance(verdict, GenebError):
+                    board.fail(pull, explained(verdict))
+                    is_own = isinstance(verdict, _UNREADABLE)
+                    unreadable, failures = unreadable + is_own, 0 if is_own else failures + 1
+                    continue
+                failures = 0
+                asked = board.asked.get(pull.number, Asked())
+                done.append(verdict.model_copy(update=asked._asdict()))
+                if verdict.outcome in PASSING and verdict.fingerprint is not None:
+                    board.passing[pull.number] = verdict.fingerprint
+    except RateLimited as error:  # would also hit the others
+        board.problems.append(error)
+    return done
+
+
+def _is_over(done: int, failures: int, unreadable: int) -> bool:
+    return done == PULLS_MAX or failures == FAILED_MAX or unreadable == UNREADABLE_MAX
+
+
+def _verdict(
+    judge: Judge, base: BaseBranch, board: OpenPulls, pull: Pull
+) -> PullVerdict | GenebError:
+    """Check one pull request. Raises RateLimited."""
+    head = PullHead(number=pull.number, head_sha=pull.head.sha)
+    try:
+        judged = judge.judge(pull.head.sha, board.others(pull.number))
+        return pull_verdict(head, judged, base, board.main.digest)
+    except RateLimited:
+        raise
+    except GenebError as error:
+        return error
+    except Exception as error:  # noqa: BLE001 (no exception may stop the queue)
+        return crash_verdict(head, board.main.sha, error, board.main.digest)
+
+
+def _prefetch(
+    github: GitHub, judge: Judge, main: Main, pulls: Sequence[Pull]
+) -> dict[int, GenebError]:
+    """Read together what the pull requests take; return those whose trees cannot be read."""
+    if len(pulls) > 1:
+        prefetch_bases(github, main.sha, [pull.head.sha for pull in pulls])
+    blobs: list[Blob] = []
+    failed: dict[int, GenebError] = {}
+    for pull in pulls:
+        is_down = sum(not isinstance(one, _UNREADABLE) for one in failed.values()) == FAILED_MAX
+        if is_down or (len(pulls) > 1 and _is_low(github)):
+            break
+        try:
+            blobs += judge.own_blobs(pull.head.sha)
+        except RateLimited:
+            raise
+        except GenebError as error:
+            failed[pull.number] = error
+        except Exception:  # noqa: BLE001,S112 (the same happens again when it is its turn)
+            continue
+    prefetch_blobs(github, blobs)
+    return failed
+
+
+def explained(error: GenebError) -> GenebError:
+    """Return an error of reading one pull request, with advice about that pull request."""
+    if not isinstance(error, NotFound):
+        return error
+    return NotFound(
+        "GitHub finds no commit that the pull request has in common with main, or no head",
+        "ask its author to rebase it onto main",
+    )
 
 
 def _within_reserve(
     github: GitHub, pulls: Iterable[Pull], say: Callable[[str], None]
 ) -> Iterator[Pull]:
     for pull in pulls:
-        if github.wire.remaining < RESERVE:
+        if _is_low(github):
             left = f"{github.wire.remaining:.0f}"
             say(f"stopped before pull request {pull.number}: {left} requests left in this hour")
             return
         yield pull
+
+
+def _is_low(github: GitHub) -> bool:
+    """Whether so few requests are left in this hour that a sweep ends."""
+    return github.wire.remaining < RESERVE

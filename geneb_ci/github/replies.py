@@ -15,7 +15,7 @@ Id = Annotated[int, Field(ge=0)]
 class ReplyModel(BaseModel):
     """Base of the models; unknown members are ignored."""
 
-    model_config = ConfigDict(extra="ignore", frozen=True, defer_build=True)
+    model_config = ConfigDict(extra="ignore", frozen=True, defer_build=True, populate_by_name=True)
 
 
 class User(ReplyModel):
@@ -58,12 +58,15 @@ class Pull(ReplyModel):
     number: Annotated[int, Field(ge=1)]
     state: str
     title: str = ""
+    html_url: str = ""
     draft: bool = False
     created_at: dt.datetime
     updated_at: dt.datetime
     user: User | None
     """None if the account was deleted."""
     labels: list[Label] = []
+    locked: bool = False
+    assignees: list[User] = []
     head: Head
     base: Target
 
@@ -130,6 +133,42 @@ class Comment(ReplyModel):
     id: Id
     user: User | None
     body: str = ""
+    association: Annotated[str, Field(alias="author_association")] = "NONE"
+
+
+class Status(ReplyModel):
+    """A status of a commit; the server says when it was set."""
+
+    context: str
+    description: str | None = None
+    created_at: Annotated[str, Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}Z$")]
+
+
+class Ref(ReplyModel):
+    """A branch, and the commit that it names."""
+
+    object: Tree
+
+
+class Numbered(ReplyModel):
+    """An issue or a pull request, of which the number is read."""
+
+    number: Annotated[int, Field(ge=1)]
+
+
+class Permission(ReplyModel):
+    """What somebody may do in the repository."""
+
+    permission: str
+
+
+class Issue(ReplyModel):
+    """An issue."""
+
+    number: Annotated[int, Field(ge=1)]
+    title: str = ""
+    user: User | None
+    body: str | None = None
 
 
 T = TypeVar("T")

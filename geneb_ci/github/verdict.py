@@ -1,37 +1,63 @@
 """The verdict: all data that the job reading pull requests passes to the job that writes."""
 
 import enum
-import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Literal, NamedTuple
 
-from pydantic import Field, Strict, ValidationError
+from pydantic import Field, Strict
 
 from geneb_ci.check.registry import BY_ID
-from geneb_ci.common.errors import UsageProblem
 from geneb_ci.common.finding import Finding, Severity
-from geneb_ci.common.types import Hex40, Hex64, Signed, StrictModel, TrustLevel, first_error
-from geneb_ci.github.errors import Tampered
-from geneb_ci.render.plain import visible
-from geneb_ci.submission.models import MODEL_ID_MAX, MODEL_ID_PATTERN
-from geneb_ci.submission.scanner import scan
+from geneb_ci.common.types import Hex40, Hex64, Signed, StrictModel, TrustLevel
+from geneb_ci.submission.names import MODEL_ID_MAX, MODEL_ID_PATTERN
 
-# GitHub limits the outputs of a job to 1 MB, Linux an environment variable to 128 kB.
-BYTES_MAX = 64 * 1024
-# Per sweep: with 200 open pull requests, four sweeps an hour need fewer than 1,000 requests.
-PULLS_MAX = 4
+REASON_MAX = 200  # characters
+
+
+class CommandName(enum.StrEnum):
+    """What a comment can ask for."""
+
+    RECHECK = "recheck"
+    AUDIT = "audit"
+    DISPUTE = "dispute"
+
+
+class Command(StrictModel):
+    """The last command on a pull request by somebody who may write."""
+
+    comment: Annotated[int, Field(ge=1)]
+    """Id of the comment; a later comment has a larger one."""
+    name: CommandName
+    login: Annotated[str, Field(max_length=100, pattern=r"^[A-Za-z0-9-]+$")]
+    reason: Annotated[str, Field(max_length=REASON_MAX)]
+
+
+# GitHub limits the outputs of a job to 1 MB in UTF-16, Linux an environment variable to 128 KiB.
+BYTES_MAX = 120_000
+# Per sweep: four sweeps an hour give 200 new pull requests their verdict, in fewer than 1,000
+# requests. More would not fit into one verdict.
+PULLS_MAX = 50
+# Open pull requests that a sweep reads: ten pages of GitHub.
+OPEN_MAX = 1_000
+# Groups of a merge queue that a sweep checks: as many as GitHub builds at a time by default.
+GROUPS_MAX = 5
 FINDINGS_MAX = 60
 # Listed findings per rule; `geneb-ci check` lists all.
 PLACES_MAX = 5
+FILES_MAX = 50  # what a pull request may change
 RULES_MAX = 200
-TIES_MAX = 3  # names of a tie group; the rest is a number
 REPOSITORY = r"^[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9._-]{1,100}$"
+SHORT, LONG = 255, 600  # characters of a field of the verdict
+# Base64 of two bytes a cell: 3,000 cells.
+CELLS_MAX = 8_000
 _VISIBLE = r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]*$"
 
+Number = Annotated[int, Field(ge=1, le=10**9)]
+"""Number of a pull request."""
 Count = Annotated[int, Field(ge=0, le=10**12)]
-Short = Annotated[str, Field(max_length=255, pattern=_VISIBLE)]
-Text = Annotated[str, Field(max_length=600, pattern=_VISIBLE)]
+Short = Annotated[str, Field(max_length=SHORT, pattern=_VISIBLE)]
+Text = Annotated[str, Field(max_length=LONG, pattern=_VISIBLE)]
 RuleId = Annotated[str, Field(max_length=60, pattern=r"^[a-z0-9-]+$")]
 Model = Annotated[str, Field(max_length=MODEL_ID_MAX, pattern=MODEL_ID_PATTERN)]
 
@@ -48,6 +74,44 @@ class PullOutcome(enum.StrEnum):
     CHANGES_NEEDED = "changes-needed"
     NEEDS_MAINTAINER = "needs-maintainer"
     NOT_CHECKED = "not-checked"
+
+
+PASSING = frozenset({PullOutcome.PASSED, PullOutcome.WARNINGS})
+"""Outcomes whose status lets a pull request be merged."""
+
+
+STATES = {
+    PullOutcome.PASSED: "success",
+    PullOutcome.WARNINGS: "success",
+    PullOutcome.CHANGES_NEEDED: "failure",
+    PullOutcome.NEEDS_MAINTAINER: "pending",
+    PullOutcome.NOT_CHECKED: "error",
+}
+"""The status that an outcome gives."""
+
+
+class Asked(NamedTuple):
+    """What maintainers asked for in comments; also fields of a verdict."""
+
+    command: Command | None = None
+    dispute: Command | None = None
+    seen: int = 0
+
+    def after(self, new: Command) -> "Asked":
+        """Return it with a newer command: an audit leaves a dispute in force, a recheck ends it."""
+        kept = self.in_force if new.name is CommandName.AUDIT else None
+        return Asked(new, kept, self.seen)
+
+    @property
+    def in_force(self) -> Command | None:
+        """The dispute that takes a pass back; None without one."""
+        is_dispute = self.command is not None and self.command.name is CommandName.DISPUTE
+        return self.command if is_dispute else self.dispute
+
+
+def state_of(outcome: PullOutcome, asked: Asked) -> str:
+    """Return the status of a verdict: a dispute takes a pass back."""
+    return "pending" if asked.in_force and outcome in PASSING else STATES[outcome]
 
 
 class VerdictFinding(StrictModel):
@@ -103,10 +167,24 @@ class RowStanding(StrictModel):
     rows: Annotated[int, Field(ge=1)]
     before: Annotated[int, Field(ge=1)] | None
     """Rank of the row that it replaces; null for a new one."""
-    ties: Count | None
-    """Rows from which it does not differ significantly; null if unknown."""
-    tied_with: Annotated[list[Model], Field(max_length=TIES_MAX)]
-    """The first of them by name; limited to keep the verdict small."""
+    decided: "DecidedStanding | None"
+    """What is significant of it; null where that cannot be computed."""
+
+
+class DecidedStanding(StrictModel):
+    """What holds of a row among all rows with 95 % confidence, on other test sequences."""
+
+    rank_low: Annotated[int, Field(ge=1)]
+    rank_high: Annotated[int, Field(ge=1)]
+    """Range of the rank."""
+    better_than: Count
+    """Rows than which it scores significantly higher."""
+    worse_than: Count
+    """Rows that score significantly higher."""
+    best_in: Count
+    """Categories in which no row scores significantly higher."""
+    categories: Count
+    """Of so many."""
 
 
 class Neighbour(StrictModel):
@@ -133,10 +211,21 @@ class AuditEstimate(StrictModel):
     """Probability that the sample includes at least one of them."""
 
 
+class Fingerprint(StrictModel):
+    """What a row is compared by with the rows of other open pull requests."""
+
+    model: Model
+    display: Short
+    paths: Annotated[list[Short], Field(max_length=3)]
+    """Its files that the pull request changes."""
+    cells: Annotated[str, Field(max_length=CELLS_MAX, pattern=r"^[A-Za-z0-9+/]*={0,2}$")]
+    """Scores of the primary metric, regime by regime: base64 of unsigned 16-bit integers."""
+
+
 class PullVerdict(StrictModel):
     """The verdict on one pull request."""
 
-    number: Annotated[int, Field(ge=1, le=10**9)]
+    number: Number
     head_sha: Hex40
     base_sha: Hex40
     """Merge base; changes are relative to this commit."""
@@ -146,7 +235,7 @@ class PullVerdict(StrictModel):
     """Trust level that the row would have on the board."""
     is_edit: bool
     """Whether the row is already published."""
-    files: Annotated[list[FileDigest], Field(max_length=8)]
+    files: Annotated[list[FileDigest], Field(max_length=FILES_MAX)]
     places: Annotated[dict[RuleId, Annotated[int, Field(ge=1)]], Field(max_length=RULES_MAX)]
     """Rule to its number of findings; never truncated."""
     weight: Annotated[float, Field(ge=0, le=10**6)]
@@ -157,6 +246,49 @@ class PullVerdict(StrictModel):
     standings: Annotated[list[RowStanding], Field(max_length=10)]
     neighbour: Neighbour | None
     audit: AuditEstimate | None
+    main_digest: Hex64 | None = None
+    """Digest of everything on main with which it was compared."""
+    fingerprint: Fingerprint | None = None
+    """Null unless the row has no errors of its own."""
+    rivals: Annotated[list[Number], Field(max_length=10)] = Field(default_factory=list)
+    """Open pull requests that its findings name: at most five for each of the two rules."""
+    command: Command | None = None
+    """The last command of a maintainer in a comment."""
+    dispute: Command | None = None
+    """An earlier dispute that this command, an audit, has left in force."""
+    seen: Count = 0
+    """Id of the last comment of others that was read for commands."""
+
+    @property
+    def asked(self) -> Asked:
+        """What maintainers asked for."""
+        return Asked(self.command, self.dispute, self.seen)
+
+    @property
+    def state(self) -> str:
+        """The status that it gives."""
+        return state_of(self.outcome, self.asked)
+
+
+class PullHead(StrictModel):
+    """The head of a pull request."""
+
+    number: Number
+    head_sha: Hex40
+
+
+class Trouble(PullHead):
+    """A pull request that could not be read or written; it waits without blocking others."""
+
+    reason: Text
+
+
+class GroupVerdict(StrictModel):
+    """The verdict on a group of a merge queue: on the tree that main is to become."""
+
+    head_sha: Hex40
+    places: Annotated[dict[RuleId, Annotated[int, Field(ge=1)]], Field(max_length=RULES_MAX)]
+    models: Annotated[list[Model], Field(max_length=OPEN_MAX)]
 
 
 class Verdicts(StrictModel):
@@ -168,6 +300,23 @@ class Verdicts(StrictModel):
     pulls: Annotated[list[PullVerdict], Field(max_length=PULLS_MAX)]
     waiting: Count
     """Pull requests without a verdict that are left for the next run."""
+    main_sha: Hex40 | None = None
+    """Head of the base branch with which everything was compared."""
+    main_digest: Hex64 | None = None
+    """Digest of everything on it that a verdict depends on."""
+    stale: Annotated[list[PullHead], Field(max_length=OPEN_MAX)] = Field(default_factory=list)
+    """Pull requests whose status passes, but whose verdict is about another state of main."""
+    troubles: Annotated[list[Trouble], Field(max_length=OPEN_MAX)] = Field(default_factory=list)
+    settled: Annotated[list[Number], Field(max_length=OPEN_MAX)] = Field(default_factory=list)
+    """Pull requests that no longer have to wait."""
+    groups: Annotated[list[GroupVerdict], Field(max_length=GROUPS_MAX)] = Field(
+        default_factory=list
+    )
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to write."""
+        return not (self.pulls or self.stale or self.troubles or self.settled or self.groups)
 
 
 # Rules whose findings need a maintainer's decision.
@@ -238,80 +387,3 @@ def chosen(findings: Iterable[Finding]) -> list[Finding]:
 def _weight(finding: Finding) -> tuple[bool, int, bool]:
     severity = list(Severity).index(finding.severity)
     return (finding.rule not in FOR_MAINTAINERS, severity, finding.rule == CRASHED)
-
-
-_AGAIN = "run `geneb-ci reconcile` again, and pass its output unchanged"
-
-
-def encode(verdict: Verdicts) -> str:
-    """Return a verdict as one line of ASCII of at most `BYTES_MAX` bytes; findings are cut to fit.
-
-    The numbers by rule stay complete. "##[", which a runner would take for a command, is escaped.
-    """
-    limit = max((len(pull.findings) for pull in verdict.pulls), default=0)
-    while len(text := _line(verdict)) > BYTES_MAX:
-        if limit == 0:
-            raise AssertionError(len(text))  # the schema bounds everything else
-        limit = limit * 3 // 4
-        pulls = [p.model_copy(update={"findings": p.findings[:limit]}) for p in verdict.pulls]
-        verdict = verdict.model_copy(update={"pulls": pulls})
-    return text
-
-
-def _line(verdict: Verdicts) -> str:
-    text = json.dumps(verdict.model_dump(mode="json"), ensure_ascii=True, allow_nan=False)
-    return text.replace("##[", "\\u0023#[")
-
-
-def decode(text: str, repository: str) -> Verdicts:
-    """Return a validated verdict. Raises Tampered if it is invalid or contradicts itself."""
-    # 1. Size, before parsing.
-    if not text.strip():
-        raise UsageProblem("there is no verdict: VERDICT is empty", _AGAIN)
-    size = len(text.encode("utf-8", "surrogatepass"))
-    if size > BYTES_MAX:
-        raise Tampered(f"the verdict has {size:,} bytes; the limit is {BYTES_MAX:,}", _AGAIN)
-    # 2. Strict JSON.
-    faults = scan(text).faults
-    if faults:
-        raise Tampered(f"the verdict is not JSON: {visible(faults[0].message, 200)}", _AGAIN)
-    # 3. Schema.
-    try:
-        verdict = Verdicts.model_validate_json(text)
-    except ValidationError as error:
-        raise Tampered(
-            f"the verdict does not fit its schema at {first_error(error)}", _AGAIN
-        ) from error
-    # 4. Repository and pull requests.
-    if verdict.repository.casefold() != repository.casefold():
-        raise Tampered(f"the verdict is about {verdict.repository}, not about {repository}", _AGAIN)
-    numbers = [pull.number for pull in verdict.pulls]
-    if len(set(numbers)) < len(numbers):
-        raise Tampered("the verdict has a duplicate pull request", _AGAIN)
-    # 5. Consistency: known rules, their severities, and the outcome that follows from them.
-    for pull in verdict.pulls:
-        _hold_together(pull)
-    return verdict
-
-
-def _hold_together(pull: PullVerdict) -> None:
-    unknown = next((rule for rule in pull.places if rule not in BY_ID), None)
-    if unknown is not None:
-        raise Tampered(f"the verdict on {pull.number} names an unknown rule: {unknown}", _AGAIN)
-    for finding in pull.findings:
-        if finding.rule not in pull.places or BY_ID[finding.rule].severity != finding.severity:
-            raise Tampered(
-                f"the verdict on {pull.number} lists an uncounted {finding.severity} "
-                f"{finding.rule}",
-                _AGAIN,
-            )
-    told = Counter(finding.rule for finding in pull.findings)
-    if any(number > pull.places[rule] for rule, number in told.items()):
-        raise Tampered(f"the verdict on {pull.number} lists more findings than it counts", _AGAIN)
-    expected = outcome_of(pull.places, is_checked=bool(pull.files and pull.model))
-    if pull.outcome is not expected:
-        raise Tampered(
-            f"the verdict on {pull.number} is {pull.outcome.value}, but its findings give "
-            f"{expected.value}",
-            _AGAIN,
-        )

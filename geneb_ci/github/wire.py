@@ -1,6 +1,7 @@
 """HTTP requests to GitHub: PyGithub's connection with retry limits, typed errors and ETags."""
 
 import datetime as dt
+import email.utils
 import json
 import math
 import os
@@ -12,23 +13,150 @@ from typing import Any, NamedTuple, NoReturn
 
 import github
 import requests
-from github.GithubException import GithubException
+from github.GithubException import GithubException, RateLimitExceededException
+from github.GithubRetry import GithubRetry
 from github.Requester import Requester
+from urllib3.exceptions import MaxRetryError
 
 from geneb_ci import __version__
+from geneb_ci.common.errors import GenebError
 from geneb_ci.github.errors import (
     AGAIN,
     PATIENCE,
+    ConversationLocked,
+    GitHubTokenRefused,
+    MissingScope,
+    NotFound,
     Patience,
-    PoliteRetry,
     RateLimited,
-    Refusal,
     Unavailable,
     UnexpectedReply,
-    date_of,
-    lower,
-    problem,
 )
+from geneb_ci.render.plain import visible
+
+FORBIDDEN, TOO_MANY = 403, 429
+_LIMITED = frozenset({FORBIDDEN, TOO_MANY})
+_LIMIT_BODY = {"message": "API rate limit exceeded"}
+
+
+class PoliteRetry(GithubRetry):
+    """Retries only GET, waits at most as long as allowed, and uses GitHub's clock."""
+
+    def increment(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 (urllib3's own signature)
+        """Count a failed attempt. Raises RateLimitExceededException if the wait is too long."""
+        response = kwargs.get("response")
+        headers = lower(response.headers) if response is not None else {}
+        status = response.status if response is not None else 0
+        wait = told_wait(headers) if status in _LIMITED else None
+        limited = RateLimitExceededException(status, _LIMIT_BODY, headers)
+        if response is not None and wait is not None and wait > (self.max_rate_limit_wait or 0):
+            response.drain_conn()  # so that the connection is closed, not lost
+            raise limited
+        try:
+            return super().increment(*args, **kwargs)
+        except MaxRetryError:
+            if status == FORBIDDEN:  # of these, only limits are retried; the body is read up
+                raise limited from None
+            raise
+
+
+def told_wait(headers: Mapping[str, str]) -> float | None:
+    """Return the seconds to wait according to GitHub's headers, or None.
+
+    The reset time is compared with the Date header, because our clock may be wrong.
+    """
+    asked = headers.get("retry-after", "")
+    if asked.isascii() and asked.isdigit():
+        return float(asked)
+    reset = headers.get("x-ratelimit-reset", "")
+    if headers.get("x-ratelimit-remaining") == "0" and reset.isascii() and reset.isdigit():
+        now = date_of(headers) or dt.datetime.now(dt.UTC)
+        return max(0.0, float(reset) - now.timestamp()) + 1.0
+    return None
+
+
+def date_of(headers: Mapping[str, str]) -> dt.datetime | None:
+    """Return the Date header of an answer, or None."""
+    try:
+        return email.utils.parsedate_to_datetime(headers["date"])
+    except (KeyError, ValueError, TypeError):
+        return None
+
+
+def lower(headers: Mapping[str, str] | None) -> dict[str, str]:
+    """Return the headers with lower-case names."""
+    return {name.lower(): value for name, value in (headers or {}).items()}
+
+
+_UNKNOWN_TOKEN, _MISSING = 401, 404
+_SERVER = range(500, 600)
+_SCOPES = ("x-accepted-github-permissions", "x-accepted-oauth-scopes")
+_ALL_SCOPES = "contents: read, issues: write, pull-requests: write, statuses: write"
+_SAID_MAX = 200  # characters of GitHub's own words in a message of ours
+
+
+class Refusal(NamedTuple):
+    """An answer with a status outside 200 to 299."""
+
+    status: int
+    headers: Mapping[str, str]
+    """Header names are in lower case."""
+    body: Any
+    """Its JSON, or None."""
+
+    @property
+    def message(self) -> str:
+        """GitHub's message, made printable."""
+        said = self.body.get("message") if isinstance(self.body, dict) else None
+        return visible(said, _SAID_MAX) if isinstance(said, str) else "no reason given"
+
+
+def problem(refusal: Refusal, repository: str, now: dt.datetime, patience: Patience) -> GenebError:
+    """Return the typed error of an answer; `now` is the time by GitHub's clock."""
+    status = refusal.status
+    wait = _limit(refusal, patience)
+    if wait is not None:
+        return RateLimited(now + dt.timedelta(seconds=wait), wait)
+    if status == _UNKNOWN_TOKEN:
+        return GitHubTokenRefused(
+            "GitHub rejected the token in GH_TOKEN",
+            "set GH_TOKEN to a valid token: `gh auth token`",
+        )
+    if status == FORBIDDEN:
+        return _forbidden(refusal)
+    if status == _MISSING:
+        return NotFound(
+            f"{repository}: GitHub finds no such repository or pull request",
+            "check --repo; for a private repository the token needs read access",
+        )
+    if status in _SERVER:
+        return Unavailable(f"GitHub answered {status}", AGAIN)
+    return UnexpectedReply(f"GitHub answered {status}: {refusal.message}", AGAIN)
+
+
+def _forbidden(refusal: Refusal) -> GenebError:
+    if "is locked" in refusal.message:
+        return ConversationLocked(
+            "the conversation is locked, and takes no comment", "unlock it; try again"
+        )
+    needs = next((refusal.headers[name] for name in _SCOPES if refusal.headers.get(name)), "")
+    return MissingScope(
+        f"the token lacks a permission: {refusal.message}",
+        f"grant it {visible(needs, _SAID_MAX) or _ALL_SCOPES}",
+    )
+
+
+def _limit(refusal: Refusal, patience: Patience) -> float | None:
+    """Return the seconds until a rate limit ends, or None if this is not a rate limit."""
+    wait = told_wait(refusal.headers)
+    is_limit = refusal.status == TOO_MANY or (
+        refusal.status == FORBIDDEN
+        and (wait is not None or Requester.isRateLimitError(refusal.message))
+    )
+    if not is_limit:
+        return None
+    return patience.secondary if wait is None else wait
+
 
 FORMAT = 1
 # A queue of 200 pull requests takes about 2 MB.
@@ -171,6 +299,22 @@ class Wire:
             f"{path}: more than {pages_max} pages of {PER_PAGE}", "review it manually"
         )
 
+    def graphql(self, query: str) -> Mapping[str, Any]:
+        """Return what a query finds in the repository, by name; empty if it cannot be answered.
+
+        Raises RateLimited.
+        """
+        url = self._github.requester.graphql_url
+        try:
+            body = self._ask("POST", url, {}, {}, {"query": query})[2]
+        except RateLimited:
+            raise
+        except GenebError:
+            return {}
+        data = body.get("data") if isinstance(body, dict) else None
+        found = data.get("repository") if isinstance(data, dict) else None
+        return found if isinstance(found, dict) else {}
+
     def send(self, verb: str, path: str, body: Any) -> Any:  # noqa: ANN401 (JSON)
         """Write once; after a rate limit, which changes nothing, wait and write again.
 
@@ -225,7 +369,8 @@ class Wire:
 
     def _note(self, answer: Mapping[str, str]) -> None:
         remaining = answer.get("x-ratelimit-remaining", "")
-        if remaining.isascii() and remaining.isdigit():
+        is_core = answer.get("x-ratelimit-resource", "core") == "core"  # GraphQL has its own limit
+        if is_core and remaining.isascii() and remaining.isdigit():
             self.remaining = int(remaining)
         server = date_of(answer)
         if server is not None:

@@ -1,4 +1,4 @@
-"""An entry of the model registry: what a program needs to load and run one model.
+"""The model registry and the tasks: what loads one model, and what maintainers know of a task.
 
 docs/models.md explains each key to maintainers.
 """
@@ -11,8 +11,11 @@ from typing import Annotated, Any, Literal, NamedTuple, Self
 
 from pydantic import Field, ValidationError, model_validator
 
+from geneb_ci.common.config import Layout, naming, policy_bytes
 from geneb_ci.common.errors import BadConfiguration
-from geneb_ci.common.types import Hex40, Hex64, Name, Positive, StrictModel, first_error
+from geneb_ci.common.files import lies_there
+from geneb_ci.common.shipped import shipped
+from geneb_ci.common.types import LOOPBACK, Hex40, Hex64, Name, Positive, StrictModel, first_error
 
 Kind = Literal["huggingface", "zenodo", "gdrive", "dataverse", "url", "none"]
 """Where weights are published; `none` for a method without weights."""
@@ -24,7 +27,6 @@ DEFAULT_HOSTS = {
 }
 """Server of each kind of publication; Zenodo and Dataverse are software with other servers, too."""
 _ADDRESS = re.compile(r"(https://|http://(127\.0\.0\.1|localhost):)[^?#\s@]+")
-LOOPBACK = ("http://127.0.0.1:", "http://localhost:")
 Text = Annotated[str, Field(min_length=1, max_length=1000)]
 Host = Annotated[str, Field(pattern=r"^https?://[A-Za-z0-9.:-]+$")]
 FILE_NAME = re.compile(r"^[A-Za-z0-9_][A-Za-z0-9._/+-]*$")
@@ -176,6 +178,14 @@ class Loading(StrictModel):
     """Versions with which an independent port loaded these files and compared every key."""
 
 
+class Paper(StrictModel):
+    """A publication that describes the model."""
+
+    title: Text
+    address: Annotated[str, Field(pattern=r"^https://[A-Za-z0-9./_()-]+$", max_length=300)]
+    """The DOI as an address, or the page of the preprint."""
+
+
 class Sources(StrictModel):
     """Where the facts come from."""
 
@@ -207,6 +217,7 @@ class ModelEntry(StrictModel):
     published: PublishedRun | None = None
     weights: WeightsSource | None = None
     code: Code | None = None
+    papers: list[Paper] = []  # noqa: RUF012 (pydantic copies it)
     run: RunOptions | None = None
     loading: Loading | None = None
     sources: Sources | None = None
@@ -217,6 +228,8 @@ class ModelEntry(StrictModel):
         named = {name: getattr(self, name) for name in _FACTS}
         if self.published is not None:
             named["pooling"] = self.published.pooling
+        if self.loading is not None:
+            named["runs_on"] = "GPU" if self.loading.gpu_only else "CPU or GPU"
         return {name: value for name, value in named.items() if value is not None}
 
 
@@ -241,15 +254,15 @@ def parse_entry(raw: bytes, name: str) -> ReadEntry:
     try:
         entry = ModelEntry.model_validate(tomllib.loads(raw.decode()))
     except ValidationError as error:
-        raise BadConfiguration(f"{name}: {first_error(error)}", _CORRECT) from error
+        raise BadConfiguration(f"{name}: {first_error(error)}", _CORRECT_ENTRY) from error
     except RecursionError as error:
-        raise BadConfiguration(f"{name}: the TOML is nested too deeply", _CORRECT) from error
+        raise BadConfiguration(f"{name}: the TOML is nested too deeply", _CORRECT_ENTRY) from error
     except ValueError as error:  # of the decoder, or tomllib's own
-        raise BadConfiguration(f"{name}: not TOML: {error}", _CORRECT) from error
+        raise BadConfiguration(f"{name}: not TOML: {error}", _CORRECT_ENTRY) from error
     return ReadEntry(entry, hashlib.sha256(raw).hexdigest())
 
 
-_CORRECT = "correct the entry; docs/models.md explains each key"
+_CORRECT_ENTRY = "correct the entry; docs/models.md explains each key"
 
 
 def addresses(weights: WeightsSource) -> dict[str, str]:
@@ -283,3 +296,74 @@ _BY_NUMBER = {
     "gdrive": "/download?id={}&export=download&confirm=t",
     "dataverse": "/api/access/datafile/{}",
 }
+
+
+FILE = "tasks.toml"
+NOTES_BYTES_MAX = 200_000
+"""The file has 7 kB; one with an entry for each of a thousand tasks would have 150 kB."""
+
+
+class TaskNote(StrictModel):
+    """What one or several tasks ask; a key that nobody knows is left out."""
+
+    match: Annotated[str, Field(min_length=1, max_length=200)]
+    """Id of a task; one `*` stands for any text."""
+    asks: Text
+    """What is asked of a sequence, after "whether" or "which"; `{}` is the text of the `*`."""
+    species: Text | None = None
+    length: Text | None = None
+    paper: str | None = None
+
+    def of(self, task: str) -> Self | None:
+        """Return the note about a task, or None if it is about others."""
+        before, star, after = self.match.partition("*")
+        pattern = f"{re.escape(before)}({'.*' if star else ''}){re.escape(after)}"
+        found = re.fullmatch(pattern, task)
+        if found is None:
+            return None
+        texts = {"asks": self.asks, "species": self.species}
+        filled = {key: text and text.replace("{}", found[1]) for key, text in texts.items()}
+        return self.model_copy(update=filled)
+
+
+class TaskNotes(StrictModel):
+    """The file leaderboard/policy/tasks.toml."""
+
+    schema_version: Literal["1.0"]
+    tasks: list[TaskNote] = []  # noqa: RUF012 (pydantic copies it)
+    papers: dict[str, Paper] = {}  # noqa: RUF012 (pydantic copies it)
+
+    @model_validator(mode="after")
+    def _papers_are_there(self) -> Self:
+        for note in self.tasks:
+            if note.paper is not None and note.paper not in self.papers:
+                raise ValueError(f"{note.match}: papers has no {note.paper!r}")
+            if note.match.count("*") > 1:
+                raise ValueError(f"{note.match}: expected at most one *")
+        return self
+
+    def of(self, task: str) -> TaskNote | None:
+        """Return the first note about a task."""
+        return next((found for note in self.tasks if (found := note.of(task))), None)
+
+
+def task_notes(layout: Layout) -> TaskNotes:
+    """Return what the policy of a layout says of the tasks; nothing where it has no such file.
+
+    Raises BadConfiguration, which names the file and the key, when it cannot be used.
+    """
+    policy = layout.policy or shipped("policy", "official.json").parent
+    path = policy / FILE
+    if not lies_there(path):
+        return TaskNotes(schema_version="1.0")
+    try:
+        with naming(layout, "policy"):
+            raw = policy_bytes(path, NOTES_BYTES_MAX)
+        return TaskNotes.model_validate(tomllib.loads(raw.decode()))
+    except ValidationError as error:
+        raise BadConfiguration(f"{path}: {first_error(error)}", _CORRECT_TASKS) from error
+    except (ValueError, RecursionError) as error:
+        raise BadConfiguration(f"{path}: not TOML: {error}", _CORRECT_TASKS) from error
+
+
+_CORRECT_TASKS = "correct it; docs/models.md explains each key"

@@ -1,15 +1,18 @@
 """Entries of the model registry by id, each read when it is asked for."""
 
+import hashlib
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from geneb_ci.common.config import Layout, naming, policy_bytes
-from geneb_ci.common.regular import lies_there
-from geneb_ci.common.shipped import shipped
-from geneb_ci.models.entry import ReadEntry, parse_entry
-from geneb_ci.submission.models import MODEL_ID_MAX, MODEL_ID_PATTERN
+from geneb_ci.common.files import lies_there
+from geneb_ci.common.shipped import known, shipped
+from geneb_ci.submission.names import MODEL_ID_MAX, MODEL_ID_PATTERN
+
+if TYPE_CHECKING:
+    from geneb_ci.models.entry import ReadEntry
 
 FOLDER = "models"
 """Folder of the entries in the policy folder."""
@@ -28,34 +31,59 @@ class ModelRegistry(Mapping[str, Mapping[str, Any]]):
         policy = layout.policy or shipped("policy", "official.json").parent
         self.folder = policy / FOLDER
         self._read: dict[str, ReadEntry | None] = {}
+        self._facts: dict[str, Mapping[str, Any] | None] = {}
 
-    def entry(self, model_id: str) -> ReadEntry | None:
+    def entry(self, model_id: str) -> "ReadEntry | None":
         """Return the entry of a model, or None where the registry has none.
 
         Raises BadConfiguration where its file cannot be used.
         """
         if model_id not in self._read:
-            self._read[model_id] = self._parsed(model_id)
+            raw = self.raw(model_id)
+            self._read[model_id] = None if raw is None else self._parsed(model_id, raw)
         return self._read[model_id]
 
-    def _parsed(self, model_id: str) -> ReadEntry | None:
+    def raw(self, model_id: str) -> bytes | None:
+        """Return the bytes of an entry, or None where the registry has none.
+
+        Raises BadConfiguration where its file cannot be read.
+        """
         if len(model_id) > MODEL_ID_MAX or not re.fullmatch(MODEL_ID_PATTERN, model_id):
             return None
         path = self.path(model_id)
         if not lies_there(path):
             return None
         with naming(self._layout, "policy"):
-            return parse_entry(policy_bytes(path, ENTRY_BYTES_MAX), str(path))
+            return policy_bytes(path, ENTRY_BYTES_MAX)
+
+    def _parsed(self, model_id: str, raw: bytes) -> "ReadEntry":
+        from geneb_ci.models.entry import parse_entry  # noqa: PLC0415 (most entries are shipped ones)
+
+        with naming(self._layout, "policy"):
+            return parse_entry(raw, str(self.path(model_id)))
+
+    def _facts_of(self, model_id: str) -> Mapping[str, Any] | None:
+        """Return the facts of an entry; one of shipped bytes is not parsed."""
+        if model_id in self._read:
+            read = self._read[model_id]
+            return None if read is None else read.entry.attributes
+        raw = self.raw(model_id)
+        if raw is None:
+            return None
+        facts = known().models.get(hashlib.sha256(raw).hexdigest())
+        return self._parsed(model_id, raw).entry.attributes if facts is None else facts
 
     def path(self, model_id: str) -> Path:
         """Return the place of an entry, whether it exists or not."""
         return self.folder / f"{model_id}.toml"
 
     def __getitem__(self, model_id: str) -> Mapping[str, Any]:
-        found = self.entry(model_id)
+        if model_id not in self._facts:
+            self._facts[model_id] = self._facts_of(model_id)
+        found = self._facts[model_id]
         if found is None:
             raise KeyError(model_id)
-        return found.entry.attributes
+        return found
 
     def __iter__(self) -> Iterator[str]:
         return iter(sorted(path.stem for path in self.folder.glob("*.toml")))

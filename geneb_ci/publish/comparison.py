@@ -1,19 +1,34 @@
-"""Compares the board of a working tree with that of a commit, which is not checked out."""
+"""Compares a working tree with another commit: the boards of both, or its rows under other rules.
 
+The rules are code: they run in a separate process, from a copy of the commit's tree, with a clean
+environment. The commit must still be trusted.
+"""
+
+import json
+import math
 import os
+import shutil
+import stat
+import subprocess
+import sys
 import tempfile
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from geneb_ci.board.board import extra_at_hand, unknown_sizes
-from geneb_ci.board.diff import BoardDiff, Side, board_diff
-from geneb_ci.board.ranks import Estimates
-from geneb_ci.board.rows import Read, RejectedSubmission, leaderboards, read_entries
+from geneb_ci.board.board import Read, RejectedSubmission, read_entries, unknown_sizes
+from geneb_ci.board.diff import BoardDiff, Estimate, Estimates, Side, board_diff
+from geneb_ci.board.rows import extra_at_hand, leaderboards
 from geneb_ci.check.registry import RULES
+from geneb_ci.check.runner import Checker, FileResult, files_of
 from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.config import Layout, benchmark_of, find_layout
 from geneb_ci.common.errors import GenebError, NothingChecked, UsageProblem
-from geneb_ci.publish.git import INPUTS, lay_out, named_places, repository_of
+from geneb_ci.common.finding import Severity
+from geneb_ci.publish.git import CODE, INPUTS, lay_out, named_places, repository_of
+
+if TYPE_CHECKING:
+    from geneb_ci.board.decisions import ScoreColumn
 
 
 class Comparison(NamedTuple):
@@ -58,17 +73,43 @@ def compare(layout: Layout, base: str) -> Comparison:
                 told, "pass a commit whose benchmark and policy are valid"
             ) from error
     after = read_entries(layout.root, RULES)
-    benchmark, known = benchmark_of(layout), Estimates()
-    diff = board_diff(_side(before, old_benchmark, known), _side(after, benchmark, known))
+    benchmark = benchmark_of(layout)
+    return _compared(BoardBefore(base, commit, before, old_benchmark), after, benchmark)
+
+
+class BoardBefore(NamedTuple):
+    """The board that another one is compared with."""
+
+    base: str
+    """Its name."""
+    commit: str
+    read: Read
+    benchmark: Benchmark
+
+
+def compare_layouts(base: str, commit: str, before: Layout, after: Layout) -> Comparison:
+    """Compare the boards of two folders; `base` and `commit` name the first one.
+
+    Raises UsageProblem if the extra `build` is not installed.
+    """
+    known = BoardBefore(base, commit, read_entries(before.root, ()), benchmark_of(before))
+    return _compared(known, read_entries(after.root, RULES), benchmark_of(after))
+
+
+def _compared(known: BoardBefore, after: Read, benchmark: Benchmark) -> Comparison:
+    estimates = Estimates()
+    old = _side(known.read, known.benchmark, estimates)
+    diff = board_diff(old, _side(after, benchmark, estimates))
     unsized = tuple(unknown_sizes(benchmark))
-    return Comparison(base, commit, diff, after.refused, before.refused, unsized)
+    refused = known.read.refused
+    return Comparison(known.base, known.commit, diff, after.refused, refused, unsized)
 
 
 def _side(read: Read, benchmark: Benchmark, known: Estimates) -> Side:
     """Return a board; estimates of rows that are on both boards are computed once."""
     categories, tasks = leaderboards(read.entries, benchmark)
     with extra_at_hand():
-        from geneb_ci.board.uncertainty import Estimate  # noqa: PLC0415 (0.5 s)
+        import scipy.special  # noqa: F401, PLC0415 (refused before rows are read again)
     rows = {entry.submission.model_id: entry.submission for entry in read.entries}
     scores = {
         (row["model"], regime): row["macro_MCC"]
@@ -79,8 +120,173 @@ def _side(read: Read, benchmark: Benchmark, known: Estimates) -> Side:
 
     def estimate(model: str, regime: str) -> Estimate:
         if not sized:
-            score = scores[model, regime]
-            return Estimate(score, 0.0, score, score)
+            return Estimate(scores[model, regime], 0.0, math.inf)
         return known.of(rows[model], regime, benchmark)
 
-    return Side(categories, tasks, estimate)
+    noted = next((entry.shared for entry in read.entries if entry.shared is not None), None)
+
+    def shared(regime: str, models: Sequence[str], scores: "ScoreColumn") -> "ScoreColumn":
+        from geneb_ci.board.uncertainty import with_shared  # noqa: PLC0415 (of the extra `build`)
+
+        if noted is None:
+            return scores
+        places = noted.places([rows[model] for model in models])
+        return with_shared(scores, noted.regimes.get(regime, {}).get("macro", []), places)
+
+    return Side(categories, tasks, estimate, shared)
+
+
+# Taken from the commit; rows, cards and extractors come from the working tree.
+RULES_OF_A_COMMIT = (CODE, "schemas", "leaderboard/policy", "pyproject.toml")
+# A thousand rows take 40 s; above this, a rule hangs.
+SECONDS_MAX = 900
+FORMAT = "1.0"
+# Exit codes of `check` with a report: clean, not checked, warnings, errors.
+_JUDGED = {0, 3, 10, 11}
+
+
+class ReplayError(GenebError):
+    """The checker of the other commit failed."""
+
+
+class Effect(NamedTuple):
+    """A finding of a rule on a row that only one of the two checkers has."""
+
+    row: str
+    """Model id, from the file name."""
+    rule: str
+    places: int
+    message: str
+    """Message of the first finding."""
+
+
+class Replay(NamedTuple):
+    """What another commit's rules would change."""
+
+    name: str
+    commit: str
+    rows: int
+    fails: tuple[Effect, ...]
+    """Errors that a row has under the other rules only."""
+    warns: tuple[Effect, ...]
+    """Warnings that a row has under the other rules only."""
+    heals: tuple[Effect, ...]
+    """Errors that a row has under the present rules only."""
+
+
+Found = dict[tuple[str, str, str], tuple[int, str]]
+"""Severity, row and rule to the number of findings and the first message."""
+
+
+def replay(layout: Layout, name: str) -> Replay:
+    """Return what the rules, benchmark and policy of a commit change for the rows here.
+
+    Raises WrongRepository if the commit is unknown, UsageProblem if it has no checker, ReplayError
+    if its checker fails, and NothingChecked if there is no row.
+    """
+    repository, commit = repository_of(layout, name)
+    if not repository.tree(commit, (f"{CODE}/__main__.py",)):
+        raise UsageProblem(
+            f"{name!r} ({commit[:12]}) has no {CODE}/__main__.py, so no rules to replay",
+            "pass a commit of the repository that geneb-ci is developed in",
+        )
+    files = files_of([layout.root])
+    with tempfile.TemporaryDirectory(prefix="geneb-ci-") as temporary:
+        folder = Path(os.path.realpath(temporary))
+        lay_out(repository, commit, folder, RULES_OF_A_COMMIT)
+        for place in named_places(layout, layout.submissions, layout.cards, layout.extractors):
+            _copy(layout.root / place, folder / place)
+        theirs = _judged(folder, name)
+    ours = _present(files)
+    return Replay(
+        name,
+        commit,
+        len(files),
+        fails=_only(theirs, ours, Severity.ERROR),
+        warns=_only(theirs, ours, Severity.WARNING),
+        heals=_only(ours, theirs, Severity.ERROR),
+    )
+
+
+def _copy(place: Path, to: Path) -> None:
+    """Copy regular files and links only; reading a FIFO would block."""
+
+    def special(folder: str, names: list[str]) -> list[str]:
+        kinds = {name: os.lstat(os.path.join(folder, name)).st_mode for name in names}  # noqa: PTH118
+        usual = (stat.S_ISREG, stat.S_ISDIR, stat.S_ISLNK)
+        return [name for name, mode in kinds.items() if not any(kind(mode) for kind in usual)]
+
+    shutil.copytree(place, to, symlinks=True, ignore=special, dirs_exist_ok=True)
+
+
+def _judged(folder: Path, name: str) -> Found:
+    """Run the checker in a folder on the rows in it, and return its findings."""
+    # -P: import from PYTHONPATH, not from the current folder.
+    command = [sys.executable, "-P", "-m", CODE, "check", "--format", "json"]
+    environment = {
+        "PATH": os.environ.get("PATH", os.defpath),
+        "PYTHONPATH": str(folder),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "LC_ALL": "C.UTF-8",
+    }
+    try:
+        done = subprocess.run(  # noqa: S603 (a commit that the caller named, as the help says)
+            command,
+            cwd=folder,
+            env=environment,
+            capture_output=True,
+            stdin=subprocess.DEVNULL,
+            check=False,
+            timeout=SECONDS_MAX,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise ReplayError(
+            f"the checker of {name!r} did not finish in {SECONDS_MAX} seconds",
+            "find the rule that hangs: run its `geneb-ci check` in a checkout of that commit",
+        ) from error
+    report = _report(done.stdout) if done.returncode in _JUDGED else None
+    if report is None:
+        said = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+        raise ReplayError(
+            f"the checker of {name!r} failed with exit code {done.returncode}: {said}",
+            "run its `geneb-ci check` in a checkout of that commit",
+        )
+    return _gathered(
+        (one["severity"], one["file"], one["rule"], one["message"]) for one in report["findings"]
+    )
+
+
+def _report(raw: bytes) -> dict[str, Any] | None:
+    """Return the JSON report of a checker; None if it has an unknown format."""
+    try:
+        report = json.loads(raw)
+    except ValueError:
+        return None
+    known = isinstance(report, dict) and report.get("format_version") == FORMAT
+    return report if known and not report["unreadable"] and report["files"] else None
+
+
+def _present(files: list[Path]) -> Found:
+    found: list[tuple[str, str, str, str]] = []
+    for result in Checker(RULES).run(files):
+        if not isinstance(result, FileResult):
+            raise NothingChecked(result.message, result.fix)
+        found += [(f.severity, f.file, f.rule, f.message) for f in result.findings]
+    return _gathered(found)
+
+
+def _gathered(findings: Iterable[tuple[str, str, str, str]]) -> Found:
+    found: Found = {}
+    for severity, file, rule, message in findings:
+        row = file.rsplit("/", 1)[-1].removesuffix(".json").removesuffix(".md")
+        count, first = found.get((severity, row, rule), (0, message))
+        found[severity, row, rule] = (count + 1, first)
+    return found
+
+
+def _only(here: Found, there: Found, severity: Severity) -> tuple[Effect, ...]:
+    return tuple(
+        Effect(row, rule, *here[kind, row, rule])
+        for kind, row, rule in sorted(here)
+        if kind == severity and (kind, row, rule) not in there
+    )

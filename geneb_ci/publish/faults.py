@@ -6,7 +6,7 @@ from http import HTTPStatus
 from typing import Any
 from urllib.parse import urlsplit
 
-from geneb_ci.audit.storage import StorageFailure, storage_failure
+from geneb_ci.common.download import StorageFailure, storage_failure
 from geneb_ci.common.errors import GenebError, UsageProblem, machine_fault
 
 

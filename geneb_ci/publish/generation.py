@@ -3,17 +3,18 @@
 import contextlib
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from geneb_ci.audit.log import FOLDER, log_files
-from geneb_ci.board.board import board_of, rows_of
-from geneb_ci.board.files import encode
+from geneb_ci.board.board import Watch, board_of, rows_of
 from geneb_ci.board.page import assembled, page_files
 from geneb_ci.board.page_data import HISTORY, history_script
-from geneb_ci.board.rows import Watch
+from geneb_ci.board.rows import encode
+from geneb_ci.board.site.inputs import Built, site_of
+from geneb_ci.board.site.render import editions, site_files, with_scores
 from geneb_ci.check.runner import Report, files_of
-from geneb_ci.common.config import Layout, find_layout
+from geneb_ci.common.config import Layout, benchmark_of, find_layout
 from geneb_ci.common.errors import BadConfiguration
 from geneb_ci.publish.git import (
     AUDITS,
@@ -37,21 +38,23 @@ PUBLISHED_LOG = "audits/log"
 
 @dataclass(frozen=True)
 class Generation:
-    """The published files of one commit; `files` lacks manifest.json."""
+    """The published files of one commit; `files` lacks manifest.json and the editions."""
 
     files: dict[str, bytes]
     manifest: Manifest
     models: int = 0
+    editions: dict[str, bytes] = field(default_factory=dict)
+    """Pages that name the generation, so that it cannot be a digest of them."""
 
     @property
     def published(self) -> dict[str, bytes]:
         """Every file by its name on the Space."""
-        return {**self.files, NAME: encode_manifest(self.manifest)}
+        return {**self.files, **self.editions, NAME: encode_manifest(self.manifest)}
 
     def rolled_back(self, rollback: Rollback) -> "Generation":
         """Return the same board with the record of a rollback in its manifest."""
         manifest = self.manifest.model_copy(update={"rollback": rollback})
-        return Generation(self.files, manifest, self.models)
+        return Generation(self.files, manifest, self.models, self.editions)
 
 
 def source_of(repository: GitRepository, commit: str) -> str:
@@ -90,13 +93,19 @@ def generate(
             if entries is None:
                 return report, None
             board, log = board_of(entries, layout), _log(layout)
-        page = assembled(dict(_page(folder / PAGE)))
-    if INDEX not in page:  # without its own page, a repository gets that of this version
-        page = page_files() | page
-    told = events.model_dump(mode="json")
-    files = page | board.files | board.scripts
-    files |= {LEDGER: encode(LEDGER, told), HISTORY: history_script(told)} | log
-    return report, Generation(files, manifest_of(files, source), board.models)
+            page = assembled(dict(_page(folder / PAGE)))
+            if INDEX not in page:  # without its own page, a repository gets that of this version
+                page = page_files() | page
+            told = events.model_dump(mode="json")
+            built = Built(source, repository.time_of(source), tuple(told["events"]))
+            site = site_of(entries, board.values, benchmark_of(layout), layout, built)
+            page[INDEX] = with_scores(page[INDEX], site)
+            files = page | board.files | board.scripts | site_files(site) | log
+            files |= {LEDGER: encode(LEDGER, told), HISTORY: history_script(told)}
+            manifest = manifest_of(files, source)
+            described = manifest.model_dump(mode="json")["files"]
+            kept = editions(site, manifest.generation, described)
+    return report, Generation(files, manifest, board.models, kept)
 
 
 def _require_usual_places(layout: Layout) -> None:

@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,7 +28,11 @@ SUBMISSIONS = "submissions"
 POLICY = "leaderboard/policy"
 OFFICIAL = f"{POLICY}/official.json"
 BENCHMARK = "schemas/benchmark.json"
-DECISIVE = (OFFICIAL, f"{POLICY}/policy.toml", f"{POLICY}/keys.json", BENCHMARK)
+DECISIVE = (
+    OFFICIAL,
+    *(f"{POLICY}/{name}" for name in ("policy.toml", "keys.json", "trusted_root.json")),
+    BENCHMARK,
+)
 """Files that determine how evidence counts, for every row."""
 AUDITS = "leaderboard/audits"
 AUDIT_LOG = f"{AUDITS}/log"
@@ -134,6 +139,11 @@ class GitRepository:
             ("merge-base", "--is-ancestor", "--end-of-options", older, newer), b"", (0, 1, 128)
         )
         return done.returncode == 0
+
+    def time_of(self, commit: str) -> str:
+        """Return the time of a commit, UTC."""
+        seconds = int(self.run("show", "--no-patch", "--format=%ct", "--end-of-options", commit))
+        return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
     def newest_change(self, commit: str, paths: Iterable[str]) -> str | None:
         """Return the newest commit on the first-parent line that changed one of the paths."""

@@ -64,7 +64,7 @@ class Newest:
             live is not None
             and live.generation == self.made.manifest.generation
             and live.rollback is None
-            and state.holds(self.made.files)
+            and state.holds(self.made.files | self.made.editions)
         )
 
     def generation(self, state: SpaceState) -> Generation:
@@ -187,7 +187,10 @@ def differing(state: SpaceState, files: Mapping[str, bytes]) -> dict[str, bytes]
 
 
 def dropped(state: SpaceState, made: Generation) -> list[str]:
-    """Return the files that were published earlier and no longer belong to the board."""
+    """Return the files that were published earlier and no longer belong to the board.
+
+    Editions are in no manifest, and so stay when a later generation is published.
+    """
     ours = state.manifest.files if state.manifest else {}
     return sorted(n for n in ours if n in state.files and n not in made.files and n != NAME)
 
@@ -285,7 +288,7 @@ class Earlier:
             live is not None
             and live.generation == self.made.manifest.generation
             and (live.rollback is None or live.rollback.covers == self.covers)
-            and state.holds(self.made.files)
+            and state.holds(self.made.files | self.made.editions)
         )
 
     def generation(self, state: SpaceState) -> Generation:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from geneb_ci.audit import storage
+from geneb_ci.common import download
 from geneb_ci.publish import manifest
 from geneb_ci.publish.faults import HubRefused, Unknown, Unverified, translated
 from geneb_ci.publish.manifest import Manifest
@@ -73,7 +73,7 @@ class Remote:
         )
 
         disable_progress_bars()
-        storage.limit()
+        download.limit()
         self.name = name
         self.resource = f"{kind}s/{name}"
         self._kind = kind
@@ -196,6 +196,7 @@ class Space(Remote):
 # Folders of task data in the repository; files in them that are not staged are deleted.
 OURS = ("tasks/", "flat/")
 MESSAGE = "Task data in both layouts"
+Say = Callable[[str], None]
 
 
 class Uploaded(NamedTuple):
@@ -219,27 +220,30 @@ def upload(
     files: dict[str, Path],
     *,
     clock: Clock = time,
-    say: Callable[[str], None] = lambda _: None,
+    say: Say = lambda _: None,
+    message: str = MESSAGE,
+    ours: tuple[str, ...] = OURS,
 ) -> Uploaded:
     """Upload these data in one commit, unless the repository already has them.
 
-    Large files that an earlier try uploaded are not uploaded again. Raises PublishFault.
+    Other files below the folders `ours` are deleted. Large files that an earlier try uploaded are
+    not uploaded again. Raises PublishFault.
     """
     perhaps = False
 
     def once() -> Uploaded:
         nonlocal perhaps
         here = remote.listing()
-        changed, gone = _difference(here, files)
+        changed, gone = _difference(here, files, ours)
         if not changed and not gone:
             return Uploaded(here.head, perhaps)
         try:
-            commit = remote.commit(here.head, changed, gone, MESSAGE)
+            commit = remote.commit(here.head, changed, gone, message)
         except Unknown:
             perhaps = True
             raise
         perhaps = True
-        changed, gone = _difference(remote.listing(commit), files)
+        changed, gone = _difference(remote.listing(commit), files, ours)
         if changed or gone:
             raise Unverified(
                 f"{remote.resource} at {commit} differs from the upload: "
@@ -251,11 +255,18 @@ def upload(
     return attempt(once, clock=clock, say=say)
 
 
-def _difference(here: Listing, files: dict[str, Path]) -> tuple[dict[str, Path], list[str]]:
+def _difference(
+    here: Listing, files: dict[str, Path], ours: tuple[str, ...]
+) -> tuple[dict[str, Path], list[str]]:
     changed = {
         name: path
         for name, path in files.items()
         if name not in here.files or not here.files[name].are_of(path)
     }
-    gone = sorted(name for name in here.files if name.startswith(OURS) and name not in files)
+    gone = sorted(name for name in here.files if name.startswith(ours) and name not in files)
     return changed, gone
+
+
+def lacking_there(remote: Remote, files: dict[str, Path], say: Say) -> dict[str, Path]:
+    """Return the files that a repository does not have with these bytes. Raises PublishFault."""
+    return _difference(attempt(remote.listing, say=say), files, ())[0]

@@ -1,31 +1,181 @@
-"""The root of a receipt: a Merkle tree over its tasks, in the benchmark's order.
+"""The files of a receipt, one a task: their rows, the Merkle root over them, and its proofs.
 
-The file of a task, `<task_id>.f16`, has the rows of the training and then of the test split, in
-file order of the pinned data: float16, little-endian, in C order, without a header.
+`<task_id>.f16` has the rows of the training and then of the test split, in file order of the pinned
+data: float16, little-endian, in C order, without a header. The leaf of row i is RFC 6962's leaf
+hash of the row's bytes and i as eight bytes, big-endian.
 """
 
+import hashlib
+import os
+import stat
 import struct
 from collections.abc import Sequence
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
 
-from geneb_ci.common.merkle import leaf_hash, root_of
-from geneb_ci.submission.models import EmbeddingReceipt, ReceiptTask
+from geneb_ci.common.errors import Exit, GenebError
+from geneb_ci.common.merkle import NODE, leaf_hash, root_of
+from geneb_ci.submission.models import ReceiptTask
+from geneb_ci.submission.receipt_root import ITEM
 
-ITEM = 2
-"""Bytes of a float16."""
+SUFFIX = ".f16"
+BLOCK_BYTES = 16 << 20
+"""Bytes read at once: many rows of any width, little memory."""
+EXPONENT, NEGATIVE_ZERO = 0x7C00, 0x8000
+"""Bits of a float16: all exponent bits are set in NaN and infinity; only the sign is in -0.0."""
 
 
-def task_leaf(task: str, said: ReceiptTask, dim: int) -> bytes:
-    """Return the leaf of a task: the hash of id, rows, width, scale and the root of its rows."""
-    counts = struct.pack(">QIi", said.train + said.test, dim, said.scale_log2)
-    return leaf_hash(task.encode() + b"\x00" + counts + bytes.fromhex(said.root))
+FILES, VALUES, TREE = "files", "values", "tree"
+"""Steps that read one task's file: its size and digest; no -0.0, NaN or infinity; its root."""
+_REWRITE = "ask for a receipt that `geneb-harness run --receipt` wrote"
+_FIXES = {
+    FILES: "name the folder of the receipt's own files, or fetch them: geneb-ci receipt pull",
+    VALUES: _REWRITE,
+    TREE: _REWRITE,
+}
 
 
-def receipt_root(receipt: EmbeddingReceipt, order: Sequence[str]) -> str:
-    """Return the root over the tasks of a receipt, as hex digits; `order` is the benchmark's."""
-    return root_of(
-        [
-            task_leaf(task, receipt.tasks[task], receipt.dim)
-            for task in order
-            if task in receipt.tasks
-        ]
-    ).hex()
+class RowsRefused(GenebError):  # noqa: N818 (named after what is wrong with the file)
+    """A receipt is not what it has to be; `step` is the step of the verification."""
+
+    exit_code = Exit.ERRORS
+
+    def __init__(self, step: str, message: str, fix: str = "") -> None:
+        super().__init__(message, fix or _FIXES.get(step, ""))
+        self.step = step
+
+
+class RowsRead(NamedTuple):
+    """What the bytes of a task's file give."""
+
+    sha256: str
+    root: bytes
+
+
+def file_of(folder: Path, task: str) -> Path:
+    """Return the file of a task."""
+    return folder / f"{task}{SUFFIX}"
+
+
+def read_rows(path: Path, said: ReceiptTask, dim: int) -> RowsRead:
+    """Read a task's file once, row by row, and compare it with what the receipt says.
+
+    Raises RowsRefused, which names the first row that is wrong; FileNotFoundError where there is
+    no file.
+    """
+    rows, width = said.train + said.test, ITEM * dim
+    with _opened(path) as stream:
+        size = os.fstat(stream.fileno()).st_size
+        if size != rows * width:
+            raise RowsRefused(
+                FILES,
+                f"{path.name} has {size:,} bytes; expected {rows * width:,}: {rows:,} rows of "
+                f"{dim:,} numbers of 2 bytes",
+            )
+        digest = hashlib.sha256()
+        leaves: list[bytes] = []
+        step = max(1, BLOCK_BYTES // width)
+        while block := stream.read(step * width):
+            if len(block) % width:
+                raise RowsRefused(FILES, f"{path.name} became shorter while it was read")
+            refuse_values(block, dim, len(leaves), path.name)
+            digest.update(block)
+            leaves += [
+                leaf_hash(block[at : at + width] + struct.pack(">Q", index))
+                for index, at in enumerate(range(0, len(block), width), len(leaves))
+            ]
+    if len(leaves) != rows:
+        raise RowsRefused(FILES, f"{path.name} changed while it was read")
+    found = RowsRead(digest.hexdigest(), root_of(leaves))
+    if found.sha256 != said.sha256:
+        raise RowsRefused(
+            FILES, f"{path.name} has the sha256 {found.sha256}; the receipt says {said.sha256}"
+        )
+    if found.root.hex() != said.root:
+        raise RowsRefused(
+            TREE, f"the rows of {path.name} have the root {found.root.hex()}; the receipt says "
+            f"{said.root}"
+        )  # fmt: skip
+    return found
+
+
+def _opened(path: Path) -> BinaryIO:
+    """Open a regular file without waiting for the writer of a pipe."""
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise RowsRefused(FILES, f"{path.name} is not a regular file")
+    return os.fdopen(handle, "rb")
+
+
+def refuse_values(block: bytes, dim: int, first: int, name: str) -> None:
+    """Raise RowsRefused for -0.0, NaN or infinity in rows; the first has number `first`."""
+    import numpy as np  # noqa: PLC0415 (slow to import, and only needed here)
+
+    bits = np.frombuffer(block, dtype="<u2")
+    infinite = (bits & EXPONENT) == EXPONENT
+    wrong = infinite | (bits == NEGATIVE_ZERO)
+    if not wrong.any():
+        return
+    at = int(np.argmax(wrong))
+    kind = "-0.0" if not infinite[at] else "infinity" if bits[at] & 0x3FF == 0 else "NaN"
+    raise RowsRefused(
+        VALUES,
+        f"{name} has {kind} in row {first + at // dim:,}, column {at % dim:,}; a receipt holds "
+        "finite numbers, and 0.0 for zero",
+    )
+
+
+def row_leaf(row: bytes, index: int) -> bytes:
+    """Return the leaf of a row, given as its float16 values, little-endian."""
+    return leaf_hash(row + struct.pack(">Q", index))
+
+
+class RowTree:
+    """The tree over the rows of one task, with all its levels."""
+
+    def __init__(self, leaves: Sequence[bytes]) -> None:
+        self._levels = [list(leaves)]
+        while len(self._levels[-1]) > 1:
+            row = self._levels[-1]
+            pairs = zip(row[::2], row[1::2], strict=False)
+            odd = row[-1:] if len(row) % 2 else []  # goes up as it is
+            self._levels.append([_node(one, other) for one, other in pairs] + odd)
+
+    @property
+    def root(self) -> bytes:
+        """The root; there is at least one leaf."""
+        return self._levels[-1][0]
+
+    def proof(self, index: int) -> list[bytes]:
+        """Return the hashes that lead from the leaf at `index` to the root, the sibling first."""
+        found = []
+        for level in self._levels[:-1]:
+            sibling = index ^ 1
+            if sibling < len(level):
+                found.append(level[sibling])
+            index //= 2
+        return found
+
+
+def root_by(leaf: bytes, index: int, size: int, proof: Sequence[bytes]) -> bytes | None:
+    """Return the root that a proof leads to from the leaf at `index` of `size`.
+
+    None where the proof is too short or too long, or there is no such leaf.
+    """
+    if not 0 <= index < size:
+        return None
+    left, found = list(proof), leaf
+    while size > 1:
+        sibling = index ^ 1
+        if sibling < size:
+            if not left:
+                return None
+            other = left.pop(0)
+            found = _node(other, found) if index & 1 else _node(found, other)
+        index, size = index // 2, (size + 1) // 2
+    return None if left else found
+
+
+def _node(left: bytes, right: bytes) -> bytes:
+    return hashlib.sha256(NODE + left + right).digest()

@@ -2,11 +2,10 @@
 
 from collections.abc import Iterator
 
-from geneb_ci.check.runner import Report
+from geneb_ci.check.report import Report
 from geneb_ci.common.finding import Finding, Severity
-from geneb_ci.render.formats import WIDTH
+from geneb_ci.render.formats import WIDTH, ordered, sentence, skipped, summary_line, why_nothing
 from geneb_ci.render.plain import visible
-from geneb_ci.render.summary import ordered, sentence, skipped, summary_line, why_nothing
 
 # Annotations of each severity that the runner shows per step; the rest is only in the log.
 SHOWN_MAX = 10

@@ -25,11 +25,18 @@ from geneb_ci.audit.outcome import (
     mean_biases,
 )
 from geneb_ci.audit.plan import FallbackBeacon, Plan
-from geneb_ci.audit.power import SHOWN_DRAWN, SHOWN_FABRICATED, Design, probability_text, table
+from geneb_ci.audit.row_outcome import RowOutcome
+from geneb_ci.audit.sampling import (
+    SHOWN_DRAWN,
+    SHOWN_FABRICATED,
+    Design,
+    detection_table,
+    probability_text,
+)
 from geneb_ci.audit.verify import StepState, Verification, VerificationStep
 from geneb_ci.common.finding import plural
 from geneb_ci.render.plain import visible
-from geneb_ci.render.text import escape
+from geneb_ci.render.text import escape, fitted
 
 _STEP_MARKS = {StepState.HOLDS: "✓", StepState.DIFFERS: "✗", StepState.UNKNOWN: "?"}
 _HELD = {
@@ -45,9 +52,13 @@ _HELD = {
     "log": "commitment, start and record are entries of the log, in this order",
     "earlier": "includes every earlier draw in the repository",
     "comparison": "every verdict follows from its numbers",
+    "rerun": "the file of rerun rows is the one that was signed",
+    "proofs": "the receipt commits to every drawn row",
+    "rows": "every drawn row compares with its rerun as the record says",
+    "cells": "rows drawn and cells follow from the receipt",
     "submission": "the file is the audited one",
     "benchmark": "the current benchmark definition",
-    "policy": "at least as many tasks and regimes as required",
+    "policy": "at least as many tasks, rows and regimes as required",
     "harness": "the current version, unmodified",
     "sandbox": "an accepted level, and every escape attempt blocked",
 }
@@ -111,6 +122,12 @@ def _headline(one: Verification) -> str:
     if one.record is None:
         return "verified"
     outcome = one.record.outcome
+    if isinstance(outcome, RowOutcome):
+        return (
+            f"verified; {outcome.cells.equal}/{outcome.cells.of} cells, "
+            f"{outcome.embedded:,} rows embedded again in sandbox level "
+            f"{outcome.sandbox.level}; the claim {escape(outcome.verdict)}"
+        )
     return (
         f"verified; {plural(len(outcome.plan.drawn), 'task')} drawn of "
         f"{len(outcome.plan.commitment.tasks)}, {len(outcome.tasks)} rerun in sandbox level "
@@ -148,8 +165,11 @@ WIDTH = 110  # columns: the table's own width, so that a pipe shows what a termi
 _MARKS = {"agrees": "✓", "differs": "✗"}
 
 
-def outcome_text(outcome: AuditOutcome) -> str:
-    """Return an outcome as text: one line per task and regime, then the result."""
+def outcome_text(outcome: AuditOutcome, width: int = WIDTH) -> str:
+    """Return an outcome as text: one line per task and regime, then the result.
+
+    In fewer than `WIDTH` columns long names of tasks take several lines.
+    """
     from rich import box  # noqa: PLC0415 (30 ms that only this needs)
     from rich.console import Console  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
@@ -157,13 +177,16 @@ def outcome_text(outcome: AuditOutcome) -> str:
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for name in ("task", "regime", "claimed MCC", "rerun", "difference", "tolerance", ""):
-        table.add_column(name, justify="left" if name in {"task", "regime", ""} else "right")
+        table.add_column(
+            name, justify="left" if name in {"task", "regime", ""} else "right", overflow="fold"
+        )
     for row in _rows(outcome):
         table.add_row(*(Text(cell) for cell in row))
     stream = io.StringIO()
-    Console(file=stream, width=WIDTH, color_system=None).print(table)
-    rows = [line.rstrip() for line in stream.getvalue().splitlines()]
-    return "\n".join([*rows, *_summary(outcome)]) + "\n"
+    Console(file=stream, width=width, color_system=None).print(table)
+    rows = "".join(f"{line.rstrip()}\n" for line in stream.getvalue().splitlines())
+    summary = "".join(f"{line}\n" for line in _summary(outcome))
+    return rows + (summary if width >= WIDTH else fitted(summary, width))
 
 
 def _rows(outcome: AuditOutcome) -> Iterator[tuple[str, ...]]:
@@ -267,7 +290,7 @@ def power_table(design: Design, marked: Mapping[int, str], power: Fraction) -> s
     for m in fabricated:
         found.add_column(f"m = {m}", justify="right")
     found.add_column("")
-    for row in table(design, [*SHOWN_DRAWN, *marked], fabricated, power):
+    for row in detection_table(design, [*SHOWN_DRAWN, *marked], fabricated, power):
         cells = (probability_text(value) for value in row.detection)
         style = "bold" if row.drawn in marked else None
         found.add_row(str(row.drawn), *cells, marked.get(row.drawn, ""), style=style)

@@ -3,15 +3,12 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from geneb_ci.board.diff import BoardDiff, Changed, Present, Shift
-from geneb_ci.board.ranks import RegimePlace
+from geneb_ci.board.diff import BoardDiff, Changed, Present, RegimePlace, Shift
 from geneb_ci.common.finding import first_and_more, plural, quoted
-from geneb_ci.publish.comparison import Comparison
-from geneb_ci.publish.replay import Effect, Replay
+from geneb_ci.publish.comparison import Comparison, Effect, Replay
 from geneb_ci.render.markdown import cell, code, prose
 from geneb_ci.render.plain import dumps
-from geneb_ci.render.tables import Table
-from geneb_ci.render.text import escape
+from geneb_ci.render.text import Table, escape
 
 FORMAT_VERSION = "1.0"
 NAMED_MAX = 2  # rows named in one cell: ids have up to 128 characters

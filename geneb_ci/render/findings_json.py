@@ -7,13 +7,11 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import ConfigDict, Field, TypeAdapter
 
 from geneb_ci import __version__
-from geneb_ci.check.need import Need
-from geneb_ci.check.runner import Report
-from geneb_ci.common.finding import Finding, Severity
+from geneb_ci.check.report import Report
+from geneb_ci.common.finding import Finding, Need, Severity
 from geneb_ci.common.types import Count
-from geneb_ci.render.formats import WIDTH
+from geneb_ci.render.formats import WIDTH, Verdict, counts, ordered, rules_run, skipped, verdict
 from geneb_ci.render.plain import dumps
-from geneb_ci.render.summary import Verdict, counts, ordered, rules_run, skipped, verdict
 
 
 class Closed:
@@ -135,7 +133,7 @@ def to_v1(report: Report) -> ReportV1:
         findings=[_finding(finding) for finding in ordered(report)],
         unreadable=[UnreadableV1(error.message, error.fix) for error in report.unreadable],
         skipped=[
-            SkippedV1(one.need, one.rules, one.files, one.message, one.need.fix)
+            SkippedV1(one.need, one.rules, one.files, one.message, one.fix)
             for one in skipped(report)
         ],
     )

@@ -1,10 +1,143 @@
-"""Output formats by name; a renderer is imported when it is used."""
+"""Output formats by name, imported when used, and what all share: verdict, counts, summary line."""
 
+import enum
 import importlib
+from collections import Counter
 from typing import NamedTuple, Protocol, cast
 
-from geneb_ci.check.runner import Report
+from geneb_ci.check.report import Report
+from geneb_ci.common.benchmark import shipped_benchmark
+from geneb_ci.common.config import PRACTICE_BENCHMARK
 from geneb_ci.common.errors import UsageProblem
+from geneb_ci.common.finding import Finding, Need, Severity, plural
+
+_CRASHED = "check-crashed"
+_RANK = {severity: rank for rank, severity in enumerate(Severity)}
+
+
+class Verdict(enum.StrEnum):
+    """Result of a run; corresponds to the exit code."""
+
+    CLEAN = "clean"
+    WARNINGS = "warnings"
+    ERRORS = "errors"
+    NOT_CHECKED = "not-checked"
+
+
+def is_complete(report: Report) -> bool:
+    """Whether everything was checked; an empty run is not complete."""
+    crashed = any(finding.rule == _CRASHED for finding in report.findings)
+    return bool(report.files and report.rules and not report.unreadable and not crashed)
+
+
+def verdict(report: Report) -> Verdict:
+    """Return the verdict: errors outweigh unchecked files, which outweigh warnings."""
+    found = {finding.severity for finding in report.findings if finding.rule != _CRASHED}
+    if Severity.ERROR in found:
+        return Verdict.ERRORS
+    if not is_complete(report):
+        return Verdict.NOT_CHECKED
+    return Verdict.WARNINGS if Severity.WARNING in found else Verdict.CLEAN
+
+
+def counts(report: Report) -> dict[Severity, int]:
+    """Return the number of findings by severity, also 0, the most severe first."""
+    tally = dict.fromkeys(Severity, 0)
+    for finding in report.findings:
+        tally[finding.severity] += 1
+    return tally
+
+
+def ordered(report: Report) -> list[Finding]:
+    """Return the findings sorted by file and position, so that output is deterministic."""
+    return sorted(report.findings, key=Finding.sort_key)
+
+
+def by_rule(findings: list[Finding]) -> list[list[Finding]]:
+    """Return the findings grouped by rule, sorted by severity, then by first position."""
+    groups: dict[str, list[Finding]] = {}
+    for finding in findings:
+        groups.setdefault(finding.rule, []).append(finding)
+    return sorted(groups.values(), key=lambda group: _RANK[group[0].severity])
+
+
+SAID_MIN = 12  # characters; something shorter may be in a message by chance
+
+
+def sentence(finding: Finding) -> str:
+    """Return message, found, expected and score as one sentence, without repetition."""
+    parts = []
+    if finding.found not in {"", "nothing"} and finding.found not in finding.message:
+        parts.append(f"found {finding.found}")
+    if finding.expected and not _says(finding.message, finding.expected):
+        parts.append(f"expected {finding.expected}")
+    said = "; ".join([finding.message, ", ".join(parts)]) if parts else finding.message
+    return f"{said} (finding score {finding.score:g})" if finding.score else said
+
+
+def _says(message: str, expected: str) -> bool:
+    """Whether a message already says what is expected."""
+    return f'"{expected}"' in message or (len(expected) >= SAID_MIN and expected in message)
+
+
+def found_line(report: Report) -> str:
+    """Return the numbers of findings: "2 errors, 1 warning"."""
+    parts = [plural(number, severity) for severity, number in counts(report).items() if number]
+    if report.unreadable:
+        parts.append(f"{plural(len(report.unreadable), 'path')} could not be checked")
+    return ", ".join(parts) or "nothing to fix"
+
+
+def rules_run(report: Report) -> int:
+    """Return the number of rules that were run on at least one file."""
+    nowhere: Counter[str] = Counter()
+    for rules in report.skipped.values():
+        nowhere.update(rules)
+    files = len(report.files)
+    return report.rules - sum(number == files for number in nowhere.values())
+
+
+class Skipped(NamedTuple):
+    """Rules that were not run because of one unmet need."""
+
+    need: Need
+    rules: list[str]
+    files: int
+    message: str
+    fix: str
+
+
+def skipped(report: Report) -> list[Skipped]:
+    """Return which rules were not run and why, one item per unmet need."""
+    if not report.skipped:
+        return []
+    found = []
+    practice = shipped_benchmark(PRACTICE_BENCHMARK).name
+    only_practice = set(report.benchmarks) == {practice}
+    for need in sorted(report.skipped, key=list(Need).index):
+        rules = report.skipped[need]
+        files = max(rules.values())
+        verb = "needs" if len(rules) == 1 else "need"
+        where = f" in {files:,} of {len(report.files):,} files" if files < len(report.files) else ""
+        fix = (report.is_proposed and need.of_main) or need.fix
+        why = f"{practice} {need.in_practice}" if only_practice and need.in_practice else fix
+        message = f"{plural(len(rules), 'rule')} {verb} {need.text}{where}: {why}"
+        found.append(Skipped(need, sorted(rules), files, message, fix))
+    return found
+
+
+def why_nothing(report: Report) -> str:
+    """Return why nothing was checked, or "" if something was."""
+    if not report.files and not report.unreadable:
+        return "nothing was checked: no submission was found"
+    return "" if report.rules else "nothing was checked: no rule was run"
+
+
+def summary_line(report: Report) -> str:
+    """Return the summary: "41 submissions, 61 rules: 2 errors, 1 warning, 1 note"."""
+    held = f"{plural(len(report.files), 'submission')}, {plural(rules_run(report), 'rule')}"
+    return why_nothing(report) or f"{held}: {found_line(report)}"
+
 
 WIDTH = 100  # columns, if the width of the terminal is unknown
 
@@ -39,7 +172,7 @@ FORMATS: dict[str, Format] = {
     "markdown": Format("markdown", "md", "for a step summary or a comment"),
     "junit": Format("junit", "xml", "for test reports of CI systems"),
 }
-"""Name on the command line to how it is rendered; help, README and tests follow this table."""
+"""Name on the command line to how it is rendered; help, page and tests follow this table."""
 
 
 def renderer(name: str) -> Renderer:

@@ -7,11 +7,10 @@ that could not run is an error rather than a failure.
 import html
 from collections.abc import Iterator
 
-from geneb_ci.check.runner import Report
+from geneb_ci.check.report import Report
 from geneb_ci.common.finding import Finding, Severity
-from geneb_ci.render.formats import WIDTH
+from geneb_ci.render.formats import WIDTH, ordered, sentence, skipped, why_nothing
 from geneb_ci.render.plain import visible
-from geneb_ci.render.summary import ordered, sentence, skipped, why_nothing
 
 _KINDS = {Severity.ERROR: "failure", Severity.WARNING: "skipped", Severity.NOTE: "skipped"}
 

@@ -8,11 +8,10 @@ import itertools
 import re
 from collections.abc import Iterator, Mapping
 
-from geneb_ci.check.runner import Report
+from geneb_ci.check.report import Report
 from geneb_ci.common.finding import Finding, plural
-from geneb_ci.render.formats import WIDTH
-from geneb_ci.render.plain import visible
-from geneb_ci.render.summary import (
+from geneb_ci.render.formats import (
+    WIDTH,
     Verdict,
     by_rule,
     ordered,
@@ -21,6 +20,7 @@ from geneb_ci.render.summary import (
     summary_line,
     verdict,
 )
+from geneb_ci.render.plain import visible
 
 CHARACTERS_MAX = 60_000  # GitHub's limit is 65,536
 SPAN_MAX = 600  # characters of one code span: six lines of a comment

@@ -1,23 +1,37 @@
-"""Renders trust levels, recommendations and recovered matrices as text, CSV or JSON."""
+"""Rows as text: evidence, matrices, history, and what publishing them changed."""
 
 import csv
 import io
+import itertools
 import json
+import math
 import sys
+import textwrap
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from typing import Any, NamedTuple
 
 from geneb_ci.audit.trust import Decision
-from geneb_ci.audit.trust_evidence import RepositoryEvidence, reasons, shown_audit
-from geneb_ci.board.matrices import Recovered
-from geneb_ci.board.recommend import Advice, Choice, size_text
+from geneb_ci.audit.trust_evidence import OFFICIAL_REASON, RepositoryEvidence, reasons, shown_audit
+from geneb_ci.board.rows import Recovered
 from geneb_ci.common.finding import plural
-from geneb_ci.common.types import TrustLevel
+from geneb_ci.common.types import Authorship, Evidence
+from geneb_ci.publish.difference import (
+    SCORE,
+    Health,
+    LiveStatus,
+    PublishedFact,
+    PublishedMove,
+    PublishedPlace,
+    RowChange,
+    Sign,
+    SpaceFileChange,
+)
+from geneb_ci.publish.manifest import Event, Ledger, Manifest
+from geneb_ci.publish.push import SHORT, Published, PublishOutcome
 from geneb_ci.render.plain import visible
-from geneb_ci.render.tables import Table
-from geneb_ci.render.text import escape
+from geneb_ci.render.text import Table, escape
 
 
 class LabelRow(NamedTuple):
@@ -30,26 +44,30 @@ class LabelRow(NamedTuple):
 
 
 def row_of(model_id: str, sha256: str, errors: int, evidence: RepositoryEvidence) -> LabelRow:
-    """Return the row of a submission with its trust level; `errors` is its number of errors."""
+    """Return the row of a submission with its evidence; `errors` is its number of errors."""
     if errors:
         return LabelRow(model_id, None, (f"{plural(errors, 'error')}: run `geneb-ci check`",))
     return LabelRow(model_id, evidence.decide(sha256), tuple(reasons(model_id, sha256, evidence)))
 
 
 def labels_text(rows: Sequence[LabelRow]) -> str:
-    """Return text for a terminal: each row with its audits, then the count of each level."""
+    """Return text for a terminal: each row with its audits, then the count of each evidence."""
     lines: list[str] = []
-    width = max(len(_level(row)) for row in rows)
+    width = max(len(_evidence(row)) for row in rows)
     for row in rows:
         first, *others = row.reasons
-        first = first.removeprefix(f"{_level(row)}: ")
-        audited = shown_audit(row.decision) if row.decision is not None else ""
+        whose, audited = "", ""
+        if row.decision is not None:
+            first = row.decision.reason
+            audited = shown_audit(row.decision)
+            whose = f"{row.decision.authorship:<{_WHOSE}}  "
+            others = [line for line in others if line != OFFICIAL_REASON]
         tail = f" ({audited})" if audited else ""
-        lines.append(f"{_level(row):<{width}}  {escape(row.model_id)}: {escape(first)}{tail}")
+        name = escape(row.model_id)
+        lines.append(f"{_evidence(row):<{width}}  {whose}{name}: {escape(first)}{tail}")
         lines += [f"{'':<{width}}    {escape(line)}" for line in others]
-    tally = Counter(map(_level, rows))
-    order = [*map(str, TrustLevel), _NONE]
-    said = [f"{tally[level]} {level}" for level in order if tally[level]]
+    tally = Counter(map(_evidence, rows))
+    said = [f"{tally[one]} {one}" for one in map(str, Evidence) if tally[one]]
     return "\n".join([*lines, "", f"{plural(len(rows), 'row')}: {', '.join(said)}"]) + "\n"
 
 
@@ -59,11 +77,11 @@ def labels_json(rows: Sequence[LabelRow]) -> str:
     return json.dumps(value, indent=2, ensure_ascii=True) + "\n"
 
 
-_NONE = "not on the board"
+_WHOSE = max(map(len, Authorship))
 
 
-def _level(row: LabelRow) -> str:
-    return _NONE if row.decision is None else str(row.decision.level)
+def _evidence(row: LabelRow) -> str:
+    return str(Evidence.NONE if row.decision is None else row.decision.evidence)
 
 
 def _label_row(row: LabelRow) -> dict[str, Any]:
@@ -71,42 +89,12 @@ def _label_row(row: LabelRow) -> dict[str, Any]:
     audit = asdict(decision.audit) if decision is not None and decision.audit else None
     return {
         "model_id": row.model_id,
+        "evidence": _evidence(row),
         "level": str(decision.level) if decision is not None else None,
         "official": decision.is_official if decision is not None else False,
         "audit": audit,
         "reasons": list(row.reasons),
     }
-
-
-TIES_SHOWN = 10
-
-
-def advice_text(advice: Advice) -> str:
-    """Return the recommended model, its ties and the reasons as text."""
-    lines = []
-    if advice.best and advice.smallest:
-        lines.append(f"best      {_line(advice.best)}")
-        shown = ", ".join(map(visible, advice.ties[:TIES_SHOWN]))
-        more = len(advice.ties) - TIES_SHOWN
-        lines.append(f"ties      {shown or 'none'}{f' and {more} more' if more > 0 else ''}")
-        lines.append(f"smallest  {_line(advice.smallest)}")
-        lines.append("")
-    return "\n".join([*lines, *map(visible, advice.why)]) + "\n"
-
-
-def _line(choice: Choice) -> str:
-    return (
-        f"{visible(choice.model)}  MCC {choice.score:.3f} ({choice.low:.3f} to {choice.high:.3f}), "
-        f"{size_text(choice.params)} parameters, {visible(choice.level)}"
-    )
-
-
-def advice_json(advice: Advice) -> str:
-    """Return the recommendation as JSON."""
-    return json.dumps(advice.model_dump(mode="json"), indent=1, allow_nan=False) + "\n"
-
-
-ADVICE_WRITERS: dict[str, Callable[[Advice], str]] = {"text": advice_text, "json": advice_json}
 
 
 COLUMNS = (
@@ -178,3 +166,193 @@ MATRICES_WRITERS: dict[str, Callable[[list[Recovered]], str]] = {
     "csv": matrices_csv,
     "json": matrices_json,
 }
+
+
+ROWS_MAX = 60  # listed rows of the board; the rest is counted
+
+
+class Preview(NamedTuple):
+    """What publishing would change."""
+
+    files: list[SpaceFileChange]
+    rows: list[RowChange]
+    others: int
+    """Number of files on the Space that geneb-ci did not publish."""
+    models: int
+    """Number of models on the new board."""
+
+
+def published_line(resource: str, done: Published) -> str:
+    """Return what publishing did, in one line."""
+    what = named(done.manifest)
+    if done.outcome is PublishOutcome.UNCHANGED:
+        return f"{resource}: nothing changed; {what} is live at {done.commit[:SHORT]}"
+    return f"{resource}: published {what} as {done.commit[:SHORT]}, read back and verified"
+
+
+def preview_line(resource: str, made: Manifest, live: Manifest | None) -> str:
+    """Return which generation would replace which."""
+    former = "as the first board" if live is None else f"in place of {named(live)}"
+    return f"{resource}: would publish {named(made)}, {former}"
+
+
+def named(manifest: Manifest) -> str:
+    """Return short ids of a generation and its commit."""
+    return f"generation {manifest.generation[:SHORT]} of commit {manifest.source_commit[:SHORT]}"
+
+
+def changes(preview: Preview) -> Iterator[str]:
+    """Yield what publishing would change: the files, then the rows of the board."""
+    files, rows = preview.files, preview.rows
+    changed = [file for file in files if file.sign is not Sign.SAME]
+    size = sum(file.bytes for file in changed)
+    yield ""
+    yield f"files: {_tally(changed, 'deleted')}; {size:,} bytes to upload"
+    for file in changed:
+        shown = f"  {file.bytes:,} bytes" if file.sign is not Sign.REMOVED else ""
+        yield f"  {file.sign} {escape(file.name)}{shown}"
+    if len(files) > len(changed):
+        yield f"  {plural(len(files) - len(changed), 'file')} unchanged"
+    if preview.others:
+        yield f"  {plural(preview.others, 'file')} not published by geneb-ci, kept"
+    yield ""
+    yield f"board: {_tally(rows, 'removed')}; {plural(preview.models, 'model')} in all"
+    for row in rows[:ROWS_MAX]:
+        facts = [_fact(fact) for fact in row.facts if _telling(row, fact)]
+        told = "; ".join([*facts, *map(_move, row.moves)])
+        yield f"  {row.sign} {escape(row.model)}: {escape(told)}"
+    if len(rows) > ROWS_MAX:
+        yield f"  and {plural(len(rows) - ROWS_MAX, 'more row')}"
+    yield ""
+    yield "nothing was uploaded"
+
+
+def _tally(changed: Sequence[SpaceFileChange | RowChange], removed: str) -> str:
+    words = {Sign.ADDED: "added", Sign.CHANGED: "changed", Sign.REMOVED: removed}
+    signs = Counter(one.sign for one in changed)
+    told = [f"{signs[sign]} {word}" for sign, word in words.items() if signs[sign]]
+    return ", ".join(told) or "none would change"
+
+
+def _telling(row: RowChange, fact: PublishedFact) -> bool:
+    """Whether to list a fact; of added and removed rows, only level and audit."""
+    return row.sign is Sign.CHANGED or fact.name in {"submitted", "audit"}
+
+
+def _fact(fact: PublishedFact) -> str:
+    values = (v if v is None or isinstance(v, str) else json.dumps(v) for v in fact[1:])
+    return f"{'level' if fact.name == 'submitted' else fact.name} {_arrow(*values)}"
+
+
+def _move(move: PublishedMove) -> str:
+    if move.was == move.will_be:
+        return f"{move.regime} other scores than {SCORE}"
+    return f"{move.regime} {_arrow(*(None if p is None else _place(p) for p in move[1:]))}"
+
+
+def _arrow(was: str | None, will_be: str | None) -> str:
+    return " -> ".join(text for text in (was, will_be) if text is not None)
+
+
+def _place(place: PublishedPlace) -> str:
+    score = f"{place.score:.4f}" if math.isfinite(place.score) else "no score"
+    return f"{score} (#{place.rank})"
+
+
+_MEANING = {
+    LiveStatus.CURRENT: "up to date with main",
+    LiveStatus.BEHIND: "older than main; next: geneb-ci publish",
+    LiveStatus.AHEAD: "newer than this clone; next: git pull, then verify again",
+    LiveStatus.OTHER: "neither that of main nor newer; next: geneb-ci publish",
+    LiveStatus.NOTHING: "no board is published; next: geneb-ci publish",
+}
+
+
+def health_lines(resource: str, health: Health, main: Manifest) -> Iterator[str]:
+    """Yield which generation is live, and whether it is the expected one."""
+    live = health.live
+    if live is None:
+        yield f"{resource} at {health.head[:SHORT]}: {_MEANING[LiveStatus.NOTHING]}"
+        return
+    yield f"{resource} at {health.head[:SHORT]}: {named(live)} is live"
+    if health.standing is LiveStatus.ROLLED_BACK and live.rollback is not None:
+        yield (
+            f"published by a rollback, in place of {live.rollback.former_generation[:SHORT]}; the "
+            "next change of main replaces it"
+        )
+    else:
+        yield _MEANING[health.standing]
+    if health.standing not in {LiveStatus.CURRENT, LiveStatus.AHEAD}:
+        yield f"main: {named(main)}"
+    for name in health.altered:
+        yield f"modified on the Space: {escape(name)}"
+    if health.altered:
+        yield "these files differ from the published ones; next: geneb-ci publish restores them"
+    else:
+        yield f"{plural(len(live.files), 'file')} identical to the published ones"
+
+
+WIDTH = 88  # columns of a paragraph
+COMMIT_SHOWN = 12  # hex digits that people read
+
+WORDS = {
+    "include": "added to the board",
+    "change": "changed",
+    "correction": "corrected",
+    "audit": "audited",
+    "withdrawal": "audit withdrawn",
+    "relabel": "relabelled",
+    "dispute": "disputed",
+    "removal": "removed from the board",
+}
+
+
+def models_of(ledger: Ledger) -> list[str]:
+    """Return the models of all rows that ever existed, sorted."""
+    return sorted({event.model for event in ledger.events}, key=lambda name: (name.lower(), name))
+
+
+def story(ledger: Ledger, model: str, width: int = WIDTH) -> Iterator[str]:
+    """Yield the history of one row, oldest first; nothing if there never was such a row.
+
+    Events of the same commit are in one paragraph.
+    """
+    own = (event for event in ledger.events if event.model == model)
+    commits = [list(events) for _, events in itertools.groupby(own, lambda event: event.commit)]
+    for events in commits:
+        yield ""
+        yield from _paragraph(events, width)
+    if commits:
+        yield ""
+        yield "`git show COMMIT -- FILE` shows how a commit changed the evidence"
+
+
+def _paragraph(events: list[Event], width: int) -> Iterator[str]:
+    first = events[0]
+    yield f"{first.when}  {'; '.join(WORDS[event.kind] + _levels(event) for event in events)}"
+    for title, text in (("why", first.why), ("who", first.who)):
+        yield textwrap.fill(
+            f"{title}: {escape(text)}", width, initial_indent="  ", subsequent_indent="       "
+        )
+    yield f"  commit: {first.commit}"
+    for evidence in dict.fromkeys(event.evidence for event in events):
+        yield f"  evidence: {escape(evidence.path)}"
+        yield f"    {f'sha256 {evidence.sha256}' if evidence.sha256 else 'deleted'}"
+
+
+def _levels(event: Event) -> str:
+    # A change of level is a separate event.
+    if event.kind == "dispute" and event.former_level:
+        return f", was {escape(event.former_level)}"
+    if event.kind == "relabel" and event.former_level and event.level:
+        return f", {escape(event.former_level)} -> {escape(event.level)}"
+    return f", {escape(event.level)}" if event.level and event.kind == "include" else ""
+
+
+def table(ledger: Ledger) -> Iterator[str]:
+    """Yield one line per event."""
+    for event in ledger.events:
+        yield (
+            f"{event.when}  {event.commit[:COMMIT_SHOWN]}  {event.kind:<10}  {escape(event.model)}"
+            f"{_levels(event)}  {escape(event.why)}  ({escape(event.who)})"
+        )

@@ -8,13 +8,12 @@ from urllib.parse import quote
 
 from geneb_ci import __version__
 from geneb_ci.check.registry import BY_ID
+from geneb_ci.check.report import Report
 from geneb_ci.check.rule import AnyRule
-from geneb_ci.check.runner import Report
 from geneb_ci.common.finding import Finding
-from geneb_ci.render.formats import WIDTH
+from geneb_ci.render.formats import WIDTH, is_complete, ordered, sentence, skipped, why_nothing
 from geneb_ci.render.markdown import prose
 from geneb_ci.render.plain import dumps, visible, well_formed
-from geneb_ci.render.summary import is_complete, ordered, sentence, skipped, why_nothing
 
 _BRACES = str.maketrans({"{": "{{", "}": "}}"})
 _BRACKETS = str.maketrans({"\\": r"\\", "[": r"\[", "]": r"\]"})

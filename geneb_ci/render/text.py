@@ -1,19 +1,115 @@
-"""Renders a report for a terminal: by file, then by rule, each with the fix at the end."""
+"""Renders for a terminal: one table type, and a report by file, then by rule, with its fixes."""
 
-import io
 import itertools
-from collections.abc import Iterator
-from typing import TextIO
+import re
+import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
-from rich.cells import cell_len
-from rich.console import Console
-from rich.text import Text
+from rich.cells import cell_len, chop_cells
 
-from geneb_ci.check.runner import Report
+from geneb_ci.check.report import Report
 from geneb_ci.common.finding import Finding, Severity
-from geneb_ci.render.formats import WIDTH
+from geneb_ci.render.formats import (
+    WIDTH,
+    by_rule,
+    ordered,
+    sentence,
+    skipped,
+    summary_line,
+    why_nothing,
+)
 from geneb_ci.render.plain import pieces, visible
-from geneb_ci.render.summary import by_rule, ordered, sentence, skipped, summary_line, why_nothing
+
+GAP = 2  # spaces between the columns of a terminal
+INDENT = 4  # spaces before the part of a row that is on a line of its own
+ROOM_MIN = 24  # columns; text that is wrapped in fewer is hard to read
+
+
+def fitted(text: str, width: int) -> str:
+    """Return text with each longer line wrapped at `width` columns, indented below its first."""
+    lines: list[str] = []
+    for line in text.splitlines():
+        indent = " " * (len(line) - len(line.lstrip()) + INDENT)
+        lines += _wrapped_line(line, width, indent) if cell_len(line) > width else [line]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _wrapped_line(text: str, width: int, indent: str = "") -> list[str]:
+    return textwrap.wrap(
+        text, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    ) or [""]
+
+
+def _pieces(word: str, width: int) -> list[str]:
+    """Return a word in pieces of a width: ids of tasks have up to a hundred letters."""
+    return [word[start : start + width] for start in range(0, len(word), width)] or [""]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Cells under the names of their columns; they are escaped for where they are shown."""
+
+    columns: tuple[str, ...]
+    rows: Sequence[Sequence[str]]
+    right: frozenset[str] = frozenset()
+    """Columns whose cells are numbers, aligned on the right."""
+
+    def text_lines(self, *, head: bool = True) -> list[str]:
+        """Return one line a row, each column as wide on a terminal as its widest cell."""
+        lines = [*([self.columns] if head else []), *self.rows]
+        widths = [max(map(cell_len, column)) for column in zip(*lines, strict=True)]
+        return [self._aligned(line, widths) for line in lines]
+
+    def fitted_rows(self, width: int, *, head: bool = True) -> list[list[str]]:
+        """Return the lines of each row, in at most `width` columns if its words allow it.
+
+        Text in the last column is wrapped. If that column has numbers, a row that is too wide has
+        its first cell on a line of its own.
+        """
+        lines = self.text_lines(head=head)
+        cells = [*([self.columns] if head else []), *self.rows]
+        if max(map(cell_len, lines), default=0) <= width:
+            return [[line] for line in lines]
+        if self.columns[-1] in self.right:
+            rest = Table(self.columns[1:], [row[1:] for row in self.rows], self.right)
+            indent = " " * INDENT
+            return [
+                [*_pieces(row[0], width), f"{indent}{line}"]
+                for row, line in zip(cells, rest.text_lines(head=head), strict=True)
+            ]
+        others = Table(self.columns[:-1], [row[:-1] for row in self.rows], self.right)
+        starts = others.text_lines(head=head)
+        left = max(map(cell_len, starts)) + GAP
+        if width - left < ROOM_MIN:
+            indent = " " * INDENT
+            return [
+                [start, *(f"{indent}{line}" for line in _wrapped_line(row[-1], width - INDENT))]
+                for row, start in zip(cells, starts, strict=True)
+            ]
+        return [
+            [
+                f"{part}{' ' * (left - cell_len(part))}{line}"
+                for part, line in itertools.zip_longest(
+                    [start], _wrapped_line(row[-1], width - left), fillvalue=""
+                )
+            ]
+            for row, start in zip(cells, starts, strict=True)
+        ]
+
+    def _aligned(self, line: Sequence[str], widths: Sequence[int]) -> str:
+        cells = []
+        for name, text, width in zip(self.columns, line, widths, strict=True):
+            space = " " * (width - cell_len(text))
+            cells.append(space + text if name in self.right else text + space)
+        return (" " * GAP).join(cells).rstrip()
+
+    def markdown_lines(self) -> list[str]:
+        """Return head, rule and one line a row."""
+        rule = ["---:" if name in self.right else "---" for name in self.columns]
+        return [f"| {' | '.join(line)} |" for line in (self.columns, rule, *self.rows)]
+
 
 _MARK = "..."
 
@@ -66,100 +162,126 @@ def escape(text: str) -> str:
     return visible(text).replace("::", r":\x3a")
 
 
-def console_of(stream: TextIO, width: int, *, color: bool) -> Console:
-    """Return a console that adds colours and nothing else: no markup, emoji or highlighting."""
-    return Console(
-        file=stream,
-        width=width,
-        color_system="standard" if color else None,
-        force_terminal=color,
-        force_jupyter=False,
-        no_color=not color,
-        highlight=False,
-        markup=False,
-        emoji=False,
-        soft_wrap=True,
-        legacy_windows=False,
-    )
+class Part(NamedTuple):
+    """A piece of a line and its style, "" for none."""
+
+    text: str
+    style: str = ""
+
+
+Line = tuple[Part, ...]
+_CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
+"""Words of a style and their SGR parameters (ECMA-48)."""
+
+
+def _shown(line: Line, *, color: bool) -> str:
+    """Return a line as text; escape sequences only if `color`."""
+    return "".join(_coloured(part) if color and part.style else part.text for part in line)
+
+
+def _coloured(part: Part) -> str:
+    codes = ";".join(_CODES[word] for word in part.style.split())
+    return f"\x1b[{codes}m{part.text}\x1b[0m" if part.text else ""
 
 
 def render(report: Report, *, color: bool = False, width: int = WIDTH) -> str:
     """Render for a terminal, in `width` columns; escape sequences only if `color` is true."""
-    stream = io.StringIO()
-    console = console_of(stream, min(max(width, WIDTH_MIN), WIDTH_MAX), color=color)
-    for line in _lines(report, console):
-        console.print(line)
-    return stream.getvalue()
+    columns = min(max(width, WIDTH_MIN), WIDTH_MAX)
+    return "".join(f"{_shown(line, color=color)}\n" for line in _lines(report, columns))
 
 
-def _lines(report: Report, console: Console) -> Iterator[Text]:
+def _lines(report: Report, width: int) -> Iterator[Line]:
     files: dict[str, list[Finding]] = {}
     for finding in ordered(report):
         files.setdefault(finding.file, []).append(finding)
     for file, findings in files.items():
-        yield Text(escape(file), "bold")
+        yield (Part(escape(file), "bold"),)
         for group in by_rule(findings):
-            yield from _group(group, report, console)
-        yield Text()
+            yield from _group(group, report, width)
+        yield ()
     if report.unreadable:
-        yield Text("not checked", "bold")
+        yield (Part("not checked", "bold"),)
         for error in report.unreadable:
-            yield Text()
-            yield from _wrapped("    ", Text(escape(error.message)), console)
+            yield ()
+            yield from _wrapped("    ", Part(escape(error.message)), width)
             if error.fix:
-                yield from _wrapped(_FIX, Text(escape(error.fix), "green"), console)
-        yield Text()
+                yield from _wrapped(_FIX, Part(escape(error.fix), "green"), width)
+        yield ()
     if report.findings:
-        hint = Text("To explain a rule: `geneb-ci explain RULE`.", "dim")
-        yield from _wrapped("", hint, console)
+        hint = Part("To explain a rule: `geneb-ci explain RULE`.", "dim")
+        yield from _wrapped("", hint, width)
     for one in skipped(report):
-        yield from _wrapped("", Text(one.message, "dim"), console)
-    yield from _wrapped("", Text(summary_line(report), _summary_style(report)), console)
+        yield from _wrapped("", Part(one.message, "dim"), width)
+    yield from _wrapped("", Part(summary_line(report), _summary_style(report)), width)
 
 
-def _group(group: list[Finding], report: Report, console: Console) -> Iterator[Text]:
+def _group(group: list[Finding], report: Report, width: int) -> Iterator[Line]:
     first, last = group[0], (0, 0)
-    yield Text()
-    yield Text.assemble(
-        "  ", (f"{first.severity}:", _STYLES[first.severity]), " ", (escape(first.rule), "bold")
-    )
+    yield ()
+    severity = Part(f"{first.severity}:", _STYLES[first.severity])
+    yield (Part("  "), severity, Part(" "), Part(escape(first.rule), "bold"))
     for fix, run in itertools.groupby(group[:SAME_RULE_MAX], lambda finding: finding.fix):
         for finding in run:
-            yield from _place(finding, console)
+            yield from _place(finding, width)
             if (finding.line, finding.column) != last:  # one excerpt per position
-                yield from _frame(finding, report, console)
+                yield from _frame(finding, report, width)
             last = finding.line, finding.column
         if fix:
-            yield from _wrapped(_FIX, Text(escape(fix), "green"), console)
+            yield from _wrapped(_FIX, Part(escape(fix), "green"), width)
     if len(group) > SAME_RULE_MAX:
-        yield Text(f"    and {len(group) - SAME_RULE_MAX:,} more of {escape(first.rule)}", "bold")
+        more = f"    and {len(group) - SAME_RULE_MAX:,} more of {escape(first.rule)}"
+        yield (Part(more, "bold"),)
 
 
-def _place(finding: Finding, console: Console) -> Iterator[Text]:
+def _place(finding: Finding, width: int) -> Iterator[Line]:
     place = f"    {finding.line}:{finding.column}  "
-    yield from _wrapped(place, Text(escape(finding.pointer), "dim"), console)
-    yield from _wrapped("      ", Text(escape(sentence(finding))), console)
+    yield from _wrapped(place, Part(escape(finding.pointer), "dim"), width)
+    yield from _wrapped("      ", Part(escape(sentence(finding))), width)
 
 
-def _frame(finding: Finding, report: Report, console: Console) -> Iterator[Text]:
+def _frame(finding: Finding, report: Report, width: int) -> Iterator[Line]:
     text, at = report.frames.get(finding, ("", 0))
     if len(text.strip()) <= 1:  # empty, or only the opening brace
         return
     gutter = "      | "
-    room = console.width - len(gutter)
-    line, caret = frame(text, at, room, is_cut=finding.column - 1 > at)
-    yield Text.assemble((gutter, "dim"), line)
-    yield Text.assemble((gutter, "dim"), " " * caret, ("^", _STYLES[finding.severity]))
+    line, caret = frame(text, at, width - len(gutter), is_cut=finding.column - 1 > at)
+    yield (Part(gutter, "dim"), Part(line))
+    mark = Part("^", _STYLES[finding.severity])
+    yield (Part(gutter, "dim"), Part(" " * caret), mark)
 
 
-def _wrapped(lead: str, text: Text, console: Console) -> Iterator[Text]:
+def _wrapped(lead: str, part: Part, width: int) -> Iterator[Line]:
     """Wrap text into aligned lines; the first begins with `lead`."""
     indent = lead
-    for line in text.wrap(console, console.width - len(lead), no_wrap=False):
-        line = Text.assemble((indent, "bold" if indent.strip() else ""), line)  # noqa: PLW2901
-        line.rstrip()
-        yield line
+    for line in _divided(part.text, width - len(lead)):
+        shown = line.rstrip()
+        yield (
+            Part(indent if shown else indent.rstrip(), "bold" if indent.strip() else ""),
+            Part(shown, part.style),
+        )
         indent = " " * len(lead)
+
+
+_WORD = re.compile(r"\s*\S+\s*")
+
+
+def _divided(text: str, width: int) -> Iterator[str]:
+    """Divide text into lines of at most `width` columns, between words where that is possible."""
+    line, used = "", 0
+    for word in _WORD.findall(text):
+        needs = cell_len(word.rstrip())
+        if needs > width - used:
+            if needs > width:
+                if line:
+                    yield line
+                *whole, word = chop_cells(word, width)  # noqa: PLW2901
+                yield from whole
+                line, used = "", 0
+            elif line:
+                yield line
+                line, used = "", 0
+        line, used = line + word, used + cell_len(word)
+    yield line
 
 
 def _summary_style(report: Report) -> str:

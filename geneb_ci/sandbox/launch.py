@@ -17,9 +17,10 @@ from typing import Annotated
 from pydantic import Field
 
 from geneb_ci.common.types import Name, StrictModel
-from geneb_ci.sandbox import bubblewrap, cgroups, confine, gvisor, mounts, seccomp
+from geneb_ci.sandbox import confine, mounts, seccomp
 from geneb_ci.sandbox.limits import MIB, Limits, kernel_limits
 from geneb_ci.sandbox.mounts import SandboxView
+from geneb_ci.sandbox.processes import kernel_prefix
 
 SCRATCH = ("/tmp", "/dev/shm")  # noqa: S108 (the sandbox's own)
 DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
@@ -95,7 +96,7 @@ def started(
     view = replace(view, devices=sandbox.devices)
     with contextlib.ExitStack() as stack:
         argv, descriptors, environment = _prepared(sandbox, view, limits, inner, stack)
-        held = stack.enter_context(cgroups.prefix(limits))
+        held = stack.enter_context(kernel_prefix(limits))
         # `env` comes last: systemd-run needs an environment of its own.
         words = [f"{name}={value}" for name, value in sorted(environment.items())]
         with subprocess.Popen(  # noqa: S603 (built here, no shell)
@@ -126,17 +127,17 @@ def _prepared(
     if sandbox.kind == GVISOR:
         folder = sandbox.scratch / "bundle"
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
-        gvisor.bundle(folder, view, limits, inner)
-        return gvisor.command(folder, gpu=bool(sandbox.devices)), [], {}
+        mounts.gvisor_bundle(folder, view, limits, inner)
+        return mounts.gvisor_command(folder, gpu=bool(sandbox.devices)), [], {}
     data = {place: _memory(content, stack) for place, content in view.data.items()}
     program = seccomp.program()
     if sandbox.kind == LANDLOCK:
         told = _memory(landlock_plan(view, limits, data, program, inner), stack)
         return [*landlock_command(), str(told)], [told, *data.values()], {}
     filtered = _memory(program, stack)
-    options = bubblewrap.options(view, limits, data, filtered)
+    options = mounts.bubblewrap_options(view, limits, data, filtered)
     told = _memory("".join(f"{word}\0" for word in options).encode(), stack)
-    argv = [str(bubblewrap.found()), "--args", str(told), "--", *inner]
+    argv = [str(mounts.bubblewrap_found()), "--args", str(told), "--", *inner]
     return argv, [told, filtered, *data.values()], {}
 
 
@@ -201,24 +202,30 @@ class SandboxFacts(StrictModel):
     gpu: bool
     limits: dict[str, int]
     """Limits by name, with their unit in the name, such as memory_mib; total_seconds and
-    token_budget are missing in older records. The latter is the padded tokens of a batch."""
+    token_budget are missing in older records. The latter is the padded tokens of a batch: the
+    smallest that a run had, as the worker inside said; missing where that is unknown."""
 
 
 def sandbox_facts(
     sandbox: Sandbox,
     escapes: list[Escape],
     limits: Limits,
-    token_budget: int,
+    token_budget: int | None,
     scoring: Mapping[str, int] | None = None,
 ) -> SandboxFacts:
     """Return the facts of a sandbox for the audit record; `token_budget` in padded tokens.
 
-    `scoring` has the limits outside the sandbox, under which the embeddings were scored.
+    It is left out where it is None. `scoring` has the limits outside the sandbox, under which the
+    embeddings were scored.
     """
     return SandboxFacts(
         level=sandbox.level,
         kind=sandbox.kind,
         escapes=escapes,
         gpu=bool(sandbox.devices),
-        limits={**limits.as_facts(), "token_budget": token_budget, **(scoring or {})},
+        limits={
+            **limits.as_facts(),
+            **({} if token_budget is None else {"token_budget": token_budget}),
+            **(scoring or {}),
+        },
     )

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from geneb_ci.common.errors import SandboxUnavailable, UsageProblem
-from geneb_ci.sandbox import bubblewrap, gvisor, mounts
+from geneb_ci.sandbox import mounts
 from geneb_ci.sandbox.launch import (
     BUBBLEWRAP,
     GVISOR,
@@ -31,7 +31,8 @@ KINDS = {4: BUBBLEWRAP, 3: GVISOR, 2: BUBBLEWRAP, 1: LANDLOCK, 0: NONE}
 DEFAULT = 2
 BUBBLEWRAP_LEAST = (0, 8)
 """The first version with --disable-userns."""
-TRIAL_SECONDS = 10
+TRIAL_SECONDS = 60
+"""NumPy is imported in half a second; on two cores with twenty busy processes in more than 10 s."""
 TRUE = "/usr/bin/true"
 IMPORTS = "import numpy, reference_harness.worker"
 """What every run imports, from the packages and the harness that it is shown."""
@@ -108,7 +109,7 @@ def trial(sandbox: Sandbox) -> str | None:
                 return f"{inner[0]} did not end within {TRIAL_SECONDS} s inside it"
         if process.returncode != 0:
             words = " ".join(said.decode("utf-8", "backslashreplace").split())
-            settings = bubblewrap.refusing_settings()
+            settings = mounts.refusing_settings()
             return "; ".join([words or f"exit code {process.returncode}", *settings])
     return None
 
@@ -121,16 +122,20 @@ def unavailable_because(level: int, folder: Path) -> str | None:
 def _missing(kind: str) -> str | None:
     if platform.system() != "Linux":
         return f"it needs Linux, this is {platform.system()}"
-    if kind == GVISOR and gvisor.found() is None:
+    if kind == GVISOR and mounts.gvisor_found() is None:
         return "runsc is not installed"
     if kind != BUBBLEWRAP:
         return None
-    if bubblewrap.found() is None:
+    if mounts.bubblewrap_found() is None:
         return "bwrap is not installed"
     said = subprocess.run(  # noqa: S603 (a program that was found, no shell)
-        [str(bubblewrap.found()), "--version"], capture_output=True, text=True, check=False, env={}
+        [str(mounts.bubblewrap_found()), "--version"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={},
     ).stdout
-    if bubblewrap.version(said) < BUBBLEWRAP_LEAST:
+    if mounts.bubblewrap_version(said) < BUBBLEWRAP_LEAST:
         return f"bubblewrap 0.8 or later is needed, found {said.strip()!r}"
     return None
 
@@ -138,6 +143,6 @@ def _missing(kind: str) -> str | None:
 def _fix(level: int) -> str:
     if KINDS[level] == GVISOR:
         return "install runsc of gVisor, or pass --level 2"
-    if KINDS[level] == BUBBLEWRAP and bubblewrap.found() is None:
+    if KINDS[level] == BUBBLEWRAP and mounts.bubblewrap_found() is None:
         return "install the package bubblewrap (0.8 or later), or pass --level 1"
     return FIXES

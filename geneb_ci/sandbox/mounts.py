@@ -1,17 +1,28 @@
-"""What a sandbox shows of the host, read-only: the system, Python, the harness, and what is named.
+"""What a sandbox shows of the host, and the command lines of bubblewrap and gVisor for it.
 
 Folders of the host have fixed names below /mnt, which say nothing about the machine.
+
+bubblewrap (levels 2 and 4). All options are passed by descriptor (`--args`): pid 1 of the sandbox
+is bubblewrap, and what runs there can read its command line. It can also read its environment, in
+spite of `--clearenv`, so the caller starts bubblewrap with an empty one.
+
+gVisor (level 3). The tests check only the configuration: it was never run with runsc. As at every
+level, an audit begins only after the probe suite was refused inside it.
 """
 
 import importlib.util
+import json
+import shutil
 import site
 import sys
 import sysconfig
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from geneb_ci.common.errors import BrokenInstallation
+from geneb_ci.sandbox.limits import MIB, Limits
 
 INSIDE = "/mnt"
 PYTHON = f"{INSIDE}/python"
@@ -124,3 +135,157 @@ def _harness() -> Path:
             "reinstall geneb-ci: pip install --force-reinstall geneb-ci",
         )
     return Path(spec.submodule_search_locations[0]).resolve()
+
+
+BWRAP = "bwrap"
+BWRAP_USER = "1000"
+"""User and group inside: not 0, since much software behaves differently as root."""
+
+
+def bubblewrap_found() -> str | None:
+    """Return the path of bubblewrap, or None."""
+    return shutil.which(BWRAP)
+
+
+def bubblewrap_options(
+    view: SandboxView, limits: Limits, data: dict[str, int], seccomp: int
+) -> list[str]:
+    """Return the command-line options of one run.
+
+    `data` maps the place of each file made from bytes to a descriptor, `seccomp` is the descriptor
+    of the filter of system calls.
+    """
+    parts = [
+        *("--unshare-all", "--unshare-user", "--disable-userns"),
+        *("--uid", BWRAP_USER, "--gid", BWRAP_USER, "--hostname", "sandbox"),
+        *("--die-with-parent", "--new-session", "--cap-drop", "ALL", "--clearenv"),
+    ]
+    for name, value in sorted(view.environment.items()):
+        parts += ["--setenv", name, value]
+    links, folders = system_links()
+    for folder in folders:
+        parts += ["--ro-bind", folder, folder]
+    for place, target in links.items():
+        parts += ["--symlink", target, place]
+    for bit in system_bits():
+        parts += ["--ro-bind", bit, bit]
+    # Read-only even for root, who could otherwise write the host's /proc/sys/kernel/core_pattern.
+    parts += ["--proc", "/proc", "--remount-ro", "/proc"]
+    parts += ["--dev", "/dev"]
+    for device in view.devices:
+        parts += ["--dev-bind-try", device, device]
+    size = str(limits.tmp_mib * MIB)
+    for place in ("/tmp", "/dev/shm"):  # noqa: S108 (the sandbox's own)
+        parts += ["--size", size, "--tmpfs", place]
+    for place, source in sorted(view.folders.items()):
+        parts += ["--ro-bind", source, place]
+    for place, descriptor in sorted(data.items()):
+        parts += ["--ro-bind-data", str(descriptor), place]
+    # Anything left writable would be memory without a limit.
+    parts += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/tmp"]  # noqa: S108
+    return [*parts, "--seccomp", str(seccomp)]
+
+
+def bubblewrap_version(text: str) -> tuple[int, ...]:
+    """Return (0, 8, 0) for `bubblewrap 0.8.0`; () for any other form."""
+    words = text.split()
+    if not words or not all(part.isdigit() for part in words[-1].split(".")):
+        return ()
+    return tuple(int(part) for part in words[-1].split("."))
+
+
+def refusing_settings() -> list[str]:
+    """Return the settings of this kernel that may refuse user namespaces, as `name = value`."""
+    wanted = {
+        "/proc/sys/user/max_user_namespaces": "0",
+        "/proc/sys/kernel/unprivileged_userns_clone": "0",
+        "/proc/sys/kernel/apparmor_restrict_unprivileged_userns": "1",
+    }
+    found_settings = []
+    for name, refusing in wanted.items():
+        try:
+            value = Path(name).read_text(encoding="ascii").strip()
+        except OSError:
+            continue
+        if value == refusing:
+            found_settings.append(f"{name} = {value}")
+    return found_settings
+
+
+RUNSC = "runsc"
+GVISOR_USER = 1000
+GVISOR_NAME = "geneb-audit"
+
+
+def gvisor_found() -> str | None:
+    """Return the path of runsc, or None."""
+    return shutil.which(RUNSC)
+
+
+def gvisor_bundle(folder: Path, view: SandboxView, limits: Limits, inner: Sequence[str]) -> None:
+    """Write an OCI bundle: an empty root, the data files, and config.json."""
+    (folder / "root").mkdir(parents=True)
+    folders = dict(view.folders)
+    for index, (place, content) in enumerate(sorted(view.data.items())):
+        file = folder / f"data-{index}"
+        file.write_bytes(content)
+        folders[place] = str(file)
+    text = json.dumps(gvisor_config(view, folders, limits, inner), indent=1, sort_keys=True)
+    (folder / "config.json").write_text(text, encoding="utf-8")
+
+
+def gvisor_config(
+    view: SandboxView, folders: dict[str, str], limits: Limits, inner: Sequence[str]
+) -> dict[str, Any]:
+    """Return the OCI runtime configuration (version 1.0) of one run."""
+    links, system = system_links()
+    shown = {name: name for name in (*system, *system_bits())}
+    # An OCI configuration has no links: what a link names is shown in its place.
+    shown |= {place: str((Path("/") / target).resolve()) for place, target in links.items()}
+    size = f"size={limits.tmp_mib * MIB}"
+    bound = [
+        {"destination": place, "type": "bind", "source": source, "options": ["ro", "rbind"]}
+        for place, source in sorted((shown | folders).items())
+    ]
+    memory = [
+        {"destination": place, "type": "tmpfs", "source": "tmpfs", "options": ["nosuid", size]}
+        for place in ("/tmp", "/dev/shm")  # noqa: S108 (the sandbox's own)
+    ]
+    return {
+        "ociVersion": "1.0.2",
+        "hostname": "sandbox",
+        "root": {"path": "root", "readonly": True},
+        "process": {
+            "terminal": False,
+            "user": {"uid": GVISOR_USER, "gid": GVISOR_USER},
+            "args": list(inner),
+            "env": [f"{name}={value}" for name, value in sorted(view.environment.items())],
+            "cwd": "/tmp",  # noqa: S108
+            "noNewPrivileges": True,
+            "capabilities": {},
+            "rlimits": [
+                {"type": "RLIMIT_NOFILE", "hard": limits.open_files, "soft": limits.open_files},
+                {"type": "RLIMIT_CORE", "hard": 0, "soft": 0},
+            ],
+        },
+        "mounts": [
+            {"destination": "/proc", "type": "proc", "source": "proc"},
+            {"destination": "/dev", "type": "tmpfs", "source": "tmpfs"},
+            *memory,
+            *bound,
+        ],
+        "linux": {
+            "namespaces": [{"type": name} for name in ("pid", "ipc", "uts", "mount", "network")]
+        },
+    }
+
+
+def gvisor_command(folder: Path, *, gpu: bool) -> list[str]:
+    """Return the command that runs a bundle."""
+    return [
+        str(gvisor_found() or RUNSC),
+        f"--root={folder / 'state'}",
+        *("--rootless", "--network=none", "--ignore-cgroups", "--host-uds=none"),
+        *(["--nvproxy=true"] if gpu else []),
+        *("run", f"--bundle={folder}", GVISOR_NAME),
+    ]

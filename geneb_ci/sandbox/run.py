@@ -17,11 +17,17 @@ from geneb_ci.common.errors import (
     SandboxLeaks,
     UsageProblem,
 )
-from geneb_ci.sandbox import attempts, channel, mounts
-from geneb_ci.sandbox.channel import Receiver
+from geneb_ci.sandbox import attempts, mounts
 from geneb_ci.sandbox.launch import NONE, RUN_FLAGS, Escape, Sandbox, python_of
 from geneb_ci.sandbox.limits import MIB, TOKEN_BUDGET, Limits, advice
-from geneb_ci.sandbox.supervise import supervise
+from geneb_ci.sandbox.supervise import (
+    Receiver,
+    last_line,
+    noted_attempts,
+    supervise,
+    token_budget,
+    visible_log,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -57,8 +63,11 @@ class ExtractorSpec:
     options: Mapping[str, str] = field(default_factory=dict)
     """Keyword arguments of the constructor, as text."""
     batching: Batching = "budget"
-    token_budget: int = TOKEN_BUDGET
+    token_budget: int | None = TOKEN_BUDGET
+    """Padded tokens a batch; None: what memory has room for, measured inside."""
     rows: int = ROWS
+    tf32: bool = True
+    """Whether a GPU may multiply in TF32."""
 
 
 class SandboxRun(NamedTuple):
@@ -73,6 +82,9 @@ class SandboxRun(NamedTuple):
     for the reader of the record: native code is not seen, and a line can be forged."""
     peak: int
     """Largest resident memory that was seen, in bytes of the host; GPU memory is not among it."""
+    token_budget: int
+    """Padded tokens that a batch had at most, as the worker said; 0 if it did not. Foreign code
+    can say so, too."""
 
 
 def embed_in_sandbox(
@@ -112,20 +124,21 @@ def run_in_sandbox(
             f"the extractor was killed, as the kernel does above {limits.memory_mib} MiB",
             advice("memory_mib"),
         )
-        stopped.log = channel.visible_log(ended.log)
+        stopped.log = visible_log(ended.log)
         raise stopped
     if ended.code != 0:
         error = ExtractorFailed(
-            f"the extractor ended with code {ended.code}: {channel.last_line(ended.log)}",
+            f"the extractor ended with code {ended.code}: {last_line(ended.log)}",
             "read what it printed; `geneb-harness run` fails in the same way without the sandbox",
         )
-        error.log = channel.visible_log(ended.log)
+        error.log = visible_log(ended.log)
         raise error
     return SandboxRun(
         receiver.finish(),
-        channel.visible_log(ended.log),
-        channel.attempts(ended.log),
+        visible_log(ended.log),
+        noted_attempts(ended.log),
         ended.peak,
+        token_budget(ended.log),
     )
 
 
@@ -142,8 +155,11 @@ def options(spec: ExtractorSpec, limits: Limits, place: Any) -> bytes:  # noqa: 
         "device": spec.device,
         "options": dict(spec.options),
         "batching": spec.batching,
-        "token_budget": spec.token_budget,
+        "token_budget": spec.token_budget or TOKEN_BUDGET,
+        "measure": spec.token_budget is None,
+        "memory_mib": limits.memory_mib,
         "rows": spec.rows,
+        "tf32": spec.tf32,
         "processes": limits.processes_held,
     }).encode()  # fmt: skip
 
@@ -204,7 +220,7 @@ def probe_suite(sandbox: Sandbox, limits: Limits = LIMITS) -> list[Escape]:
     except (ValueError, KeyError, IndexError, TypeError) as error:
         raise SandboxLeaks(
             f"the probe suite ended with code {ended.code} and no usable answer: "
-            f"{channel.last_line(ended.log)}",
+            f"{last_line(ended.log)}",
             ADVICE,
         ) from error
     return escapes

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from geneb_ci.statistics.binary import Classes, scores, spread
-from geneb_ci.statistics.printed import Reading, Triple
+from geneb_ci.statistics.metrics import Reading, Triple
 
 # Tables sampled along each arc in advance; enough to settle all published cells without a search.
 ARC_LOOKS = 12
@@ -58,6 +58,8 @@ class Hull:
         """Sampled tables on the lower hull of F1 over accuracy, ascending."""
         self.fan = [(1 - t.f1) / (1 - t.acc) for t in self.chain[:-1]]
         """Slopes from these tables to the perfect table, ascending."""
+        self.seen: dict[int, list[tuple[Triple, ...]]] = {1: [], -1: []}
+        """Tables of which means were found possible, last first, by the direction of the search."""
 
     def _triple(self, arc: Arc, rho: int) -> Triple:
         return scores(self.classes, arc.right(rho), rho)
@@ -148,6 +150,8 @@ STEPS_MAX = 80
 SHARE_MIN = 1e-12
 # Tables whose triangle in (accuracy, F1) is smaller than this count as collinear.
 AREA_MIN = 1e-14
+# Triples of tables kept from earlier searches of a task: models have similar scores there.
+SEEN_MAX = 6
 PERFECT = Triple(1.0, 1.0, 1.0)
 
 
@@ -200,11 +204,27 @@ def outside(hull: Hull, reading: Reading) -> Outside | None:
     sign = (
         1 if value.mcc > math.fsum(corner.weight * corner.table.mcc for corner in corners) else -1
     )
-    if _climb(hull, place, corners, sign, sign * value.mcc - width.mcc) is None:
+    level = sign * value.mcc - width.mcc
+    if _was_seen(hull, place, sign, level) or _climb(hull, place, corners, sign, level) is None:
         return None
     exact = place._replace(acc_width=0.0, f1_width=0.0)
     low, high = _climb(hull, exact, corners, -1), _climb(hull, exact, corners, 1)
     return Outside("mcc", -1.0 if low is None else -low, 1.0 if high is None else high)
+
+
+def _was_seen(hull: Hull, place: _MeanPlace, sign: int, level: float) -> bool:
+    """Whether tables of an earlier search have a mean at the place, at the level or above it.
+
+    No search can then prove that all means are below the level: it would end without a bound.
+    """
+    for number, tables in enumerate(hull.seen[sign]):
+        shares = _shares(tables, place.acc, place.f1)
+        if min(shares) < 0 or max(shares) >= 1:
+            continue
+        if sign * sum(s * t.mcc for s, t in zip(shares, tables, strict=True)) >= level:
+            hull.seen[sign].insert(0, hull.seen[sign].pop(number))
+            return True
+    return False
 
 
 def _is_below(hull: Hull, reading: Reading) -> bool:
@@ -255,6 +275,7 @@ def _climb(
         slack = TOLERANCE * (1 + abs(face.acc_slope) + abs(face.f1_slope))
         margin = math.inf if level is None else level - bound - slack
         if margin <= 0:
+            hull.seen[sign] = [tuple(c.table for c in corners), *hull.seen[sign][: SEEN_MAX - 1]]
             return None
         plane = Plane(float(sign), -face.acc_slope, -face.f1_slope)
         entering: Triple | None = hull.look(plane)

@@ -1,5 +1,6 @@
 """Relations between rows (near copies, linear functions) and between tasks (same sequences)."""
 
+import bisect
 import functools
 import itertools
 import math
@@ -9,8 +10,7 @@ from operator import sub
 from typing import NamedTuple
 
 from geneb_ci.common.benchmark import Benchmark
-from geneb_ci.statistics.reference import dot, median_sorted
-from geneb_ci.statistics.table import ScoreTable, Vector
+from geneb_ci.statistics.reference import ScoreTable, Vector, dot, median_sorted
 from geneb_ci.statistics.view import RowView
 
 # Two scores are near if they differ by less. A rerun of the same model moves a few-shot score by
@@ -21,10 +21,8 @@ NEAR = 1e-3
 SHARE = 0.12
 # Minimum number of near cells, for small benchmarks.
 COUNT_MIN = 8
-# Rows that are compared cell by cell. Of more rows, those that agree best in every fifth cell are
-# preselected: a full copy is always among them, a copy of a fifth of the cells nearly always.
-COMPARED_MAX = 64
-SKETCH = slice(None, None, 5)
+# Distance in which near scores are sought.
+REACH = 1.01 * NEAR
 # Rounded to 0.01, two related models agree in a third of the cells.
 COARSE_DECIMALS = 2
 # Residual below which a linear fit is exact up to rounding.
@@ -50,35 +48,48 @@ def is_coarse(row: Vector) -> bool:
     return all(math.isnan(x) or x == round(x, COARSE_DECIMALS) for x in row)
 
 
-def resemblances(view: RowView) -> Iterable[Resemblance]:
-    """Return the similarity to the other rows, the most similar first."""
-    found = [_resemblance(view.row, i, view.table.vectors[i]) for i in _candidates(view)]
+def resemblances(view: RowView, least: int = 0) -> list[Resemblance]:
+    """Return the similarity to the other rows with `least` near cells, the most similar first."""
+    counts = _near_counts(view)
+    alike = (i for i, near in enumerate(counts) if near >= least and i != view.own)
+    found = [_resemblance(view.row, i, view.table.vectors[i], counts[i]) for i in alike]
     return sorted(found, key=lambda near: (-near.near, near.number))
 
 
+def _near_counts(view: RowView) -> list[int]:
+    """Return the number of near cells of each row of the table, from an index of the scores."""
+    counts = [0] * len(view.table.vectors)
+    for x, (values, rows) in zip(view.row, _sorted_cells(view.table), strict=True):
+        if x != x:  # noqa: PLR0124 (NaN)
+            continue
+        # The bounds are wider than NEAR by far more than a rounding error: the exact test follows.
+        first, last = bisect.bisect_left(values, x - REACH), bisect.bisect_right(values, x + REACH)
+        for k in range(first, last):
+            if abs(x - values[k]) < NEAR:
+                counts[rows[k]] += 1
+    return counts
+
+
 @functools.lru_cache(maxsize=4)
-def _sketches(table: ScoreTable) -> list[Vector]:
-    return [row[SKETCH] for row in table.vectors]
-
-
-def _candidates(view: RowView) -> list[int]:
-    """Return the rows to compare cell by cell."""
-    others = [i for i, _ in view.others]
-    if len(others) <= COMPARED_MAX:
-        return others
-    own, sketches = view.row[SKETCH], _sketches(view.table)
-    votes = {i: sum(map(NEAR.__gt__, map(abs, map(sub, own, sketches[i])))) for i in others}
-    return sorted(others, key=lambda i: (-votes[i], i))[:COMPARED_MAX]
+def _sorted_cells(table: ScoreTable) -> list[tuple[list[float], list[int]]]:
+    """Return the scores of each cell, ascending, and the rows that have them."""
+    found = []
+    for cell in range(sum(part.stop - part.start for part in table.regimes)):
+        column = [row[cell] for row in table.vectors]
+        pairs = sorted((x, i) for i, x in enumerate(column) if x == x)  # noqa: PLR0124 (NaN)
+        found.append(([x for x, _ in pairs], [i for _, i in pairs]))
+    return found
 
 
 def is_near_copy(view: RowView, number: int) -> bool:
     """Whether another row is similar enough to count as a copy."""
-    near = _resemblance(view.row, number, view.table.vectors[number])
+    other = view.table.vectors[number]
+    count = sum(map(NEAR.__gt__, map(abs, map(sub, view.row, other))))
+    near = _resemblance(view.row, number, other, count)
     return near.near >= needed(near.cells)
 
 
-def _resemblance(row: Vector, number: int, other: Vector) -> Resemblance:
-    near = sum(map(NEAR.__gt__, map(abs, map(sub, row, other))))
+def _resemblance(row: Vector, number: int, other: Vector, near: int) -> Resemblance:
     if near < COUNT_MIN:  # nearly always: skip the rest
         return Resemblance(number, len(row), near, 0)
     cells = sum(not math.isnan(x + y) for x, y in zip(row, other, strict=True))

@@ -1,15 +1,34 @@
-"""A submission among the other rows, and their prediction of each of its cells."""
+"""A submission among the other rows: predictions of its cells, and where it leads.
 
+A model may be a specialist. How much of one is seen from the other rows: each row's category means
+are predicted from its other twelve, by a ridge regression on the rows beside it, and what is left
+is compared with what is left of those.
+"""
+
+import bisect
 import functools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from geneb_ci.common.benchmark import Benchmark
-from geneb_ci.statistics.reference import ROWS_MIN, Reference, dot, reference_of, row_spread
-from geneb_ci.statistics.table import ScoreTable, Vector, share_present, table_of, vector
+from geneb_ci.common.finding import ROWS_MIN
+from geneb_ci.statistics.reference import (
+    Reference,
+    ScoreTable,
+    Vector,
+    dot,
+    gram,
+    inverse,
+    median,
+    reference_of,
+    row_spread,
+    share_present,
+    table_of,
+    vector,
+)
 from geneb_ci.submission.peers import Peers
 
 # Share of present cells below which a row is not predicted.
@@ -67,11 +86,11 @@ def leave_one_out_of(
     # 3. Residuals divided by the noise of the cell, and by the row's spread if that exceeds 1.
     distance: list[float] = []
     spreads: list[float] = []
-    for number, part in enumerate(reference.table.regimes):
-        cells = range(part.start, part.stop)
-        sizes = [residuals[j] / reference.scale(j, number, without) for j in cells]
+    scales = reference.scales(without)
+    for part in reference.table.regimes:
+        sizes = [x / s for x, s in zip(residuals[part], scales[part], strict=True)]
         spreads.append(
-            row_spread([t for j, t in zip(cells, sizes, strict=True) if not math.isnan(row[j])])
+            row_spread([t for x, t in zip(row[part], sizes, strict=True) if not math.isnan(x)])
         )
         distance += [t / max(1.0, spreads[-1]) for t in sizes]
     named = {reference.rows[k]: w for k, w in enumerate(weights) if w}
@@ -131,8 +150,7 @@ class RowView:
     @functools.cached_property
     def shots(self) -> tuple[float, ...]:
         """Training sequences per class by regime; infinite if all are used."""
-        known = self.benchmark.protocol.few_shot_k
-        return tuple(known.get(regime, math.inf) for regime in self.benchmark.regimes)
+        return shots_of(self.benchmark)
 
     @property
     def reference(self) -> Reference | None:
@@ -181,18 +199,182 @@ def view_of(results: dict[str, Any], own: Path, peers: Peers, benchmark: Benchma
     table = peers.derived.get(key)
     if table is None:
         table = peers.derived[key] = table_of(peers.rows, benchmark)
-    numbers = [
-        _score(results, regime, task, benchmark.primary_metric)
-        for regime in benchmark.regimes
-        for task in benchmark.task_ids
+    return RowView(benchmark, table, own_vector(results, benchmark), table.index.get(own))
+
+
+def shots_of(benchmark: Benchmark) -> tuple[float, ...]:
+    """Return the training sequences per class of each regime; infinite if all are used."""
+    known = benchmark.protocol.few_shot_k
+    return tuple(known.get(regime, math.inf) for regime in benchmark.regimes)
+
+
+def own_vector(results: dict[str, Any], benchmark: Benchmark) -> Vector:
+    """Return a results table as a vector; what is no score from -1 to 1 becomes NaN."""
+    numbers: list[float] = []
+    metric = benchmark.primary_metric
+    for regime in benchmark.regimes:
+        tasks = results.get(regime)
+        if not isinstance(tasks, dict):
+            tasks = {}
+        for task in benchmark.task_ids:
+            cell = tasks.get(task)
+            value: Any = cell.get(metric) if isinstance(cell, dict) else None
+            is_score = type(value) in {int, float} and -1 <= value <= 1
+            numbers.append(float(value) if is_score else math.nan)
+    return vector(numbers)
+
+
+RIDGE = 3.0
+"""Penalty. Values from 3 to 30 predict the 41 public rows about equally well."""
+CLIP = 5.0
+"""Robust standard deviations at which a mean is clipped in the fit, so that no row turns it."""
+SCALE_FLOOR = 0.005
+"""Lower bound of a scale, as of cells."""
+TAIL, NORMAL_TAIL = 0.8, 1.2816
+"""A scale is the 80 % quantile of absolute residuals, which one row in five cannot raise."""
+ABOVE_MAX = 1
+"""Other rows that may be above a leader: so no single row in the folder takes a lead from it."""
+_MAD = 1.4826  # makes a median absolute deviation a standard deviation, for normal noise
+
+Parts = tuple[tuple[str, tuple[int, ...]], ...]
+
+
+class Crown(NamedTuple):
+    """A category in which a row leads."""
+
+    category: str
+    mean: float
+    """Of the primary metric in the regime of all training data."""
+    expected: float
+    """The mean that the row's other categories predict."""
+    size: float
+    """Difference in standard deviations of the other rows."""
+    cells: tuple[int, ...]
+    """Cells of the category, the most surprising first."""
+
+
+class _Profiles(NamedTuple):
+    """Category means of the rows of a table that have all cells of the regime."""
+
+    rows: tuple[int, ...]
+    usual: list[float]
+    spread: list[float]
+    standard: list[list[float]]
+    """One list a row: its means, standardised and clipped."""
+    residuals: list[list[float]]
+    """Of each row from a fit without it."""
+
+    def of(self, means: Sequence[float], without: int | None) -> list[float]:
+        """Return the residuals of a row's means, by a fit without row `without`."""
+        fit = [row for i, row in enumerate(self.standard) if i != without]
+        return _residuals(fit, means, self.usual, self.spread)
+
+    def scale(self, category: int, without: int | None) -> float:
+        """Return the scale of a category's residuals, without those of a row."""
+        sizes = sorted(abs(r[category]) for i, r in enumerate(self.residuals) if i != without)
+        return max(SCALE_FLOOR, sizes[int(TAIL * (len(sizes) - 1))] / NORMAL_TAIL)
+
+
+def crowns(view: RowView) -> list[Crown]:
+    """Return the categories in which a row is first, or second to one row; the oddest first."""
+    if math.inf not in view.shots or len(view.benchmark.categories) < 2:  # noqa: PLR2004
+        return []
+    start = view.shots.index(math.inf) * len(view.benchmark.task_ids)
+    place = {task: start + number for number, task in enumerate(view.benchmark.task_ids)}
+    parts = _parts(view.benchmark.categories, place)
+    profiles = _profiles(view.table, parts)
+    if profiles is None or view.others_count < ROWS_MIN:
+        return []
+    means = _means(view.row, parts)
+    if any(map(math.isnan, means)):
+        return []
+    led = [k for k, mean in enumerate(means) if _above(view, parts, k, mean) <= ABOVE_MAX]
+    if not led:
+        return []
+    without = profiles.rows.index(view.own) if view.own in profiles.rows else None
+    residuals = profiles.of(means, without)
+    found = []
+    for number in led:
+        category, cells = parts[number]
+        size = residuals[number] / profiles.scale(number, without)
+        expected = means[number] - residuals[number]
+        found.append(Crown(category, means[number], expected, size, _oddest(view, cells)))
+    return sorted(found, key=lambda crown: -crown.size)
+
+
+def _above(view: RowView, parts: Parts, category: int, mean: float) -> int:
+    """Return how many other rows have at least this mean in a category."""
+    by_row, ranked = _ranked(view.table, parts)[category]
+    count = len(ranked) - bisect.bisect_left(ranked, mean)
+    return count - (view.own is not None and by_row[view.own] >= mean)
+
+
+@functools.lru_cache(maxsize=4)
+def _ranked(table: ScoreTable, parts: Parts) -> list[tuple[list[float], list[float]]]:
+    """Return the means of each category: of every row, and sorted without NaN."""
+    found = []
+    for _, cells in parts:
+        means = [_mean(row, cells) for row in table.vectors]
+        found.append((means, sorted(mean for mean in means if not math.isnan(mean))))
+    return found
+
+
+def _oddest(view: RowView, cells: tuple[int, ...]) -> tuple[int, ...]:
+    if view.standing is None:
+        return cells
+    distance = view.distances
+    return tuple(sorted(cells, key=lambda cell: -distance[cell]))
+
+
+def _parts(categories: Mapping[str, Sequence[str]], place: Mapping[str, int]) -> Parts:
+    return tuple((name, tuple(place[task] for task in ids)) for name, ids in categories.items())
+
+
+def _mean(row: Vector, cells: Sequence[int]) -> float:
+    return math.fsum(row[cell] for cell in cells) / len(cells)
+
+
+def _means(row: Vector, parts: Parts) -> list[float]:
+    return [_mean(row, cells) for _, cells in parts]
+
+
+@functools.lru_cache(maxsize=4)
+def _profiles(table: ScoreTable, parts: Parts) -> _Profiles | None:
+    means = {i: _means(row, parts) for i, row in enumerate(table.vectors)}
+    whole = {i: row for i, row in means.items() if not any(map(math.isnan, row))}
+    if len(whole) < ROWS_MIN:
+        return None
+    columns = list(zip(*whole.values(), strict=True))
+    usual = [median(column) for column in columns]
+    spread = [
+        max(SCALE_FLOOR, _MAD * median([abs(x - m) for x in column]))
+        for column, m in zip(columns, usual, strict=True)
     ]
-    return RowView(benchmark, table, vector(numbers), table.index.get(own))
+    standard = [_standardised(row, usual, spread, CLIP) for row in whole.values()]
+    residuals = [
+        _residuals([*standard[:i], *standard[i + 1 :]], row, usual, spread)
+        for i, row in enumerate(whole.values())
+    ]
+    return _Profiles(tuple(whole), usual, spread, standard, residuals)
 
 
-def _score(results: dict[str, Any], regime: str, task: str, metric: str) -> float:
-    value: Any = results
-    for key in (regime, task, metric):
-        value = value.get(key) if isinstance(value, dict) else None
-    if type(value) not in {int, float} or not -1 <= value <= 1:
-        return math.nan
-    return float(value)
+def _standardised(
+    row: Sequence[float], usual: Sequence[float], spread: Sequence[float], clip: float
+) -> list[float]:
+    return [max(-clip, min(clip, (x - m) / s)) for x, m, s in zip(row, usual, spread, strict=True)]
+
+
+def _residuals(
+    rows: Sequence[Sequence[float]],
+    means: Sequence[float],
+    usual: Sequence[float],
+    spread: Sequence[float],
+) -> list[float]:
+    """Return each mean minus its prediction from the others, by the precision matrix of `rows`."""
+    precision = inverse(gram(list(zip(*rows, strict=True)), RIDGE))
+    clipped = _standardised(means, usual, spread, CLIP)
+    left = [dot(line, clipped) / line[k] for k, line in enumerate(precision)]
+    return [
+        x - m - s * (z - r)
+        for x, m, s, z, r in zip(means, usual, spread, clipped, left, strict=True)
+    ]

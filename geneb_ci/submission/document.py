@@ -1,20 +1,144 @@
-"""A parsed submission file: digest, value, position of every member, faults."""
+"""A parsed submission file: digest, value, position of every member, faults.
+
+The scanner, which is in Python, takes 50 times as long; it reads again whatever is refused here.
+"""
 
 import bisect
 import functools
 import hashlib
+import json
+import math
+import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
-from geneb_ci.common.finding import Position
-from geneb_ci.submission.bytes import decode, read_bytes
-from geneb_ci.submission.fault import Fault
-from geneb_ci.submission.fault import Path as Pointer
-from geneb_ci.submission.paths import located
-from geneb_ci.submission.quick import quick_value
-from geneb_ci.submission.scanner import UNUSABLE, Span, scan
+from geneb_ci.common.finding import HIDING, Fault, KeyPath, Position
+from geneb_ci.common.finding import KeyPath as Pointer
+from geneb_ci.submission.reading import decode, located, read_bytes
+from geneb_ci.submission.scanner import (
+    DEPTH_MAX,
+    KEY_CHARS_MAX,
+    VALUES_MAX,
+    Span,
+    blank,
+    member_key,
+    scan,
+)
+from geneb_ci.submission.tokens import NUMBER_CHARS_MAX, UNUSABLE
 
+_INFINITE = (math.inf, -math.inf)
+_NONZERO = re.compile(r"[^eE]*[1-9]")
+
+
+class _Doubtful(Exception):  # noqa: N818 (leaves the text to the scanner, not an error)
+    """The text has something that only the scanner can judge."""
+
+
+def quick_value(text: str) -> Any:  # noqa: ANN401 (JSON has no narrower type)
+    """Return the value of a JSON text in which `scan` finds no fault.
+
+    It is UNUSABLE where that is in doubt: for each fault, for strings with escapes, and for
+    characters that may hide text.
+    """
+    if "\\" in text or HIDING.search(text):
+        return UNUSABLE
+    try:
+        value = _DECODER.decode(text)
+    except (ValueError, RecursionError, _Doubtful):
+        return UNUSABLE
+    return value if _within_limits(value) else UNUSABLE
+
+
+def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs) or any(len(key) > KEY_CHARS_MAX for key in found):
+        raise _Doubtful
+    return found
+
+
+def _float(token: str) -> float:
+    value = float(token)
+    if len(token) > NUMBER_CHARS_MAX or value in _INFINITE:
+        raise _Doubtful
+    if not value:
+        if _NONZERO.match(token):
+            raise _Doubtful
+        return 0.0  # also for -0.0, as the scanner reads it
+    return value
+
+
+def _int(token: str) -> int:
+    if len(token) > NUMBER_CHARS_MAX:
+        raise _Doubtful
+    return int(token)
+
+
+def _word(_: str) -> NoReturn:
+    raise _Doubtful
+
+
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=_members, parse_float=_float, parse_int=_int, parse_constant=_word
+)
+
+
+def _within_limits(value: Any) -> bool:  # noqa: ANN401 (JSON has no narrower type)
+    """Whether the scanner's limits of depth and number of values hold."""
+    level, count = [value], 1
+    for _ in range(DEPTH_MAX):
+        inner: list[Any] = []
+        for one in level:
+            inner += one.values() if isinstance(one, dict) else one if isinstance(one, list) else ()
+        count += len(inner)
+        if count > VALUES_MAX:
+            return False
+        level = [one for one in inner if isinstance(one, dict | list)]
+        if not level:
+            return True
+    return False
+
+
+_skip = json.JSONDecoder().raw_decode
+"""Returns a value and the offset of its end; the standard library has it in C."""
+
+
+def locate(text: str, path: KeyPath) -> Span | None:
+    """Return the position of a member, as the scanner gives it; None if there is no such member.
+
+    The text has no fault, and no escapes: `quick_value` has read it.
+    """
+    span = Span(-1, at := blank(text, 0), _skip(text, at)[1])
+    for part in path:
+        found = _step(text, span.start, part)
+        if found is None:
+            return None
+        span = found
+    return span
+
+
+def _step(text: str, start: int, part: str | int) -> Span | None:
+    """Return the position of a member of the object or the array that begins at `start`."""
+    closing = {"{": "}", "[": "]"}.get(text[start])
+    if closing is None or (closing == "}") != isinstance(part, str):
+        return None
+    at, number = blank(text, start + 1), 0
+    while text[at] != closing:
+        key_at, name = -1, ""
+        if closing == "}":
+            key_at = at
+            name, at = member_key(text, at)
+        end = _skip(text, at)[1]
+        if part == (name if closing == "}" else number):
+            return Span(key_at, at, end)
+        number += 1
+        at = blank(text, end)
+        at = blank(text, at + 1) if text[at] == "," else at
+    return None
+
+
+LOCATED_MAX = 5
+"""Members that are located one by one. A scan, which locates all, takes as long as about five."""
 WINDOW = 60  # characters of a code frame on either side of a place
 
 
@@ -31,8 +155,26 @@ class Document:
     sha256: str
     text: str
     value: Any
-    spans: dict[Pointer, Span]
+    known_spans: dict[Pointer, Span] | None
+    """Position of every member; None if the text was read without them."""
     faults: tuple[Fault, ...]
+
+    def span(self, path: Pointer) -> Span | None:
+        """Return the position of a member; None if it has none."""
+        if self.known_spans is not None:
+            return self.known_spans.get(path)
+        if len(self._located) < LOCATED_MAX:
+            self._located.append(path)
+            return locate(self.text, path)
+        return self._scanned.get(path)
+
+    @functools.cached_property
+    def _located(self) -> list[Pointer]:
+        return []
+
+    @functools.cached_property
+    def _scanned(self) -> dict[Pointer, Span]:
+        return scan(self.text).spans
 
     @functools.cached_property
     def _line_starts(self) -> list[int]:
@@ -49,11 +191,12 @@ class Document:
             return fault.at
         path = fault.path
         on_key = fault.on_key
-        while path and path not in self.spans:
+        span = self.span(path)
+        while path and span is None:
             path, on_key = path[:-1], False
-        if path not in self.spans:
+            span = self.span(path)
+        if span is None:
             return 0
-        span = self.spans[path]
         return span.key if on_key and span.key >= 0 else span.start
 
     def position(self, offset: int) -> Position:
@@ -70,7 +213,7 @@ class Document:
         return self.text[left:right], at - left
 
 
-def read_document(path: Path, name: str | None = None, *, spans: bool = True) -> Document:
+def read_document(path: Path, name: str | None = None, *, spans: bool = False) -> Document:
     """Return the document in a file; errors of encoding and JSON are in its `faults`.
 
     Raises NothingChecked when the file cannot be opened.
@@ -79,10 +222,11 @@ def read_document(path: Path, name: str | None = None, *, spans: bool = True) ->
     return parse_document(read_bytes(path), located(path), shown_name, spans=spans)
 
 
-def parse_document(raw: bytes | Fault, path: Path, name: str, *, spans: bool = True) -> Document:
+def parse_document(raw: bytes | Fault, path: Path, name: str, *, spans: bool = False) -> Document:
     """Return the document in `raw`; if `raw` is a Fault, the document has no value.
 
-    Without `spans` a document that has no fault is read quickly, and has no positions.
+    A document that has no fault is read quickly, and a position is sought when it is asked for:
+    most documents have no finding, or a few. With `spans` they are there from the beginning.
     """
     if isinstance(raw, Fault):
         return Document(name, path, "", "", UNUSABLE, {}, (raw,))
@@ -92,6 +236,6 @@ def parse_document(raw: bytes | Fault, path: Path, name: str, *, spans: bool = T
         return Document(name, path, digest, text, UNUSABLE, {}, faults)
     value = UNUSABLE if spans else quick_value(text)
     if value is not UNUSABLE:
-        return Document(name, path, digest, text, value, {}, faults)
+        return Document(name, path, digest, text, value, None, faults)
     result = scan(text)
     return Document(name, path, digest, text, result.value, result.spans, (*faults, *result.faults))

@@ -1,4 +1,4 @@
-"""Typed models of submissions, formats 1.0 and 1.1.
+"""Typed models of submissions, formats 1.0 to 1.2.
 
 `tools/generate.py` generates the JSON Schemas in `schemas/` from these models. Names of regimes and
 tasks are not part of the models: they belong to the benchmark, and the coverage rules check them.
@@ -9,16 +9,15 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field
 
 from geneb_ci.common.types import Count, Hex40, Hex64, Scores, Signed, StrictModel, Unit
+from geneb_ci.submission.names import (
+    DISPLAY_MAX,
+    LINE_MAX,
+    MODEL_ID_MAX,
+    MODEL_ID_PATTERN,
+    PARAMS_MAX,
+    TEXT_MAX,
+)
 
-MODEL_ID_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
-# Common file systems limit names to 255 bytes; ".json" or ".md" is appended to the id, and audits
-# add a folder.
-MODEL_ID_MAX = 128
-DISPLAY_MAX = 80  # wider names break the board's first column
-LINE_MAX = 300  # one line in a table or a comment
-TEXT_MAX = 4000  # a paragraph; the model card is the place for more
-# 100 times a trillion-parameter model; more is a typing error.
-PARAMS_MAX = 10**14
 SEEDS_MAX = 100
 CLASSES_MAX = 1000  # the benchmark's largest task has 25
 # Scales at which a float16 value times 2^scale is a normal float32.
@@ -248,6 +247,13 @@ class ReceiptTask(StrictModel):
     """Merkle root over the rows."""
 
 
+class PredictionsFile(StrictModel):
+    """The file of predicted labels beside a receipt, `predictions.bin`."""
+
+    bytes: Positive
+    sha256: Hex64
+
+
 class EmbeddingReceipt(StrictModel):
     """The embeddings of the run, rounded to float16, in files that a Merkle root commits to."""
 
@@ -264,6 +270,8 @@ class EmbeddingReceipt(StrictModel):
     root: Hex64
     """Merkle root over the tasks, in the benchmark's order."""
     tasks: Annotated[dict[str, ReceiptTask], Field(min_length=1)]
+    predictions: PredictionsFile | None = None
+    """null where the predicted labels are not published."""
 
 
 class SubmissionV12(SubmissionV11):

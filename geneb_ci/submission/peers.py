@@ -6,16 +6,16 @@ import hashlib
 import math
 import re
 import struct
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import pydantic_core
-
 from geneb_ci.common.errors import NothingChecked
-from geneb_ci.submission.bytes import read_bytes
-from geneb_ci.submission.skeleton import skeletons
+from geneb_ci.common.files import read_json
+from geneb_ci.common.finding import Fault
+from geneb_ci.submission.names import skeletons
+from geneb_ci.submission.reading import read_bytes
 
 # Limit of the rows kept for comparison: 900 doubles each, 4 MB in all.
 ROWS_MAX = 500
@@ -105,13 +105,14 @@ class Known(NamedTuple):
         return Path(f"{self.model_id}.json")
 
 
-class _Scores(NamedTuple):
-    """Id and digest of one row, and its scores if they are kept for comparison."""
+class ReadRow(NamedTuple):
+    """Id, names and digest of one row, and its scores if they are kept for comparison."""
 
     path: Path
     model_id: str
-    display: str
     digest: str
+    forms: tuple[tuple[str, str], ...]
+    """Skeletons of its names, each with the name."""
     row: PeerRow | None
 
 
@@ -133,6 +134,10 @@ class Peers:
     """What later stages computed from these rows, once for all files of a folder."""
     contents: Mapping[Path, bytes] = field(default_factory=dict, compare=False, repr=False)
     """Files that the caller has read, with their bytes: they are not opened again."""
+    reader: "Callable[[Path, bool], ReadRow] | None" = field(
+        default=None, compare=False, repr=False
+    )
+    """Reads a row, and its scores if they are kept; None reads its file."""
 
     @functools.cached_property
     def ids(self) -> dict[str, list[Path]]:
@@ -148,10 +153,14 @@ class Peers:
         """Skeleton of a display name or an id to the files that have it, each with that name."""
         return self._read.names
 
-    def others(self, own: Path) -> int:
-        """Return the number of rows, without that of the file `own`."""
+    def has_other(self, own: Path) -> bool:
+        """Whether there is a row besides that of the file `own`."""
         paths = self._read.paths if self.population else self.paths
-        return len(paths) - (own in self.paths)
+        return len(paths) > (own in self._own_paths)
+
+    @functools.cached_property
+    def _own_paths(self) -> frozenset[Path]:
+        return frozenset(self.paths)
 
     @property
     def by_digest(self) -> dict[str, list[Path]]:
@@ -173,17 +182,14 @@ class Peers:
         if len(kept) > ROWS_MAX:
             kept = set(sorted(self._candidates, key=_lot)[:ROWS_MAX])
         shapes: dict[str, tuple[str, ...]] = {}
-        found = [
-            _scores_of(path, shapes, keep=path in kept, raw=self.contents.get(path))
-            for path in self.paths
-        ]
+        found = [self._row(path, shapes, keep=path in kept) for path in self.paths]
         replaced = {scores.model_id for scores in found if scores.model_id}
         for one in self.population:
             if isinstance(one, Known):
                 row = PeerRow(one.path, one.names, one.values) if one.path in kept else None
-                scores = _Scores(one.path, one.model_id, "", one.digest, row)
-            elif one not in self.paths:
-                scores = _scores_of(one, shapes, keep=one in kept)
+                scores = ReadRow(one.path, one.model_id, one.digest, _forms(one.model_id, ""), row)
+            elif one not in self._own_paths:
+                scores = self._row(one, shapes, keep=one in kept)
             else:
                 continue
             if scores.model_id not in replaced:
@@ -197,19 +203,28 @@ class Peers:
         rows = tuple(scores.row for scores in found if scores.row is not None)
         return _Read(tuple(scores.path for scores in found), _by_skeleton(found), digests, rows)
 
+    def _row(self, path: Path, shapes: dict[str, tuple[str, ...]], *, keep: bool) -> "ReadRow":
+        if self.reader is not None:
+            return self.reader(path, keep)
+        return read_row(path, shapes, keep=keep, raw=self.contents.get(path))
+
     @property
     def _candidates(self) -> list[Path]:
         others = (one.path if isinstance(one, Known) else one for one in self.population)
         return [*self.paths, *others]
 
 
-def _by_skeleton(rows: Iterable[_Scores]) -> dict[str, list[tuple[Path, str]]]:
+def _by_skeleton(rows: Iterable[ReadRow]) -> dict[str, list[tuple[Path, str]]]:
     found: dict[str, list[tuple[Path, str]]] = {}
     for scores in rows:
-        for name in sorted({scores.model_id, scores.display} - {""}):
-            for form in skeletons(name):
-                found.setdefault(form, []).append((scores.path, name))
+        for form, name in scores.forms:
+            found.setdefault(form, []).append((scores.path, name))
     return found
+
+
+def _forms(model_id: str, display: str) -> tuple[tuple[str, str], ...]:
+    names = sorted({model_id, display} - {""})
+    return tuple((form, name) for name in names for form in sorted(skeletons(name)))
 
 
 def _lot(path: Path) -> bytes:
@@ -217,16 +232,23 @@ def _lot(path: Path) -> bytes:
     return hashlib.sha256(path.name.encode("utf-8", "surrogateescape")).digest()
 
 
-def _scores_of(
-    path: Path, shapes: dict[str, tuple[str, ...]], *, keep: bool, raw: bytes | None = None
-) -> _Scores:
+def read_row(
+    path: Path,
+    shapes: dict[str, tuple[str, ...]],
+    *,
+    keep: bool,
+    raw: bytes | Fault | None = None,
+    value: Any = None,  # noqa: ANN401 (JSON has no narrower type)
+) -> ReadRow:
     """Read the scores of a file; one that cannot be read has none.
 
-    Rows with the same cells share one tuple of names in `shapes`.
+    `raw` is its content and `value` what that says, where the caller has read them. Rows with the
+    same cells share one tuple of names in `shapes`.
     """
     try:
-        content = read_bytes(path) if raw is None else raw
-        value = pydantic_core.from_json(content) if isinstance(content, bytes) else None
+        if value is None:
+            content = read_bytes(path) if raw is None else raw
+            value = read_json(content) if isinstance(content, bytes) else None
     except (NothingChecked, ValueError):
         value = None
     value = value if isinstance(value, dict) else {}
@@ -237,13 +259,9 @@ def _scores_of(
     row = None
     if values and keep:
         row = PeerRow(path, shapes.setdefault("\0".join(names), tuple(names)), values)
-    return _Scores(
-        path,
-        model_id if isinstance(model_id, str) else "",
-        display if isinstance(display, str) else "",
-        _digest(names, values) if values else "",
-        row,
-    )
+    model_id = model_id if isinstance(model_id, str) else ""
+    forms = _forms(model_id, display if isinstance(display, str) else "")
+    return ReadRow(path, model_id, _digest(names, values) if values else "", forms, row)
 
 
 def peers_of(paths: Iterable[Path], population: Iterable[Path | Known] = ()) -> Peers:

@@ -5,13 +5,10 @@ limit depends on the Python version. This parser reports each of them with its p
 """
 
 import re
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
-from geneb_ci.common.finding import quoted
-from geneb_ci.submission.fault import Fault, Path
-from geneb_ci.submission.tokens import UNUSABLE, Scalars, Stop, Strings, always
-
-__all__ = ["UNUSABLE", "Scan", "Span", "scan"]
+from geneb_ci.common.finding import Fault, KeyPath, quoted
+from geneb_ci.submission.tokens import UNUSABLE, Matcher, Scalars, Stop, Strings, always
 
 # A submission has four levels (results, regime, task, metric), with per-seed lists six.
 DEPTH_MAX = 16
@@ -33,11 +30,26 @@ class Scan(NamedTuple):
     """Result of parsing: value (UNUSABLE if there is none), positions, faults."""
 
     value: Any
-    spans: dict[Path, Span]
+    spans: dict[KeyPath, Span]
     faults: list[Fault]
 
 
 _KEY = re.compile(r'[ \t\n\r]*"([^"\\\x00-\x1f]*)"[ \t\n\r]*:[ \t\n\r]*')
+
+
+def blank(text: str, at: int) -> int:
+    """Return the offset behind the whitespace at an offset."""
+    return _blank(text, at).end()
+
+
+def member_key(text: str, at: int) -> tuple[str, int]:
+    """Return the key of the member at an offset, and the offset of its value; it has no escapes."""
+    match = _member(text, at)
+    return match.group(1), match.end()
+
+
+_blank = always(r"[ \t\n\r]*")
+_member = cast("Matcher", _KEY.match)
 _after = always(r"[ \t\n\r]*([,\]}]?)[ \t\n\r]*")
 
 
@@ -47,7 +59,7 @@ class _Scanner(Strings, Scalars):
     def __init__(self, text: str) -> None:
         super().__init__(text)
         self.values = 0
-        self.spans: dict[Path, Span] = {}
+        self.spans: dict[KeyPath, Span] = {}
 
     def scan(self) -> Scan:
         value: Any = UNUSABLE
@@ -67,7 +79,7 @@ class _Scanner(Strings, Scalars):
         message = f"unexpected text after the end of the document: {hint}"
         raise self.syntax(message, quoted(rest), "the end of the file")
 
-    def value(self, path: Path, key_at: int) -> Any:  # noqa: ANN401 (JSON has no narrower type)
+    def value(self, path: KeyPath, key_at: int) -> Any:  # noqa: ANN401 (JSON has no narrower type)
         self.values += 1
         if self.values > VALUES_MAX:
             raise self.stop(
@@ -103,7 +115,7 @@ class _Scanner(Strings, Scalars):
         self.spans[path] = Span(key_at, start, self.at)
         return value
 
-    def object(self, path: Path) -> dict[str, Any]:
+    def object(self, path: KeyPath) -> dict[str, Any]:
         members: dict[str, Any] = {}
         self.at += 1
         self.skip_blank()
@@ -133,7 +145,7 @@ class _Scanner(Strings, Scalars):
             if self.after("}"):
                 return members
 
-    def array(self, path: Path) -> list[Any]:
+    def array(self, path: KeyPath) -> list[Any]:
         items: list[Any] = []
         self.at += 1
         self.skip_blank()
@@ -167,7 +179,7 @@ class _Scanner(Strings, Scalars):
         found = self.peek()
         raise self.syntax(f"unexpected {found} after a value", found, f"',' or {closing!r}")
 
-    def key(self, path: Path) -> str:
+    def key(self, path: KeyPath) -> str:
         match = _KEY.match(self.text, self.at)
         if match is not None:
             self.at = match.end()
@@ -193,7 +205,7 @@ class _Scanner(Strings, Scalars):
         self.skip_blank()
         return key
 
-    def long_key(self, key: str, path: Path, at: int) -> Stop:
+    def long_key(self, key: str, path: KeyPath, at: int) -> Stop:
         return self.stop(
             Fault(
                 "wrong-length",

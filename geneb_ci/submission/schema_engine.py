@@ -13,11 +13,11 @@ from typing import Any
 from jsonschema import Draft202012Validator, ValidationError, validators
 from jsonschema.protocols import Validator
 
+from geneb_ci.common.finding import Fault, KeyPath
 from geneb_ci.common.shipped import shipped
 from geneb_ci.submission import structure
-from geneb_ci.submission.fault import Fault, Path
 from geneb_ci.submission.models import MODELS, Submission
-from geneb_ci.submission.scanner import UNUSABLE
+from geneb_ci.submission.tokens import UNUSABLE
 
 _BOUNDS = {"minimum", "maximum"}
 _TYPE_NAMES = {
@@ -39,6 +39,9 @@ def check_by_schema(value: object) -> tuple[Submission | None, list[Fault]]:
         return None, []
     if not isinstance(value, dict):
         return None, [structure.not_an_object(value)]
+    other = structure.other_file(value)
+    if other is not None:
+        return None, [other]
     version = structure.version_of(value)
     unread = value.get("schema_version") is UNUSABLE
     faults = [] if version or unread else [structure.unknown_version(value)]
@@ -90,7 +93,7 @@ def _well_typed(errors: Iterable[ValidationError]) -> list[ValidationError]:
 
 
 def _faults(error: ValidationError, version: str | None) -> Iterator[Fault]:
-    path: Path = tuple(error.absolute_path)
+    path: KeyPath = tuple(error.absolute_path)
     if path[:1] == ("schema_version",) or error.instance is UNUSABLE:
         return
     kind = str(error.validator)
@@ -117,7 +120,7 @@ def _lists_values(schema: Any) -> bool:  # noqa: ANN401 (jsonschema has no narro
     return "enum" in schema or "const" in schema
 
 
-def _value_fault(kind: str, path: Path, value: Any, demand: Any) -> Fault:  # noqa: ANN401 (JSON)
+def _value_fault(kind: str, path: KeyPath, value: Any, demand: Any) -> Fault:  # noqa: ANN401 (JSON)
     if kind in {"minimum", "maximum"}:
         bound = f"{'at least' if kind == 'minimum' else 'at most'} {demand:g}"
         fault = structure.out_of_range(path, value, bound)

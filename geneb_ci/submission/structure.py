@@ -1,21 +1,97 @@
-"""Validates a document against the typed models; each error is a fault of a structure rule."""
+"""Validates a document against the typed models; each error is a fault of a structure rule.
 
-import difflib
+It says yes only where they do; they judge the rest, and name what is wrong.
+"""
+
 import functools
 import re
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pydantic import ValidationError
-from pydantic_core import ErrorDetails
+from geneb_ci.common.finding import Fault, KeyPath, first_and_more, near, quoted
+from geneb_ci.submission.names import (
+    DISPLAY_MAX,
+    LINE_MAX,
+    MODEL_ID_MAX,
+    MODEL_ID_PATTERN,
+    PARAMS_MAX,
+    TEXT_MAX,
+    VERSIONS,
+)
+from geneb_ci.submission.reading import FileKind, other_kind
+from geneb_ci.submission.tokens import UNUSABLE
 
-from geneb_ci.common.finding import first_and_more, quoted
-from geneb_ci.submission.fault import Fault, Path
-from geneb_ci.submission.models import MODELS, Submission
-from geneb_ci.submission.scanner import UNUSABLE
+if TYPE_CHECKING:
+    from pydantic import ValidationError
+    from pydantic_core import ErrorDetails
 
-# Similarity (difflib ratio) from which a known name is suggested; below, it would mislead.
-NEAR = 0.6
+    from geneb_ci.submission.models import Submission
+
+LOG_METRICS = {"mcc": "MCC", "accuracy": "Acc", "f1_score": "F1"}
+"""Metrics of upstream's logs of one task, and their names in a submission."""
+
+_MEMBERS = {"schema_version", "model_id", "harness_version", "meta", "results"}
+_WITH_SCHEMA = _MEMBERS | {"$schema"}
+_METRICS = {"MCC", "Acc", "F1"}
+_NUMBERS = {int, float}
+_LINES = {
+    "display": (1, DISPLAY_MAX),
+    "url": (0, LINE_MAX),
+    "training_data": (0, TEXT_MAX),
+    "provenance": (0, LINE_MAX),
+    "submitted_by": (0, LINE_MAX),
+}
+"""Texts of the metadata, with their least and greatest number of characters."""
+_META = {*_LINES, "params", "zero_shot"}
+_MODEL_ID = re.compile(MODEL_ID_PATTERN.removeprefix("^").removesuffix("$"))
+
+
+def is_sound(value: object) -> bool:
+    """Whether a document has nothing that the typed model of format 1.0 refuses."""
+    return (
+        isinstance(value, dict)
+        and value.keys() in (_MEMBERS, _WITH_SCHEMA)
+        and value["schema_version"] == "1.0"
+        and _is_line(value.get("$schema", ""), 0, LINE_MAX)
+        and _is_line(value["model_id"], 1, MODEL_ID_MAX)
+        and _MODEL_ID.fullmatch(value["model_id"]) is not None
+        and _is_line(value["harness_version"], 1, LINE_MAX)
+        and _is_meta(value["meta"])
+        and _are_results(value["results"])
+    )
+
+
+def _is_line(text: Any, least: int, most: int) -> bool:  # noqa: ANN401 (JSON has no narrower type)
+    return isinstance(text, str) and least <= len(text) <= most
+
+
+def _is_meta(meta: Any) -> bool:  # noqa: ANN401
+    return (
+        isinstance(meta, dict)
+        and meta.keys() == _META
+        and all(_is_line(meta[name], *limits) for name, limits in _LINES.items())
+        and type(meta["params"]) is int
+        and 0 <= meta["params"] <= PARAMS_MAX
+        and type(meta["zero_shot"]) is bool
+    )
+
+
+def _are_results(results: Any) -> bool:  # noqa: ANN401
+    if not isinstance(results, dict):
+        return False
+    for tasks in results.values():
+        if not isinstance(tasks, dict):
+            return False
+        for cell in tasks.values():
+            if not isinstance(cell, dict) or cell.keys() != _METRICS:
+                return False
+            if not _NUMBERS.issuperset(map(type, cell.values())):
+                return False
+            if not (-1 <= cell["MCC"] <= 1 and 0 <= cell["Acc"] <= 1 and 0 <= cell["F1"] <= 1):
+                return False
+    return True
+
+
 # "Did you mean" searches per file, 0.1 ms each.
 HINTS_MAX = 20
 
@@ -24,29 +100,37 @@ HINTS_MAX = 20
 _PLAIN_KEY = re.compile(r"[A-Za-z0-9_.$-]{1,80}")
 
 
-Engine = Callable[[object], tuple[Submission | None, list[Fault]]]
+Engine = Callable[[object], "tuple[Submission | None, list[Fault]]"]
 """Validates a value: returns the typed submission or None, and the faults."""
-
-
-def near(name: str, known: list[str]) -> str:
-    """Return a suggestion of the most similar known name, or ""."""
-    matches = [k for k in known if k.casefold() == name.casefold()]
-    matches = matches or difflib.get_close_matches(name, known, n=1, cutoff=NEAR)
-    return f'; did you mean "{matches[0]}"?' if matches else ""
 
 
 def version_of(value: object) -> str | None:
     """Return the format version of a document, or None if it is missing or unknown."""
     version = value.get("schema_version") if isinstance(value, dict) else None
-    return version if isinstance(version, str) and version in MODELS else None
+    return version if isinstance(version, str) and version in VERSIONS else None
 
 
-def check_structure(value: object) -> tuple[Submission | None, list[Fault]]:
+def check_quickly(value: object) -> "tuple[Submission | None, list[Fault]]":
+    """Return the faults as `check_structure` does, and no typed submission where there is none.
+
+    The typed models, which take 80 ms to import and build, are for what is not plainly sound.
+    """
+    return (None, []) if is_sound(value) else check_structure(value)
+
+
+def check_structure(value: object) -> "tuple[Submission | None, list[Fault]]":
     """Return the typed submission, or None, and the faults."""
     if value is UNUSABLE:
         return None, []
     if not isinstance(value, dict):
         return None, [not_an_object(value)]
+    other = other_file(value)
+    if other is not None:
+        return None, [other]
+    from pydantic import ValidationError  # noqa: PLC0415 (see check_quickly)
+
+    from geneb_ci.submission.models import MODELS  # noqa: PLC0415
+
     version = version_of(value)
     model = MODELS[version or "1.0"]
     faults = [] if version or value.get("schema_version") is UNUSABLE else [unknown_version(value)]
@@ -64,6 +148,30 @@ def not_an_object(value: object) -> Fault:
     return Fault("not-an-object", (), f"the document is {kind}", kind, "an object", at=0)
 
 
+def other_file(value: dict[str, Any]) -> Fault | None:
+    """Return the fault of a file that is of another kind, such as a log; None for a submission.
+
+    What a submission would need is not listed then: the file is not to become one.
+    """
+    if "schema_version" in value and "results" in value:
+        return None
+    found, fix = other_kind(value, FileKind.SUBMISSION), FileKind.SUBMISSION.fix
+    if _is_log(value):
+        found = "this is a log of upstream's pipeline of one task, not a submission"
+        fix = (
+            "Collect all logs of the model into a submission: `geneb-ci pack DIR --model-id ID "
+            "--display NAME --params COUNT`."
+        )
+    if not found:
+        return None
+    return Fault("unknown-schema-version", (), found, fix=fix)
+
+
+def _is_log(value: dict[str, Any]) -> bool:
+    """Whether a document has the three metrics of upstream's logs, each with its mean."""
+    return all(isinstance(value.get(name), dict) and "mean" in value[name] for name in LOG_METRICS)
+
+
 def unknown_version(value: dict[str, Any]) -> Fault:
     """Return the fault of a missing or unknown schema_version."""
     found = quoted(value["schema_version"]) if "schema_version" in value else "nothing"
@@ -72,7 +180,7 @@ def unknown_version(value: dict[str, Any]) -> Fault:
         ("schema_version",),
         f"schema_version is {'missing' if found == 'nothing' else found}",
         found,
-        f"one of {', '.join(map(quoted, MODELS))}",
+        f"one of {', '.join(map(quoted, VERSIONS))}",
     )
 
 
@@ -80,7 +188,7 @@ _BOUNDS = {"greater_than_equal", "less_than_equal"}
 
 
 def _faults(
-    error: ValidationError, document: dict[str, Any], version: str | None
+    error: "ValidationError", document: dict[str, Any], version: str | None
 ) -> Iterator[Fault]:
     hints = 0
     for detail in error.errors(include_url=False, include_context=True):
@@ -98,14 +206,14 @@ def _faults(
         yield _fault(detail, version or "1.0", hint=hints <= HINTS_MAX)
 
 
-def _member(value: Any, path: Path) -> Any:  # noqa: ANN401 (JSON has no narrower type)
+def _member(value: Any, path: KeyPath) -> Any:  # noqa: ANN401 (JSON has no narrower type)
     for part in path:
         value = value[part]
     return value
 
 
-def _fault(detail: ErrorDetails, version: str, *, hint: bool) -> Fault:
-    path: Path = tuple(detail["loc"])
+def _fault(detail: "ErrorDetails", version: str, *, hint: bool) -> Fault:
+    path: KeyPath = tuple(detail["loc"])
     context = detail.get("ctx", {})
     kind, value = detail["type"], detail["input"]
     if kind == "missing":
@@ -154,7 +262,7 @@ def type_name(value: object) -> str:
     return "null" if value is None else names.get(type(value), "an object")
 
 
-def missing(path: Path) -> Fault:
+def missing(path: KeyPath) -> Fault:
     """Return the fault of a missing required member."""
     if _is_metric(path):
         return Fault(
@@ -174,7 +282,7 @@ def missing(path: Path) -> Fault:
     )
 
 
-def unknown(path: Path, version: str, *, hint: bool = True) -> Fault:
+def unknown(path: KeyPath, version: str, *, hint: bool = True) -> Fault:
     """Return the fault of an unknown member."""
     name = str(path[-1])
     known = known_members(path[:-1], version)
@@ -191,14 +299,17 @@ def unknown(path: Path, version: str, *, hint: bool = True) -> Fault:
 
 
 @functools.lru_cache(maxsize=256)
-def known_members(path: Path, version: str) -> tuple[str, ...]:
+def known_members(path: KeyPath, version: str) -> tuple[str, ...]:
     """Return the members of the typed model at a path; empty where any key is allowed."""
+    from geneb_ci.submission.models import MODELS  # noqa: PLC0415
+
     model: Any = MODELS[version]
     for part in path:
         model = _step(model, part)
         if model is None:
             return ()
-    return tuple(field.alias or name for name, field in model.model_fields.items())
+    fields = getattr(model, "model_fields", {})  # a dictionary takes any key
+    return tuple(field.alias or name for name, field in fields.items())
 
 
 def _step(model: Any, part: str | int) -> Any:  # noqa: ANN401 (a type annotation has no type)
@@ -215,7 +326,7 @@ def _step(model: Any, part: str | int) -> Any:  # noqa: ANN401 (a type annotatio
     return annotation
 
 
-def out_of_range(path: Path, value: object, bound: str) -> Fault:
+def out_of_range(path: KeyPath, value: object, bound: str) -> Fault:
     """Return the fault of a number outside its bounds."""
     if path == ("meta", "params"):
         rule = "bad-parameter-count"
@@ -226,7 +337,7 @@ def out_of_range(path: Path, value: object, bound: str) -> Fault:
     return Fault(rule, path, f"{_name(path)} is {quoted(value)}", quoted(value), bound)
 
 
-def wrong_length(path: Path, value: Any, bound: str) -> Fault:  # noqa: ANN401 (a text or a list)
+def wrong_length(path: KeyPath, value: Any, bound: str) -> Fault:  # noqa: ANN401 (a text or a list)
     """Return the fault of a string or a list that is too long or too short."""
     if path == ("model_id",):
         return bad_model_id(value, bound + " characters")
@@ -241,7 +352,7 @@ def wrong_length(path: Path, value: Any, bound: str) -> Fault:  # noqa: ANN401 (
     )
 
 
-def wrong_form(path: Path, value: object, expected: str) -> Fault:
+def wrong_form(path: KeyPath, value: object, expected: str) -> Fault:
     """Return the fault of a string that does not match the pattern or values of its field."""
     if path == ("model_id",):
         return bad_model_id(
@@ -259,18 +370,18 @@ def bad_model_id(value: object, expected: str) -> Fault:
     )
 
 
-def wrong_type(path: Path, value: object, expected: str) -> Fault:
+def wrong_type(path: KeyPath, value: object, expected: str) -> Fault:
     """Return the fault of a value of the wrong JSON type."""
     found = type_name(value)
     message = f"{_name(path)} is {quoted(value)}, {found}"
     return Fault("wrong-type", path, message, found, expected)
 
 
-def _is_metric(path: Path) -> bool:
+def _is_metric(path: KeyPath) -> bool:
     return path[0] == "results" and len(path) == 4  # noqa: PLR2004 (results, regime, task, metric)
 
 
-def _name(path: Path) -> str:
+def _name(path: KeyPath) -> str:
     """Return the name of a member for a message: its key, or array and index."""
     key, index = (path[-2], f"[{path[-1]}]") if isinstance(path[-1], int) else (path[-1], "")
     plain = isinstance(key, str) and _PLAIN_KEY.fullmatch(key) is not None

@@ -5,8 +5,7 @@ import re
 from collections.abc import Callable
 from typing import Any, Final, cast
 
-from geneb_ci.common.finding import HIDING, quoted
-from geneb_ci.submission.fault import Fault, Path
+from geneb_ci.common.finding import HIDING, Fault, KeyPath, quoted
 
 # A file with NaN in all 4,500 per-seed values (3 regimes, 100 tasks, 3 metrics, 5 seeds) is still
 # read to its end. The limit bounds the memory.
@@ -47,7 +46,7 @@ class Cursor:
         self.faults: list[Fault] = []
 
     def fault(
-        self, rule: str, path: Path, message: str, found: str, expected: str, at: int
+        self, rule: str, path: KeyPath, message: str, found: str, expected: str, at: int
     ) -> None:
         """Record a fault and continue; raise Stop if there are too many."""
         self.faults.append(Fault(rule, path, message, found, expected, at=at))
@@ -99,7 +98,7 @@ NO_SUBMISSION = (
 class Scalars(Cursor):
     """Parses numbers and literals."""
 
-    def scalar(self, path: Path) -> Any:  # noqa: ANN401 (JSON has no narrower type)
+    def scalar(self, path: KeyPath) -> Any:  # noqa: ANN401 (JSON has no narrower type)
         """Parse a number or a literal."""
         match = _NUMBER.match(self.text, self.at)
         if match is not None and self.text[match.end() : match.end() + 1] in _NUMBER_ENDS:
@@ -114,7 +113,7 @@ class Scalars(Cursor):
         fix = "" if path else NO_SUBMISSION
         raise self.syntax(f"{found} is not a JSON value", found, expected, fix=fix)
 
-    def _word(self, word: str, path: Path) -> Any:  # noqa: ANN401 (JSON has no narrower type)
+    def _word(self, word: str, path: KeyPath) -> Any:  # noqa: ANN401 (JSON has no narrower type)
         at = self.at
         self.at += len(word)
         if word in _LITERALS:
@@ -127,7 +126,7 @@ class Scalars(Cursor):
         fix = "" if path else NO_SUBMISSION
         raise self.syntax(f"{quoted(word)} is not a JSON value", quoted(word), expected, at, fix)
 
-    def _number(self, match: re.Match[str], path: Path) -> Any:  # noqa: ANN401 (int, float or none)
+    def _number(self, match: re.Match[str], path: KeyPath) -> Any:  # noqa: ANN401 (int, float or none)
         token = match.group()
         if len(token) > NUMBER_CHARS_MAX:
             self.fault(
@@ -175,7 +174,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 class Strings(Cursor):
     """Parses strings."""
 
-    def string(self, path: Path) -> str:
+    def string(self, path: KeyPath) -> str:
         """Parse the string that begins here."""
         start = self.at
         match = _PLAIN.match(self.text, start)
@@ -188,7 +187,7 @@ class Strings(Cursor):
             text = self.check_characters(text, path, start)
         return text
 
-    def check_characters(self, text: str, path: Path, at: int) -> str:
+    def check_characters(self, text: str, path: KeyPath, at: int) -> str:
         """Record lone surrogates and forbidden characters; return the string without surrogates."""
         if (lone := _SURROGATE.search(text)) is not None:
             name = _name(lone.group())
@@ -213,7 +212,7 @@ class Strings(Cursor):
             )
         return text
 
-    def _escaped(self, path: Path) -> str:
+    def _escaped(self, path: KeyPath) -> str:
         start = self.at
         parts: list[str] = []
         bare = False
@@ -238,7 +237,7 @@ class Strings(Cursor):
             bare = True
             self.at = _controls(self.text, self.at).end()
 
-    def _bare_control(self, mark: str, path: Path) -> None:
+    def _bare_control(self, mark: str, path: KeyPath) -> None:
         """Record an unescaped control character; only the first of a string."""
         self.fault(
             "invalid-json",

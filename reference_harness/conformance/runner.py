@@ -52,12 +52,14 @@ def check(
     select: Sequence[str] = (),
     full: bool = False,
     batching: Batching = BATCHING,
+    measured: bool = False,
     listener: Listener = SILENT,
 ) -> list[PropertyResult]:
     """Try the quick properties, all with `full`, or those selected; one result each, in order.
 
-    Full properties repeat a run's batches as `batching` says, and are tried only where no other
-    one failed. `listener` receives their cost and progress, and each result.
+    Full properties repeat a run's batches as `batching` says, with the token budget that memory has
+    room for where that is `measured`, and are tried only where no other one failed. `listener`
+    receives their cost and progress, and each result.
     `options` go to the constructor and have to be JSON. A property that takes longer than
     `seconds`, or in which the process dies, has failed; the next one gets a fresh process.
     Raises UnknownPropertyError for a slug that names no property.
@@ -76,6 +78,7 @@ def check(
         "options": dict(options or {}),
         "letters": letters,
         "plan": [batching.mode, batching.token_budget, batching.rows],
+        "measured": measured,
     }
     child = _Child(request, seconds, listener)
     results: dict[str, PropertyResult] = {}

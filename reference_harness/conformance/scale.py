@@ -15,7 +15,8 @@ from functools import cached_property
 import numpy as np
 
 from reference_harness.batching import TOKEN_BUDGET
-from reference_harness.embed import FILE_ROWS, plan
+from reference_harness.embed import FILE_ROWS, measured, plan, sizes_of
+from reference_harness.memory import MemoryLimit, room_of
 from reference_harness.text import plural
 
 from .length import SPECIALS_MAX, UNLIMITED_LETTERS, counter
@@ -65,7 +66,11 @@ class Scale:
     @cached_property
     def batches(self) -> list[np.ndarray]:
         """The rows of each call, as a run plans them."""
-        return plan(self.subject.loaded, self.subject.batching, self.sequences)
+        subject = self.subject
+        limit = MemoryLimit(room_of(subject.device) if subject.measured else None)
+        sizes = sizes_of(subject.loaded, self.sequences)
+        batching = measured(subject.loaded, subject.batching, self.sequences, sizes, limit)
+        return plan(subject.loaded, batching, self.sequences, sizes)
 
     @cached_property
     def chosen(self) -> dict[int, str]:

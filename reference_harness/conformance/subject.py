@@ -31,6 +31,8 @@ class Subject:
     plan: list[Any] = field(default_factory=lambda: ["budget", TOKEN_BUDGET, FILE_ROWS])
     """Mode, token budget and rows of the run's batches, which the full check repeats."""
 
+    measured: bool = False
+    """Whether the token budget is measured, as a run's then is."""
     listener: Listener = field(default_factory=Silent)
     """Receives the progress of the full check."""
     shared: dict[str, object] = field(default_factory=dict)

@@ -1,6 +1,6 @@
 """Embeddings of any model of transformers: what differs between models is declared or measured."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -56,6 +56,8 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
         check_tokenizer(said)
         self._options = said
         self.memory = MemoryLimit()
+        self.token_budget = said.token_budget
+        """Padded tokens of a batch; a run may set it before a call."""
         self._load()
         self._prepare = preparation_of(said)
         self._set_up()
@@ -65,6 +67,15 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
     def count_tokens(self, sequences: Sequence[str]) -> list[int]:
         """Return the tokens each sequence would have if nothing were cut, special ones included."""
         return self.encoder.count(self._prepare.uncut(sequences))
+
+    def trial(self, sequence: str) -> tuple[int, Callable[[int], object]]:
+        """Return the tokens of a sequence's longest piece, and what runs a batch of n such pieces.
+
+        Both may raise what `extract_embeddings` does; running out of memory passes through.
+        """
+        pieces, _ = self.encoder.encode(self._prepare([sequence]))
+        piece = max(pieces, key=len)
+        return self.encoder.pad_to or len(piece), lambda rows: self._pooled([piece] * rows)
 
     def extract_embeddings(self, sequences: Sequence[str], batch_size: int = 8) -> np.ndarray:
         """Return the (n, d) float32 embeddings of n sequences, row i for sequence i.
@@ -100,8 +111,8 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
         if self.batching == "file":
             return batches.file_order(len(lengths), batch_size)
         if self.batching == "exact":
-            return batches.exact_length(lengths, self._options.token_budget)
-        return batches.token_budget(lengths, self._options.token_budget)
+            return batches.exact_length(lengths, self.token_budget)
+        return batches.token_budget(lengths, self.token_budget)
 
     def _pooled(self, pieces: Sequence[list[int]]) -> np.ndarray:
         """Return the (b, d) float32 rows of b pieces that are run as one batch."""

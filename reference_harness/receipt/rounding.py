@@ -47,18 +47,18 @@ class Widened:
     ndim = 2
 
     def __init__(self, values: Half, scale_log2: int) -> None:
-        self._values = values
-        self._scale = scale_log2
+        self.values = values
+        self.scale_log2 = scale_log2
         self.shape: tuple[int, ...] = values.shape
         self.size = values.size
 
     def __len__(self) -> int:
         """Return the number of rows."""
-        return len(self._values)
+        return len(self.values)
 
     def __getitem__(self, rows: Any) -> npt.NDArray[np.float32]:  # noqa: ANN401 - slice or array
         """Return rows as float32."""
-        return widened(self._values[rows], self._scale)
+        return widened(self.values[rows], self.scale_log2)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:  # noqa: ANN401
         """Return all rows, of a type that is asked for."""

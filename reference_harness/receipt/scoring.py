@@ -5,11 +5,10 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import Field
 
 from reference_harness import environment, metrics, probe
 from reference_harness.benchmark import Benchmark
@@ -17,52 +16,28 @@ from reference_harness.canonical import solve
 from reference_harness.data import Source
 from reference_harness.engine.local import Pool
 from reference_harness.engine.threads import Library, libraries
-from reference_harness.errors import DataError, ProbeError
+from reference_harness.errors import DataError, EmbeddingError, ProbeError
+from reference_harness.files import write_bytes
 from reference_harness.job import columns
 from reference_harness.record import (
     BenchmarkRef,
     Canonical,
     DatasetRef,
-    HarnessRef,
-    Hex64,
     LibraryRef,
-    Part,
     ReceiptTask,
-    Seconds,
     Triple,
 )
-from reference_harness.rescore import load
+from reference_harness.rescore import Lend, load
 from reference_harness.tasks import DIGEST_BYTES, Labels, TaskData, sequence_digests
-from reference_harness.text import first_and_more
+from reference_harness.text import first_and_more, plural
 
+from .cells import EqualRows, ReceiptCells, TaskCells
 from .rounding import Widened
+from .strata import FittedRegime, write_strata
 from .task_file import file_of
 
-ROWS = 65_536
-"""Rows hashed at once."""
-
-
-class TaskCells(Part):
-    """Canonical cells of one task."""
-
-    data_sha256: Hex64
-    regimes: Annotated[dict[str, Canonical], Field(min_length=1)]
-    seconds: Seconds
-
-
-class ReceiptCells(Part):
-    """Every canonical cell of a receipt's tasks; `schemas/receipt-cells.schema.json`."""
-
-    schema_version: str = "1.0"
-    benchmark: BenchmarkRef
-    dataset: DatasetRef
-    harness: HarnessRef
-    packages: dict[str, str]
-    libraries: list[LibraryRef]
-    tasks: Annotated[dict[str, TaskCells], Field(min_length=1)]
-    unequal: list[str]
-    """Rows of equal sequences whose bytes differ: a sentence for each scale that has some."""
-    seconds: Seconds
+DIGESTS = ".digests"
+"""Ending of a task's file of digests: of each sequence and of its row, 16 bytes each."""
 
 
 class Named(NamedTuple):
@@ -91,9 +66,11 @@ class CellsJob:
     benchmark: Benchmark
     source: Source
     regimes: tuple[str, ...]
+    strata: Path | None = None
+    """Folder for what rows are drawn by; None where nothing is drawn."""
 
     def execute(self) -> Celled:
-        """Return the canonical cells. Raises DataError or ProbeError, which name the task."""
+        """Return the canonical cells. Raises a HarnessError, which names the task."""
         started = time.perf_counter()
         data = load(self.benchmark, self.source, self.task_id)
         values = values_of(self.file, self.said, data)
@@ -101,18 +78,22 @@ class CellsJob:
         train = Widened(values[:cut], self.said.scale_log2)
         test = Widened(values[cut:], self.said.scale_log2)
         try:
-            regimes = {name: self._cell(train, test, data, name) for name in self.regimes}
+            fitted = {name: self._cell(train, test, data, name) for name in self.regimes}
         except ProbeError as error:
             msg = f"{self.task_id}: {error}"
             raise ProbeError(msg) from error
+        if self.strata is not None:
+            write_strata(self.strata, data, {name: fit for name, (fit, _) in fitted.items()})
         cells = TaskCells(
             data_sha256=data.sha256,
-            regimes=regimes,
+            regimes={name: cell for name, (_, cell) in fitted.items()},
             seconds=round(time.perf_counter() - started, 6),
         )
         return Celled(self.task_id, cells, named(values, data), libraries())
 
-    def _cell(self, train: Widened, test: Widened, data: TaskData, regime: str) -> Canonical:
+    def _cell(
+        self, train: Widened, test: Widened, data: TaskData, regime: str
+    ) -> tuple[FittedRegime, Canonical]:
         started = time.perf_counter()
         protocol = self.benchmark.protocol
         labels = data.train.labels
@@ -122,12 +103,13 @@ class CellsJob:
             for rows in drawn
         ]
         found: list[Labels] = [one.predict(test) for one in solved]
+        fitted = FittedRegime(solved, [rows for rows in drawn if rows is not None], found)
         if len(found) == 1:
             found = found * len(protocol.seeds)
         classes = np.unique(np.concatenate([labels, data.test.labels]))
         matrices = [metrics.confusion_matrix(data.test.labels, one, classes) for one in found]
         triples = [metrics.scores(matrix) for matrix in matrices]
-        return Canonical(
+        return fitted, Canonical(
             scores=Triple(**metrics.mean(triples)._asdict()),
             per_seed=columns(triples),
             confusion=[matrix.tolist() for matrix in matrices],
@@ -140,16 +122,17 @@ class CellsJob:
 def values_of(file: Path, said: ReceiptTask, data: TaskData) -> npt.NDArray[np.float16]:
     """Map the rows of a task from its file.
 
-    Raises DataError when the file or the receipt does not have the rows of the data.
+    Raises EmbeddingError when the file or the receipt does not have the rows of the data.
     """
     counts = (len(data.train.labels), len(data.test.labels))
     if counts != (said.train, said.test):
         msg = f"{data.id}: the receipt has {said.train} training and {said.test} test rows, the "
         msg += f"data have {counts[0]} and {counts[1]}"
-        raise DataError([msg])
+        raise EmbeddingError(msg)
     size, expected = file.stat().st_size, 2 * said.dim * sum(counts)
     if size != expected:
-        raise DataError([f"{file}: {size} bytes, expected {expected}"])
+        msg = f"{file}: {size} bytes, expected {expected}"
+        raise EmbeddingError(msg)
     return np.memmap(file, dtype="<f2", mode="r", shape=(sum(counts), said.dim))
 
 
@@ -169,20 +152,47 @@ def unequal_rows(found: Mapping[str, Named], tasks: Mapping[str, ReceiptTask]) -
     Bytes of tasks with different scales are not compared. Takes 32 bytes a row, twice.
     """
     sentences = []
-    for scale in sorted({said.scale_log2 for said in tasks.values()}):
-        names = [name for name, said in tasks.items() if said.scale_log2 == scale]
-        pairs = np.vstack([np.hstack(found[name]) for name in names])
+    for scale in sorted({tasks[name].scale_log2 for name in found}):
+        names = [name for name in found if tasks[name].scale_log2 == scale]
+        words = np.vstack([np.hstack(found[name]) for name in names]).view("<u8")
         task = np.repeat(np.arange(len(names)), [len(found[name].rows) for name in names])
-        order = np.lexsort(pairs.T[::-1])
-        pairs, task = pairs[order], task[order]
-        same = (pairs[1:, :DIGEST_BYTES] == pairs[:-1, :DIGEST_BYTES]).all(axis=1)
-        other = same & (pairs[1:] != pairs[:-1]).any(axis=1)
+        order = np.lexsort(words.T[::-1])
+        words, task = words[order], task[order]
+        half = DIGEST_BYTES // 8
+        same = (words[1:, :half] == words[:-1, :half]).all(axis=1)
+        other = same & (words[1:] != words[:-1]).any(axis=1)
         if other.any():
             where = sorted({names[i] for i in (*task[1:][other], *task[:-1][other])})
-            sentences.append(
-                f"{int(other.sum())} sequences have rows that differ, in {first_and_more(where)}"
-            )
+            has = "sequence has" if other.sum() == 1 else "sequences have"
+            sentences.append(f"{other.sum()} {has} rows that differ, in {first_and_more(where)}")
     return sentences
+
+
+def write_digests(folder: Path, task_id: str, found: Named) -> None:
+    """Write the digests of a task, 32 bytes a row."""
+    write_bytes(folder / f"{task_id}{DIGESTS}", np.hstack(found).tobytes())
+
+
+def compared(folder: Path, tasks: Mapping[str, ReceiptTask]) -> EqualRows:
+    """Compare the rows of equal sequences over all tasks whose digests lie in a folder.
+
+    Raises DataError when a task has none, or another number of rows than the receipt says.
+    """
+    found = {}
+    for name, said in tasks.items():
+        path = folder / f"{name}{DIGESTS}"
+        raw = path.read_bytes() if path.is_file() else b""
+        if len(raw) != 2 * DIGEST_BYTES * (said.train + said.test):
+            msg = f"{path}: expected the digests of {plural(said.train + said.test, 'row')}: run "
+            raise DataError([f"{msg}receipt-cells --digests for this task"])
+        pairs = np.frombuffer(raw, np.uint8).reshape(-1, 2 * DIGEST_BYTES)
+        found[name] = Named(pairs[:, :DIGEST_BYTES], pairs[:, DIGEST_BYTES:])
+    first = [np.ascontiguousarray(one.sequences).view("<u8")[:, 0] for one in found.values()]
+    return EqualRows(
+        rows=sum(len(one.rows) for one in found.values()),
+        sequences=len(np.unique(np.concatenate(first))),
+        unequal=unequal_rows(found, tasks),
+    )
 
 
 @dataclass(frozen=True)
@@ -195,15 +205,22 @@ class CellsRequest:
     tasks: Mapping[str, ReceiptTask]
     regimes: tuple[str, ...]
     workers: int
+    strata: Path | None = None
+    """Folder for what an audit draws rows by."""
+    digests: Path | None = None
+    """Folder to write the digests of sequences and rows into."""
 
 
-def cells(asked: CellsRequest) -> ReceiptCells:
-    """Compute every canonical cell. Raises DataError or ProbeError, which name the task."""
+def cells(asked: CellsRequest, lent: Lend | None = None) -> ReceiptCells:
+    """Compute every canonical cell, with the workers `lent`, else with new ones.
+
+    Raises DataError, EmbeddingError or ProbeError, which name the task.
+    """
     started = time.perf_counter()
     found: dict[str, TaskCells] = {}
     used: dict[tuple[str, str, str, int], LibraryRef] = {}
     rows: dict[str, Named] = {}
-    with Pool[Celled](min(asked.workers, len(asked.tasks))) as pool:
+    with (lent or Pool)(min(asked.workers, len(asked.tasks))) as pool:
         # Largest first, so that no worker is left with it at the end.
         order = sorted(asked.tasks, key=lambda name: (-asked.tasks[name].bytes, name))
         for name in order:
@@ -216,6 +233,7 @@ def cells(asked: CellsRequest) -> ReceiptCells:
                     asked.benchmark,
                     asked.source,
                     asked.regimes,
+                    asked.strata,
                 )
             )
         while pool.waiting:
@@ -225,6 +243,8 @@ def cells(asked: CellsRequest) -> ReceiptCells:
                     ref = LibraryRef(**library)
                     used[(ref.library, ref.version, ref.kernel, ref.threads)] = ref
                 rows[one.task_id] = one.named
+                if asked.digests is not None:
+                    write_digests(asked.digests, one.task_id, one.named)
     pin = asked.benchmark.dataset
     return ReceiptCells(
         benchmark=BenchmarkRef(name=asked.benchmark.name, sha256=asked.benchmark.sha256),

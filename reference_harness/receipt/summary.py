@@ -46,4 +46,5 @@ def receipt_of(record: RunRecord) -> dict[str, Any] | None:
         "rows": sum(one.train + one.test for one in tasks.values()),
         "root": root_of(tasks),
         "tasks": {name: one.model_dump(exclude={"dim"}) for name, one in tasks.items()},
+        "predictions": record.predictions and record.predictions.model_dump(),
     }

@@ -12,8 +12,8 @@ import random
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from geneb_ci.audit.bias import Difference, joint_test
-from geneb_ci.audit.power import missed
+from geneb_ci.audit.outcome import Difference, joint_test
+from geneb_ci.audit.sampling import missed
 
 TASKS = 100
 CAP = 0.1

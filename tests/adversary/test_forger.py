@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from geneb_ci.audit.power import missed
+from geneb_ci.audit.sampling import missed
 from tests.adversary import forger
 from tests.adversary.forger import (
     CAP,

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from geneb_ci.audit.memorised import (
+from geneb_ci.audit.embedding_checks import (
     FRESH_MARGIN,
     VARIANT_ALARM,
     VARIANT_MARGIN,

@@ -15,14 +15,14 @@ from geneb_ci.audit.beacon import DELAY, QUICKNET, time_of
 from geneb_ci.audit.canonical import moment_of
 from geneb_ci.audit.commitment import Commitment
 from geneb_ci.audit.draw import draw
+from geneb_ci.audit.embedding_checks import rows_varied
 from geneb_ci.audit.envelope import key_id, parse_envelope, sign_payload
+from geneb_ci.audit.events import withdrawal_of
 from geneb_ci.audit.keys import TrustedKey
-from geneb_ci.audit.memorised import rows_varied
 from geneb_ci.audit.outcome import AuditOutcome
 from geneb_ci.audit.plan import DrandBeacon, EarlierDraw, Plan
 from geneb_ci.audit.record import WITHDRAWN, record_of
 from geneb_ci.audit.tolerance import tolerance_digest
-from geneb_ci.audit.withdrawal import withdrawal_of
 from tests.audit.examples import ROUNDS
 from tests.small import BENCHMARK, BENCHMARK_FILE, small_v11
 

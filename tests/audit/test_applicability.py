@@ -19,9 +19,9 @@ from geneb_ci.audit.applicability import (
     left_out,
     needed_tasks,
 )
+from geneb_ci.audit.canonical import StepMismatch
 from geneb_ci.audit.outcome import AuditOutcome
-from geneb_ci.audit.policy import AuditPolicy
-from geneb_ci.audit.steps import StepMismatch
+from geneb_ci.audit.sampling import AuditPolicy
 from tests.audit.recorded import FIRST, MODEL, outcome_of, plan_for, submission_bytes
 from tests.small import BENCHMARK
 

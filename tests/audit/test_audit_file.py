@@ -98,7 +98,7 @@ def test_a_report_says_what_is_to_be_done_next(place: Installed) -> None:
 @pytest.mark.parametrize(
     ("options", "code", "said"),
     [
-        (("--token-budget", "512"), 11, "pass --token-budget 2048, or begin in another folder"),
+        (("--token-budget", "0"), 2, "'0' is not a token budget: pass a number such as 2048, or"),
         (("--level", "0", "--i-wrote-this-code"), 11, "began with level 2, now it is 0"),
         (("--limit-memory", "much"), 2, "'much' is not a size: pass 512M or 24G"),
         (("--limit-time", "0"), 2, "is not a time: pass 600, 90m or 2h"),
@@ -161,6 +161,7 @@ def test_a_queue_carries_what_it_can_and_continues(place: Installed) -> None:
     harnessed(place, "slow", f"{folder / 'slow.py'}:Slow")
     (place.root / "list.toml").write_text(
         f'[[audit]]\nfile = "{FILE}"\ncommitted-at = "{GO[1]}"\nbeacon_file = "round.json"\n'
+        'token-budget = "auto"\n'
         f'[[audit]]\nfile = "submissions/missing.json"\n'
         f'[[audit]]\nfile = "submissions/slow.json"\nlimit-task-time = "2s"\n',
         encoding="utf-8",
@@ -171,7 +172,7 @@ def test_a_queue_carries_what_it_can_and_continues(place: Installed) -> None:
     assert (done.returncode, lines[0]) == (3, "code  file"), done.stderr
     assert lines[1].split() == ["0", FILE, "agrees"]
     assert lines[2].split()[:2] == ["3", "submissions/missing.json"]
-    assert "the limit is 2 s" in lines[3]
+    assert "2 s" in lines[3]  # refused before the draw, or on a busy machine stopped later
     assert "--limit-task-time" in done.stderr
     assert lines[4] == (
         "3 audits: 1 without an error, 0 that differ or are refused, 2 not carried out"

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from geneb_ci.audit.canonical import AuditRefused
 from geneb_ci.audit.commitment import Commitment
 from geneb_ci.audit.plan import committed_text, read_commitment, read_plan
 from geneb_ci.audit.record import record_files
-from geneb_ci.audit.steps import AuditRefused
-from geneb_ci.cli.audit_stages import _refuse_other
+from geneb_ci.audit.stages import refuse_other
 from geneb_ci.cli.main import main
 from tests.audit.file_place import GO, MODEL, TASKS, made, work_of
 from tests.audit.installed import Installed
@@ -179,12 +179,12 @@ def folder_with(cache: Path, version: str, *names: str) -> tuple[Commitment, Pat
 def test_only_a_digest_that_was_shown_binds_the_next_call(tmp_path: Path, shown: str) -> None:
     dry, dry_folder = folder_with(tmp_path, "a dry run")
     other, other_folder = folder_with(tmp_path, "another dry run")
-    _refuse_other(dry, dry_folder)
-    _refuse_other(other, other_folder)
+    refuse_other(dry, dry_folder)
+    refuse_other(other, other_folder)
     (dry_folder / shown).touch()
-    _refuse_other(dry, dry_folder)
+    refuse_other(dry, dry_folder)
     with pytest.raises(AuditRefused) as caught:
-        _refuse_other(other, other_folder)
+        refuse_other(other, other_folder)
     assert caught.value.message == (
         f"commitment {other.sha256} was never shown here; {dry.sha256} was, with another submission"
     )

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from geneb_ci.audit.canonical import AuditRefused
 from geneb_ci.audit.embedding import KnownRow, matrix_of
 from geneb_ci.audit.ready import Machine, Ready, weights_here
 from geneb_ci.audit.record import record_files
-from geneb_ci.audit.steps import AuditRefused
 from geneb_ci.audit.weights import file_sha256
 from geneb_ci.audit.work import EmbeddedTask, WorkSettings, open_work
 from geneb_ci.common.errors import ResultRefused
@@ -89,8 +89,8 @@ def test_a_file_that_changed_is_refused_by_name(tmp_path: Path, damage: str) -> 
         entry = EmbeddedTask(
             sequences_sha256=file_sha256(folder / "sequences.txt"),
             embeddings_sha256=file_sha256(folder / "embeddings.npy"),
-            computed=1, decoys=None, attempts=[], seconds=1.0, peak=1, further=0,
-            further_sha256=None, repeated=None,
+            computed=1, decoys=None, attempts=[], seconds=1.0, peak=1,
+            token_budget=2048, further=0, further_sha256=None, repeated=None,
         )  # fmt: skip
         assert work.embedded("mini_splice") is None
         work.keep(folder / "embedded.json", entry.model_dump_json())
@@ -150,7 +150,7 @@ def test_tasks_with_embeddings_of_different_shape_are_refused(
 A, C = "a" * 64, "c" * 64
 SETTINGS = WorkSettings(
     commitment="0" * 64, version="1", level=2, device="cpu", noise="float32", copies=16,
-    token_budget=2048, seed=1, nonce="d" * 64, started_at="2026-11-20T08:30:00Z",
+    seed=1, nonce="d" * 64, started_at="2026-11-20T08:30:00Z",
 )  # fmt: skip
 
 

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from geneb_ci.audit import beacon
 from geneb_ci.audit.beacon import DELAY, QUICKNET, round_at, time_of, value_of, verify_round
-from geneb_ci.audit.canonical import moment_of, seconds_of
-from geneb_ci.audit.steps import StepMismatch
+from geneb_ci.audit.canonical import StepMismatch, moment_of, seconds_of
 from geneb_ci.common.errors import BrokenInstallation, UsageProblem
 from tests.audit.examples import ROUNDS, VECTORS
 

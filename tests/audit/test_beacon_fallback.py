@@ -6,10 +6,10 @@ import hmac
 import pytest
 
 from geneb_ci.audit.beacon import fallback, is_open, verify_fallback
+from geneb_ci.audit.canonical import AuditRefused, StepMismatch
 from geneb_ci.audit.draw import draw, recompute
 from geneb_ci.audit.plan import FallbackBeacon
 from geneb_ci.audit.sampling import seed_of
-from geneb_ci.audit.steps import AuditRefused, StepMismatch
 from tests.audit.examples import COMMITTED_AT, commitment, hexes
 
 KEY = hexes("the key of an epoch")

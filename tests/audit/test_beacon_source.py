@@ -15,7 +15,7 @@ from geneb_ci.audit.beacon_source import (
     parse_round,
     wait_for,
 )
-from geneb_ci.audit.steps import StepMismatch
+from geneb_ci.audit.canonical import StepMismatch
 from geneb_ci.common.errors import Exit, UsageProblem
 from tests.audit.examples import ROUND, ROUNDS, VECTORS, beacon
 from tests.audit.relay import drips, hangs_up, relay, says

@@ -7,7 +7,7 @@ import tomllib
 import pytest
 
 from tests import forked
-from tests.paths import ROOT, SUBMISSIONS
+from tests.paths import PUBLIC, SUBMISSIONS, outside_rows
 
 MODELS = (
     *("dna_gpt0.1b_h", "dna_gpt3b_m", "deepgene", "genomics-fm", "JanusDNA_72_w"),
@@ -21,10 +21,10 @@ def test_a_row_is_committed_by_its_entry(model_id, tmp_path):
     output = tmp_path / "c.json"
     submission = SUBMISSIONS / f"{model_id}.json"
     command = ("audit", "commit", str(submission), "--output", str(output))
-    done = forked.run("geneb_ci", *command, cwd=ROOT)
+    done = forked.run("geneb_ci", *command, cwd=PUBLIC)
     assert done.returncode == 0, done.stderr
     found = json.loads(output.read_bytes())["commitment"]
-    raw = (ROOT / f"leaderboard/policy/models/{model_id}.toml").read_bytes()
+    raw = outside_rows(f"leaderboard/policy/models/{model_id}.toml").read_bytes()
     entry = tomllib.loads(raw.decode())
     assert found["model_id"] == model_id
     assert found["extractor"]["path"] == entry["run"]["extractor"]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from geneb_ci.audit.code_shape import code_shape
+from geneb_ci.audit.extractors import code_shape
 from tests.paths import ROOT
 
 MODULE = b'''\

@@ -5,13 +5,12 @@ from typing import Any
 
 import pytest
 
-from geneb_ci.audit.canonical import canonical
-from geneb_ci.audit.code_shape import code_shape
+from geneb_ci.audit.canonical import AuditRefused, StepMismatch, canonical
 from geneb_ci.audit.commit import commit, subject_of
 from geneb_ci.audit.commitment import Commitment
+from geneb_ci.audit.extractors import code_shape
 from geneb_ci.audit.plan import committed_text, read_commitment
 from geneb_ci.audit.sources import DeclaredRun
-from geneb_ci.audit.steps import AuditRefused, StepMismatch
 from geneb_ci.audit.tolerance import tolerance_digest
 from geneb_ci.common.config import find_layout
 from geneb_ci.common.errors import BadConfiguration, Exit, NothingChecked, UsageProblem

@@ -2,8 +2,8 @@
 
 import pytest
 
+from geneb_ci.audit.canonical import StepMismatch
 from geneb_ci.audit.commitment import Commitment, check_commitment
-from geneb_ci.audit.steps import StepMismatch
 from tests.audit.examples import STRATA, TASKS, commitment, stratified
 
 APART = "a stratum has a task that is not among the tasks, or that is in another stratum"

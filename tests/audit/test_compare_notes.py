@@ -11,7 +11,7 @@ from geneb_ci.audit.plan import Chosen
 from geneb_ci.audit.rescored import Rescored
 from geneb_ci.common.errors import NothingChecked
 from geneb_ci.common.types import Scores
-from geneb_ci.statistics.printed import Reading, Triple
+from geneb_ci.statistics.metrics import Reading, Triple
 from tests.small import BENCHMARK, DIGEST
 
 TASK = BENCHMARK.task_ids[0]

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from geneb_ci.audit.canonical import AuditRefused
 from geneb_ci.audit.draw import draw, drawn_before, earlier_draws
 from geneb_ci.audit.plan import DrandBeacon, EarlierDraw, Plan
-from geneb_ci.audit.steps import AuditRefused
 from geneb_ci.common.errors import UsageProblem
 from tests.audit.examples import COMMITTED_AT, TASKS, beacon, commitment, hexes, plan
 

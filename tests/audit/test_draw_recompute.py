@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from geneb_ci.audit.canonical import STEPS, StepMismatch
 from geneb_ci.audit.draw import recompute
 from geneb_ci.audit.plan import EarlierDraw, Plan
-from geneb_ci.audit.steps import STEPS, StepMismatch
 from tests.audit.examples import (
     ROUNDS,
     STRATA,

@@ -7,14 +7,14 @@ from hashlib import sha256
 
 import pytest
 
+from geneb_ci.audit.canonical import AuditRefused
 from geneb_ci.audit.commit import checked, read_submission
 from geneb_ci.audit.draw import gains, suspicion, targets, targets_of
-from geneb_ci.audit.steps import AuditRefused
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.config import Layout, LayoutKind
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.common.finding import Finding, Severity
-from geneb_ci.statistics.table import ScoreTable
+from geneb_ci.statistics.reference import ScoreTable
 from geneb_ci.statistics.view import RowView
 from tests.audit.examples import TASKS as EXAMPLE_TASKS
 from tests.audit.examples import commitment, plan

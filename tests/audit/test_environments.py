@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from geneb_ci.audit.canonical import AuditRefused
 from geneb_ci.audit.fetching import Installed, install
-from geneb_ci.audit.steps import AuditRefused
 from geneb_ci.common.errors import BadConfiguration, MachineFault
 from geneb_ci.models.entry import Environment
 from tests.loopback import loopback

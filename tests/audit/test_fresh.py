@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from geneb_ci.audit.canonical import AuditRefused
+from geneb_ci.audit.embedding_checks import FreshResult, FreshTask
 from geneb_ci.audit.fresh import (
     FreshCommitment,
     check_release,
@@ -18,14 +20,12 @@ from geneb_ci.audit.fresh import (
     read_release,
     released,
 )
-from geneb_ci.audit.memorised import FreshResult, FreshTask
 from geneb_ci.audit.outcome import AuditOutcome
 from geneb_ci.audit.plan import encoded
 from geneb_ci.audit.rescored import RescoredTested
-from geneb_ci.audit.scoring import TaskSource
-from geneb_ci.audit.steps import AuditRefused
 from geneb_ci.common.benchmark import load_benchmark
 from geneb_ci.common.errors import NothingChecked
+from geneb_ci.harness.process import TaskSource
 from reference_harness import mini
 from tests.audit.recorded import outcome_of, plan_for, submission_bytes
 from tests.paths import ROOT

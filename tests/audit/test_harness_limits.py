@@ -9,15 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from geneb_ci.audit.harness import HarnessProcess
-from geneb_ci.audit.scoring import Scoring, TaskSource, rescored, sequences_of
-from geneb_ci.audit.scoring_limits import ScoringOptions
+from geneb_ci.audit.scoring import Scoring, rescored, sequences_of
 from geneb_ci.common.errors import (
     ExtractorRefused,
     LimitExceeded,
     NothingChecked,
     ResultRefused,
 )
+from geneb_ci.harness.process import HarnessProcess, ScoringOptions, TaskSource
 from geneb_ci.sandbox import processes
 from reference_harness.define import define
 from tests.audit.hostile_embeddings import FITTED, REFUSED, WIDTH

@@ -1,17 +1,28 @@
 """Identity: another name, a copy of the weights or of the claims is still the same method."""
 
+import itertools
+import json
 import random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from geneb_ci.audit.commitment import Commitment, Weights
+from geneb_ci.audit.commitment import (
+    SCALE,
+    Commitment,
+    Identity,
+    Weights,
+    identity_digest,
+    identity_of,
+    why_same,
+)
 from geneb_ci.audit.draw import earlier_draws
-from geneb_ci.audit.identity import identity_digest, identity_of, why_same
 from tests.audit.examples import COMMITTED_AT, TASKS, commitment, draw_at, hexes
+from tests.paths import ROOT
 
 HONEST = [random.Random(1).randrange(20_000, 90_000) for _ in TASKS]
+MANY = [random.Random(4).randrange(20_000, 90_000) for _ in range(300)]
 OTHERS = [random.Random(2).randrange(20_000, 90_000) for _ in TASKS]
 
 
@@ -76,6 +87,36 @@ def test_one_changed_weight_and_another_name_do_not_hide_the_claims():
     assert same(claimed(HONEST), claimed(OTHERS)) == ""
 
 
+def test_claims_that_each_name_moves_within_the_tolerance_are_still_one_method():
+    """A weight and each claim are changed a little for each name, up to 0.008 either way."""
+    moves = random.Random(3)
+    names = [
+        row(str(number), [score + moves.randint(-800, 800) for score in MANY])
+        for number in range(5)
+    ]
+    found = {why_same(one, other) for one, other in itertools.combinations(names, 2)}
+    assert found == {"with nearly the same claims"}
+
+
+def row(model_id: str, *scores: list[int]) -> Identity:
+    claims = {str(number): one for number, one in enumerate(scores)}
+    tasks = [str(number) for number in range(len(scores[0]))]
+    return Identity(model_id, None, frozenset({model_id}), claims, tasks, "benchmark")
+
+
+def test_no_two_public_rows_are_one_method():
+    rows = []
+    for path in sorted((ROOT / "tests/public/submissions").glob("*.json")):
+        cells = json.loads(path.read_bytes())["results"]
+        scores = [
+            [round(one["MCC"] * SCALE) for _, one in sorted(tasks.items())]
+            for _, tasks in sorted(cells.items())
+        ]
+        rows.append(row(path.stem, *scores))
+    assert len(rows) == 41
+    assert not [pair for pair in itertools.combinations(rows, 2) if why_same(*pair)]
+
+
 def test_rounded_claims_need_more_cells_and_are_still_found():
     rounded = [round(score, -3) for score in HONEST]
     assert same(claimed(HONEST), claimed(rounded)) == "with nearly the same claims"
@@ -121,8 +162,7 @@ def test_the_digest_is_of_code_and_weights_alone():
 
 @given(st.lists(st.integers(-100_000, 100_000), min_size=20, max_size=20))
 def test_every_row_is_a_copy_of_itself(scores):
-    other = method("copy", "copied", claims={"full": scores})
-    assert same(claimed(scores), other) == "with nearly the same claims"
+    assert why_same(row("one", scores), row("copy", scores)) == "with nearly the same claims"
 
 
 def test_one_score_for_each_task():

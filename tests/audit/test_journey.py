@@ -31,7 +31,7 @@ WITHOUT_WEIGHTS = "geneb_ci/audit/weights.py:provide"
 CALLERS = {
     *(f"geneb_ci/cli/audit.py:{name}_command" for name in ("commit", "run", "verify")),
     "geneb_ci/cli/audit_draw.py:plan_command",
-    "geneb_ci/cli/audit_draw.py:drawn_plan",
+    "geneb_ci/audit/signing.py:drawn_plan",
     "geneb_ci/audit/rerun.py:rerun",
     "geneb_ci/audit/rerun.py:outcome_of",
     "geneb_ci/audit/work.py:ready",

@@ -110,8 +110,9 @@ def test_one_key_verifies_at_most_and_two_people_reproduce(tmp_path):
     extend(root, FIRST + 2)
     assert decision(root).level == "reproduced"
     # The same person with a second key is no second signer.
-    set_keys(root, [entry(), entry(OTHER)])
-    assert decision(root).level == "verified"
+    for owner in ("a maintainer", " A  Maintainer", "\N{CYRILLIC SMALL LETTER A} maintainer"):
+        set_keys(root, [entry(), entry(OTHER, owner=owner)])
+        assert decision(root).level == "verified"
 
 
 def test_what_the_second_signer_finds_disputes_the_row(tmp_path):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from geneb_ci.audit.policy import AuditPolicy, audit_policy, load_policy
+from geneb_ci.audit.sampling import AuditPolicy, audit_policy, load_policy
 from geneb_ci.common.config import Layout, LayoutKind
 from geneb_ci.common.errors import BadConfiguration
 from tests.audit.place import POLICY
@@ -15,9 +15,11 @@ def test_the_shipped_policy():
         "stratified": False,
         "regimes": ["full", "10shot", "1shot"],
         "minimum_drawn": 13,
+        "minimum_rows": 1500,
         "minimum_level": 2,
         "canonical": True,
         "aborts": 3,
+        "receipt_days": 30,
         "fallback_keys": [],
         "spent_keys": [],
     }

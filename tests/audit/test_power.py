@@ -7,18 +7,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from geneb_ci.audit.power import (
+from geneb_ci.audit.sampling import (
     SHOWN_DRAWN,
     SHOWN_FABRICATED,
     Design,
+    allocation,
     detection,
+    detection_table,
     missed,
     needed,
     probability,
     probability_text,
-    table,
 )
-from geneb_ci.audit.sampling import allocation
 from geneb_ci.common.errors import UsageProblem
 
 HUNDRED = Design((100,))
@@ -76,7 +76,7 @@ def test_stratified_detection_is_the_worst_placing(data):
 
 def test_the_published_table():
     assert tuple(PUBLISHED) == SHOWN_DRAWN
-    rows = {row.drawn: row.detection for row in table(HUNDRED)}
+    rows = {row.drawn: row.detection for row in detection_table(HUNDRED)}
     assert {k: tuple(round(float(p), 3) for p in row) for k, row in rows.items()} == PUBLISHED
     found = [needed(HUNDRED, m, Fraction("0.95")) for m in SHOWN_FABRICATED]
     assert tuple(found) == SIZES_FOR_95
@@ -143,8 +143,8 @@ def test_what_no_sample_finds():
 
 def test_the_table_has_only_samples_that_there_can_be():
     small = Design((4, 2), 1)
-    assert [row.drawn for row in table(small, [0, 1, 6, 3, 5, 3, 7], [1])] == [1, 3, 5, 6]
-    assert [row.drawn for row in table(STRATIFIED, fabricated=[1])] == [8, 10, 13, 25]
+    assert [row.drawn for row in detection_table(small, [0, 1, 6, 3, 5, 3, 7], [1])] == [1, 3, 5, 6]
+    assert [row.drawn for row in detection_table(STRATIFIED, fabricated=[1])] == [8, 10, 13, 25]
 
 
 @pytest.mark.parametrize(

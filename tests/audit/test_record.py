@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from geneb_ci.audit.canonical import StepMismatch
 from geneb_ci.audit.envelope import ENVELOPE, strict_json
 from geneb_ci.audit.outcome import StatementSubject
 from geneb_ci.audit.record import audit_id_of, check_can_record, payload_of
-from geneb_ci.audit.steps import StepMismatch
 from geneb_ci.common.config import find_layout
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.common.types import Scores

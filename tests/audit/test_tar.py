@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from geneb_ci.audit.tar import BLOCK, BrokenArchiveError, members
+from geneb_ci.audit.fetching import BLOCK, BrokenArchiveError, tar_members
 
 LIMIT = 1 << 24
 NAMES = st.text("abcä/._- \n", min_size=1, max_size=300).filter(
@@ -31,7 +31,7 @@ def archive(
 
 
 def found(raw: bytes, limit: int = LIMIT) -> list[tuple[str, bytes]]:
-    return [(one.name, b"".join(one.chunks())) for one in members(io.BytesIO(raw), limit)]
+    return [(one.name, b"".join(one.chunks())) for one in tar_members(io.BytesIO(raw), limit)]
 
 
 @settings(deadline=None)
@@ -45,7 +45,9 @@ def test_it_reads_what_tarfile_writes(files, kind, packed):
     expected = [(name.removeprefix("./"), content) for name, content in files.items()]
     assert found(raw) == expected
     # What is not read is skipped.
-    assert [one.name for one in members(io.BytesIO(raw), LIMIT)] == [name for name, _ in expected]
+    assert [one.name for one in tar_members(io.BytesIO(raw), LIMIT)] == [
+        name for name, _ in expected
+    ]
 
 
 @given(st.binary(max_size=3000), st.integers(0, 3000), st.integers(1, 255))
@@ -100,6 +102,6 @@ def test_a_link_is_no_file():
         link = tarfile.TarInfo("model.bin")
         link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
         made.addfile(link)
-    assert [(one.name, one.is_file) for one in members(io.BytesIO(out.getvalue()), LIMIT)] == [
+    assert [(one.name, one.is_file) for one in tar_members(io.BytesIO(out.getvalue()), LIMIT)] == [
         ("model.bin", False)
     ]

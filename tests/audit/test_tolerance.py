@@ -12,7 +12,7 @@ from geneb_ci.audit.outcome import METRICS, CanonicalCompared, Tolerance, differ
 from geneb_ci.audit.tolerance import largest_effect, quantile
 from geneb_ci.common.errors import NothingChecked
 from geneb_ci.common.types import Scores
-from geneb_ci.statistics.printed import Triple
+from geneb_ci.statistics.metrics import Triple
 from tests.audit.rescoring import SEEDS, measured
 
 NONE = Triple(0.0, 0.0, 0.0)

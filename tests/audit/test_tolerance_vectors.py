@@ -15,7 +15,7 @@ import pytest
 from geneb_ci.audit import tolerance as rule
 from geneb_ci.audit.tolerance import largest_effect
 from geneb_ci.common.types import Scores
-from geneb_ci.statistics.printed import Triple
+from geneb_ci.statistics.metrics import Triple
 from tests.audit.rescoring import SEEDS, measured
 
 VECTORS = Path(__file__).with_name("tolerance_vectors.json")

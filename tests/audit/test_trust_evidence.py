@@ -140,14 +140,14 @@ def test_label_lists_every_row_and_writes_nothing(place, capsys):
     before = sorted(place.rglob("*"))
     assert main(["label"]) == 11
     assert capsys.readouterr().out == (
-        "not on the board  broken: 1 error: run `geneb-ci check`\n"
-        f"verified          model: audit {path.stem} agrees on at least 2 drawn tasks "
+        "none     broken: 1 error: run `geneb-ci check`\n"
+        f"audited  contributed  model: audit {path.stem} agrees on at least 2 drawn tasks "
         "(audited 2/3, sandbox level 2, 2023-08-23)\n"
-        f"                    audit {path.stem} of 2023-08-23: 2 tasks drawn, 2 rerun, informative "
+        f"           audit {path.stem} of 2023-08-23: 2 tasks drawn, 2 rerun, informative "
         "cells 10shot 2 of 2, 1shot 2 of 2, full 2 of 2, sandbox level 2, agrees; counts\n"
-        "self-reported     other: no audit counts\n"
+        "checked  contributed  other: no audit counts\n"
         "\n"
-        "3 rows: 1 self-reported, 1 verified, 1 not on the board\n"
+        "3 rows: 1 none, 1 checked, 1 audited\n"
     )
     assert sorted(place.rglob("*")) == before
     (place / "submissions/broken.json").unlink()
@@ -157,7 +157,7 @@ def test_label_lists_every_row_and_writes_nothing(place, capsys):
         ("model", "verified"),
         ("other", "self-reported"),
     ]
-    assert rows[0]["audit"] == AUDIT | {"agrees": True}
+    assert rows[0]["audit"] == AUDIT | {"agrees": True, "cells": "", "rows": 0}
 
 
 def test_label_without_a_folder_is_a_slip(tmp_path, monkeypatch, capsys):
@@ -173,7 +173,7 @@ def test_explain_says_why_a_row_has_its_level(place, capsys):
     # Two records of one draw are one draw.
     assert main(["explain", MODEL]) == 0
     out = capsys.readouterr().out
-    assert out.splitlines()[0] == "model  self-reported: no audit counts"
+    assert out.splitlines()[0] == "model  checked: no audit counts"
     assert "does not count: sandbox level 1, the policy requires 2" in out
     assert "differs; does not count: withdrawn: the wrong weights were fetched" in out
 

@@ -6,8 +6,11 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
+import geneb_ci
 from geneb_ci.audit.envelope import parse_envelope
 from geneb_ci.audit.record import record_of
+from geneb_ci.audit.row_recompute import FURTHER
+from geneb_ci.audit.row_verify import CELLS
 from geneb_ci.audit.verify import STEPS
 from geneb_ci.cli.main import main
 from geneb_ci.render.audits import _HELD
@@ -53,7 +56,7 @@ claim agrees
   ✓ comparison  every verdict follows from its numbers
   ✓ submission  the file is the audited one
   ✓ benchmark   the current benchmark definition
-  ✓ policy      at least as many tasks and regimes as required
+  ✓ policy      at least as many tasks, rows and regimes as required
   ✓ harness     the current version, unmodified
   ✓ sandbox     an accepted level, and every escape attempt blocked
 
@@ -69,6 +72,11 @@ def test_a_record_that_holds(place, capsys):
     assert capsys.readouterr().out == GOOD.format(id=path.stem)
     assert main(["audit", "verify", "leaderboard/audits"]) == 0
     assert capsys.readouterr().out == GOOD.format(id=path.stem)
+    found = geneb_ci.verify("leaderboard/audits")
+    assert (found.text(), found.hold) == (GOOD.format(id=path.stem), True)
+    assert "<td>verified</td>" in found._repr_html_()
+    assert main(["audit", "verify", "--format", "json"]) == 0
+    assert capsys.readouterr().out == geneb_ci.verify().to_json()
 
 
 def test_a_record_that_says_the_claim_differs_is_verified_all_the_same(place, capsys):
@@ -167,4 +175,7 @@ def test_records_and_keys_fit_their_schemas(place):
 
 
 def test_each_step_says_what_it_means_that_it_holds():
-    assert list(_HELD) == list(STEPS)
+    # The steps of rows stand where an audit of rows shows them: after the comparison.
+    of_rows = [*FURTHER, CELLS]
+    assert [step for step in _HELD if step not in of_rows] == list(STEPS)
+    assert [step for step in _HELD if step in of_rows] == of_rows

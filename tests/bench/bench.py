@@ -1,4 +1,4 @@
-"""Speed of `check` and `build` as whole cold processes; `--write` puts the table in the README."""
+"""Speed of `check` and `build` as whole cold processes; `--write` keeps it in docs/scale.md."""
 
 import argparse
 import json
@@ -36,7 +36,7 @@ class Cost(NamedTuple):
 # Prints what a command costs once everything it imports is there.
 AFTER_IMPORTS = """
 import sys, time
-import geneb_ci.cli.build, geneb_ci.cli.check, geneb_ci.render.text
+import geneb_ci.cli.board, geneb_ci.cli.check, geneb_ci.render.text
 from geneb_ci.cli.main import main
 start = time.perf_counter()
 code = main(sys.argv[1:])
@@ -90,7 +90,7 @@ def many_files(folder: Path, count: int) -> None:
 def main() -> None:
     """Measure, print, and with --write keep the table."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--write", action="store_true", help="put the table into README.md")
+    parser.add_argument("--write", action="store_true", help="put the table into docs/scale.md")
     parser.add_argument("--runs", type=int, default=RUNS)
     options = parser.parse_args()
     rows: list[tuple[str, Cost, str]] = []
@@ -107,14 +107,14 @@ def main() -> None:
                 "",
             ),
             "`check` in the repository": (("check",), ""),
-            "`build`": (("build", "--out", f"{scratch}/board"), "intervals are most of it"),
+            "`build`": (("build", "--out", f"{scratch}/board"), "checks are most of it"),
             "`build --no-diagnostics`": (
                 ("build", "--no-diagnostics", "--out", f"{scratch}/board"),
                 "",
             ),
             '`recommend --category "Splice Sites"`': (
                 ("recommend", "--category", "Splice Sites"),
-                "checks and intervals of its own need",
+                "checks, then decisions of its own need",
             ),
             "`label`": (("label",), ""),
             "`rules`": (("rules",), ""),
@@ -154,10 +154,10 @@ def main() -> None:
     table = "\n".join(lines) + f"\n\n{where}.\n"
     print(table)
     if options.write:
-        readme = ROOT / "README.md"
-        text = readme.read_text(encoding="utf-8")
+        page = ROOT / "docs/scale.md"
+        text = page.read_text(encoding="utf-8")
         before, rest = text.split(BEGIN)
-        readme.write_text(before + BEGIN + table + END + rest.split(END)[1], encoding="utf-8")
+        page.write_text(before + BEGIN + table + END + rest.split(END)[1], encoding="utf-8")
 
 
 if __name__ == "__main__":

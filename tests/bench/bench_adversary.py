@@ -18,7 +18,7 @@ from geneb_ci.audit import tolerance as rule
 from geneb_ci.audit.outcome import METRICS
 from geneb_ci.audit.rescored import Rescored as OurRescored
 from geneb_ci.audit.scoring import read_rescored
-from geneb_ci.statistics.printed import Triple
+from geneb_ci.statistics.metrics import Triple
 from reference_harness import benchmark, data
 from reference_harness.benchmark import Benchmark, Task
 from reference_harness.extractors.kmer import KmerExtractor

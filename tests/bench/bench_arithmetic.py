@@ -7,8 +7,8 @@ import subprocess
 import sys
 import time
 
-from geneb_ci.check.context import Context
 from geneb_ci.check.registry import RULES
+from geneb_ci.check.rule import Context
 from geneb_ci.check.runner import Checker
 from geneb_ci.statistics.mean_triples import hull_of
 from tests.paths import ROOT, SUBMISSIONS

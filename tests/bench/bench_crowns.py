@@ -11,11 +11,10 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from geneb_ci.audit.draw import CROWNS_MAX, crowned
-from geneb_ci.check.rules.plausibility import category_crown
+from geneb_ci.check.rules import plausibility_rows
 from geneb_ci.common.benchmark import shipped_benchmark
-from geneb_ci.statistics.categories import crowns
-from geneb_ci.statistics.table import ScoreTable, Vector, table_of
-from geneb_ci.statistics.view import RowView
+from geneb_ci.statistics.reference import ScoreTable, Vector, table_of
+from geneb_ci.statistics.view import RowView, crowns
 from geneb_ci.submission.peers import peers_of
 from tests.bench.bench_plausibility import DEFECTIVE, SEED, warned
 from tests.paths import ROOT, SUBMISSIONS
@@ -84,7 +83,7 @@ def raised(row: Vector, cells: tuple[int, ...], wanted: float) -> Vector:
 def found(table: ScoreTable, one: Crowned, own: int | None) -> Found:
     """Say what finds a raised row, in place of its own or as a new one."""
     view = RowView(shipped_benchmark(), table, one.row, own)
-    odd = any(crown.size > category_crown.LIMIT for crown in crowns(view))
+    odd = any(crown.size > plausibility_rows.CROWN_LIMIT for crown in crowns(view))
     added = crowned(view, view.benchmark.task_ids)[:CROWNS_MAX]
     within = {view.cell(cell)[1] for cell in one.cells}
     return Found(odd, bool(warned(table, one.row, own)), bool(within & set(added)))
@@ -113,7 +112,7 @@ def main() -> None:
         table.names[i]
         for i, row in enumerate(table.vectors)
         if any(
-            crown.size > category_crown.LIMIT
+            crown.size > plausibility_rows.CROWN_LIMIT
             for crown in crowns(RowView(shipped_benchmark(), table, row, i))
         )
     ]

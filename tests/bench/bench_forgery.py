@@ -13,9 +13,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from geneb_ci.check.context import Context, Policy
 from geneb_ci.check.registry import FAMILIES as ALL_FAMILIES
 from geneb_ci.check.registry import RULES
+from geneb_ci.check.rule import Context, Policy
 from geneb_ci.common.benchmark import Benchmark, shipped_benchmark
 from geneb_ci.common.finding import Severity
 from geneb_ci.submission.document import Document

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from geneb_ci.audit.memorised import difference, fresh_power, fresh_result, variant_result
+from geneb_ci.audit.embedding_checks import difference, fresh_power, fresh_result, variant_result
 from geneb_ci.audit.rescored import RescoredDecisions
 from reference_harness import benchmark, mini
 from reference_harness.data import Folder

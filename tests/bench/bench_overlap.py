@@ -15,9 +15,9 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from geneb_ci.board.noise import mcc_of
 from reference_harness.extractors.kmer import KmerExtractor
 from reference_harness.probe import few_shot_rows, fit
+from tests.bench.simulate import mcc_of
 from tests.paths import REAL_TASKS
 
 SEEDS = (13, 17, 42, 123, 997)

@@ -50,10 +50,10 @@ STEPS = {
     "next page": ("#/table", "document.querySelector('[data-focus=\"page next\"]').click()"),
     "all intervals": ("#/table", chosen("intervals", "all")),
     "another need": ("#/overview", chosen("need", "Splice Sites")),
-    "only verified models": ("#/overview", chosen("trust", "verified")),
+    "only audited models": ("#/overview", chosen("evidence", "audited+")),
     "colours by column": ("#/table", chosen("scale", "column")),
     "filter by size": ("#/table", chosen("size", "100000000")),
-    "filter by level": ("#/table", chosen("level", "verified+")),
+    "filter by evidence": ("#/table", chosen("evidence", "checked")),
     "tick a model": ("#/table", "document.querySelector('.pick input').click()"),
     "size of the needed model": ("#/overview", chosen("size", "100000000")),
     "sort 100 tasks": (

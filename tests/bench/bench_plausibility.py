@@ -10,12 +10,12 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from geneb_ci.check.context import Context, Policy
 from geneb_ci.check.registry import select
+from geneb_ci.check.rule import Context, Policy
 from geneb_ci.check.runner import Checker
 from geneb_ci.common.benchmark import shipped_benchmark
-from geneb_ci.statistics import categories, neighbours, reference
-from geneb_ci.statistics.table import ScoreTable, Vector, table_of
+from geneb_ci.statistics import neighbours, reference, view
+from geneb_ci.statistics.reference import ScoreTable, Vector, table_of
 from geneb_ci.statistics.view import RowView
 from geneb_ci.submission.peers import peers_of
 from tests.paths import SUBMISSIONS
@@ -28,9 +28,9 @@ SEED = 20261120
 CACHES = (
     reference.reference_of,
     neighbours._best,
-    categories._profiles,
+    view._profiles,
     neighbours._regimes,
-    neighbours._sketches,
+    neighbours._sorted_cells,
     neighbours._gaps,
 )
 RULES = select(["plausibility"], [])
@@ -46,6 +46,8 @@ class Forged:
         self.view, self.benchmark = view, view.benchmark
         self.reported: dict[str, tuple[()]] = {}
         self.facts: dict[str, int] = {}
+        self.digest: str | None = None
+        self.vector = view.row
         self.peers, self.cells, self.model_id, self.policy = peers_of(()), (), "", Policy()
 
     def member(self, *path: str) -> None:

@@ -15,15 +15,20 @@ from typing import NamedTuple
 
 from geneb_ci.audit.draw import earlier_tasks
 from geneb_ci.audit.plan import EarlierDraw
-from geneb_ci.audit.power import (
+from geneb_ci.audit.sampling import (
     SHOWN_DRAWN,
     SHOWN_FABRICATED,
     Design,
+    allocation,
     detection,
     needed,
+    parts_of,
     probability_text,
+    sample,
+    seed_of,
+    strata_of,
+    tickets_of,
 )
-from geneb_ci.audit.sampling import allocation, parts_of, sample, seed_of, strata_of, tickets_of
 from geneb_ci.common.benchmark import shipped_benchmark
 from tests.paths import ROOT
 

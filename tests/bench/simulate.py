@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from geneb_ci.board.noise import mcc_of, near_mean
+from geneb_ci.board.variance import near_mean
 from geneb_ci.check.claims import triple_of, two_classes
 from geneb_ci.common.benchmark import Benchmark, Task
 from geneb_ci.statistics.binary import Classes, scores
-from geneb_ci.statistics.printed import Triple
+from geneb_ci.statistics.metrics import Triple
 from geneb_ci.submission.models import SubmissionV10, SubmissionV11
 from tests.conftest import document_v11
 
@@ -31,6 +31,23 @@ QUALITY, LEANING = 0.2, 0.5
 # is the same in every trial.
 ROUNDS = 4000
 ROUNDS_SEED = 4001
+
+
+def mcc_of(small: Array, large: Array, small_right: Array, large_right: Array) -> Array:
+    """Return MCC of tables from class sizes and right predictions, all of one shape or broadcast.
+
+    It is 0 where one class is never predicted, as scikit-learn has it.
+    """
+    as_small = small_right + (large - large_right)
+    spread = np.sqrt(small * large * 1.0) * np.sqrt(as_small * 1.0 * (small + large - as_small))
+    top = small_right * 1.0 * large_right - (small - small_right) * 1.0 * (large - large_right)
+    return np.asarray(np.divide(top, spread, out=np.zeros(top.shape), where=spread > 0))
+
+
+def right_of(classes: Classes, triple: Triple) -> tuple[float, float]:
+    """Return the right predictions in each class that a triple tells; not whole numbers."""
+    found = near_mean(np.float64(classes.small), np.float64(classes.large), triple)
+    return float(found[0]), float(found[1])
 
 
 class Simulated(NamedTuple):
@@ -67,7 +84,7 @@ def full(real: dict[str, Cell], benchmark: Benchmark, rng: np.random.Generator) 
         assert triple is not None
         classes = two_classes(task)
         if classes:
-            right = near_mean(classes, triple)
+            right = right_of(classes, triple)
             rates = [k / n for k, n in zip(right, classes, strict=True)]
             drawn = [rng.binomial(n, p) for n, p in zip(classes, rates, strict=True)]
             cells[task.id] = cell(classes, *drawn)
@@ -151,7 +168,7 @@ def few_shot(
 @functools.cache
 def about(classes: Classes, triple: Triple) -> Array:
     """Return the rates of right predictions in each class that a mean triple tells."""
-    right = near_mean(classes, triple)
+    right = right_of(classes, triple)
     return np.clip([k / n for k, n in zip(right, classes, strict=True)], 0.02, 0.98)
 
 

@@ -1,25 +1,24 @@
 """The public rows as a board, for tests that look at it from several sides."""
 
 import functools
-import hashlib
-import json
 from collections.abc import Mapping
 from typing import Any
 
 from geneb_ci.audit.trust import Decision, Summary
+from geneb_ci.board.board import rows_of
 from geneb_ci.board.columns import Entry, entry_of
 from geneb_ci.board.diagnostics.whole import diagnostics
+from geneb_ci.board.marks import Defect, marks_of, read_defects
 from geneb_ci.board.uncertainty import Intervals, intervals
+from geneb_ci.check.runner import files_of
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.config import find_layout
-from geneb_ci.common.types import TrustLevel
+from geneb_ci.common.types import Evidence, TrustLevel
 from geneb_ci.models.registry import ModelRegistry
-from geneb_ci.submission.models import Submission, SubmissionV10
-from tests.paths import ROOT, SUBMISSIONS
+from geneb_ci.submission.models import Submission
+from tests.paths import PUBLIC, ROOT, SUBMISSIONS
 
 POLICY = ROOT / "leaderboard/policy"
-DRAWS = 300
-"""Enough for what tests look at; the published number takes six times as long."""
 
 
 def entry(
@@ -30,19 +29,36 @@ def entry(
 ) -> Entry:
     """Return the entry of a submission as the board makes it, at a level that is given."""
     known = attributes() if registry is None else registry
-    return entry_of(submission, Decision(level, "", audit=audit), known)
+    is_official = level is TrustLevel.OFFICIAL
+    decision = Decision(level, "", EVIDENCE[level], is_official, audit)
+    return entry_of(
+        submission,
+        decision,
+        known,
+        marks_of(submission.model_id, (), defects(), is_official=is_official),
+    )
+
+
+EVIDENCE = {
+    TrustLevel.SELF_REPORTED: Evidence.CHECKED,
+    TrustLevel.VERIFIED: Evidence.AUDITED,
+    TrustLevel.REPRODUCED: Evidence.REPRODUCED,
+    TrustLevel.OFFICIAL: Evidence.CHECKED,
+    TrustLevel.DISPUTED: Evidence.DISPUTED,
+    TrustLevel.STALE: Evidence.STALE,
+}
+
+
+@functools.cache
+def defects() -> tuple[Defect, ...]:
+    return read_defects(find_layout(POLICY))
 
 
 @functools.cache
 def entries() -> tuple[Entry, ...]:
-    """Return the public rows with their levels."""
-    official = json.loads((POLICY / "official.json").read_bytes())["files"]
-    found = []
-    for path in sorted(SUBMISSIONS.glob("*.json")):
-        raw = path.read_bytes()
-        listed = hashlib.sha256(raw).hexdigest() in official.values()
-        level = TrustLevel.OFFICIAL if listed else TrustLevel.SELF_REPORTED
-        found.append(entry(SubmissionV10.model_validate(json.loads(raw)), level))
+    """Return the public rows as `build` reads them, with their evidence, warnings and defects."""
+    _, found = rows_of(find_layout(PUBLIC), files_of([SUBMISSIONS]))
+    assert found is not None
     return tuple(found)
 
 
@@ -53,7 +69,7 @@ def attributes() -> Mapping[str, Mapping[str, Any]]:
 
 @functools.cache
 def found_intervals() -> Intervals:
-    return intervals(entries(), shipped_benchmark(), draws=DRAWS)
+    return intervals(entries(), shipped_benchmark())
 
 
 @functools.cache

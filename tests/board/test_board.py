@@ -10,12 +10,11 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from geneb_ci.board.board import extra_at_hand
-from geneb_ci.board.files import InvalidBoard, encode, write_files
 from geneb_ci.board.page import NAMES
-from geneb_ci.board.rows import leaderboards, mean
+from geneb_ci.board.rows import InvalidBoard, encode, extra_at_hand, leaderboards, mean
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.errors import MachineFault, UsageProblem
+from geneb_ci.common.files import write_files
 from geneb_ci.submission.models import SubmissionV10
 from tests import forked
 from tests.board.board import entries, entry
@@ -52,7 +51,7 @@ def test_a_missing_package_of_the_extra_is_told_and_another_is_a_bug():
     with pytest.raises(UsageProblem) as refusal, extra_at_hand("; or do without"):
         raise ModuleNotFoundError("No module named 'scipy'", name="scipy")
     assert (refusal.value.message, refusal.value.fix) == (
-        "scipy is not installed, and intervals need it",
+        "scipy is not installed, and the board's analyses need it",
         'pip install "geneb-ci[build]"; or do without',
     )
     with pytest.raises(ModuleNotFoundError), extra_at_hand():
@@ -176,9 +175,9 @@ def test_build_writes_four_files_and_says_so(tmp_path: Path):
     assert told["method"] == {
         "metric": "MCC",
         "confidence": 0.95,
-        "draws": 2000,
-        "seed": 20261120,
         "overlap": 0.5,
+        "dependence": "none",
+        "margin": 0.01,
     }
     first = json.loads(written["recommendations.json"])["advice"][0]
     assert first["best"]["model"] == next(iter(told["ranks"]["full"]["macro"]))
@@ -191,7 +190,7 @@ def test_build_needs_no_extra_without_diagnostics(tmp_path: Path):
     done = subprocess.run(command, cwd=PUBLIC, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert done.stderr == (
-        "geneb-ci: pandas is not installed, and intervals need it\n"
+        "geneb-ci: pandas is not installed, and the board's analyses need it\n"
         '  fix: pip install "geneb-ci[build]"; only `build --no-diagnostics` does without\n'
     )
     done = subprocess.run(
@@ -221,8 +220,11 @@ def test_build_puts_the_page_beside_the_data(tmp_path: Path):
         path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*") if path.is_file()
     }
     scripts = {"board-data.js", "board-matrices.js", "board-history.js"}
-    scripts |= {f"board-tasks-{regime}.js" for regime in range(3)}
-    assert written == {*NAMES, *scripts, *BYTES}
+    scripts |= {f"board-{part}-{regime}.js" for part in ("scores", "tasks") for regime in range(3)}
+    pages = {name for name in written if "/" in name and name not in NAMES} | {"pages.css"}
+    assert written == {*NAMES, *scripts, *BYTES, *pages}
+    assert len(pages) == 2 * 41 + 100 + 13 + 9 + 1
+    assert "feed.xml" not in written, "a folder has no history"
 
 
 def test_build_writes_nothing_when_a_submission_has_an_error(tmp_path: Path):

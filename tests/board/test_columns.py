@@ -7,6 +7,7 @@ golden/board.sha256 anew: read the difference.
 import dataclasses
 import hashlib
 import json
+import math
 import re
 import shutil
 from pathlib import Path
@@ -18,10 +19,8 @@ from pydantic import TypeAdapter
 from geneb_ci.audit.trust import Summary
 from geneb_ci.board.board import board_of, rows_of
 from geneb_ci.board.columns import COLUMNS, PUBLISHED, Column, Kind, facts_of, page_columns
-from geneb_ci.board.diff import Side, board_diff
-from geneb_ci.board.files import encode
-from geneb_ci.board.rows import leaderboards
-from geneb_ci.board.uncertainty import Estimate
+from geneb_ci.board.diff import FACTS, Estimate, Side, board_diff
+from geneb_ci.board.rows import encode, leaderboards
 from geneb_ci.check.runner import files_of
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.config import find_layout
@@ -132,15 +131,16 @@ def test_the_public_rows_have_values_of_its_type(column):
     type_of = TypeAdapter(column.type)
     for model, value in values.items():
         if value is not None:
-            assert type_of.validate_python(value, strict=True) == value, model
+            read = type_of.validate_python(value, strict=True)
+            assert type_of.dump_python(read) == value, model
 
 
 def side(own: dict[str, Any]) -> Side:
     board = {"data": {"full": [own]}}
-    return Side(board, board, lambda _model, _regime: Estimate(0.5, 0.1, 0.4, 0.6))
+    return Side(board, board, lambda _model, _regime: Estimate(0.5, 0.01, math.inf))
 
 
-@pytest.mark.parametrize("key", [column.key for column in PUBLISHED if column.key != "model"])
+@pytest.mark.parametrize("key", FACTS)
 def test_diff_names_a_column_that_changed_and_one_that_came(key):
     before, after = row(**{key: "before"}), row(**{key: "after"})
     (changed,) = board_diff(side(before), side(after)).changed
@@ -194,7 +194,7 @@ def test_the_registry_speaks_of_contributed_rows_too(repository):
     report, found = rows_of(layout, files_of([repository / "submissions"]))
     assert found is not None, report.findings
     known, unknown = found
-    assert [str(known.level), known.is_official] == ["self-reported", False]
+    assert [str(known.level), str(known.authorship)] == ["self-reported", "contributed"]
     assert facts_of(known, [FROM_REGISTRY]) == {"architecture": "T-enc"}
     assert facts_of(unknown, [FROM_REGISTRY]) == {}
     # Size is what was submitted, whatever the registry has: it is a claim like the scores.

@@ -1,13 +1,13 @@
 """Laws of comparing two boards, on boards of made-up scores."""
 
+import math
 from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from geneb_ci.board.diff import BoardDiff, Side, board_diff
-from geneb_ci.board.ranks import regimes_of
-from geneb_ci.board.uncertainty import Estimate, critical
+from geneb_ci.board.decisions import critical
+from geneb_ci.board.diff import BoardDiff, Estimate, Side, board_diff, regimes_of
 
 NAMES = tuple("abcdefgh")
 NOISE = 0.05
@@ -31,12 +31,8 @@ def side(macro: dict[str, float], half: float = NOISE, disp: str = "x") -> Side:
         for name in sorted(macro)
     ]
     board = {"data": {"full": rows}}
-    error = half / critical(2)
-    return Side(
-        board,
-        board,
-        lambda model, _: Estimate(macro[model], error, macro[model] - half, macro[model] + half),
-    )
+    error = half / critical(10)
+    return Side(board, board, lambda model, _: Estimate(macro[model], error * error, math.inf))
 
 
 def differ(before: dict[str, float], after: dict[str, float], half: float = NOISE) -> BoardDiff:

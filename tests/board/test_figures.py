@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+import pytest
+
 from geneb_ci.board.diagnostics.whole import diagnostics
 from geneb_ci.board.uncertainty import intervals
 from geneb_ci.common.types import TrustLevel
@@ -12,8 +14,6 @@ from tests.board.test_diagnostics import SIZED
 from tests.small import small_v11
 
 KINDS = {"architecture": "T-dec", "tokenization": "BPE", "pretraining": "human", "pooling": "mean"}
-FEW = 50
-"""Draws: no figure here depends on them."""
 
 
 def board(models: Mapping[str, float], params: Mapping[str, int | None]) -> dict[str, Any]:
@@ -31,7 +31,7 @@ def board(models: Mapping[str, float], params: Mapping[str, int | None]) -> dict
             document["gaps"] = {"1shot": {SIZED.task_ids[0]: "the run failed"}}
         row = SubmissionV11.model_validate(document)
         rows.append(entry(row, TrustLevel.OFFICIAL, registry=known))
-    return diagnostics(rows, SIZED, intervals(rows, SIZED, draws=FEW))
+    return diagnostics(rows, SIZED, intervals(rows, SIZED))
 
 
 def sizes(found: dict[str, Any], regime: str) -> list[tuple[Any, ...]]:
@@ -60,23 +60,17 @@ def test_a_model_of_unknown_size_has_no_pair():
 
 
 def test_one_model_alone_has_hard_tasks_and_no_variance():
-    found = board({"a": 0.2}, {})
-    hard = [
-        {
-            "task": task.id,
-            "category": task.category,
-            "best": 0.2,
-            "best_model": "a",
-            "mean": 0.2,
-            "deviation": 0.0,
-        }
-        for task in sorted(SIZED.tasks, key=lambda task: task.id)
-    ]
-    assert found["tasks"]["full"] == {"hard": hard, "hard_below": 0.3, "high_variance": []}
+    found = {(one["id"], one["scope"]): one for one in board({"a": 0.2}, {})["findings"]}
+    hard = found["hard-tasks", "board"]
+    assert (hard["value"], hard["parts"]) == (
+        3,
+        [{"name": task, "value": pytest.approx(0.2)} for task in sorted(SIZED.task_ids)],
+    )
+    assert found["high-variance-tasks", "board"]["value"] == 0
 
 
-def test_a_winner_has_no_tie_with_itself():
+def test_a_winner_alone_could_be_best():
     found = board({"a": 0.9, "b": 0.1, "c": 0.1}, {})["stability"]["winners"]["full"]
-    assert {name: (one["model"], one["ties"]) for name, one in found.items()} == dict.fromkeys(
-        SIZED.category_order, ("a", 0)
+    assert {name: (one["model"], one["could_be_best"]) for name, one in found.items()} == (
+        dict.fromkeys(SIZED.category_order, ("a", 1))
     )

@@ -4,12 +4,11 @@ from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
 import pytest
-from scipy.stats import spearmanr
 
-from geneb_ci.board.diagnostics.frame import frames_of
-from geneb_ci.board.rows import leaderboards, mean
+from geneb_ci.board.reasons import score_text
+from geneb_ci.board.rows import leaderboards
 from geneb_ci.common.benchmark import shipped_benchmark
-from tests.board.board import entries, found_diagnostics, found_intervals
+from tests.board.board import entries, found_diagnostics
 
 SPEARMAN = 0.565
 BY_CATEGORY = {
@@ -45,9 +44,18 @@ def twice_rounded(value: float) -> float:
     return float(once.quantize(Decimal("0.001"), ROUND_HALF_UP))
 
 
-@pytest.fixture(scope="module")
-def frames():
-    return frames_of(entries(), shipped_benchmark(), found_intervals())
+def figures(name: str, scope: str = "paper") -> list[dict[str, Any]]:
+    """Return the figures of one kind as diagnostics.json has them."""
+    found = found_diagnostics()["findings"]
+    return [one for one in found if (one["id"], one["scope"]) == (name, scope)]
+
+
+def figure(name: str, scope: str = "paper", **parameters: Any) -> dict[str, Any]:
+    """Return the one figure with these parameters."""
+    (one,) = (
+        one for one in figures(name, scope) if parameters.items() <= one["parameters"].items()
+    )
+    return one
 
 
 def official_rows(regime: str) -> dict[str, dict[str, Any]]:
@@ -55,52 +63,48 @@ def official_rows(regime: str) -> dict[str, dict[str, Any]]:
     return {row["model"]: row for row in rows if row["official"]}
 
 
-def rho(frames, score: str) -> float:
-    """Return Spearman's rho with all its digits, with the paper's counts."""
-    counts = frames.models["paper"].astype(float).dropna()
-    return float(spearmanr(counts, frames.scores["full"].loc[counts.index, score]).statistic)
+def rho(category: str) -> float:
+    parts = {one["name"]: one["value"] for one in figure("size-correlation")["parts"]}
+    value: float = parts[category]
+    return value
 
 
-def test_size_against_macro(frames):
-    assert round(rho(frames, "macro"), 3) == SPEARMAN
-    macro = found_diagnostics()["scale"]["full"]["paper"]["macro"]
-    assert macro == {"models": 40, "rho": 0.5648, "p": 0.000147}
+def test_size_against_macro():
+    found = figure("size-correlation")
+    assert (score_text(found["value"]), found["rows"]) == (str(SPEARMAN), 40)
+    assert found["parameters"] == {"regime": "full", "exclude": []}
 
 
 @pytest.mark.parametrize("category", BY_CATEGORY)
-def test_size_against_a_category(frames, category):
-    assert twice_rounded(rho(frames, category)) == BY_CATEGORY[category]
-    stated = found_diagnostics()["scale"]["full"]["paper"]["categories"][category]
-    assert stated["rho"] == round(rho(frames, category), 4)
+def test_size_against_a_category(category):
+    assert twice_rounded(rho(category)) == BY_CATEGORY[category]
 
 
-def test_one_printed_category_was_rounded_twice(frames):
-    once = {name: round(rho(frames, name), 3) for name in BY_CATEGORY}
+def test_one_printed_category_was_rounded_twice():
+    once = {name: float(score_text(rho(name))) for name in BY_CATEGORY}
     assert {n: r for n, r in once.items() if r != BY_CATEGORY[n]} == {"Virus/Phage": 0.433}
-    assert rho(frames, "Virus/Phage") == pytest.approx(0.433452, abs=5e-7)
+    assert rho("Virus/Phage") == pytest.approx(0.433452, abs=5e-7)
 
 
-def test_categories_stand_in_the_printed_order(frames):
-    assert sorted(BY_CATEGORY, key=lambda name: -rho(frames, name)) == list(BY_CATEGORY)
+def test_categories_stand_in_the_printed_order():
+    assert sorted(BY_CATEGORY, key=lambda name: -rho(name)) == list(BY_CATEGORY)
 
 
 def test_the_boards_counts_give_other_figures():
-    board = found_diagnostics()["scale"]["full"]["board"]["macro"]
-    assert board["models"] == 41
-    assert round(board["rho"], 3) != SPEARMAN
+    board = figure("size-correlation", "board")
+    assert board["rows"] == 41
+    assert score_text(board["value"]) == "0.522"
 
 
 @pytest.mark.parametrize("regime", MEAN_MACRO)
 def test_mean_macro(regime):
-    rows = official_rows(regime).values()
-    assert round(mean(row["macro_MCC"] for row in rows), 3) == MEAN_MACRO[regime]
+    assert score_text(figure("mean-macro", regime=regime)["value"]) == f"{MEAN_MACRO[regime]:.3f}"
 
 
 @pytest.mark.parametrize("pair", DIFFERENCES, ids=lambda pair: pair[0])
 def test_difference_of_macro(pair):
-    rows = official_rows("full")
-    difference = rows[pair[0]]["macro_MCC"] - rows[pair[1]]["macro_MCC"]
-    assert round(difference, 3) == DIFFERENCES[pair]
+    found = figure("controlled-pair", first=pair[0], second=pair[1])
+    assert score_text(found["value"]) == f"{DIFFERENCES[pair]:.3f}"
 
 
 def test_a_published_difference_is_a_controlled_pair():

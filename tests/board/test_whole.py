@@ -5,14 +5,16 @@ board says may change unseen. `pytest --update-golden` writes the file anew: rea
 """
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
 from geneb_ci.audit.trust import Summary
 from geneb_ci.board.columns import Entry
 from geneb_ci.board.diagnostics.whole import diagnostics
+from geneb_ci.board.recommend import recommendations
 from geneb_ci.board.rows import leaderboards
-from geneb_ci.board.uncertainty import intervals, macro_estimate
+from geneb_ci.board.uncertainty import intervals, row_scores
 from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.types import TrustLevel
 from geneb_ci.submission.models import SubmissionV10, SubmissionV11
@@ -101,15 +103,15 @@ def whole() -> dict[str, Any]:
     return {
         "leaderboard": categories,
         "leaderboard_tasks": tasks,
-        "estimates": found.estimates,
-        "alone": macro_estimate(entries[1].submission, "10shot", SIZED),
+        "alone": row_scores(entries[1].submission, "10shot", SIZED)[:4],
+        "recommendations": recommendations(entries, SIZED, found),
         "diagnostics": diagnostics(entries, SIZED, found),
     }
 
 
 def rounded(value: Any) -> Any:
     """Round what depends on the order of a sum: the tenth decimal of a figure is nobody's."""
-    if isinstance(value, float):
+    if isinstance(value, float) and math.isfinite(value):
         return round(value, 10) + 0.0
     if isinstance(value, dict):
         return {key: rounded(one) for key, one in value.items()}

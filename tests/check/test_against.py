@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from geneb_ci.check import place
-from geneb_ci.check.need import Need
 from geneb_ci.check.place import FILE, Against, row_of, shipped_rows
 from geneb_ci.check.registry import RULES
 from geneb_ci.check.runner import Checker, FileResult, Report
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.config import PRACTICE_BENCHMARK, find_layout
-from geneb_ci.render.summary import rules_run, skipped
-from geneb_ci.submission.paths import files_in
+from geneb_ci.common.finding import Need
+from geneb_ci.render.formats import rules_run, skipped
+from geneb_ci.submission.reading import files_in
 from tests.paths import ROOT, SUBMISSIONS
 
 PEER_RULES = tuple(rule for rule in RULES if Need.OTHER_ROWS in rule.needs)

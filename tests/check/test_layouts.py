@@ -253,8 +253,8 @@ def test_a_project_without_our_table_is_not_a_place(tmp_path):
 
 SETTINGS = (
     "settings are submissions, cards, extractors, benchmark, policy, audits, "
-    "select, ignore; "
-    "select and ignore are lists of strings, the others paths"
+    "select, ignore, repository, site; "
+    "select and ignore are lists of strings, repository and site https addresses, the others paths"
 )
 
 
@@ -265,6 +265,11 @@ SETTINGS = (
         ("ignore = 'card'", '[tool.geneb-ci] ignore = "card" is not a setting', SETTINGS),
         ("ignore = [1]", "[tool.geneb-ci] ignore = [1] is not a setting", SETTINGS),
         ("cards = 1", "[tool.geneb-ci] cards = 1 is not a setting", SETTINGS),
+        (
+            "site = 'http://a.example'",
+            '[tool.geneb-ci] site = "http://a.example" is not a setting',
+            SETTINGS,
+        ),
         ("x = ", "[tool.geneb-ci]: Invalid value (at line 2, column 5)", "fix the TOML"),
     ],
 )

@@ -41,7 +41,8 @@ def test_the_group_lists_its_commands(capsys):
     assert main(["audit", "--help"]) == 0
     out = capsys.readouterr().out
     assert [line.split()[0] for line in out.split("Commands:\n")[1].splitlines()] == [
-        *("file", "queue", "commit", "plan", "run", "verify", "fresh", "withdraw", "log", "keygen")
+        *("file", "queue", "commit", "plan", "run", "verify", "fresh"),
+        *("open", "job", "send", "deliver", "withdraw", "log", "keygen", "statement"),
     ]
 
 

@@ -11,7 +11,8 @@ from tests.cli.repository import commit, real_repository, small_repository
 from tests.git import git
 
 ROWS = ("space", "GROVER", "splicebert-1024nt")
-NOTE = "geneb_ci/check/rules/provenance/no_run_details.py"
+NOTE = "geneb_ci/check/rules/provenance.py"
+SEVERITY = 'id="no-run-details",\n    severity=Severity.'
 
 
 def run(root: Path, monkeypatch, capsys, *arguments: str) -> tuple[int, str, str]:
@@ -60,7 +61,7 @@ would newly fail
 
 
 def test_a_rule_that_becomes_an_error(rows, monkeypatch, capsys):
-    made = on_a_branch(rows, NOTE, "Severity.NOTE", "Severity.ERROR")
+    made = on_a_branch(rows, NOTE, f"{SEVERITY}NOTE", f"{SEVERITY}ERROR")
     code, out, err = run(rows, monkeypatch, capsys, "--rules", "rules")
     assert (code, out.replace(made[:12], "COMMIT"), err) == (11, TEXT, "")
     assert git(rows, "status", "--porcelain") == ""
@@ -68,7 +69,7 @@ def test_a_rule_that_becomes_an_error(rows, monkeypatch, capsys):
 
 def test_json_says_what_would_fail_and_what_would_heal(rows, monkeypatch, capsys):
     """The rows of the working tree count, with what nobody has committed."""
-    made = on_a_branch(rows, NOTE, "Severity.NOTE", "Severity.WARNING")
+    made = on_a_branch(rows, NOTE, f"{SEVERITY}NOTE", f"{SEVERITY}WARNING")
     edit(rows / "submissions/space.json", '"Acc":0.', '"Acc":7.')  # official no longer
     code, out, _ = run(rows, monkeypatch, capsys, "--rules", "rules", "--format", "json")
     found = json.loads(out)
@@ -82,9 +83,9 @@ def test_json_says_what_would_fail_and_what_would_heal(rows, monkeypatch, capsys
 def test_a_rule_that_is_dropped_heals(rows, monkeypatch, capsys):
     on_a_branch(
         rows,
-        "geneb_ci/check/rules/ranges/score_out_of_range.py",
-        "def check(context: Context) -> Iterator[Fault]:",
-        "def check(_):\n    return ()\n\n\ndef f(context):",
+        "geneb_ci/check/rules/ranges.py",
+        "def score_out_of_range(context: Context) -> Iterator[Fault]:",
+        "def score_out_of_range(_):\n    return ()\n\n\ndef f(context):",
     )
     edit(rows / "submissions/splicebert-1024nt.json", '"Acc":0.', '"Acc":7.')
     code, out, _ = run(rows, monkeypatch, capsys, "--rules", "rules", "--format", "markdown")
@@ -101,7 +102,12 @@ def test_policy_and_benchmark_of_the_commit_count(rows, monkeypatch, capsys):
 
 
 def test_rules_that_crash_are_new_failures(rows, monkeypatch, capsys):
-    on_a_branch(rows, NOTE, "def check(", "def check(_):\n    raise RuntimeError\n\n\ndef f(")
+    on_a_branch(
+        rows,
+        NOTE,
+        "def no_run_details(",
+        "def no_run_details(_):\n    raise RuntimeError\n\n\ndef f(",
+    )
     code, out, _ = run(rows, monkeypatch, capsys, "--rules", "rules")
     assert code == 11
     assert "check-crashed" in out

@@ -12,10 +12,12 @@ import pytest
 from geneb_ci.cli.main import main
 from geneb_ci.github import errors
 from geneb_ci.github.errors import Patience
-from tests.github.server import BOT, REPOSITORY, TOKEN, Files, GitHubServer
+from tests.github.history import Files
+from tests.github.server import BOT, REPOSITORY, TOKEN, GitHubServer
 from tests.github.serving import serving
 from tests.small import BENCHMARK_FILE, CARD, small
 
+ADDRESS = f"https://github.com/{REPOSITORY}"
 GOLDEN = Path(__file__).with_name("golden")
 IMPATIENT = Patience(wait_max=5, secondary=0.01, retries=2, backoff=0, between_writes=0, timeout=10)
 REGULAR = "100644"

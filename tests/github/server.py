@@ -10,24 +10,22 @@ import hashlib
 import json
 import re
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from time import gmtime, strftime, time
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from tests.github.graphql import graphql
+from tests.github.history import History, git_sha
+
 REPOSITORY = "org/board"
 BOT = {"id": 41898282, "login": "github-actions[bot]"}
 STRANGER = {"id": 7, "login": "stranger"}
 TOKEN = "ghs_token"  # noqa: S105 (the loopback server's own)
-READ = frozenset({"contents:read", "pull_requests:read"})
-WRITE = READ | {"pull_requests:write", "statuses:write"}
-Files = dict[str, tuple[str, bytes]]
-"""Path to mode and bytes."""
-
-
-def git_sha(kind: str, raw: bytes) -> str:
-    return hashlib.sha1(f"{kind} {len(raw)}\0".encode() + raw, usedforsecurity=False).hexdigest()
+READ = frozenset({"contents:read", "issues:read", "pull_requests:read", "statuses:read"})
+WRITE = READ | {"pull_requests:write", "statuses:read", "statuses:write"}
+WRITE |= {"issues:read", "issues:write"}
 
 
 @dataclass
@@ -50,24 +48,31 @@ class Answer:
     headers: dict[str, str] = field(default_factory=dict)
 
 
-class GitHubServer:
+class GitHubServer(History):
     """The state of one repository, and what was asked of it."""
 
     def __init__(self) -> None:
-        self.blobs: dict[str, bytes] = {}
-        self.trees: dict[str, dict[str, tuple[str, str]]] = {}
-        self.commits: dict[str, tuple[str, str | None]] = {}
-        self.pulls: dict[int, dict[str, Any]] = {}
+        super().__init__()
         self.comments: dict[int, list[dict[str, Any]]] = {}
+        self.issues: dict[int, dict[str, Any]] = {}
+        self.is_graphql = True
+        self.rights: dict[str, str] = {}
+        """Login to the permission that it has."""
+        self.queued: dict[str, str] = {}
+        """Branches of the merge queue, and their commits."""
         self.statuses: dict[str, list[dict[str, Any]]] = {}
         self.requests: list[tuple[str, str]] = []
         self.charged = 0
+        self.queried = 0
+        """Queries of GraphQL, which GitHub counts separately."""
         self.limit = 5000
         self.permissions = WRITE
         self.granted: frozenset[str] = WRITE
         """What the token of the request at hand may do."""
         self.tokens = {TOKEN}
         self.grants: dict[str, frozenset[str]] = {}
+        self.denied: list[str] = []
+        """Requests for which a token lacked the permission."""
         """Tokens with rights of their own, as those of jobs; others have `permissions`."""
         self.known_labels: set[str] | None = None
         """Labels of the repository; None: a label need not be there before it is set."""
@@ -75,6 +80,8 @@ class GitHubServer:
         self.truncated: set[str] = set()
         self.lies: dict[str, bytes] = {}
         self.skew = 0.0
+        self.stamp = ""
+        """Time of new statuses, if it is not that of the clock."""
         self.before: Callable[[str, str], None] = lambda _verb, _path: None
         self.address = ""
         self.name = REPOSITORY
@@ -82,18 +89,6 @@ class GitHubServer:
         self.lock = threading.RLock()
 
     # What a test sets up.
-
-    def commit(self, files: Files, parent: str | None = None) -> str:
-        tree = {}
-        for path, (mode, raw) in files.items():
-            sha = raw.decode() if mode == "160000" else git_sha("blob", raw)
-            self.blobs[sha] = raw
-            tree[path] = (mode, sha)
-        name = git_sha("tree", json.dumps(tree, sort_keys=True).encode())
-        self.trees[name] = tree
-        sha = git_sha("commit", f"{name} {parent} {len(self.commits)}".encode())
-        self.commits[sha] = (name, parent)
-        return sha
 
     def open_pull(self, head: str, base: str, **said: Any) -> int:
         number = len(self.pulls) + 1
@@ -108,6 +103,8 @@ class GitHubServer:
             "updated_at": stamp,
             "user": STRANGER,
             "labels": [],
+            "locked": False,
+            "assignees": [],
             "head": {"sha": head, "ref": "patch-1", "label": "stranger:patch-1"},
             "base": {
                 "sha": base,
@@ -129,11 +126,17 @@ class GitHubServer:
         return [label["name"] for label in self.pulls[number]["labels"]]
 
     def writes(self) -> list[tuple[str, str]]:
-        return [(verb, path) for verb, path in self.requests if verb != "GET"]
+        return [
+            (verb, path)
+            for verb, path in self.requests
+            if verb != "GET" and path != "/graphql"  # a query is a POST, and changes nothing
+        ]
 
     # What it answers.
 
-    def answer(self, verb: str, target: str, token: str, condition: str, raw: bytes) -> Answer:
+    def answer(  # noqa: PLR0911 (one for each way to say no)
+        self, verb: str, target: str, token: str, condition: str, raw: bytes
+    ) -> Answer:
         url = urlsplit(target)
         self.requests.append((verb, target))
         self.before(verb, url.path)
@@ -145,6 +148,8 @@ class GitHubServer:
             if not fault.done:
                 self.charged += 1
                 return Answer(fault.status, {"message": fault.message}, fault.headers)
+        if url.path == "/graphql":
+            return self._queried(token, json.loads(raw))
         if self.charged >= self.limit:
             headers = {"X-RateLimit-Reset": str(int(time() + self.skew) + 1800)}
             return Answer(403, {"message": "API rate limit exceeded for installation."}, headers)
@@ -169,6 +174,15 @@ class GitHubServer:
     def _hits(fault: Fault, verb: str, target: str) -> bool:
         return fault.times > 0 and fault.verb == verb and bool(re.search(fault.path, target))
 
+    def _queried(self, token: str, body: Any) -> Answer:
+        """Answer a query, which has a limit of its own."""
+        self.queried += 1
+        self.granted = self.grants.get(token, frozenset(self.permissions))
+        headers = {"X-RateLimit-Resource": "graphql"}
+        if not self.is_graphql:
+            return Answer(502, {"message": "Server Error"}, headers)
+        return Answer(200, graphql(self, body["query"]) or {"errors": [{}]}, headers)
+
     def _route(self, verb: str, path: str, query: dict[str, str], body: Any) -> Answer:
         for route, method, needs, handler in self.routes():
             match = re.fullmatch(f"/repos/{REPOSITORY}{route}", path)
@@ -177,6 +191,7 @@ class GitHubServer:
                     scope, access = needs.split(":")
                     headers = {"X-Accepted-GitHub-Permissions": f"{scope}={access}"}
                     message = "Resource not accessible by integration"
+                    self.denied.append(f"{verb} {path} needs {scope}: {access}")
                     return Answer(403, {"message": message}, headers)
                 return handler(self, query, body, *match.groups())
         return Answer(404, {"message": "Not Found"})
@@ -185,8 +200,54 @@ class GitHubServer:
         """List what it answers: path, method, the right it takes, and who answers."""
         return ROUTES
 
+    def get_permission(self, _query: dict[str, str], _body: Any, login: str) -> Answer:
+        return Answer(200, {"permission": self.rights.get(login, "none")})
+
+    def head_commit(self, _query: dict[str, str], _body: Any) -> Answer:
+        sha = self.main_sha()
+        return Answer(200, {"sha": sha, "commit": {"tree": {"sha": self.commits[sha][0]}}})
+
+    def matching_refs(self, _query: dict[str, str], _body: Any, name: str) -> Answer:
+        found = sorted(ref for ref in self.queued if ref.startswith(f"refs/heads/{name}"))
+        refs = [
+            {"ref": ref, "object": {"type": "commit", "sha": self.queued[ref]}} for ref in found
+        ]
+        return Answer(200, refs)
+
+    def list_issues(self, query: dict[str, str], _body: Any) -> Answer:
+        if "labels" in query:
+            return self._labelled(query)
+        assert (query["sort"], query["direction"]) == ("created", "asc")
+        found = [issue for issue in self.issues.values() if issue["state"] == query["state"]]
+        if "creator" in query:
+            found = [issue for issue in found if issue["user"]["login"] == query["creator"]]
+        return self._page(found, f"/repos/{REPOSITORY}/issues", query)
+
+    def _labelled(self, query: dict[str, str]) -> Answer:
+        """List what has a label: pull requests are issues, too."""
+        assert (query["state"], query["sort"], query["direction"]) == ("all", "created", "desc")
+        found = [number for number in self.pulls if query["labels"] in self.labels(number)]
+        numbered = [{"number": number} for number in sorted(found, reverse=True)]
+        return self._page(numbered, f"/repos/{REPOSITORY}/issues", query)
+
+    def post_issue(self, _query: dict[str, str], body: Any) -> Answer:
+        assert len(body["body"]) <= 65_536
+        number = 10_000 + len(self.issues)
+        self.issues[number] = body | {"number": number, "user": BOT, "state": "open"}
+        return Answer(201, self.issues[number])
+
+    def patch_issue(self, _query: dict[str, str], body: Any, number: str) -> Answer:
+        assert len(body["body"]) <= 65_536
+        if int(number) not in self.issues:
+            return Answer(404, {"message": "Not Found"})
+        self.issues[int(number)] |= body
+        return Answer(200, self.issues[int(number)])
+
     def list_pulls(self, query: dict[str, str], _body: Any) -> Answer:
         found = [p for p in self.pulls.values() if p["state"] == query["state"]]
+        if "head" in query:
+            found = [p for p in found if f"org:{p['head']['ref']}" == query["head"]]
+            return Answer(200, found)
         assert (query["sort"], query["direction"]) == ("updated", "desc")
         found.sort(key=lambda pull: (pull["updated_at"], pull["number"]), reverse=True)
         return self._page(found, f"/repos/{REPOSITORY}/pulls", query)
@@ -197,17 +258,12 @@ class GitHubServer:
 
     def compare(self, query: dict[str, str], _body: Any, base: str, head: str) -> Answer:
         assert query == {"per_page": "1"}
-        ancestors = set(self._ancestors(base))
-        common = next((sha for sha in self._ancestors(head) if sha in ancestors), None)
+        ancestors = set(self.ancestors(base))
+        common = next((sha for sha in self.ancestors(head) if sha in ancestors), None)
         if common is None:
             return Answer(404, {"message": "No common ancestor between them."})
         commit = {"sha": common, "commit": {"tree": {"sha": self.commits[common][0]}}}
         return Answer(200, {"merge_base_commit": commit, "status": "diverged", "files": []})
-
-    def _ancestors(self, sha: str | None) -> Iterator[str]:
-        while sha is not None and sha in self.commits:
-            yield sha
-            sha = self.commits[sha][1]
 
     def get_tree(self, query: dict[str, str], _body: Any, sha: str) -> Answer:
         assert query == {"recursive": "1"}
@@ -241,6 +297,9 @@ class GitHubServer:
 
     def post_comment(self, _query: dict[str, str], body: Any, number: str) -> Answer:
         assert 0 < len(body["body"]) <= 65_536
+        if self.pulls[int(number)]["locked"]:
+            message = "Unable to create comment because issue is locked."
+            return Answer(403, {"message": message})
         self.add_comment(int(number), BOT, body["body"])
         return Answer(201, self.comments[int(number)][-1])
 
@@ -285,7 +344,7 @@ class GitHubServer:
     def post_status(self, _query: dict[str, str], body: Any, sha: str) -> Answer:
         assert body["state"] in {"error", "failure", "pending", "success"}
         assert len(body["description"]) <= 140
-        moment = strftime("%Y-%m-%dT%H:%M:%SZ", gmtime(time() + self.skew))
+        moment = self.stamp or strftime("%Y-%m-%dT%H:%M:%SZ", gmtime(time() + self.skew))
         status = body | {"creator": BOT, "created_at": moment}
         self.statuses.setdefault(sha, []).insert(0, status)
         return Answer(201, self.statuses[sha][0])
@@ -307,6 +366,12 @@ def _parents(path: str) -> list[str]:
 
 SHA = "([0-9a-f]{40})"
 ROUTES: list[tuple[str, str, str, Callable[..., Answer]]] = [
+    (r"/collaborators/([\w-]+)/permission", "GET", "contents:read", GitHubServer.get_permission),
+    ("/commits/HEAD", "GET", "contents:read", GitHubServer.head_commit),
+    ("/git/matching-refs/heads/(.+)", "GET", "contents:read", GitHubServer.matching_refs),
+    ("/issues", "GET", "issues:read", GitHubServer.list_issues),
+    ("/issues", "POST", "issues:write", GitHubServer.post_issue),
+    (r"/issues/(\d+)", "PATCH", "issues:write", GitHubServer.patch_issue),
     ("/pulls", "GET", "pull_requests:read", GitHubServer.list_pulls),
     (r"/pulls/(\d+)", "GET", "pull_requests:read", GitHubServer.get_pull),
     (rf"/compare/{SHA}\.\.\.{SHA}", "GET", "contents:read", GitHubServer.compare),

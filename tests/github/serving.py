@@ -29,7 +29,7 @@ class _Handler(BaseHTTPRequestHandler):
         if answer.status == 0:
             self.close_connection = True
             return
-        body = b"" if answer.status == 304 else json.dumps(answer.body).encode()
+        body = b"" if answer.status in {204, 304} else json.dumps(answer.body).encode()
         self.send_response_only(answer.status)
         self.send_header("Date", now)
         self.send_header("Content-Type", "application/json; charset=utf-8")

@@ -1,14 +1,14 @@
-"""What a row is held against: ties as the board has them, levels of bytes that were audited."""
+"""What a row is held against: ranks as the board has them, levels of bytes that were audited."""
 
 import hashlib
 
 import pytest
 
-from geneb_ci.board.uncertainty import differ_significantly, intervals
+from geneb_ci.board.decisions import better
+from geneb_ci.board.uncertainty import intervals
 from geneb_ci.common.config import Layout, LayoutKind, find_layout
 from geneb_ci.common.types import TrustLevel
-from geneb_ci.github.standing import BaseBranch, standings
-from geneb_ci.github.verdict import TIES_MAX
+from geneb_ci.github.judgement import BaseBranch, standings
 from tests.audit.recorded import MODEL, outcome_of, plan_for, put, repository, submission_bytes
 from tests.board.board import entry
 from tests.paths import ROOT, SUBMISSIONS
@@ -26,27 +26,26 @@ def board(tmp_path) -> BaseBranch:
     )
 
 
-def test_ties_are_those_of_the_intervals(board):
+def test_ranks_are_those_of_the_board(board):
     own = board.rows[0]
-    ties = board.ties(own)
+    decided = board.decided(own)
     entries = [entry(row, TrustLevel.OFFICIAL) for row in board.rows]
-    found = intervals(entries, board.benchmark, regimes=["full", "1shot"])
-    for regime in ("full", "1shot"):
-        estimates = found.estimates[regime]["macro"]
-        assert ties(regime, own.model_id) == sorted(
-            name
-            for name, one in estimates.items()
-            if name != own.model_id
-            and not differ_significantly(estimates[own.model_id], one, len(ROWS))
-        )
-    told = standings(own, board.rows, board.benchmark, ties)
-    tied = [ties(r, own.model_id) for r in board.benchmark.regimes]
-    assert [(one.ties, one.tied_with) for one in told] == [(len(t), t[:TIES_MAX]) for t in tied]
+    found = intervals(entries, board.benchmark)
+    for regime, known in found.regimes.items():
+        stood, told = known.macro[own.model_id], decided(regime)
+        assert (told.rank_low, told.rank_high) == (stood.rank_low, stood.rank_high)
+        above = better(known.board.scores["macro"], known.board.critical)
+        place = known.board.models.index(own.model_id)
+        assert (told.better_than, told.worse_than) == (above[place].sum(), above[:, place].sum())
+        could = [models[own.model_id].could_be_best for models in known.categories.values()]
+        assert (told.best_in, told.categories) == (sum(could), 13)
+    told = standings(own, board.rows, board.benchmark, decided)
+    assert [one.decided for one in told] == [decided(r) for r in board.benchmark.regimes]
 
 
-def test_no_ties_without_sizes_of_tasks(tmp_path):
+def test_nothing_is_decided_without_sizes_of_tasks(tmp_path):
     base = BaseBranch(find_layout(repository(tmp_path)))
-    assert base.ties(base.rows[0]) is None
+    assert base.decided(base.rows[0]) is None
 
 
 def test_bytes_that_were_disputed_still_are(tmp_path):

@@ -2,19 +2,21 @@
 
 import hashlib
 import json
+import re
 
 import pytest
 
-from geneb_ci.audit.policy import audit_policy
+from geneb_ci.audit.sampling import audit_policy
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.config import Layout, LayoutKind
 from geneb_ci.github.comment import comment
 from geneb_ci.github.judge import Judge
-from geneb_ci.github.standing import audit_estimate, standings
+from geneb_ci.github.judgement import audit_estimate, standings
+from geneb_ci.github.verdict import DecidedStanding
 from geneb_ci.submission.models import SubmissionV10
 from tests.cli.repository import real_repository
-from tests.github.conftest import REGULAR, ROW, encoded, golden, sound
-from tests.github.server import Files
+from tests.github.conftest import ADDRESS, REGULAR, ROW, encoded, golden, sound
+from tests.github.history import Files
 from tests.github.test_envelope import pull_of
 from tests.github.text import calm
 from tests.paths import ROOT, SUBMISSIONS
@@ -72,17 +74,19 @@ PUBLIC = (
 )
 
 
-def test_a_public_row_beside_others_with_their_ties(place, update_golden, monkeypatch, tmp_path):
+def test_a_public_row_beside_others_with_their_ranks(place, update_golden, monkeypatch, tmp_path):
     """What a contributor reads: 13 categories, intervals, and an audit of 13 tasks of 100."""
     (root := tmp_path / "public").mkdir()
     real_repository(root, *PUBLIC)
     monkeypatch.chdir(root)
-    # The server has rows only: what else changes in the repository moves no SHA below.
+    # The server has rows and what they are checked by; its commits are left out of the golden file.
     place.files = {
         f"submissions/{name}.json": (REGULAR, (SUBMISSIONS / f"{name}.json").read_bytes())
         for name in PUBLIC
     }
-    place.base = place.server.commit(place.files)
+    for path in ("schemas/benchmark.json", "leaderboard/policy/official.json"):
+        place.files[path] = (REGULAR, (ROOT / path).read_bytes())
+    place.base = place.server.default_head = place.server.commit(place.files)
     name = "splicebert-1024nt"
     row, card = (SUBMISSIONS / f"{name}.json", SUBMISSIONS / f"cards/{name}.md")
     changes = {
@@ -91,7 +95,9 @@ def test_a_public_row_beside_others_with_their_ties(place, update_golden, monkey
         "submissions/extractors/splicebert.py": (REGULAR, b"class SpliceBERT: ...\n"),
     }
     comment = place.both(place.pull(changes))
-    golden("public.md", comment, update=update_golden)
+    seen = comment.partition("\n")[2].replace(place.base[:12], "BASE")
+    seen = re.sub(r"at commit `[0-9a-f]{12}`", "at commit `HEAD`", seen)
+    golden("public.md", seen, update=update_golden)
     assert calm(comment)
 
 
@@ -162,10 +168,10 @@ def test_one_pull_request_that_cannot_be_read_hides_no_other(place, monkeypatch)
     place.server.lies[tree["submissions/model1.json"][1]] = b"{}"
     judge = Judge.judge
 
-    def failing(self, pull):
-        if pull.number == crashed:
+    def failing(self, head, others=None):
+        if head == place.server.pulls[crashed]["head"]["sha"]:
             raise ZeroDivisionError("##[error]\n::x")
-        return judge(self, pull)
+        return judge(self, head, others)
 
     monkeypatch.setattr(Judge, "judge", failing)
     code, line, err = place.run("reconcile")
@@ -207,29 +213,23 @@ def test_nothing_to_do(place):
     assert (code, err) == (0, "the verdict names no pull request: nothing to write\n")
 
 
-def test_a_tie_group_comes_through_its_parameter():
+def test_what_is_significant_comes_through_its_parameter():
     board = [SubmissionV10.model_validate(small(name)) for name in ("alpha", "beta", "gamma")]
-    ties = {"full": ["beta", "gamma"], "10shot": [], "1shot": None}
-    found = standings(board[0], board, BENCHMARK, lambda regime, _model: ties[regime])
-    told = [(standing.ties, standing.tied_with) for standing in found]
-    assert told == [(2, ["beta", "gamma"]), (0, []), (None, [])]
+    decided = DecidedStanding(
+        rank_low=1, rank_high=2, better_than=1, worse_than=0, best_in=3, categories=3
+    )
+    found = standings(board[0], board, BENCHMARK, lambda _regime: decided)
+    assert [standing.decided for standing in found] == [decided] * 3
     assert [standing.before == standing.rank for standing in found] == [True] * 3
+    shown = comment(pull_of([]).model_copy(update={"standings": found}), ADDRESS)
+    assert "(range 1 to 2) of 3 |" in shown
+    assert shown.count("| 1 row | 0 rows | 3 of 3 categories |") == 3
 
 
 def test_what_an_audit_finds_is_the_hypergeometric_formula():
     estimate = audit_estimate(shipped_benchmark(), audit_policy(Layout(LayoutKind.ALONE, ROOT)))
     assert (estimate.drawn, estimate.tasks, estimate.fabricated) == (13, 100, 20)
     assert round(estimate.detection, 3) == 0.956
-
-
-def test_a_board_of_hundreds_that_tie_fits_a_verdict():
-    """Their names alone, three times over for four pull requests, would be larger than one."""
-    names = [f"a-model-with-a-long-name-{n:04}" for n in range(400)]
-    board = [SubmissionV10.model_validate(small("alpha"))]
-    (full, *_) = standings(board[0], board, BENCHMARK, lambda _regime, _model: names)
-    assert (full.ties, full.tied_with) == (400, names[:3])
-    verdict = pull_of([]).model_copy(update={"standings": [full]})
-    assert "`a-model-with-a-long-name-0002` and 397 more |" in comment(verdict)
 
 
 def test_a_change_that_holds_no_submission_is_told_so(place, update_golden):

@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from geneb_ci.check.registry import ALL
-from geneb_ci.github.comment import comment
-from geneb_ci.github.receipt import read_receipt, receipt_of
+from geneb_ci.github.comment import comment, read_receipt, receipt_of
 from geneb_ci.github.verdict import CategoryScores, RowComparison
 from geneb_ci.render.markdown import CHARACTERS_MAX
+from tests.github.conftest import ADDRESS
 from tests.github.test_envelope import found, many, pull_of
 from tests.github.text import calm
 from tests.render.hostile import texts
@@ -26,7 +26,7 @@ def test_no_comment_commands_moves_or_pings(findings, named):
         best=named,
         categories=[CategoryScores.model_construct(category=named, scores=[0.1, 0.2])],
     )
-    text = comment(pull.model_copy(update={"comparison": table}))
+    text = comment(pull.model_copy(update={"comparison": table}), ADDRESS)
     assert calm(text)
     assert len(text) <= CHARACTERS_MAX
     assert text.endswith("\n")
@@ -38,7 +38,7 @@ def test_a_comment_of_sixty_long_findings_is_cut_at_its_limit():
         dataclasses.replace(f, file=long, pointer=long, rule=rule.id, severity=rule.severity)
         for f, rule in zip(many(60, long), ALL, strict=False)
     ]
-    text = comment(pull_of(findings))
+    text = comment(pull_of(findings), ADDRESS)
     assert CHARACTERS_MAX - 3000 < len(text) <= CHARACTERS_MAX
     assert " more** are not listed here" in text
 
@@ -46,9 +46,9 @@ def test_a_comment_of_sixty_long_findings_is_cut_at_its_limit():
 @given(body=texts)
 def test_a_receipt_is_read_from_our_own_line_alone(body):
     pull = pull_of([])
-    assert read_receipt(comment(pull)) == receipt_of(pull)
+    assert read_receipt(comment(pull, ADDRESS)) == receipt_of(pull)
     assert read_receipt(body) is None
-    assert read_receipt(body + comment(pull)) is None or body == ""
+    assert read_receipt(body + comment(pull, ADDRESS)) is None or body == ""
 
 
 def test_a_broken_receipt_is_none():

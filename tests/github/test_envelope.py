@@ -14,19 +14,19 @@ from geneb_ci.check.registry import ALL
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.common.finding import Finding, Severity
 from geneb_ci.github.comment import comment
+from geneb_ci.github.envelope import decode, encode
 from geneb_ci.github.errors import Tampered
-from geneb_ci.github.judge import _findings
+from geneb_ci.github.judgement import _findings
 from geneb_ci.github.verdict import (
     BYTES_MAX,
     PLACES_MAX,
     PullVerdict,
     Verdicts,
     chosen,
-    decode,
-    encode,
     outcome_of,
     shown_places_of,
 )
+from tests.github.conftest import ADDRESS
 from tests.github.text import calm
 from tests.paths import ROOT
 from tests.render.hostile import texts
@@ -85,8 +85,14 @@ def pull_of(
                 "rank": 2,
                 "rows": 3,
                 "before": 3,
-                "ties": 1,
-                "tied_with": ["x"],
+                "decided": {
+                    "rank_low": 1,
+                    "rank_high": 3,
+                    "better_than": 0,
+                    "worse_than": 0,
+                    "best_in": 2,
+                    "categories": 13,
+                },
             }
         ],
         "neighbour": {"model": "other", "near": 1, "cells": 9, "limit": 8},
@@ -139,7 +145,7 @@ def test_a_flood_of_findings_is_cut_and_counted(text):
         assert pull.places == {"missing-task": 300}
         listed = len(pull.findings)
         assert 0 < listed <= PLACES_MAX
-        told = comment(pull)
+        told = comment(pull, ADDRESS)
         assert f"### Error: `missing-task`, 300 places, the first {listed}\n" in told
         assert (
             f"**{300 - listed} more** are not listed here; `geneb-ci check` lists them all." in told
@@ -269,8 +275,8 @@ def test_a_pass_without_a_file_is_refused():
         ('{"a": NaN}', "the verdict is not JSON"),
         ('{"a": 1, "a": 2}', "the verdict is not JSON"),
         ("[]", "does not fit its schema at "),
-        (" " * 70_000 + "{}", "has 70,002 bytes; the limit is 65,536"),
-        ("\udcff" * 30_000, "has 90,000 bytes"),
+        (" " * 130_000 + "{}", "has 130,002 bytes; the limit is 120,000"),
+        ("\udcff" * 50_000, "has 150,000 bytes"),
     ],
 )
 def test_what_is_no_verdict_is_refused(text, message):

@@ -5,8 +5,17 @@ import time
 
 import pytest
 
+from geneb_ci.github.api import connect
+from geneb_ci.github.waits import read_waits
 from tests.github.conftest import Place, sound
 from tests.github.server import BOT, READ, TOKEN, WRITE, Fault
+
+
+def only_the_list(place: Place) -> list[int]:
+    """Return the pull requests that wait; nothing else was written."""
+    assert {path for _, path in place.server.writes()} == {"/repos/org/board/issues"}
+    with connect(None) as github:
+        return list(read_waits(github).waits)
 
 
 def line_of(place: Place, number: int) -> str:
@@ -177,7 +186,7 @@ def test_62_a_page_of_comments_that_is_missing_stops_the_report(place):
     code, _, err = place.report(line)
     assert code == 2
     assert "GitHub finds no such repository or pull request" in err
-    assert place.server.writes() == []
+    assert only_the_list(place) == [number]
     # On the second page, ours is found, and edited rather than doubled.
     place.report(line)
     place.server.comments[number][-1]["body"] += "edited by hand"
@@ -194,7 +203,7 @@ def test_a_flood_of_comments_ends_in_a_message(place):
     code, _, err = place.report(line)
     assert code == 3
     assert "more than 30 pages of 100" in err
-    assert place.server.writes() == []
+    assert only_the_list(place) == [number]
 
 
 def test_no_token(place, monkeypatch):

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from tests.github.conftest import CARD_PATH, MODULE, REGULAR, ROW, encoded, sound
-from tests.github.server import BOT, STRANGER, Files
+from tests.github.history import Files
+from tests.github.server import BOT, STRANGER
 from tests.github.text import calm
 from tests.small import CARD, small
 

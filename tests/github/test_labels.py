@@ -1,12 +1,12 @@
 """Labels: one of ours at most, none of others lost, and one request for it."""
 
 import re
-import shlex
 
 import pytest
 
-from geneb_ci.github.comment import LABELS, STATES
-from geneb_ci.github.verdict import PullOutcome
+from geneb_ci.github.report import AUDIT_STATES, LABELS
+from geneb_ci.github.settings import SETTINGS
+from geneb_ci.github.verdict import STATES, PullOutcome
 from tests.github.conftest import CARD_PATH, REGULAR, Place, sound
 from tests.paths import ROOT
 
@@ -43,7 +43,7 @@ def test_another_verdict_takes_one_label_away_and_sets_one_in_three_writes(place
     place.server.pulls[number]["labels"].append({"name": "dataset"})
     place.both(number)
     assert place.server.labels(number) == ["dataset", "geneb: warnings"]
-    assert [verb for verb, _ in place.server.writes()] == ["PUT", "POST", "PATCH"]
+    assert [verb for verb, _ in place.server.writes()] == ["PUT", "PATCH", "POST"]
 
 
 def test_all_labels_are_written_anew_right_after_they_were_read(place):
@@ -54,14 +54,13 @@ def test_all_labels_are_written_anew_right_after_they_were_read(place):
     assert place.server.requests[written - 1] == ("GET", f"/repos/org/board/pulls/{number}")
 
 
-def test_every_outcome_has_a_label_of_its_own_and_the_documentation_creates_it():
+def test_every_outcome_has_a_label_of_its_own_and_the_settings_create_it():
     assert len(set(LABELS.values())) == len(LABELS) == len(PullOutcome)
     text = (ROOT / "docs/github.md").read_text(encoding="utf-8")
     table = re.findall(r"^\| `([\w-]+)` \| `([\w: -]+)` \| (\w+) \|$", text, re.MULTILINE)
     assert table == [(outcome.value, LABELS[outcome], STATES[outcome]) for outcome in PullOutcome]
-    (listed,) = re.findall(r'for name in (.*); do gh label create "geneb: ', text)
-    created = {f"geneb: {name}" for name in shlex.split(listed)}
-    assert created | {"needs-maintainer"} == set(LABELS.values())
+    (setting,) = (one for one in SETTINGS if one.id == "labels-of-verdicts")
+    assert setting.hand == f"Issues > Labels: {', '.join((*LABELS.values(), *AUDIT_STATES))}"
 
 
 @pytest.mark.parametrize("by_hand", [["geneb: passed"], ["geneb: passed", "geneb: warnings"]])

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.github.conftest import CARD_PATH, MODULE, REGULAR, ROW, Place, encoded, sound
-from tests.github.server import Files
+from tests.github.history import Files
 from tests.small import CARD, small_v11
 
 THEIRS = "submissions/extractors/alpha.py"
@@ -28,7 +28,7 @@ def rules(verdict: dict[str, Any]) -> set[str]:
 def publish(place: Place, files: Files) -> None:
     """Merge files into main: to the server and to the checkout."""
     place.files |= files
-    place.base = place.server.commit(place.files)
+    place.base = place.server.default_head = place.server.commit(place.files)
     for path, (_, raw) in files.items():
         (place.root / path).write_bytes(raw)
 

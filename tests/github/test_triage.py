@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from geneb_ci.github.queue import Turn, as_json, duration, markdown, queue, terminal
-from geneb_ci.github.receipt import Receipt
+from geneb_ci.github.comment import Receipt
+from geneb_ci.github.queue import Said, Turn, duration, queue
+from geneb_ci.github.queue_text import as_json, markdown, terminal
 from geneb_ci.github.replies import Pull, parsed
 from geneb_ci.github.verdict import PullOutcome
 from tests.github.conftest import golden, sound
@@ -18,6 +19,7 @@ from tests.render.hostile import texts
 
 NOW = dt.datetime(2026, 11, 21, 12, 0, tzinfo=dt.UTC)
 HEAD = "a" * 40
+URL = "https://github.com/org/board/pull/"
 
 
 def pull(number: int, days: float, title: str = "Add a model") -> Pull:
@@ -27,7 +29,17 @@ def pull(number: int, days: float, title: str = "Add a model") -> Pull:
     }
     repo = {"full_name": "org/board", "default_branch": "main"}
     ends = {"head": {"sha": HEAD}, "base": {"sha": "b" * 40, "ref": "main", "repo": repo}}
-    value = {"number": number, "state": "open", "title": title, "user": None} | stamps | ends
+    value = (
+        {
+            "number": number,
+            "state": "open",
+            "title": title,
+            "user": {"id": 7, "login": "stranger"},
+            "html_url": URL + str(number),
+        }
+        | stamps
+        | ends
+    )
     return parsed(Pull, value, "a pull request")
 
 
@@ -51,24 +63,24 @@ def receipt(number: int, outcome: PullOutcome, **said: Any) -> Receipt:
 UNKNOWN: dict[str, Any] = {"level": None, "drawn": 0, "sequences": 0}
 QUEUE = queue(
     [
-        (pull(1, 2), receipt(1, PullOutcome.PASSED)),
-        (pull(2, 9), receipt(2, PullOutcome.WARNINGS, warning=3, weight=14.5)),
-        (pull(3, 3), receipt(3, PullOutcome.WARNINGS, warning=1, weight=1.2)),
+        (pull(1, 2), Said(receipt(1, PullOutcome.PASSED))),
+        (pull(2, 9), Said(receipt(2, PullOutcome.WARNINGS, warning=3, weight=14.5))),
+        (pull(3, 3), Said(receipt(3, PullOutcome.WARNINGS, warning=1, weight=1.2))),
         (
             pull(4, 40),
-            receipt(4, PullOutcome.CHANGES_NEEDED, error=2, **UNKNOWN),
+            Said(receipt(4, PullOutcome.CHANGES_NEEDED, error=2, **UNKNOWN)),
         ),
-        (pull(5, 4), receipt(5, PullOutcome.CHANGES_NEEDED, error=2, **UNKNOWN)),
-        (pull(6, 5), receipt(6, PullOutcome.PASSED, is_edit=True)),
-        (pull(7, 0.1), receipt(7, PullOutcome.PASSED, level="official")),
-        (pull(8, 1, title="##[error]x @everyone |"), None),
-        (pull(9, 0.01), receipt(9, PullOutcome.PASSED, head_sha="c" * 40)),
-        (pull(10, 1), receipt(10, PullOutcome.NEEDS_MAINTAINER, model=None)),
+        (pull(5, 4), Said(receipt(5, PullOutcome.CHANGES_NEEDED, error=2, **UNKNOWN))),
+        (pull(6, 5), Said(receipt(6, PullOutcome.PASSED, is_edit=True))),
+        (pull(7, 0.1), Said(receipt(7, PullOutcome.PASSED, level="official"))),
+        (pull(8, 1, title="##[error]x @everyone |"), Said()),
+        (pull(9, 0.01), Said(receipt(9, PullOutcome.PASSED, head_sha="c" * 40))),
+        (pull(10, 1), Said(receipt(10, PullOutcome.NEEDS_MAINTAINER, model=None))),
         (
             pull(11, 1),
-            receipt(11, PullOutcome.NEEDS_MAINTAINER, error=1, **UNKNOWN),
+            Said(receipt(11, PullOutcome.NEEDS_MAINTAINER, error=1, **UNKNOWN)),
         ),
-        (pull(12, 1), receipt(12, PullOutcome.NOT_CHECKED, **UNKNOWN)),
+        (pull(12, 1), Said(receipt(12, PullOutcome.NOT_CHECKED, **UNKNOWN))),
     ],
     NOW,
 )
@@ -76,13 +88,13 @@ QUEUE = queue(
 
 def test_the_order_is_whose_turn_it_is_then_age():
     assert [(row.number, row.turn.value) for row in QUEUE.rows] == [
-        *((n, "maintainer") for n in (4, 2, 6, 3, 1, 8, 11, 12, 7)),
+        *((n, "maintainer") for n in (4, 2, 6, 3, 1, 8, 10, 11, 12, 7)),
         (9, "program"),
         (5, "contributor"),
     ]
-    assert QUEUE.others == (86_400,)
     assert [row.action for row in QUEUE.rows][5:] == [
         "gh workflow run pr-report.yml -f pr=8",
+        "review it: it is not a submission",
         "review the other files it changes",
         "fix geneb-ci: a rule crashed",
         "merge",
@@ -90,47 +102,52 @@ def test_the_order_is_whose_turn_it_is_then_age():
         "wait for new commits",
     ]
     assert QUEUE.clock == (
-        "waiting: 9 for a maintainer (longest: 40 d); 1 for a verdict (longest: 14 min); "
+        "waiting: 10 for a maintainer (longest: 40 d); 1 for a verdict (longest: 14 min); "
         "1 for the contributor (longest: 4 d); 2 overdue (over 7 d)"
     )
 
 
 def test_the_whole_tables(update_golden):
     golden("triage.txt", terminal(QUEUE, 10, color=False, width=160), update=update_golden)
-    golden("triage-narrow.txt", terminal(QUEUE, 10, color=False, width=90), update=update_golden)
+    golden("triage-narrow.txt", terminal(QUEUE, 10, color=False, width=80), update=update_golden)
     golden("triage.md", markdown(QUEUE, 10), update=update_golden)
     assert "\x1b[" in terminal(QUEUE, 10, color=True, width=140)
 
 
 def test_json_whole():
     value = json.loads(as_json(QUEUE, 2))
-    assert value["left_out"] == 9
+    assert value["left_out"] == 10
     assert value["pulls"][1] == {
         "number": 2,
+        "url": URL + "2",
         "name": "model-2",
+        "author": "stranger",
+        "assignees": [],
         "age_seconds": 9 * 86_400,
         "verdict": "warnings",
         "errors": 0,
         "warnings": 3,
         "weight": 14.5,
+        "effect": "",
         "level": "self-reported",
         "audit_tasks": 13,
         "audit_sequences": 61_000,
         "turn": "maintainer",
-        "action": "audit before merging",
+        "who": "a maintainer",
+        "action": "review, then set the label audit",
         "is_overdue": True,
     }
 
 
 def test_no_submission_waits():
     empty = queue([], NOW)
-    assert terminal(empty, 5, color=False, width=100) == "no submission is waiting\n"
-    assert markdown(empty, 5) == "## Open submissions\n\nno submission is waiting\n"
+    assert terminal(empty, 5, color=False, width=100) == "no pull request is open\n"
+    assert markdown(empty, 5) == "## Open pull requests\n\nno pull request is open\n"
 
 
 @given(title=texts, width=st.integers(80, 200))
 def test_a_hostile_title_commands_nothing_and_pings_nobody(title, width):
-    found = queue([(pull(1, 1, title=title), None)], NOW)
+    found = queue([(pull(1, 1, title=title), Said())], NOW)
     for text in (
         terminal(found, 5, color=False, width=width),
         markdown(found, 5),
@@ -168,7 +185,7 @@ def test_triage_over_http_from_receipts(place):
     place.server.pulls[clean]["head"]["sha"] = place.server.commit(place.files, place.base)
     code, out, _ = place.run("triage", "--markdown", "--no-cache")
     assert code == 0
-    assert f"| `{clean}` | `model` | " in out
+    assert f"| {clean} | `model` | `stranger` | " in out
     assert "`waiting`" in out
 
 
@@ -192,23 +209,24 @@ def test_after_a_limit_the_next_run_goes_on_where_this_one_ended(place, tmp_path
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     for n in range(10):
         place.pull(sound(f"model-{n}"))
+    place.server.is_graphql = False
     place.server.limit = 6
     code, out, err = place.run("triage", "--json")
     assert (code, out) == (3, "")
     assert err.startswith("geneb-ci: GitHub's rate limit is reached until ")
-    place.server.charged, place.server.limit = 0, 7
+    place.server.charged, place.server.limit = 0, 8
     assert place.run("triage", "--json")[0] == 0
-    assert place.server.charged == 5  # 11 in all, six of them known
+    assert place.server.charged == 6  # 12 in all, with the issues; six of them known
 
 
 def test_a_draft_is_its_authors():
     draft = pull(1, 8).model_copy(update={"draft": True})
-    (row,) = queue([(draft, receipt(1, PullOutcome.PASSED))], NOW).rows
+    (row,) = queue([(draft, Said(receipt(1, PullOutcome.PASSED)))], NOW).rows
     assert (row.turn, row.action, row.is_overdue) == (
         Turn.CONTRIBUTOR,
         "wait: it is a draft",
         False,
     )
     old = pull(1, 31).model_copy(update={"draft": True})
-    (row,) = queue([(old, receipt(1, PullOutcome.PASSED))], NOW).rows
+    (row,) = queue([(old, Said(receipt(1, PullOutcome.PASSED)))], NOW).rows
     assert (row.turn, row.action) == (Turn.MAINTAINER, "ask whether work continues, or close it")

@@ -1,11 +1,14 @@
 """A verdict as a line: a runner takes nothing in it for a command, and it is never too long."""
 
+import base64
 import json
+import zlib
 
 import pytest
 
-from geneb_ci.github import verdict
-from geneb_ci.github.verdict import decode, encode
+from geneb_ci.github import envelope
+from geneb_ci.github.envelope import PACKED, _shortest, decode, encode
+from geneb_ci.github.errors import Tampered
 from tests.github.test_envelope import REPOSITORY, many, pull_of, verdict_of
 
 
@@ -22,9 +25,36 @@ def test_a_command_to_the_runner_is_escaped_and_read_back():
 
 def test_a_verdict_that_does_not_fit_without_findings_is_a_bug(monkeypatch):
     made = verdict_of(pull_of(many(8)))
-    size = len(encode(verdict_of(pull_of(many(8)).model_copy(update={"findings": []}))))
-    monkeypatch.setattr(verdict, "BYTES_MAX", size)
-    assert [len(pull["findings"]) for pull in json.loads(encode(made))["pulls"]] == [0]
-    monkeypatch.setattr(verdict, "BYTES_MAX", size - 1)
-    with pytest.raises(AssertionError, match=f"^{size}$"):
+    monkeypatch.setattr(envelope, "BYTES_MAX", 0)
+    bare = verdict_of(pull_of(many(8)).model_copy(update={"findings": []}))
+    size = len(_shortest(bare))
+    monkeypatch.setattr(envelope, "BYTES_MAX", size)
+    assert encode(made).startswith(PACKED)
+    assert decode(encode(made), REPOSITORY) == bare
+    monkeypatch.setattr(envelope, "BYTES_MAX", size - 1)
+    with pytest.raises(AssertionError, match=r"^1$"):
         encode(made)
+
+
+def test_pull_requests_that_do_not_fit_are_left_for_the_next_run(monkeypatch):
+    pulls = [pull_of([], number, f"model-{number}") for number in range(1, 31)]
+    made = verdict_of(*pulls)
+    monkeypatch.setattr(envelope, "BYTES_MAX", 2_000)
+    left = decode(encode(made), REPOSITORY)
+    assert left.pulls == pulls[: len(left.pulls)]
+    assert 0 < len(left.pulls) == 30 - left.waiting + made.waiting
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (b"noise", "not compressed JSON"),
+        (zlib.compress(b"{}")[:-1], "not complete"),
+        (zlib.compress(b" " * 5_000_000), "more than 4,000,000 bytes"),
+        (zlib.compress("{\u00e9}".encode()), "not compressed JSON"),
+    ],
+    ids=["noise", "cut", "bomb", "not-ascii"],
+)
+def test_what_is_compressed_wrongly_is_refused(text, message):
+    with pytest.raises(Tampered, match=message):
+        decode(PACKED + base64.b64encode(text).decode(), REPOSITORY)

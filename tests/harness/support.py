@@ -5,9 +5,16 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from reference_harness.cache import Cache
+from reference_harness.claims import distinct
+from reference_harness.embed import Batching, budget_now
+from reference_harness.embedder import Embedder, EmbedDone, EmbedJob
+from reference_harness.errors import EmbeddingError
+from reference_harness.memory import MemoryLimit
 from reference_harness.tasks import Split, TaskData
 from tests import forked
 from tests.paths import ROOT
@@ -67,6 +74,40 @@ class Harness:
             cwd=self.folder, env=self.environment, text=True, start_new_session=True,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )  # fmt: skip
+
+
+class TaskEmbedder:
+    """Embeds task after task into one cache, as a run does on one machine."""
+
+    def __init__(
+        self, loaded: Any, folder: Path, batching: Batching, limit: MemoryLimit | None = None
+    ) -> None:
+        self.loaded, self.batching, self.limit = loaded, batching, limit or MemoryLimit()
+        self.cache = Cache(folder, {})
+        self._folder = folder
+
+    def embed(self, data: TaskData) -> tuple[int, int]:
+        """Return how many distinct sequences there are, and how many the cache lacked.
+
+        Raises EmbeddingError with what the run would say.
+        """
+        facts: Any = None
+        job = EmbedJob(data.id, list(self.missing(data).values()), self._folder, {})
+        *_, done = Embedder(self.loaded, facts, self.batching, self.limit).embed(job)
+        if isinstance(done, EmbedDone) and done.failed:
+            raise EmbeddingError(done.failed)
+        return len(distinct(data)), len(job.sequences)
+
+    def missing(self, data: TaskData) -> dict[bytes, str]:
+        """Return what the cache lacks, by digest."""
+        named = distinct(data)
+        here = self.cache.find(named)
+        return {digest: one for digest, one in named.items() if digest not in here}
+
+    @property
+    def token_budget(self) -> int:
+        """Padded tokens a batch may have by now."""
+        return budget_now(self.loaded, self.batching, self.limit)
 
 
 def write_flat(data: TaskData, folder: Path) -> Path:

@@ -1,7 +1,9 @@
 """Out of memory costs a batch, not the run: batches are halved, nothing is computed twice."""
 
+import contextlib
 import gc
 import re
+import resource
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -14,13 +16,18 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reference_harness.cache import Cache
-from reference_harness.embed import Batching, Embedder, embed_rows
+from reference_harness.embed import Batching, embed_rows
 from reference_harness.errors import EmbeddingError
 from reference_harness.extractors.huggingface import HuggingFaceExtractor
-from reference_harness.memory import DoesNotFitError, MemoryLimit, is_out_of_memory
+from reference_harness.memory import (
+    DoesNotFitError,
+    MemoryLimit,
+    is_out_of_memory,
+    room_of,
+)
 from reference_harness.tasks import Split, TaskData, sequence_digests
 from tests.harness.extractors import models
+from tests.harness.support import TaskEmbedder
 
 SAID = "CUDA out of memory. Tried to allocate 20.00 MiB. GPU 0 has a total capacity of 79.15 GiB"
 ROWS = 90
@@ -28,10 +35,16 @@ ROWS = 90
 
 @pytest.fixture(scope="module", autouse=True)
 def _small_heap() -> Iterator[None]:
-    """Spare the garbage collector what tests and libraries hold: each back-off calls it."""
+    """Spare the garbage collector what tests and libraries hold: each back-off calls it.
+
+    One thread: for batches this small, several wait for each other on a machine that is busy.
+    """
     gc.collect()
     gc.freeze()
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
     yield
+    torch.set_num_threads(threads)
     gc.unfreeze()
 
 
@@ -115,20 +128,16 @@ class Small:
         return np.array([[s.count(c) for c in "ACGT"] for s in batch], dtype=np.float32)
 
 
-def embedder(extractor: object, folder: Path, **batching: Any) -> Embedder:
+def embedder(extractor: object, folder: Path, **batching: Any) -> TaskEmbedder:
     path = "builtin:huggingface" if isinstance(extractor, HuggingFaceExtractor) else "mine.py"
     loaded: Any = SimpleNamespace(extractor=extractor, path=path, class_name="Mine")
-    return Embedder(loaded, Cache(folder, {}), Batching(**batching))
+    return TaskEmbedder(loaded, folder, Batching(**batching))
 
 
 def task(rows: list[str], name: str = "t") -> TaskData:
     half = len(rows) // 2
     splits = (rows[:half], rows[half:])
     return TaskData(name, *(Split(one, np.arange(len(one)) % 2) for one in splits))
-
-
-def ignore(done: int, letters: int) -> None:
-    del done, letters
 
 
 @pytest.mark.parametrize("raised", [lambda: torch.OutOfMemoryError(SAID), MemoryError])
@@ -139,12 +148,12 @@ def test_what_fits_is_kept_for_the_tasks_that_follow(
     small = Small(150, raised)
     one = embedder(small, tmp_path, mode=mode, token_budget=1000)
     rows = sequences()
-    one.embed(task(rows[:60]), ignore)
+    one.embed(task(rows[:60]))
     failures = len(small.failed)
     assert failures > 0
     assert one.limit.tokens is not None
     assert one.limit.tokens <= 150
-    one.embed(task(rows[60:]), ignore)
+    one.embed(task(rows[60:]))
     assert len(small.failed) == failures
     assert small.done == Counter(rows)
     found = one.cache.read(sequence_digests(rows))
@@ -160,6 +169,47 @@ def test_the_sandbox_backs_off_too(tmp_path: Path) -> None:
     assert small.failed
 
 
+def test_a_measured_budget_is_the_largest_that_did_not_fail(tmp_path: Path) -> None:
+    small = Small(150, MemoryError)
+    one = embedder(small, tmp_path)
+    one.limit = MemoryLimit(room_of("cpu"))
+    rows = sequences()
+    longest = max(map(len, rows))  # 59: two rows fit
+    one.embed(task(rows))
+    assert small.failed == [256 // longest], "no batch of the run failed"
+    assert (one.limit.budget, one.limit.tokens, one.token_budget) == (128, None, 128)
+    one.cache.read(sequence_digests(rows))
+    assert one.cache.token_budgets == {128}
+    # As if it had been given: the same rows share batches.
+    given, same = Small(150, MemoryError), tmp_path / "given"
+    embedder(given, same, token_budget=128).embed(task(rows))
+    planned = {row for row, count in small.done.items() if count == given.done[row]}
+    assert set(rows) - planned == {max(rows, key=len)}
+    # A longer row, in a later task, is measured again; the budget never grows.
+    one.embed(task(["ACGT" * 5, "ACGT" * 35], "long"))
+    assert small.failed[1:] == [512 // 140]
+    assert one.limit.budget == 128
+
+
+def test_what_cannot_be_tried_leaves_the_default(tmp_path: Path) -> None:
+    """A row that no memory holds, and an extractor that fails: the run's own messages name them."""
+
+    class Fails(Small):
+        def extract_embeddings(self, batch: Sequence[str], batch_size: int) -> Any:
+            if len(set(batch)) < len(batch):
+                raise ValueError("each sequence once")
+            return super().extract_embeddings(batch, batch_size)
+
+    fails = embedder(Fails(10**6, MemoryError), tmp_path / "a")
+    fails.limit = MemoryLimit(room_of("cpu"))
+    fails.embed(task(sequences()))
+    assert (fails.limit.budget, fails.token_budget) == (None, 2048)
+    full = embedder(Small(30, MemoryError), tmp_path / "b")
+    full.limit = MemoryLimit(room_of("cpu"))
+    with pytest.raises(EmbeddingError, match="one sequence alone does not fit into memory"):
+        full.embed(task(sequences()))
+
+
 def test_one_row_that_does_not_fit_is_named_and_the_others_are_kept(tmp_path: Path) -> None:
     # In file order, so that rows come before the one that is too long.
     small = Small(100, MemoryError)
@@ -167,7 +217,7 @@ def test_one_row_that_does_not_fit_is_named_and_the_others_are_kept(tmp_path: Pa
     data = task(["ACGT" * 3, "AC" * 4, "CCGG" * 40, "GG"])
     says = f"t: the sequence {('CCGG' * 40)[:60]!r} of 160 letters: one sequence alone does not fit"
     with pytest.raises(EmbeddingError, match=re.escape(says)):
-        one.embed(data, ignore)
+        one.embed(data)
     assert list(one.missing(data).values()) == ["CCGG" * 40, "GG"]
 
 
@@ -178,7 +228,7 @@ def test_a_token_counter_that_fails_is_a_sentence(tmp_path: Path) -> None:
 
     one = embedder(Wrong(99, MemoryError), tmp_path)
     with pytest.raises(EmbeddingError, match="gave 3 numbers for 4 sequences, expected one for"):
-        one.embed(task(["A", "C", "G", "T"]), ignore)
+        one.embed(task(["A", "C", "G", "T"]))
 
 
 @pytest.fixture(scope="module")
@@ -212,7 +262,7 @@ def test_a_built_in_backs_off_within_a_call(bert: Path, tmp_path: Path, batching
     expected = made[0].extract_embeddings(rows, batch_size=16)
     seen = limited(made[1], tokens=300, first=2)
     one = embedder(made[1], tmp_path, mode=batching, rows=16)
-    one.embed(task(rows), ignore)
+    one.embed(task(rows))
     found = one.cache.read(sequence_digests(rows))
     assert seen["failed"] > 0
     assert seen["rows"] == len(rows), "a row was computed again"
@@ -227,4 +277,35 @@ def test_a_window_that_does_not_fit_names_its_sequence(bert: Path, tmp_path: Pat
     limited(made, tokens=30)
     says = "t: the sequence 'ACGTACGTACGTACGTACGTACGTACGTACGTACGTACGTACGTACGTACGTACGTACGT' of 80"
     with pytest.raises(EmbeddingError, match=says):
-        embedder(made, tmp_path).embed(task(["AC", "ACGT" * 20, "GT", "A"]), ignore)
+        embedder(made, tmp_path).embed(task(["AC", "ACGT" * 20, "GT", "A"]))
+
+
+@contextlib.contextmanager
+def address_space(more: int) -> Iterator[None]:
+    """Let this process have so many bytes more than it has now."""
+    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+    size = next(int(line.split()[1]) << 10 for line in lines if line.startswith("VmSize"))
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (size + more, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, before)
+
+
+def test_a_transformer_gets_the_budget_that_a_limit_leaves_room_for(tmp_path: Path) -> None:
+    """Its widest layer takes 128 KiB a token: 2,048 tokens would need 256 MiB, of 160 there are."""
+    folder = models.save("bert", tmp_path / "wide", width=1 << 14)
+    rows = sequences(12)
+    made = [HuggingFaceExtractor(str(folder), batching="exact") for _ in range(2)]
+    free = embedder(made[0], tmp_path / "free", mode="exact")
+    free.embed(task(rows))
+    one = embedder(made[1], tmp_path / "tight", mode="exact")
+    one.limit = MemoryLimit(room_of("cpu"))
+    with address_space(160 << 20):
+        one.embed(task(rows))
+    assert one.limit.budget in (256, 512, 1024)
+    assert (one.limit.tokens, made[1].memory.tokens) == (None, None), "memory never ran out"
+    digests = sequence_digests(rows)
+    assert (one.cache.read(digests) == free.cache.read(digests)).all()
+    assert one.cache.token_budgets == {one.limit.budget}

@@ -10,7 +10,7 @@ from scipy.linalg import LinAlgWarning
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
-from reference_harness import benchmark, canonical, data, mini, probe
+from reference_harness import benchmark, canonical, data, mini, newton, probe
 from reference_harness.errors import ProbeError
 from reference_harness.loading import load
 from reference_harness.tasks import TaskData
@@ -133,23 +133,37 @@ def test_large_tasks_have_none_unless_every_cell_needs_one() -> None:
 @pytest.mark.parametrize(
     ("rows", "dim", "classes", "width", "solver"),
     [
-        (40, 4, 2, 5, "newton-cholesky"),  # four weights and an intercept: one set for two classes
-        (40, 5, 2, 5, "newton-cg"),
-        (40, 4, 3, 15, "newton-cholesky"),
+        (40, 4, 2, 5, "newton-cg"),  # one column: the preconditioner is the Hessian
+        (40, 4, 3, 15, "newton-cholesky"),  # four weights and an intercept for each class
         (40, 4, 3, 14, "newton-cg"),
-        (8, 20, 2, 9, "newton-cholesky"),  # in the span of eight rows
-        (8, 20, 2, 8, "newton-cg"),
+        (8, 20, 3, 27, "newton-cholesky"),  # in the span of eight rows
+        (8, 20, 3, 26, "newton-cg"),
     ],
 )
-def test_newton_takes_what_has_few_unknowns(
+def test_the_whole_hessian_takes_over_where_it_is_small_and_faster(
     monkeypatch: pytest.MonkeyPatch, rows: int, dim: int, classes: int, width: int, solver: str
 ) -> None:
-    monkeypatch.setattr(canonical, "NEWTON_WIDTH", width)
     train, labels, _ = language_like(classes, rows, dim)
     labels[:classes] = range(classes)
+    assert canonical.solve(train, labels).solver == "newton-cg"
+    monkeypatch.setattr(canonical, "NEWTON_WIDTH", width)
+    monkeypatch.setattr(canonical, "_inner_steps", lambda *_: 1)
     assert canonical.solve(train, labels).solver == solver
     for forced in ("newton-cholesky", "newton-cg", "lbfgs"):
         assert canonical.solve(train, labels, forced).solver == forced
+
+
+def test_conjugate_gradients_give_up_after_what_newton_would_cost() -> None:
+    train, labels, _ = language_like(3, 400, 32)
+    targets = labels.astype(np.int64)
+    whole = newton.minimise(train, targets, 3)
+    again = newton.minimise(train, targets, 3, 10_000)
+    assert np.array_equal(whole.weights, again.weights)
+    with pytest.raises(newton.NotSolvedError, match="20 steps of conjugate gradients did not"):
+        newton.minimise(train, targets, 3, 20)
+    # 8 steps of 4,000 u^2 + u^3 / 3, over 12 times 2 x 4,000 u, u = 3 x 129
+    assert canonical._inner_steps(4000, 387) == 133
+    assert canonical._inner_steps(3, 9) == 64
 
 
 @pytest.mark.parametrize("category", [LinAlgWarning, ConvergenceWarning])

@@ -11,10 +11,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reference_harness.cache import Cache
-from reference_harness.embed import Batching, Embedder, to_numpy
+from reference_harness.embed import Batching, plan, to_numpy
 from reference_harness.errors import EmbeddingError
 from reference_harness.tasks import Split, TaskData, sequence_digests
+from tests.harness.support import TaskEmbedder
 
 
 class Counts:
@@ -28,9 +28,9 @@ class Counts:
         return np.array([[s.count(c) for c in "ACGT"] for s in sequences], dtype=np.float32)
 
 
-def embedder(extractor: object, folder: Path, **batching: Any) -> Embedder:
+def embedder(extractor: object, folder: Path, **batching: Any) -> TaskEmbedder:
     loaded: Any = SimpleNamespace(extractor=extractor, path="mine.py", class_name="Mine")
-    return Embedder(loaded, Cache(folder, {}), Batching(**batching))
+    return TaskEmbedder(loaded, folder, Batching(**batching))
 
 
 def task(train: list[str], test: list[str], name: str = "t") -> TaskData:
@@ -40,24 +40,19 @@ def task(train: list[str], test: list[str], name: str = "t") -> TaskData:
     return TaskData(name, split(train), split(test))
 
 
-def ignore(done: int, letters: int) -> None:
-    del done, letters
-
-
 def test_identical_sequences_are_embedded_once_across_splits_and_tasks(tmp_path: Path) -> None:
     counts = Counts()
     one = embedder(counts, tmp_path)
-    first = one.embed(task(["AC", "AC", "GG"], ["AC", "TT"]), ignore)
-    second = one.embed(task(["TT", "GG"], ["CC", "GG"]), ignore)
+    first = one.embed(task(["AC", "AC", "GG"], ["AC", "TT"]))
+    second = one.embed(task(["TT", "GG"], ["CC", "GG"]))
     asked = [s for call, _ in counts.calls for s in call]
     assert sorted(asked) == ["AC", "CC", "GG", "TT"]
-    assert (first.distinct, first.computed) == (3, 3)
-    assert (second.distinct, second.computed) == (3, 1)
+    assert (first, second) == ((3, 3), (3, 1))
 
 
 def test_case_is_not_folded(tmp_path: Path) -> None:
     counts = Counts()
-    embedder(counts, tmp_path).embed(task(["AC", "ac"], ["AC"]), ignore)
+    embedder(counts, tmp_path).embed(task(["AC", "ac"], ["AC"]))
     assert sum(len(call) for call, _ in counts.calls) == 2
 
 
@@ -66,7 +61,7 @@ def test_order_is_restored(tmp_path: Path, mode: str) -> None:
     rng = np.random.RandomState(0)
     train = ["".join(rng.choice(list("ACGT"), n)) for n in rng.randint(1, 90, 60)]
     one = embedder(Counts(), tmp_path, mode=mode, token_budget=200)
-    one.embed(task(train, ["ACGT"]), ignore)
+    one.embed(task(train, ["ACGT"]))
     found = one.cache.read(sequence_digests(train))
     assert (found == Counts().extract_embeddings(train, 1)).all()
 
@@ -77,18 +72,17 @@ lengths = st.lists(st.integers(1, 50), min_size=1, max_size=40)
 @given(lengths, st.sampled_from(["budget", "exact", "file"]))
 def test_every_row_is_planned_once(sizes: list[int], mode: Any) -> None:
     loaded: Any = SimpleNamespace(extractor=Counts(), path="mine.py", class_name="Mine")
-    cache: Any = None
-    plan = Embedder(loaded, cache, Batching(mode, 64)).plan(["A" * n for n in sizes])
-    assert sorted(i for batch in plan for i in batch) == list(range(len(sizes)))
+    planned = plan(loaded, Batching(mode, 64), ["A" * n for n in sizes])
+    assert sorted(i for batch in planned for i in batch) == list(range(len(sizes)))
     if mode == "budget":
-        for batch in plan:
+        for batch in planned:
             assert len(batch) == 1 or len(batch) * max(sizes[i] for i in batch) <= 64
 
 
 def test_upstreams_order_is_batches_of_eight(tmp_path: Path) -> None:
     counts = Counts()
     train = ["A" * (20 - i) for i in range(20)]
-    embedder(counts, tmp_path, mode="file").embed(task(train, train), ignore)
+    embedder(counts, tmp_path, mode="file").embed(task(train, train))
     assert [len(call) for call, _ in counts.calls] == [8, 8, 4]
     assert {size for _, size in counts.calls} == {8}
     assert [s for call, _ in counts.calls for s in call] == train
@@ -96,7 +90,7 @@ def test_upstreams_order_is_batches_of_eight(tmp_path: Path) -> None:
 
 def test_exact_without_token_counts_is_one_row_a_call(tmp_path: Path) -> None:
     counts = Counts()
-    embedder(counts, tmp_path, mode="exact").embed(task(["AC", "GT"], ["AA"]), ignore)
+    embedder(counts, tmp_path, mode="exact").embed(task(["AC", "GT"], ["AA"]))
     assert [len(call) for call, _ in counts.calls] == [1, 1, 1]
 
 
@@ -106,7 +100,7 @@ def test_exact_batches_by_the_extractors_tokens(tmp_path: Path) -> None:
             return [len(s) * 16 // 2 for s in sequences]  # short ones would go alone
 
     pairs = Pairs()
-    embedder(pairs, tmp_path, mode="exact").embed(task(["ACGT", "GCGT", "ACGTA"], ["GGGG"]), ignore)
+    embedder(pairs, tmp_path, mode="exact").embed(task(["ACGT", "GCGT", "ACGTA"], ["GGGG"]))
     assert sorted(len(call) for call, _ in pairs.calls) == [1, 3]
 
 
@@ -141,7 +135,7 @@ class Gives:
 )
 def test_faulty_output_is_named(tmp_path: Path, value: Any, says: str) -> None:
     with pytest.raises(EmbeddingError) as caught:
-        embedder(Gives(value), tmp_path).embed(task(["AC", "GG"], ["AC"]), ignore)
+        embedder(Gives(value), tmp_path).embed(task(["AC", "GG"], ["AC"]))
     assert says in str(caught.value)
 
 
@@ -155,7 +149,7 @@ def test_rows_before_a_failure_are_kept(tmp_path: Path) -> None:
     one = embedder(Fails(), tmp_path, token_budget=4)
     data = task(["AAAA", "CCCC", "GGGG"], ["TTTT"])
     with pytest.raises(KeyboardInterrupt):
-        one.embed(data, ignore)
+        one.embed(data)
     assert len(one.missing(data)) == 2
 
 

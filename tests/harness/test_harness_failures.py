@@ -115,16 +115,33 @@ def test_a_task_that_fails_does_not_end_the_others(mine: Harness) -> None:
     assert max(asked(mine).values()) == 1
     record = told(mine)
     assert list(record["tasks"]) == list(TASKS)
-    assert record["batching"] == {"mode": "budget", "token_budget": 512, "rows": 8}
+    assert record["batching"] == {
+        "mode": "budget", "token_budget": 512, "measured": False, "rows": 8
+    }  # fmt: skip
     budgets = {task_id: task["token_budgets"] for task_id, task in record["tasks"].items()}
     assert budgets["mini_tf"] == budgets["mini_phage"] == [8192]
     assert budgets["mini_splice"] in ([512], [512, 8192])
 
-    # 3. The cache serves a run of any budget.
-    done = mine(*RUN, "--tasks", "mini_tf", "--token-budget", 99, "--output", "again.json")
+    # 3. The cache serves a run of any budget, also of one that would be measured.
+    done = mine(*RUN, "--tasks", "mini_tf", "--token-budget", "auto", "--output", "again.json")
     assert done.returncode == 0, done.stderr
+    assert "memory has room" not in done.stderr
     assert told(mine, "again.json")["tasks"]["mini_tf"]["embedded_now"] == 0
     assert told(mine, "again.json")["tasks"]["mini_tf"]["token_budgets"] == [8192]
+
+
+def test_a_measured_budget_is_in_the_record(mine: Harness) -> None:
+    """Memory ends above five rows: the run begins with batches of four of the longest."""
+    (mine.folder / "memory").write_text("5")
+    (mine.folder / "asked").write_text("\n" * 2)
+    longest = max(map(len, mini.load("mini_tf").train.sequences))
+    measured = 4 * (1 << (longest - 1).bit_length())
+    done = mine(*RUN, "--tasks", "mini_tf", "--token-budget", "auto", "--quiet")
+    assert done.returncode == 0, done.stderr
+    record = told(mine)
+    assert record["batching"] == {
+        "mode": "budget", "token_budget": measured, "measured": True, "rows": 8
+    }  # fmt: skip
 
 
 def test_fail_fast_ends_with_the_first_failure(mine: Harness) -> None:

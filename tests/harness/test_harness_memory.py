@@ -1,4 +1,4 @@
-"""A task's embeddings are held once, at a tenth of 100,000 x 4,096 float32."""
+"""A task's embeddings are held once, at a tenth of 100,000 x 4,096 float32; room for a batch."""
 
 import json
 import subprocess
@@ -6,7 +6,11 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from reference_harness.memory import fitting_budget, group_room, room_of
 from tests.harness.support import REPOSITORY
 
 ROWS, DIM = 10_000, 4096
@@ -49,11 +53,11 @@ print(json.dumps(after - before))
 EMBED = """
 import json, sys
 from pathlib import Path
-from tests.harness.support import peak_rss
+from tests.harness.support import TaskEmbedder, peak_rss
 from types import SimpleNamespace
 import numpy as np
 from reference_harness import cache
-from reference_harness.embed import Batching, Embedder
+from reference_harness.embed import Batching
 from reference_harness.tasks import Split, TaskData
 cache.SHARD_BYTES = int(sys.argv[3])
 rows, dim = int(sys.argv[2]), int(sys.argv[4])
@@ -64,12 +68,12 @@ class Wide:
             (len(sequences), dim)).astype(np.float32)
 
 loaded = SimpleNamespace(extractor=Wide(), path="m.py", class_name="Wide")
-made = Embedder(loaded, cache.Cache(Path(sys.argv[1]), {}), Batching("budget", 512))
+made = TaskEmbedder(loaded, Path(sys.argv[1]), Batching("budget", 512))
 sequences = [f"A{i}" for i in range(rows)]
 split = Split(sequences[:-200], np.arange(rows - 200) % 2)
 test = Split(sequences[-200:], np.arange(200) % 2)
 before = peak_rss()
-made.embed(TaskData("t", split, test), lambda done, letters: None)
+made.embed(TaskData("t", split, test))
 after = peak_rss()
 print(json.dumps(after - before))
 """
@@ -94,3 +98,104 @@ def test_a_task_is_held_once(tmp_path: Path) -> None:
     probing = grown(PROBE, tmp_path, ROWS)
     assert probing > 0.9 * TASK_BYTES, "the features were not read"
     assert probing < GROWTH_MAX * TASK_BYTES, f"{probing / TASK_BYTES:.2f} times the features"
+
+
+@given(st.integers(1, 5000), st.integers(0, 1 << 20), st.integers(1, 400))
+@settings(max_examples=60, deadline=None)
+def test_a_budget_keeps_to_the_room(row: int, free: int, each: int) -> None:
+    """For any row, free memory and need of a token: at most 80 % of it, unless one row is more."""
+
+    class Space:
+        most = 2048
+        now = 0
+        begin = staticmethod(lambda: free)
+
+        def used(self) -> int:
+            return self.now
+
+    space, tried = Space(), []
+
+    def run(rows: int) -> bool:
+        tried.append(rows)
+        space.now = rows * row * each
+        return space.now <= free
+
+    found = fitting_budget(space, row, run)
+    assert found is not None
+    assert 1 <= found <= 2048
+    assert found & (found - 1) == 0
+    rows = found // row
+    assert rows <= 1 or row > 1024 or rows * row * each <= 0.8 * free
+    assert all(one == 1 or one * row * each <= 0.8 * free for one in tried), "the trials, too"
+
+
+class Gpu:
+    """Memory of a GPU as `torch.cuda` tells it, where none is: 1 GiB, a quarter of it cached."""
+
+    def __init__(self) -> None:
+        self.held = self.most = 128 << 20
+
+    def is_available(self) -> bool:
+        return True
+
+    def synchronize(self, device: str) -> None:
+        del device
+
+    def reset_peak_memory_stats(self, device: str) -> None:
+        del device
+        self.most = self.held
+
+    def memory_allocated(self, device: str) -> int:
+        del device
+        return self.held
+
+    def memory_reserved(self, device: str) -> int:
+        del device
+        return 384 << 20
+
+    def max_memory_allocated(self, device: str) -> int:
+        del device
+        return self.most
+
+    def mem_get_info(self, device: str) -> tuple[int, int]:
+        del device
+        return (768 << 20, 2 << 30)
+
+    def empty_cache(self) -> None:
+        pass
+
+
+def test_the_room_of_a_gpu_counts_what_its_allocator_keeps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One row has 100 tokens of 64 KiB: 81 rows are half of 1,024 MiB, 163 would be all of it."""
+    for name in [one for one in vars(Gpu) if not one.startswith("_")]:
+        assert callable(getattr(torch.cuda, name))
+    gpu = Gpu()
+    monkeypatch.setattr(torch, "cuda", gpu)
+    tried = []
+
+    def run(rows: int) -> bool:
+        tried.append(rows)
+        gpu.most = max(gpu.most, gpu.held + (rows * 100 << 16))
+        return True
+
+    assert fitting_budget(room_of("cuda:1"), 100, run) == 8192
+    assert tried == [1, 1, 2, 5, 10, 20, 40, 81]
+    gpu.is_available = lambda: False  # type: ignore[method-assign]
+    assert fitting_budget(room_of("cuda:1"), 100, run) is None
+
+
+def test_the_room_of_control_groups(tmp_path: Path) -> None:
+    def group(place: str, **files: object) -> None:
+        (tmp_path / place).mkdir(parents=True, exist_ok=True)
+        for name, content in files.items():
+            (tmp_path / place / name.replace("__", ".")).write_text(f"{content}\n")
+
+    group("", memory__current=9)  # the root of version 2 has no limit
+    group("a", memory__max=1000, memory__current=300, memory__stat="anon 5\ninactive_file 50")
+    group("a/b", memory__max="max", memory__current=200)
+    group("memory/c", memory__limit_in_bytes=500, memory__usage_in_bytes=400)
+    group("memory/c", memory__stat="inactive_file 1\ntotal_inactive_file 30")
+    groups = tmp_path / "groups"
+    groups.write_text("3:pids:/c\n2:cpu,memory:/c\n0::/a/b\n")
+    assert group_room(groups, tmp_path) == [130, 750]
+    assert group_room(tmp_path / "none", tmp_path) == []

@@ -177,7 +177,7 @@ def test_equal_sequences_with_unequal_rows_are_counted() -> None:
     found = {"a": named([1, 1], [5, 5]), "b": named([1, 2], [5, 6]), "c": named([1, 3], [9, 9])}
     assert unequal_rows(found, said) == []
     found["b"] = named([1, 2], [6, 6])
-    assert unequal_rows(found, said) == ["1 sequences have rows that differ, in a, b"]
+    assert unequal_rows(found, said) == ["1 sequence has rows that differ, in a, b"]
 
 
 def test_a_stopped_run_goes_on_and_repairs_what_is_gone(tmp_path: Path) -> None:

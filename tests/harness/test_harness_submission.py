@@ -7,12 +7,18 @@ from typing import Any
 import jsonschema
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.submission.models import MODELS
+from geneb_ci.submission.reading import BYTES_MAX
 from reference_harness import benchmark, metrics, record, submission
 from reference_harness.errors import OptionError
+from reference_harness.files import dumps, dumps_tables
 from tests.harness.support import REPOSITORY, TEN_LINES, Harness
 from tests.paths import SUBMISSIONS
+from tests.small import DIGEST, small_v12
 
 
 @pytest.fixture(scope="module")
@@ -148,3 +154,39 @@ def test_a_limited_record_is_no_submission(folder: Path) -> None:
     meta = submission.Meta(display="x", params=0)
     with pytest.raises(OptionError, match="run it without --limit"):
         submission.build(record.RunRecord.model_validate(made), benchmark.mini(), meta)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+)  # fmt: skip
+
+
+@given(JSON)
+def test_tables_on_one_line_are_the_same_document(value: Any) -> None:
+    assert json.loads(dumps_tables(value)) == json.loads(dumps(value))
+
+
+def test_a_list_of_numbers_is_one_line() -> None:
+    value = {"a": [[[1, 2], [3, 4]]], "b": [], "c": [{"d": [0.5]}, "x"]}
+    assert dumps_tables(value).decode() == (
+        '{\n "a": [[[1,2],[3,4]]],\n "b": [],\n "c": [\n  {\n   "d": [0.5]\n  },\n  "x"\n ]\n}\n'
+    )
+
+
+def test_a_submission_with_every_matrix_is_within_what_check_reads() -> None:
+    """All 100 tasks, two of them with 20 and 40 classes, and a receipt."""
+    definition = shipped_benchmark()
+    document = small_v12("model", definition)
+    classes = {"fungi_species_20": 20, "virus_species_40": 40, "virus_covid": 9}
+    for tasks in document["evidence"].values():
+        for name, cell in tasks.items():
+            size = next((n for end, n in classes.items() if name.endswith(end)), 0)
+            if size:
+                matrix = [[99] * size for _ in range(size)]
+                cell["confusion"] = cell["canonical"]["confusion"] = [matrix] * 5
+    task = {"train": 100_000, "test": 10_000, "bytes": 10**9, "sha256": DIGEST, "root": DIGEST}
+    document["receipt"] = {"tasks": dict.fromkeys(definition.task_ids, task)}
+    assert len(dumps(document)) > BYTES_MAX
+    assert len(dumps_tables(document)) < 0.7 * BYTES_MAX

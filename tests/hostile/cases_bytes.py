@@ -15,6 +15,16 @@ def at_top(name: str, value: str, kind: str) -> Case:
 
 
 EMPTY = [
+    *(
+        Case(
+            1,
+            f"zeros-{size}",
+            bytes(size),
+            whole("wrong-encoding", "the file is binary data, not text"),
+            (),
+        )
+        for size in (1, 2, 4, 600)
+    ),
     Case(1, "empty", b"", whole("empty-file", "the file is empty"), ()),
     Case(1, "blank", b" \t\r\n\n", whole("empty-file", "the file is empty"), ()),
     at_top("null", "null", "null"),

@@ -16,7 +16,7 @@ from geneb_ci.check.registry import RULES
 from geneb_ci.check.runner import Checker, FileResult, Report, files_of
 from geneb_ci.common.errors import NothingChecked
 from geneb_ci.common.finding import Finding
-from geneb_ci.submission.bytes import BYTES_MAX
+from geneb_ci.submission.reading import BYTES_MAX
 from geneb_ci.submission.scanner import DEPTH_MAX, VALUES_MAX, scan
 from tests.small import small, small_v11
 

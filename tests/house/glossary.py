@@ -16,13 +16,13 @@ from geneb_ci.audit.verify import StepState
 from geneb_ci.check.registry import FAMILIES
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.finding import Severity
-from geneb_ci.common.types import TrustLevel
+from geneb_ci.common.types import Authorship, Evidence, TrustLevel
 from geneb_ci.github.queue import Turn
 from geneb_ci.github.verdict import PullOutcome
 from geneb_ci.publish.difference import LiveStatus
 from geneb_ci.publish.manifest import EventKind
 from geneb_ci.publish.push import PublishOutcome
-from geneb_ci.render.summary import Verdict as CheckVerdict
+from geneb_ci.render.formats import Verdict as CheckVerdict
 from tests.house.pages import without_blocks
 from tests.house.tracked import python_files
 from tests.paths import ROOT
@@ -31,6 +31,8 @@ GLOSSARY = Path("docs/glossary.md")
 BENCHMARK = shipped_benchmark()
 ENUMERATIONS: Mapping[str, Iterable[str]] = {
     "trust level": TrustLevel,
+    "evidence": Evidence,
+    "authorship": Authorship,
     "regime": BENCHMARK.regimes,
     "metric": BENCHMARK.metrics,
     "severity": Severity,
@@ -48,22 +50,40 @@ ENUMERATIONS: Mapping[str, Iterable[str]] = {
 }
 """What the second column of the table of values may say, and the values the code has for it."""
 NAMES = frozenset(
-    {"TrustLevel", "Severity", "Verdict", "Reason", "StepState", "PullOutcome", "PublishOutcome"}
+    {
+        "TrustLevel",
+        "Evidence",
+        "Authorship",
+        "Severity",
+        "Verdict",
+        "Reason",
+        "StepState",
+        "PullOutcome",
+        "PublishOutcome",
+    }
     | {"LiveStatus", "EventKind", "EntryKind", "Turn"}
 )
 """The enumerations above by their names in the code."""
 ELSEWHERE = {
+    "Pooling": "a table beside it says in words what each does",
     "FileKind": "each value has its title, and how to get such a file",
-    "Exit": "the README has the table of exit codes",
+    "Exit": "docs/check.md has the table of exit codes",
     "Need": "each value says in its own text what a rule needs",
     "Sign": "marks of added, changed and removed lines",
-    "LayoutKind": "the three layouts that the README lists",
+    "LayoutKind": "the three layouts that docs/check.md lists",
     "Holder": "`geneb-ci doctor` says what holds processes",
     "Batching": "--help of `geneb-harness run` explains --batching",
     "Mode": "--help of `geneb-harness run` explains --batching",
     "Dtype": "numeric types",
     "Kind": "warnings of a run record: reference_harness/README.md",
+    "Published": "what the board says of a receipt: docs/receipts.md",
+    "StepResult": "steps of a receipt: docs/receipts.md",
+    "Scope": "--help of `geneb-ci findings` explains --scope",
+    "RivalKind": "messages of the rules open-collision and open-copy",
+    "CommandName": "docs/github.md has the table of commands",
     "FormatVersion": "versions of the submission format",
+    "SettingState": "`geneb-ci doctor --github` prints them: docs/setup.md",
+    "Placing": "what `geneb-ci init` does about a file: docs/setup.md",
 }
 """The other enumerations of the code, and where their values are explained."""
 

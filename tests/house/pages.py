@@ -27,6 +27,7 @@ HANDED_OVER = (
     (re.compile(r"^geneb-ci audit (?=FILE|\S+\.json)"), "geneb-ci audit file "),
     (re.compile(r"^geneb-ci data (?!push\b)"), "geneb-harness data "),
     (re.compile(r"^geneb-ci extractor\b"), "geneb-harness extractors"),
+    (re.compile(r"^geneb-ci (?=(probe|upgrade)\b)"), "geneb-harness "),
 )
 """Commands of the one program that become commands of the other."""
 END = {"|", "&&", ">>", ">", "#", ";"}
@@ -114,7 +115,7 @@ def _wrong_command(line: str) -> Iterator[str]:
         name for one in command.get_params(context) for name in (*one.opts, *one.secondary_opts)
     }
     for word in rest:
-        if word.startswith("-") and word.partition("=")[0] not in known:
+        if word.startswith("-") and word != "-" and word.partition("=")[0] not in known:
             yield f"there is no option {word}"
 
 

@@ -9,7 +9,7 @@ import pytest
 from tests.house.test_direction import LAYERS
 from tests.house.tracked import python_files
 from tests.paths import ROOT
-from tools.generate import architecture
+from tools.generated_pages import architecture
 
 TEXT = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
 PLACES = sorted(

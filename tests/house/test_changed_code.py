@@ -100,13 +100,14 @@ CHANGES: dict[str, tuple[Callable[[Path], None], str]] = {
 }
 
 
+@pytest.mark.parametrize("event", ["push", "merge_group"])
 @pytest.mark.parametrize("name", CHANGES)
-def test_a_push(place: Path, name: str):
+def test_a_push_or_a_group(place: Path, name: str, event: str):
     change, expected = CHANGES[name]
     before = git(place, "rev-parse", "HEAD")
     change(place)
     commit(place)
-    assert says(place, "push", before) == f"code={expected}"
+    assert says(place, event, before) == f"code={expected}"
 
 
 @pytest.mark.parametrize("name", CHANGES)
@@ -133,7 +134,7 @@ def test_a_push_after_nobody_knows_what(place: Path, before: str):
     assert says(place, "push", before) == "code=true"
 
 
-@pytest.mark.parametrize("event", ["pull_request", "workflow_dispatch", "merge_group", ""])
+@pytest.mark.parametrize("event", ["pull_request", "workflow_dispatch", ""])
 def test_what_is_no_merge_commit_and_no_push_runs_all(place: Path, event: str):
     before = git(place, "rev-parse", "HEAD")
     write(place, "submissions/b.json", "{}")
@@ -174,7 +175,7 @@ def test_the_job_that_is_required_runs_on_every_change():
     job = CI["jobs"]["ci"]
     assert (job["if"], set(job["needs"])) == ("always()", set(CI["jobs"]) - {"ci"})
     events = CI[True]  # YAML 1.1 reads `on` as true
-    assert events == {"push": {"branches": ["main"]}, "pull_request": None}
+    assert events == {"push": {"branches": ["main"]}, "pull_request": None, "merge_group": None}
     assert CI["jobs"]["test"]["if"] == "needs.changes.outputs.code == 'true'"
 
 
@@ -196,5 +197,5 @@ def test_the_real_tasks_are_supplied_to_the_gate():
 def test_a_change_of_submissions_alone_is_checked_before_and_after_the_merge():
     before = yaml.safe_load((ROOT / ".github/workflows/pr-validate.yml").read_text("utf-8"))
     after = yaml.safe_load((ROOT / ".github/workflows/publish.yml").read_text("utf-8"))
-    assert before[True] == {"pull_request": None}
+    assert before[True] == {"pull_request": None, "merge_group": None}
     assert "submissions/**" in after[True]["push"]["paths"]

@@ -17,13 +17,19 @@ import numpy as np
 import pytest
 
 from geneb_ci.audit import scoring, trust
-from geneb_ci.audit.harness import HarnessProcess
-from geneb_ci.check.rules.identity.missing_submitter import PLACEHOLDER
+from geneb_ci.check.rules.identity_facts import PLACEHOLDER
 from geneb_ci.common import types
-from geneb_ci.common.benchmark import Benchmark, shipped_benchmark
+from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.errors import NothingChecked
-from geneb_ci.common.types import LEVEL_MEANING, TRUST_ORDER, TrustLevel
-from geneb_ci.sandbox import channel, run
+from geneb_ci.common.types import (
+    EVIDENCE_MEANING,
+    EVIDENCE_ORDER,
+    BenchmarkFile,
+    Evidence,
+    TrustLevel,
+)
+from geneb_ci.harness.process import HarnessProcess, TaskSource
+from geneb_ci.sandbox import run, supervise
 from geneb_ci.sandbox.limits import TOKEN_BUDGET, Limits
 from geneb_ci.sandbox.run import ExtractorSpec
 from geneb_ci.submission.models import MODELS, Run
@@ -74,16 +80,16 @@ def test_sandbox_and_worker_agree_on_defaults_and_on_the_header_of_embeddings():
     assert TOKEN_BUDGET == batching.TOKEN_BUDGET
     assert run.ROWS == embed.FILE_ROWS
     assert ExtractorSpec.__annotations__["batching"] == embed.Mode
-    assert (channel.MAGIC, channel.VERSION) == (worker.MAGIC, worker.VERSION)
-    assert channel.HEADER.format == worker.HEADER.format
-    assert struct.calcsize(channel.HEADER.format) == 32
-    assert {f"float{8 * size}" for size in channel.DTYPES} == set(embed._FLOATS)
+    assert (supervise.MAGIC, supervise.VERSION) == (worker.MAGIC, worker.VERSION)
+    assert supervise.HEADER.format == worker.HEADER.format
+    assert struct.calcsize(supervise.HEADER.format) == 32
+    assert {f"float{8 * size}" for size in supervise.DTYPES} == set(embed._FLOATS)
 
 
 def test_the_harness_reads_a_part_of_what_a_benchmark_definition_says():
     """It ignores what only the board needs; what it reads has the same type on both sides."""
     whole, part = (
-        facts(Benchmark.model_json_schema()),
+        facts(json.loads(json.dumps(BenchmarkFile.model_json_schema()).replace('Entry"', '"'))),
         facts(benchmark.Benchmark.model_json_schema()),
     )
     for ours, theirs in (
@@ -129,7 +135,7 @@ def test_the_rule_on_submitters_knows_what_the_harness_writes_for_none():
 def test_the_harness_knows_each_option_that_an_audit_passes(data, workers, tmp_path, monkeypatch):
     asked: list[list[str]] = []
     monkeypatch.setattr(HarnessProcess, "call", lambda _, words, *__: asked.append(words))
-    source = scoring.TaskSource(data, Path("benchmark.json") if data else None)
+    source = TaskSource(data, Path("benchmark.json") if data else None)
     scoring.sequences_of(["a", "b"], source, tmp_path, HarnessProcess())
     np.save(tmp_path / "e.npy", np.ones((3, 2)))
     how = scoring.Scoring("float32", 1, 16, workers, canonical=True)
@@ -143,10 +149,12 @@ def test_the_harness_knows_each_option_that_an_audit_passes(data, workers, tmp_p
 
 def test_a_schema_that_no_type_is_known_for_is_refused(monkeypatch):
     with pytest.raises(ValueError, match="no type is known"):
-        contract._type({"type": "array", "prefixItems": []})
+        contract._type(
+            {"type": "array", "prefixItems": []}, next(iter(contract.CONTRACTS.values()))
+        )
     monkeypatch.setitem(contract.SHARED, "Triple", types.StrictModel)
     with pytest.raises(ValueError, match="Triple of the harness is no longer StrictModel"):
-        contract.rescored_module()
+        contract.contract_modules()
 
 
 def test_the_first_error_of_a_value_is_read_in_one_place():
@@ -172,20 +180,21 @@ def words(path: Path) -> set[str]:
     return set(re.findall(r'"([^"\n]*)"', text))
 
 
-def test_trust_levels_are_listed_in_one_place():
-    levels = set(map(str, TrustLevel))
+@pytest.mark.parametrize("kind", [TrustLevel, Evidence])
+def test_trust_levels_and_evidence_are_listed_in_one_place(kind):
+    levels = set(map(str, kind))
     lists = {
         str(path)
         for path in tracked()
         if path.suffix in {".py", ".js", ".html"} and path.parts[0] in {"geneb_ci", "leaderboard"}
         if len(levels & words(path)) > 2
     }
-    assert lists == {"geneb_ci/common/types.py", "leaderboard/src/pure/levels.js"}
-    assert set(LEVEL_MEANING) == set(TrustLevel) > set(TRUST_ORDER)
+    assert lists == {"geneb_ci/common/types.py", "leaderboard/src/pure/evidence.js"}
+    assert set(EVIDENCE_MEANING) == set(Evidence) > set(EVIDENCE_ORDER)
 
 
 def test_each_trust_level_can_be_reached_and_is_described():
-    source = inspect.getsource(trust.decide)
+    source = inspect.getsource(trust)
     assert [level for level in TrustLevel if f"TrustLevel.{level.name}" not in source] == []
     rows = re.findall(
         r"^\| `([a-z-]+)` \|", (ROOT / "docs/trust.md").read_text("utf-8"), re.MULTILINE

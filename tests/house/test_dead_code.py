@@ -23,11 +23,12 @@ LOADED_BY_NAME = (
 )
 """Extractors that tests name as MODULE:CLASS, and code of models, which transformers calls."""
 DECORATORS = ["@model_validator*", "@field_validator*", "@pytest.fixture*", "@extractors.command*"]
-"""Who calls what they stand on: pydantic, pytest, click."""
+DECORATORS += ["@rule*", "@invariant*", "@initialize*"]
+"""Who calls what they stand on: pydantic, pytest, click, hypothesis."""
 ALLOWED = {
     # geneb_ci
     "*_command": "commands: cli.main.COMMANDS names their modules",
-    "list_commands": "click calls it",
+    "_repr_html_": "notebooks call it",
     "format_commands": "click calls it",
     "embed_in_sandbox": "the call that sandbox/__init__.py documents; audits also want the log",
     "list_directory": "http.server calls it",
@@ -35,13 +36,20 @@ ALLOWED = {
     "server_version": "http.server reads it",
     "sys_version": "http.server reads it",
     "extensions_map": "http.server reads it",
-    "convert": "click calls it",
     "linkname": "tarfile reads it",
     "model_config": "pydantic reads it",
     "yes": "struct.pack takes the steps of a seccomp program as tuples",
     "no": "struct.pack takes the steps of a seccomp program as tuples",
+    "colour": "the template of the badge reads it",
+    "label_width": "the template of the badge reads it",
+    "message_width": "the template of the badge reads it",
+    "handle_starttag": "HTMLParser calls it",
+    "handle_data": "HTMLParser calls it",
     "scores_sha256": "written to schemas/shipped-rows.json",
+    "__getattr__": "called by Python for RULES and the like, which import every rule",
+    "ErrorDetails": "named in an annotation",
     "RUN_RECORD": "found by other_kind, which looks at every FileKind",
+    "teardown": "hypothesis calls it",
     # reference_harness
     "FAULT": "the table of exit codes",
     "get_filename": "importlib calls it",

@@ -8,7 +8,7 @@ import yaml
 
 from geneb_ci.common.config import LISTS, PLACES, find_layout
 from geneb_ci.common.errors import Exit
-from geneb_ci.common.types import TrustLevel
+from geneb_ci.common.types import Evidence
 from geneb_ci.render.formats import FORMATS
 from tests.house import pages
 from tests.house.pages import INDEX
@@ -51,29 +51,30 @@ def first_cells(page: str, header: str) -> list[str]:
     return [row.split("|")[1].strip(" `") for row in rows]
 
 
-def test_the_readme_has_every_exit_code():
-    codes = first_cells("README.md", "| exit code | meaning |")
+def test_the_page_of_check_has_every_exit_code():
+    codes = first_cells("docs/check.md", "| exit code | meaning |")
     assert list(map(int, codes)) == list(map(int, Exit))
 
 
-def test_the_readme_has_every_report_format():
-    (formats,) = re.findall(r"`--format ([^`]+)`", text_of("README.md"))
+def test_the_page_of_check_has_every_report_format():
+    (formats,) = re.findall(r"`--format ([^`]+)`", text_of("docs/check.md"))
     assert formats.split("\\|") == list(FORMATS)
 
 
 @pytest.mark.parametrize(
     ("page", "header"),
     [
-        ("README.md", "| trust level | meaning |"),
-        ("docs/trust.md", "| trust level | what it takes |"),
+        ("docs/verified.md", "| evidence | meaning |"),
+        ("docs/trust.md", "| evidence | what it takes |"),
     ],
 )
-def test_a_table_has_every_trust_level(page, header):
-    assert sorted(first_cells(page, header)) == sorted(TrustLevel)
+def test_a_table_has_all_evidence(page, header):
+    assert sorted(first_cells(page, header)) == sorted(Evidence)
 
 
-def test_the_settings_of_the_readme_are_the_defaults():
-    (block,) = re.findall(r"^```toml\n(.*?)^```", text_of("README.md"), re.MULTILINE | re.DOTALL)
+def test_the_settings_of_the_page_of_check_are_the_defaults():
+    text = text_of("docs/check.md")
+    (block,) = re.findall(r"^```toml\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     settings = tomllib.loads(block)["tool"]["geneb-ci"]
     assert list(settings) == [*PLACES, *LISTS]
     layout = find_layout(ROOT, isolated=True)
@@ -146,7 +147,7 @@ def test_a_dead_link_is_found(text, found):
         ("`docs/nowhere.md`", ["x.md: docs/nowhere.md: there is no such file"]),
         ("`geneb_ci/cli/main.py:COMMANDS` and `leaderboard/policy/`", []),
         ("`leaderboard/audits/` and `tests/hostile/cases_*.py`", []),
-        ("`geneb_ci/check/rules/<family>/<rule_id>.py`", []),
+        ("`geneb_ci/check/rules/<family>.py`", []),
     ],
 )
 def test_a_file_that_does_not_exist_is_found(text, found):

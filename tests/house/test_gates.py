@@ -8,8 +8,12 @@ GUARDS = ("tests/house/test_collection.py", "tests/house/test_live_rows.py")
 GATE = """\
 set -euo pipefail
 cd "$(dirname "$0")/.."
+make .venv/.ready
+nice make rehearse > "$said" 2>&1 &
 make test
 make lint
+wait "$rehearsal" || code=$?
+exit "$code"
 """
 
 

@@ -22,10 +22,10 @@ def test_each_class_with_an_old_word_exists():
 
 def test_a_class_that_is_gone_is_found():
     assert "`DrawPolicy`" in TEXT
-    text = TEXT.replace("`DrawPolicy`", "`DrawnPolicy`").replace("`Plan.seed`", "`Plan.sead`")
+    text = TEXT.replace("`DrawPolicy`", "`DrawnPolicy`").replace("`AnyPlan.seed`", "`AnyPlan.sead`")
     assert glossary.wrong_names(text) == [
         "DrawnPolicy: no module has it",
-        "Plan.sead: no module has it",
+        "AnyPlan.sead: no module has it",
     ]
 
 
@@ -65,7 +65,7 @@ def test_no_page_uses_a_discouraged_word(page):
 
 LEVEL = "| verified | trust level |"
 AUDIT = "`geneb_ci/audit/trust.py:Audit`"
-WRONG = "geneb_ci/audit/power.py:Audit"
+WRONG = "geneb_ci/audit/sampling.py:Audit"
 
 
 TYPES = "geneb_ci/common/types.py"
@@ -92,7 +92,7 @@ TYPES = "geneb_ci/common/types.py"
         (
             AUDIT,
             f"`{WRONG}`",
-            [f"{WRONG}: geneb_ci/audit/power.py has no Audit; it is in geneb_ci/audit/trust.py"],
+            [f"{WRONG}: geneb_ci/audit/sampling.py has no Audit; it is in geneb_ci/audit/trust.py"],
         ),
         (AUDIT, "nowhere", ["audit: 0 places in the code, expected one"]),
         (AUDIT, f"{AUDIT} {AUDIT}", ["audit: 2 places in the code, expected one"]),

@@ -127,7 +127,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def give(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
-    monkeypatch.setattr(lock, "resolve", lambda output, *_: output.write_text(text, "utf-8"))
+    monkeypatch.setattr(lock, "resolve", lambda output, *_, **__: output.write_text(text, "utf-8"))
 
 
 def test_a_lock_without_a_published_hash_is_not_written(folder, monkeypatch, capsys):
@@ -137,7 +137,7 @@ def test_a_lock_without_a_published_hash_is_not_written(folder, monkeypatch, cap
     faults = [
         f"requirements/{name}.txt: click 8.5.1 lacks the hash of click-8.5.1.tar.gz, sha256:{B}:"
         " run `make lock`"
-        for name in ("action", "check", "dev")
+        for name in ("action", "check", "dev", "docs")
     ]
     assert capsys.readouterr() == ("", "\n".join([*faults, "no lock was written", ""]))
     assert [path.name for path in folder.iterdir()] == ["check.txt"]
@@ -148,9 +148,9 @@ def test_locks_are_written_once_and_then_left(folder, monkeypatch, capsys):
     give(monkeypatch, CLICK.format(f"{A} \\\n    --hash=sha256:{B}"))
     assert lock.main() == 0
     written = {path.name: path.read_bytes() for path in folder.iterdir()}
-    assert sorted(written) == ["action.txt", "check.txt", "dev.txt"]
+    assert sorted(written) == ["action.txt", "check.txt", "dev.txt", "docs.txt"]
     assert lock.main() == 0
-    names = [f"requirements/{name}.txt" for name in ("action", "check", "dev")]
+    names = [f"requirements/{name}.txt" for name in ("action", "check", "dev", "docs")]
     first, second = ([f"{n}: {what}" for n in names] for what in ("1 releases", "unchanged"))
     assert capsys.readouterr() == ("\n".join([*first, *second, ""]), "")
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == written

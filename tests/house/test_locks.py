@@ -24,7 +24,7 @@ from tools.locks.faults import hash_faults, target_faults
 from tools.locks.index import IndexUnreachableError, releases
 from tools.locks.targets import ARM_MACS, INTEL_MACS, LINUX, best_wheel, entries_for
 
-NAMES = ("requirements/check.txt", "requirements/action.txt", "requirements/dev.txt")
+NAMES = tuple(f"requirements/{name}.txt" for name in ("check", "action", "dev", "docs"))
 TEXTS = {name: (ROOT / name).read_text(encoding="utf-8") for name in NAMES}
 LOCKS = {name: read_lock(text) for name, text in TEXTS.items()}
 TORCH = read_lock((ROOT / "requirements/torch.txt").read_text(encoding="utf-8"))
@@ -56,7 +56,7 @@ def test_each_lock_has_what_pip_picks_on_every_target(lock, published):
 
 def test_on_intel_macs_only_the_check_installs(published):
     """Neither cryptography nor torch has a wheel for them: docs/github.md says so."""
-    check, action, _ = NAMES
+    check, action, *_ = NAMES
     assert target_faults(check, LOCKS[check], published, INTEL_MACS) == []
     lacking = {f.split()[1] for f in target_faults(action, LOCKS[action], published, INTEL_MACS)}
     assert lacking == {"cryptography"}

@@ -1,4 +1,4 @@
-"""One name in five places: a rule's slug is its file, its id, its fixtures, its heading."""
+"""One name in many places: a rule's slug is its function, its id, its fixtures, its heading."""
 
 import importlib
 import re
@@ -7,8 +7,7 @@ import pytest
 
 from geneb_ci.check import registry
 from geneb_ci.check.registry import ALL, FAMILIES, RULES, select
-from geneb_ci.check.rule import Rule
-from geneb_ci.check.rules import reported
+from geneb_ci.check.rule import AnyRule
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.common.finding import Severity
 from tests.house.tracked import python_files
@@ -17,10 +16,13 @@ from tests.rules.fixtures import FAMILIES as FIXTURES
 from tests.rules.fixtures import lacking
 
 IDS = [rule.id for rule in ALL]
-TEXT_ONLY = {value for value in vars(reported).values() if isinstance(value, Rule)} | {
-    *reported.STRUCTURE
+HELD = {
+    path.stem: importlib.import_module(f"geneb_ci.check.rules.{path.stem}")
+    for path in python_files("geneb_ci")
+    if path.parts[1:3] == ("check", "rules") and path.name != "__init__.py"
 }
-"""Rules whose faults are found while a file is read: they stand in one table."""
+TEXT_ONLY = {rule for module in HELD.values() for rule in getattr(module, "REPORTED", ())}
+"""Rules whose faults are found while a file is read: each family has one table of them."""
 SENTENCE_MAX, TEXT_MAX = 120, 300
 # Findings show it in one line beside a place.
 FIX_MIN = 20
@@ -32,15 +34,20 @@ def test_each_rule_stands_once_in_the_registry():
     assert all(re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)+", name) for name in IDS)
 
 
-def test_each_file_of_a_family_is_one_rule():
-    files = {
-        path.parts[3:]
-        for path in python_files("geneb_ci")
-        if path.parts[1:3] == ("check", "rules") and len(path.parts) == 5
-        if path.name != "__init__.py"
+def test_each_rule_with_logic_is_a_constant_of_a_module_of_its_family():
+    found = {
+        (module.split("_")[0], name, rule.check.__name__)
+        for module, held in HELD.items()
+        for name, rule in vars(held).items()
+        if isinstance(rule, AnyRule) and rule not in TEXT_ONLY
     }
-    with_logic = {rule for rule in ALL if rule not in TEXT_ONLY}
-    assert files == {(rule.family, f"{rule.id.replace('-', '_')}.py") for rule in with_logic}
+    slugs = {(one.family, one.id.replace("-", "_")) for one in ALL if one not in TEXT_ONLY}
+    assert found == {(family, slug.upper(), slug) for family, slug in slugs if family != "internal"}
+
+
+def test_the_registry_names_each_module_once():
+    modules = [one for name in FAMILIES for one in registry.MODULES.get(name, (name,))]
+    assert sorted({*modules}) == sorted(HELD)
 
 
 def test_rules_of_a_family_stand_together():
@@ -50,11 +57,7 @@ def test_rules_of_a_family_stand_together():
 
 @pytest.mark.parametrize("rule", ALL, ids=IDS)
 def test_a_rule_has_its_texts(rule):
-    if rule not in TEXT_ONLY:
-        name = f"geneb_ci.check.rules.{rule.family}.{rule.id.replace('-', '_')}"
-        module = importlib.import_module(name)
-        assert module.RULE is rule
-        assert (module.__doc__ or "").startswith(f"{rule.id}: ")
+    assert registry.rule_of(rule.id) is rule
     assert isinstance(rule.severity, Severity)
     for text in (rule.what, rule.why, rule.fix):
         assert text == text.strip()

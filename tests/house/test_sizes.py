@@ -6,7 +6,8 @@ from tests.house.tracked import python_files
 from tests.paths import ROOT
 
 LINES_MAX = 400
-MEDIAN_MAX = 150
+MEDIAN_MAX = 210
+"""Half the files are shorter: fewer files are longer ones (test_names.MODULES_MAX)."""
 
 
 def lines(*folders: str) -> dict[str, int]:

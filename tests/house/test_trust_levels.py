@@ -1,18 +1,18 @@
-"""Every page and test that lists the trust levels has all of them, in the order of the code."""
+"""Every page and test that lists trust levels or evidence has all, in the order of the code."""
 
 import ast
+import enum
 import inspect
 import re
 
 import pytest
 
 from geneb_ci.audit import trust
-from geneb_ci.common.types import TRUST_ORDER, TrustLevel
+from geneb_ci.common.types import EVIDENCE_ORDER, Evidence, TrustLevel
 from tests.paths import ROOT
 
-LEVELS = {str(level) for level in TrustLevel}
-OUTSIDE = LEVELS - set(map(str, TRUST_ORDER))
-TABLE = re.compile(r"^\| trust level \|.*\n\|[-|]+\n((?:\|.*\n)+)", re.MULTILINE)
+OUTSIDE = set(map(str, Evidence)) - set(map(str, EVIDENCE_ORDER))
+TABLE = r"^\| {} \|.*\n\|[-|]+\n((?:\|.*\n)+)"
 CASES = "tests/audit/test_trust.py"
 
 
@@ -22,27 +22,39 @@ def text(page: str) -> str:
     return re.sub(r"(?<!\|)\n(?!\|)", " ", raw)
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/trust.md"])
-def test_a_table_of_trust_levels_has_each_once(page: str):
-    table = TABLE.search((ROOT / page).read_text(encoding="utf-8"))
-    assert table is not None, f"{page} has no table of trust levels"
+@pytest.mark.parametrize(
+    ("page", "head", "kind"),
+    [
+        ("docs/verified.md", "evidence", Evidence),
+        ("docs/trust.md", "evidence", Evidence),
+        ("docs/trust.md", "trust level", TrustLevel),
+    ],
+)
+def test_a_table_has_each_once(page: str, head: str, kind: type[enum.StrEnum]):
+    table = re.search(TABLE.format(head), (ROOT / page).read_text(encoding="utf-8"), re.MULTILINE)
+    assert table is not None, f"{page} has no table of {head}"
     found = re.findall(r"^\| `([a-z-]+)` \|", table[1], re.MULTILINE)
-    assert sorted(found) == sorted(LEVELS), f"{page}: describe each trust level once"
+    assert sorted(found) == sorted(map(str, kind)), f"{page}: describe each {head} once"
 
 
 @pytest.mark.parametrize(
     ("page", "between"),
-    [("README.md", " < "), ("docs/trust.md", " < "), ("docs/diagnostics.md", ", ")],
+    [
+        ("README.md", " < "),
+        ("docs/verified.md", " < "),
+        ("docs/trust.md", " < "),
+        ("docs/diagnostics.md", ", "),
+    ],
 )
-def test_a_page_gives_the_order_of_trust(page: str, between: str):
-    assert between.join(TRUST_ORDER) in text(page), f"{page}: TRUST_ORDER is another order"
+def test_a_page_gives_the_order_of_evidence(page: str, between: str):
+    assert between.join(EVIDENCE_ORDER) in text(page), f"{page}: EVIDENCE_ORDER is another order"
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/trust.md"])
-def test_a_page_names_the_trust_levels_outside_the_order(page: str):
+@pytest.mark.parametrize("page", ["README.md", "docs/verified.md", "docs/trust.md"])
+def test_a_page_names_the_evidence_outside_the_order(page: str):
     (listed,) = re.findall(r"([^.]*) are not in (?:the|that) order", text(page))
     assert set(re.findall("`([a-z-]+)`", listed)) == OUTSIDE, (
-        f"{page}: {', '.join(sorted(OUTSIDE))} are not in TRUST_ORDER"
+        f"{page}: {', '.join(sorted(OUTSIDE))} are not in EVIDENCE_ORDER"
     )
 
 
@@ -54,9 +66,9 @@ def test_each_trust_level_is_decided_by_a_case_of_the_tests():
     assert lacking == [], f"{CASES} has no case of {', '.join(lacking)}"
 
 
-def test_the_order_in_which_levels_are_decided_is_documented():
+def test_the_order_in_which_evidence_is_decided_is_documented():
     source, document = inspect.getsource(trust.decide), inspect.getdoc(trust.decide)
-    named = re.findall(r"TrustLevel\.([A-Z_]+)", source)
-    decided = [TrustLevel[name] for name in dict.fromkeys(named)]
+    named = re.findall(r"Evidence\.([A-Z_]+)", source)
+    decided = [Evidence[name] for name in dict.fromkeys(named)]
     assert document is not None
     assert f"decides: {', '.join(decided)};" in " ".join(document.split())

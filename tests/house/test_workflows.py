@@ -25,12 +25,20 @@ from tools.locks.entries import read_lock
 
 READ = {"contents": "read"}
 PERMISSIONS = {
+    "audit-log.yml": {"sign": READ, "propose": {"contents": "write"}},
     "audit-open.yml": {"commit": READ | {"statuses": "write"}},
+    "audit.yml": {
+        "open": READ | {"pull-requests": "write", "statuses": "write", "issues": "read"},
+        "rerun": {},
+        "send": READ,
+        "deliver": READ | {"pull-requests": "write", "statuses": "read"},
+    },
     "ci.yml": {"changes": READ, "test": READ, "ci": {}},
-    "health.yml": {"verify": READ},
+    "docs.yml": {"build": READ, "deploy": {"pages": "write", "id-token": "write"}},
+    "health.yml": {"verify": READ, "tell": READ | {"issues": "write"}},
     "pr-report.yml": {
-        "parse": READ | {"pull-requests": "read"},
-        "report": READ | {"pull-requests": "write", "statuses": "write"},
+        "parse": READ | {"pull-requests": "read", "issues": "read", "statuses": "read"},
+        "report": READ | {"pull-requests": "write", "statuses": "write", "issues": "write"},
     },
     "pr-validate.yml": {"check": READ},
     "publish.yml": {
@@ -39,11 +47,14 @@ PERMISSIONS = {
     },
 }
 EVENTS = {
+    "audit-log.yml": {"push", "workflow_dispatch"},
     "audit-open.yml": {"workflow_dispatch"},
-    "ci.yml": {"push", "pull_request"},
+    "audit.yml": {"schedule", "workflow_dispatch"},
+    "ci.yml": {"push", "pull_request", "merge_group"},
+    "docs.yml": {"push", "workflow_dispatch"},
     "health.yml": {"schedule", "workflow_dispatch"},
-    "pr-report.yml": {"workflow_run", "schedule", "workflow_dispatch"},
-    "pr-validate.yml": {"pull_request"},
+    "pr-report.yml": {"workflow_run", "push", "schedule", "workflow_dispatch"},
+    "pr-validate.yml": {"pull_request", "merge_group"},
     "publish.yml": {"push", "workflow_dispatch"},
 }
 SHIPPED = shipped_workflows()
@@ -69,7 +80,8 @@ def test_each_workflow_starts_on_exactly_these_events():
 
 def test_the_privileged_ones_are_known():
     assert {workflow.name for workflow in SHIPPED if workflow.is_privileged} == {
-        *("audit-open.yml", "health.yml", "pr-report.yml", "publish.yml")
+        *("audit-log.yml", "audit-open.yml", "audit.yml", "docs.yml", "health.yml"),
+        *("pr-report.yml", "publish.yml"),
     }
 
 
@@ -146,6 +158,15 @@ MUTATIONS: list[tuple[Rule, str, str, str]] = [
         'audit commit "submissions/${{ inputs.model_id }}.json"',
     ),
     (row_03_injection, "publish.yml", '>> "$GITHUB_OUTPUT"', '>> "$GITHUB_ENV"'),
+    (row_02_artifact_or_cache, "docs.yml", "contents: read", "contents: write"),
+    (row_02_artifact_or_cache, "docs.yml", "upload-pages-artifact", "upload-artifact"),
+    (
+        row_04_forged_check,
+        "docs.yml",
+        "steps:\n      - uses: actions/deploy",
+        "steps:\n      - run: x\n      - uses: actions/deploy",
+    ),
+    (row_04_forged_check, "docs.yml", "pages: write", "contents: write"),
     (row_03_injection, "ci.yml", ".ci/run", 'echo "::add-mask::0"'),
     (
         row_03_injection,
@@ -178,6 +199,21 @@ MUTATIONS: list[tuple[Rule, str, str, str]] = [
     (row_06_moved_head, "pr-report.yml", "geneb_ci report", "geneb_ci reconcile"),
     (row_07_self_hosted, "audit-open.yml", "ubuntu-24.04", "self-hosted"),
     (row_07_self_hosted, "ci.yml", "ubuntu-24.04", "[self-hosted, gpu]"),
+    (
+        row_07_self_hosted,
+        "audit.yml",
+        "permissions: {}\n    outputs",
+        "permissions: {contents: read}\n    outputs",
+    ),
+    (row_07_self_hosted, "audit.yml", "vars.AUDIT_PYTHON }}", "secrets.AUDIT_KEY }}"),
+    (row_07_self_hosted, "audit.yml", "vars.AUDIT_PYTHON }}", "github.token }}"),
+    (row_07_self_hosted, "audit.yml", "geneb_ci audit deliver", "geneb_ci audit job"),
+    (
+        row_01_pwn_request,
+        "audit.yml",
+        "geneb_ci audit deliver",
+        "geneb_ci audit deliver; git fetch",
+    ),
     (row_07_self_hosted, "pr-validate.yml", "ubuntu-24.04", "${{ github.event.label.name }}"),
     (row_24_hijack, "ci.yml", "@9c091bb21b7c1c1d1991bb908d89e4e9dddfe3e0 # v7.0.0", "@v7"),
     (row_24_hijack, "ci.yml", "@9c091bb21b7c1c1d1991bb908d89e4e9dddfe3e0 # v7.0.0", "@9c091bb"),
@@ -194,6 +230,7 @@ MUTATIONS: list[tuple[Rule, str, str, str]] = [
     (row_26_token, "ci.yml", "    permissions:\n      contents: read # to check out\n", ""),
     (row_26_token, "ci.yml", "    timeout-minutes: 45\n", ""),
     (row_26_token, "publish.yml", "    environment: hf-publish\n", ""),
+    (row_26_token, "audit-log.yml", "    environment: audit-log\n", ""),
     (row_26_token, "health.yml", "${{ vars.HF_OIDC_RESOURCE }}", "${{ secrets.HF_TOKEN }}"),
     (row_26_token, "pr-validate.yml", "persist-credentials: false", "fetch-depth: 1"),
     (row_26_token, "pr-report.yml", "python3 -I -m", "python3 -m"),
@@ -223,6 +260,7 @@ def test_each_action_is_pinned_to_one_commit_everywhere():
     assert {action: len(found) for action, found in pins.items()} == dict.fromkeys(pins, 1)
     assert set(pins) == {
         *("actions/attest", "actions/checkout", "actions/setup-python"),
+        *("actions/deploy-pages", "actions/upload-pages-artifact"),
     }
 
 
@@ -230,7 +268,7 @@ def test_row_24_packages_come_from_hashed_locks():
     script = (ROOT / "tools/install-locked").read_text(encoding="utf-8")
     assert "--require-hashes --only-binary :all:" in script
     named = {m for w in SHIPPED for m in re.findall(r"requirements/[\w-]+\.txt", w.text)}
-    assert named == {"requirements/action.txt", "requirements/check.txt"}
+    assert named == {f"requirements/{name}.txt" for name in ("action", "check", "dev", "docs")}
     for lock in named:
         entries = read_lock((ROOT / lock).read_text(encoding="utf-8"))
         assert len(entries) > 10

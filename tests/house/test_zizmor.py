@@ -23,8 +23,12 @@ def zizmor() -> str:
     return found
 
 
-@pytest.mark.parametrize("persona", ["regular", "auditor"])
-def test_zizmor_finds_nothing(persona: str):
+@pytest.mark.parametrize(
+    ("persona", "left_out"),
+    # One for each comment that says why; the runner of audits only the auditor looks at.
+    [("regular", "1 ignored, 1 suppressed"), ("auditor", "2 ignored")],
+)
+def test_zizmor_finds_nothing(persona: str, left_out: str):
     command = [
         zizmor(),
         "--offline",
@@ -37,7 +41,7 @@ def test_zizmor_finds_nothing(persona: str):
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (
         0,
-        "No findings to report. Good job! (1 ignored)\n",
+        f"No findings to report. Good job! ({left_out})\n",
     ), done.stderr
 
 

@@ -5,10 +5,14 @@ The rows are those of the threat table in docs/github.md.
 
 import re
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from tests.house.workflow_file import Workflow, inputs, rights, runs, steps
 
 RUNNERS = {"ubuntu-24.04"}
+ONE_JOB = ["self-hosted", "geneb-audit"]
+"""Labels of a runner that takes one job and is gone."""
+_RERUNS = re.compile(r"tools/audit-job|geneb_ci audit (job|run)\b")
 _PIN = re.compile(r"[\w.-]+/[\w./-]+@[0-9a-f]{40}")
 _PIN_WITH_VERSION = re.compile(r"uses: +(\S+@[0-9a-f]{40}) # v\d+\.\d+\.\d+$")
 _FETCHES = re.compile(r"\bgit +(fetch|checkout|clone|pull|worktree|switch)\b|\bgh +(pr|run|repo)\b")
@@ -16,6 +20,7 @@ _BUILDS = re.compile(r"\bpip3? +install\b.*(?:\s-e\b|--editable|\s\.(?:\s|/|\[|$
 _PACKAGES = re.compile(r"\b(pip3?|pipx|uv|npm|npx|curl|wget)\b.*")
 _LOOSE_PYTHON = re.compile(r"(?:^|[;&|(])[ \t]*python3? (?!-I )", re.MULTILINE)
 _COMMANDS = re.compile(r"::[\w-]+.*::|GITHUB_ENV|GITHUB_PATH|set-output|add-path")
+_SITE = "actions/upload-pages-artifact@"
 _SERIAL = {"cancel-in-progress": "false", "queue": "max"}
 
 Rule = Callable[[Workflow], Iterator[str]]
@@ -33,19 +38,23 @@ def row_01_pwn_request(workflow: Workflow) -> Iterator[str]:
                 yield f"{name}: checks out something else than main: {sorted(given)}"
         if any(step["uses"].startswith(("./", "$/")) for step in steps(job) if "uses" in step):
             yield f"{name}: runs an action from the tree"
-        if _FETCHES.search(runs(job)):
+        if _FETCHES.search(runs(job)) and not is_bare(job):
             yield f"{name}: fetches code"
         if _BUILDS.search(runs(job)):
             yield f"{name}: builds a tree, which runs its code"
 
 
 def row_02_artifact_or_cache(workflow: Workflow) -> Iterator[str]:
-    """Nothing that another run wrote is read: no cache, and no artifact at all."""
+    """Nothing that another run wrote is read: no cache, and no artifact but a site for Pages.
+
+    The action that publishes it takes that of its own run alone, and starts none of its code.
+    """
     for name, job in workflow.jobs.items():
         for step in steps(job):
             if "cache" in step.get("uses", "") or "cache" in inputs(step):
                 yield f"{name}: uses a cache"
-            if "artifact" in step.get("uses", ""):
+            is_site = step.get("uses", "").startswith(_SITE) and "write" not in rights(job).values()
+            if "artifact" in step.get("uses", "") and not is_site:
                 yield f"{name}: hands over an artifact, or takes one"
 
 
@@ -71,7 +80,7 @@ def row_04_forged_check(workflow: Workflow) -> Iterator[str]:
     for name, job in workflow.jobs.items():
         if {"checks", "actions"} & set(rights(job)):
             yield f"{name}: can read or write the results of other runs"
-        if "id-token" in rights(job):
+        if "id-token" in rights(job) and not deploys_pages(job):
             first = workflow.jobs.get(job.get("needs", ""), {})
             given = {"GENERATION": "${{ needs.build.outputs.generation }}"}
             taken = [step for step in steps(job) if given.items() <= step.get("env", {}).items()]
@@ -79,6 +88,12 @@ def row_04_forged_check(workflow: Workflow) -> Iterator[str]:
             held = all(line.endswith('publish --expect "$GENERATION"') for line in pushed)
             if "geneb_ci build --at" not in runs(first) or not (taken and pushed and held):
                 yield f"{name}: publishes what no job of its own run has built"
+
+
+def deploys_pages(job: dict[str, Any]) -> bool:
+    """Whether a job publishes the site of its own run, and does nothing else."""
+    done = [step.get("uses", "").partition("@")[0] for step in steps(job)]
+    return set(rights(job)) == {"pages", "id-token"} and done == ["actions/deploy-pages"]
 
 
 def row_06_moved_head(workflow: Workflow) -> Iterator[str]:
@@ -96,11 +111,29 @@ def row_06_moved_head(workflow: Workflow) -> Iterator[str]:
 
 
 def row_07_self_hosted(workflow: Workflow) -> Iterator[str]:
-    """Every job runs on a hosted machine, by a name that no expression changes."""
+    """Every job runs on a hosted machine, by a name that no expression changes.
+
+    Only a job without token, secret and action may run on a machine of ours, and only such a job
+    may run the contributor's code.
+    """
     if not workflow.is_action:
         for name, job in workflow.jobs.items():
-            if str(job.get("runs-on")) not in RUNNERS:
+            ours = job.get("runs-on") == ONE_JOB and is_bare(job)
+            if str(job.get("runs-on")) not in RUNNERS and not ours:
                 yield f"{name}: runs on {job.get('runs-on')}"
+            if _RERUNS.search(runs(job)) and not is_bare(job):
+                yield f"{name}: runs the contributor's code beside a token"
+
+
+def is_bare(job: dict[str, Any]) -> bool:
+    """Whether nothing in a job has a token: no right, no secret, no action, no environment."""
+    text = str(job)
+    named = any(word in text for word in ("secrets", "github.token", "github['token']"))
+    return rights(job) == {} and not (steps(job, "") and named) and not _actions(job)
+
+
+def _actions(job: dict[str, Any]) -> bool:
+    return "environment" in job or any("uses" in step for step in steps(job))
 
 
 def row_24_hijack(workflow: Workflow) -> Iterator[str]:

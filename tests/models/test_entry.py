@@ -210,7 +210,7 @@ def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     assert said("verify").endswith("2 models: 0 wrong, 1 ready for an audit\n")
     found = said("verify", "ready", "--weights", "weights", code=11)
     assert f", expected sha256 {digest}\n" in found
-    assert "ready: 0 of 1 file as pinned\n" in found
+    assert found.endswith("ready: 0 of 1 file as pinned\n1 model: 1 wrong, 0 ready for an audit\n")
     (folder / "typos.toml").write_text(
         'schema_version = "1.0"\n[weights]\nkind = "none"\n[run]\nextractor = "mine.py:Model"\n'
         f'[run.environment]\nlock = "absent.txt"\nsha256 = "{SHA}"\n'
@@ -235,6 +235,43 @@ def test_the_general_extractor_knows_every_option_of_an_entry(model_id):
     if found.entry.run.extractor == "builtin:huggingface":
         chosen = parse(values(found.entry.run.options))
         assert chosen.dtype == found.entry.run.dtype
+
+
+GENERAL = (
+    "GENERator-eukaryote-1.2b-base", "GENERator-eukaryote-3b-base", "GROVER", "GenomeOcean-4B",
+    "GenomeOcean-500M", "METAGENE-1", "OmniNA-220m", "PlantCaduceus_l32",
+    "agro-nucleotide-transformer-1b", "caduceus-ph_seqlen-1k_d_model-256_n_layer-4_lr-8e-3",
+    "caduceus-ps_seqlen-131k_d_model-256_n_layer-16", "gpt2_gene_multi_v2_ft", "gpt2_gene_v1",
+    "hyenadna-large-1m-seqlen-hf", "hyenadna-medium-160k-seqlen-hf",
+    "nucleotide-transformer-2.5b-multi-species", "splicebert-1024nt",
+)  # fmt: skip
+"""Models that need no module of their own, by what is published of their loading."""
+
+
+def test_a_model_without_a_module_of_its_own_is_described_by_options_alone():
+    assert len(GENERAL) == 17
+    for model_id in GENERAL:
+        found = REGISTRY.entry(model_id)
+        assert found is not None
+        run = found.entry.run
+        assert run is not None
+        assert (run.extractor, run.missing) == ("builtin:huggingface", None), model_id
+        assert not run.options.get("auto_class", "").startswith(("own:", "package:")), model_id
+        assert run.options["pooling"], model_id
+
+
+def test_the_table_says_of_every_model_what_was_exercised_and_what_not():
+    rows = re.findall(r"^\| (\S+) \| (\S+|nothing yet) \| \S* ?\| (.+) \|$", DOCS, re.MULTILINE)
+    said = {name: text for name, _, text in rows if name in PUBLIC}
+    assert sorted(said) == PUBLIC
+    for model_id, text in said.items():
+        found = REGISTRY.entry(model_id)
+        assert found is not None
+        assert found.entry.run is not None
+        assert text == (found.entry.run.exercised or found.entry.run.missing)
+        tried, comma, open_ = text.partition("not tried with these weights")
+        assert tried.strip("; "), f"{model_id}: what was exercised"
+        assert comma + open_, f"{model_id}: what was not"
 
 
 @pytest.mark.parametrize("model_id", PUBLIC)

@@ -113,7 +113,7 @@ def test_the_report_names_each_survivor_with_its_diff_and_reason():
     found = text.markdown([text.Set(1, [one, other])], 9, "c0ffee", why)
     assert "| 1 | 1 | 2 | 1 | 1 | 50.0% |" in found
     assert (
-        "`toy.py` in `unused`\n\n```diff\n- return value + 1\n+ return value - 1\n```\n\n"
+        "**toy.py**, `unused`\n\n```diff\n- return value + 1\n+ return value - 1\n```\n\n"
         "Nothing calls it.\n" in found
     )
     assert text.NO_REASON in text.markdown([text.Set(1, [one])], 9, "c0ffee", {})

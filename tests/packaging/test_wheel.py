@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from geneb_ci.board.page import FIXED
+from geneb_ci.common.shipped import toolkit_files
+from geneb_ci.github.new_repository import copied_files
 from tests.paths import ROOT, SUBMISSIONS
 
 
@@ -40,6 +42,8 @@ def test_it_carries_schemas_policy_and_page(wheel):
             *(ROOT / "leaderboard" / name for name in FIXED),
         )
     }
+    shipped |= {f"geneb_ci/_shipped/repository/{path}" for path in copied_files()}
+    shipped |= set(toolkit_files())
     assert shipped <= names
     assert not {name for name in names if name.startswith(("tests/", "submissions/", "tools/"))}
 
@@ -57,6 +61,24 @@ def test_it_checks_a_lone_file_away_from_the_checkout(wheel, tmp_path):
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert json.loads(done.stdout)["findings"] == []
+
+
+def test_it_writes_the_same_board_as_a_checkout(wheel, tmp_path):
+    zipfile.ZipFile(wheel).extractall(tmp_path / "site")
+    code = (
+        "import sys; sys.path.insert(0, 'site'); import hashlib, json;"
+        "from geneb_ci.github import new_repository as n;"
+        "g = n.Answers('org/board', 'org/board', '@org/team');"
+        "print(json.dumps({p: hashlib.sha256(r).hexdigest() for p, r in"
+        " n.files_of(g, n.benchmark_bytes(None)).items()}))"
+    )
+    found = [
+        subprocess.run(
+            [sys.executable, "-c", lines], cwd=tmp_path, capture_output=True, text=True, check=True
+        ).stdout
+        for lines in (code, code.replace("sys.path.insert(0, 'site'); ", ""))
+    ]
+    assert json.loads(found[0]) == json.loads(found[1])
 
 
 def test_every_requirement_but_torch_is_locked_with_hashes():

@@ -6,12 +6,15 @@ import random
 from pathlib import Path
 from typing import Any
 
-from geneb_ci.board.files import encode, write_files
+import numpy as np
+
+from geneb_ci.board.decisions import ScoreColumn, critical, ranks, rounded_up
 from geneb_ci.board.page import page_files, write_page
-from geneb_ci.board.page_data import history_script, page_scripts, script, tasks_name
+from geneb_ci.board.page_data import history_script, page_scripts, scores_name, script, tasks_name
 from geneb_ci.board.recommend import recommendations
-from geneb_ci.board.rows import leaderboards
+from geneb_ci.board.rows import encode, leaderboards
 from geneb_ci.common.benchmark import shipped_benchmark
+from geneb_ci.common.files import write_files
 from tests.board.board import entries, found_diagnostics, found_intervals
 
 REGIMES = 3
@@ -62,7 +65,8 @@ def value_in(content: bytes) -> Any:
 def crowd(folder: Path, copies: int = 25) -> int:
     """Write a board of the public rows many times over, each copy a little worse or better.
 
-    Gives the number of models. Its scores and ranks belong together; its intervals are the rows'.
+    Gives the number of models. Its scores and ranks belong together; its standard errors and advice
+    are the rows'.
     """
     scripts = page_scripts(values(), entries(), shipped_benchmark())
     base = value_in(scripts["board-data.js"])
@@ -83,16 +87,25 @@ def crowd(folder: Path, copies: int = 25) -> int:
     def moved(rows: list[list[int]]) -> list[list[int]]:
         return [[score + shift[i] for score in rows[i % own]] for i in places]
 
-    base["scores"] = [{m: moved(rows) for m, rows in found.items()} for found in base["scores"]]
-    base["standings"] = [
-        [
-            _ranked([column[i % own] for i in places], [shift[i] // 100 for i in places])
-            for column in regime
+    base["ranked"] = [[found[i % own] for i in places] for found in base["ranked"]]
+    by_place = [shift[i] / 1e6 for i in places]
+    for regime in range(REGIMES):
+        name = scores_name(regime)
+        part = value_in(scripts[name])
+        part["scores"] = {m: moved(rows) for m, rows in part["scores"].items()}
+        part["standings"] = [
+            _ranked([column[i % own] for i in places], by_place) for column in part["standings"]
         ]
-        for regime in base["standings"]
-    ]
+        if regime == 0:
+            base["overall"] = part["standings"][0]
+            base["advised"] = {
+                index: [column[int(index)] for column in part["standings"]]
+                for index in base["advised"]
+            }
+        scripts[name] = script(f"scores{regime}", part)
+    base["decisions"]["critical"] = [critical(rounded_up(own * copies))] * REGIMES
     for one in base["advice"]:
-        one["ties"] = [i + own * k for i in one["ties"] for k in range(copies)]
+        one["could"] = [i + own * k for i in one["could"] for k in range(copies)]
     scripts["board-data.js"] = script("base", base)
     for regime in range(REGIMES):
         name = tasks_name(regime)
@@ -109,19 +122,13 @@ def crowd(folder: Path, copies: int = 25) -> int:
     return own * copies
 
 
-def _ranked(column: list[list[int]], shift: list[int]) -> list[list[int]]:
-    """Move standings and rank them anew, by the middle of their intervals."""
-    moved = [
-        [low + by, high + by, *rest] for (low, high, *rest), by in zip(column, shift, strict=True)
+def _ranked(column: list[list[float]], shift: list[float]) -> list[list[float | None]]:
+    """Move standings and rank them again, as the board does."""
+    moved = [score + by for (score, *_), by in zip(column, shift, strict=True)]
+    errors = np.array([error for _, error, *_ in column])
+    scores = ScoreColumn(np.array(moved), errors * errors, np.full(len(moved), np.inf))
+    found = ranks(scores, critical(rounded_up(len(moved))))
+    return [
+        [score, float(error), None, *(int(part[k]) for part in found)]
+        for k, (score, error) in enumerate(zip(moved, errors, strict=True))
     ]
-    order = sorted(range(len(moved)), key=lambda i: -(moved[i][0] + moved[i][1]))
-    for rank, index in enumerate(order, start=1):
-        row = moved[index]
-        moved[index] = [
-            *row[:2],
-            rank,
-            max(1, rank - 40),
-            min(len(moved), rank + 40),
-            1 + rank // 80,
-        ]
-    return moved

@@ -15,9 +15,9 @@ def advice(
     regime: str = "full",
     category: str | None = None,
     max_params: int | None = None,
-    level: str | None = None,
+    evidence: str | None = None,
 ) -> dict[str, Any]:
-    need = {"category": category, "regime": regime, "max_params": max_params, "level": level}
+    need = {"category": category, "regime": regime, "max_params": max_params, "evidence": evidence}
     found: list[dict[str, Any]] = values()["recommendations.json"]["advice"]
     return next(one for one in found if one["need"] == need)
 

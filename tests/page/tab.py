@@ -8,9 +8,9 @@ from typing import Any
 
 from playwright.sync_api import Browser, Dialog, Page
 
-from geneb_ci.cli.build import server
+from geneb_ci.cli.board import server
 
-PATIENCE_MS = 10_000  # a view takes a tenth of a second
+PATIENCE_MS = 60_000  # a view takes a tenth of a second; a busy machine may stand still
 # Addresses that ask nobody: the page's own downloads and its icon.
 INWARD = ("data:", "blob:", "about:")
 

@@ -159,9 +159,9 @@ def test_a_sheet_of_paper_is_wide_enough(browser, board):
             page.emulate_media(media="screen")
 
 
-def test_evidence_stands_beside_every_level(tab):
+def test_evidence_is_said_of_every_row(tab):
     tab.go("#/table")
-    assert set(tab.texts(".scores .trust small")) == {"authors' file", "not audited"}
+    assert set(tab.texts(".scores .trust small:not(.doubt)")) == {"not rerun"}
 
 
 def test_nothing_moves_of_itself():
@@ -179,14 +179,3 @@ def test_whoever_cannot_see_a_chart_has_its_figures(tab):
         chart.locator("summary").click()
         chart.locator("table tbody tr").nth(14).wait_for()
         assert chart.locator("table caption").count() == 1
-
-
-def test_a_line_divides_tie_groups_where_rows_stand_in_their_order(tab):
-    page = tab.go("#/table")
-    groups = [int(text) for text in tab.texts(".scores tbody .group")]
-    starts = page.locator(".scores tbody tr").evaluate_all("(rows) => rows.map((r) => r.className)")
-    wanted = [row > 0 and group != groups[row - 1] for row, group in enumerate(groups)]
-    assert [name == "starts" for name in starts] == wanted
-    assert any(wanted)
-    tab.go("#/table?sort=name&order=up")
-    assert page.locator(".scores tr.starts").count() == 0

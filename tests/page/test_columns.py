@@ -8,22 +8,23 @@ from typing import Any, get_args
 import pytest
 
 from geneb_ci.board.columns import COLUMNS, Kind
-from geneb_ci.board.recommend import TRUST
-from geneb_ci.common.types import TrustLevel
+from geneb_ci.common.types import EVIDENCE_ORDER, Evidence
+from tests.board.board import attributes
 from tests.page.boards import values
 from tests.page.rows import FULL, display
 from tests.page.tab import opened
 from tests.paths import ROOT
 
 TABLE = [column for column in COLUMNS if column.table]
+REGISTERED = {column.key for column in COLUMNS if column.is_facet or column.kind == "count"}
 NARROW = {"width": 390, "height": 844}
 
 
 def order(column: Any, row: dict[str, Any]) -> Any:
     """Return what a row is sorted by, in Python's own words."""
     value = row[column.key]
-    if column.kind == "level":
-        return TRUST.index(value)
+    if column.kind == "evidence":
+        return EVIDENCE_ORDER.index(Evidence(value))
     return value.lower() if isinstance(value, str) else value
 
 
@@ -31,13 +32,15 @@ def test_the_page_has_every_kind_of_column(call):
     assert set(call("facts.kinds")) == set(get_args(Kind))
 
 
-def test_the_page_knows_every_level_of_trust():
-    """One script has the levels, and no other lists them."""
+def test_the_page_knows_every_kind_of_evidence():
+    """One script has them, and no other lists them."""
     scripts = {
         path.name: path.read_text("utf-8") for path in (ROOT / "leaderboard/src").rglob("*.js")
     }
-    explained = re.findall(r'^  \["(\S+)", ', scripts.pop("levels.js"), re.MULTILINE)
-    assert sorted(explained) == sorted(map(str, TrustLevel))
+    explained = re.findall(
+        r'^  \["(\S+)", ', scripts.pop("evidence.js").partition("AUTHORSHIP")[0], re.MULTILINE
+    )
+    assert sorted(explained) == sorted(map(str, Evidence))
     assert [name for name, text in scripts.items() if '"reproduced"' in text] == []
 
 
@@ -101,7 +104,9 @@ def test_a_download_has_the_columns(tab):
     for found in rows:
         own = exact[found[0]]
         for column, field in zip(wanted, found, strict=False):
-            if column.kind != "audit":  # its heading is trust: level and evidence in words
+            if column.key in REGISTERED:
+                assert field == str(attributes()[found[0]].get(column.key, "")), column.key
+            elif column.kind not in {"audit", "warnings", "defects"}:  # in words
                 assert field == str(own.get(column.key, "")), column.key
 
 
@@ -131,13 +136,15 @@ def test_a_narrow_screen_says_the_columns_below_the_name(browser, board):
         assert facts.count() == (rows + 1) * (len(TABLE) - 1)
         assert [cell for cell in facts.all() if cell.is_visible()] == []
         lines = tab.texts(".scores .narrow")
-        group = values()["diagnostics.json"]["ranks"]["full"]["macro"]
+        macro = values()["diagnostics.json"]["ranks"]["full"]["macro"]
         for name, line in zip(tab.names(), lines, strict=True):
             own = next(row for row in FULL if row["disp"] == name)
             parts = line.split(" · ")
-            texts = [str(own[c.key]) for c in TABLE if c.kind in {"level", "text"} and c.key in own]
+            texts = [str(own[c.key]) for c in TABLE if c.kind == "text" and c.key in own]
             assert [part for part in parts if part in texts] == texts
-            assert parts[-1] == f"tie group {group[own['model']]['group']}"
+            assert "checked, not rerun" in parts
+            could = macro[own["model"]]["could_be_best"]
+            assert (parts[-1] == "could be best") == could
             present = [column for column in TABLE if column.key in own]
-            assert len(parts) == len(present)  # the name stands above, the group beside
+            assert len(parts) == len(present) - 1 + could  # the name stands above
         assert display("space") in tab.names()

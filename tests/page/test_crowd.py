@@ -1,10 +1,13 @@
 """A thousand models: every view still draws, page by page."""
 
+import gzip
+
 import pytest
 
 from tests.page.tab import opened
 
 MODELS = 1025
+FIRST_LOAD_MAX = 150_000  # bytes
 
 
 @pytest.fixture
@@ -56,3 +59,11 @@ def test_every_other_view_draws(tab, place):
         assert page.locator("#chart-size circle").count() == MODELS
         assert page.locator("#chart-flow g.flow").count() == 45
         assert "The first 45 of 1,025 are drawn." in page.inner_text("main")
+
+
+def test_the_first_load_is_small(crowded, record_property):
+    """What a reader loads before the first view is drawn, compressed as a server does."""
+    first = ("index.html", "board.css", "board-data.js", "board.js")
+    size = sum(len(gzip.compress((crowded / name).read_bytes(), 6)) for name in first)
+    record_property("compressed_bytes", size)
+    assert size <= FIRST_LOAD_MAX

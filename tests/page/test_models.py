@@ -8,7 +8,7 @@ from tests.page.rows import ALL, BY_MACRO, FULL, PROMOTER, display, shown
 
 def test_a_model_page_has_every_score(tab):
     page = tab.go("#/model/space")
-    assert page.inner_text(".facts").count("official: the authors' own file") == 1
+    assert page.inner_text(".facts").count("checked, not rerun") == 1
     tables = page.locator("main .scroller table")
     assert tables.nth(0).locator("tbody tr").count() == 15
     assert tables.nth(1).locator("tbody tr").count() == 100

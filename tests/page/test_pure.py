@@ -54,16 +54,21 @@ BY_COLUMN = [[0.1, 0.4], [0.2, 0.3]]
         ("ranks.heat", [-0.2, [0, 1]], "h0"),
         ("ranks.heat", [0.3, [0.3, 0.3]], "h8"),
         ("ranks.frontOf", [[0, 1, 2, 3], [5, 1, 3, 0], [0.9, 0.2, 0.1, 1]], [1, 0]),
-        ("ranks.groupStarts", [[1, 1, 2, 4]], [False, False, True, True]),
-        # Rows that are not in order of the groups have no lines between them.
-        ("ranks.groupStarts", [[2, 1, 2]], [False, False, False]),
-        ("ranks.groupStarts", [[]], []),
         ("ranks.rangesOf", [[[0.1, 0.4, 0.9], [0.2, 0.3, 0]], [0, 1], True], BY_COLUMN),
         ("ranks.rangesOf", [[[0.1, 0.4], [0.2, 0.3]], [0, 1], False], [[0.1, 0.4], [0.1, 0.4]]),
-        ("rows.hasLevel", ["disputed", "any"], True),
-        ("rows.hasLevel", ["disputed", "verified+"], False),
-        ("rows.hasLevel", ["reproduced", "verified+"], True),
-        ("rows.hasLevel", ["official", "verified"], False),
+        ("rows.hasEvidence", ["disputed", "any"], True),
+        ("rows.hasEvidence", ["disputed", "audited+"], False),
+        ("rows.hasEvidence", ["reproduced", "audited+"], True),
+        ("rows.hasEvidence", ["checked", "audited"], False),
+        ("words.boundText", [0], "0.000"),
+        ("words.boundText", [1e-9], "0.001"),
+        ("words.boundText", [0.010000001], "0.011"),
+        ("words.boundText", [0.01], "0.010"),
+        ("words.probabilityText", [0.5269], "at least 0.526"),
+        ("words.probabilityText", [0.527], "at least 0.527"),
+        ("words.probabilityText", [0.999], "more than 0.999"),
+        ("words.warningsText", [{"a": 1, "b": 2}], "a, b (2)"),
+        ("words.marksText", [{}], ""),
         # What has no value comes last in either order; equals stand by score.
         ("rows.sorted", [[0, 1, 2, 3], MODELS, SCORES, "up", TEXT], [2, 3, 0, 1]),
         ("rows.sorted", [[0, 1, 2, 3], MODELS, SCORES, "down", TEXT], [3, 0, 2, 1]),
@@ -100,16 +105,20 @@ def test_scores_are_written_as_python_writes_them(call):
 AUDIT = {"tasks": 13, "of": 100, "sandbox": 2, "date": "2026-11-20", "verdict": "agrees"}
 
 
-def test_a_level_is_said_with_its_evidence(call):
-    verified = {"level": "verified", "audit": AUDIT}
-    said = "verified: audited 13/100, sandbox level 2, 2026-11-20"
-    assert call("words.trustText", verified) == said
-    assert call("words.evidenceText", verified) == "13/100, sandbox 2, 2026-11-20"
-    disputed = {"level": "disputed", "audit": AUDIT | {"verdict": "differs"}}
-    said = "disputed: audit failed, 13/100, sandbox level 2, 2026-11-20"
-    assert call("words.trustText", disputed) == said
-    stale = {"level": "stale", "audit": None}
-    assert call("words.trustText", stale) == "stale: not audited"
+def test_evidence_is_said_with_its_audits(call):
+    audited = {"evidence": "audited", "audit": AUDIT}
+    said = "audited: rerun 13 of 100 tasks, sandbox level 2, 2026-11-20"
+    assert call("words.evidenceText", audited) == said
+    assert call("words.auditText", audited) == "13 of 100, 2026-11-20"
+    rows = AUDIT | {"tasks": 0, "cells": "300/300", "rows": 10_300}
+    by_receipt = {"evidence": "audited", "audit": rows}
+    assert call("words.auditText", by_receipt) == "300/300 cells, 10300 rows, 2026-11-20"
+    disputed = {"evidence": "disputed", "audit": AUDIT | {"verdict": "differs"}}
+    said = "disputed: rerun, with other scores, 13 of 100 tasks, sandbox level 2, 2026-11-20"
+    assert call("words.evidenceText", disputed) == said
+    assert call("words.evidenceText", {"evidence": "stale", "audit": None}) == "stale"
+    checked = {"evidence": "checked"}
+    assert call("words.evidenceText", checked) == "checked, not rerun"
 
 
 FORMULAS = ["=1", "+1", "-1", "@SUM(1)", "\t=1", "\r=1", "\n=1", "\uff1d1", "\uff0b1", "\uff20a"]

@@ -30,6 +30,9 @@ TYPES = {
     "board-data.js": "text/javascript; charset=utf-8",
     "board.css": "text/css; charset=utf-8",
     "vendor/d3.min.js": "text/javascript; charset=utf-8",
+    "models/first.html": "text/html; charset=utf-8",
+    "badges/first.svg": "image/svg+xml",
+    "social.png": "image/png",
     "leaderboard.json": "application/json",
 }
 
@@ -80,7 +83,7 @@ def test_the_page_is_shown_until_ctrl_c(repository, browser):
             assert "This board was built without intervals" in page.inner_text("main")
             tab.go("#/table")
             assert sorted(tab.names()) == ["Model first", "Model second"]
-            assert page.locator(".fault, .scores .group, .heat small").count() == 0
+            assert page.locator(".fault, .scores .badge, .heat small").count() == 0
             for place in ("#/plots", "#/compare?m=first&m=second", "#/model/first", "#/about"):
                 page = tab.go(place)
                 assert page.locator(".fault").count() == 0

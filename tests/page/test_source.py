@@ -5,7 +5,7 @@ from pathlib import PurePosixPath
 
 import pytest
 
-from geneb_ci.board.page import NAMES, assembled, page_files
+from geneb_ci.board.page import NAMES, assembled, page_files, pages_style
 from geneb_ci.common.errors import BrokenInstallation
 from tests.paths import ROOT
 
@@ -76,9 +76,10 @@ def test_every_import_is_used_and_every_part_is_reached():
                 assert re.search(rf"\b{re.escape(one.strip())}\b", body), (name, one)
         for one in re.findall(r"^export \w+ (\w+)", text, re.MULTILINE):
             assert len(re.findall(rf"\b{re.escape(one)}\b", used)) > 1, (name, one)
-    style = page_files()["board.css"].decode()
+    style, pages = page_files()["board.css"].decode(), pages_style().decode()
     for name, text in PARTS.items():
-        assert name.endswith(".js") or name == "src/main.css" or text.strip() in style
+        ours = name.endswith(".js") or name in {"src/main.css", "src/pages.css"}
+        assert ours or text.strip() in (pages if name.endswith("/pages.css") else style)
 
 
 def test_what_is_built_says_so_and_is_the_same_every_time():

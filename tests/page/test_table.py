@@ -7,7 +7,7 @@ import pytest
 
 from geneb_ci.board.columns import COLUMNS
 from tests.page.boards import values
-from tests.page.rows import ALL, BY_MACRO, DASH, FULL, shown
+from tests.page.rows import ALL, BY_MACRO, DASH, FULL, advice, display, shown
 from tests.page.tab import Tab
 
 TABLE = [column for column in COLUMNS if column.table]
@@ -26,21 +26,28 @@ def test_the_table_shows_scores_as_they_are(tab):
     assert cells == wanted
 
 
-def test_rank_intervals_and_tie_groups_are_those_of_diagnostics(tab):
+def test_ranks_and_badges_are_those_of_diagnostics(tab):
     page = tab.go("#/table?sort=category:Splice+Sites")
     ranks = values()["diagnostics.json"]["ranks"]["full"]["categories"]["Splice Sites"]
     said = [text.split() for text in tab.texts(".scores tbody .rank")]
-    found = list(zip(said, tab.texts(".scores tbody .group"), strict=True))
+    found = list(zip(said, tab.texts(".scores tbody .badge"), strict=True))
     wanted = []
     for standing in ranks.values():
         low, high = standing["rank_low"], standing["rank_high"]
         could = str(low) if low == high else f"{low}{DASH}{high}"
         words = [could, "by", "score", f"#{standing['rank']}"]
-        wanted.append((words, str(standing["group"])))
+        wanted.append((words, "yes" if standing["could_be_best"] else ""))
     assert sorted(found) == sorted(wanted)
     first = next(iter(ranks.values()))
     cell = page.locator(".scores tbody tr").first.locator(".heat small")
     assert cell.all_inner_texts() == [f"{first['low']:.3f}{DASH}{first['high']:.3f}"]
+
+
+def test_a_badge_is_among_the_rows_that_are_shown(tab):
+    tab.go("#/table?size=100000000")
+    found = advice("full", None, 100_000_000)
+    could = [name for name, text in zip(tab.names(), tab.texts(".badge")[1:], strict=True) if text]
+    assert could == [display(model) for model in found["could_be_best"]]
 
 
 @pytest.mark.parametrize("metric", ["MCC", "Acc", "F1"])
@@ -52,22 +59,23 @@ def test_regime_and_metric(tab, regime, metric):
     rows = values()["leaderboard.json"]["data"][regime]
     wanted = sorted(rows, key=lambda row: -row[f"macro_{metric}"])
     assert tab.names() == [row["disp"] for row in wanted]
-    assert tab.page.locator(".scores th.group").count() == (metric == "MCC")
+    assert tab.page.locator(".scores th.badge").count() == (metric == "MCC")
     assert (tab.page.locator(".heat small").count() > 0) == (metric == "MCC")
 
 
-def test_size_level_search_and_clearing_them(tab):
+def test_size_evidence_search_and_clearing_them(tab):
     page = tab.go("#/table")
     page.select_option("#size", "100000000")
     small = {row["disp"] for row in FULL if row["params"] <= 100_000_000}
     assert set(tab.names()) == small
     assert page.inner_text("#status").startswith(f"{len(small)} of 41 models")
-    page.select_option("#level", "self-reported")
-    assert tab.names() == ["SpliceBERT 1024nt"]
-    page.select_option("#level", "reproduced+")
-    assert set(tab.names()) == small - {"SpliceBERT 1024nt"}
+    page.select_option("#evidence", "checked")
+    assert set(tab.names()) == small
+    page.select_option("#evidence", "audited+")
+    assert "No model passes these filters" in page.inner_text("main")
+    page.select_option("#evidence", "checked")
     page.fill("#search", "NT-v2")
-    assert set(tab.names()) == {name for name in small if "NT-v2" in name} - {"SpliceBERT 1024nt"}
+    assert set(tab.names()) == {name for name in small if "NT-v2" in name}
     assert page.evaluate("document.activeElement.id") == "search"
     page.fill("#search", "nothing is called so")
     assert "No model passes these filters" in page.inner_text("main")
@@ -90,8 +98,8 @@ def test_sorting_by_every_kind_of_column(tab):
     assert [sizes[name] for name in tab.names()] == sorted(sizes.values(), reverse=True)
     press("Size")
     assert [sizes[name] for name in tab.names()] == sorted(sizes.values())
-    press("Trust")
-    assert tab.names()[-1] == "SpliceBERT 1024nt"
+    press("Author")
+    assert tab.names()[0] == "SpliceBERT 1024nt"
     press("lncRNA")
     by_lncrna = sorted(FULL, key=lambda row: -row["cat_MCC"]["lncRNA"])
     assert tab.names() == [row["disp"] for row in by_lncrna]
@@ -153,7 +161,8 @@ def test_downloads_are_the_rows_that_are_shown(anywhere):
     for row in parsed["rows"]:
         assert row["lncRNA"] == pytest.approx(exact[row["display"]]["cat_MCC"]["lncRNA"], abs=2e-6)
         assert row["lncRNA low"] <= row["lncRNA"] <= row["lncRNA high"]
-        assert row["tie group"] >= 1
+    could = advice("full", "lncRNA", 25_000_000)["could_be_best"]
+    assert [row["model"] for row in parsed["rows"] if row["could be best"]] == could
     lines = downloaded(anywhere, "#csv").split("\r\n")
     assert len(lines) == len(names) + 2
     assert [line.split(",")[1] for line in lines[1:-1]] == [f'"{name}"' for name in names]

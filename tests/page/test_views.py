@@ -1,16 +1,18 @@
 """Every view, from disk and from a server; the overview; addresses."""
 
 import shutil
-from urllib.parse import parse_qsl
+from typing import Any
+from urllib.parse import parse_qsl, quote_plus
 
 import pytest
 
+from geneb_ci.board.reasons import bound_text
 from tests.page.boards import values
-from tests.page.rows import ALL, BY_MACRO, DASH, FULL, PROMOTER, advice, display
+from tests.page.rows import ALL, BY_MACRO, DASH, FULL, PROMOTER, advice, display, shown
 from tests.page.tab import opened
 
 CONTROLS = {
-    **{name: f"#{name}" for name in ("size", "trust", "level", "columns", "intervals", "scale")},
+    **{name: f"#{name}" for name in ("size", "evidence", "columns", "intervals", "scale", "scope")},
     "need": "#need",
     "q": "#search",
     "y": "#y",
@@ -22,6 +24,7 @@ VIEWS = {
     "#/table?columns=tasks": "MCC, full (all training examples)",
     "#/plots": "Plots",
     "#/compare?m=space&m=GROVER": "Comparison",
+    "#/findings": "Findings",
     "#/model/space": "space",
     "#/about": "Method and data",
 }
@@ -41,6 +44,7 @@ def test_the_way_through_the_page_with_a_mouse(anywhere):
         ("Scores", "MCC, full (all training examples)"),
         ("Plots", "Plots"),
         ("Compare", "Comparison"),
+        ("Findings", "Findings"),
         ("Method and data", "Method and data"),
         ("Which model", "Which model to take"),
     ]:
@@ -58,50 +62,85 @@ def test_the_overview_answers_as_recommend_does(tab):
     tab.choose("regime", "10shot")
     page.select_option("#size", "500000000")
     found = advice("10shot", "Splice Sites", 500_000_000)
-    chosen = [display(found["best"]["model"])]
-    if found["smallest"]["model"] != found["best"]["model"]:
-        chosen.append(display(found["smallest"]["model"]))
-    assert tab.texts(".choices .model") == chosen
+    assert tab.texts(".choices .model") == named(found)
     assert tab.texts(".answer .why li") == found["why"]
     assert tab.address() == "/overview?regime=10shot&size=500000000&need=Splice+Sites"
-    page.select_option("#trust", "verified")
-    assert "trust=verified" in tab.address()
-    again = advice("10shot", "Splice Sites", 500_000_000, "verified")
-    assert tab.texts(".choices .model")[0] == display(again["best"]["model"])
+    page.select_option("#evidence", "audited+")
+    assert "evidence=audited%2B" in tab.address()
+    assert page.inner_text(".answer h3") == "No model meets this"
+    again = advice("10shot", "Splice Sites", 500_000_000, "audited")
+    assert tab.texts(".answer p") == again["why"]
 
 
-def test_the_overview_has_an_answer_for_every_category_and_size(tab):
-    page = tab.go("#/overview?regime=1shot")
+def named(found: dict[str, Any]) -> list[str]:
+    """Return the models that an answer shows: the best, within the margin, on average."""
+    choices = (found[key] for key in ("best", "within_margin", "on_average"))
+    return list(dict.fromkeys(display(one["model"]) for one in choices if one is not None))
+
+
+@pytest.mark.parametrize("need", [("full", "Coding/NC"), ("1shot", "DNA Methyl."), ("full", None)])
+def test_each_choice_has_its_own_score_and_loss(tab, need):
+    regime, category = need
+    found = advice(regime, category)
+    asked = f"&need={quote_plus(category)}" if category else ""
+    tab.go(f"#/overview?regime={regime}{asked}")
+    assert tab.texts(".choices .model") == named(found)
+    choices = {
+        display(one["model"]): one
+        for key in ("best", "within_margin", "on_average")
+        if (one := found[key]) is not None
+    }
+    for name, text in zip(tab.texts(".choices .model"), tab.texts(".choice"), strict=True):
+        one = choices[name]
+        assert f"MCC {shown(one['score'])}" in text
+        assert f"95 % {shown(one['low'])} to {shown(one['high'])}" in text
+        assert f"loses at most {bound_text(one['loss_bound'])}" in text
+        assert f"{shown(one['expected_loss'])} expected" in text
+
+
+@pytest.mark.parametrize("regime", ["full", "10shot", "1shot"])
+def test_the_overview_has_an_answer_for_every_category_and_size(tab, regime):
+    page = tab.go(f"#/overview?regime={regime}")
     cells = tab.texts(".needs tbody td a")
     categories = [None, *FULL[0]["cat_MCC"]]
     limits = [None, 1_000_000_000, 500_000_000, 100_000_000, 25_000_000]
     assert cells == [
-        display(advice("1shot", category, limit)["smallest"]["model"])
+        display(advice(regime, category, limit)["recommended"])
         for category in categories
         for limit in limits
     ]
     assert page.locator(".needs .asked").count() == 1
+    # The score below a name is that model's own: it once was the best model's.
+    rows = values()["leaderboard.json"]["data"][regime]
+    scores = {row["disp"]: (row["macro_MCC"], row["cat_MCC"]) for row in rows}
+    texts = tab.texts(".needs tbody td")
+    for place, (name, text) in enumerate(zip(cells, texts, strict=True)):
+        macro, by_category = scores[name]
+        category = categories[place // len(limits)]
+        own = macro if category is None else by_category[category]
+        assert f" · {shown(own)} · checked" in text
 
 
-def test_all_that_tie_are_named(tab):
+def test_all_that_could_be_best_are_named(tab):
     page = tab.go("#/overview?need=Chromatin+Acc.")
-    found = advice("full", "Chromatin Acc.")
-    tied = [display(model) for model in (found["best"]["model"], *found["ties"])]
+    could = [display(model) for model in advice("full", "Chromatin Acc.")["could_be_best"]]
+    assert len(could) == 36
     page.locator(".ties summary").click()
-    assert tab.texts(".ties tbody a") == tied
-    assert page.locator(".ties .bar-of circle").count() == len(tied)
-    assert f"{len(tied)} of {ALL} models" in page.inner_text(".answer")
+    assert tab.texts(".ties tbody a") == could
+    assert page.locator(".ties .bar-of circle").count() == len(could)
+    assert "Could be best: no model scores significantly higher." in page.inner_text(".answer")
 
 
 @pytest.mark.parametrize(
     "place",
     [
-        "/overview?regime=1shot&size=25000000&trust=verified&need=TF+Binding",
-        "/table?regime=10shot&metric=Acc&size=1000000000&level=official&columns=tasks%3AlncRNA",
+        "/overview?regime=1shot&size=25000000&evidence=audited%2B&need=TF+Binding",
+        "/table?regime=10shot&metric=Acc&size=1000000000&evidence=checked&columns=tasks%3AlncRNA",
         "/table?intervals=all&scale=column&q=nt&sort=params&order=up",
         "/plots?regime=1shot&metric=F1&y=category%3AlncRNA&m=space",
         "/compare?regime=10shot&m=space&m=GROVER&m=MutBERT&m=DNABERT-S",
         f"/model/space?metric=Acc&task={PROMOTER}",
+        "/findings?scope=board&figure=hard-tasks",
     ],
 )
 def test_an_address_brings_back_what_it_shows(anywhere, place):
@@ -126,7 +165,7 @@ def test_an_address_brings_back_what_it_shows(anywhere, place):
 @pytest.mark.parametrize(
     "place",
     [
-        "#/nowhere?regime=none&metric=__proto__&size=-1&level=constructor&sort=toString",
+        "#/nowhere?regime=none&metric=__proto__&size=-1&evidence=constructor&sort=toString",
         "#/table?regime=&page=-5&q=%E0%A4%A&columns=tasks:none&order=sideways",
         "#table",
         "#/",
@@ -180,15 +219,48 @@ def test_back_and_forward_undo_and_redo_every_control(tab):
 def test_what_nobody_else_has_run_is_said_and_can_be_left_out(tab):
     page = tab.go("#/overview?need=Promoters&size=25000000")
     found = advice("full", "Promoters", 25_000_000)
-    assert found["best"]["level"] == "self-reported"
+    assert found["best"]["evidence"] == "checked"
     name = display(found["best"]["model"])
-    assert page.inner_text(".caution").startswith(f"{name} is self-reported: these scores")
-    assert page.inner_text(".needs .asked .doubt") == "self-reported"
-    page.click("#verified")
-    assert "trust=verified" in tab.address()
-    assert page.locator(".caution, .doubt").count() == 0
-    again = advice("full", "Promoters", 25_000_000, "verified")
-    assert tab.texts(".choices .model")[0] == display(again["best"]["model"])
+    assert page.inner_text(".caution").startswith(f"{name} is checked: nobody has rerun")
+    page.click("#audited")
+    assert "evidence=audited%2B" in tab.address()
+    assert page.locator(".caution").count() == 0
+    assert page.inner_text(".answer h3") == "No model meets this"
+
+
+def test_published_defects_and_warnings_are_marked(tab):
+    page = tab.go("#/overview?need=Histone+Mod.&regime=10shot")
+    assert "1 published defect" in page.inner_text(".choice")
+    page = tab.go("#/model/MutBERT")
+    assert "Truncation is asked for without a length" in page.inner_text(".facts")
+    assert "docs/defects.md#no-truncation" in page.inner_text(".facts")
+    page = tab.go("#/table")
+    marked = page.locator(".scores tbody tr").filter(has=page.locator(".doubt"))
+    names = set(marked.locator(".name a").all_inner_texts())
+    rows = {row["disp"] for row in FULL if "defects" in row or "warnings" in row}
+    assert names == rows
+    assert len(rows) == 10
+    assert "BioFM-265M" in tab.go("#/about").inner_text("main")
+
+
+@pytest.mark.parametrize("scope", ["paper", "board", "exclusions"])
+def test_findings_are_those_of_diagnostics(tab, scope):
+    page = tab.go(f"#/findings?scope={scope}")
+    figures = [one for one in values()["diagnostics.json"]["findings"] if one["scope"] == scope]
+    assert page.input_value("#scope") == scope
+    heads = []
+    for one in figures:
+        value = one["value"]
+        number = "not known" if value is None else f"{shown(value)} ({one['unit']})"
+        counts = one["unit"] in {"tasks", "categories", "pairs"}
+        heads.append(f"{one['id']}: {f'{value:.0f} ' + one['unit'] if counts else number}")
+    assert tab.texts("main h3") == heads
+    page.locator("main h3 a").nth(1).click()
+    assert (
+        tab.address()
+        == f"/findings?{'' if scope == 'paper' else f'scope={scope}&'}figure=hard-tasks"
+    )
+    assert tab.texts("main h3") == heads[1:2]
 
 
 @pytest.mark.parametrize("regime", ["full", "10shot"])

@@ -5,17 +5,22 @@ from pathlib import Path
 
 import pytest
 
+from geneb_ci.board.site.inputs import slugs
 from geneb_ci.publish.generation import Generation, generate
 from geneb_ci.publish.git import GitRepository
 from geneb_ci.publish.space import Space
 from tests.publish.clone import Clone, Folder, Public
 from tests.publish.hub import WRITER, Hub, Repo
+from tests.small import BENCHMARK, METRICS
 
 SCRIPTS = (
     *("board-data.js", "board-history.js", "board-matrices.js"),
+    *("board-scores-0.js", "board-scores-1.js", "board-scores-2.js"),
     *("board-tasks-0.js", "board-tasks-1.js", "board-tasks-2.js"),
 )
 """What the page reads, in the order of the names."""
+STANDING = ("models/", "badges/", "tasks/", "categories/", "scores/", "v/")
+"""Folders of the pages that stand alone."""
 NAME = "geneb/board"
 RESOURCE = f"spaces/{NAME}"
 
@@ -45,6 +50,24 @@ def clone(tmp_path: Path) -> Clone:
 @pytest.fixture
 def public(tmp_path: Path) -> Public:
     return Public(tmp_path / "public")
+
+
+def is_page(name: str) -> bool:
+    """Whether a published file is one of the pages that stand alone, their style or their feed."""
+    return name.startswith(STANDING) or name in {"feed.xml", "pages.css"}
+
+
+def pages_of(model: str, generation: str) -> list[str]:
+    """Return the pages of a board of one model and the benchmark of three tasks, sorted."""
+    scores = [f"scores/{r}-{m}.html" for r in ("10shot", "1shot", "full") for m in METRICS]
+    return sorted(
+        [
+            *(f"badges/{model}.svg", f"models/{model}.html", "feed.xml", "pages.css"),
+            *(f"categories/{slug}.html" for slug in slugs(BENCHMARK.category_order).values()),
+            *(f"tasks/{task}.html" for task in BENCHMARK.task_ids),
+            *(*scores, f"v/{generation}/index.html", "v/index.html"),
+        ]
+    )
 
 
 def made(clone: Folder, commit: str = "HEAD") -> Generation:

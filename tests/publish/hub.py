@@ -62,6 +62,7 @@ class Hub:
 
     def close(self) -> None:
         self.over.set()
+        self.shelf.jobs.close()
         for server in (self.server, self._storing):
             server.shutdown()
             server.server_close()

@@ -13,6 +13,7 @@ from typing import Any
 
 from tests.publish.hub_call import Answer, Call, Refusal, as_json
 from tests.publish.hub_cas import CAS_TOKEN, Storage
+from tests.publish.hub_jobs import HARDWARE, Jobs
 from tests.publish.hub_repo import Commit, Repo, git_name
 
 WRITER, READER = "hf_writer_of_tests", "hf_reader_of_tests"
@@ -29,12 +30,22 @@ class Shelf:
     endpoint: str = ""
     storage: Storage = field(default_factory=Storage)
     """Where large files lie."""
+    jobs: Jobs = field(default_factory=Jobs)
     lives_s: int = 3600
     """Seconds for which a token for the storage is good."""
 
     def answer(self, step: str, call: Call) -> Answer:
         answer: Answer = getattr(self, f"_{step.replace('-', '_')}")(call)
         return answer
+
+    def _hardware(self, _call: Call) -> Answer:
+        return as_json(HARDWARE)
+
+    def _jobs(self, call: Call) -> Answer:
+        """Start a Job, or show it, or its log."""
+        if self.tokens.get(call.token) != "write":
+            raise Refusal(403)
+        return self.jobs.answer(call.name, call.path, call.body)
 
     def _repo(self, call: Call, *, write: bool = False) -> Repo:
         right = self.tokens.get(call.token) if call.token else None
@@ -58,6 +69,19 @@ class Shelf:
         if self.tokens.get(call.token) is None:
             raise Refusal(401, X_Error_Message="Invalid credentials in Authorization header")
         return as_json({"name": "tester", "auth": {"accessToken": {"role": "write"}}})
+
+    def _create(self, call: Call) -> Answer:
+        """Make a Space, as its owner may."""
+        asked = json.loads(call.body)
+        if self.tokens.get(call.token) != self.tokens[WRITER]:
+            raise Refusal(403)
+        name = f"{asked['organization']}/{asked['name']}"
+        assert (asked["type"], asked["sdk"]) == ("space", "static")
+        if f"spaces/{name}" in self.repos:
+            raise Refusal(409)
+        made = self.repos[f"spaces/{name}"] = Repo(f"spaces/{name}")
+        made.add({".gitattributes": b""}, "initial commit")
+        return as_json({"url": f"{self.endpoint}/spaces/{name}"})
 
     def _info(self, call: Call) -> Answer:
         commit, repo = self._commit_of(call), self._repo(call)

@@ -13,6 +13,7 @@ OTHER = "other"
 _FIXED = {
     "/api/whoami-v2": "whoami",
     "/api/validate-yaml": "validate-yaml",
+    "/api/repos/create": "create",
     "/oauth/token": "exchange",
     "/identity": "identity",
 }
@@ -51,8 +52,10 @@ def route(path: str) -> tuple[str, str, str, str, str]:
     parts = path.strip("/").split("/")
     if parts[0] == "lfs":
         return "lfs-put", "/".join(parts[1:4]), "", "main", parts[4]
-    if parts[0] == "api" and len(parts) < 4:
-        return OTHER, "", "", "main", ""
+    if parts[0] == "api" and (parts[1] == "jobs" or len(parts) < 4):
+        step = {"jobs": "jobs"}.get(parts[1], OTHER)
+        step = "hardware" if parts[-1] == "hardware" else step
+        return step, "", parts[2] if len(parts) > 2 else "", "main", "/".join(parts[3:])
     if parts[0] == "api":
         kind, owner, repo, *rest = parts[1:]
         name = f"{owner}/{repo}"

@@ -6,7 +6,7 @@ import pytest
 
 from geneb_ci.publish.generation import Generation
 from tests.publish.command import environment, geneb_ci
-from tests.publish.conftest import NAME, RESOURCE, SCRIPTS, made
+from tests.publish.conftest import NAME, RESOURCE, SCRIPTS, is_page, made
 from tests.publish.hub import READER, WRITER
 from tests.publish.settled import assert_settled
 
@@ -100,22 +100,29 @@ def test_dry_run_shows_files_and_rows_and_sends_nothing(run, repo, clone):
     assert (code, errors) == (0, "")
     now = made(clone)
     sizes = {name: len(content) for name, content in now.published.items()}
-    changing = [name for name in SCRIPTS if name != "board-matrices.js"]
-    names = [
-        *changing,
-        "leaderboard.json",
-        "leaderboard_tasks.json",
-        "ledger.json",
-        "manifest.json",
-    ]
+    before = {n: raw for n, raw in old.published.items() if not n.startswith("v/")}
+    after = now.published
+    signs = {name: "-" for name in before if name not in after}
+    signs |= {name: "+" for name in after if name not in old.published}
+    changed = [n for n in after if n in old.published and after[n] != old.published[n]]
+    signs |= dict.fromkeys(changed, "~")
+    assert {n for n in signs if not is_page(n)} == {
+        *(name for name in SCRIPTS if name != "board-matrices.js"),
+        *("leaderboard.json", "leaderboard_tasks.json", "ledger.json", "manifest.json"),
+        "README.md",
+    }
+    counts = [list(signs.values()).count(sign) for sign in "+~-"]
+    sent = sum(sizes[name] for name, sign in signs.items() if sign != "-")
     assert output.splitlines() == [
         f"{RESOURCE}: would publish {named(now)}, in place of {first}",
         "",
-        f"files: {len(names)} changed, 1 deleted; {sum(sizes[n] for n in names):,} bytes to upload",
-        "  - README.md",
-        *(f"  ~ {name}  {sizes[name]:,} bytes" for name in names),
-        "  2 files unchanged",
-        "  2 files not published by geneb-ci, kept",
+        "files: {} added, {} changed, {} deleted; {:,} bytes to upload".format(*counts, sent),
+        *(
+            f"  {sign} {name}" + (f"  {sizes[name]:,} bytes" if name in sizes else "")
+            for name, sign in sorted(signs.items())
+        ),
+        f"  {len(after) - counts[0] - counts[1]} files unchanged",
+        "  3 files not published by geneb-ci, kept",
         "",
         "board: 1 added, 1 changed, 1 removed; 2 models in all",
         f"  ~ model-a: disp Model model-a -> A:\\x3a; full {places(old, 'model-a')['full']} -> "
@@ -216,7 +223,7 @@ def test_verify_tells_which_generation_is_live(run, repo, clone):
         [
             f"{RESOURCE} at {short(repo.head.oid)}: {live} is live",
             "up to date with main",
-            f"{5 + len(SCRIPTS)} files identical to the published ones",
+            f"{len(first.files)} files identical to the published ones",
         ],
     )
     clone.add("model-b")
@@ -229,7 +236,7 @@ def test_verify_tells_which_generation_is_live(run, repo, clone):
             f"{RESOURCE} at {short(repo.head.oid)}: {live} is live",
             "older than main; next: geneb-ci publish",
             f"main: {main}",
-            f"{5 + len(SCRIPTS)} files identical to the published ones",
+            f"{len(first.files)} files identical to the published ones",
         ],
     )
     run("publish", "--space", NAME)

@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 from jsonschema import Draft202012Validator
 
-from geneb_ci.board.files import encode
+from geneb_ci.board.rows import encode
 from geneb_ci.cli.main import cli
 from geneb_ci.publish.git import GitRepository
 from geneb_ci.publish.ledger import ledger

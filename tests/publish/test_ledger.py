@@ -239,7 +239,7 @@ def test_the_story_of_a_row(lively, monkeypatch):
         "  evidence: submissions/model-b.json",
     ]
     assert change[0] == "2026-11-18T13:06:40Z  corrected"
-    assert result.output.split("\n\n")[-2].endswith("submissions/model-b.json\n            deleted")
+    assert result.output.split("\n\n")[-2].endswith("submissions/model-b.json\n    deleted")
 
 
 def test_explain_still_explains_rules_and_names_what_is_near(geneb_ci):
@@ -254,7 +254,7 @@ def test_explain_still_explains_rules_and_names_what_is_near(geneb_ci):
     code, output, _ = geneb_ci("explain", "splicebert-1024nt")
     assert (code, output.splitlines()[0]) == (
         0,
-        "splicebert-1024nt  self-reported: no audit counts",
+        "splicebert-1024nt  checked: no audit counts",
     )
 
 

@@ -94,7 +94,7 @@ def test_a_level_and_its_story_are_told_together(audited, monkeypatch):
     monkeypatch.chdir(audited.root)
     output = CliRunner().invoke(cli, ["explain", MODEL], catch_exceptions=False).output
     first, *blocks = output.split("\n\n")
-    assert first.splitlines()[0].startswith(f"{MODEL}  verified: audit ")
+    assert first.splitlines()[0].startswith(f"{MODEL}  audited: audit ")
     # Audits of one day stand in the order of their ids.
     assert sum(line.endswith("sandbox level 2, agrees; counts") for line in first.splitlines()) == 1
     *paragraphs, last = [block.splitlines() for block in blocks]
@@ -113,6 +113,6 @@ def test_a_level_and_its_story_are_told_together(audited, monkeypatch):
         "  who: M. Aintainer",
         f"  commit: {audited.commits[-1]}",
         f"  evidence: {place}",
-        f"            sha256 {hashlib.sha256(records[0].read_bytes()).hexdigest()}",
+        f"    sha256 {hashlib.sha256(records[0].read_bytes()).hexdigest()}",
     ]
     assert last == ["`git show COMMIT -- FILE` shows how a commit changed the evidence"]

@@ -9,6 +9,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from geneb_ci.board.page import page_files
+from geneb_ci.board.site.render import MARKER
 from geneb_ci.common.errors import BadConfiguration
 from geneb_ci.publish import manifest
 from geneb_ci.publish.faults import BadManifest, HubRefused, NewerManifest
@@ -18,7 +19,7 @@ from geneb_ci.publish.space import Space
 from tests.paths import ROOT
 from tests.publish.clone import PAGE, Clone
 from tests.publish.command import environment, geneb_ci
-from tests.publish.conftest import NAME, RESOURCE, SCRIPTS, made
+from tests.publish.conftest import NAME, RESOURCE, SCRIPTS, is_page, made, pages_of
 from tests.publish.hub import READER, WRITER
 from tests.publish.settled import assert_settled
 
@@ -30,7 +31,9 @@ def publish(space: Space, clone: Clone) -> Published:
 def test_one_commit_has_every_file_and_the_manifest_describes_them(space, repo, clone):
     publish(space, clone)
     tree = repo.head.tree
-    assert sorted(tree) == [
+    generation = json.loads(tree["manifest.json"])["generation"]
+    assert sorted(filter(is_page, tree)) == pages_of("model-a", generation)
+    assert sorted(name for name in tree if not is_page(name)) == [
         *(".gitattributes", "README.md", *SCRIPTS, "index.html"),
         *("leaderboard.json", "leaderboard_tasks.json", "ledger.json", "manifest.json"),
         "notes.txt",
@@ -44,6 +47,7 @@ def test_one_commit_has_every_file_and_the_manifest_describes_them(space, repo, 
         name: {"sha256": hashlib.sha256(tree[name]).hexdigest(), "bytes": len(tree[name])}
         for name in sorted(tree)
         if name not in {".gitattributes", "notes.txt", "manifest.json"}
+        and not name.startswith("v/")
     }
     assert len(repo.commits) == 2
     assert repo.head.title.startswith(f"Board {told['generation'][:12]} of commit ")
@@ -69,7 +73,12 @@ def test_a_repository_without_a_page_gets_the_one_of_this_version(space, repo, c
     clone.commit("No page, and a style")
     publish(space, clone)
     shipped = page_files() | {"board.css": b"p { color: red }"}
+    before, after = shipped.pop("index.html").split(MARKER)
     assert {name: repo.head.tree[name] for name in shipped} == shipped
+    index = repo.head.tree["index.html"]
+    assert index.startswith(before)
+    assert index.endswith(after)
+    assert b'<a href="models/model-a.html"><bdi>Model model-a</bdi></a>' in index
     assert_settled(repo, made(clone))
 
 
@@ -116,7 +125,11 @@ def test_a_board_that_comes_back_is_a_generation_of_its_own(space, repo, clone):
     clone.write("leaderboard/index.html", PAGE)
     clone.commit("A again")
     assert publish(space, clone).outcome is PublishOutcome.PUBLISHED
-    assert made(clone).files == made(clone, clone.commits[0]).files
+    now, first = (
+        {name: raw for name, raw in found.files.items() if not is_page(name)}
+        for found in (made(clone), made(clone, clone.commits[0]))
+    )
+    assert now == first, "only the pages name their commit"
     assert_settled(repo, made(clone))
 
 
@@ -202,7 +215,10 @@ def test_41_models_and_the_page_cost_six_calls_and_nothing_new_two(hub, public):
     assert hub.calls == ["info", "validate-yaml", "preupload", "commit", "info", "resolve"]
     assert not repo.large, "no file of ours goes by LFS"
     shown = page_files() | {"README.md": (ROOT / "leaderboard/README.md").read_bytes()}
-    assert sorted(repo.head.tree) == sorted({".gitattributes", *GENERATED, *shown})
+    own = {name for name in repo.head.tree if not is_page(name)}
+    assert own == {".gitattributes", *GENERATED, *shown}
+    assert len(repo.head.tree) - len(own) == 2 * 41 + 100 + 13 + 9 + 2 + 2
+    del shown["index.html"]
     assert {name: repo.head.tree[name] for name in shown} == shown
     assert len(repo.commits) == 2
     assert_settled(repo, found)
@@ -219,9 +235,9 @@ def test_41_models_and_the_page_cost_six_calls_and_nothing_new_two(hub, public):
         assert any(fnmatch(name, pattern.replace("/", "/*")) for pattern in told), name
 
 
-LFS = ("lfs-batch", *("lfs-put",) * 6)
+LFS = ("lfs-batch", *("lfs-put",) * 9)
 XET = ("xet-write-token", "cas-grant", "cas-xorb", "cas-shard")
-"""What the Hub and its storage are asked for six large files; one xorb holds them all."""
+"""What the Hub and its storage are asked for nine large files; one xorb holds them all."""
 
 
 @pytest.mark.parametrize(
@@ -244,7 +260,7 @@ def test_large_files_go_to_the_storage_and_are_served_again(hub, clone, tmp_path
     assert (code, output.partition(";")[0]) == (0, f"{RESOURCE}: nothing changed")
     hub.calls.clear()
     code, output, _ = geneb_ci("publish", "--verify", "--space", NAME, cwd=clone.root, env=env)
-    assert (code, output.splitlines()[-1]) == (0, "11 files identical to the published ones")
+    assert (code, output.splitlines()[-1]) == (0, "32 files identical to the published ones")
     assert hub.calls.count("cas-bridge") == len(scripts)
 
 

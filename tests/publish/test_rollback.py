@@ -1,6 +1,7 @@
 """An earlier generation live again, and no stale job that undoes it."""
 
 import json
+from collections.abc import Mapping
 
 import pytest
 
@@ -28,6 +29,11 @@ from tests.publish.command import environment, geneb_ci
 from tests.publish.conftest import NAME, made
 from tests.publish.hub import WRITER, Fault
 from tests.publish.settled import Patience
+
+
+def without_editions(tree: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Return the files of a Space but for the pages that each generation leaves."""
+    return {name: raw for name, raw in tree.items() if not name.startswith("v/")}
 
 
 @pytest.fixture
@@ -96,7 +102,10 @@ def test_a_stale_job_does_not_undo_it_and_the_next_merge_does(space, repo, clone
         assert look(space, stale, repository).standing is LiveStatus.AHEAD
         with pytest.raises(NotFastForward):
             push(space, Newest(stale, repository))
-    assert repo.head.tree == {**repo.commits[0].tree, **third.published}
+    assert {f"v/{one.manifest.generation}/index.html" for one in (*two, third)} < {*repo.head.tree}
+    assert without_editions(repo.head.tree) == without_editions(
+        {**repo.commits[0].tree, **third.published}
+    )
     assert len(repo.commits) == 5
 
 
@@ -183,7 +192,8 @@ def test_a_board_of_another_version_comes_back_as_published(hub, space, repo, cl
     )
     code, _, errors = geneb_ci(*words, "--as-published", cwd=clone.root, env=env)
     assert (code, errors, len(repo.commits)) == (0, "", 4)
-    live = {name: raw for name, raw in repo.head.tree.items() if name != "manifest.json"}
+    live = without_editions(repo.head.tree)
+    del live["manifest.json"]
     assert live == {**repo.commits[0].tree, **other.files}
     told = json.loads(repo.head.tree["manifest.json"])
     assert (told["generation"], told["tool"]["version"]) == (other.manifest.generation, "0.0.1")

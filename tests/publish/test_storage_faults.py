@@ -4,9 +4,9 @@ import re
 
 import pytest
 
-from geneb_ci.audit import storage
 from geneb_ci.audit.commitment import Weights
 from geneb_ci.audit.weights import fetch
+from geneb_ci.common.download import StorageFailure, storage_failure
 from geneb_ci.common.errors import WeightsRefused
 from geneb_ci.publish import faults
 from geneb_ci.publish.git import GitRepository
@@ -32,7 +32,7 @@ TOKEN, BYTES, FILES = (
     "sent the bytes",
     "sent the list of files",
 )
-CONCERNS = " (uploading board-data.js and 5 more)"
+CONCERNS = " (uploading board-data.js and 8 more)"
 
 
 @pytest.fixture
@@ -284,9 +284,9 @@ def test_weights_that_the_storage_does_not_give(hub, tmp_path):
 
 def test_only_the_storages_client_is_read_so():
     for error in (RuntimeError("a bug"), OSError(28, "No space"), ValueError("x: error: y")):
-        assert storage.storage_failure(error) is None
-    local = storage.storage_failure(OSError("I/O error: x: No space left on device (os error 28)"))
+        assert storage_failure(error) is None
+    local = storage_failure(OSError("I/O error: x: No space left on device (os error 28)"))
     assert isinstance(local, OSError)
     assert local.errno == 28
-    refused = storage.storage_failure(ConnectionError("Network error: refused (os error 111)"))
-    assert isinstance(refused, storage.StorageFailure)
+    refused = storage_failure(ConnectionError("Network error: refused (os error 111)"))
+    assert isinstance(refused, StorageFailure)

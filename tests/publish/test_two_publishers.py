@@ -69,11 +69,15 @@ def test_two_publishers_at_once(hub, generations, racers):
         assert_settled(repo, generations["newer"])
         made_commits = len(repo.commits) - 1
         # On a busy machine one may be refused twice, when it reads before the other has written.
-        assert hub.calls.count("commit") > made_commits, "one of the first two was refused"
+        if said != ["published", "published"] or made_commits > 1:
+            assert hub.calls.count("commit") > made_commits, "one of the first two was refused"
         assert said[pair.index("newer")] in {"published", "unchanged"}
         told[tuple(sorted(zip(pair, said, strict=True)))] += made_commits
-    same = told.pop((("newer", "published"), ("newer", "unchanged")))
-    assert same == len(range(0, ROUNDS, len(PAIRS))), "one commit a round"
+    same = len(range(0, ROUNDS, len(PAIRS)))
+    # The client leaves out files that the Hub has by then; with none left, it makes no commit and
+    # returns the other's, which is read back and compared like its own.
+    twice = told.pop((("newer", "published"), ("newer", "published")), 0)
+    assert told.pop((("newer", "published"), ("newer", "unchanged")), 0) + twice == same, told
     # Whichever is first: the older is refused after the newer, or replaced by it.
     assert set(told) <= {
         (("newer", "published"), ("older", "overtaken")),

@@ -1,17 +1,127 @@
-"""The root of a receipt, as both programs compute it."""
+"""Files of a receipt: what is wrong with each is named, with its place."""
 
+import os
 from pathlib import Path
 
 import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from geneb_ci.receipt.embeddings import receipt_root
+from geneb_ci.receipt import embeddings
+from geneb_ci.receipt.embeddings import (
+    RowsRead,
+    RowsRefused,
+    file_of,
+    read_rows,
+)
 from geneb_ci.submission.models import EmbeddingReceipt, ReceiptTask
+from geneb_ci.submission.receipt_root import receipt_root
 from reference_harness.receipt.rounding import Rounded
 from reference_harness.receipt.summary import root_of
 from reference_harness.receipt.task_file import write_task
+from tests.harness.test_harness_receipt import VECTOR
 
 VALUES = np.array([[1, 2], [0.5, -1], [0, 65504], [3, 4], [-5, 6]], dtype=np.float16)
 DIM = 2
+
+
+@pytest.fixture(name="written")
+def _written(tmp_path: Path) -> ReceiptTask:
+    """A file as the harness writes it, of three training and two test rows."""
+    found = write_task(tmp_path, "task", Rounded(VALUES, 0), 3)
+    return ReceiptTask(**found.model_dump(exclude={"dim"}))
+
+
+def refusal(folder: Path, said: ReceiptTask) -> tuple[str, str]:
+    with pytest.raises(RowsRefused) as error:
+        read_rows(file_of(folder, "task"), said, DIM)
+    return error.value.step, str(error.value)
+
+
+@pytest.mark.parametrize("block", [1, 4, 8, 1 << 20])
+def test_a_file_of_the_harness_is_read(
+    tmp_path: Path, written: ReceiptTask, monkeypatch: pytest.MonkeyPatch, block: int
+) -> None:
+    monkeypatch.setattr(embeddings, "BLOCK_BYTES", block)
+    found = read_rows(file_of(tmp_path, "task"), written, DIM)
+    assert found == RowsRead(written.sha256, bytes.fromhex(written.root))
+
+
+def test_the_published_vector(tmp_path: Path) -> None:
+    made = write_task(tmp_path, "task", Rounded(VALUES[:3], 0), 2)
+    said = ReceiptTask(**made.model_dump(exclude={"dim"}))
+    assert read_rows(file_of(tmp_path, "task"), said, DIM).root.hex() == VECTOR
+
+
+@pytest.mark.parametrize("rows", range(2, 71))
+def test_files_of_every_small_size(tmp_path: Path, rows: int) -> None:
+    """Both programs have a tree of their own: that of the harness grows leaf by leaf."""
+    values = np.arange(1, 1 + rows * DIM, dtype=np.float16).reshape(rows, DIM)
+    made = write_task(tmp_path, "task", Rounded(values, 0), 1)
+    said = ReceiptTask(**made.model_dump(exclude={"dim"}))
+    assert read_rows(file_of(tmp_path, "task"), said, DIM).root.hex() == made.root
+
+
+@given(st.integers(0, 8 * VALUES.nbytes - 1))
+def test_a_flipped_bit_is_refused(tmp_path_factory: pytest.TempPathFactory, bit: int) -> None:
+    folder = tmp_path_factory.mktemp("flipped")
+    made = write_task(folder, "task", Rounded(VALUES, 0), 3)
+    raw = bytearray(VALUES.astype("<f2").tobytes())
+    raw[bit // 8] ^= 1 << bit % 8
+    file_of(folder, "task").write_bytes(raw)
+    said = ReceiptTask(**made.model_dump(exclude={"dim"}))
+    step, _ = refusal(folder, said)
+    assert step in {"files", "values"}
+
+
+@pytest.mark.parametrize(
+    ("altered", "step", "message"),
+    [
+        (VALUES[[1, 0, 2, 3, 4]], "files", "task.f16 has the sha256 "),
+        (VALUES[:4], "files", "task.f16 has 16 bytes; expected 20: 5 rows of 2 numbers of 2 bytes"),
+        (np.vstack([VALUES, VALUES[:1]]), "files", "task.f16 has 24 bytes; expected 20"),
+        (
+            np.array([*VALUES[:4], [-0.0, 6]], np.float16),
+            "values",
+            "task.f16 has -0.0 in row 4, column 0; a receipt holds finite numbers",
+        ),
+        (
+            np.array([VALUES[0], [1, np.nan], *VALUES[2:]], np.float16),
+            "values",
+            "task.f16 has NaN in row 1, column 1",
+        ),
+        (
+            np.array([VALUES[0], [1, -np.inf], *VALUES[2:]], np.float16),
+            "values",
+            "task.f16 has infinity in row 1, column 1",
+        ),
+    ],
+    ids=["swapped", "missing", "extra", "negative zero", "NaN", "infinity"],
+)
+def test_other_rows_are_refused_by_name(
+    tmp_path: Path, written: ReceiptTask, altered: np.ndarray, step: str, message: str
+) -> None:
+    file_of(tmp_path, "task").write_bytes(altered.astype("<f2").tobytes())
+    found = refusal(tmp_path, written)
+    assert found[0] == step
+    assert found[1].startswith(message)
+
+
+def test_another_root_is_refused(tmp_path: Path, written: ReceiptTask) -> None:
+    said = written.model_copy(update={"root": "0" * 64})
+    step, message = refusal(tmp_path, said)
+    assert (step, message) == (
+        "tree",
+        f"the rows of task.f16 have the root {written.root}; the receipt says {'0' * 64}",
+    )
+
+
+def test_a_pipe_in_the_place_of_a_file_does_not_wait(tmp_path: Path, written: ReceiptTask) -> None:
+    path = file_of(tmp_path, "task")
+    path.unlink()
+    os.mkfifo(path)
+    assert refusal(tmp_path, written) == ("files", "task.f16 is not a regular file")
 
 
 def test_both_programs_have_the_same_root(tmp_path: Path) -> None:

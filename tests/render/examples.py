@@ -3,11 +3,10 @@
 from collections import Counter
 from typing import Any
 
-from geneb_ci.check.need import Need
 from geneb_ci.check.registry import BY_ID
 from geneb_ci.check.runner import Report
 from geneb_ci.common.errors import NothingChecked
-from geneb_ci.common.finding import Finding
+from geneb_ci.common.finding import Finding, Need
 
 ESC = "\x1b"
 HOSTILE_FILE = f"::error::x\n@team<script>#1 {ESC}[2J\u202ejson.json"

@@ -9,11 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from geneb_ci.board.diff import BoardDiff, Changed, ChangedFact, Present, RankMove
-from geneb_ci.board.ranks import RegimePlace
-from geneb_ci.board.rows import RejectedSubmission
-from geneb_ci.publish.comparison import Comparison
-from geneb_ci.publish.replay import Effect, Replay
+from geneb_ci.board.board import RejectedSubmission
+from geneb_ci.board.diff import BoardDiff, Changed, ChangedFact, Present, RankMove, RegimePlace
+from geneb_ci.publish.comparison import Comparison, Effect, Replay
 from geneb_ci.render import comparison
 from tests.render.hostile import texts
 

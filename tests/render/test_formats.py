@@ -13,8 +13,7 @@ from geneb_ci.check.registry import RULES
 from geneb_ci.check.runner import Checker, FileResult, Report
 from geneb_ci.cli.check import check_command
 from geneb_ci.common.errors import UsageProblem
-from geneb_ci.render.formats import FORMATS, Renderer, render, renderer
-from geneb_ci.render.summary import counts
+from geneb_ci.render.formats import FORMATS, Renderer, counts, render, renderer
 from tests.house.tracked import python_files
 from tests.paths import outside_rows
 

@@ -10,9 +10,8 @@ from jsonschema import Draft202012Validator
 from geneb_ci import __version__
 from geneb_ci.common.finding import Finding
 from geneb_ci.render.findings_json import FindingV1, findings_schema
-from geneb_ci.render.formats import render
+from geneb_ci.render.formats import counts, ordered, render, verdict
 from geneb_ci.render.plain import well_formed
-from geneb_ci.render.summary import counts, ordered, verdict
 from tests.paths import ROOT
 from tests.render import examples
 from tests.render.hostile import reports

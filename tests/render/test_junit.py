@@ -6,9 +6,8 @@ from hypothesis import given
 
 from geneb_ci.check.runner import Report
 from geneb_ci.common.finding import Severity
-from geneb_ci.render.formats import render
+from geneb_ci.render.formats import ordered, render, sentence, why_nothing
 from geneb_ci.render.plain import visible
-from geneb_ci.render.summary import ordered, sentence, why_nothing
 from tests.render.hostile import reports
 
 

@@ -12,10 +12,9 @@ from jsonschema import Draft202012Validator
 from geneb_ci.check.registry import RULES
 from geneb_ci.check.runner import Report
 from geneb_ci.common.finding import Finding
-from geneb_ci.render.formats import render
+from geneb_ci.render.formats import is_complete, ordered, render, sentence
 from geneb_ci.render.plain import visible, well_formed
 from geneb_ci.render.sarif import escape
-from geneb_ci.render.summary import is_complete, ordered, sentence
 from tests.render.examples import finding, score
 from tests.render.hostile import reports, texts
 

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from geneb_ci.check.context import Context
 from geneb_ci.check.registry import BY_ID, RULES, select
-from geneb_ci.submission.fault import Fault
+from geneb_ci.check.rule import Context
+from geneb_ci.common.finding import Fault
 from tests.rules.deltas import SOUND
 from tests.rules.expectations import FOLDER as EXPECTED
 from tests.rules.expectations import NOTHING, VERDICTS, read, text_of

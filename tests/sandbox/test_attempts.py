@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from geneb_ci.common.errors import SandboxLeaks, SandboxUnavailable
-from geneb_ci.sandbox import bubblewrap, seccomp
+from geneb_ci.sandbox import mounts, seccomp
 from geneb_ci.sandbox.launch import Sandbox
 from geneb_ci.sandbox.run import NAMES, probe_suite, refuse_leaks
 
@@ -72,8 +72,8 @@ def unbounded_tmp(options: Options) -> Options:
          "etc"],
 )  # fmt: skip
 def test_a_missing_guard_is_noticed(bubblewrap_sandbox: Sandbox, monkeypatch, change, noticed):
-    sound = bubblewrap.options
-    monkeypatch.setattr(bubblewrap, "options", lambda *a: change(sound(*a)))
+    sound = mounts.bubblewrap_options
+    monkeypatch.setattr(mounts, "bubblewrap_options", lambda *a: change(sound(*a)))
     escapes = probe_suite(bubblewrap_sandbox)
     assert noticed <= {one.name for one in escapes if not one.refused}
     with pytest.raises(SandboxLeaks, match="from the sandbox succeeded"):
@@ -82,8 +82,8 @@ def test_a_missing_guard_is_noticed(bubblewrap_sandbox: Sandbox, monkeypatch, ch
 
 def test_a_writable_folder_of_the_host_is_noticed(bubblewrap_sandbox: Sandbox, monkeypatch):
     change = with_more("--bind", str(bubblewrap_sandbox.scratch), "/var")
-    sound = bubblewrap.options
-    monkeypatch.setattr(bubblewrap, "options", lambda *a: change(sound(*a)))
+    sound = mounts.bubblewrap_options
+    monkeypatch.setattr(mounts, "bubblewrap_options", lambda *a: change(sound(*a)))
     open_ones = {one.name for one in probe_suite(bubblewrap_sandbox) if not one.refused}
     (bubblewrap_sandbox.scratch / "written-by-the-probe-suite").unlink()
     assert open_ones == {"planted-label", "write-system"}
@@ -91,8 +91,8 @@ def test_a_writable_folder_of_the_host_is_noticed(bubblewrap_sandbox: Sandbox, m
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root could write the host's kernel settings")
 def test_a_writable_proc_under_root_is_noticed(bubblewrap_sandbox: Sandbox, monkeypatch):
-    sound, change = bubblewrap.options, without_pair("--remount-ro", "/proc")
-    monkeypatch.setattr(bubblewrap, "options", lambda *a: change(sound(*a)))
+    sound, change = mounts.bubblewrap_options, without_pair("--remount-ro", "/proc")
+    monkeypatch.setattr(mounts, "bubblewrap_options", lambda *a: change(sound(*a)))
     open_ones = {one.name for one in probe_suite(bubblewrap_sandbox) if not one.refused}
     assert "write-kernel-settings" in open_ones
 

@@ -1,6 +1,7 @@
 """The ladder: what is asked for, what the machine lacks, what is left behind."""
 
 import contextlib
+import dataclasses
 import json
 import os
 import subprocess
@@ -11,16 +12,28 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from geneb_ci.common.errors import Exit, LeftOver, SandboxUnavailable, UsageProblem
-from geneb_ci.sandbox import bubblewrap as bwrap
-from geneb_ci.sandbox import gvisor, mounts
+from geneb_ci.common.errors import (
+    Exit,
+    LeftOver,
+    LimitExceeded,
+    SandboxUnavailable,
+    UsageProblem,
+)
+from geneb_ci.sandbox import mounts
+from geneb_ci.sandbox import mounts as bwrap
 from geneb_ci.sandbox.launch import sandbox_facts
 from geneb_ci.sandbox.levels import open_sandbox, trial
-from geneb_ci.sandbox.limits import Limits
+from geneb_ci.sandbox.limits import MIB, Limits
 from geneb_ci.sandbox.processes import descendants, remember
-from geneb_ci.sandbox.run import ExtractorSpec, embed_in_sandbox, options, probe_suite
+from geneb_ci.sandbox.run import (
+    ExtractorSpec,
+    embed_in_sandbox,
+    options,
+    probe_suite,
+    run_in_sandbox,
+)
 from tests.paths import PUBLIC, ROOT
-from tests.sandbox.conftest import HOSTILE, SEQUENCES, SMALL
+from tests.sandbox.conftest import HOSTILE, SEQUENCES, SMALL, hostile
 
 KMER = ExtractorSpec("builtin:kmer", options={"k": "1"})
 ROWS = [[0.3, 0.3, 0.2, 0.2], [0, 0, 0, 1], [2 / 7, 2 / 7, 2 / 7, 1 / 7]]
@@ -129,7 +142,7 @@ def test_gpu_devices_are_bound_after_dev(tmp_path, monkeypatch):
     monkeypatch.setattr(mounts, "GPU_FOLDER", tmp_path)
     devices = mounts.gpu_devices()
     assert [Path(d).name for d in devices] == ["nvidia-uvm", "nvidia0", "nvidia1", "nvidiactl"]
-    words = bwrap.options(mounts.view({}, {}, devices), Limits(), {}, 9)
+    words = bwrap.bubblewrap_options(mounts.view({}, {}, devices), Limits(), {}, 9)
     assert words.index("--dev") < words.index("--dev-bind-try")
     assert words.count("--dev-bind-try") == 4
 
@@ -210,14 +223,31 @@ def test_the_workers_options_are_those_of_the_schema(tmp_path):
         "options": {"layer": "3"},
         "batching": "budget",
         "token_budget": 2048,
+        "measure": False,
+        "memory_mib": 512,
         "rows": 8,
+        "tf32": True,
         "processes": 64,
     }
 
 
+def test_a_measured_budget_keeps_to_the_memory_of_the_sandbox(bubblewrap_sandbox):
+    """All at once would take 360 MiB, of 256 that it may have."""
+    sequences = ["ACGT" * 15] * 12
+    limits = dataclasses.replace(SMALL, memory_mib=256)
+    spec = hostile("take_over", "Grows")
+    with pytest.raises(LimitExceeded):
+        run_in_sandbox(sequences, spec, bubblewrap_sandbox, limits)
+    spec = dataclasses.replace(spec, token_budget=None)
+    found = run_in_sandbox(sequences, spec, bubblewrap_sandbox, limits)
+    assert found.values.tolist() == [[15]] * 12
+    assert found.token_budget in (64, 128, 256)
+    assert found.peak < 256 * MIB
+
+
 def test_the_bundle_for_gvisor(tmp_path):
     view = mounts.view({mounts.WEIGHTS: tmp_path}, {"/mnt/input/sequences": b"ACGT\n"})
-    gvisor.bundle(tmp_path / "bundle", view, SMALL, ["/usr/bin/true"])
+    mounts.gvisor_bundle(tmp_path / "bundle", view, SMALL, ["/usr/bin/true"])
     made = json.loads((tmp_path / "bundle" / "config.json").read_bytes())
     assert made["process"]["args"] == ["/usr/bin/true"]
     assert made["process"]["capabilities"] == {}
@@ -226,7 +256,7 @@ def test_the_bundle_for_gvisor(tmp_path):
     assert all("ro" in one["options"] for one in bound.values())
     assert Path(bound["/mnt/input/sequences"]["source"]).read_bytes() == b"ACGT\n"
     assert {"/usr", "/mnt/weights", "/mnt/harness/reference_harness"} <= set(bound)
-    words = gvisor.command(tmp_path / "bundle", gpu=True)
+    words = mounts.gvisor_command(tmp_path / "bundle", gpu=True)
     assert {"--network=none", "--nvproxy=true", "--host-uds=none"} <= set(words)
 
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from geneb_ci.check.rules.card.card_disagrees import parameter_count
-from geneb_ci.submission.card import CARD_BYTES_MAX, Card, read_card
+from geneb_ci.check.rules.card import parameter_count
+from geneb_ci.submission.names import CARD_BYTES_MAX, Card, read_card
 from tests.small import CARD
 
 

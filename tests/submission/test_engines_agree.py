@@ -11,9 +11,9 @@ from jsonschema import Draft202012Validator
 
 from geneb_ci.check.registry import RULES
 from geneb_ci.check.runner import Checker
-from geneb_ci.submission.scanner import UNUSABLE
 from geneb_ci.submission.schema_engine import check_by_schema
 from geneb_ci.submission.structure import check_structure
+from geneb_ci.submission.tokens import UNUSABLE
 from tests.conftest import document_v11
 from tests.hostile import corpus
 from tests.paths import ROOT, SUBMISSIONS

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from geneb_ci.cli.main import main
-from geneb_ci.submission.kind import FileKind, other_kind, other_kind_of
+from geneb_ci.submission.reading import FileKind, other_kind, other_kind_of
 from tests.paths import SUBMISSIONS
 
 COMMANDS = {

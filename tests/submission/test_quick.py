@@ -6,8 +6,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from geneb_ci.submission.bytes import decode
-from geneb_ci.submission.quick import quick_value
+from geneb_ci.submission.document import quick_value
+from geneb_ci.submission.reading import decode
 from geneb_ci.submission.scanner import DEPTH_MAX, VALUES_MAX, scan
 from geneb_ci.submission.tokens import UNUSABLE
 from tests.hostile import corpus

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from geneb_ci.check.registry import RULES
 from geneb_ci.check.runner import Checker
 from geneb_ci.common.finding import HIDING, Position
+from geneb_ci.common.finding import KeyPath as Place
 from geneb_ci.submission.document import Document, parse_document
-from geneb_ci.submission.fault import Path as Place
 from geneb_ci.submission.scanner import DEPTH_MAX, Scan, scan
 from geneb_ci.submission.structure import check_structure
 from geneb_ci.submission.tokens import UNUSABLE
@@ -224,7 +224,9 @@ def test_line_and_column_lead_back_to_the_place(text, share):
 )
 def test_positions_by_hand(text, place, expected):
     document = parse_document(text.encode(), Path("x"), "x")
-    assert document.position(document.spans[place].start) == expected
+    span = document.span(place)
+    assert span is not None
+    assert document.position(span.start) == expected
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from geneb_ci.check.registry import select
 from geneb_ci.check.runner import Checker, FileResult
-from geneb_ci.submission import skeleton
+from geneb_ci.submission import names
+from geneb_ci.submission.names import has_stacked_marks, scripts, skeletons
 from geneb_ci.submission.peers import peers_of
-from geneb_ci.submission.skeleton import has_stacked_marks, scripts, skeletons
 from tests.paths import SUBMISSIONS
 from tests.small import small
 
@@ -42,20 +42,20 @@ def test_the_names_of_the_public_rows_are_unlike():
 
 
 def test_what_the_table_says_of_ascii_is_what_the_code_says():
-    assert {k: v for k, v in skeleton._prototypes().items() if k.isascii()} == skeleton._ASCII
+    assert {k: v for k, v in names._prototypes().items() if k.isascii()} == names._ASCII
 
 
 @given(st.text(max_size=20))
 def test_a_skeleton_is_its_own_skeleton(name):
-    form = skeleton.skeleton(name)
-    assert skeleton.skeleton(form) == form
+    form = names.skeleton(name)
+    assert names.skeleton(form) == form
     assert unicodedata.is_normalized("NFKD", form)
-    assert skeleton.skeleton(f" {name}\t") == form
+    assert names.skeleton(f" {name}\t") == form
 
 
 def test_plain_names_are_compared_without_the_table():
     script = (
-        "import sys; from geneb_ci.submission.skeleton import skeletons, scripts; "
+        "import sys; from geneb_ci.submission.names import skeletons, scripts; "
         "skeletons('DNABERT-2'), scripts('Evo 1'); print('confusable_homoglyphs' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)

@@ -4,8 +4,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "arithmetic": (
         "geneb_ci/statistics/binary.py",
         "geneb_ci/statistics/mean_triples.py",
-        "geneb_ci/statistics/printed.py",
-        "geneb_ci/statistics/nearest.py",
+        "geneb_ci/statistics/metrics.py",
     ),
     "metrics": (
         "reference_harness/canonical.py",
@@ -15,14 +14,13 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "board sums": (
         "geneb_ci/board/board.py",
         "geneb_ci/board/rows.py",
-        "geneb_ci/board/ranks.py",
+        "geneb_ci/board/diff.py",
     ),
     "diagnostics": (
-        "geneb_ci/board/diagnostics/frame.py",
-        "geneb_ci/board/diagnostics/figures.py",
         "geneb_ci/board/diagnostics/whole.py",
-        "geneb_ci/board/noise.py",
+        "geneb_ci/board/decisions.py",
         "geneb_ci/board/uncertainty.py",
+        "geneb_ci/board/variance.py",
     ),
     "label policy": (
         "geneb_ci/audit/trust_evidence.py",
@@ -33,7 +31,6 @@ TARGETS: dict[str, tuple[str, ...]] = {
         "geneb_ci/audit/draw.py",
         "geneb_ci/audit/sampling.py",
         "geneb_ci/audit/tolerance.py",
-        "geneb_ci/audit/power.py",
         "geneb_ci/audit/outcome.py",
     ),
     "verification": (
@@ -46,8 +43,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
         "geneb_ci/audit/keys.py",
         "geneb_ci/audit/plan.py",
         "geneb_ci/audit/record.py",
-        "geneb_ci/audit/steps.py",
-        "geneb_ci/audit/withdrawal.py",
+        "geneb_ci/audit/events.py",
     ),
     "publish compare-and-swap": (
         "geneb_ci/publish/comparison.py",
@@ -58,8 +54,11 @@ TARGETS: dict[str, tuple[str, ...]] = {
     ),
     "reconcile": (
         "geneb_ci/github/judge.py",
+        "geneb_ci/github/judgement.py",
+        "geneb_ci/github/groups.py",
         "geneb_ci/github/verdict.py",
         "geneb_ci/github/reconcile.py",
+        "geneb_ci/github/waits.py",
     ),
 }
 FILES: tuple[str, ...] = tuple(file for files in TARGETS.values() for file in files)

@@ -58,7 +58,7 @@ def markdown(sets: Sequence[Set], population: int, commit: str, why: Mapping[Key
         "A survivor with a reason was tried with the tests of its part alone, and counts as alive.",
         f"Mutated are the files in `tools/mutants/targets.py`: {population:,} mutants in all.",
         "",
-        f"Commit `{commit}`.",
+        f"Judged at commit `{commit}`, whose names of files these are.",
         "",
         "| draw | seed | mutants | killed | survivors | rate |",
         "|---|---:|---:|---:|---:|---:|",
@@ -78,9 +78,9 @@ def markdown(sets: Sequence[Set], population: int, commit: str, why: Mapping[Key
     )
     for verdict in survivors:
         before, after = changed(verdict.mutant)
-        scope = f" in `{verdict.mutant.scope}`" if verdict.mutant.scope else ""
+        scope = f", `{verdict.mutant.scope}`" if verdict.mutant.scope else ""
         lines += [
-            f"`{verdict.mutant.file}`{scope}",
+            f"**{verdict.mutant.file}**{scope}",
             "",
             "```diff",
             f"- {before}",

@@ -17,6 +17,11 @@ REQUIRED = "geneb/verdict"
 """The status that the ruleset of docs/github.md requires before a merge."""
 CONTRIBUTOR = frozenset({"fork:write", "pulls:open"})
 MAINTAINER = frozenset({"pulls:merge"})
+AUDITOR = frozenset(
+    {"contents:read", "contents:write", "pull_requests:read", "pull_requests:write", "pulls:open"}
+)
+"""The App that opens pull requests with audit records."""
+APP = {"id": 9, "login": "audits[bot]"}
 _PULL = r"/pulls/(\d+)/merge"
 
 
@@ -64,16 +69,29 @@ class GitForge(GitHubServer):
     def routes(self) -> list[tuple[str, str, str, Callable[..., Answer]]]:
         """Add what people do to what the product asks."""
         return [
+            (r"/git/matching-refs/(\S+)", "GET", "contents:read", GitForge.matching_refs),
             *ROUTES,
             ("/forks", "POST", "fork:write", GitForge.make_fork),
             ("/pulls", "POST", "pulls:open", GitForge.make_pull),
             (_PULL, "PUT", "pulls:merge", GitForge.merge),
+            ("/contents/(.+)", "GET", "contents:read", GitForge.get_content),
+            ("/git/blobs", "POST", "contents:write", GitForge.make_blob),
+            ("/git/trees", "POST", "contents:write", GitForge.make_tree),
+            ("/git/commits", "POST", "contents:write", GitForge.make_commit),
+            ("/git/commits/([0-9a-f]{40})", "GET", "contents:read", GitForge.get_commit),
+            ("/git/refs", "POST", "contents:write", GitForge.make_ref),
+            ("/git/refs/heads/(.+)", "PATCH", "contents:write", GitForge.move_ref),
+            (r"/pulls/(\d+)", "PATCH", "pull_requests:write", GitForge.patch_pull),
         ]
 
     @property
     def main(self) -> str:
         """The head of main."""
         return git(self.repository, "rev-parse", "refs/heads/main")
+
+    def main_sha(self) -> str:
+        """Return the head of main, for what the product asks."""
+        return self.main
 
     def learn(self, sha: str) -> None:
         """Read the commits, trees and files up to a commit that are not known yet."""
@@ -127,10 +145,11 @@ class GitForge(GitHubServer):
 
     def make_pull(self, _query: dict[str, str], body: Any) -> Answer:  # noqa: ANN401 (JSON)
         """Open a pull request from a branch of the fork, with the refs that GitHub keeps of it."""
-        branch = body["head"].partition(":")[2]
+        owner, _, branch = body["head"].rpartition(":")
         number = len(self.pulls) + 1
         head_ref = f"refs/pull/{number}/head"
-        git(self.repository, "fetch", "--quiet", str(self.fork), f"+refs/heads/{branch}:{head_ref}")
+        source = self.fork if owner else self.repository
+        git(self.repository, "fetch", "--quiet", str(source), f"+refs/heads/{branch}:{head_ref}")
         head, base = git(self.repository, "rev-parse", head_ref), self.main
         tree = git(self.repository, "merge-tree", "--write-tree", base, head)
         merged = git(
@@ -138,12 +157,35 @@ class GitForge(GitHubServer):
         )
         git(self.repository, "update-ref", f"refs/pull/{number}/merge", merged)
         self.learn(head)
-        said = {"title": body["title"], "body": body.get("body", ""), "user": STRANGER}
+        user = STRANGER if owner else APP
+        said = {"title": body["title"], "body": body.get("body", ""), "user": user}
         self.open_pull(head, base, **said)
         pull = self.pulls[number]
         pull["head"] |= {"ref": branch, "label": body["head"]}
         pull |= {"url": self._url(f"/pulls/{number}"), "merge_commit_sha": merged}
         return Answer(201, pull)
+
+    def patch_pull(self, _query: dict[str, str], body: Any, number: str) -> Answer:  # noqa: ANN401
+        """Close a pull request."""
+        self.pulls[int(number)]["state"] = body["state"]
+        return Answer(200, self.pulls[int(number)])
+
+    def matching_refs(self, _query: dict[str, str], _body: Any, name: str) -> Answer:  # noqa: ANN401
+        """List the branches whose names begin so."""
+        form = "--format=%(refname) %(objectname)"
+        listed = git(self.repository, "for-each-ref", form, "refs/heads").splitlines()
+        found = [one.split() for one in listed if one.startswith(f"refs/{name}")]
+        return Answer(200, [{"ref": ref, "object": {"sha": sha}} for ref, sha in found])
+
+    def make_group(self, number: int) -> str:
+        """Make the commit of a merge queue: main with a pull request squashed into it."""
+        head = self.pulls[number]["head"]["sha"]
+        tree = git(self.repository, "merge-tree", "--write-tree", self.main, head)
+        sha = git(self.repository, "commit-tree", tree, "-p", self.main, "-m", f"Group #{number}")
+        ref = f"refs/heads/gh-readonly-queue/main/pr-{number}"
+        git(self.repository, "update-ref", ref, sha)
+        self.learn(sha)
+        return sha
 
     def merge(self, _query: dict[str, str], body: Any, number: str) -> Answer:  # noqa: ANN401
         """Squash a pull request into main, where its verdict allows it."""
@@ -168,6 +210,60 @@ class GitForge(GitHubServer):
         self.learn(sha)
         pull["state"] = "closed"
         return Answer(200, {"sha": sha, "merged": True, "message": "Pull Request merged"})
+
+    # Commits that a job makes over the API.
+
+    def get_content(self, query: dict[str, str], _body: Any, path: str) -> Answer:  # noqa: ANN401
+        """Return a file of a branch."""
+        try:
+            raw = git_raw(self.repository, "cat-file", "blob", f"refs/heads/{query['ref']}:{path}")
+        except RuntimeError:
+            return Answer(404, {"message": "Not Found"})
+        return Answer(200, {"encoding": "base64", "content": base64.encodebytes(raw).decode()})
+
+    def make_blob(self, _query: dict[str, str], body: Any) -> Answer:  # noqa: ANN401
+        """Keep a file."""
+        raw = base64.b64decode(body["content"])
+        sha = git(self.repository, "hash-object", "-w", "--stdin", given=raw)
+        return Answer(201, {"sha": sha})
+
+    def make_tree(self, _query: dict[str, str], body: Any) -> Answer:  # noqa: ANN401
+        """Change files of a tree."""
+        env = {"GIT_INDEX_FILE": str(self.repository / "api.index")}
+        git_raw(self.repository, "read-tree", body["base_tree"], env=env)
+        for one in body["tree"]:
+            entry = f"{one['mode']},{one['sha']},{one['path']}"
+            git_raw(self.repository, "update-index", "--add", "--cacheinfo", entry, env=env)
+        tree = git_raw(self.repository, "write-tree", env=env).decode().strip()
+        return Answer(201, {"sha": tree})
+
+    def get_commit(self, _query: dict[str, str], _body: Any, sha: str) -> Answer:  # noqa: ANN401
+        """Name the tree of a commit."""
+        tree = git(self.repository, "rev-parse", f"{sha}^{{tree}}")
+        return Answer(200, {"sha": sha, "tree": {"sha": tree}})
+
+    def make_commit(self, _query: dict[str, str], body: Any) -> Answer:  # noqa: ANN401
+        """Make a commit that no branch has yet."""
+        parents = [word for one in body["parents"] for word in ("-p", one)]
+        sha = git(
+            self.repository, "commit-tree", body["tree"], *parents, "-m", str(body["message"])
+        )
+        return Answer(201, {"sha": sha})
+
+    def make_ref(self, _query: dict[str, str], body: Any) -> Answer:  # noqa: ANN401
+        """Make a branch, where there is none of that name."""
+        try:
+            git(self.repository, "update-ref", body["ref"], body["sha"], "0" * 40)
+        except RuntimeError:
+            return Answer(422, {"message": "Reference already exists"})
+        return Answer(201, {"ref": body["ref"]})
+
+    def move_ref(self, _query: dict[str, str], body: Any, branch: str) -> Answer:  # noqa: ANN401
+        """Move a branch other than main, which takes no push."""
+        if branch == "main":
+            return Answer(422, {"message": "Changes must be made through a pull request."})
+        git(self.repository, "update-ref", f"refs/heads/{branch}", body["sha"])
+        return Answer(200, {"ref": f"refs/heads/{branch}"})
 
     def _url(self, path: str) -> str:
         return f"{self.address}/repos/{REPOSITORY}{path}"

@@ -174,6 +174,7 @@ class Job:
     def run(self) -> Outcome:
         """Run the steps; the first that fails ends the job, but for what asks to run then."""
         self.world.forge.grants[self.token] = self.granted
+        self.world.forge.denied.clear()
         try:
             steps: dict[str, Any] = Known()
             self._steps(self.tree["steps"], self.context | {"steps": steps}, {})
@@ -183,6 +184,8 @@ class Job:
         except (ExpressionError, Unsound, RuntimeError) as error:
             self._failed("outputs", str(error))
         finally:
+            if denied := self.world.forge.denied:  # also what the job went on without
+                self._failed("permissions", "\n".join(sorted(set(denied))))
             del self.world.forge.grants[self.token]
             self.world.forge.identities.clear()
         self.outcome.summary = self.summary.read_text(encoding="utf-8")

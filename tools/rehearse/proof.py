@@ -111,6 +111,13 @@ CASES = (
         ("--job", "pr-report", "--borrow"),
         "pull_requests=write",
     ),
+    Case(
+        "no right to read what the job can do without",
+        f"{FLOWS}/pr-report.yml",
+        without("      issues: read # which of them wait after an error\n"),
+        ("--job", "pr-report", "--borrow"),
+        "issues needs issues: read",
+    ),
 )
 
 

@@ -25,6 +25,8 @@ TABLE = (
     StandIn("actions/checkout", "a clone of the loopback repository, at the commit of the run"),
     StandIn("actions/setup-python", "a new virtual environment of this machine's interpreter"),
     StandIn("actions/attest", "its inputs and permissions are held; nothing is signed"),
+    StandIn("actions/upload-pages-artifact", "a copy of the folder, which must have an index.html"),
+    StandIn("actions/deploy-pages", "that copy is the site; permissions and environment are held"),
     StandIn(
         "GitHub",
         "tests/github on loopback: events, tokens with a job's permissions, API; git by file",
@@ -35,6 +37,10 @@ TABLE = (
         "sudo, apt-get, make", "nothing is installed on this machine, and no task data fetched"
     ),
     StandIn(".ci/run", "requirements/dev.txt for real, then the tests that need no torch"),
+    StandIn("a runner for one audit", "this machine, with an empty home and no token of its job"),
+    StandIn("a Job of the Hub", "a process of this machine, with the environment of its spec"),
+    StandIn("the beacon", "a published round; GitHub's clock says the time that it decides"),
+    StandIn("a relay of the beacon", "a file with a published round, named by GENEB_BEACON_FILE"),
     StandIn("a repeated install", "hard links to the files of the first, of the same lock"),
 )
 _CHECKOUT = {"persist-credentials", "fetch-depth", "ref", "path", "repository", "token"}
@@ -126,10 +132,38 @@ def attest(job: "Job", given: dict[str, str]) -> dict[str, str]:
     return {}
 
 
+def upload_pages_artifact(job: "Job", given: dict[str, str]) -> dict[str, str]:
+    """Keep a site for the job that publishes it."""
+    _inputs("actions/upload-pages-artifact", given, {"path"})
+    place = job.workspace / given.get("path", "_site/")
+    if not (place / "index.html").is_file():
+        raise Unsound(f"actions/upload-pages-artifact: {given.get('path')} has no index.html")
+    job.world.uploaded = {
+        path.relative_to(place).as_posix(): path.read_bytes()
+        for path in sorted(place.rglob("*"))
+        if path.is_file()
+    }
+    return {}
+
+
+def deploy_pages(job: "Job", given: dict[str, str]) -> dict[str, str]:
+    """Publish what a job of the same run has uploaded."""
+    _inputs("actions/deploy-pages", given, set())
+    _require(job, "actions/deploy-pages", "pages:write", "id_token:write")
+    if job.tree.get("environment") != "github-pages":
+        raise Unsound("actions/deploy-pages: 400 Invalid environment: expected github-pages")
+    if not job.world.uploaded:
+        raise Unsound("actions/deploy-pages: 404 No artifacts named github-pages in this run")
+    job.world.site, job.world.uploaded = job.world.uploaded, {}
+    return {"page_url": "https://pages.invalid/"}
+
+
 ACTIONS: dict[str, Any] = {
     "actions/checkout": checkout,
     "actions/setup-python": setup_python,
     "actions/attest": attest,
+    "actions/upload-pages-artifact": upload_pages_artifact,
+    "actions/deploy-pages": deploy_pages,
 }
 _HOST = ("sudo", "apt-get", "sysctl", "make")
 _SILENT = '#!/bin/sh\necho "stand-in: ${0##*/} $*"\n'

@@ -15,7 +15,8 @@ import github
 from github.GithubException import GithubException
 
 from tests.github.server import BOT, REPOSITORY
-from tools.rehearse import row
+from tools.rehearse import log, row
+from tools.rehearse.audits import Audits
 from tools.rehearse.forge import CONTRIBUTOR, MAINTAINER, REQUIRED, git
 from tools.rehearse.job import Outcome
 from tools.rehearse.standins import clone
@@ -24,6 +25,7 @@ from tools.rehearse.world import World
 
 AUDIT = "geneb/audit-commit"
 BAD = "rehearsed-fault"
+DOCS = ("docs.build", "docs.deploy")
 Found = dict[str, dict[str, Outcome]]
 
 
@@ -56,22 +58,30 @@ class Story:
         """Yield the chapters that the chosen jobs take, in order."""
         chosen = self.world.chosen
         reports = chosen("pr-report.parse") or chosen("pr-report.report")
-        publishes = any(map(chosen, ("publish.build", "publish.push", "health.verify")))
+        publishes = any(
+            map(chosen, ("publish.build", "publish.push", "health.verify", "health.tell"))
+        )
         if any(map(chosen, ("ci.changes", "ci.test", "ci.ci"))):
             yield "a push to main is tested", self.tested
+        if any(map(chosen, DOCS)):
+            yield "the pages are published as a site", self.documented
         if chosen("pr-validate.check") or reports:
             yield "a pull request with an impossible score is refused", self.refused
             yield "a fork adds a row, which is judged", self.proposed
         if reports:
             yield "the sweep finds nothing left to judge", self.swept
+            yield "a merge queue checks the row on the main that is to be", self.queued
         if publishes or chosen("audit-open.commit"):
             yield "the row is merged", self.merge
         if publishes:
             yield "the board is published", self.published
-        if chosen("health.verify"):
+        if chosen("health.verify") or chosen("health.tell"):
             yield "the Space is what main says", self.healthy
         if chosen("audit-open.commit"):
             yield "an audit of the row is opened", self.opened
+        if chosen("audit-log.sign") or chosen("audit-log.propose"):
+            yield "a merged commitment is proposed for the log", self.logged
+        yield from Audits(self).chapters()
 
     def _run(self, event: Event, *due: str, only: str = "", good: bool = True) -> Found:
         """Dispatch an event; hold that these workflows start, and that no job of them fails."""
@@ -97,7 +107,17 @@ class Story:
             _repository() | {"before": before},
             paths=("README.md",),
         )
-        self._run(event, "ci")
+        self._run(event, "ci", only="ci")
+
+    def documented(self) -> None:
+        """Change a page on main: the site is built with every link checked, and published."""
+        pushed = self.world.forge.push("docs/news.md", b"# News\n\n[Rules](../RULES.md)\n")
+        event = Event("push", "refs/heads/main", pushed, _repository(), paths=("docs/news.md",))
+        found = self._run(event, "docs", only="docs")
+        if "deploy" in found["docs"]:
+            hold_in("the site", "news/index.html", "\n".join(self.world.site))
+            rules = self.world.site["RULES/index.html"].decode()
+            hold_in("the page of rules", "missing-task", rules)
 
     def proposed(self) -> None:
         """Fork, add a row and open a pull request, as a contributor does; the verdict comes."""
@@ -128,14 +148,14 @@ class Story:
         upstream = self._client("stranger").get_repo(REPOSITORY)
         if not forge.fork.exists():
             upstream.create_fork()
-        work = self.world.folder / f"contributor-{model}"
+        work = self.world.folder / f"contributor-{len(forge.pulls)}"
         clone(forge.fork, work, "refs/heads/main", depth=1)
         for path, raw in files.items():
             (work / path).parent.mkdir(parents=True, exist_ok=True)
             (work / path).write_bytes(raw)
         git(work, "add", "--all")
         git(work, "commit", "--quiet", "-m", f"Add {model}")
-        git(work, "push", "--quiet", "origin", f"HEAD:refs/heads/{model}")
+        git(work, "push", "--quiet", "--force", "origin", f"HEAD:refs/heads/{model}")
         pull = upstream.create_pull(
             base="main", head=f"stranger:{model}", title=f"Add {model}", body="A new row."
         )
@@ -210,6 +230,34 @@ class Story:
         hold("parse", conclusions["parse"], "success")
         hold("report, with no verdict to report", conclusions.get("report", "skipped"), "skipped")
         hold("writes of a sweep with nothing to do", len(self.world.forge.writes()), before)
+
+    def queued(self) -> None:
+        """Make a group of the row's pull request; hold that the group itself has a status."""
+        forge = self.world.forge
+        number = next(n for n, p in forge.pulls.items() if p["title"] == f"Add {row.MODEL}")
+        group = forge.make_group(number)
+        ref = f"refs/heads/gh-readonly-queue/main/pr-{number}"
+        said = {"head_sha": group, "head_ref": ref, "base_ref": "refs/heads/main"}
+        said["base_sha"] = forge.main
+        payload = _repository() | {"action": "checks_requested", "merge_group": said}
+        found = self._run(Event("merge_group", ref, group, payload), "pr-validate", "ci")
+        hold("the suite, on a group of submissions", found["ci"]["test"].conclusion, "skipped")
+        run = {
+            "name": "pr-validate",
+            "event": "merge_group",
+            "head_sha": group,
+            "conclusion": "success",
+        }
+        ring = Event(
+            "workflow_run",
+            "refs/heads/main",
+            forge.main,
+            _repository() | {"action": "completed", "workflow_run": run},
+        )
+        self._run(ring, "pr-report")
+        if self.world.chosen("pr-report.report"):
+            statuses = [(s["context"], s["state"]) for s in forge.statuses.get(group, [])]
+            hold("statuses of the group", statuses, [(REQUIRED, "success")])
 
     def merge(self) -> None:
         """Merge the pull request, as a maintainer does, with the head that was judged."""
@@ -289,6 +337,27 @@ class Story:
         hold("statuses", [(s["context"], s["state"]) for s in statuses], [(AUDIT, "success")])
         digest = statuses[0]["description"]
         hold_in("the summary", digest, found["audit-open"]["commit"].summary)
+
+    def logged(self) -> None:
+        """Merge a signed commitment: the log is signed, proposed and, once merged, left alone."""
+        forge = self.world.forge
+        for path, raw in log.merged(self.world).items():
+            pushed = forge.push(path, raw)
+        found = self._run(self._push(pushed, log.COMMITMENT), "audit-log", only="audit-log")
+        if not self.world.chosen("audit-log.propose"):
+            return
+        proposed = git(forge.repository, "rev-parse", f"refs/heads/{log.BRANCH}")
+        names = git(forge.repository, "diff", "--name-only", f"{pushed}..{proposed}").splitlines()
+        hold("what is proposed", names, log.FILES)
+        hold_in("the summary", log.BRANCH, found["audit-log"]["propose"].summary)
+        git(forge.repository, "update-ref", "refs/heads/main", proposed)
+        forge.learn(proposed)
+        found = self._run(self._push(proposed, *names), "audit-log", only="audit-log")
+        hold("after the merge", found["audit-log"]["propose"].conclusion, "skipped")
+
+    @staticmethod
+    def _push(sha: str, *paths: str) -> Event:
+        return Event("push", "refs/heads/main", sha, _repository(), paths=paths)
 
 
 def _repository() -> dict[str, Any]:

@@ -109,10 +109,11 @@ def versions(root: Path, found: dict[str, Workflow]) -> Iterator[str]:
     that the package's classifiers promise; and all jobs without a matrix name the same one, which
     is in the matrix, so that what is hosted is what was tested.
     """
-    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    # A board that `geneb-ci init` wrote is no package: it promises no version, and tests none.
+    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8")).get("project")
     promised = [
         line.rpartition(" ")[2]
-        for line in project["classifiers"]
+        for line in (project or {"classifiers": ()})["classifiers"]
         if _VERSION.fullmatch(line.rpartition(" ")[2])
     ]
     places: dict[str, list[str]] = {}
@@ -126,7 +127,7 @@ def versions(root: Path, found: dict[str, Workflow]) -> Iterator[str]:
         for job in (tree.get("jobs") or {}).values():
             for combination in matrix(job):
                 tested |= {str(v) for k, v in combination.items() if k.startswith("python")}
-    for version in sorted({*places, *tested} - set(promised)):
+    for version in sorted({*places, *tested} - set(promised)) if project else ():
         where = ", ".join(sorted({*places.get(version, ["a matrix"])}))
         known = ", ".join(promised)
         yield f"{where}: Python {version} is none that pyproject.toml promises ({known})"

@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import secrets
 import shutil
 import subprocess
@@ -13,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from geneb_ci.github.probes import AUDIT_LABELS, FORM_LABELS, VERDICT_LABELS
 from tests.github.server import REPOSITORY
 from tests.github.serving import serving
 from tests.house.workflow_file import Workflow
@@ -34,9 +34,16 @@ TRUSTED = {
     "environment": "hf-publish",
 }
 """The trusted publisher that docs/github.md has a maintainer set up on the Hub."""
-WITHOUT_TORCH = ("tests/submission", "tests/check/test_edges.py", "tests/check/test_layouts.py")
+AUDIT_VARIABLES = (
+    *("AUDIT_FLAVOR", "AUDIT_IMAGE", "AUDIT_TIMEOUT", "AUDIT_COST"),
+    *("AUDIT_PYTHON", "AUDIT_OPTIONS"),
+)
+"""Variables of the repository that a maintainer may set for audits."""
+WITHOUT_TORCH = (
+    *("tests/submission/test_engines_agree.py", "tests/submission/test_kind.py"),
+    *("tests/check/test_edges.py", "tests/check/test_layouts.py"),
+)
 """The tests that the stand-in for .ci/run runs on each Python: quick, and without torch."""
-_LABELS = re.compile(r"^ *\$ (.*gh label create .*)$", re.MULTILINE)
 
 
 @dataclass
@@ -54,8 +61,17 @@ class World:
     borrow: bool = False
     """Whether all jobs take the packages of this program instead of an install of their own."""
     given: dict[str, str] = field(default_factory=dict)
+    variables: dict[str, str] = field(
+        default_factory=lambda: dict.fromkeys(AUDIT_VARIABLES, "") | {"HF_OIDC_RESOURCE": RESOURCE}
+    )
+    secrets: dict[str, dict[str, str]] = field(default_factory=dict)
+    """Secrets by environment: only its own jobs see them."""
     outcomes: list[Outcome] = field(default_factory=list)
     attested: dict[str, str] = field(default_factory=dict)
+    uploaded: dict[str, bytes] = field(default_factory=dict)
+    """Site that a job of the present run has uploaded, for another to publish."""
+    site: dict[str, bytes] = field(default_factory=dict)
+    """What GitHub Pages serves."""
 
     @property
     def runner(self) -> Path:
@@ -125,7 +141,8 @@ class World:
         declared = (asked or {}).get("inputs", {}) if isinstance(asked, dict) else {}
         contexts = {
             "inputs": Known(dict.fromkeys(declared) | event.inputs),
-            "vars": Known({"HF_OIDC_RESOURCE": RESOURCE}),
+            "vars": Known(self.variables),
+            "secrets": Known(self.secrets.get(str(tree.get("environment")), {})),
             "needs": Known(
                 {
                     one: {"outputs": found.outputs, "result": found.conclusion}
@@ -151,7 +168,7 @@ class World:
                 started = condition(tree.get("if"), run.context, success=good)
                 for text in (
                     tree.get("name", ""),
-                    tree["runs-on"],
+                    *_labels(tree["runs-on"]),
                     *dict(workflow.tree.get("concurrency", {})).values(),
                 ):
                     substitute(text, run.context)
@@ -169,6 +186,11 @@ class World:
                 last.outputs, last.intended = last.outputs or whole.outputs, last.intended
                 whole = last
         return whole
+
+
+def _labels(given: str | list[str]) -> list[str]:
+    """Return the labels of the runner that a job asks for."""
+    return [given] if isinstance(given, str) else given
 
 
 @contextmanager
@@ -189,7 +211,11 @@ def world(
         hub.shelf.trusted = {identity(TRUSTED, hub.endpoint): RESOURCE}
         with serving(forge):
             forge.learn(git(repository, "rev-parse", "refs/heads/main"))
-            forge.known_labels = _labels(root, folder)
+            forge.known_labels = {
+                *VERDICT_LABELS,
+                *AUDIT_LABELS,
+                *FORM_LABELS,
+            }  # as `geneb-ci init --apply` does
             found = World(
                 root,
                 folder,
@@ -251,18 +277,3 @@ def _repository(root: Path, folder: Path) -> Path:
     sha = git(repository, "commit-tree", tree, "-m", "Lay the ground")
     git(repository, "update-ref", "refs/heads/main", sha)
     return repository
-
-
-def _labels(root: Path, folder: Path) -> set[str]:
-    """Create labels by the commands of docs/github.md, with a `gh` that writes them down."""
-    commands = _LABELS.findall((root / "docs/github.md").read_text(encoding="utf-8"))
-    made = folder / "labels"
-    program = folder / "programs/gh"
-    program.parent.mkdir()
-    program.write_text('#!/bin/sh\nprintf \'%s\\n\' "$3" >> "$LABELS"\n', encoding="utf-8")
-    program.chmod(0o755)
-    made.touch()
-    for command in commands:
-        env = {"PATH": f"{program.parent}:/usr/bin:/bin", "LABELS": str(made)}
-        subprocess.run(["bash", "-ec", command], env=env, check=True)
-    return set(made.read_text(encoding="utf-8").splitlines())

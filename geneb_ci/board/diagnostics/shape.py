@@ -1,8 +1,10 @@
 """diagnostics.json as typed models; its schema is generated from them.
 
-Scores are MCC, rounded to four decimals. Rows of a list stand in the order that its text names.
+Scores are MCC and standard errors as computed, so that a reader rounds once. Rows of a list stand
+in the order that its text names.
 """
 
+import operator
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -17,14 +19,17 @@ ByModel = dict[str, "DiagnosedScore"]
 
 
 class Method(StrictModel):
-    """How the intervals were made; docs/uncertainty.md explains it."""
+    """How standard errors and decisions were made; docs/uncertainty.md explains it."""
 
     metric: Literal["MCC"]
     confidence: Share
-    draws: Place
-    seed: Count
     overlap: Share
     """How alike the errors of two few-shot fits are taken to be, as a correlation."""
+    dependence: Literal["none", "predictions"]
+    """Errors of two models count as independent, or, where the predictions of both are published,
+    as these correlate."""
+    margin: Share
+    """Loss of MCC that advice accepts for a smaller model."""
 
 
 class ModelFacts(StrictModel):
@@ -32,8 +37,10 @@ class ModelFacts(StrictModel):
 
     model: Model
     display: str
-    level: str
-    """Trust level, computed from evidence."""
+    authorship: str
+    """Whose file it is: official or contributed."""
+    evidence: str
+    """What others did to confirm the scores."""
     params: Count
     """As the board shows it."""
     params_in_paper: Count | None
@@ -46,55 +53,52 @@ class DiagnosedScore(StrictModel):
     """One score of one model."""
 
     score: Signed
+    error: Annotated[float, Field(ge=0)]
+    """Standard error."""
+    freedom: Annotated[float, Field(gt=0)] | None
+    """Degrees of freedom of the error, where scores by seed have a part in it."""
     low: Signed
     high: Signed
-    """Interval of the score."""
+    """95 % interval of the score, for the model alone."""
     rank: Place
+    """By score alone; 1 is best."""
     rank_low: Place
     rank_high: Place
-    """Interval of the rank."""
-    group: Place
-    """Models of one number tie with the best among them; 1 is the best group."""
+    """All rank ranges of a score hold jointly with 95 % confidence."""
+    could_be_best: bool
+    """Whether no model scores significantly higher: `rank_low` is 1."""
+
+
+class Shared(StrictModel):
+    """What errors of models share whose predictions are published, in squared MCC."""
+
+    models: list[Model]
+    """In the order of their ids."""
+    scores: dict[str, list[list[float]]]
+    """"macro", "micro" or category: the covariances of each model with those before it."""
 
 
 class Ranks(StrictModel):
     """Scores, intervals and ranks of one regime."""
 
+    models: Count
+    """Ranked models."""
+    rounded: Place
+    """That number rounded up to 10, 20, 50, 100, ...: `critical` depends on it."""
+    critical: Annotated[float, Field(gt=0)]
+    """Standard errors of a difference that make it significant, for every pair of the board."""
     macro: dict[str, DiagnosedScore]
     """By model, best first."""
     micro: dict[str, DiagnosedScore]
     categories: dict[str, dict[str, DiagnosedScore]]
     tasks: dict[str, dict[str, tuple[Signed, Signed]]]
     """Task, then model, to the interval of the score."""
+    is_drawn: bool
+    """Whether training examples are drawn: then intervals may or may not cover other draws."""
     draws_covered: list[Model]
     """Models whose intervals cover other training draws as well as other test sequences."""
-
-
-class Correlation(StrictModel):
-    """Spearman's rho of parameter counts and scores."""
-
-    models: Count
-    rho: Signed | None
-    """Null unless at least three models have a value and two of the values differ."""
-    p: Share | None
-    """Chance of a rho as far from 0 if size played no part (two-sided, t distribution)."""
-
-
-class Scale(StrictModel):
-    """Does size pay? With the counts of one source."""
-
-    macro: Correlation
-    micro: Correlation
-    categories: dict[str, Correlation]
-
-
-class ScaleByCounts(StrictModel):
-    """Scale correlations of one regime, by where the parameter counts come from."""
-
-    board: Scale
-    """All ranked models that have parameters, with the board's counts."""
-    paper: Scale
-    """The official models, with the paper's counts."""
+    shared: Shared | None = Field(default=None, exclude_if=operator.not_)
+    """Left out where errors count as independent."""
 
 
 class Winner(StrictModel):
@@ -102,8 +106,8 @@ class Winner(StrictModel):
 
     model: Model
     score: Signed
-    ties: Count
-    """How many other models do not differ significantly from it."""
+    could_be_best: Count
+    """How many models could be best, this one included."""
 
 
 class WinnerChange(StrictModel):
@@ -113,7 +117,7 @@ class WinnerChange(StrictModel):
     before: Model
     after: Model
     significant: bool
-    """Whether neither is in the other regime's best tie group."""
+    """Whether neither could be best in the other regime."""
 
 
 class RegimePair(StrictModel):
@@ -143,39 +147,6 @@ class Stability(StrictModel):
     regime_pairs: list[RegimePair]
 
 
-class Retention(StrictModel):
-    """What is left of a full-data score in the few-shot regimes."""
-
-    mean_macro: dict[str, Signed]
-    """Regime: mean macro score of the models ranked in every regime."""
-    models: dict[str, dict[str, float | None]]
-    """Model, few-shot regime: macro score over that with all data; null where that is 0 or less."""
-    categories: dict[str, dict[str, float | None]]
-    """Category, few-shot regime: the same for mean scores of all models."""
-
-
-class DiagnosedTask(StrictModel):
-    """One task in one regime, over all models."""
-
-    task: str
-    category: str
-    best: Signed
-    best_model: Model
-    mean: Signed
-    deviation: Annotated[float, Field(ge=0)]
-    """Standard deviation between models."""
-
-
-class Tasks(StrictModel):
-    """Tasks that stand out in one regime."""
-
-    hard: list[DiagnosedTask]
-    """Those on which no model reaches `hard_below`, hardest first."""
-    hard_below: Signed
-    high_variance: list[DiagnosedTask]
-    """Those on which models differ most, widest first."""
-
-
 class ParetoModel(StrictModel):
     """A model than which no other is both no larger and better."""
 
@@ -184,27 +155,11 @@ class ParetoModel(StrictModel):
     macro: Signed
 
 
-class Beaten(StrictModel):
-    """A model and a far smaller one that scores higher."""
-
-    model: Model
-    params: Count
-    macro: Signed
-    by: Model
-    by_params: Count
-    by_macro: Signed
-    times_smaller: float
-    significant: bool
-    """Whether the difference is larger than its uncertainty."""
-
-
 class Size(StrictModel):
     """Signed against size in one regime."""
 
     pareto: list[ParetoModel]
     """Smallest first."""
-    beaten: list[Beaten]
-    """The largest model first; by all that are five times smaller, best first."""
 
 
 class Pair(StrictModel):
@@ -235,6 +190,31 @@ class Attribute(StrictModel):
     pairs: list[Pair]
 
 
+class Figure(StrictModel):
+    """One figure of the paper or the board: what it means, of which rows, and its value."""
+
+    id: Annotated[str, Field(pattern=r"^[a-z-]+$")]
+    scope: Literal["paper", "board", "exclusions"]
+    definition: str
+    parameters: dict[str, float | int | str | list[str]]
+    """What the figure depends on, with the values that were used."""
+    rows: Count
+    """Models that it is computed from."""
+    value: float | None
+    """Null where it is not defined, or needs more than the board has."""
+    unit: str
+    """What the value counts or measures."""
+    parts: list["FigurePart"]
+    """What the value is made of, or the same for each category or task."""
+
+
+class FigurePart(StrictModel):
+    """A line of a figure."""
+
+    name: str
+    value: float | None
+
+
 class ScoredBenchmark(StrictModel):
     """Which benchmark definition the scores belong to."""
 
@@ -245,16 +225,15 @@ class ScoredBenchmark(StrictModel):
 class Diagnostics(StrictModel):
     """The whole file."""
 
-    schema_version: Literal["1.0"]
+    schema_version: Literal["2.0"]
     benchmark: ScoredBenchmark
     method: Method
     models: list[ModelFacts]
     """In the order of their ids."""
     ranks: dict[str, Ranks]
-    scale: dict[str, ScaleByCounts]
     stability: Stability
-    retention: Retention
-    tasks: dict[str, Tasks]
     size: dict[str, Size]
     pairs: dict[str, dict[str, Attribute]]
     """Regime, then attribute."""
+    findings: list[Figure]
+    """Each figure in each scope: docs/diagnostics.md."""

@@ -1,37 +1,343 @@
-"""diagnostics.json as a value, put together from its parts."""
+"""diagnostics.json as a value: what sets models and regimes apart, put together."""
 
-from collections.abc import Iterable
-from typing import Any
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
 
+import pandas as pd
+from scipy.stats import kendalltau
+
+from geneb_ci.board.advice import MARGIN
 from geneb_ci.board.columns import Entry
+from geneb_ci.board.decisions import CONFIDENCE, compared
 from geneb_ci.board.diagnostics import shape
-from geneb_ci.board.diagnostics.figures import pairs, retention, scale, size, stability, tasks
-from geneb_ci.board.diagnostics.frame import METRIC, Frames, frames_of, rounded
-from geneb_ci.board.noise import DRAWS, OVERLAP, SEED
-from geneb_ci.board.uncertainty import CONFIDENCE, ByModel, Intervals, RegimeIntervals
+from geneb_ci.board.diagnostics.findings import SCOPES, figure_rows, figures_of
+from geneb_ci.board.rows import DIAGNOSTICS, LEADERBOARD, TASKS, leaderboards, mean
+from geneb_ci.board.uncertainty import ByModel, Intervals, RegimeIntervals, RegimeScores
+from geneb_ci.board.variance import OVERLAP
 from geneb_ci.common.benchmark import Benchmark
+from geneb_ci.common.types import Authorship
+
+METRIC: Final = "MCC"
+DECIMALS = 4
+"""Of figures that describe the board and decide nothing: mean differences, Kendall's tau."""
+
+
+@dataclass(frozen=True)
+class Frames:
+    """What every diagnostic is computed from."""
+
+    benchmark: Benchmark
+    models: pd.DataFrame
+    """Model id to display, authorship, evidence, params, paper (the paper's count, or missing)."""
+    scores: dict[str, pd.DataFrame]
+    """Regime: ranked models by macro, micro and the categories."""
+    tasks: dict[str, pd.DataFrame]
+    """Regime: ranked models by tasks."""
+    intervals: Intervals
+    attributes: Mapping[str, Mapping[str, Any]]
+    """Model id to the facts of its entry in the model registry."""
+
+
+def frames_of(entries: Iterable[Entry], benchmark: Benchmark, intervals: Intervals) -> Frames:
+    """Put a board into tables; `intervals` are those of the same entries."""
+    ordered = sorted(entries, key=lambda e: (e.submission.model_id.lower(), e.submission.model_id))
+    categories, tasks = leaderboards(ordered, benchmark)
+    models = pd.DataFrame(
+        [_model(entry) for entry in ordered],
+        columns=["model", "display", "authorship", "evidence", "params", "paper"],
+    ).set_index("model")
+    scores = {
+        regime: pd.DataFrame(
+            [
+                {
+                    "macro": row[f"macro_{METRIC}"],
+                    "micro": row[f"micro_{METRIC}"],
+                    **row[f"cat_{METRIC}"],
+                }
+                for row in rows
+            ],
+            index=[row["model"] for row in rows],
+            columns=["macro", "micro", *benchmark.category_order],
+            dtype=float,
+        )
+        for regime, rows in categories["data"].items()
+    }
+    by_task = {
+        regime: pd.DataFrame(
+            [row[f"task_{METRIC}"] for row in rows],
+            index=[row["model"] for row in rows],
+            columns=list(benchmark.task_ids),
+            dtype=float,
+        )
+        for regime, rows in tasks["data"].items()
+    }
+    attributes = {entry.submission.model_id: entry.attributes for entry in ordered}
+    return Frames(benchmark, models, scores, by_task, intervals, attributes)
+
+
+def _model(entry: Entry) -> dict[str, Any]:
+    submission = entry.submission
+    return {
+        "model": submission.model_id,
+        "display": submission.meta.display,
+        "authorship": str(entry.authorship),
+        "evidence": str(entry.evidence),
+        "params": submission.meta.params,
+        "paper": params_in_paper(entry),
+    }
+
+
+def params_in_paper(entry: Entry) -> int | None:
+    """Return the parameter count of the paper; None for a row that is not the authors' own."""
+    known = entry.attributes if entry.authorship is Authorship.OFFICIAL else {}
+    count: int | None = known.get("params_in_paper", known.get("params"))
+    return count
+
+
+def rounded(value: float, decimals: int = DECIMALS) -> float:
+    """Round a figure as it is published; -0.0 becomes 0.0."""
+    return round(float(value), decimals) + 0.0
+
+
+def defined(value: float) -> float | None:
+    """Round a figure, or give None where it is not defined."""
+    return None if pd.isna(value) else rounded(value)
+
+
+def size(frames: Frames) -> dict[str, shape.Size]:
+    """Return how macro scores follow the board's parameter counts, in every regime."""
+    found = {}
+    for regime in frames.scores:
+        table = _table(frames, regime)
+        found[regime] = shape.Size(pareto=pareto(table))
+    return found
+
+
+def _table(frames: Frames, regime: str) -> pd.DataFrame:
+    """Return params and macro of the ranked models, smallest first, the better one of equals."""
+    table = frames.models[["params"]].join(frames.scores[regime][["macro"]], how="inner")
+    return table.sort_values(["params", "macro"], ascending=[True, False], kind="stable")
+
+
+def pareto(table: pd.DataFrame) -> list[shape.ParetoModel]:
+    """Return each model that is better than all that are no larger."""
+    before = table["macro"].cummax().shift(fill_value=-float("inf"))
+    front = table[table["macro"] > before]
+    return [
+        shape.ParetoModel(model=str(model), params=int(params), macro=float(macro))
+        for model, params, macro in front.itertuples()
+    ]
+
+
+ATTRIBUTES = ("size", "architecture", "tokenization", "pretraining", "pooling")
+SAME_SIZE = 1.25
+"""Models are of one size when neither has more than so many times the other's parameters."""
+
+
+class _Facts(NamedTuple):
+    """One model by its attributes."""
+
+    model: str
+    params: float
+    kinds: Mapping[str, str]
+
+
+def pairs(frames: Frames) -> dict[str, dict[str, shape.Attribute]]:
+    """Compare macro scores of controlled pairs in every regime, by the attribute that differs."""
+    facts = list(_facts(frames))
+    found = list(controlled(facts))
+    return {regime: _regime(frames, regime, found) for regime in frames.scores}
+
+
+def _facts(frames: Frames) -> Iterator[_Facts]:
+    for model, paper in frames.models["paper"].items():
+        known: Mapping[str, Any] = frames.attributes.get(str(model), {})
+        kinds = {name: known.get(name) for name in ATTRIBUTES[1:]}
+        if paper and paper > 0 and all(isinstance(kind, str) for kind in kinds.values()):
+            yield _Facts(str(model), float(paper), {k: str(v) for k, v in kinds.items()})
+
+
+def controlled(facts: list[_Facts]) -> Iterator[tuple[str, _Facts, _Facts]]:
+    """Return the pairs that differ in one attribute, with its name; the larger value first.
+
+    For size that is the larger model, for the rest the later word.
+    """
+    for one, other in itertools.combinations(facts, 2):
+        ratio = max(one.params, other.params) / min(one.params, other.params)
+        differ = [name for name in ATTRIBUTES[1:] if one.kinds[name] != other.kinds[name]]
+        differ += ["size"] if ratio > SAME_SIZE else []
+        if len(differ) == 1:
+            name = differ[0]
+            first, second = sorted((one, other), key=lambda f: _value(f, name), reverse=True)
+            yield name, first, second
+
+
+def _value(facts: _Facts, attribute: str) -> float | str:
+    return facts.params if attribute == "size" else facts.kinds[attribute]
+
+
+def _regime(
+    frames: Frames, regime: str, found: list[tuple[str, _Facts, _Facts]]
+) -> dict[str, shape.Attribute]:
+    board = frames.intervals.regimes[regime].board
+    place = {model: k for k, model in enumerate(board.models)}
+    macro = board.scores["macro"]
+    by_attribute: dict[str, list[shape.Pair]] = {name: [] for name in ATTRIBUTES}
+    for name, first, second in found:
+        if first.model in place and second.model in place:
+            against = compared(macro, place[first.model], place[second.model], board.critical)
+            by_attribute[name].append(
+                shape.Pair(
+                    first=first.model,
+                    second=second.model,
+                    values=(_shown(first, name), _shown(second, name)),
+                    difference=rounded(against.difference),
+                    significant=against.is_significant,
+                )
+            )
+    return {
+        name: shape.Attribute(contrasts=list(_contrasts(name, found)), pairs=found)
+        for name, found in by_attribute.items()
+    }
+
+
+def _shown(facts: _Facts, attribute: str) -> str:
+    return f"{facts.params:.0f}" if attribute == "size" else facts.kinds[attribute]
+
+
+def _contrasts(attribute: str, found: list[shape.Pair]) -> Iterator[shape.Contrast]:
+    """Sum up the pairs of equal values; of sizes, all pairs are one contrast."""
+    grouped: dict[tuple[str, str], list[float]] = {}
+    for pair in found:
+        values = ("larger", "smaller") if attribute == "size" else pair.values  # noqa: PD011 (its field)
+        grouped.setdefault(values, []).append(pair.difference)
+    for values, differences in sorted(grouped.items()):
+        yield shape.Contrast(
+            values=values,
+            pairs=len(differences),
+            mean_difference=rounded(mean(differences)),
+            first_better=sum(difference > 0 for difference in differences),
+        )
+
+
+def stability(frames: Frames) -> shape.Stability:
+    """Compare categories within a regime, and regimes with each other."""
+    categories = list(frames.benchmark.category_order)
+    agreement: dict[str, dict[str, dict[str, float | None]]] = {}
+    with_macro: dict[str, dict[str, float | None]] = {}
+    for regime, scores in frames.scores.items():
+        agreement[regime] = {
+            a: {b: tau(scores[a], scores[b]) for b in categories} for a in categories
+        }
+        with_macro[regime] = {a: tau(scores[a], scores["macro"]) for a in categories}
+    return shape.Stability(
+        category_tau=agreement,
+        macro_tau=with_macro,
+        winners={regime: _winners(frames, regime) for regime in frames.scores},
+        regime_pairs=[_pair(frames, *pair) for pair in itertools.combinations(frames.scores, 2)],
+    )
+
+
+def tau(one: pd.Series, other: pd.Series) -> float | None:
+    """Return Kendall's tau-b over the models in both; None where it is not defined."""
+    left, right = one.align(other, join="inner")
+    return defined(kendalltau(left, right).statistic) if len(left) > 1 else None
+
+
+def _winners(frames: Frames, regime: str) -> dict[str, shape.Winner]:
+    stood = frames.intervals.regimes[regime].categories
+    return {name: _winner(models) for name, models in stood.items() if models}
+
+
+def _winner(models: ByModel) -> shape.Winner:
+    first = next(iter(models))
+    count = sum(standing.could_be_best for standing in models.values())
+    return shape.Winner(model=first, score=models[first].score, could_be_best=count)
+
+
+def _pair(frames: Frames, before: str, after: str) -> shape.RegimePair:
+    left, right = frames.scores[before], frames.scores[after]
+    categories = frames.benchmark.category_order
+    changes = _changes(frames, before, after)
+    return shape.RegimePair(
+        regimes=(before, after),
+        models=len(left.index.intersection(right.index)),
+        macro_tau=tau(left["macro"], right["macro"]),
+        category_tau={name: tau(left[name], right[name]) for name in categories},
+        winners_changed=len(changes),
+        winners_significantly_changed=sum(change.significant for change in changes),
+        categories=len(categories),
+        changes=changes,
+    )
+
+
+def _changes(frames: Frames, before: str, after: str) -> list[shape.WinnerChange]:
+    found = []
+    for name in frames.benchmark.category_order:
+        old, new = (frames.intervals.regimes[r].categories[name] for r in (before, after))
+        if not old or not new:
+            continue
+        first, second = next(iter(old)), next(iter(new))
+        if first != second:
+            is_open = _could_be_best(old, second) or _could_be_best(new, first)
+            change = shape.WinnerChange(
+                category=name, before=first, after=second, significant=not is_open
+            )
+            found.append(change)
+    return found
+
+
+def _could_be_best(models: ByModel, model: str) -> bool:
+    """Whether a model could be best, or is not ranked at all: then nothing is known."""
+    return model not in models or models[model].could_be_best
 
 
 def diagnostics(
     entries: Iterable[Entry], benchmark: Benchmark, intervals: Intervals
 ) -> dict[str, Any]:
     """Return diagnostics.json as a value; `intervals` are those of the same entries."""
-    frames = frames_of(entries, benchmark, intervals)
+    rows = list(entries)
+    frames = frames_of(rows, benchmark, intervals)
+    values = figure_values(rows, benchmark)
     return shape.Diagnostics(
-        schema_version="1.0",
+        schema_version="2.0",
         benchmark=shape.ScoredBenchmark(name=benchmark.name, sha256=benchmark.sha256),
         method=shape.Method(
-            metric=METRIC, confidence=CONFIDENCE, draws=DRAWS, seed=SEED, overlap=OVERLAP
+            metric=METRIC,
+            confidence=CONFIDENCE,
+            overlap=OVERLAP,
+            dependence=(
+                "predictions"
+                if any(shared_of(found.board) for found in intervals.regimes.values())
+                else "none"
+            ),
+            margin=MARGIN,
         ),
         models=_models(frames),
         ranks={regime: _ranks(found) for regime, found in intervals.regimes.items()},
-        scale=scale(frames),
         stability=stability(frames),
-        retention=retention(frames),
-        tasks=tasks(frames),
         size=size(frames),
         pairs=pairs(frames),
+        findings=[
+            figure
+            for scope in SCOPES
+            for figure in figures_of(figure_rows(values, scope), benchmark.regimes, scope)
+        ],
     ).model_dump(mode="json")
+
+
+def figure_values(entries: Iterable[Entry], benchmark: Benchmark) -> dict[str, dict[str, Any]]:
+    """Return what figures are computed from: files of the board as values, by name."""
+    rows = list(entries)
+    categories, tasks = leaderboards(rows, benchmark)
+    counts = [
+        {"model": entry.submission.model_id, "params_in_paper": params_in_paper(entry)}
+        for entry in rows
+    ]
+    return {LEADERBOARD: categories, TASKS: tasks, DIAGNOSTICS: {"models": counts}}
 
 
 def _models(frames: Frames) -> list[shape.ModelFacts]:
@@ -39,7 +345,8 @@ def _models(frames: Frames) -> list[shape.ModelFacts]:
         shape.ModelFacts(
             model=str(row.Index),
             display=str(row.display),
-            level=str(row.level),
+            authorship=str(row.authorship),
+            evidence=str(row.evidence),
             params=int(row.params),
             params_in_paper=int(row.paper) if row.paper == row.paper else None,
             regimes=[name for name, table in frames.scores.items() if row.Index in table.index],
@@ -50,16 +357,39 @@ def _models(frames: Frames) -> list[shape.ModelFacts]:
 
 def _ranks(found: RegimeIntervals) -> shape.Ranks:
     return shape.Ranks(
-        macro=_standings(found.macro),
-        micro=_standings(found.micro),
-        categories={name: _standings(models) for name, models in found.categories.items()},
-        tasks={
-            task: {model: (rounded(low), rounded(high)) for model, (low, high) in models.items()}
-            for task, models in found.tasks.items()
-        },
-        draws_covered=list(found.draws_covered),
+        models=len(found.board.models),
+        rounded=found.board.rounded,
+        critical=found.board.critical,
+        macro=_standings(found, "macro"),
+        micro=_standings(found, "micro"),
+        categories={name: _standings(found, name) for name in found.categories},
+        tasks=found.tasks,
+        is_drawn=found.is_drawn,
+        draws_covered=list(found.board.draws_covered),
+        shared=shared_of(found.board),
     )
 
 
-def _standings(models: ByModel) -> dict[str, shape.DiagnosedScore]:
-    return {model: shape.DiagnosedScore(**standing._asdict()) for model, standing in models.items()}
+def shared_of(board: RegimeScores) -> shape.Shared | None:
+    """Return what errors of the models of a regime share; None where all count as independent."""
+    matrices = {name: one.shared for name, one in board.scores.items() if one.shared is not None}
+    if not matrices:
+        return None
+    places = [k for k in range(len(board.models)) if any(one[k].any() for one in matrices.values())]
+    return shape.Shared(
+        models=[board.models[k] for k in places],
+        scores={
+            name: [one[k, places[:n]].tolist() for n, k in enumerate(places)]
+            for name, one in matrices.items()
+        },
+    )
+
+
+def _standings(found: RegimeIntervals, name: str) -> dict[str, shape.DiagnosedScore]:
+    models: ByModel = found.of(name)
+    told = zip(found.board.models, found.board.scores[name].freedom.tolist(), strict=True)
+    freedom = {model: None if math.isinf(one) else one for model, one in told}
+    return {
+        model: shape.DiagnosedScore(**standing._asdict(), freedom=freedom[model])
+        for model, standing in models.items()
+    }

@@ -1,1 +1,1 @@
-"""The rules, one module per rule that has logic; the others are tables in `reported.py`."""
+"""The rules by family: pure functions, each above its texts; without logic, texts alone."""

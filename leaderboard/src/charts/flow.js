@@ -25,7 +25,7 @@ export function flowChart(state, places, column, coloured) {
     title: "Rank flow between regimes",
     caption:
       `Ranks by ${column.label} among the models drawn, ${metricName(state.metric)}, by score alone: ` +
-      `neighbours often tie.${left} Coloured: ${coloured.text}.`,
+      `neighbours often do not differ significantly.${left} Coloured: ${coloured.text}.`,
     invitation: "Point at a line for its ranks; click it for the model's page.",
     draw: (box, title) => drawFlow(box, title, flow, coloured.places),
     figures: () => flowTable(flow),

@@ -12,12 +12,13 @@ export const bench = base?.benchmark;
 /** What is said of a model beside its scores, as geneb_ci/board/columns.py defines it. */
 export const facts = base?.columns ?? [];
 export const tableFacts = facts.filter(({ table }) => table);
-// Rows have the keys of leaderboard.json; three of them have plainer names here.
+/** Facts by whose values models are filtered. */
+export const facets = facts.filter((fact) => fact.facet);
+// Rows have the keys of leaderboard.json; two of them have plainer names here.
 export const models = (base?.models ?? []).map((row) => ({
   ...row,
   id: row.model,
   name: row.disp,
-  level: row.submitted,
 }));
 export const params = models.map((model) => model.params);
 export const byId = new Map(models.map((model, index) => [model.id, index]));
@@ -76,12 +77,17 @@ export function columnsOf(choice) {
   return [categoryColumns[category], ...own, ...summaryColumns];
 }
 
-/** Whether intervals are known for a metric. */
-export function hasIntervals(metric) {
-  return metric === bench.primary && Boolean(base.standings);
+/** Return how many standard errors of a difference make it significant in a regime. */
+export function criticalOf(regime) {
+  return base.decisions.critical[regimePlace(regime)];
 }
 
-/** Whether tie groups are known for a metric in a column. */
-export function hasGroups(metric, column) {
+/** Whether intervals are known for a metric. */
+export function hasIntervals(metric) {
+  return metric === bench.primary && Boolean(base.decisions);
+}
+
+/** Whether models can be compared by a metric in a column: tasks have intervals alone. */
+export function isDecided(metric, column) {
   return hasIntervals(metric) && column.task === undefined;
 }

@@ -4,10 +4,12 @@
 import { bench, regimePlace } from "./board.js";
 
 // Only these scripts may ever be added: the policy of trusted types holds it, too.
-const PART = /^(?:board-(?:tasks-[0-9]+|matrices|history)\.js|vendor\/d3\.min\.js)$/;
+const PART = /^(?:board-(?:(?:scores|tasks)-[0-9]+|matrices|history)\.js|vendor\/d3\.min\.js)$/;
 const scripts = globalThis.trustedTypes?.createPolicy("geneb", { createScriptURL: ownScript }) ?? {
   createScriptURL: ownScript,
 };
+// A part that is requested and not answered by then is not waited for; a slow line takes seconds.
+const PATIENCE_MS = 20_000;
 const loading = new Map();
 const loaded = new Set();
 
@@ -21,14 +23,26 @@ export function missingParts(state) {
   return partsOf(state).filter((name) => !loaded.has(name));
 }
 
-function partsOf({ view, columns, regime }) {
+function partsOf({ view, columns, regime, need }) {
+  const scores = (name) => `board-scores-${regimePlace(name)}.js`;
   const tasks = (name) => `board-tasks-${regimePlace(name)}.js`;
-  if (view === "table" && columns !== "categories") return [tasks(regime)];
-  if (view === "model") {
-    return [...bench.regimes.map(tasks), "board-matrices.js", "board-history.js"];
-  }
-  if (["plots", "compare"].includes(view)) return ["vendor/d3.min.js"];
-  return [];
+  const all = bench.regimes;
+  const parts = {
+    // What it shows without a need, in the first regime, is in board-data.js.
+    overview: need || regime !== all[0] ? [scores(regime)] : [],
+    table: [scores(regime), ...(columns === "categories" ? [] : [tasks(regime)])],
+    plots: [...all.map(scores), "vendor/d3.min.js"],
+    compare: [scores(regime), "vendor/d3.min.js"],
+    model: [...all.map(scores), ...all.map(tasks), "board-matrices.js", "board-history.js"],
+  };
+  return parts[view] ?? [];
+}
+
+/** Whether a script, once run, has left what it brings: a damaged one runs, and leaves nothing. */
+function isWhole(name) {
+  if (name.startsWith("vendor/")) return Boolean(globalThis.d3);
+  const [, key, place = ""] = /^board-([a-z]+)(?:-([0-9]+))?\.js$/.exec(name);
+  return Object.hasOwn(globalThis.geneb ?? {}, `${key}${place}`);
 }
 
 /** Load a script of this page once; the promise is rejected, and the next call tries again,
@@ -41,14 +55,22 @@ export function load(name) {
 function loadedScript(name) {
   const element = document.createElement("script");
   const done = new Promise((resolve, reject) => {
-    element.addEventListener("load", () => {
-      loaded.add(name);
-      resolve();
-    });
-    element.addEventListener("error", () => {
+    const give = (reason) => {
+      if (loaded.has(name)) return;
       loading.delete(name);
       element.remove();
-      reject(new Error(`${name} could not be loaded`));
+      reject(new Error(`${name} ${reason}`));
+    };
+    const late = setTimeout(() => give("was not answered within 20 seconds"), PATIENCE_MS);
+    element.addEventListener("load", () => {
+      clearTimeout(late);
+      if (!isWhole(name)) return give("is damaged: it cannot be read");
+      loaded.add(name);
+      return resolve();
+    });
+    element.addEventListener("error", () => {
+      clearTimeout(late);
+      give("could not be loaded");
     });
   });
   element.src = scripts.createScriptURL(name);

@@ -1,12 +1,13 @@
 // The form above every view: it shows the state, and changes it.
 
-import { bench, sizes } from "../data/board.js";
+import { bench, columnsOf, facets, sizes, tableFacts } from "../data/board.js";
 import { limitText, metricName, regimeExamples, weightText } from "../pure/words.js";
-import { columnChoices, levelChoices, needChoices } from "../state/choices.js";
+import { ANY, columnChoices, evidenceChoices, facetChoices } from "../state/choices.js";
+import { needChoices, scopeChoices } from "../state/choices.js";
 import { addressOf, change } from "../state/store.js";
 import { byName, h, options } from "./dom.js";
 
-const LISTS = ["need", "size", "trust", "level", "columns", "intervals", "scale"];
+const LISTS = ["need", "size", "evidence", "columns", "intervals", "scale", "scope", "density"];
 
 /** Fill the form with what this board has, and listen to it. */
 export function buildControls() {
@@ -14,22 +15,44 @@ export function buildControls() {
   segments("metric", bench.metrics.map((metric) => [metric, metricName(metric)]));
   options(byName("need"), needChoices());
   options(byName("size"), sizes().map(sizeChoice));
-  options(byName("level"), levelChoices());
+  options(byName("evidence"), evidenceChoices());
+  options(byName("scope"), scopeChoices());
   options(byName("columns"), columnChoices());
   for (const name of LISTS) {
     byName(name).addEventListener("change", (event) => choose(name, event.target.value));
   }
+  byName("facets").replaceChildren(...facets.map(facetList));
+  byName("sort").addEventListener("change", (event) =>
+    change({ sort: event.target.value, order: "down", page: 1 }),
+  );
   byName("search").addEventListener("input", (event) =>
     change({ q: event.target.value, page: 1 }, { isTyping: true }),
   );
   byName("reset").addEventListener("click", () =>
-    change({ size: "any", level: "any", q: "", page: 1 }),
+    change({ size: ANY, evidence: ANY, q: "", page: 1, ...noFacets() }),
   );
   byName("controls").addEventListener("submit", (event) => event.preventDefault());
   byName("skip").addEventListener("click", (event) => {
     event.preventDefault(); // the address holds the state, not a place on the page
     byName("main").focus();
   });
+}
+
+/** Make the list of the values that a fact of the models has. */
+function facetList({ key, label }) {
+  const select = h("select", {
+    id: `facet-${key}`,
+    onchange: (event) => change({ [key]: event.target.value, page: 1 }),
+  });
+  return h("label", {}, `${label} `, options(select, facetChoices(key)));
+}
+
+const noFacets = () => Object.fromEntries(facets.map(({ key }) => [key, ANY]));
+
+/** Return what a table without visible headings may be sorted by. */
+function sortChoices({ columns }) {
+  const own = columnsOf(columns).map(({ key, label }) => [key, label]);
+  return [...own, ...tableFacts.map(({ table, label }) => [table.sort, label])];
 }
 
 function sizeChoice(limit) {
@@ -70,6 +93,10 @@ export function syncControls(state) {
     }
   }
   for (const name of LISTS) byName(name).value = state[name];
+  for (const { key } of facets) byName(`facet-${key}`).value = state[key];
+  // What filters the models is not hidden.
+  if (facets.some(({ key }) => state[key] !== ANY)) byName("more").open = true;
+  options(byName("sort"), sortChoices(state), state.sort);
   if (byName("search").value !== state.q) byName("search").value = state.q;
   for (const link of byName("views").children) {
     link.href = addressOf({ view: link.dataset.view, model: "", page: 1 });

@@ -1,9 +1,10 @@
 // Draw the view that a state names, once the parts of the data that it shows are there.
 
-import { byId, models } from "../data/board.js";
+import { bench, byId, models } from "../data/board.js";
 import { load, missingParts } from "../data/parts.js";
 import { aboutView } from "../views/about.js";
 import { compareView } from "../views/compare.js";
+import { findingsView } from "../views/findings.js";
 import { modelView } from "../views/model.js";
 import { overview } from "../views/overview.js";
 import { plotsView } from "../views/plots.js";
@@ -16,6 +17,7 @@ const VIEWS = {
   table: { title: "Scores", draw: tableView },
   plots: { title: "Plots", draw: plotsView },
   compare: { title: "Compare", draw: compareView },
+  findings: { title: "Findings", draw: findingsView },
   model: { draw: modelView },
   about: { title: "Method and data", draw: aboutView },
 };
@@ -50,7 +52,12 @@ function draw(state) {
   const { title, draw: view } = VIEWS[state.view];
   const content = document.createDocumentFragment();
   say("");
-  content.append(...view(state).filter(Boolean));
+  try {
+    content.append(...view(state).filter(Boolean));
+  } catch (error) {
+    fail(`This view could not be drawn (${error.message}): a file of the page is damaged`);
+    return;
+  }
   main.replaceChildren(content);
   main.removeAttribute("aria-busy");
   const name = title ?? models[byId.get(state.model)]?.name ?? "No such model";
@@ -76,7 +83,12 @@ function refocus(main, focused) {
 /** Say in place of a view what is missing. */
 export function fail(text) {
   const main = byName("main");
-  const advice = "The page needs all files that geneb-ci build wrote, side by side.";
-  main.replaceChildren(h("p", { class: "fault", role: "alert" }, `${text}. ${advice}`));
+  const advice =
+    "Reload the page. If this stays, a maintainer has to publish or build the board again: the page needs all files that geneb-ci build wrote, side by side. ";
+  const [regime, metric] = bench ? [bench.regimes[0], bench.primary] : ["full", "MCC"];
+  const plain = h("a", { href: `scores/${regime}-${metric}.html` }, "All scores as plain tables");
+  main.replaceChildren(
+    h("p", { class: "fault", role: "alert" }, `${text}. ${advice}`, plain, "."),
+  );
   main.removeAttribute("aria-busy");
 }

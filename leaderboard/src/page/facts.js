@@ -1,13 +1,13 @@
 // The columns of the board as elements: a cell of the table, a line of a model's page.
 
 import { factText, isNumber } from "../pure/facts.js";
-import { memoryText, safeAddress, trustText } from "../pure/words.js";
+import { evidenceText, memoryText, safeAddress } from "../pure/words.js";
 import { h } from "./dom.js";
-import { trustMark } from "./marks.js";
+import { evidenceMark } from "./marks.js";
 
 /** Make the cell of a column in the table of scores. */
 export function factCell(column, model) {
-  if (column.kind === "level") return h("td", { class: "fact" }, trustMark(model));
+  if (column.kind === "evidence") return h("td", { class: "fact" }, evidenceMark(model));
   return h("td", { class: isNumber(column) ? "fact number" : "fact" }, factText(column, model));
 }
 
@@ -15,9 +15,13 @@ export function factCell(column, model) {
 const SHOWN = {
   id: (id) => h("code", {}, id),
   size: sizeAndWeights,
-  level: (level, model) => h("span", { class: `trust ${level}` }, trustText(model)),
+  evidence: (one, model) => h("span", { class: `trust ${one}` }, evidenceText(model)),
+  defects: (defects) => h("ul", { class: "why" }, ...defects.map(defectItem)),
   link,
 };
+
+// What is said where a kind of column has no value, otherwise "not given".
+const NONE = { warnings: "none", defects: "none known" };
 
 /** Make the list of all that is said of a model. */
 export function factList(columns, model) {
@@ -26,10 +30,14 @@ export function factList(columns, model) {
   const line = (column) => {
     const value = model[column.key];
     const text = () => SHOWN[column.kind]?.(value, model) ?? factText(column, model);
-    const shown = value === undefined ? "not given" : text();
+    const shown = value === undefined ? (NONE[column.kind] ?? "not given") : text();
     return h("div", {}, h("dt", {}, column.label), h("dd", { dir: "auto" }, shown));
   };
   return h("dl", { class: "facts" }, ...listed.map(line));
+}
+
+function defectItem({ what, explained }) {
+  return h("li", {}, `${what} `, h("code", {}, explained));
 }
 
 function sizeAndWeights(params) {

@@ -1,7 +1,7 @@
-// Small things that several views show: a link to a model, its trust, an interval as a bar.
+// Small things that several views show: a link to a model, its evidence, an interval as a bar.
 
 import { COMPARED_MAX, models } from "../data/board.js";
-import { evidenceText, trustText } from "../pure/words.js";
+import { auditText, evidenceText, marksText } from "../pure/words.js";
 import { addressOf, pick } from "../state/store.js";
 import { h, say, svg } from "./dom.js";
 
@@ -14,13 +14,23 @@ export function modelLink(index) {
   return h("a", { href, title: id, class: "model", dir: "auto" }, name);
 }
 
-export function trustMark(model) {
+/** Say what confirms the scores of a model, and what should be known before relying on them. */
+export function evidenceMark(model) {
   return h(
     "span",
-    { class: `trust ${model.level}`, title: trustText(model) },
-    model.level,
-    h("small", {}, evidenceText(model)),
+    { class: `trust ${model.evidence}`, title: evidenceText(model) },
+    model.evidence,
+    h("small", {}, auditText(model)),
+    cautionMark(model),
   );
+}
+
+/** Mark published defects and warnings; null where there are none. */
+export function cautionMark(model) {
+  const text = marksText(model);
+  if (!text) return null;
+  const all = (model.defects ?? []).map(({ what }) => what).join(" ");
+  return h("small", { class: "doubt", title: all || text }, text);
 }
 
 /** Put a model among the compared ones or take it out, and say so where there is no room. */

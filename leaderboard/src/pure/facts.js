@@ -1,8 +1,8 @@
 // How the page writes, sorts and downloads the columns of the board, by their kind. The columns
 // themselves are defined once, in geneb_ci/board/columns.py. Functions of their arguments alone.
 
-import { TRUST } from "./levels.js";
-import { sizeText, trustText } from "./words.js";
+import { ORDER } from "./evidence.js";
+import { evidenceText, sizeText, warningsText } from "./words.js";
 
 const same = (value) => value;
 const lower = (value) => String(value).toLowerCase();
@@ -18,8 +18,11 @@ const KINDS = {
   count: { text: countText, key: same, isNumber: true },
   size: { text: sizeText, key: same, isNumber: true },
   flag: { text: (value, { words }) => words[value ? 0 : 1], key: Number },
-  level: { text: same, key: (value) => TRUST.indexOf(value) },
-  audit: { text: (_, __, model) => trustText(model), key: ({ tasks }) => tasks },
+  level: cased,
+  evidence: { text: (_, __, model) => evidenceText(model), key: (value) => ORDER.indexOf(value) },
+  audit: { text: (_, __, model) => evidenceText(model), key: ({ tasks }) => tasks },
+  warnings: { text: warningsText, key: (value) => Object.keys(value).length },
+  defects: { text: (value) => value.map(({ what }) => what).join(" "), key: ({ length }) => length },
 };
 
 /** Return the kinds of columns that can be shown. */
@@ -42,13 +45,18 @@ export function isNumber({ kind }) {
   return Boolean(KINDS[kind].isNumber);
 }
 
+// In a file, what is structured on the page is one text.
+function cellOf(kind, value, model) {
+  if (kind === "audit") return evidenceText(model);
+  if (value === undefined) return value;
+  if (kind === "warnings") return warningsText(value);
+  return kind === "defects" ? value.map(({ id }) => id).join(" ") : value;
+}
+
 /** Return the cells of a model for the download of a table, by heading. */
 export function factCells(columns, model) {
   const shown = columns.filter(({ download }) => download);
   return Object.fromEntries(
-    shown.map(({ download, key, kind }) => [
-      download,
-      kind === "audit" ? trustText(model) : model[key],
-    ]),
+    shown.map(({ download, key, kind }) => [download, cellOf(kind, model[key], model)]),
   );
 }

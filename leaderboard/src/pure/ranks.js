@@ -47,9 +47,3 @@ export function frontOf(places, params, scores) {
     return true;
   });
 }
-
-/** Say which rows begin a tie group; none where the rows do not stand in order of the groups. */
-export function groupStarts(groups) {
-  const isOrdered = groups.every((group, row) => row === 0 || group >= groups[row - 1]);
-  return groups.map((group, row) => isOrdered && row > 0 && group !== groups[row - 1]);
-}

@@ -1,21 +1,20 @@
 // Which models the filters leave, and in which order. Functions of their arguments alone.
 
 import { factKey } from "./facts.js";
-import { TRUST } from "./levels.js";
+import { ORDER } from "./evidence.js";
 
-/** Whether a level is the wanted one, or in the order of trust at least the one before the "+". */
-export function hasLevel(level, wanted) {
+/** Whether evidence is the wanted one, or in its order at least the one before the "+". */
+export function hasEvidence(evidence, wanted) {
   if (wanted === "any") return true;
-  if (!wanted.endsWith("+")) return level === wanted;
-  return TRUST.indexOf(level) >= TRUST.indexOf(wanted.slice(0, -1));
+  if (!wanted.endsWith("+")) return evidence === wanted;
+  return ORDER.indexOf(evidence) >= ORDER.indexOf(wanted.slice(0, -1));
 }
 
-/** Whether a model passes the filters for size, level and name. */
-export function passes(model, { size, level, q }) {
-  if (size !== "any" && model.params > Number(size)) return false;
-  if (!hasLevel(model.level, level)) return false;
-  const wanted = q.trim().toLowerCase();
-  return !wanted || `${model.name} ${model.id}`.toLowerCase().includes(wanted);
+/** Whether a model passes the filters for size, evidence and facts. */
+export function passes(model, state, facets) {
+  if (state.size !== "any" && model.params > Number(state.size)) return false;
+  if (!hasEvidence(model.evidence, state.evidence)) return false;
+  return facets.every(({ key }) => state[key] === "any" || model[key] === state[key]);
 }
 
 const compare = (a, b) => (a < b ? -1 : a > b ? 1 : 0);

@@ -73,19 +73,69 @@ export function metricName(metric) {
   return Object.hasOwn(METRICS, metric) ? METRICS[metric] : metric;
 }
 
-/** Say a level with its evidence, never as a bare mark. */
-export function trustText({ audit, level }) {
-  if (!audit) {
-    return level === "official" ? "official: the authors' own file" : `${level}: not audited`;
-  }
-  const verb = audit.verdict === "agrees" ? "audited" : "audit failed,";
-  return `${level}: ${verb} ${audit.tasks}/${audit.of}, sandbox level ${audit.sandbox}, ${audit.date}`;
+/** Say what audits did: tasks rerun, or cells and rows of a receipt, or both. */
+function auditedText({ tasks, of, cells, rows }, what = " tasks") {
+  const done = tasks || !rows ? [`${tasks} of ${of}${what}`] : [];
+  return [...done, ...(rows ? [`${cells} cells, ${rows} rows`] : [])].join(", ");
 }
 
-/** Say the evidence alone, where the level stands above it. */
-export function evidenceText({ audit, level }) {
-  if (audit) return `${audit.tasks}/${audit.of}, sandbox ${audit.sandbox}, ${audit.date}`;
-  return level === "official" ? "authors' file" : "not audited";
+/** Say what others did to confirm the scores of a model. */
+export function evidenceText({ audit, evidence }) {
+  if (!audit) return evidence === "checked" ? "checked, not rerun" : evidence;
+  const what = `${auditedText(audit)}, sandbox level ${audit.sandbox}, ${audit.date}`;
+  return `${evidence}: ${audit.verdict === "agrees" ? "rerun" : "rerun, with other scores,"} ${what}`;
+}
+
+/** Say the audits alone, where the evidence stands above them. */
+export function auditText({ audit, evidence }) {
+  if (audit) return `${auditedText(audit, "")}, ${audit.date}`;
+  return evidence === "checked" ? "not rerun" : "";
+}
+
+/** Write the rules that warn about a row, each with its number of warnings. */
+export function warningsText(warnings) {
+  return Object.entries(warnings)
+    .map(([rule, count]) => (count > 1 ? `${rule} (${count})` : rule))
+    .join(", ");
+}
+
+/** Say how many published defects and warnings a row has; "" for none. */
+export function marksText({ defects = [], warnings = {} }) {
+  const said = [];
+  if (defects.length) said.push(counted(defects.length, "published defect"));
+  const rules = Object.keys(warnings).length;
+  if (rules) said.push(`warnings of ${counted(rules, "rule")}`);
+  return said.join(", ");
+}
+
+/** Write an upper bound of a loss, rounded up: 0.000 only where nothing can be lost. */
+export function boundText(bound) {
+  if (!(bound > 0)) return "0.000";
+  const near = Number(bound.toFixed(3));
+  return (near >= bound ? near : near + 0.001).toFixed(3);
+}
+
+/** Write a probability that is a lower bound, rounded down. */
+export function probabilityText(probability) {
+  if (probability >= 0.999) return "more than 0.999";
+  const near = Number(probability.toFixed(3));
+  return `at least ${(near <= probability ? near : near - 0.001).toFixed(3)}`;
+}
+
+/** Say how two models compare in one score, the higher one first. */
+export function comparedText(high, low, where, found) {
+  const by = scoreText(found.difference);
+  if (found.isSignificant) {
+    return (
+      `${high} is significantly better than ${low} on ${where}: ${by} higher (95 % interval ` +
+      `${intervalText(found)}, corrected for all pairs).`
+    );
+  }
+  return (
+    `${high} scores ${by} higher than ${low} on ${where}; the difference is not significant after ` +
+    `correction for all pairs. Probability that ${high} is better: ` +
+    `${probabilityText(found.probability)}.`
+  );
 }
 
 /** Return an address that may be linked to; contributors write what they like. */

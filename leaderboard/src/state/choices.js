@@ -1,11 +1,13 @@
 // Which values every part of the state may have, and which is usual.
 
-import { COMPARED_MAX, MACRO, bench, byId, columnByKey, columnsOf } from "../data/board.js";
-import { meanColumns, sizes, tableFacts } from "../data/board.js";
+import { COMPARED_MAX, MACRO, base, bench, byId, columnByKey, columnsOf } from "../data/board.js";
+import { facets, meanColumns, models, sizes, tableFacts } from "../data/board.js";
 import { read } from "../pure/address.js";
-import { LEVELS } from "../pure/levels.js";
+import { EVIDENCE, ORDER } from "../pure/evidence.js";
 
-const VIEWS = ["overview", "table", "plots", "compare", "model", "about"];
+const VIEWS = ["overview", "table", "plots", "compare", "findings", "model", "about"];
+const SCOPES = ["paper", "board", "exclusions"];
+export const ANY = "any";
 const FACT_SORTS = tableFacts.map(({ table }) => table.sort);
 
 /** Return the state of a page that is opened without an address. */
@@ -16,11 +18,11 @@ export function usual() {
     regime: bench.regimes[0],
     metric: bench.primary,
     size: "any",
-    trust: "any",
-    level: "any",
+    evidence: "any",
     columns: "categories",
     intervals: "sorted",
     scale: "table",
+    density: "comfortable",
     q: "",
     sort: MACRO,
     order: "down",
@@ -28,16 +30,37 @@ export function usual() {
     need: "",
     y: MACRO,
     task: "",
+    scope: SCOPES[0],
+    figure: "",
     models: [],
+    ...Object.fromEntries(facets.map(({ key }) => [key, ANY])),
   };
 }
 
-export function levelChoices() {
+/** Return the values that models have of a fact, each with how many have it. */
+export function facetChoices(key) {
+  const counts = new Map();
+  for (const model of models) {
+    if (model[key] !== undefined) counts.set(model[key], (counts.get(model[key]) ?? 0) + 1);
+  }
+  const found = [...counts].sort(([a, many], [b, few]) => few - many || (a < b ? -1 : 1));
+  return [[ANY, ANY], ...found.map(([value, count]) => [value, `${value} (${count})`])];
+}
+
+/** Return the filters by evidence; those that end in "+" have advice. */
+export function evidenceChoices() {
   return [
-    ["any", "any level"],
-    ["verified+", "verified or more"],
-    ["reproduced+", "reproduced or more"],
-    ...LEVELS.map(([level]) => [level, `${level} only`]),
+    ["any", "any evidence"],
+    ...ORDER.slice(2).map((one) => [`${one}+`, `${one} or more`]),
+    ...EVIDENCE.slice(1).map(([one]) => [one, `${one} only`]),
+  ];
+}
+
+export function scopeChoices() {
+  return [
+    ["paper", "the paper's rows and counts"],
+    ["board", "all rows, the board's counts"],
+    ["exclusions", "the paper's rows without known defects"],
   ];
 }
 
@@ -61,16 +84,19 @@ function choices() {
     regime: bench.regimes,
     metric: bench.metrics,
     size: ["any", ...sizes().filter(Boolean).map(String)],
-    trust: ["any", "verified"],
-    level: firsts(levelChoices()),
+    evidence: firsts(evidenceChoices()),
+    scope: SCOPES,
+    figure: [...new Set((base.facts?.findings ?? []).map(({ id }) => id))],
     columns: firsts(columnChoices()),
     intervals: ["sorted", "all", "none"],
     scale: ["table", "column"],
+    density: ["comfortable", "compact"],
     order: ["down", "up"],
     need: bench.categories,
     task: bench.tasks.map((task) => task.id),
     sort: [...columnByKey.keys(), ...FACT_SORTS],
     y: meanColumns.map((column) => column.key),
+    ...Object.fromEntries(facets.map(({ key }) => [key, firsts(facetChoices(key))])),
   };
 }
 

@@ -1,15 +1,16 @@
 // Method and data: what is measured, what the numbers mean, what the levels rest on, the files.
 
-import { base, bench } from "../data/board.js";
+import { base, bench, models } from "../data/board.js";
 import { h, hint } from "../page/dom.js";
-import { LEVELS } from "../pure/levels.js";
+import { AUTHORSHIP, EVIDENCE } from "../pure/evidence.js";
+import { counted } from "../pure/words.js";
 
 const PUBLISHED = [
   ["leaderboard.json", "scores by category, one row a model and regime"],
   ["leaderboard_tasks.json", "scores by task"],
 ];
 const ANALYSED = [
-  ["diagnostics.json", "ranks, intervals, tie groups, stability, size"],
+  ["diagnostics.json", "standard errors, ranks, stability, figures of the paper"],
   ["recommendations.json", "which model to take for every need"],
 ];
 
@@ -23,18 +24,24 @@ export function aboutView() {
       "MCC, Matthews' correlation coefficient, is 1 for predictions that are all right, 0 for chance or for always saying the same class, and negative where worse than chance. Unlike accuracy it does not rise because one class is common: that is why it ranks here. Macro-F1 is the mean over classes of the harmonic mean of precision and recall.",
     ),
     ...section(
-      "Intervals, ranks and tie groups",
-      `They exist for ${bench.primary}. The printed scores give back the confusion matrices, and these say how far a score would move on other test sequences: 95 % intervals. Two models differ significantly when the difference of their scores exceeds its uncertainty, with all pairs compared at once. A tie group holds its best model and all that do not differ significantly from it. For few examples per class, intervals are for the benchmark's own training draws, unless the submission gives scores by seed.`,
+      "Standard errors, ranks and advice",
+      `They exist for ${bench.primary}. The printed scores give back the confusion matrices, and these say how far a score would move on other test sequences: standard errors and 95 % intervals. A model is significantly better than another when the difference exceeds its margin, corrected for all pairs of the board at once; all rank ranges of a column then hold jointly. Not significantly different does not mean equal: a smaller model is recommended only if what it loses against the best model is bounded. For few examples per class, this holds for the benchmark's own training draws, unless the submission gives scores by seed.`,
     ),
     ...section(
       "Size and memory",
       "Weights take two bytes a parameter in fp16 or bf16, four in fp32. What a run needs on top depends on the length of the sequences and the batch: try it.",
     ),
-    h("h3", {}, "Levels of trust"),
-    hint("Each level is computed from published evidence; no submitter can set one."),
-    h("dl", { class: "facts" }, ...LEVELS.map(levelItem)),
+    h("h3", {}, "Evidence"),
+    hint("What others did to confirm the scores of a row, whoever its author is; computed from records."),
+    h("dl", { class: "facts" }, ...EVIDENCE.map(evidenceItem)),
+    h("h3", {}, "Authors"),
+    h("dl", { class: "facts" }, ...AUTHORSHIP.map(([name, text]) => fact(name, text))),
+    ...knownDefects(),
+    h("h3", {}, "Categories and their tasks"),
+    hint("What each task asks, of which species, how long its sequences are, and every score."),
+    h("ul", { class: "columns" }, ...bench.categories.map(categoryItem)),
     h("h3", {}, "Files"),
-    h("ul", {}, ...(base.standings ? [...PUBLISHED, ...ANALYSED] : PUBLISHED).map(fileItem)),
+    h("ul", {}, ...(base.decisions ? [...PUBLISHED, ...ANALYSED] : PUBLISHED).map(fileItem)),
     hint(
       `Benchmark ${bench.name}, harness ${bench.harness}, definition sha256 `,
       h("code", {}, bench.sha256),
@@ -51,8 +58,35 @@ function measured() {
   return `A model turns DNA into embeddings and is not trained further. A logistic-regression probe learns ${bench.tasks.length} classification tasks in ${bench.categories.length} categories from them: with all training data, and with few examples per class, averaged over ${bench.fits} draws. Macro is the mean of the category means, micro the mean of all tasks: categories of many tasks decide it.`;
 }
 
-function levelItem([level, text]) {
-  return h("div", {}, h("dt", {}, h("span", { class: `trust ${level}` }, level)), h("dd", {}, text));
+function evidenceItem([name, text]) {
+  return fact(h("span", { class: `trust ${name}` }, name), text);
+}
+
+function fact(name, text) {
+  return h("div", {}, h("dt", {}, name), h("dd", {}, text));
+}
+
+/** List the published defects of extractors, each with its rows. */
+function knownDefects() {
+  const found = new Map();
+  for (const { name, defects = [] } of models) {
+    for (const { id, what } of defects) {
+      found.set(id, { what, names: [...(found.get(id)?.names ?? []), name] });
+    }
+  }
+  if (!found.size) return [];
+  const items = [...found.values()].map(({ what, names }) => fact(names.join(", "), what));
+  return [
+    h("h3", {}, "Known defects of published extractors"),
+    hint("Scores of these rows were computed with them; a rerun may differ. docs/defects.md explains each."),
+    h("dl", { class: "facts" }, ...items),
+  ];
+}
+
+function categoryItem(name, place) {
+  const count = bench.tasks.filter((task) => task.category === place).length;
+  const link = h("a", { href: `categories/${bench.pages[place]}.html` }, name);
+  return h("li", {}, link, `: ${counted(count, "task")}`);
 }
 
 function fileItem([name, text]) {

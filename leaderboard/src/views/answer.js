@@ -1,24 +1,27 @@
-// The answer to one need: the best model, the smallest that ties with it, all that tie, and why.
+// The answer to one need: the best model, smaller ones of bounded loss, what could be best, why.
 
-import { COMPARED_MAX, bench, categoryKey, columnByKey, models } from "../data/board.js";
+import { COMPARED_MAX, base, bench, categoryKey, columnByKey, models } from "../data/board.js";
 import { adviceFor } from "../data/advice.js";
 import { scoresIn, standingOf } from "../data/scores.js";
 import { h, head, hint, number, scroller, table } from "../page/dom.js";
-import { intervalBar, modelLink, trustMark } from "../page/marks.js";
-import { counted, intervalText, memoryText, parametersText } from "../pure/words.js";
+import { evidenceMark, intervalBar, modelLink } from "../page/marks.js";
+import { boundText, intervalText, memoryText, parametersText } from "../pure/words.js";
 import { regimeWords, scoreText, shortInterval, sizeText, weightText } from "../pure/words.js";
-import { TRUST } from "../pure/levels.js";
+import { ORDER } from "../pure/evidence.js";
 import { addressOf, change } from "../state/store.js";
 
-const TIES_OPEN = 8; // more push the rest of the page out of sight
-const TIES_SHOWN = 60; // a longer list helps nobody
-const NOT_RERUN = "these scores have not been independently rerun";
-const OLD = "its audit is of another version of harness, benchmark or data";
+const OPEN = 8; // more rows push the rest of the page out of sight
+const SHOWN = 60; // a longer list helps nobody
+const AUDITED = "audited";
+const NOT_RERUN = {
+  checked: "nobody has rerun these scores",
+  stale: "its audits are of another version of harness, benchmark or data",
+};
 
 /** Answer the need of a state. */
 export function answer(state) {
-  const { need, size, trust, regime } = state;
-  const one = adviceFor({ category: need || null, regime, size, trust });
+  const { need, size, evidence, regime } = state;
+  const one = adviceFor({ category: need || null, regime, size, evidence });
   const found = one && one.best !== null;
   return h(
     "section",
@@ -37,73 +40,67 @@ function nothing(one) {
 function chosen(state, one) {
   const key = categoryKey(state.need);
   const seen = { column: columnByKey.get(key), regime: state.regime };
-  const tied = [one.best, ...one.ties];
   return [
-    h("h3", {}, heading(state, tied.length)),
-    h(
-      "div",
-      { class: "choices" },
-      choice(bestLabel(one, tied.length), one.best, seen),
-      one.smallest === one.best ? null : choice("Smallest that ties with it", one.smallest, seen),
-    ),
-    h("p", {}, tieSentence(one, tied.length)),
+    h("h3", {}, `${state.need || "All categories"}, ${regimeWords(state.regime)}`),
+    h("div", { class: "choices" }, ...choices(one).map((part) => choice(part, seen))),
     caution(state, one),
-    tied.length > 1 ? ties(tied, seen) : null,
+    one.could.length > 1 ? contenders(one.could, seen) : null,
     h("h4", {}, "Why"),
     h("ul", { class: "why" }, ...one.why.map((text) => h("li", {}, text))),
     actions(one, key),
   ];
 }
 
-function heading({ need, regime }, count) {
-  const what = `${need || "All categories"}, ${regimeWords(regime)}`;
-  return `${what}: ${count > 1 ? "take one of these" : "take this one"}`;
+/** Return the models to show with what each is: the best, within the margin, on average. */
+function choices({ best, within, average, considered, could }) {
+  const margin = `${base.decisions.margin} MCC`;
+  const isWithin = within?.at === best.at;
+  const only = considered === 1 ? "The only one" : "Highest score";
+  const label = could.length === 1 && considered > 1 ? "Significantly the best" : only;
+  const parts = [{ label, one: best }];
+  if (within && !isWithin) {
+    parts.push({ label: `Smallest within ${margin} with 95 % confidence`, one: within });
+  }
+  if (average && ![best.at, within?.at].includes(average.at)) {
+    parts.push({ label: `Smallest within ${margin} on average: no guarantee`, one: average });
+  }
+  return parts;
 }
 
-function bestLabel(one, count) {
-  if (one.considered === 1) return "The only one";
-  if (count === 1) return "Significantly the best";
-  return one.smallest === one.best ? "Highest score, and the smallest that ties" : "Highest score";
-}
-
-function choice(label, index, { column, regime }) {
-  const model = models[index];
-  const score = scoresIn(column, regime, bench.primary)[index];
-  const standing = standingOf(column, regime, bench.primary, index);
+function choice({ label, one }, { column, regime }) {
+  const model = models[one.at];
+  const score = scoresIn(column, regime, bench.primary)[one.at];
+  const standing = standingOf(column, regime, bench.primary, one.at);
   const figure = (text, small) => h("span", { class: "figure" }, text, h("small", {}, small));
   return h(
     "div",
     { class: "choice" },
     h("p", { class: "label" }, label),
-    h("p", { class: "name" }, modelLink(index)),
+    h("p", { class: "name" }, modelLink(one.at)),
     h(
       "p",
       { class: "figures" },
       figure(`${bench.primary} ${scoreText(score)}`, `95 % ${intervalText(standing)}`),
+      figure(
+        `loses at most ${boundText(one.loss_bound)}`,
+        `${scoreText(one.expected_loss)} expected, against the best model`,
+      ),
       figure(parametersText(model.params), memoryText(model.params)),
-      trustMark(model),
+      evidenceMark(model),
     ),
   );
 }
 
-function tieSentence(one, count) {
-  const of = `of ${counted(one.considered, "model")} that meet size and trust`;
-  if (one.considered === 1) return "It is the only model that meets size and trust.";
-  if (count === 1) return `It is the only choice ${of}: every other is significantly worse.`;
-  return (
-    `${count} ${of} tie: the best, and those that do not differ significantly from it. ` +
-    "Among them, take one that is small, or audited, or fits your machine."
-  );
-}
-
 /** Warn of scores that were not rerun independently, and offer the answer without them. */
-function caution({ trust }, one) {
-  const named = [...new Set([one.best, one.smallest])].map((index) => models[index]);
-  const doubtful = named.filter(({ level }) => TRUST.indexOf(level) < TRUST.indexOf("verified"));
-  if (trust !== "any" || !doubtful.length) return null;
-  const warnings = doubtful.flatMap(({ name, level }) => [
-    h("b", { dir: "auto" }, name),
-    ` is ${level}: ${level === "stale" ? OLD : NOT_RERUN}. `,
+function caution({ evidence }, one) {
+  const named = [one.best, one.within, one.average].filter(Boolean).map(({ at }) => at);
+  const doubtful = [...new Set(named)]
+    .map((index) => models[index])
+    .filter((model) => ORDER.indexOf(model.evidence) < ORDER.indexOf(AUDITED));
+  if (evidence !== "any" || !doubtful.length) return null;
+  const warnings = doubtful.flatMap((model) => [
+    h("b", { dir: "auto" }, model.name),
+    ` is ${model.evidence}: ${NOT_RERUN[model.evidence]}. `,
   ]);
   return h(
     "p",
@@ -111,31 +108,32 @@ function caution({ trust }, one) {
     ...warnings,
     h(
       "button",
-      { type: "button", id: "verified", onclick: () => change({ trust: "verified" }) },
-      "Show verified models only",
+      { type: "button", id: AUDITED, onclick: () => change({ evidence: `${AUDITED}+` }) },
+      "Show audited models only",
     ),
   );
 }
 
-function ties(tied, seen) {
-  const title = `All ${tied.length} that tie`;
+function contenders(could, seen) {
+  const title = `All ${could.length} that could be best`;
   return h(
     "details",
-    { class: "ties", open: tied.length <= TIES_OPEN },
+    { class: "ties", open: could.length <= OPEN },
     h("summary", {}, title),
-    scroller(title, tieTable(tied.slice(0, TIES_SHOWN), seen, title)),
-    tied.length > TIES_SHOWN ? hint(`And ${tied.length - TIES_SHOWN} more.`) : null,
+    hint("Could be best: no model scores significantly higher."),
+    scroller(title, contenderTable(could.slice(0, SHOWN), seen, title)),
+    could.length > SHOWN ? hint(`And ${could.length - SHOWN} more.`) : null,
   );
 }
 
-function tieTable(tied, { column, regime }, title) {
+function contenderTable(could, { column, regime }, title) {
   const scores = scoresIn(column, regime, bench.primary);
-  const standings = tied.map((index) => standingOf(column, regime, bench.primary, index));
+  const standings = could.map((index) => standingOf(column, regime, bench.primary, index));
   const range = [
     Math.min(...standings.map(({ low }) => low)),
     Math.max(...standings.map(({ high }) => high)),
   ];
-  const rows = tied.map((index, order) =>
+  const rows = could.map((index, order) =>
     h(
       "tr",
       {},
@@ -145,19 +143,19 @@ function tieTable(tied, { column, regime }, title) {
       number(shortInterval(standings[order])),
       number(sizeText(models[index].params)),
       number(models[index].params ? weightText(models[index].params) : "none"),
-      h("td", {}, trustMark(models[index])),
+      h("td", {}, evidenceMark(models[index])),
     ),
   );
   const heads = [
     ...[head("Model"), head(bench.primary), h("td", {}), head("95 % interval"), head("Size")],
-    ...[head("Weights (fp16)"), head("Trust")],
+    ...[head("Weights (fp16)"), head("Evidence")],
   ];
   return table({}, title, heads, rows);
 }
 
 function actions(one, key) {
-  const compared = [...new Set([one.smallest, one.best, ...one.ties])].slice(0, COMPARED_MAX);
-  const ids = compared.map((index) => models[index].id);
+  const named = [one.recommended, one.best.at, ...one.could];
+  const ids = [...new Set(named)].slice(0, COMPARED_MAX).map((index) => models[index].id);
   return h(
     "p",
     { class: "actions" },

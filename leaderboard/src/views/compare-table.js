@@ -1,18 +1,41 @@
-// The scores of a few models by category, and which of them are near the best.
+// The scores of a few models by category, and how each compares with the best of them.
 
-import { hasIntervals, meanColumns } from "../data/board.js";
+import { columnByKey, categoryKey, criticalOf, isDecided, meanColumns, models } from "../data/board.js";
 import { scoresIn, standingOf } from "../data/scores.js";
 import { h, head, hint, row, table } from "../page/dom.js";
 import { modelLink } from "../page/marks.js";
+import { compared } from "../pure/decide.js";
 import { heat } from "../pure/ranks.js";
-import { scoreText, shortInterval } from "../pure/words.js";
+import { comparedText, scoreText, shortInterval } from "../pure/words.js";
 
 export function compareNote({ metric }) {
   return hint(
-    hasIntervals(metric)
-      ? "Bold is the best of these; “near” marks a score whose interval overlaps that of the best."
+    isDecided(metric, meanColumns[0])
+      ? "Bold is the best of these. The others score significantly lower or not, after correction for all pairs of the board."
       : "Bold is the best of these.",
   );
+}
+
+/** Say how the best of some models compares with each other one, overall or for the need. */
+export function compareSentences({ regime, metric, need }, places) {
+  const column = columnByKey.get(categoryKey(need));
+  if (!isDecided(metric, column) || places.length < 2) return null;
+  const best = bestOf(scoresIn(column, regime, metric), places);
+  const where = need || "the mean of all categories";
+  const said = places
+    .filter((index) => index !== best)
+    .map((index) => {
+      const found = comparedIn(column, regime, metric, best, index);
+      return comparedText(models[best].name, models[index].name, where, found);
+    });
+  return h("ul", { class: "why compared-why", dir: "auto" }, ...said.map((text) => h("li", {}, text)));
+}
+
+const bestOf = (scores, places) => places.reduce((a, b) => (scores[b] > scores[a] ? b : a));
+
+function comparedIn(column, regime, metric, one, other) {
+  const [high, low] = [one, other].map((index) => standingOf(column, regime, metric, index));
+  return compared(high, low, criticalOf(regime));
 }
 
 /** Make the table of some models. */
@@ -26,17 +49,22 @@ export function compareTable(state, places) {
 
 function comparedCells({ regime, metric }, column, places) {
   const scores = scoresIn(column, regime, metric);
-  const best = places.reduce((a, b) => (scores[b] > scores[a] ? b : a));
-  const limit = standingOf(column, regime, metric, best)?.low;
+  const best = bestOf(scores, places);
   return places.map((index) => {
     const standing = standingOf(column, regime, metric, index);
-    const isNear = index !== best && standing !== null && standing.high >= limit;
     return h(
       "td",
       { class: `heat ${heat(scores[index], [0, 1])}` },
       h(index === best ? "strong" : "span", {}, scoreText(scores[index])),
-      isNear ? " near" : null,
       standing ? h("small", {}, shortInterval(standing)) : null,
+      standing && index !== best ? verdict(column, regime, metric, best, index) : null,
     );
   });
+}
+
+function verdict(column, regime, metric, best, index) {
+  const found = comparedIn(column, regime, metric, best, index);
+  const title = comparedText(models[best].name, models[index].name, column.label, found);
+  const text = found.isSignificant ? "significantly lower" : "not significant";
+  return h("small", { class: "verdict", title }, text);
 }

@@ -4,14 +4,14 @@ import { COMPARED_MAX, byId, models } from "../data/board.js";
 import { isRanked } from "../data/scores.js";
 import { profileChart } from "../charts/profile.js";
 import { h, hint, say, scroller } from "../page/dom.js";
-import { MARKS, modelLink, pickOrSay, trustMark } from "../page/marks.js";
+import { MARKS, evidenceMark, modelLink, pickOrSay } from "../page/marks.js";
 import { memoryText, metricName, regimeWords, sizeText } from "../pure/words.js";
-import { compareNote, compareTable } from "./compare-table.js";
+import { compareNote, compareSentences, compareTable } from "./compare-table.js";
 
 /** Draw the comparison. */
 export function compareView(state) {
   const places = state.models.map((id) => byId.get(id));
-  const ranked = places.filter((index) => isRanked(index, state.regime, state.metric));
+  const ranked = places.filter((index) => isRanked(index, state.regime));
   const parts = [
     h("h2", {}, "Comparison"),
     addForm(places.length),
@@ -27,6 +27,7 @@ export function compareView(state) {
     ...parts,
     profileChart(state, ranked),
     h("h3", {}, `${metricName(state.metric)}, ${regimeWords(state.regime)}`),
+    compareSentences(state, ranked),
     compareNote(state),
     scroller("Comparison", compareTable(state, ranked)),
   ];
@@ -74,7 +75,7 @@ function comparedItem(index, order) {
       sizeText(params),
       h("small", {}, memoryText(params)),
     ),
-    trustMark(models[index]),
+    evidenceMark(models[index]),
     h(
       "button",
       {

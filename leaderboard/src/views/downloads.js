@@ -18,7 +18,7 @@ export function downloadButtons(state, content) {
   return [button("csv", saveCsv), button("json", saveJson)];
 }
 
-function rowsOf({ regime, metric }, { columns, places, scores, ranks, ranking }) {
+function rowsOf({ regime, metric }, { columns, places, scores, ranks, ranking, could }) {
   return places.map((index) => {
     const standing = standingOf(ranking, regime, metric, index);
     const made = factCells(facts, models[index]);
@@ -27,7 +27,7 @@ function rowsOf({ regime, metric }, { columns, places, scores, ranks, ranking })
       Object.assign(made, {
         "rank from": standing.rankLow,
         "rank to": standing.rankHigh,
-        "tie group": standing.group,
+        "could be best": could.has(index),
       });
     }
     columns.forEach((column, place) => {

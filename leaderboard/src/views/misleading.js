@@ -9,9 +9,9 @@ import { rangeText, regimeWords } from "../pure/words.js";
 
 /** Say how little the first overall is first elsewhere. */
 export function misleading({ regime }) {
-  const overall = adviceFor({ category: null, regime })?.best;
+  const overall = adviceFor({ category: null, regime })?.best?.at;
   if (!Number.isInteger(overall)) return [];
-  const winners = bench.categories.map((category) => adviceFor({ category, regime })?.best);
+  const winners = bench.categories.map((category) => adviceFor({ category, regime })?.best?.at);
   const wins = winners.filter((index) => index === overall).length;
   const standings = categoryColumns
     .map((column) => ({ column, standing: standingOf(column, regime, bench.primary, overall) }))

@@ -19,7 +19,16 @@ export function modelView(state) {
   return [
     h("h2", { dir: "auto" }, model.name),
     factList(facts, model),
-    h("p", { class: "actions" }, pickButton(state, model.id)),
+    h(
+      "p",
+      { class: "actions" },
+      pickButton(state, model.id),
+      h(
+        "a",
+        { href: `models/${encodeURIComponent(model.id)}.html` },
+        "Page to link to: links, citation, badge, code that loads it",
+      ),
+    ),
     ...historySection(model.id),
     h("h3", {}, `Scores by category, ${metric}`),
     scroller("Scores by category", modelCategories(state, index)),

@@ -43,7 +43,7 @@ function profiled(state, places, column) {
   const { regime, metric } = state;
   const chosen = state.models
     .map((id) => byId.get(id))
-    .filter((index) => isRanked(index, regime, metric));
+    .filter((index) => isRanked(index, regime));
   if (chosen.length) return { places: chosen, text: "the compared models" };
   const scores = scoresIn(column, regime, metric);
   const best = [...places].sort((a, b) => scores[b] - scores[a]).slice(0, COMPARED_MAX);

@@ -11,16 +11,18 @@ import { metricName, rangeText, regimeWords, scoreText } from "../pure/words.js"
 import { shortInterval } from "../pure/words.js";
 import { change } from "../state/store.js";
 
+const BADGE = "Could be best: no model of these rows scores significantly higher.";
+
 const isName = ({ kind }) => kind === "name";
 
 /** Make the table of the rows that a page shows. */
 export function scoreTable(state, content) {
   const { columns, places, first, shown } = content;
-  const above = state.columns === "tasks" ? [categoryHeads(columns, content.isGrouped)] : [];
+  const above = state.columns === "tasks" ? [categoryHeads(columns, content.hasBadges)] : [];
   const before = first + 2 + above.length;
   return h(
     "table",
-    { class: "scores", "aria-rowcount": places.length + 1 + above.length },
+    { class: `scores ${state.density}`, "aria-rowcount": places.length + 1 + above.length },
     h(
       "caption",
       { class: "unseen" },
@@ -36,8 +38,8 @@ const classOf = (fact) => (isName(fact) ? "name" : "fact");
 /** Name the category above its tasks.
  *
  * The cells before have the classes of the heads below them, and are hidden together with these. */
-function categoryHeads(columns, isGrouped) {
-  const fixed = ["pick", "rank", ...(isGrouped ? ["group"] : []), ...tableFacts.map(classOf)];
+function categoryHeads(columns, hasBadges) {
+  const fixed = ["pick", "rank", ...(hasBadges ? ["badge"] : []), ...tableFacts.map(classOf)];
   const means = columns.filter((column) => column.task === undefined);
   const spans = [...fixed, ...means.map(() => null)].map((name) => h("td", { class: name }));
   bench.categories.forEach((name, index) => {
@@ -47,15 +49,22 @@ function categoryHeads(columns, isGrouped) {
   return h("tr", { class: "above" }, ...spans);
 }
 
-function heads(state, { columns, isGrouped, ranking }) {
+function heads(state, { columns, hasBadges, ranking }) {
   const by = h("small", {}, `by ${ranking.label}`);
   return [
     h("th", { scope: "col", class: "pick" }, h("span", { class: "unseen" }, "Compare")),
     h("th", { scope: "col", class: "rank" }, "Rank", by),
-    isGrouped ? h("th", { scope: "col", class: "group" }, "Tie group") : null,
+    hasBadges ? h("th", { scope: "col", class: "badge", title: BADGE }, "Could be best") : null,
     ...tableFacts.map((fact) => factHead(state, fact)),
-    ...columns.map((column) => sortHead(state, column.key, column.label, column.title)),
+    ...columns.map((column) => scoreHead(state, column)),
   ];
+}
+
+/** Make the heading of a score: it stands upright, so that all categories fit a screen. */
+function scoreHead(state, { key, label, title }) {
+  const made = sortHead(state, key, label, `${label}: ${title}`);
+  made.className = "score";
+  return made;
 }
 
 function factHead(state, fact) {
@@ -82,26 +91,28 @@ function sortHead({ sort, order }, key, label, title, usualOrder = "down") {
       label,
       h("span", { class: "arrow", "aria-hidden": "true" }, arrow),
     ),
+    // Browsers do not repeat a button on the second sheet of a print.
+    h("span", { class: "printed", "aria-hidden": "true" }, label, isSorted ? ` ${arrow}` : ""),
   );
   if (isSorted) made.setAttribute("aria-sort", isUp ? "ascending" : "descending");
   return made;
 }
 
 function scoreRow(state, content, order, before) {
-  const { columns, shown, scores, ranges, standings, isGrouped, starts } = content;
+  const { columns, shown, scores, ranges, standings, hasBadges, could } = content;
   const index = shown[order];
   const model = models[index];
   return h(
     "tr",
-    { "aria-rowindex": before + order, class: starts[order] ? "starts" : null },
+    { "aria-rowindex": before + order },
     h("td", { class: "pick" }, pickBox(state, model)),
     rankCell(standings[order], content.ranks[index]),
-    isGrouped ? h("td", { class: "group" }, String(standings[order].group)) : null,
+    hasBadges ? h("td", { class: "badge", title: BADGE }, could.has(index) ? "yes" : "") : null,
     h(
       "th",
       { scope: "row", class: "name" },
       modelLink(index),
-      narrowFacts(model, standings[order]),
+      narrowFacts(model, could.has(index)),
     ),
     ...tableFacts.filter((fact) => !isName(fact)).map((fact) => factCell(fact, model)),
     ...columns.map((column, place) =>
@@ -122,16 +133,19 @@ export function rankCell(standing, plain) {
 }
 
 /** Say size, trust and so on below the name, where the screen has no room for their columns. */
-function narrowFacts(model, standing) {
+function narrowFacts(model, couldBeBest) {
   const facts = tableFacts.filter((fact) => !isName(fact)).map((fact) => factText(fact, model));
-  const group = standing?.group ? `tie group ${standing.group}` : "";
-  const text = [...facts, group].filter(Boolean).join(" · ");
+  const badge = couldBeBest ? "could be best" : "";
+  const text = [...facts, badge].filter(Boolean).join(" · ");
   return h("small", { class: "narrow", "aria-hidden": "true" }, text);
 }
 
 function scoreCell({ intervals, sort, regime, metric }, column, index, score, range) {
   const isWanted = intervals === "all" || (intervals === "sorted" && column.key === sort);
-  return heatCell(score, range, isWanted ? standingOf(column, regime, metric, index) : null);
+  const standing = isWanted ? standingOf(column, regime, metric, index) : null;
+  const made = heatCell(score, range, standing);
+  made.dataset.label = column.label; // a card has no headings
+  return made;
 }
 
 /** Show a score on its colour, and its interval where there is one. */

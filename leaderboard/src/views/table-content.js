@@ -1,8 +1,8 @@
 // All that the table shows of a state, before any element: rows in order, scores by column, ranks.
 
-import { MACRO, columnByKey, columnsOf, hasGroups, models, tableFacts } from "../data/board.js";
-import { filtered, scoresIn, standingOf } from "../data/scores.js";
-import { groupStarts, plainRanks, rangesOf } from "../pure/ranks.js";
+import { MACRO, columnByKey, columnsOf, isDecided, models, tableFacts } from "../data/board.js";
+import { bestAmong, filtered, scoresIn, standingOf } from "../data/scores.js";
+import { plainRanks, rangesOf } from "../pure/ranks.js";
 import { paged, sorted } from "../pure/rows.js";
 
 // With more cells a redraw takes longer than a tenth of a second; what fits one page stays whole.
@@ -23,8 +23,8 @@ export function contentOf(state) {
   const isLarge = columns.length > WIDE && places.length > ROWS_PER_PAGE;
   const page = paged(places, isLarge ? ROWS_OF_TASKS : ROWS_PER_PAGE, state.page);
   const standings = page.shown.map((index) => standingOf(ranking, regime, metric, index));
-  const isGrouped = hasGroups(metric, ranking);
-  const groups = isGrouped ? standings.map((standing) => standing.group) : [];
+  const hasBadges = isDecided(metric, ranking);
+  const could = hasBadges ? bestAmong(places, ranking, regime, metric) : [];
   return {
     columns,
     ranking,
@@ -32,8 +32,8 @@ export function contentOf(state) {
     places,
     scores,
     standings,
-    isGrouped,
-    starts: groupStarts(groups),
+    hasBadges,
+    could: new Set(could),
     ranges: rangesOf(scores, places, state.scale === "column"),
     ranks: plainRanks(own),
     ...page,

@@ -1,6 +1,6 @@
 // The scores of all models as a heat map of categories or tasks.
 
-import { bench, hasGroups, hasIntervals, models } from "../data/board.js";
+import { bench, hasIntervals, isDecided, models } from "../data/board.js";
 import { h, hint, say, scroller } from "../page/dom.js";
 import { HEAT_STEPS } from "../pure/ranks.js";
 import { counted, metricName, regimeWords, scoreText } from "../pure/words.js";
@@ -43,18 +43,18 @@ function tell({ regime, metric, order }, { places, ranking, sortedFact }) {
 }
 
 function note({ metric }, ranking) {
-  if (hasGroups(metric, ranking)) {
+  if (isDecided(metric, ranking)) {
     return hint(
-      `A rank is a range: where the model could stand by ${ranking.label} on other test sequences, `,
-      "among all models of the board. A line divides tie groups: within a group, no model differs ",
-      "significantly from the best of the group, whatever the order of the rows.",
+      `Rank ranges by ${ranking.label} hold jointly with 95 % confidence, among all models of the `,
+      "board (test sequences of these tasks). Could be best: no model of these rows scores ",
+      "significantly higher.",
     );
   }
   if (metric !== bench.primary) {
-    return hint(`Intervals and tie groups are known for ${metricName(bench.primary)} only.`);
+    return hint(`Intervals and rank ranges are known for ${metricName(bench.primary)} only.`);
   }
-  if (hasIntervals(metric)) return hint("Tasks have intervals, but no tie groups.");
-  return hint("This board was built without intervals and tie groups.");
+  if (hasIntervals(metric)) return hint("Tasks have intervals, but no rank ranges.");
+  return hint("This board was built without intervals and rank ranges.");
 }
 
 function legend({ scale, metric }, { ranges }) {

@@ -32,11 +32,16 @@ KINDS = ("bert", "esm", "gpt2", "llama")
 DECODERS = ("gpt2", "llama")
 
 
-def save(kind: str, folder: Path, *, seed: int = 0, large: bool = False) -> Path:
-    """Write config, weights and tokenizer of one model; `large` is four layers of 256."""
+def save(
+    kind: str, folder: Path, *, seed: int = 0, large: bool = False, width: int | None = None
+) -> Path:
+    """Write config, weights and tokenizer of one model; `large` is four layers of 256.
+
+    `width` is that of the layers between.
+    """
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        model = _model(kind, large=large)
+        model = _model(kind, large=large, between=width)
     model.train(mode=False)
     model.save_pretrained(folder)
     tokenizer(decoder=kind in DECODERS, limit=1024 if large else MAX_LENGTH).save_pretrained(folder)
@@ -64,7 +69,7 @@ def tokenizer(
     )
 
 
-def _model(kind: str, *, large: bool) -> PreTrainedModel:
+def _model(kind: str, *, large: bool, between: int | None) -> PreTrainedModel:
     width, layers, heads = (256, 4, 4) if large else (32, 2, 2)
     limit = 1024 if large else MAX_LENGTH
     shared: dict[str, Any] = {
@@ -72,7 +77,7 @@ def _model(kind: str, *, large: bool) -> PreTrainedModel:
         "hidden_size": width,
         "num_hidden_layers": layers,
         "num_attention_heads": heads,
-        "intermediate_size": 4 * width,
+        "intermediate_size": between or 4 * width,
         "max_position_embeddings": limit,
         "initializer_range": 0.3 if not large else 0.02,
     }

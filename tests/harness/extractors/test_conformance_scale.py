@@ -1,5 +1,6 @@
 """Errors that show in a run's batches alone, wrong declarations, and what must not be refused."""
 
+import dataclasses
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from reference_harness.conformance.scale import ROWS, SHORTEST, lengths_up_to, s
 from reference_harness.conformance.subject import Subject
 from reference_harness.embed import calls
 from reference_harness.loading import load
+from reference_harness.memory import MemoryLimit, room_of
 from tests.harness.extractors.models import KINDS
 
 FAULTY = Path(__file__).parents[1] / "faulty"
@@ -159,8 +161,7 @@ def test_what_a_run_accepts_is_not_refused(module, class_name, alarms, monkeypat
 def test_a_transformer_passes_the_full_check(saved, kind, monkeypatch):
     monkeypatch.setattr(scale, "ROWS", FEWER_ROWS)
     one = Subject(spec="huggingface", name_model=str(saved(kind)), device="cpu")
-    slugs = ("layer-and-pooling", "computed-dtype", *SCALE)
-    assert failed(one, *slugs) == {}
+    assert failed(one, *(each.slug for each in PROPERTIES if each.slug not in PROCESS)) == {}
     said = attempt("layer-and-pooling", one).sentence
     assert said.startswith("Rows are the mean over the tokens ('mean') of layer 'last' of 2")
 
@@ -191,8 +192,10 @@ def test_the_rows_reach_from_the_shortest_to_the_longest(most):
 
 
 def test_the_full_check_makes_the_calls_of_a_run():
-    one = scale_of(subject("at_scale", "SoundAtScale"))
-    made = calls(load(one.subject.spec), one.subject.batching, "run", one.sequences)
+    """Also where both measure the token budget."""
+    one = scale_of(dataclasses.replace(subject("at_scale", "SoundAtScale"), measured=True))
+    limit = MemoryLimit(room_of("cpu"))
+    made = calls(load(one.subject.spec), one.subject.batching, "run", one.sequences, limit)
     for (rows, values), (ours, _, size, found) in zip(made, one.replay(), strict=True):
         np.testing.assert_array_equal(rows, ours)
         np.testing.assert_array_equal(values, found)

@@ -1,10 +1,16 @@
 """The options that describe published models, as words of a command line, on their lookalikes."""
 
+import json
+import tomllib
+
 import numpy as np
 import pytest
+import torch
+from transformers import BertConfig, BertForMaskedLM
 
 from reference_harness.extractors.huggingface import HuggingFaceExtractor
 from reference_harness.keywords import texts, values
+from tests.paths import ROOT
 
 REMOTE = "trust_remote_code=true"
 MASKED = "auto_class=AutoModelForMaskedLM"
@@ -50,3 +56,34 @@ def test_the_options_of_a_published_model_describe_its_lookalike(written, family
     found = extractor.extract_embeddings(["ACGTACGTTGCA", "GATTACAGCATG" * 2])
     assert found.shape[0] == 2
     assert np.isfinite(found).all()
+
+
+def test_splicebert_is_read_from_its_one_file_by_the_options_of_its_entry(tmp_path):
+    """Rows are those of the published windows of 1,024 letters, each half over the one before."""
+    file = ROOT / "leaderboard/policy/models/splicebert-1024nt.toml"
+    options = values(tomllib.loads(file.read_text(encoding="utf-8"))["run"]["options"])
+    sizes = json.loads(options["config_arguments"])
+    sizes |= {"num_hidden_layers": 2, "hidden_size": 32, "intermediate_size": 64}
+    config = BertConfig(**sizes, initializer_range=0.3)
+    with torch.random.fork_rng():
+        torch.manual_seed(5)
+        model = BertForMaskedLM(config)
+    model.train(mode=False)
+    tensors = {**model.state_dict(), "bert.embeddings.position_ids": torch.arange(1026)[None]}
+    torch.save(tensors, tmp_path / options["weights"])
+    sequences = ["acgun" * 20, "GATTACR" * 200, "ACGT" * 256]
+    made = HuggingFaceExtractor(str(tmp_path), **(options | {"config_arguments": sizes}))
+    found = made.extract_embeddings(sequences)
+
+    ids = dict(zip("NACGT", range(5, 10), strict=True)) | {"U": 9, "R": 5}
+    for sequence, row in zip(sequences, found, strict=True):
+        starts = list(range(0, max(1, len(sequence) - 1023), 512))
+        if starts[-1] + 1024 < len(sequence):
+            starts.append(len(sequence) - 1024)
+        rows = []
+        for start in starts:
+            letters = sequence.upper()[start : start + 1024]
+            with torch.inference_mode():
+                states = model.bert(torch.tensor([[2, *map(ids.get, letters), 3]]))
+            rows.append(states.last_hidden_state[0].mean(0).double().numpy())
+        assert np.abs(np.mean(rows, axis=0) - row).max() < 1e-5

@@ -5,7 +5,7 @@ from typing import NamedTuple
 from hypothesis import strategies as st
 
 from geneb_ci.statistics.binary import BinaryTable, Classes
-from geneb_ci.statistics.printed import EXACT, Reading, Triple, half_width
+from geneb_ci.statistics.metrics import EXACT, Reading, Triple, half_width
 
 SIZE_MAX = 70_000
 

@@ -21,7 +21,7 @@ from geneb_ci.statistics.binary import (
     scores_of,
     table,
 )
-from geneb_ci.statistics.printed import Reading, Triple
+from geneb_ci.statistics.metrics import Reading, Triple
 from reference_harness import metrics
 from tests.statistics.arithmetic.draw import Drawn, read, tables
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from geneb_ci.statistics.binary import BinaryTable, Classes, scores_of
 from geneb_ci.statistics.mean_triples import Hull, Plane, hull_of, outside
-from geneb_ci.statistics.printed import Triple
+from geneb_ci.statistics.metrics import Triple
 from tests.statistics.arithmetic.draw import classes, part, read
 
 SMALL = [Classes(1, 1), Classes(1, 7), Classes(4, 4), Classes(3, 8)]

@@ -4,7 +4,7 @@ import pytest
 
 from geneb_ci.statistics.binary import BinaryTable, Classes, scores_of
 from geneb_ci.statistics.mean_triples import TOLERANCE, hull_of, lower_chain, outside
-from geneb_ci.statistics.printed import EXACT, Reading, Triple
+from geneb_ci.statistics.metrics import EXACT, Reading, Triple
 
 SIZES = Classes(40, 40)
 ONE_CLASS = BinaryTable(0, 40, 40, 0)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import f1_score, matthews_corrcoef
 
-from geneb_ci.statistics.printed import Bounds, mean, single
+from geneb_ci.statistics.metrics import Bounds, mean, single
 from tests.statistics.arithmetic.draw import matrices
 
 SLACK = 1e-12

@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from geneb_ci.statistics.binary import BinaryTable, Classes, scores_of
-from geneb_ci.statistics.nearest import _at, nearest
-from geneb_ci.statistics.printed import Triple
+from geneb_ci.statistics.binary import BinaryTable, Classes, _at, nearest, scores_of
+from geneb_ci.statistics.metrics import Triple
 from tests.statistics.arithmetic.draw import Drawn, tables
 
 

@@ -4,7 +4,7 @@ import struct
 
 import pytest
 
-from geneb_ci.statistics.printed import (
+from geneb_ci.statistics.metrics import (
     EXACT,
     LONG,
     NOISE,

@@ -15,21 +15,21 @@ from typing import Any
 
 import pytest
 
-from geneb_ci.statistics import printed
+from geneb_ci.statistics import metrics
 from geneb_ci.statistics.binary import (
     BinaryTable,
     Classes,
     TableRun,
     acc_limits,
     count,
+    nearest,
     rho_limits,
     runs,
     scores_of,
     spread,
 )
 from geneb_ci.statistics.mean_triples import Hull, Plane, outside
-from geneb_ci.statistics.nearest import nearest
-from geneb_ci.statistics.printed import Reading, Triple, distinct_text
+from geneb_ci.statistics.metrics import Reading, Triple, distinct_text
 
 VECTORS = Path(__file__).with_name("vectors.json")
 SIZES = (Classes(1, 1), Classes(2, 9), Classes(40, 40), Classes(37, 190), Classes(405, 1203))
@@ -131,11 +131,11 @@ def nearests() -> list[Any]:
 def columns() -> dict[str, Any]:
     return {
         name: {
-            "decimals": [printed.decimals(value) for value in values],
-            "of the column": [printed.column_decimals(values, n) for n in (1, 5)],
-            "half-widths": [printed.half_widths(values, n) for n in (1, 5)],
-            "each its own": printed.half_widths(values, mixed=True),
-            "is mixed": printed.is_mixed(values),
+            "decimals": [metrics.decimals(value) for value in values],
+            "of the column": [metrics.column_decimals(values, n) for n in (1, 5)],
+            "half-widths": [metrics.half_widths(values, n) for n in (1, 5)],
+            "each its own": metrics.half_widths(values, mixed=True),
+            "is mixed": metrics.is_mixed(values),
         }
         for name, values in COLUMNS.items()
     }
@@ -143,10 +143,10 @@ def columns() -> dict[str, Any]:
 
 def bounds() -> list[Any]:
     return [
-        [printed.single(n, right), [printed.mean(n, right * k, k) for k in (1, 2, 5)]]
+        [metrics.single(n, right), [metrics.mean(n, right * k, k) for k in (1, 2, 5)]]
         for n in (1, 2, 7, 1000)
         for right in sorted({0, 1, n // 3, n - 1, n})
-    ] + [printed.mean(7, right, 5) for right in range(36)]
+    ] + [metrics.mean(7, right, 5) for right in range(36)]
 
 
 def spreads() -> list[Any]:

@@ -6,9 +6,8 @@ from functools import cache
 import pytest
 
 from geneb_ci.common.benchmark import shipped_benchmark
-from geneb_ci.statistics.categories import ABOVE_MAX, crowns
-from geneb_ci.statistics.table import ScoreTable, Vector
-from geneb_ci.statistics.view import RowView
+from geneb_ci.statistics.reference import ScoreTable, Vector
+from geneb_ci.statistics.view import ABOVE_MAX, RowView, crowns
 from tests.bench.bench_crowns import forged, found, public
 from tests.bench.bench_plausibility import (
     RULES,

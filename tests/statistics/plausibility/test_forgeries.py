@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from geneb_ci.render.summary import sentence
+from geneb_ci.render.formats import sentence
 from tests.statistics.plausibility.conftest import Judge, changed, public, said
 
 OTHER = "nucleotide-transformer-2.5b-multi-species"

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from geneb_ci.common.benchmark import Benchmark
-from geneb_ci.statistics.reference import ROWS_MIN, reference_of
-from geneb_ci.statistics.table import ScoreTable
+from geneb_ci.common.finding import ROWS_MIN
+from geneb_ci.statistics.reference import ScoreTable, reference_of
 from geneb_ci.statistics.view import RowView, leave_one_out_of, score_of, view_of
 from geneb_ci.submission.peers import ROWS_MAX, Peers, peers_of
 from tests.paths import SUBMISSIONS

@@ -2,7 +2,7 @@
 
 import pytest
 
-from geneb_ci.check.rules.plausibility import implausible_cell, nested_tasks
+from geneb_ci.check.rules import plausibility, plausibility_rows
 from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.finding import Severity
 from geneb_ci.statistics.neighbours import (
@@ -13,7 +13,7 @@ from geneb_ci.statistics.neighbours import (
     resemblances,
     usual_gap,
 )
-from geneb_ci.statistics.table import ScoreTable
+from geneb_ci.statistics.reference import ScoreTable
 from geneb_ci.statistics.view import RowView
 from tests.paths import SUBMISSIONS
 from tests.statistics.plausibility.conftest import check
@@ -66,9 +66,9 @@ def test_no_sound_row_comes_near_a_limit(views: dict[str, RowView]) -> None:
         highest = max(highest, *distance[:100])
         few_shot = max(few_shot, *distance[100:])
         lowest = min(lowest, *distance)
-    assert highest * 1.18 < implausible_cell.ABOVE
-    assert few_shot * 1.18 < implausible_cell.ABOVE_FEW_SHOT
-    assert -lowest * 1.18 < implausible_cell.BELOW
+    assert highest * 1.18 < plausibility_rows.ABOVE
+    assert few_shot * 1.18 < plausibility_rows.ABOVE_FEW_SHOT
+    assert -lowest * 1.18 < plausibility_rows.BELOW
 
 
 def test_laws_hold_on_every_row(views: dict[str, RowView], benchmark: Benchmark) -> None:
@@ -100,7 +100,7 @@ def test_laws_hold_on_every_row(views: dict[str, RowView], benchmark: Benchmark)
                 binding.add(number)
                 assert abs(law.gap(view.row, 0) - usual.usual) < 5.5 * usual.scale
     assert binding == set(range(15)), "promoters of 70 bp follow those of 300 bp too loosely"
-    assert nested_tasks.LIMIT > 5.5 * 1.18
+    assert plausibility.NESTED_LIMIT > 5.5 * 1.18
 
 
 def test_relatives_are_not_copies(views: dict[str, RowView]) -> None:

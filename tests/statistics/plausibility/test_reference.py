@@ -5,11 +5,10 @@ import math
 import numpy as np
 import pytest
 
-from geneb_ci.check.rules.plausibility.implausible_cell import ABOVE, ABOVE_FEW_SHOT, BELOW
+from geneb_ci.check.rules.plausibility_rows import ABOVE, ABOVE_FEW_SHOT, BELOW
 from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.statistics import reference as module
-from geneb_ci.statistics.reference import RIDGE, Reference, gram, inverse, reference_of
-from geneb_ci.statistics.table import ScoreTable
+from geneb_ci.statistics.reference import RIDGE, Reference, ScoreTable, gram, inverse, reference_of
 from geneb_ci.statistics.view import leave_one_out_of
 
 

@@ -1,0 +1,30 @@
+from geneb_ci.api import CheckReport as CheckReport
+from geneb_ci.api import audit as audit
+from geneb_ci.api import build as build
+from geneb_ci.api import check as check
+from geneb_ci.api import fix as fix
+from geneb_ci.api import recommend as recommend
+from geneb_ci.api import verify as verify
+from geneb_ci.audit.ready import Machine as Machine
+from geneb_ci.check.fixes import Fixed as Fixed
+from geneb_ci.common.errors import BadConfiguration as BadConfiguration
+from geneb_ci.common.errors import BrokenInstallation as BrokenInstallation
+from geneb_ci.common.errors import GenebError as GenebError
+from geneb_ci.common.errors import MachineFault as MachineFault
+from geneb_ci.common.errors import NothingChecked as NothingChecked
+from geneb_ci.common.errors import UsageProblem as UsageProblem
+from geneb_ci.common.finding import Finding as Finding
+from geneb_ci.common.finding import Severity as Severity
+from geneb_ci.render.formats import Verdict as Verdict
+from geneb_ci.render.results import AuditResult as AuditResult
+from geneb_ci.render.results import BuiltBoard as BuiltBoard
+from geneb_ci.render.results import Recommendation as Recommendation
+from geneb_ci.render.results import Verifications as Verifications
+
+__version__: str
+
+class SubmissionsRefused(GenebError):  # noqa: N818 (as in geneb_ci.board.board)
+    # Where the functions raise it, its report is one that a notebook shows.
+    report: CheckReport
+
+def make_called(package: str) -> None: ...

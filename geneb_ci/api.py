@@ -1,0 +1,399 @@
+"""What the commands do, as functions: check, fix, build, verify, audit, recommend (docs/python.md).
+
+The commands of the same names parse options, call these functions and print what they return. What
+a function needs is imported when it is called, since the start of a command is short. Paths are
+relative to the current folder, whose repository and settings are used, as on the command line.
+"""
+
+import contextlib
+import functools
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from geneb_ci.check.report import Outcome, Report, named_files, outcome_of, read_baseline
+from geneb_ci.common.config import (
+    Finder,
+    Layout,
+    benchmark_of,
+    cache_folder,
+    find_layout,
+    finder,
+)
+from geneb_ci.common.errors import BadConfiguration, NothingChecked, UsageProblem
+from geneb_ci.render.formats import WIDTH, Verdict, render, verdict
+
+if TYPE_CHECKING:
+    from geneb_ci.audit.beacon_source import BeaconSource
+    from geneb_ci.audit.ready import Machine
+    from geneb_ci.check.fixes import Fixed
+    from geneb_ci.check.place import Against
+    from geneb_ci.check.runner import Checker
+    from geneb_ci.render.results import AuditResult, BuiltBoard, Recommendation, Verifications
+
+PathLike = str | os.PathLike[str]
+Progress = Callable[[Iterable[Any], int], Iterator[Any]]
+"""Passes results on and may show progress; it is told how many there will be."""
+Say = Callable[[str], None]
+STDIN = "-"
+"""Name of a submission that was given as bytes, in findings."""
+
+
+def _all(results: Iterable[Any], _: int) -> Iterator[Any]:
+    return iter(results)
+
+
+def _silent(_: str) -> None:
+    """Print nothing."""
+
+
+@dataclass
+class CheckReport(Report):
+    """Findings of a check, in order, with what was not checked."""
+
+    @property
+    def verdict(self) -> Verdict:
+        """The result: errors outweigh unchecked files, which outweigh warnings."""
+        return verdict(self)
+
+    def text(self, width: int = WIDTH, format_: str = "text") -> str:
+        """Return what `geneb-ci check --format FORMAT` prints. Raises UsageProblem."""
+        return render(format_, self, width=width)
+
+    def to_json(self) -> str:
+        """Return what `geneb-ci check --format json` prints."""
+        return render("json", self)
+
+    def _repr_html_(self) -> str:
+        """Return the findings as a table, for a notebook."""
+        from geneb_ci.render.results import findings_html  # noqa: PLC0415 (for a notebook alone)
+
+        return findings_html(self)
+
+
+@contextlib.contextmanager
+def _reported() -> Iterator[None]:
+    """Let the report of SubmissionsRefused be one that a notebook shows."""
+    from geneb_ci.board.board import SubmissionsRefused  # noqa: PLC0415 (0.3 s)
+
+    try:
+        yield
+    except SubmissionsRefused as error:
+        values = {one.name: getattr(error.report, one.name) for one in fields(Report)}
+        error.report = CheckReport(**values)
+        raise
+
+
+def check(
+    *sources: PathLike | bytes,
+    select: Iterable[str] = (),
+    ignore: Iterable[str] = (),
+    against: PathLike | None = None,
+    isolated: bool = False,
+    config_from: PathLike | None = None,
+    baseline: PathLike | None = None,
+    engine: Literal["models", "jsonschema"] = "models",
+    jobs: int | None = None,
+    cache: bool = True,
+    progress: Progress = _all,
+) -> CheckReport:
+    """Check submissions: files, folders, or the bytes of one; without any, those of the repository.
+
+    `against` is "shipped", "none" or a folder of rows; `jobs` is the number of processes, None as
+    many as the files ask for; without `cache` every result is computed again. A path that cannot be
+    read is in `unreadable` of the report, as are settings that kept only some files from being
+    checked. Raises UsageProblem for an unknown rule, folder or baseline, and BadConfiguration if
+    settings, benchmark or policy cannot be used for any file.
+    """
+    from geneb_ci.check.place import against_of  # noqa: PLC0415
+    from geneb_ci.check.registry import chosen  # noqa: PLC0415
+
+    find = finder(isolated=isolated, config_from=None if config_from is None else Path(config_from))
+    layout = find(Path.cwd())
+    rules = chosen((*layout.select, *select), (*layout.ignore, *ignore))
+    known = None if baseline is None else read_baseline(Path(baseline))
+    compared = against_of(None if against is None else os.fspath(against), find)
+    if any(isinstance(one, bytes) for one in sources):
+        report = _check_bytes(sources, rules, find, compared, engine)
+    else:
+        paths = [Path(one) for one in sources if not isinstance(one, bytes)]
+        checker = _runner(rules, find, compared, engine, cache=cache, jobs=jobs)
+        report = _check_files(paths or _own(layout), checker, progress)
+    report.findings.sort(key=lambda finding: finding.sort_key())
+    if known is not None:
+        report.without(known, rules)
+    return report
+
+
+def _own(layout: Layout) -> list[Path]:
+    """Return the folder of submissions of a repository. Raises UsageProblem without one."""
+    if layout.submissions is None:
+        raise UsageProblem("no submission is named", "name one: geneb-ci check submission.json")
+    return [Path(os.path.relpath(str(layout.submissions)))]
+
+
+def _runner(
+    rules: tuple[str, ...],
+    find: Finder,
+    against: "Against | None",
+    engine: str,
+    *,
+    cache: bool,
+    jobs: int | None,
+) -> Any:  # noqa: ANN401 (Reuse or Checker, which have `find`, `rules`, `benchmarks` and `run`)
+    """Return what checks files; results are not kept in GitHub Actions, where others may write."""
+    if engine == "jsonschema":
+        return _checker(rules, find, against, engine)
+    from geneb_ci.check.reuse import Reuse, Store  # noqa: PLC0415
+
+    is_kept = cache and os.environ.get("GITHUB_ACTIONS") != "true"
+    return Reuse(rules, find, against, Store(cache_folder("check") if is_kept else None), jobs)
+
+
+def _checker(
+    rules: tuple[str, ...], find: Finder, against: "Against | None", engine: str = "models"
+) -> "Checker":
+    from geneb_ci.check.registry import select as selected  # noqa: PLC0415 (imports the rules)
+    from geneb_ci.check.runner import Checker  # noqa: PLC0415
+    from geneb_ci.submission.structure import check_structure  # noqa: PLC0415
+
+    used = check_structure
+    if engine == "jsonschema":
+        from geneb_ci.submission.schema_engine import check_by_schema  # noqa: PLC0415 (60 ms)
+
+        used = check_by_schema
+    return Checker(selected(rules, ()), used, find, against)
+
+
+def _check_files(paths: Sequence[Path], checker: Any, progress: Progress) -> CheckReport:  # noqa: ANN401
+    """Check all files; errors of settings that kept only some from being checked are reported."""
+    files, lost = named_files(paths, checker.find)
+    report = CheckReport(rules=len(checker.rules), unreadable=[*lost])
+    try:
+        for result in progress(checker.run(files), len(files)):
+            if isinstance(result, NothingChecked):
+                report.unreadable.append(result)
+            else:
+                report.take(result if isinstance(result, Outcome) else outcome_of(result))
+    except BadConfiguration as error:
+        if not report.files:
+            raise
+        report.unreadable.append(error)
+    report.benchmarks = checker.benchmarks
+    return report
+
+
+def _check_bytes(
+    sources: Sequence[PathLike | bytes],
+    rules: tuple[str, ...],
+    find: Finder,
+    against: "Against | None",
+    engine: str,
+) -> CheckReport:
+    """Check one submission that is no file, as if it were a file outside a folder of submissions.
+
+    Raises UsageProblem where something else is named beside it.
+    """
+    from geneb_ci.submission.reading import BYTES_MAX, too_large  # noqa: PLC0415
+
+    (raw, *others) = sources
+    if others or not isinstance(raw, bytes):
+        raise UsageProblem(
+            f"{STDIN} is checked alone, and {len(sources)} are named",
+            "check the files and standard input by two commands",
+        )
+    content = too_large(len(raw)) if len(raw) > BYTES_MAX else raw
+    checker = _checker(rules, find, against, engine)
+    report = CheckReport(rules=len(rules))
+    # A folder that does not exist, so that it is in no folder of submissions.
+    report.add(checker.check_bytes(content, Path.cwd() / STDIN / STDIN, STDIN))
+    report.benchmarks = checker.benchmarks
+    return report
+
+
+def fix(*paths: PathLike, write: bool = True) -> "list[Fixed]":
+    """Repair what can be repaired in one way only, in files or folders; return one result a file.
+
+    Without `write` nothing is written: `diff()` of each result shows what would change. Raises
+    NothingChecked for a path without submissions, UsageProblem for a file that cannot be written,
+    BadConfiguration as `check` does.
+    """
+    from geneb_ci.check.fixes import fixed  # noqa: PLC0415
+    from geneb_ci.check.runner import Checker, files_of  # noqa: PLC0415
+
+    layout = find_layout(Path.cwd())
+    files = files_of([Path(one) for one in paths] or _own(layout))
+    checker = Checker(())
+    found = [fixed(path, checker) for path in files]
+    for one in found if write else ():
+        one.write()
+    return found
+
+
+def build(
+    folder: PathLike | None = None,
+    *,
+    diagnostics: bool = True,
+    out: PathLike | None = None,
+    progress: Progress = _all,
+) -> "BuiltBoard":
+    """Build the board of the submissions of a folder; `out` is where to write it, with its page.
+
+    Without `folder`, those of the repository of the current folder. Raises SubmissionsRefused if a
+    submission has an error, UsageProblem if there is no folder, if `out` cannot be written, or if
+    `diagnostics` are asked for and the extra `build` is not installed.
+    """
+    from geneb_ci.board.board import board_of, entries_of, page_of  # noqa: PLC0415 (0.3 s)
+    from geneb_ci.render.results import BuiltBoard  # noqa: PLC0415
+
+    place = None if folder is None else Path(folder)
+    with _reported():
+        layout, entries = entries_of(place, "build FOLDER --out DIR", progress)
+    board = board_of(entries, layout, more=diagnostics)
+
+    page = functools.partial(page_of, entries, board, layout)
+    made = BuiltBoard(board.files, board.models, board.unranked, board.unsized, page)
+    if out is not None:
+        made.write(Path(out))
+    return made
+
+
+def verify(
+    *records: PathLike,
+    submissions: PathLike | None = None,
+    cells: bool = False,
+    receipt: PathLike | None = None,
+    data: PathLike | None = None,
+    say: Say = _silent,
+    progress: Progress = _all,
+) -> "Verifications":
+    """Verify audit records, files or folders of them, from public data; all without any named.
+
+    `submissions` is their folder, where it is not the repository's. With `cells`, cells and rows of
+    audits by receipt are computed again, from the folders `receipt` and `data`. A record that does
+    not verify is no error: see `hold` and the steps. Raises NothingChecked if there is no record,
+    UsageProblem for options that contradict each other.
+    """
+    from geneb_ci.audit.record import named_records  # noqa: PLC0415 (cryptography)
+    from geneb_ci.audit.repository import AuditRepository  # noqa: PLC0415
+    from geneb_ci.audit.row_recompute import from_receipt, with_rows  # noqa: PLC0415
+    from geneb_ci.render.results import Verifications  # noqa: PLC0415
+    from geneb_ci.submission.reading import located  # noqa: PLC0415
+
+    layout = find_layout(Path.cwd())
+    own = None if submissions is None else Path(submissions).resolve()
+    repository = AuditRepository(layout, own)
+    named = named_records(map(Path, records))
+    files = named or repository.files
+    lost = [] if records else list(repository.lost())
+    if not files and not lost:
+        raise NothingChecked(
+            "there is no record to verify",
+            "name one, or run the command in a repository with records",
+        )
+    if not cells and (receipt is not None or data is not None):
+        raise UsageProblem("--receipt and --data are for --cells", "add --cells, or leave them out")
+    kept, tasks = (None if one is None else Path(one) for one in (receipt, data))
+    again = from_receipt(layout, kept, tasks, say) if cells else None
+
+    def each() -> Iterator[Any]:
+        for path in files:
+            name = str(path) if records else os.path.relpath(path)
+            yield with_rows(repository, located(path), name, again, named=bool(records))
+
+    return Verifications([*progress(each(), len(files)), *lost])
+
+
+def audit(
+    file: PathLike,
+    *,
+    machine: "Machine | None" = None,
+    source: "BeaconSource | None" = None,
+    commitment: PathLike | None = None,
+    committed_at: str | None = None,
+    earlier: Iterable[PathLike] = (),
+    work: PathLike | None = None,
+    key: PathLike | None = None,
+    unsigned: bool = False,
+    output: PathLike | None = None,
+    dry_run: bool = False,
+    log_key: PathLike | None = None,
+    again: str = "",
+    say: Say = _silent,
+    show: Say = _silent,
+) -> "AuditResult":
+    """Carry the audit of a file as far as it goes now; what is finished is kept for the next call.
+
+    `machine` has the options of the rerun, `source` says where the beacon's value comes from. `key`
+    signs the record, which is written below `output`; `unsigned` writes none. `committed_at` is the
+    time of publication of the digest, in UTC: without it the audit stops with that digest. `say`
+    gets lines of progress, `show` what is to be read. A claim that differs is no error: see
+    `state`. Raises UsageProblem for options that contradict each other, and another GenebError for
+    whatever refuses or ends the audit.
+    """
+    from geneb_ci.audit.beacon_source import BeaconSource  # noqa: PLC0415
+    from geneb_ci.audit.ready import Machine  # noqa: PLC0415
+    from geneb_ci.audit.signing import check_record_options  # noqa: PLC0415
+    from geneb_ci.audit.stages import FileAudit, audited  # noqa: PLC0415
+    from geneb_ci.render.results import AuditResult  # noqa: PLC0415
+
+    paths = {"commitment": commitment, "work": work, "key": key, "output": output}
+    given: dict[str, Any] = {
+        name: None if one is None else Path(one) for name, one in paths.items()
+    }
+    check_record_options(given["key"], given["output"], unsigned=unsigned)
+    asked = FileAudit(
+        file=Path(file),
+        machine=machine or Machine(),
+        source=source or BeaconSource(),
+        committed_at=committed_at,
+        earlier=tuple(map(Path, earlier)),
+        unsigned=unsigned,
+        dry_run=dry_run,
+        log_key=None if log_key is None else Path(log_key),
+        again=again or f"geneb-ci audit {file}",
+        **given,
+    )
+    return AuditResult(**audited(asked, find_layout(Path.cwd()), say, show)._asdict())
+
+
+def recommend(
+    folder: PathLike | None = None,
+    *,
+    category: str | None = None,
+    regime: str = "full",
+    max_params: int | str | None = None,
+    evidence: str | None = None,
+    margin: float | None = None,
+    progress: Progress = _all,
+) -> "Recommendation":
+    """Recommend a model of a folder: the smallest within `margin` of the best, or else the best.
+
+    The folder has submissions, which are checked first, or is one that `build` wrote. `max_params`
+    is a number, or a text such as "500M"; letter case of category and regime does not matter. Where
+    no model meets size and evidence, `best` and `recommended` are None. Raises UsageProblem for an
+    unknown category, regime, evidence or folder, SubmissionsRefused as `build` does.
+    """
+    from geneb_ci.board.advice import MARGIN, is_built, requested, stored_advice  # noqa: PLC0415 (pydantic)  # noqa: PLC0415
+    from geneb_ci.board.rows import extra_at_hand  # noqa: PLC0415
+    from geneb_ci.render.results import Recommendation  # noqa: PLC0415
+
+    place = None if folder is None else Path(folder)
+    accepted = MARGIN if margin is None else margin
+    need = requested(category, regime, max_params, evidence, accepted)
+    advice = stored_advice(place, need, accepted) if place and is_built(place) else None
+    if advice is None:
+        with extra_at_hand(", which brings scipy"), _reported():
+            from geneb_ci.board.recommend import advise_built, advise_rows  # noqa: PLC0415 (0.3 s)
+
+            built = place if is_built(place) else None
+            if built is not None:
+                advice = advise_built(built, need, accepted)
+            else:
+                from geneb_ci.board.board import entries_of  # noqa: PLC0415
+
+                layout, entries = entries_of(place, "recommend FOLDER", progress)
+                advice = advise_rows(entries, benchmark_of(layout), need, accepted)
+    return Recommendation.model_construct(**dict(advice))

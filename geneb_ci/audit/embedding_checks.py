@@ -1,0 +1,306 @@
+"""What embeddings show beside scores: their precision, and whether sequences were memorised.
+
+Precision. The tolerance of an audit follows from the noise of the declared dtype. Who declares
+bfloat16 for an extractor that computes in float32 has tolerances two to four times as wide. So the
+audit embeds some sequences three times, in other places and other batches. A model in bfloat16 or
+float16 gives other numbers then; embeddings that agree as those in float32 do get the tolerance of
+float32.
+
+Variants. D = (worse - better) / rows, over test rows of all rerun tasks, one kind of variant at a
+time: `worse` were right as published and wrong as a variant, `better` the other way round. An
+extractor that computes changes its mind in both directions alike; one that looks labels up loses
+those that it knew. Flagged above
+
+    limit = margin + VARIANT_ALARM sqrt(worse + better) / rows
+
+For training rows the same, with a margin of its own: the decisions of a probe fitted on the rows as
+published, and of one fitted on their variants.
+
+Fresh sets. The mean over the tasks of the accuracy on public test rows less that on fresh rows, by
+the same probe. Flagged when it exceeds `FRESH_MARGIN` by `ALARM` standard errors.
+
+Limits. A look-up that tolerates small changes is not detected by variants, only by a fresh set; one
+that knows few labels stays below the limit. docs/adversary.md has the rates.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from pydantic import Field
+
+from geneb_ci.audit.rescored import RescoredChanged, RescoredDecisions, RescoredTested
+from geneb_ci.common.finding import plural
+from geneb_ci.common.types import Count, Hex64, Name, Positive, StrictModel
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+REPRODUCIBLE = 1e-5
+"""Largest root mean square of a difference, relative to that of the row, that counts as float32.
+Measured on random BERTs in other batches: at most 2.3e-7 in float32, up to 1.8e-3 in bfloat16,
+where 61 % of rows differ, so that of 64 pairs none does with probability below 1e-13."""
+PAIRS_MIN = 16
+"""Pairs of embeddings from which the precision is concluded."""
+COARSE = ("bfloat16", "float16")
+FINE = "float32"
+SIGNIFICAND = {"float16": 10, "float32": 23, "float64": 52}
+"""Stored bits of the significand of each type that a matrix may have."""
+
+
+class Repeated(StrictModel):
+    """Embeddings of the same sequences in other places and batches."""
+
+    pairs: Count
+    difference: float = Field(ge=0)
+    """Largest root mean square of a difference, relative to that of the row."""
+    bits: Count
+    """Significant bits that the numbers use, 24 in float32: a bfloat16 has 8."""
+
+
+class Precision(StrictModel):
+    """Declared dtype, and what the embeddings of all tasks show of it."""
+
+    declared: Name
+    pairs: Positive
+    difference: float = Field(ge=0)
+    bits: Count
+
+    @property
+    def noise(self) -> str:
+        """The dtype whose noise the tolerance has: never coarser than the declared one."""
+        fine = self.pairs >= PAIRS_MIN and self.difference <= REPRODUCIBLE
+        return FINE if self.declared in COARSE and fine else self.declared
+
+
+def precision_of(declared: str, found: Iterable[Repeated]) -> Precision | None:
+    """Return the precision over all tasks; None where nothing was repeated."""
+    parts = [one for one in found if one.pairs]
+    if not parts:
+        return None
+    return Precision(
+        declared=declared,
+        pairs=sum(one.pairs for one in parts),
+        difference=max(one.difference for one in parts),
+        bits=max(one.bits for one in parts),
+    )
+
+
+def repeated_of(pairs: Sequence[tuple["np.ndarray", "np.ndarray"]]) -> Repeated:
+    """Return how far pairs of (d,) embeddings of one sequence differ.
+
+    Rows of different widths, and rows too long to measure, differ by the largest float.
+    """
+    import numpy as np  # noqa: PLC0415 (slow to import, and only needed here)
+
+    differences = [_difference(one, other) for one, other in pairs]
+    shown = [one for one, _ in pairs[:1]]
+    return Repeated(
+        pairs=len(pairs),
+        difference=min(max(differences, default=0.0), float(np.finfo(np.float64).max)),
+        bits=max((_bits(one) for one in shown), default=0),
+    )
+
+
+def _difference(one: "np.ndarray", other: "np.ndarray") -> float:
+    if one.shape != other.shape:
+        return math.inf
+    first, second = one.astype("<f8").tolist(), other.astype("<f8").tolist()
+    apart = math.hypot(*(a - b for a, b in zip(first, second, strict=True)))
+    share = apart / (math.hypot(*first) or 1.0)
+    return math.inf if math.isnan(share) else share
+
+
+def _bits(row: "np.ndarray") -> int:
+    """Return the most significant bits that a number of a (d,) row uses; 0 for zeros alone."""
+    stored = SIGNIFICAND[row.dtype.name]
+    numbers = row.view(f"<u{row.dtype.itemsize}")
+    most = 0
+    for number, value in zip(numbers.tolist(), row.tolist(), strict=True):
+        if value:
+            part = number & ((1 << stored) - 1)
+            zeros = (part & -part).bit_length() - 1 if part else stored
+            most = max(most, stored - zeros + 1)
+    return most
+
+
+def precision_text(found: Precision) -> str:
+    """Return the precision as one line."""
+    used = f"; the tolerance has the noise of {found.noise}" * (found.noise != found.declared)
+    return (
+        f"precision: {found.declared} declared; {found.pairs} pairs of embeddings in other batches "
+        f"differ by up to {found.difference:.1e} of their length, with {found.bits} significant "
+        f"bits{used}"
+    )
+
+
+VARIANT_ALARM = 4.0
+"""Standard errors of D above the margin. The kinds share the luck of one test set: 3.09, a false
+alarm of 0.001 each, flagged a random model of one task with 160 rows in some audits of several."""
+ALARM = 3.09
+"""Standard errors of a loss on a fresh set above its margin: one-sided false alarm 0.001."""
+VARIANT_MARGIN = 0.02
+"""D that an honest extractor may have: three letters in a hundred can break a motif that it reads.
+Largest measured: see docs/adversary.md."""
+TRAINING_MARGIN = 0.03
+"""The same for training rows, where one refit moves many decisions at once."""
+FRESH_MARGIN = 0.05
+"""Accuracy that an honest extractor may lose on a fresh set, which is never quite alike."""
+ROWS_WANTED = 4000
+"""Test rows varied in a whole audit: the limit is then 0.037 where 7 % of decisions change."""
+ROWS_MIN = 40
+"""Fewest test rows varied a task, so that each task has its say in a large draw."""
+
+
+class VariantResult(StrictModel):
+    """Decisions on variants of the rows of all rerun tasks."""
+
+    nonce: Hex64
+    """With the seed of the plan it decides rows and variants; secret until the record is signed."""
+    rows: Positive
+    """Test rows varied a task, and training rows; all where there are fewer."""
+    reversed: bool
+    """Whether reverse complements are among the kinds: where the model declares strands alike."""
+    kinds: dict[Name, RescoredChanged]
+    training: RescoredChanged | None
+    """Decisions on test rows by a probe fitted on training rows, and on variants of these."""
+    memorised: bool
+
+
+class FreshTask(StrictModel):
+    """One task: the same probe on public test rows and on fresh rows."""
+
+    public: RescoredTested
+    fresh: RescoredTested
+
+
+class FreshResult(StrictModel):
+    """Decisions on a fresh set that a maintainer committed to before the audit."""
+
+    commitment: Hex64
+    """Salted digest of the set: `geneb-ci audit fresh check` compares it once it is released."""
+    tasks: dict[Name, FreshTask] = Field(min_length=1)
+    dropped: bool
+
+
+def rows_varied(tasks: int) -> int:
+    """Return how many test rows a task are varied in an audit of so many tasks."""
+    return max(ROWS_MIN, math.ceil(ROWS_WANTED / tasks))
+
+
+def difference(found: RescoredChanged) -> float:
+    """Return D; 0 where no row was varied."""
+    return (found.worse - found.better) / found.rows if found.rows else 0.0
+
+
+def limit(found: RescoredChanged, margin: float) -> float:
+    """Return the largest D that is not flagged."""
+    return margin + VARIANT_ALARM * math.sqrt(found.worse + found.better) / max(1, found.rows)
+
+
+def is_flagged(kinds: Mapping[str, RescoredChanged], training: RescoredChanged | None) -> bool:
+    """Whether variants of test rows of any kind, or of training rows, are flagged."""
+    tested = [(one, VARIANT_MARGIN) for one in kinds.values()]
+    if training is not None:
+        tested.append((training, TRAINING_MARGIN))
+    return any(difference(one) > limit(one, margin) for one, margin in tested)
+
+
+def pooled(found: Iterable[RescoredChanged]) -> RescoredChanged:
+    """Return the sums."""
+    parts = list(found)
+    return RescoredChanged(
+        rows=sum(one.rows for one in parts),
+        worse=sum(one.worse for one in parts),
+        better=sum(one.better for one in parts),
+    )
+
+
+def variant_result(
+    decisions: Iterable[RescoredDecisions], nonce: str, rows: int, *, reverse: bool
+) -> VariantResult:
+    """Return the decisions of all tasks, kind by kind, and the verdict."""
+    parts = list(decisions)
+    kinds = {
+        kind: pooled(one.kinds[kind] for one in parts if kind in one.kinds)
+        for kind in dict.fromkeys(kind for one in parts for kind in one.kinds)
+    }
+    refits = [one.training for one in parts if one.training is not None]
+    training = pooled(refits) if refits else None
+    return VariantResult(
+        nonce=nonce,
+        rows=rows,
+        reversed=reverse,
+        kinds=kinds,
+        training=training,
+        memorised=is_flagged(kinds, training),
+    )
+
+
+def fresh_result(decisions: Mapping[str, RescoredDecisions], commitment: str) -> FreshResult | None:
+    """Return the decisions on fresh rows; None where no rerun task has one."""
+    tasks = {
+        task: FreshTask(public=one.public, fresh=one.fresh)
+        for task, one in decisions.items()
+        if one.fresh is not None
+    }
+    if not tasks:
+        return None
+    return FreshResult(commitment=commitment, tasks=tasks, dropped=is_dropped(tasks))
+
+
+def drop(tasks: Mapping[str, FreshTask]) -> tuple[float, float]:
+    """Return the mean over the tasks of the loss of accuracy, and its standard error."""
+    losses, variance = [], 0.0
+    for one in tasks.values():
+        losses.append(one.public.right / one.public.rows - one.fresh.right / one.fresh.rows)
+        variance += _variance(one.public) + _variance(one.fresh)
+    return math.fsum(losses) / len(losses), math.sqrt(variance) / len(losses)
+
+
+def _variance(found: RescoredTested) -> float:
+    """Return the variance of an accuracy, never 0: two made-up rows, one right and one wrong."""
+    share = (found.right + 1) / (found.rows + 2)
+    return share * (1 - share) / found.rows
+
+
+def is_dropped(tasks: Mapping[str, FreshTask]) -> bool:
+    """Whether the accuracy on fresh rows is significantly below that on public ones."""
+    loss, error = drop(tasks)
+    return loss > FRESH_MARGIN + ALARM * error
+
+
+def fresh_power(loss: float, fresh: int, public: int, accuracy: float = 0.75) -> float:
+    """Return the probability that a loss of accuracy is flagged, by rows in all tasks together.
+
+    `accuracy` is that on the fresh rows; a normal approximation.
+    """
+    above = min(accuracy + loss, 1 - 1 / (public + 2))
+    error = math.sqrt(accuracy * (1 - accuracy) / fresh + above * (1 - above) / public)
+    return 0.5 * math.erfc(-((loss - FRESH_MARGIN) / error - ALARM) / math.sqrt(2))
+
+
+def variant_text(found: VariantResult) -> str:
+    """Return what the variants show, as one line."""
+    parts = [
+        f"{kind} D {difference(one):+.4f} of at most {limit(one, margin):.4f} ({one.rows} rows)"
+        for kind, one, margin in (
+            *((kind, one, VARIANT_MARGIN) for kind, one in found.kinds.items()),
+            *((("training", found.training, TRAINING_MARGIN),) if found.training else ()),
+        )
+    ]
+    return f"variants: {'; '.join(parts)}"
+
+
+def fresh_text(found: FreshResult) -> str:
+    """Return what the fresh set shows, as one line."""
+    loss, error = drop(found.tasks)
+    rows = sum(one.fresh.rows for one in found.tasks.values())
+    mcc = math.fsum(one.public.MCC - one.fresh.MCC for one in found.tasks.values())
+    return (
+        f"fresh set: {rows} sequences of {plural(len(found.tasks), 'task')}, accuracy "
+        f"{-loss:+.4f} (standard error {error:.4f}) and MCC "
+        f"{-mcc / len(found.tasks):+.4f} beside the public test rows; "
+        f"more than {FRESH_MARGIN:g} is not explained by chance"
+    )

@@ -1,0 +1,165 @@
+"""Draws of rows: from a commitment and a beacon to a plan of rows, and that plan recomputed."""
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import NamedTuple, NoReturn
+
+from geneb_ci.audit.canonical import SAMPLE, AuditRefused, StepMismatch
+from geneb_ci.audit.commitment import Commitment, identity_of, why_same
+from geneb_ci.audit.draw import beacon_value, recompute, recompute_seed
+from geneb_ci.audit.plan import Beacon, EarlierRows, Plan, RowPlan, RowsWanted
+from geneb_ci.audit.sampling import seed_of
+from geneb_ci.common.benchmark import Benchmark
+from geneb_ci.common.errors import UsageProblem
+from geneb_ci.receipt.draw import STANDARD_TEST, STANDARD_TRAINING, RowSample, TaskShare, shares
+from geneb_ci.submission.models import EmbeddingReceipt, Submission, SubmissionV12
+from geneb_ci.submission.receipt_root import receipt_root
+
+ROW_PROTOCOL = "geneb-receipt-v1"
+"""Begins what the seed is the hash of: no seed of a draw of tasks is one of rows."""
+STANDARD, FULL = "standard", "full"
+ROWS_MAX = 1_000_000
+"""Test rows of a regime: more than the benchmark has."""
+FLOAT32 = ("float32", "float64")
+"""Types whose rows are reproducible to the tolerance of a row."""
+
+
+def rows_wanted(text: str) -> RowsWanted:
+    """Return the sample that `--rows` names: "standard", "full", or N test rows of each regime.
+
+    Training and support rows grow in proportion to N. Raises UsageProblem.
+    """
+    if text in {STANDARD, FULL}:
+        return RowsWanted(**RowSample(whole=text == FULL)._asdict())
+    number = int(text) if text.isascii() and text.isdigit() and len(text) < len("10000000") else 0
+    if not 1 <= number <= ROWS_MAX:
+        raise UsageProblem(
+            f"--rows {text!r} is no sample",
+            f"pass --rows {STANDARD}, --rows {FULL}, or a number of test rows of each regime",
+        )
+    training = -(-STANDARD_TRAINING * number // STANDARD_TEST)
+    return RowsWanted(test=number, training=training, support=number, whole=False)
+
+
+class WithReceipt(NamedTuple):
+    """A submission whose rows can be drawn, and its receipt."""
+
+    submission: SubmissionV12
+    receipt: EmbeddingReceipt
+
+
+def receipt_of(submission: Submission | None, benchmark: Benchmark) -> WithReceipt:
+    """Return a submission with its receipt, whose rows can be drawn.
+
+    Raises AuditRefused where there is none, or where its rows cannot be compared: computed in
+    bfloat16 or float16, or with TF32; and where its root is not that of its tasks.
+    """
+    receipt = submission.receipt if isinstance(submission, SubmissionV12) else None
+    if receipt is None or not isinstance(submission, SubmissionV12):
+        raise AuditRefused(
+            "the submission has no receipt: no row can be drawn",
+            "draw tasks: leave out --rows; or ask for a run with `geneb-harness run --receipt DIR`",
+        )
+    if weak := weakness_of(receipt.compute_dtype, tf32=receipt.tf32):
+        raise AuditRefused(
+            f"the receipt is weak: {weak}",
+            "its cells can be recomputed by `geneb-ci receipt verify`, which adds no trust level; "
+            "draw tasks: leave out --rows",
+        )
+    if receipt_root(receipt, benchmark.task_ids) != receipt.root:
+        raise AuditRefused(
+            "the root of the receipt is not that of its tasks",
+            "ask for the submission as the harness wrote it: see rule wrong-receipt",
+        )
+    return WithReceipt(submission, receipt)
+
+
+def weakness_of(compute_dtype: str, *, tf32: bool) -> str:
+    """Return why rows of a receipt cannot be compared with a rerun, or ""."""
+    if compute_dtype not in FLOAT32:
+        return (
+            f"its rows were computed in {compute_dtype}, where other batches give other "
+            "rows: what a comparison would let pass is worth up to 0.02 of MCC"
+        )
+    if tf32:
+        return (
+            "its rows may have been computed with TF32, whose rounding is 100 times the tolerance"
+        )
+    return ""
+
+
+def task_shares(
+    rows: RowsWanted, receipt: EmbeddingReceipt, benchmark: Benchmark
+) -> dict[str, TaskShare]:
+    """Return the draws of each task of a receipt, in board order."""
+    classes = {
+        task.id: len(task.test_class_counts or (1, 1))
+        for task in benchmark.tasks
+        if task.id in receipt.tasks
+    }
+    return shares(RowSample(**rows.model_dump()), classes, list(benchmark.categories.values()))
+
+
+def earlier_row_draws(
+    plans: Iterable[RowPlan], commitment: Commitment, near: Collection[str] = ()
+) -> list[EarlierRows]:
+    """Return the draws of earlier plans for this method and those that they list, by time.
+
+    A plan is for this method as `draw.earlier_draws` says: by model id, weights, code or claims;
+    or when its root is among `near`, those of receipts that are near this one.
+    """
+    found: dict[str, str] = {}
+    mine, own = commitment.sha256, identity_of(commitment)
+    for plan in sorted(plans, key=lambda one: (one.committed_at, one.commitment_sha256)):
+        if plan.root in near or why_same(identity_of(plan.commitment), own):
+            draws = [(one.commitment, one.seed) for one in plan.earlier]
+            for name, seed in (*draws, (plan.commitment_sha256, plan.seed)):
+                if name != mine:
+                    found.setdefault(name, seed)
+    return [EarlierRows(commitment=name, seed=seed) for name, seed in found.items()]
+
+
+def draw_rows(
+    commitment: Commitment,
+    committed_at: str,
+    beacon: Beacon,
+    root: str,
+    rows: RowsWanted,
+    earlier: Sequence[EarlierRows] = (),
+) -> RowPlan:
+    """Return the plan of rows: the rows themselves follow from its seed and the receipt."""
+    return RowPlan(
+        schema_version="1.0",
+        commitment=commitment,
+        commitment_sha256=commitment.sha256,
+        committed_at=committed_at,
+        beacon=beacon,
+        seed=seed_of(commitment.sha256, beacon_value(beacon), ROW_PROTOCOL),
+        root=root,
+        rows=rows,
+        earlier=list(earlier),
+    )
+
+
+def recompute_rows(plan: RowPlan) -> None:
+    """Compute every step of a draw of rows again, as far as no receipt is needed.
+
+    Raises StepMismatch, whose `step` is one of `steps.STEPS`.
+    """
+    recompute_seed(plan, ROW_PROTOCOL)
+    names = [one.commitment for one in plan.earlier]
+    if plan.commitment_sha256 in names:
+        _refuse("the plan's own draw is listed among the earlier ones")
+    if len(set(names)) != len(names):
+        _refuse("an earlier draw is listed twice")
+
+
+def recompute_any(plan: Plan | RowPlan) -> None:
+    """Compute every step of a draw again, of tasks or of rows. Raises StepMismatch."""
+    if isinstance(plan, RowPlan):
+        recompute_rows(plan)
+    else:
+        recompute(plan)
+
+
+def _refuse(message: str) -> NoReturn:
+    raise StepMismatch(SAMPLE, message)

@@ -1,0 +1,213 @@
+"""Drawn rows embedded again, among decoys; and what that costs, before it is spent.
+
+The sequences of all tasks are one list in order of their digests, so that neither order nor content
+tells task, split or label. It is cut into parts, each kept when it is finished.
+"""
+
+import dataclasses
+import hashlib
+import secrets
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from geneb_ci.audit.cost import DECOYS
+from geneb_ci.audit.decoys import with_decoys
+from geneb_ci.audit.embedding import SandboxRuns
+from geneb_ci.audit.outcome import Decoys
+from geneb_ci.audit.plan import RowsWanted
+from geneb_ci.audit.ready import Ready, Say
+from geneb_ci.audit.row_draw import task_shares
+from geneb_ci.audit.weights import file_sha256
+from geneb_ci.audit.work import EmbeddedTask
+from geneb_ci.common.benchmark import Benchmark
+from geneb_ci.common.errors import ExtractorFailed, ResultRefused
+from geneb_ci.common.finding import plural
+from geneb_ci.receipt.cells import ReceiptCost, duration_text
+from geneb_ci.receipt.draw import SMALL_TASK
+from geneb_ci.receipt.source import size_text
+from geneb_ci.submission.models import EmbeddingReceipt
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+
+PART = 4096
+"""Sequences of one run: a stopped audit loses so many at most, and a run starts the extractor
+twice."""
+PRECISE = "float64"
+ALONE = "a batch of its own"
+_ENTRY, _MATRIX, _LINES = "embedded.json", "embeddings.npy", "sequences.txt"
+FOLDER = "rows"
+
+
+class RowEmbedder:
+    """Embeds sequences in parts, each kept in the work folder."""
+
+    def __init__(self, here: Ready, width: int, say: Say) -> None:
+        self._here = here
+        self._width = width
+        self._say = say
+        self.parts: list[EmbeddedTask] = []
+
+    def embed(self, sequences: Sequence[str]) -> "dict[str, npt.NDArray[np.float32]]":
+        """Return the row of each distinct sequence. Raises what `run_in_sandbox` does."""
+        ordered = sorted(set(sequences), key=lambda one: hashlib.sha256(one.encode()).digest())
+        parts = [ordered[start : start + PART] for start in range(0, len(ordered), PART)]
+        found: dict[str, npt.NDArray[np.float32]] = {}
+        for number, part in enumerate(parts):
+            values = self._part(part, f"part {number + 1} of {len(parts)}", number)
+            found.update(zip(part, values, strict=True))
+        return found
+
+    def _part(self, sequences: list[str], place: str, number: int) -> "npt.NDArray[np.float32]":
+        import numpy as np  # noqa: PLC0415 (slow to import, and only needed here)
+
+        work = self._here.work
+        folder = work.folder / FOLDER / str(number)
+        folder.mkdir(parents=True, exist_ok=True)
+        lines = "".join(f"{one}\n" for one in sequences)
+        named = hashlib.sha256(lines.encode()).hexdigest()
+        if work.has_result(folder / _ENTRY):
+            kept = work.read_as(folder / _ENTRY, EmbeddedTask)
+            if (
+                kept is not None
+                and kept.sequences_sha256 == named
+                and file_sha256(folder / _MATRIX) == kept.embeddings_sha256
+            ):
+                self.parts.append(kept)
+                return self._checked(np.load(folder / _MATRIX, allow_pickle=False))
+        runs = SandboxRuns(self._here, sum(one.seconds for one in self.parts))
+        decoyed = with_decoys(sequences, secrets.token_bytes(32))
+        self._say(
+            f"{place}: embedding {plural(len(sequences), 'row')} and "
+            f"{len(decoyed.sequences) - len(sequences)} decoys"
+        )
+        ran = runs.embed(decoyed)
+        values = self._checked(ran.values)
+        work.keep_binary(
+            folder / _MATRIX,
+            lambda stream: np.lib.format.write_array(stream, values, allow_pickle=False),
+        )
+        done = EmbeddedTask(
+            sequences_sha256=named,
+            embeddings_sha256=file_sha256(folder / _MATRIX),
+            computed=len(sequences),
+            decoys=ran.decoys,
+            attempts=runs.attempts,
+            seconds=runs.seconds,
+            peak=runs.peak,
+            token_budget=runs.token_budget,
+            further=0,
+            further_sha256=None,
+            repeated=ran.repeated,
+        )
+        work.keep_result(folder / _ENTRY, done.model_dump_json(indent=1) + "\n")
+        self.parts.append(done)
+        return values
+
+    def _checked(self, values: "np.ndarray") -> "npt.NDArray[np.float32]":
+        import numpy as np  # noqa: PLC0415
+
+        if values.shape[1] != self._width:
+            raise ResultRefused(
+                f"the extractor gives rows of {values.shape[1]} numbers, the receipt has "
+                f"{self._width}",
+                "ask for a receipt of this extractor and these options",
+            )
+        with np.errstate(over="ignore"):  # a row that is too large fails as a row
+            return values.astype(np.float32, copy=False)
+
+    def again(self, sequences: Sequence[str]) -> "tuple[str, npt.NDArray[np.float32]]":
+        """Embed sequences again, each alone, and in float64 where the extractor has that option.
+
+        Returns how, and the (n, d) rows.
+        """
+        runs = SandboxRuns(self._here, sum(one.seconds for one in self.parts))
+        spec = self._here.spec
+        try:
+            wider = {**spec.options, "dtype": PRECISE}
+            values = runs.alone(sequences, dataclasses.replace(spec, options=wider))
+            return PRECISE, self._checked(values)
+        except ExtractorFailed:
+            # An extractor without the option: its constructor refuses it.
+            return ALONE, self._checked(runs.alone(sequences, spec))
+
+    @property
+    def decoys(self) -> Decoys:
+        """What the decoys of all parts show."""
+        judged = [one.decoys for one in self.parts if one.decoys is not None]
+        return Decoys(
+            order_dependent=any(one.order_dependent for one in judged),
+            memorised=any(one.memorised for one in judged),
+            detail="; ".join(dict.fromkeys(one.detail for one in judged)),
+        )
+
+
+RATE = 150e9
+"""Operations a second of one run on a CPU. Measured: 193 to 242 GFLOP/s on two cores, with 21 and
+85 million parameters."""
+TOKENS = 300
+"""Tokens of a sequence where nothing is known: a letter each, in sequences of 300."""
+
+
+class RowCost(NamedTuple):
+    """Expected cost of an audit by receipt."""
+
+    rows: int
+    """Draws, at most so many distinct rows."""
+    embedded: int
+    """Sequences in the sandbox, decoys among them."""
+    kept: int
+    """Bytes of the file of rerun rows."""
+    embedding: float | None
+    """Seconds in the sandbox; None where the number of parameters is not known."""
+
+
+def row_cost(
+    rows: RowsWanted,
+    receipt: EmbeddingReceipt,
+    benchmark: Benchmark,
+    parameters: int | None,
+    rate: float = RATE,
+    tokens: int = TOKENS,
+) -> RowCost:
+    """Return what a draw costs at most; `rate` is in operations a second."""
+    shares = task_shares(rows, receipt, benchmark)
+    few = benchmark.protocol.few_shot_k
+    seeds = len(benchmark.protocol.seeds)
+    total = 0
+    for task, share in shares.items():
+        said = receipt.tasks[task]
+        classes = len(benchmark.by_id[task].test_class_counts or (1, 1))
+        support = sorted(min(said.train, k * seeds * classes) for k in few.values())
+        whole = share.whole and said.train < SMALL_TASK
+        drawn = min(said.test, len(benchmark.regimes) * share.test)
+        drawn += said.train if whole else share.training
+        drawn += sum(
+            most if number == 0 or share.whole else min(most, share.support)
+            for number, most in enumerate(support)
+        )
+        total += drawn
+    embedded = total + DECOYS * (1 + total // PART)
+    seconds = None if parameters is None else 2 * parameters * tokens * embedded / rate
+    return RowCost(
+        rows=total,
+        embedded=embedded,
+        kept=total * (6 * receipt.dim + 32 * 20),
+        embedding=seconds,
+    )
+
+
+def row_cost_lines(cost: RowCost, cells: ReceiptCost) -> list[str]:
+    """Return the cost of the rows, and that of recomputing the cells, as lines of text."""
+    took = "unknown: the submission does not say how many parameters it has"
+    if cost.embedding is not None:
+        took = (
+            f"about {duration_text(cost.embedding)} on a CPU, at 2 operations a parameter and "
+            f"token, {TOKENS} tokens a row and {RATE / 1e9:.0f} GFLOP/s"
+        )
+    return [
+        f"cost: at most {cost.rows:,} rows and {cost.embedded - cost.rows} decoys to embed, {took}",
+        f"  cells: {cells.text}; rerun rows up to {size_text(cost.kept)}",
+    ]

@@ -1,0 +1,261 @@
+"""Outcome of an audit by receipt: the predicate of its signed record, and the verdict it gives."""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema
+
+from geneb_ci.audit.outcome import (
+    AGREES,
+    DIFFERS,
+    AuditOutcome,
+    Decoys,
+    HarnessFacts,
+    StatementSubject,
+    Verdict,
+)
+from geneb_ci.audit.plan import RowPlan
+from geneb_ci.common.finding import first_and_more, plural
+from geneb_ci.common.types import Count, Hex40, Hex64, Moment, Name, Positive, StrictModel
+from geneb_ci.receipt.row_limits import LEVEL, TAU, allowed, is_within
+from geneb_ci.sandbox.launch import SandboxFacts
+
+ROW_PREDICATE = "urn:geneb-ci:row-audit:1.0"
+NOT_PROVED = (
+    "that the extractor is honest: one that looks labels up gives the same rows to everybody",
+    "that no training row is altered: few of a small task raise a score and are seldom drawn",
+    "that the score of one task is right: its own draws are few; rerun the task where it matters",
+    "that the auditor reported the rows that the extractor gave: anybody can embed a row again",
+)
+"""What an audit by receipt leaves open; part of each record."""
+Measure = Annotated[float, Field(ge=0)]
+_NUMBER = r"[0-9]{1,15}(\.[0-9]{1,6})?(e[+-][0-9]{1,3})?"
+_NUMBERS = rf"^({_NUMBER}( {_NUMBER})*)?$"
+
+
+def _split(value: object) -> object:
+    """Read numbers from a text; anything else is left to the type's own validation."""
+    if not isinstance(value, str):
+        return value
+    if not re.fullmatch(_NUMBERS, value):
+        raise ValueError("expected numbers with a space between them")
+    return [float(one) if set(one) & set(".e") else int(one) for one in value.split()]
+
+
+def _measures(value: object) -> object:
+    found = _split(value)
+    return [float(one) for one in found] if isinstance(found, list) else found
+
+
+def _joined(values: list[int] | list[float]) -> str:
+    return " ".join(f"{one:g}" if isinstance(one, float) else str(one) for one in values)
+
+
+_AS_TEXT = (
+    PlainSerializer(_joined, return_type=str),
+    WithJsonSchema({"type": "string", "pattern": _NUMBERS}),
+)
+Counts = Annotated[list[Count], BeforeValidator(_split), *_AS_TEXT]
+"""Whole numbers, in a record one text: a record of 10,000 rows would have too many values."""
+Measures = Annotated[list[Measure], BeforeValidator(_measures), *_AS_TEXT]
+"""Numbers of six significant digits, in the same form."""
+
+
+class RowAgain(StrictModel):
+    """A row that failed and was embedded again, alone."""
+
+    dtype: Name
+    """In which the model computed: float64 where the extractor has that option."""
+    deviation: Measure
+    mismatch: Count
+
+
+class FailedRow(StrictModel):
+    """A row that is not the one of the rerun."""
+
+    row: Count
+    """Of the file: training rows come first."""
+    again: RowAgain | None
+    """None where another row of the audit was found altered before its turn."""
+
+
+class RowTask(StrictModel):
+    """The drawn rows of one task, and their comparison with the rerun."""
+
+    task: Name
+    train: Count
+    test: Count
+    strata: dict[str, Positive]
+    """Stratum to its size, of each that was drawn from."""
+    rows: dict[str, Counts]
+    """Part to rows of the file, in the order of the draws: `test full`, `training`, ..."""
+    deviation: Measures
+    """Of each distinct row, ascending: largest distance of a coordinate beyond half a unit of
+    float16, in root mean squares of the row."""
+    mismatch: Counts
+    """Coordinates that differ from the rounding of the rerun."""
+    failed: list[FailedRow]
+
+    @property
+    def distinct(self) -> list[int]:
+        """The rows that were embedded, ascending."""
+        return sorted({row for rows in self.rows.values() for row in rows})
+
+
+class RowCells(StrictModel):
+    """Canonical cells recomputed from the committed rows, against the claims."""
+
+    equal: Count
+    """Cells whose every claimed number is the recomputed one."""
+    of: Positive
+    """Cells of the receipt's tasks, claimed or not."""
+    differing: list[str]
+    """`task, regime: what differs` of each claim that is another."""
+    unclaimed: list[str]
+    """Cells that the receipt gives and the submission does not claim."""
+    unequal: list[str]
+    """What is wrong with the rows of equal sequences."""
+
+
+class Direction(StrictModel):
+    """Whether committed rows differ from the rerun in the direction of the labels."""
+
+    rows: Count
+    statistic: float
+    """Van Elteren's, in standard deviations."""
+    p: Annotated[float, Field(ge=0, le=1)]
+
+
+class ReceiptFacts(StrictModel):
+    """What the submission says of its receipt."""
+
+    root: Hex64
+    dim: Positive
+    compute_dtype: Name
+    tf32: bool
+    tasks: Positive
+
+
+class RowOutcome(StrictModel):
+    """All of one audit by receipt: the predicate of the in-toto statement."""
+
+    schema_version: Literal["1.0"]
+    plan: RowPlan
+    receipt: ReceiptFacts
+    cells: RowCells
+    tasks: Annotated[list[RowTask], Field(min_length=1)]
+    """Every task of the receipt, in the order of the benchmark."""
+    direction: Direction
+    decoys: Decoys
+    verdict: Verdict
+    reasons: list[str]
+    """Why it differs, in words; none where it agrees."""
+    not_proved: list[str]
+    rerun_sha256: Hex64
+    """Of the file of rerun rows beside the record."""
+    sandbox: SandboxFacts
+    harness: HarnessFacts
+    benchmark_sha256: Hex64
+    dataset_revision: Hex40
+    packages: dict[str, str]
+    notes: list[str]
+    started_at: Moment
+    finished_at: Moment
+
+    @property
+    def embedded(self) -> int:
+        """Rows that were embedded again."""
+        return sum(len(one.deviation) for one in self.tasks)
+
+
+AnyOutcome = AuditOutcome | RowOutcome
+
+
+class RowStatement(StrictModel):
+    """An in-toto statement (v1) about one submission."""
+
+    type_: Annotated[Literal["https://in-toto.io/Statement/v1"], Field(alias="_type")]
+    subject: Annotated[list[StatementSubject], Field(min_length=1, max_length=1)]
+    predicateType: Literal["urn:geneb-ci:row-audit:1.0"]  # noqa: N815 (in-toto's own name)
+    predicate: RowOutcome
+
+
+def failing(task: RowTask, width: int) -> list[int]:
+    """Return the rows of a task that fail by their own numbers, ascending."""
+    judged = zip(task.distinct, task.deviation, task.mismatch, strict=True)
+    return [row for row, deviation, mismatch in judged if not is_within(deviation, mismatch, width)]
+
+
+def is_altered(one: FailedRow, width: int) -> bool:
+    """Whether a row that failed was embedded again, and failed then, too."""
+    again = one.again
+    return again is not None and not is_within(again.deviation, again.mismatch, width)
+
+
+def reasons_of(
+    cells: RowCells,
+    tasks: Sequence[RowTask],
+    direction: Direction,
+    decoys: Decoys,
+    width: int,
+) -> list[str]:
+    """Return why an audit differs, in words; none where it agrees."""
+    return [
+        *_cell_reasons(cells),
+        *_row_reasons(tasks, width),
+        *_direction_reasons(direction),
+        *_decoy_reasons(decoys),
+    ]
+
+
+def verdict_by(reasons: Sequence[str]) -> Verdict:
+    """Return the verdict that reasons give."""
+    return DIFFERS if reasons else AGREES
+
+
+def _cell_reasons(cells: RowCells) -> Iterator[str]:
+    if cells.differing:
+        yield (
+            f"{len(cells.differing)} of {cells.of} cells are not those that the committed rows "
+            f"give: {first_and_more(cells.differing)}"
+        )
+    for one in cells.unequal:
+        yield f"equal sequences have unequal rows: {one}"
+
+
+def _row_reasons(tasks: Sequence[RowTask], width: int) -> Iterator[str]:
+    found = [(task, one) for task in tasks for one in task.failed if is_altered(one, width)]
+    failed = sum(len(task.failed) for task in tasks)
+    total = sum(len(task.deviation) for task in tasks)
+    if not found:
+        return
+    task, one = found[0]
+    place = task.distinct.index(one.row)
+    split, row = ("training", one.row) if one.row < task.train else ("test", one.row - task.train)
+    again = one.again
+    text = (
+        f"{plural(failed, 'row')} of {total:,} {'is' if failed == 1 else 'are'} not what the "
+        f"extractor gives: {split} row {row} of {task.task} deviates by "
+        f"{task.deviation[place]:.1e} of its root mean square, {TAU:.0e} is allowed; "
+        f"{task.mismatch[place]} of its {width} coordinates round otherwise, {allowed(width)} may"
+    )
+    if again is not None:
+        text += f"; alone in {again.dtype}, {again.deviation:.1e} and {again.mismatch}"
+    yield text
+
+
+def _direction_reasons(found: Direction) -> Iterator[str]:
+    if found.p < LEVEL:
+        yield (
+            "what the rows differ by points towards the labels: rank sum "
+            f"{found.statistic:.1f} standard deviations above its mean over {found.rows:,} rows, "
+            f"p = {found.p:.1e}, below {LEVEL:g}"
+        )
+
+
+def _decoy_reasons(found: Decoys) -> Iterator[str]:
+    if found.order_dependent:
+        yield "an embedding depends on the order or the batch of its sequence"
+    if found.memorised:
+        yield "benchmark sequences are treated differently from similar new sequences"

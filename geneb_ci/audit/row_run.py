@@ -1,0 +1,319 @@
+"""Runs a plan of rows: cells from the committed bytes, drawn rows embedded again, both compared.
+
+Only sequences go into the sandbox, as in an audit of tasks. Labels and predictions, which the
+harness writes for the draw, stay in the folder of the audit, which the sandbox does not show.
+"""
+
+import contextlib
+import dataclasses
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from geneb_ci.audit.canonical import SAMPLE, StepMismatch, moment_of
+from geneb_ci.audit.commit import AuditSubject, subject_of
+from geneb_ci.audit.events import RunFacts
+from geneb_ci.audit.outcome import HarnessFacts
+from geneb_ci.audit.plan import RowPlan
+from geneb_ci.audit.ready import Machine, Ready, Say, ready
+from geneb_ci.audit.row_draw import receipt_of, recompute_rows, task_shares
+from geneb_ci.audit.row_embedding import RowEmbedder
+from geneb_ci.audit.row_files import (
+    ARRAYS,
+    LINES,
+    DrawnTask,
+    compared_cells,
+    directions,
+    drawn_task,
+    read_task,
+    rerun_file,
+    row_task,
+)
+from geneb_ci.audit.row_outcome import (
+    NOT_PROVED,
+    Direction,
+    ReceiptFacts,
+    RowAgain,
+    RowOutcome,
+    RowTask,
+    reasons_of,
+    verdict_by,
+)
+from geneb_ci.audit.work import open_work
+from geneb_ci.common.config import Layout
+from geneb_ci.common.errors import ExtractorRefused
+from geneb_ci.receipt.cells import recompute
+from geneb_ci.receipt.draw import drawn_rows
+from geneb_ci.receipt.receipt_cells import ReceiptCells
+from geneb_ci.receipt.row_rule import RowsJudged, Stratum, directed, is_same, judge
+from geneb_ci.receipt.source import ReceiptFiles
+from geneb_ci.sandbox.limits import MIB
+from geneb_ci.submission.models import MODELS, EmbeddingReceipt, SubmissionV12
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+STRATA, CELLS = "strata", "cells.json"
+"""Folder of what the harness wrote of the tasks, and its file of all cells."""
+AGAIN = 16
+"""Rows that fail are embedded again so many at a time, the worst first, until one is altered."""
+
+
+class RowsDone(NamedTuple):
+    """The outcome of an audit by receipt, and the file of rerun rows that it names."""
+
+    outcome: RowOutcome
+    rerun: bytes
+
+
+def rerun_rows(
+    plan: RowPlan,
+    layout: Layout,
+    machine: Machine,
+    files: Callable[[EmbeddingReceipt], ReceiptFiles],
+    clock: Callable[[], float],
+    say: Say,
+    work: Path | None = None,
+) -> RowsDone:
+    """Run a plan of rows and return the outcome; arguments are as of `rerun.rerun`.
+
+    `files` opens the files of the receipt. Raises what `rerun.rerun` does, and AuditRefused for a
+    receipt that is not what was committed to.
+    """
+    recompute_rows(plan)
+    subject = subject_of(plan.commitment, layout)
+    committed_receipt(plan, subject)
+    with contextlib.ExitStack() as stack:
+        kept = stack.enter_context(open_work(work)) if work is not None else None
+        here = stack.enter_context(ready(plan.commitment, subject, layout, machine, kept, say))
+        return rows_of(plan, here, files, clock, say)
+
+
+def rows_of(
+    plan: RowPlan,
+    here: Ready,
+    files: Callable[[EmbeddingReceipt], ReceiptFiles],
+    clock: Callable[[], float],
+    say: Say,
+) -> RowsDone:
+    """Run a plan of rows that recomputes, and return the outcome. Raises what `rerun_rows` does."""
+    submission, receipt = committed_receipt(plan, here.subject)
+    here = dataclasses.replace(here, spec=dataclasses.replace(here.spec, tf32=False))
+    with files(receipt) as opened:
+        return _RowRun(plan, here, submission, receipt, opened, say).done(clock)
+
+
+def committed_receipt(
+    plan: RowPlan, subject: AuditSubject
+) -> tuple[SubmissionV12, EmbeddingReceipt]:
+    """Return the submission and the receipt that a plan draws from.
+
+    Raises AuditRefused or StepMismatch when the submission has another one, or none.
+    """
+    read = MODELS[subject.document["schema_version"]].model_validate(subject.document)
+    submission, receipt = receipt_of(read, subject.benchmark)
+    if receipt.root != plan.root:
+        raise StepMismatch(
+            SAMPLE,
+            f"the plan draws from {plan.root[:16]}..., the receipt is {receipt.root[:16]}...",
+        )
+    return submission, receipt
+
+
+class _RowRun:
+    """One audit by receipt, whose sandbox is open."""
+
+    cells: ReceiptCells
+
+    def __init__(
+        self,
+        plan: RowPlan,
+        here: Ready,
+        submission: SubmissionV12,
+        receipt: EmbeddingReceipt,
+        files: ReceiptFiles,
+        say: Say,
+    ) -> None:
+        self.plan = plan
+        self.here = here
+        self.submission = submission
+        self.receipt = receipt
+        self.files = files
+        self.say = say
+        self.names = [name for name in here.subject.benchmark.task_ids if name in receipt.tasks]
+        self.embedder = RowEmbedder(here, receipt.dim, say)
+
+    def done(self, clock: Callable[[], float]) -> RowsDone:
+        stage: Literal["embedding", "scoring"] = "scoring"
+        started_at = self.here.work.begin(moment_of(int(clock())))
+        try:
+            drawn = self._drawn()
+            stage = "embedding"
+            rows = self.embedder.embed([one for task in drawn for one in task.sequences])
+            reruns = [_stacked([rows[one] for one in task.sequences]) for task in drawn]
+            judged = [
+                judge(task.committed, rerun, task.said.scale_log2)
+                for task, rerun in zip(drawn, reruns, strict=True)
+            ]
+            again = self._again(drawn, judged)
+        except ExtractorRefused as error:
+            ended = moment_of(int(clock()))
+            error.at = RunFacts(
+                stage, error.task, self.here.facts(self.embedder.parts), started_at, ended
+            )
+            raise
+        self.here.check_weights()
+        rerun = rerun_file(drawn, reruns)
+        tasks = [
+            row_task(task, one, again.get(task.task, {}), self.receipt.dim)
+            for task, one in zip(drawn, judged, strict=True)
+        ]
+        strata = [
+            one for task, rows in zip(drawn, reruns, strict=True) for one in directions(task, rows)
+        ]
+        return RowsDone(self._outcome(tasks, strata, rerun, clock), rerun)
+
+    def _drawn(self) -> list[DrawnTask]:
+        """Score and draw the tasks, one after another: one file of the receipt at a time."""
+        work, benchmark = self.here.work, self.here.subject.benchmark
+        shares = task_shares(self.plan.rows, self.receipt, benchmark)
+        seeds = [self.plan.seed, *(one.seed for one in self.plan.earlier)]
+        folder = work.folder / STRATA
+        found: list[DrawnTask] = []
+
+        def take(task: str, file: Path) -> None:
+            read = read_task(folder, task, benchmark)
+            drawn = drawn_rows(seeds, read.strata, shares[task])
+            found.append(drawn_task(task, self.receipt, file, read, drawn))
+
+        made = [folder / f"{name}{end}" for name in self.names for end in (ARRAYS, LINES)]
+        if all(work.has_result(one) for one in (*made, folder / CELLS)):
+            kept = work.read_as(folder / CELLS, ReceiptCells)
+            if kept is not None:
+                self.cells = kept
+                for task in self.names:
+                    take(task, self.files.file(task))
+                    self.files.release(task)
+                return found
+        folder.mkdir(parents=True, exist_ok=True)
+        submission = folder / "submission.json"
+        work.keep(submission, json.dumps(self.here.subject.document))
+        self.say("computing every cell from the committed rows")
+        self.cells = recompute(
+            submission, self.receipt, self.files, self.here.source, self.here.harness, self.names,
+            benchmark=benchmark, options=self.here.machine.scoring, say=self.say, strata=folder,
+            each=take,
+        )  # fmt: skip
+        for one in made:
+            work.note_result(one)
+        work.keep_result(folder / CELLS, self.cells.model_dump_json() + "\n")
+        return found
+
+    def _again(
+        self, drawn: Sequence[DrawnTask], judged: Sequence[RowsJudged]
+    ) -> dict[str, dict[int, RowAgain]]:
+        """Embed rows that fail again, the worst first, until one fails again or none is left.
+
+        Returns task to row to result.
+        """
+        width = self.receipt.dim
+        failed = [
+            (-float(one.deviation[place]), -int(one.mismatch[place]), number, place)
+            for number, one in enumerate(judged)
+            for place in one.failed(width).nonzero()[0].tolist()
+        ]
+        failed.sort()
+        found: dict[str, dict[int, RowAgain]] = {}
+        for start in range(0, len(failed), AGAIN):
+            some = failed[start : start + AGAIN]
+            self.say(f"{len(failed)} rows fail: embedding {len(some)} again, each alone")
+            how, values = self.embedder.again(
+                [drawn[number].sequences[place] for *_, number, place in some]
+            )
+            altered = False
+            for (*_, number, place), value in zip(some, values, strict=True):
+                task = drawn[number]
+                one = judge(task.committed[place : place + 1], value[None, :], task.said.scale_log2)
+                result = RowAgain(
+                    dtype=how, deviation=float(one.deviation[0]), mismatch=int(one.mismatch[0])
+                )
+                found.setdefault(task.task, {})[task.rows[place]] = result
+                altered |= not bool(is_same(one.deviation, one.mismatch, width)[0])
+            if altered:
+                break
+        return found
+
+    def _outcome(
+        self,
+        tasks: list[RowTask],
+        strata: list[Stratum],
+        rerun: bytes,
+        clock: Callable[[], float],
+    ) -> RowOutcome:
+        here, receipt = self.here, self.receipt
+        cells = compared_cells(self.submission, self.cells)
+        found = directed(strata, self.plan.seed)
+        direction = Direction(rows=found.rows, statistic=found.statistic, p=found.p)
+        decoys = self.embedder.decoys
+        reasons = reasons_of(cells, tasks, direction, decoys, receipt.dim)
+        said = self.cells
+        return RowOutcome(
+            schema_version="1.0",
+            plan=self.plan,
+            receipt=facts_of(receipt),
+            cells=cells,
+            tasks=tasks,
+            direction=direction,
+            decoys=decoys,
+            verdict=verdict_by(reasons),
+            reasons=reasons,
+            not_proved=list(NOT_PROVED),
+            rerun_sha256=hashlib.sha256(rerun).hexdigest(),
+            sandbox=here.facts(self.embedder.parts),
+            harness=HarnessFacts(
+                version=here.subject.benchmark.harness_version,
+                commit=said.harness.commit,
+                dirty=said.harness.dirty,
+            ),
+            benchmark_sha256=said.benchmark.sha256,
+            dataset_revision=said.dataset.revision,
+            packages={"geneb-ci": said.harness.version, **said.packages},
+            notes=self._notes(),
+            started_at=here.work.begin(moment_of(int(clock()))),
+            finished_at=moment_of(int(clock())),
+        )
+
+    def _notes(self) -> list[str]:
+        parts = self.embedder.parts
+        called = list(dict.fromkeys(one for part in parts for one in part.attempts))
+        rows, seconds = sum(one.computed for one in parts), sum(one.seconds for one in parts)
+        peak = max(one.peak for one in parts)
+        return [
+            *(f"weights: {name} {one}" for name, one in sorted(self.here.digests.items())),
+            *(
+                [f"the extractor's Python code called, inside the sandbox: {', '.join(called)}"]
+                if called
+                else []
+            ),
+            f"embedding {rows} sequences took {seconds:.0f} s and up to {peak // MIB} MiB",
+        ]
+
+
+def facts_of(receipt: EmbeddingReceipt) -> ReceiptFacts:
+    """Return what a record says of a receipt."""
+    return ReceiptFacts(
+        root=receipt.root,
+        dim=receipt.dim,
+        compute_dtype=receipt.compute_dtype,
+        tf32=receipt.tf32,
+        tasks=len(receipt.tasks),
+    )
+
+
+def _stacked(rows: "list[npt.NDArray[np.float32]]") -> "npt.NDArray[np.float32]":
+    import numpy as np  # noqa: PLC0415
+
+    return np.stack(rows)

@@ -1,0 +1,199 @@
+"""Verification of an audit by receipt: from its numbers alone, from its rows, from the receipt."""
+
+import hashlib
+import io
+import itertools
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from geneb_ci.audit.applicability import TrustInputs
+from geneb_ci.audit.canonical import StepMismatch
+from geneb_ci.audit.envelope import RESTORE
+from geneb_ci.audit.row_draw import task_shares, weakness_of
+from geneb_ci.audit.row_outcome import (
+    FailedRow,
+    RowOutcome,
+    RowTask,
+    failing,
+    is_altered,
+    reasons_of,
+    verdict_by,
+)
+from geneb_ci.common.benchmark import Benchmark
+from geneb_ci.receipt.draw import TaskShare, number_of
+from geneb_ci.receipt.embeddings import root_by, row_leaf
+from geneb_ci.submission.models import EmbeddingReceipt, SubmissionV12
+from geneb_ci.submission.receipt_root import receipt_root
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+COMPARISON = "comparison"
+RERUN, PROOFS, ROWS, CELLS = "rerun", "proofs", "rows", "cells"
+"""Further steps, where the file of rerun rows is here, or the receipt itself."""
+RERUN_BYTES_MAX = 8 << 30
+"""Of the file of rerun rows: 200,000 rows of 4,096 columns take 5 GB."""
+
+
+def check_rows(outcome: RowOutcome, inputs: TrustInputs) -> None:
+    """Make the verdict again from its numbers, and compare what the submission says of its receipt.
+
+    Without the submission that was audited, that is not compared. Raises StepMismatch, of the step
+    "comparison".
+    """
+    receipt = audited_receipt(outcome, inputs)
+    if receipt is not None:
+        _check_receipt(outcome, receipt, inputs.benchmark)
+    names = [one.task for one in outcome.tasks]
+    if len(set(names)) != len(names) or len(names) != outcome.receipt.tasks:
+        _refuse(f"{len(names)} tasks are compared, the receipt has {outcome.receipt.tasks}")
+    if outcome.receipt.root != outcome.plan.root:
+        _refuse("its receipt is not the one that the plan draws from")
+    for task in outcome.tasks:
+        _check_task(task, outcome.receipt.dim)
+    _check_again([one for task in outcome.tasks for one in task.failed], outcome.receipt.dim)
+    cells = outcome.cells
+    if cells.equal + len(cells.differing) + len(cells.unclaimed) != cells.of:
+        _refuse(f"its cells do not add up to {cells.of}")
+    reasons = reasons_of(
+        cells, outcome.tasks, outcome.direction, outcome.decoys, outcome.receipt.dim
+    )
+    if outcome.reasons != reasons:
+        _refuse("its reasons are not those that its numbers give")
+    if outcome.verdict != verdict_by(reasons):
+        _refuse(f"the verdict is {outcome.verdict!r}, its numbers give {verdict_by(reasons)!r}")
+
+
+def audited_receipt(outcome: RowOutcome, inputs: TrustInputs) -> EmbeddingReceipt | None:
+    """Return the receipt of the audited submission; None where that is not here."""
+    commitment = outcome.plan.commitment
+    current = inputs.submission(commitment.model_id)
+    if current is None or current.sha256 != commitment.submission_sha256:
+        return None
+    submission = current.submission
+    return submission.receipt if isinstance(submission, SubmissionV12) else None
+
+
+def _check_receipt(outcome: RowOutcome, receipt: EmbeddingReceipt, benchmark: Benchmark) -> None:
+    facts = outcome.receipt
+    said = (receipt.root, receipt.dim, receipt.compute_dtype, receipt.tf32, len(receipt.tasks))
+    if said != (facts.root, facts.dim, facts.compute_dtype, facts.tf32, facts.tasks):
+        _refuse("what it says of the receipt is not what the submission says")
+    if receipt_root(receipt, benchmark.task_ids) != receipt.root:
+        _refuse("the root of the receipt is not that of its tasks")
+    if weak := weakness_of(receipt.compute_dtype, tf32=receipt.tf32):
+        _refuse(f"the receipt is weak: {weak}")
+    order = [task for task in benchmark.task_ids if task in receipt.tasks]
+    if [one.task for one in outcome.tasks] != order:
+        _refuse("its tasks are not those of the receipt, in the order of the benchmark")
+    shares = task_shares(outcome.plan.rows, receipt, benchmark)
+    for task in outcome.tasks:
+        counts = receipt.tasks[task.task]
+        if (task.train, task.test) != (counts.train, counts.test):
+            _refuse(f"{task.task} has other numbers of rows than the receipt")
+        _check_draw(task, shares[task.task], bytes.fromhex(outcome.plan.seed))
+
+
+def _check_draw(task: RowTask, share: TaskShare, seed: bytes) -> None:
+    """Compare what needs no strata: how many rows each part has, and which training rows."""
+    training = task.rows.get("training", [])
+    due = [number_of(seed, f"{task.task} training", j, task.train) for j in range(share.training)]
+    if training != due and training != list(range(task.train)):
+        _refuse(f"{task.task}: the training rows do not follow from the seed")
+    for part, rows in task.rows.items():
+        if part.startswith("test ") and len(rows) not in {share.test, 0}:
+            _refuse(f"{task.task}: {len(rows)} rows of {part!r}, expected {share.test}")
+
+
+def _check_task(task: RowTask, width: int) -> None:
+    distinct, total = task.distinct, task.train + task.test
+    if not len(distinct) == len(task.deviation) == len(task.mismatch):
+        _refuse(f"{task.task}: {len(distinct)} rows are drawn, {len(task.deviation)} compared")
+    if distinct and distinct[-1] >= total:
+        _refuse(f"{task.task}: row {distinct[-1]} of {total} was drawn")
+    if [one.row for one in task.failed] != failing(task, width):
+        _refuse(f"{task.task}: the rows that fail are not those that its numbers give")
+
+
+def _check_again(failed: list[FailedRow], width: int) -> None:
+    """Refuse an audit that left rows that fail as they are."""
+    if any(one.again is None for one in failed) and not any(
+        is_altered(one, width) for one in failed
+    ):
+        _refuse("rows that fail were not embedded again, and none of them is altered")
+
+
+def _refuse(message: str, step: str = COMPARISON) -> None:
+    raise StepMismatch(step, message, RESTORE)
+
+
+class RerunRows(NamedTuple):
+    """The file of rerun rows, read."""
+
+    task: "npt.NDArray[np.int64]"
+    row: "npt.NDArray[np.int64]"
+    committed: "npt.NDArray[np.float16]"
+    rerun: "npt.NDArray[np.float32]"
+    proofs: list[list[bytes]]
+
+
+def read_rerun(raw: bytes, outcome: RowOutcome) -> RerunRows:
+    """Read the file of rerun rows of a record. Raises StepMismatch, of the step "rerun"."""
+    import numpy as np  # noqa: PLC0415 (slow to import, and only needed here)
+
+    if hashlib.sha256(raw).hexdigest() != outcome.rerun_sha256:
+        _refuse("the file beside the record is not the one that was signed", RERUN)
+    try:
+        with np.load(io.BytesIO(raw), allow_pickle=False) as found:
+            lengths, hashes = found["length"].tolist(), found["proof"]
+            ends = np.cumsum([0, *lengths])
+            proofs = [
+                [one.tobytes() for one in hashes[begin:end]]
+                for begin, end in itertools.pairwise(ends)
+            ]
+            rows = RerunRows(
+                found["task"], found["row"], found["committed"], found["rerun"], proofs
+            )
+    except (ValueError, KeyError, OSError) as error:
+        raise StepMismatch(RERUN, f"it cannot be read: {error}", RESTORE) from error
+    due = [(number, row) for number, task in enumerate(outcome.tasks) for row in task.distinct]
+    if list(zip(rows.task.tolist(), rows.row.tolist(), strict=True)) != due:
+        _refuse("its rows are not those of the record", RERUN)
+    shape = (len(due), outcome.receipt.dim)
+    if rows.committed.shape != shape or rows.rerun.shape != shape or len(proofs) != len(due):
+        _refuse(f"it has not {len(due)} rows of {outcome.receipt.dim} numbers, twice", RERUN)
+    return rows
+
+
+def check_proofs(rows: RerunRows, outcome: RowOutcome, receipt: EmbeddingReceipt) -> None:
+    """Compare the committed rows with the roots of their tasks. Raises StepMismatch."""
+    for place, number in enumerate(rows.task.tolist()):
+        task = outcome.tasks[number]
+        said, row = receipt.tasks[task.task], int(rows.row[place])
+        leaf = row_leaf(rows.committed[place].tobytes(), row)
+        root = root_by(leaf, row, said.train + said.test, rows.proofs[place])
+        if root is None or root.hex() != said.root:
+            _refuse(f"row {row} of {task.task} is not one that the receipt commits to", PROOFS)
+
+
+def check_comparisons(rows: RerunRows, outcome: RowOutcome, receipt: EmbeddingReceipt) -> None:
+    """Compare every drawn row with its rerun again. Raises StepMismatch."""
+    from geneb_ci.receipt.row_rule import judge  # noqa: PLC0415 - the rest needs no NumPy
+
+    for number, task in enumerate(outcome.tasks):
+        own = rows.task == number
+        scale = receipt.tasks[task.task].scale_log2
+        found = judge(rows.committed[own], rows.rerun[own], scale)
+        given = (task.deviation, task.mismatch)
+        if given != (found.deviation.tolist(), found.mismatch.tolist()):
+            _refuse(f"{task.task}: its rows compare otherwise than the record says", ROWS)
+
+
+def draws_shown(outcome: RowOutcome) -> Iterator[str]:
+    """Return what was drawn, part by part, as text."""
+    parts: dict[str, int] = {}
+    for task in outcome.tasks:
+        for part, rows in task.rows.items():
+            parts[part] = parts.get(part, 0) + len(rows)
+    yield from (f"{count:,} {part}" for part, count in parts.items())

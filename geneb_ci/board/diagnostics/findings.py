@@ -1,0 +1,304 @@
+"""The paper's figures as functions of rows and parameters: the defaults reproduce the paper.
+
+    figures_of(rows, regimes, scope="board")     # every figure, of all rows with the board's counts
+
+A scope says which rows count, with which parameter counts: `paper` the authors' rows with the
+paper's counts, `board` all rows with the board's, `exclusions` those of the paper without rows
+whose extractor has a published defect. docs/diagnostics.md lists the figures.
+"""
+
+import itertools
+import statistics
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+from scipy.stats import ConstantInputWarning, spearmanr
+
+from geneb_ci.board.diagnostics.shape import Figure, FigurePart
+from geneb_ci.board.rows import DIAGNOSTICS, LEADERBOARD, TASKS, mean
+
+Scope = Literal["paper", "board", "exclusions"]
+SCOPES: tuple[Scope, ...] = ("paper", "board", "exclusions")
+Value = float | int | str | list[str]
+Parameters = dict[str, Value]
+MODELS_MIN = 3
+"""Two points always lie on a line."""
+SPREAD_MIN = 2
+"""One model has no variance."""
+
+
+class FigureRow(NamedTuple):
+    """What figures need of a row."""
+
+    model: str
+    params: float | None
+    """In the scope's counts; None where unknown, 0 for a method that has none."""
+    macro: Mapping[str, float]
+    """Regime to MCC; without the regimes in which it is not ranked."""
+    categories: Mapping[str, Mapping[str, float]]
+    tasks: Mapping[str, Mapping[str, float]]
+
+
+Rows = Sequence[FigureRow]
+Computed = tuple[float | None, list[FigurePart]]
+
+
+class FigureKind(NamedTuple):
+    """A figure before it is computed."""
+
+    id: str
+    definition: str
+    unit: str
+    defaults: Parameters
+    """The paper's values."""
+    compute: Callable[[Rows, Mapping[str, Any]], Computed]
+    exclude: tuple[str, ...] = ()
+    """Models that the paper leaves out of it."""
+
+
+def figure_rows(values: Mapping[str, Mapping[str, Any]], scope: Scope) -> list[FigureRow]:
+    """Return the rows of a scope, by id, from the published files of a board by name.
+
+    `diagnostics.json` may have no more than its member `models`.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    facts = {one["model"]: one for one in values[DIAGNOSTICS]["models"]}
+    for regime, rows in values[LEADERBOARD]["data"].items():
+        for row in rows:
+            of = found.setdefault(row["model"], {"macro": {}, "categories": {}, "tasks": {}, **row})
+            of["macro"][regime] = row["macro_MCC"]
+            of["categories"][regime] = row["cat_MCC"]
+    for regime, rows in values[TASKS]["data"].items():
+        for row in rows:
+            found[row["model"]]["tasks"][regime] = row["task_MCC"]
+    chosen = []
+    for model, row in sorted(found.items()):
+        if scope != "board" and not row["official"]:
+            continue
+        if scope == "exclusions" and row.get("defects"):
+            continue
+        counted = row["params"] if scope == "board" else facts[model]["params_in_paper"]
+        chosen.append(FigureRow(model, counted, row["macro"], row["categories"], row["tasks"]))
+    return chosen
+
+
+def figures_of(rows: Rows, regimes: Sequence[str], scope: Scope) -> list[Figure]:
+    """Return every figure with its default parameters."""
+    return [figure_of(kind, rows, scope) for kind in kinds_of(regimes)]
+
+
+def figure_of(
+    kind: FigureKind,
+    rows: Rows,
+    scope: Scope,
+    parameters: Mapping[str, Value] | None = None,
+    exclude: Sequence[str] = (),
+) -> Figure:
+    """Return one figure; `parameters` replace defaults, `exclude` leaves out more models."""
+    left_out = {*exclude, *(() if scope == "board" else kind.exclude)}
+    chosen = [row for row in rows if row.model not in left_out]
+    used = kind.defaults | dict(parameters or {})
+    value, parts = kind.compute(chosen, used)
+    return Figure(
+        id=kind.id,
+        scope=scope,
+        definition=kind.definition,
+        parameters=used | {"exclude": sorted(left_out)},
+        rows=len(chosen),
+        value=value,
+        unit=kind.unit,
+        parts=parts,
+    )
+
+
+def kinds_of(regimes: Sequence[str]) -> tuple[FigureKind, ...]:
+    """Return every figure for the regimes of a benchmark, the one of all data first."""
+    full, *few = regimes
+    return (
+        FigureKind(
+            "size-correlation",
+            "Spearman's rho, equal values with their mean rank, of parameter counts and MCC: "
+            "macro, and each category. Rows without a count are left out.",
+            "rho",
+            {"regime": full},
+            _size_correlation,
+        ),
+        FigureKind(
+            "hard-tasks",
+            "Tasks whose mean MCC over the rows is below the threshold, hardest first.",
+            "tasks",
+            {"regime": full, "threshold": 0.35},
+            _hard_tasks,
+        ),
+        FigureKind(
+            "high-variance-tasks",
+            "Tasks whose standard deviation of MCC over the rows (n - 1) is above the threshold, "
+            "widest first.",
+            "tasks",
+            {"regime": full, "threshold": 0.12},
+            _high_variance_tasks,
+        ),
+        *(
+            FigureKind(
+                "winner-changes",
+                "Categories whose row with the highest mean MCC differs between two regimes.",
+                "categories",
+                {"before": full, "after": regime},
+                _winner_changes,
+            )
+            for regime in few[:1]
+        ),
+        FigureKind(
+            "small-beats-large",
+            "Ordered pairs of rows: the first has at most 1/times of the parameters of the second, "
+            "and a higher macro MCC. Pairs are counted, not models.",
+            "pairs",
+            {"regime": full, "times": 5.0},
+            _small_beats_large,
+            ("PlantCaduceus_l32", "DNABERT-S", "agro-nucleotide-transformer-1b", "evo-1-131k-base"),
+        ),
+        *(
+            FigureKind(
+                "retention",
+                "Mean over the rows of the few-shot category mean, divided by the same with all "
+                "data: a ratio of means. The value is the ratio for macro.",
+                "ratio",
+                {"regime": regime, "whole": full},
+                _retention,
+            )
+            for regime in few
+        ),
+        *(
+            FigureKind(
+                "controlled-pair",
+                "Macro MCC of the first model less that of the second.",
+                "MCC",
+                {"regime": full, "first": first, "second": "eccdnamamba_weights"},
+                _macro_difference,
+            )
+            for first in ("MutBERT", "Omni-DNA-1B")
+        ),
+        *(
+            FigureKind(
+                "mean-macro",
+                "Mean over the rows of macro MCC.",
+                "MCC",
+                {"regime": regime},
+                _mean_macro,
+            )
+            for regime in regimes
+        ),
+        FigureKind(
+            "kmer-baseline",
+            "MCC of overlapping forward k-mer frequencies, which sum to 1, with the unscaled "
+            "probe. It needs the task data: `geneb-harness run --extractor builtin:kmer`.",
+            "MCC",
+            {"regime": full, "k": 4},
+            lambda _rows, _used: (None, []),
+        ),
+    )
+
+
+def _size_correlation(rows: Rows, used: Mapping[str, Any]) -> Computed:
+    regime = used["regime"]
+    sized = [row for row in rows if row.params and regime in row.macro]
+    counts = [float(row.params or 0) for row in sized]
+    names = list(sized[0].categories[regime]) if sized else []
+    parts = [
+        FigurePart(name=name, value=rho(counts, [row.categories[regime][name] for row in sized]))
+        for name in names
+    ]
+    return rho(counts, [row.macro[regime] for row in sized]), parts
+
+
+def rho(counts: Sequence[float], scores: Sequence[float]) -> float | None:
+    """Return Spearman's rho with mid-ranks; None where it is not defined."""
+    if len(counts) < MODELS_MIN:
+        return None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConstantInputWarning)
+        found = float(spearmanr(counts, scores).statistic)
+    return found if found == found else None  # noqa: PLR0124 (NaN alone differs from itself)
+
+
+def _by_task(rows: Rows, regime: str) -> Iterator[tuple[str, list[float]]]:
+    ranked = [row.tasks[regime] for row in rows if regime in row.tasks]
+    for task in ranked[0] if ranked else ():
+        yield task, [scores[task] for scores in ranked]
+
+
+def _hard_tasks(rows: Rows, used: Mapping[str, Any]) -> Computed:
+    means = [(mean(scores), task) for task, scores in _by_task(rows, used["regime"])]
+    hard = sorted((value, task) for value, task in means if value < used["threshold"])
+    return len(hard), [FigurePart(name=task, value=value) for value, task in hard]
+
+
+def _high_variance_tasks(rows: Rows, used: Mapping[str, Any]) -> Computed:
+    wide = sorted(
+        (-deviation, task)
+        for task, scores in _by_task(rows, used["regime"])
+        if len(scores) >= SPREAD_MIN and (deviation := statistics.stdev(scores)) > used["threshold"]
+    )
+    return len(wide), [FigurePart(name=task, value=-value) for value, task in wide]
+
+
+def _winner_changes(rows: Rows, used: Mapping[str, Any]) -> Computed:
+    before, after = used["before"], used["after"]
+    parts = []
+    both = [[row for row in rows if regime in row.categories] for regime in (before, after)]
+    names = list(both[0][0].categories[before]) if all(both) else []
+    for name in names:
+        old, new = (
+            max(ranked, key=lambda row: row.categories[regime][name]).model
+            for ranked, regime in zip(both, (before, after), strict=True)
+        )
+        if old != new:
+            parts.append(FigurePart(name=f"{name}: {old}, then {new}", value=None))
+    return (len(parts) if names else None), parts
+
+
+def _small_beats_large(rows: Rows, used: Mapping[str, Any]) -> Computed:
+    regime = used["regime"]
+    sized = [row for row in rows if row.params and regime in row.macro]
+    found = []
+    for small, large in itertools.permutations(sized, 2):
+        ahead = small.macro[regime] - large.macro[regime]
+        if used["times"] * (small.params or 0) <= (large.params or 0) and ahead > 0:
+            found.append(FigurePart(name=f"{small.model} over {large.model}", value=ahead))
+    return len(found), sorted(found, key=lambda part: (-(part.value or 0), part.name))
+
+
+def _retention(rows: Rows, used: Mapping[str, Any]) -> Computed:
+    few, whole = used["regime"], used["whole"]
+    both = [row for row in rows if few in row.macro and whole in row.macro]
+    names = list(both[0].categories[whole]) if both else []
+    parts = [
+        FigurePart(
+            name=name,
+            value=_ratio(
+                [row.categories[few][name] for row in both],
+                [row.categories[whole][name] for row in both],
+            ),
+        )
+        for name in names
+    ]
+    return _ratio([row.macro[few] for row in both], [row.macro[whole] for row in both]), parts
+
+
+def _ratio(part: Sequence[float], whole: Sequence[float]) -> float | None:
+    """Divide means; None where there is none, or that of the whole is not above 0."""
+    if not whole or mean(whole) <= 0:
+        return None
+    return mean(part) / mean(whole)
+
+
+def _macro_difference(rows: Rows, used: Mapping[str, Any]) -> Computed:
+    macro = {row.model: row.macro.get(used["regime"]) for row in rows}
+    one, other = macro.get(used["first"]), macro.get(used["second"])
+    return (None if one is None or other is None else one - other), []
+
+
+def _mean_macro(rows: Rows, used: Mapping[str, Any]) -> Computed:
+    found = [row.macro[used["regime"]] for row in rows if used["regime"] in row.macro]
+    return (mean(found) if found else None), []

@@ -1,0 +1,79 @@
+"""Marks of a row beside its evidence: warnings of its checks, and defects of its extractor.
+
+Defects are published facts about the authors' extractors: `defects.json` in the policy folder names
+them, docs/defects.md explains them. They belong to the authors' files, not to a model: a row that
+somebody else computed with another extractor does not have them.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Annotated, Literal, NamedTuple
+
+from pydantic import Field, ValidationError
+
+from geneb_ci.common.config import Layout, policy_bytes
+from geneb_ci.common.errors import BadConfiguration
+from geneb_ci.common.files import lies_there
+from geneb_ci.common.finding import Finding, Severity
+from geneb_ci.common.shipped import shipped
+from geneb_ci.common.types import Name, StrictModel, first_error
+
+FILE = "defects.json"
+BYTES_MAX = 200_000
+"""Ten defects have 4 kB; a defect of each of a thousand models would have 150 kB."""
+
+
+class Defect(StrictModel):
+    """A defect of published extractors, and the models whose official rows it concerns."""
+
+    id: Annotated[str, Field(pattern=r"^[a-z0-9-]{1,60}$")]
+    models: Annotated[list[Name], Field(min_length=1)]
+    what: Annotated[str, Field(min_length=1, max_length=300)]
+    """What goes wrong, in one sentence."""
+    found_by: Annotated[str, Field(min_length=1, max_length=300)]
+    """The property whose test finds it in any extractor."""
+    explained: Annotated[str, Field(pattern=r"^docs/[a-z-]+\.md#[a-z0-9-]+$")]
+    """Where it is explained."""
+
+
+class DefectFile(StrictModel):
+    """defects.json of the policy folder."""
+
+    schema_version: Literal["1.0"]
+    defects: list[Defect]
+
+
+class Marks(NamedTuple):
+    """What a reader should know of a row before relying on it."""
+
+    warnings: tuple[tuple[str, int], ...] = ()
+    """Rule to the number of its warnings, by rule."""
+    defects: tuple[Defect, ...] = ()
+
+
+NO_MARKS = Marks()
+
+
+def read_defects(layout: Layout) -> tuple[Defect, ...]:
+    """Return the published defects: those of the repository's policy, or else the shipped ones.
+
+    A policy without the file names none. Raises BadConfiguration where the file cannot be used.
+    """
+    path = layout.policy / FILE if layout.policy is not None else shipped("policy", FILE)
+    if not lies_there(path):
+        return ()
+    try:
+        return tuple(DefectFile.model_validate_json(policy_bytes(path, BYTES_MAX)).defects)
+    except ValidationError as error:
+        raise BadConfiguration(
+            f"{path}: {first_error(error)}", "correct the file; docs/defects.md explains it"
+        ) from error
+
+
+def marks_of(
+    model_id: str, findings: Iterable[Finding], defects: Iterable[Defect], *, is_official: bool
+) -> Marks:
+    """Return the marks of a row: `findings` are those of its checks."""
+    counts = Counter(one.rule for one in findings if one.severity is Severity.WARNING)
+    own = tuple(one for one in defects if is_official and model_id in one.models)
+    return Marks(tuple(sorted(counts.items())), own)

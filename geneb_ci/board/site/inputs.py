@@ -1,0 +1,223 @@
+"""What the pages are made from, and how they write texts, numbers and names of files."""
+
+import functools
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from markupsafe import Markup
+
+from geneb_ci.board.columns import Entry
+from geneb_ci.common.benchmark import Benchmark
+from geneb_ci.common.config import Layout
+from geneb_ci.models.entry import ModelEntry
+from geneb_ci.models.registry import ModelRegistry
+
+# What neither HTML nor XML may contain, halves of surrogate pairs among them.
+_UNWRITABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+_REPLACEMENT = "\ufffd"
+MINUS, DASH = "\u2212", "\u2013"
+BYTES_A_PARAMETER = 2
+"""Half precision, in which most models are run on an accelerator."""
+
+
+def writable(value: object) -> object:
+    """Return a value for a template: a text without characters that no page may contain."""
+    if isinstance(value, str) and not isinstance(value, Markup):
+        return _UNWRITABLE.sub(_REPLACEMENT, value)
+    return value
+
+
+def score_text(score: float | None) -> str:
+    """Return a score with three decimals; what rounds to zero has no sign."""
+    if score is None:
+        return ""
+    text = f"{score:.3f}"
+    return "0.000" if text == "-0.000" else text.replace("-", MINUS)
+
+
+def range_text(low: int, high: int) -> str:
+    """Return a range of ranks."""
+    return str(low) if low == high else f"{low}{DASH}{high}"
+
+
+def size_text(params: int) -> str:
+    """Return a number of parameters in three digits."""
+    for unit, letter in ((10**9, "B"), (10**6, "M"), (10**3, "K")):
+        if params >= unit:
+            return f"{float(f'{params / unit:.3g}'):g}{letter}"
+    return str(params) if params else "none"
+
+
+def memory_text(params: int) -> str:
+    """Return what the weights take in half precision."""
+    taken = params * BYTES_A_PARAMETER
+    unit, name = (10**9, "GB") if taken >= 10**9 else (10**6, "MB")
+    return f"{float(f'{taken / unit:.2g}'):g} {name}"
+
+
+def slugs(names: Iterable[str]) -> dict[str, str]:
+    """Return a name to the file name that stands for it, each another."""
+    found: dict[str, str] = {}
+    for name in names:
+        plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
+        slug = re.sub(r"[^a-z0-9]+", "-", plain).strip("-") or "category"
+        taken = set(found.values())
+        number = 2
+        unique = slug
+        while unique in taken:
+            unique, number = f"{slug}-{number}", number + 1
+        found[name] = unique
+    return found
+
+
+_TEX = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    **{letter: f"\\{letter}" for letter in "{}&%$#_"},
+}
+
+
+def tex(text: str) -> str:
+    """Return a text for a field of BibTeX, on one line."""
+    plain = str(writable(re.sub(r"\s+", " ", text).strip()))
+    return "".join(_TEX.get(letter, letter) for letter in plain)
+
+
+class Built(NamedTuple):
+    """The commit that pages were built from; all empty for a folder that is no commit."""
+
+    commit: str | None = None
+    when: str | None = None
+    """Time of the commit, UTC: the same commit gives the same bytes."""
+    events: tuple[Mapping[str, Any], ...] = ()
+    """The ledger, oldest first."""
+
+
+class Standing(NamedTuple):
+    """Where a model stands by one score."""
+
+    score: float
+    low: float | None = None
+    high: float | None = None
+    rank_low: int | None = None
+    rank_high: int | None = None
+
+
+MACRO, MICRO = "macro", "micro"
+
+
+@dataclass(frozen=True)
+class Site:
+    """The inputs of every page, and what they look up in them."""
+
+    entries: tuple[Entry, ...]
+    """In the order of the lower-case model id."""
+    values: Mapping[str, Mapping[str, Any]]
+    """The files of the board as values, by name."""
+    benchmark: Benchmark
+    layout: Layout
+    built: Built
+
+    def address(self, page: str) -> str:
+        """Return the public address of a page; "" if no setting names that of the board."""
+        return f"{self.layout.site}/{page}" if self.layout.site else ""
+
+    @functools.cached_property
+    def registry(self) -> ModelRegistry:
+        """The model registry of the layout."""
+        return ModelRegistry(self.layout)
+
+    def known(self, model: str) -> ModelEntry | None:
+        """Return the registry's entry of a model."""
+        found = self.registry.entry(model)
+        return None if found is None else found.entry
+
+    @functools.cached_property
+    def category_files(self) -> dict[str, str]:
+        """Category to the name of its page."""
+        return slugs(self.benchmark.category_order)
+
+    @functools.cached_property
+    def names(self) -> dict[str, str]:
+        """Model id to the name that is shown."""
+        return {e.submission.model_id: e.submission.meta.display for e in self.entries}
+
+    @functools.cached_property
+    def events(self) -> dict[str, list[Mapping[str, Any]]]:
+        """Model id to its events, newest first."""
+        found: dict[str, list[Mapping[str, Any]]] = {}
+        for event in reversed(self.built.events):
+            found.setdefault(event["model"], []).append(event)
+        return found
+
+    @functools.cached_property
+    def _rows(self) -> dict[str, dict[str, Mapping[str, Any]]]:
+        data = self.values["leaderboard.json"]["data"]
+        return {regime: {row["model"]: row for row in data[regime]} for regime in data}
+
+    @functools.cached_property
+    def _task_rows(self) -> dict[str, dict[str, Mapping[str, Any]]]:
+        data = self.values["leaderboard_tasks.json"]["data"]
+        return {regime: {row["model"]: row for row in data[regime]} for regime in data}
+
+    @functools.cached_property
+    def _ranks(self) -> Mapping[str, Any]:
+        found = self.values.get("diagnostics.json")
+        return {} if found is None else found["ranks"]
+
+    def is_ranked(self, model: str, regime: str) -> bool:
+        """Whether a model has every score of a regime."""
+        return model in self._rows[regime]
+
+    def mean(self, model: str, regime: str, column: str, metric: str) -> float | None:
+        """Return the score of a model in `macro`, `micro` or a category; None if not ranked."""
+        row = self._rows[regime].get(model)
+        if row is None:
+            return None
+        if column in {MACRO, MICRO}:
+            return float(row[f"{column}_{metric}"])
+        return float(row[f"cat_{metric}"][column])
+
+    def standing(self, model: str, regime: str, column: str) -> Standing | None:
+        """Return score, interval and rank range by the primary metric; None if not ranked."""
+        score = self.mean(model, regime, column, self.benchmark.primary_metric)
+        if score is None:
+            return None
+        ranks = self._ranks.get(regime)
+        if ranks is None:
+            return Standing(score)
+        column_of = ranks[column] if column in {MACRO, MICRO} else ranks["categories"][column]
+        one = column_of.get(model)
+        if one is None:
+            return Standing(score)
+        return Standing(score, one["low"], one["high"], one["rank_low"], one["rank_high"])
+
+    def task(self, model: str, regime: str, task: str) -> Standing | None:
+        """Return score and interval of a task by the primary metric; None if not ranked."""
+        row = self._task_rows[regime].get(model)
+        if row is None:
+            return None
+        score = float(row[f"task_{self.benchmark.primary_metric}"][task])
+        ranks = self._ranks.get(regime)
+        ends = ranks["tasks"][task].get(model) if ranks is not None else None
+        return Standing(score) if ends is None else Standing(score, *ends)
+
+    def best_first(self, models: Iterable[str], scores: Mapping[str, float | None]) -> list[str]:
+        """Return models by score, the best first, those without a score last."""
+        return sorted(models, key=lambda m: (scores[m] is None, -(scores[m] or 0.0), m.lower(), m))
+
+
+def site_of(
+    entries: Iterable[Entry],
+    values: Mapping[str, Mapping[str, Any]],
+    benchmark: Benchmark,
+    layout: Layout,
+    built: Built,
+) -> Site:
+    """Return the inputs of the pages of a board."""
+    ordered = sorted(entries, key=lambda e: (e.submission.model_id.lower(), e.submission.model_id))
+    return Site(tuple(ordered), values, benchmark, layout, built)

@@ -1,0 +1,232 @@
+"""Links that lead out of a page, and how it is cited and indexed: BibTeX, schema.org."""
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import quote, urlsplit
+
+from geneb_ci.audit.record import record_files
+from geneb_ci.board.site.inputs import Site, tex
+from geneb_ci.common.benchmark import Benchmark
+from geneb_ci.common.config import Layout
+from geneb_ci.models.entry import DEFAULT_HOSTS, ModelEntry, WeightsSource, addresses
+
+HUB = "https://huggingface.co"
+GITHUB = "https://github.com"
+PAPER = "https://arxiv.org/abs/2606.04525"
+"""The paper of the benchmark GENEB."""
+HARNESS = f"{GITHUB}/darlednik/GENEB"
+"""The benchmark's own repository, with the extractors of the published rows."""
+# Every file of a model would be too many links; the registry's entry lists all.
+FILES_MAX = 8
+SOURCES_MAX = 8
+
+_SOURCE = re.compile(r"([A-Za-z0-9-]+/[A-Za-z0-9._-]+):([A-Za-z0-9._/-]+)")
+_PULL = re.compile(r"(?:^Merge pull request |\()#([0-9]{1,9})\b")
+
+
+class Link(NamedTuple):
+    """An address and the words that name it."""
+
+    text: str
+    address: str
+
+
+def safe_address(text: str) -> str:
+    """Return an address that a page may link to, "" for anything but plain https.
+
+    Contributors write what they like: neither scripts nor names and passwords may be in it.
+    """
+    try:
+        parts = urlsplit(text)
+        _ = parts.port
+    except ValueError:
+        return ""
+    is_plain = parts.scheme == "https" and bool(parts.hostname) and "@" not in parts.netloc
+    is_text = text.isascii() and not re.search(r"[\s\x00-\x1f\x7f\\]", text)
+    return text if is_plain and is_text else ""
+
+
+class RepositoryLinks:
+    """Addresses of files and commits in the repository of submissions; none without a setting."""
+
+    def __init__(self, layout: Layout, commit: str | None) -> None:
+        self._layout = layout
+        self._base = layout.repository
+        self._commit = commit or "HEAD"
+
+    def file(self, text: str, path: Path | None) -> Iterator[Link]:
+        """Yield the link to a file, if it is in the repository and that has an address."""
+        root = self._layout.root
+        if self._base and path is not None and path.is_relative_to(root) and path.is_file():
+            name = path.relative_to(root).as_posix()
+            yield Link(text, f"{self._base}/blob/{self._commit}/{quote(name)}")
+
+    def event(self, event: Mapping[str, Any]) -> Iterator[Link]:
+        """Yield links to the commit of an event, and to its pull request if its reason names it."""
+        if not self._base:
+            return
+        if found := _PULL.search(event["why"]):
+            yield Link(f"Pull request #{found[1]}", f"{self._base}/pull/{found[1]}")
+        commit = event["commit"]
+        yield Link(f"Commit {commit[:12]}", f"{self._base}/commit/{commit}")
+
+    def issue(self, text: str, template: str) -> Iterator[Link]:
+        """Yield the link to a form for an issue."""
+        if self._base:
+            yield Link(text, f"{self._base}/issues/new?template={template}")
+
+
+def row_links(
+    model: str, layout: Layout, links: RepositoryLinks, events: list[Mapping[str, Any]]
+) -> list[Link]:
+    """Return links to the files and commits that make a row."""
+    found: list[Link] = []
+    for text, folder, ending in (
+        ("Submission", layout.submissions, "json"),
+        ("Model card", layout.cards, "md"),
+        ("Entry in the model registry", layout.policy and layout.policy / "models", "toml"),
+    ):
+        found += links.file(text, folder / f"{model}.{ending}" if folder else None)
+    for path in record_files(layout.audits) if layout.audits else ():
+        if path.parent.name == model:
+            found += links.file(f"Audit record {path.stem[:12]}", path)
+    for event in events:
+        found += links.event(event)
+    found += links.issue("Dispute this row", "dispute.yml")
+    return list(dict.fromkeys(found))
+
+
+def model_links(entry: ModelEntry | None, url: str) -> list[Link]:
+    """Return links to the model: weights, code, papers, and where the facts come from."""
+    found: list[Link] = []
+    if entry is not None:
+        found += (Link(f"Paper: {paper.title}", paper.address) for paper in entry.papers)
+        if entry.weights is not None:
+            found += weight_links(entry.weights)
+        if entry.code is not None:
+            at = f"/tree/{entry.code.commit}" if entry.code.commit else ""
+            found.append(Link("Code of the authors", f"{entry.code.repository}{at}"))
+        if entry.sources is not None:
+            found += source_links(entry.sources.loading)
+    if address := safe_address(url):
+        found.append(Link("Link in the submission", address))
+    return [link for link in dict.fromkeys(found) if safe_address(link.address)]
+
+
+def weight_links(weights: WeightsSource) -> Iterator[Link]:
+    """Yield links to the place of the weights and to their files."""
+    where = weights.location
+    if weights.kind == "huggingface":
+        yield Link(f"Weights: {where}", f"{HUB}/{quote(where)}")
+        yield Link("Weights at the pinned commit", f"{HUB}/{quote(where)}/tree/{weights.revision}")
+        for name in list(weights.files)[:FILES_MAX]:
+            yield Link(name, f"{HUB}/{quote(where)}/blob/{weights.revision}/{quote(name)}")
+        return
+    host = weights.host or DEFAULT_HOSTS.get(weights.kind, "")
+    place = {
+        "zenodo": f"{host}/records/{quote(where)}",
+        "gdrive": f"https://drive.google.com/drive/folders/{quote(where)}",
+        "dataverse": f"{host}/dataset.xhtml?persistentId={quote(where)}",
+        "url": where,
+    }.get(weights.kind)
+    if place:
+        yield Link("Weights", place)
+    for name, address in list(addresses(weights).items())[:FILES_MAX]:
+        yield Link(name, address)
+
+
+def source_links(sources: list[str]) -> Iterator[Link]:
+    """Yield links to files that the registry names as OWNER/NAME:PATH, which is GitHub."""
+    named = [found for text in sources if (found := _SOURCE.fullmatch(text))]
+    for found in named[:SOURCES_MAX]:
+        yield Link(
+            f"{found[1]}: {found[2].rpartition('/')[2]}",
+            f"{GITHUB}/{found[1]}/blob/HEAD/{quote(found[2])}",
+        )
+
+
+def benchmark_links(benchmark: Benchmark) -> list[Link]:
+    """Return links to the benchmark: paper, task data, harness."""
+    data = benchmark.dataset
+    return [
+        Link("Paper of the benchmark", PAPER),
+        Link(
+            "Task data at the pinned commit", f"{HUB}/datasets/{data.repo_id}/tree/{data.revision}"
+        ),
+        Link("Harness of the benchmark", HARNESS),
+    ]
+
+
+def data_link(benchmark: Benchmark, task: str) -> Link:
+    """Return the link to the data of a task at the pinned commit."""
+    data = benchmark.dataset
+    folder = data.remote_layout.partition("<task_id>")[0]
+    place = f"{HUB}/datasets/{data.repo_id}/tree/{data.revision}/{folder}{quote(task)}"
+    return Link("Data of the task", place)
+
+
+LICENCE = "https://www.apache.org/licenses/LICENSE-2.0"
+"""Licence of the figures and of the pages: that of this repository."""
+DESCRIPTION_MAX = 5000
+"""Characters of a description, by the guidelines of search engines for data sets."""
+FILES = ("leaderboard.json", "leaderboard_tasks.json")
+
+
+def bibtex(key: str, title: str, page: str, site: Site) -> str:
+    """Return an entry of BibTeX for a page, and one for the paper of the benchmark."""
+    built, address = site.built, site.address(page)
+    fields = {"title": f"{{{tex(title)}}}"}
+    if built.when:
+        fields["year"] = built.when[:4]
+    if address:
+        fields["howpublished"] = rf"\url{{{address}}}"
+    if built.commit:
+        fields["note"] = f"Board of commit {built.commit}, {(built.when or '')[:10]}"
+    plain = re.sub(r"[^A-Za-z0-9]+", "-", key).strip("-").lower()
+    paper = PAPER.rpartition("/")[2]
+    return "\n".join(
+        [
+            f"@misc{{geneb-{plain},",
+            *(f"  {name} = {{{value}}}," for name, value in fields.items()),
+            "}",
+            "",
+            "@misc{geneb,",
+            "  title = {{GENEB}: frozen embeddings of DNA foundation models},",
+            f"  eprint = {{{paper}}},",
+            "  archivePrefix = {arXiv},",
+            "}",
+        ]
+    )
+
+
+def dataset(name: str, description: str, page: str, site: Site, **more: Any) -> dict[str, Any]:  # noqa: ANN401 (JSON has no narrower type)
+    """Return what a page is about, as a data set of schema.org; addresses only if known."""
+    found: dict[str, Any] = {
+        "@context": "https://schema.org",
+        "@type": "Dataset",
+        "name": name,
+        "description": description[:DESCRIPTION_MAX],
+        "license": LICENCE,
+        "isAccessibleForFree": True,
+        "measurementTechnique": "logistic regression on frozen embeddings",
+        "citation": PAPER,
+        "creator": {"@type": "Organization", "name": "GENEB leaderboard"},
+        **more,
+    }
+    if site.built.when:
+        found["dateModified"] = site.built.when
+    if site.built.commit:
+        found["version"] = site.built.commit
+    if site.address(page):
+        found["url"] = site.address(page)
+        found["distribution"] = [
+            {
+                "@type": "DataDownload",
+                "encodingFormat": "application/json",
+                "contentUrl": site.address(file),
+            }
+            for file in FILES
+        ]
+    return found

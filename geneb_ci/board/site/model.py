@@ -1,0 +1,237 @@
+"""What the page of a model says of it: facts with their source, code that loads it, its badge."""
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from geneb_ci.board.columns import Entry
+from geneb_ci.board.site.inputs import MACRO, Site, memory_text, range_text, score_text, size_text
+from geneb_ci.common.types import AUTHORSHIP_MEANING, EVIDENCE_MEANING, Evidence
+from geneb_ci.models.entry import ModelEntry, RunOptions, WeightsSource
+
+TERMS = {
+    "T-enc": "transformer encoder",
+    "T-dec": "transformer decoder",
+    "T-enc+Graph-Transformer": "transformer encoder with a graph transformer",
+    "CNN-Transformer": "convolutions, then a transformer",
+    "CNN-Transformer-MoE": "convolutions, then a transformer with mixture of experts",
+    "Hybrid-Mamba-MoE": "Mamba and attention with mixture of experts",
+    "Mamba": "state-space model",
+    "Hyena": "long convolutions",
+    "StripedHyena": "long convolutions and attention",
+    "SN": "single nucleotides",
+    "char": "single nucleotides",
+    "BPE": "byte-pair encoding",
+    "BPE+k-mer": "byte-pair encoding and k-mers",
+    "k-mer": "k-mers",
+    "BioToken": "tokens of its own",
+    "mixed": "nucleotides and amino acids",
+}
+
+
+def explained(word: str) -> str:
+    """Return a word of the registry with what it stands for."""
+    meaning = TERMS.get(word)
+    return word if meaning is None else f"{meaning} ({word})"
+
+
+class ModelFact(NamedTuple):
+    """One fact of a model."""
+
+    label: str
+    value: str
+    source: str
+    """Who says so."""
+
+
+SUBMITTED, REGISTRY, COMPUTED = "as submitted", "model registry", "computed from evidence"
+UNKNOWN = "not known"
+
+
+def facts_of_model(entry: Entry, known: ModelEntry | None) -> list[ModelFact]:
+    """Return the facts of a model; what nobody has established is said to be unknown."""
+    return [*_own(entry), *_registered(known)]
+
+
+def evidence_words(entry: Entry) -> str:
+    """Return what others did to confirm the scores of a row."""
+    audit = entry.audit
+    if audit is None:
+        return "checked, not rerun" if entry.evidence is Evidence.CHECKED else str(entry.evidence)
+    verb = "rerun" if audit.agrees else "rerun, with other scores,"
+    return (
+        f"{entry.evidence}: {verb} {audit.tasks} of {audit.of} tasks, sandbox level "
+        f"{audit.sandbox}, {audit.date}"
+    )
+
+
+def _own(entry: Entry) -> Iterator[ModelFact]:
+    meta = entry.submission.meta
+    confirmed = f"{evidence_words(entry)}: {EVIDENCE_MEANING[entry.evidence]}"
+    yield ModelFact("Evidence", confirmed, COMPUTED)
+    authors = f"{entry.authorship}: {AUTHORSHIP_MEANING[entry.authorship]}"
+    yield ModelFact("Authorship", authors, COMPUTED)
+    for defect in entry.marks.defects:
+        yield ModelFact("Published defect", defect.what, "defects of published extractors")
+    for rule, count in entry.marks.warnings:
+        yield ModelFact("Warning", f"{rule} ({count})", "checks of the submission")
+    size = "no parameters"
+    if meta.params:
+        size = (
+            f"{size_text(meta.params)} ({meta.params:,} parameters; "
+            f"{memory_text(meta.params)} of weights in fp16)"
+        )
+    yield ModelFact("Size", size, SUBMITTED)
+    seen = "saw no sequence of any task in training" if meta.zero_shot else "no such claim"
+    yield ModelFact("Zero-shot", seen, SUBMITTED)
+    yield ModelFact("Training data", meta.training_data or "not given", SUBMITTED)
+    yield ModelFact("Submitted by", meta.submitted_by or "not given", SUBMITTED)
+
+
+def _registered(known: ModelEntry | None) -> Iterator[ModelFact]:
+    if known is None:
+        yield ModelFact("Model registry", "has no entry of this model", REGISTRY)
+        return
+    words = {
+        "Architecture": known.architecture,
+        "Tokenizer": known.tokenization,
+        "Pretraining": known.pretraining,
+    }
+    for label, word in words.items():
+        yield ModelFact(label, explained(word) if word else UNKNOWN, REGISTRY)
+    width = known.embedding_dim
+    yield ModelFact("Embedding width", f"{width:,}" if width else UNKNOWN, REGISTRY)
+    yield ModelFact("Longest input", longest_input(known) or UNKNOWN, REGISTRY)
+    yield ModelFact("Licence of the weights", known.licence or UNKNOWN, REGISTRY)
+    yield ModelFact("Runs on", known.attributes.get("runs_on", UNKNOWN), REGISTRY)
+    if known.published is not None:
+        run = known.published
+        cut = f", cut at {run.max_length:,} tokens" if run.max_length else ""
+        how = f"layer {run.hidden_layer}, pooling {run.pooling}{cut}"
+        yield ModelFact("Published run", how, REGISTRY)
+    if known.sources is not None and known.sources.facts:
+        yield ModelFact("Source of the facts", known.sources.facts, REGISTRY)
+
+
+def longest_input(known: ModelEntry) -> str:
+    """Return how long a sequence a model takes; "" if that is unknown."""
+    parts = []
+    if known.max_letters:
+        parts.append(f"{known.max_letters:,} letters")
+    if known.max_tokens:
+        parts.append(f"{known.max_tokens:,} tokens")
+    return " or ".join(parts)
+
+
+INSTALL = 'pip install "geneb-ci[harness]"'
+_BUILTIN = "builtin:huggingface"
+
+
+class Snippet(NamedTuple):
+    """How to load a model, in words and in Python."""
+
+    code: str
+    """"" where nothing runs the model yet."""
+    notes: tuple[str, ...]
+
+
+def snippet_of(entry: ModelEntry | None) -> Snippet | None:
+    """Return how the harness loads a model; None if the registry does not say."""
+    if entry is None or entry.run is None:
+        return None
+    run, weights = entry.run, entry.weights
+    notes = []
+    if run.missing:
+        notes.append(f"Nothing runs this model yet: {run.missing}.")
+    if run.environment is not None:
+        notes.append(f"It needs the packages of {run.environment.lock}, not the harness's own.")
+    if run.exercised:
+        notes.append(f"What was tried: {run.exercised}.")
+    if run.extractor is None or weights is None:
+        return Snippet("", tuple(notes))
+    if weights.kind not in {"huggingface", "none"}:
+        notes.append("Its files are not on the Hub: put them into a folder and name that.")
+    return Snippet(_python(run, weights), tuple(notes))
+
+
+def _value(text: str) -> int | bool | str | None:
+    """Return what the text of an option means: integers, true, false and none are such values."""
+    if re.fullmatch(r"-?[0-9]+", text):
+        return int(text)
+    named: dict[str, bool | str | None] = {"true": True, "false": False, "none": None}
+    return named.get(text, text)
+
+
+def _python(run: RunOptions, weights: WeightsSource) -> str:
+    is_hub = weights.kind == "huggingface"
+    given = {"revision": weights.revision} if is_hub and weights.revision else {}
+    options = {**given, **run.options}
+    where = weights.location if is_hub else "FOLDER"
+    if run.extractor != _BUILTIN:
+        words = [f"--option {name}={value}" for name, value in options.items()]
+        return " ".join(
+            ["geneb-harness run --extractor", str(run.extractor), "--model", where, *words]
+        )
+    lines = [
+        f"    {where!r},",
+        '    device="cuda",',
+        *(f"    {name}={_value(value)!r}," for name, value in options.items()),
+    ]
+    return "\n".join(
+        [
+            "from reference_harness.extractors.huggingface import HuggingFaceExtractor",
+            "",
+            "extractor = HuggingFaceExtractor(",
+            *lines,
+            ")",
+            'embeddings = extractor.extract_embeddings(["ACGT" * 64])  # float32, a row a sequence',
+        ]
+    )
+
+
+# Advance of a letter of Verdana at 11 px, on average; the SVG fits the text to it exactly.
+LETTER_PX = 6.6
+MARGIN_PX = 6
+COLOURS = {
+    Evidence.AUDITED: "#0b6268",
+    Evidence.REPRODUCED: "#0b6268",
+    Evidence.DISPUTED: "#9a3412",
+}
+"""Background of evidence, each with a contrast of 4.5 and more to white."""
+OTHER_COLOUR = "#4f5d5a"
+LABEL = "GENEB"
+
+
+class Badge(NamedTuple):
+    """The texts of a badge, and how wide they are in pixels."""
+
+    label: str
+    message: str
+    colour: str
+    label_width: int
+    message_width: int
+
+
+def badge_of(model: str, evidence: Evidence, site: Site) -> Badge:
+    """Return the badge of a model: its evidence, and its rank range by macro."""
+    message = f"{evidence} \u00b7 {rank_words(model, site)}"
+    return Badge(
+        LABEL, message, COLOURS.get(evidence, OTHER_COLOUR), _width(LABEL), _width(message)
+    )
+
+
+def rank_words(model: str, site: Site) -> str:
+    """Return the rank range of a model in the first regime; its score if ranges are unknown."""
+    standing = site.standing(model, site.benchmark.regimes[0], MACRO)
+    if standing is None:
+        return "not ranked"
+    if standing.rank_low is None or standing.rank_high is None:
+        return f"macro {site.benchmark.primary_metric} {score_text(standing.score)}"
+    ranked = sum(
+        site.is_ranked(e.submission.model_id, site.benchmark.regimes[0]) for e in site.entries
+    )
+    return f"rank {range_text(standing.rank_low, standing.rank_high)} of {ranked}"
+
+
+def _width(text: str) -> int:
+    return round(len(text) * LETTER_PX) + 2 * MARGIN_PX

@@ -1,0 +1,245 @@
+"""The content of each page: what its template shows, without markup."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from geneb_ci.board.columns import Entry
+from geneb_ci.board.site.inputs import MACRO, MICRO, Site, Standing, score_text
+from geneb_ci.board.site.links import (
+    Link,
+    RepositoryLinks,
+    benchmark_links,
+    bibtex,
+    data_link,
+    dataset,
+    model_links,
+    row_links,
+)
+from geneb_ci.board.site.model import (
+    INSTALL,
+    badge_of,
+    evidence_words,
+    facts_of_model,
+    rank_words,
+    snippet_of,
+)
+from geneb_ci.common.benchmark import Task
+from geneb_ci.models.entry import task_notes
+
+BOARD = "GENEB leaderboard"
+
+
+class TaskFacts(NamedTuple):
+    """What a task asks, of which sequences; all empty where nobody wrote it down."""
+
+    description: str = ""
+    species: str = ""
+    length: str = ""
+    links: tuple[Link, ...] = ()
+
+
+def task_facts(site: Site) -> Mapping[str, TaskFacts]:
+    """Return the facts of tasks by id, from the maintainers' file."""
+    notes = task_notes(site.layout)
+    found = {}
+    for task in site.benchmark.task_ids:
+        note = notes.of(task)
+        if note is not None:
+            paper = notes.papers[note.paper] if note.paper else None
+            links = (Link(f"Paper: {paper.title}", paper.address),) if paper else ()
+            found[task] = TaskFacts(note.asks, note.species or "", note.length or "", links)
+    return found
+
+
+class Page(NamedTuple):
+    """One page: where it is, by which template it is made, and what that shows."""
+
+    path: str
+    template: str
+    content: Mapping[str, Any]
+
+
+def page(path: str, template: str, site: Site, *, title: str, about: str, **more: Any) -> Page:  # noqa: ANN401 (the templates' own)
+    """Return a page with what every page has: title, description, citation, addresses."""
+    content = {
+        "path": path,
+        "root": "../" * path.count("/"),
+        "title": title,
+        "about": about,
+        "site": site,
+        "canonical": site.address(path),
+        "data": dataset(title, about, path, site, **more.pop("described", {})),
+        "bibtex": bibtex(more.pop("key", title), f"{title}, {BOARD}", path, site),
+        **more,
+    }
+    return Page(path, template, content)
+
+
+def all_pages(site: Site) -> Iterator[Page]:
+    """Yield every page of a board."""
+    facts = task_facts(site)
+    for entry in site.entries:
+        yield model_page(entry, site)
+        model = entry.submission.model_id
+        badge = badge_of(model, entry.evidence, site)
+        yield Page(f"badges/{model}.svg", "badge.svg", {"badge": badge})
+    for task in site.benchmark.tasks:
+        yield task_page(task, facts.get(task.id, TaskFacts()), site)
+    for category in site.benchmark.category_order:
+        yield category_page(category, facts, site)
+    for regime in site.benchmark.regimes:
+        for metric in site.benchmark.metrics:
+            yield scores_page(regime, metric, site)
+
+
+def model_page(entry: Entry, site: Site) -> Page:
+    """Return the page of a model."""
+    submission = entry.submission
+    model, name = submission.model_id, submission.meta.display
+    known = site.known(model)
+    events = site.events.get(model, [])
+    repository = RepositoryLinks(site.layout, site.built.commit)
+    standing = site.standing(model, site.benchmark.regimes[0], MACRO)
+    about = (
+        f"{name}: scores of its frozen embeddings on {len(site.benchmark.tasks)} DNA "
+        f"classification tasks in {len(site.benchmark.category_order)} categories. "
+        f"{_placed(model, standing, site)} {evidence_words(entry).capitalize()}."
+    )
+    columns = [(MACRO, "Macro", ""), (MICRO, "Micro", "")] + [
+        (category, category, f"categories/{site.category_files[category]}.html")
+        for category in site.benchmark.category_order
+    ]
+    return page(
+        f"models/{model}.html",
+        "model.html",
+        site,
+        title=name,
+        about=about,
+        key=model,
+        described={"identifier": model},
+        entry=entry,
+        known=known,
+        facts=facts_of_model(entry, known),
+        means=[
+            (text, href, [site.standing(model, r, column) for r in site.benchmark.regimes])
+            for column, text, href in columns
+        ],
+        tasks=[
+            (category, [(t, _cells(model, t, site)) for t in _tasks(category, site)])
+            for category in site.benchmark.category_order
+        ],
+        snippet=snippet_of(known),
+        install=INSTALL,
+        links=(
+            ("This row", row_links(model, site.layout, repository, events)),
+            ("The model", model_links(known, submission.meta.url)),
+            ("The benchmark", benchmark_links(site.benchmark)),
+        ),
+        events=events,
+        event_links=repository.event,
+    )
+
+
+def _placed(model: str, standing: Standing | None, site: Site) -> str:
+    """Return where a model stands, as a sentence."""
+    if standing is None:
+        return "It is not ranked."
+    metric, regime = site.benchmark.primary_metric, site.benchmark.regimes[0]
+    rank = rank_words(model, site)
+    ranked = f", {rank}" if rank.startswith("rank") else ""
+    return f"Macro {metric} {score_text(standing.score)} with {regime} training data{ranked}."
+
+
+def _tasks(category: str, site: Site) -> list[Task]:
+    return [site.benchmark.by_id[task] for task in site.benchmark.categories[category]]
+
+
+def _cells(model: str, task: Task, site: Site) -> list[Standing | None]:
+    return [site.task(model, regime, task.id) for regime in site.benchmark.regimes]
+
+
+def task_page(task: Task, facts: TaskFacts, site: Site) -> Page:
+    """Return the page of a task: what it asks, and the score of every model."""
+    first = site.benchmark.regimes[0]
+    cells = {m: _cells(m, task, site) for m in site.names}
+    scores = {m: (s.score if (s := site.task(m, first, task.id)) else None) for m in site.names}
+    about = (
+        f"{task.label}: {facts.description or 'a classification task'} in the category "
+        f"{task.category} of the benchmark {site.benchmark.name}. Scores of {len(site.names)} "
+        "models, with intervals."
+    )
+    return page(
+        f"tasks/{task.id}.html",
+        "task.html",
+        site,
+        title=task.label,
+        about=about,
+        key=task.id,
+        described={"identifier": task.id},
+        task=task,
+        facts=facts,
+        links=[data_link(site.benchmark, task.id), *facts.links, *benchmark_links(site.benchmark)],
+        rows=[(m, cells[m]) for m in site.best_first(site.names, scores)],
+    )
+
+
+def category_page(category: str, facts: Mapping[str, TaskFacts], site: Site) -> Page:
+    """Return the page of a category: its tasks, and where each model stands."""
+    first, tasks = site.benchmark.regimes[0], _tasks(category, site)
+    standings = {
+        m: [site.standing(m, regime, category) for regime in site.benchmark.regimes]
+        for m in site.names
+    }
+    scores = {m: site.mean(m, first, category, site.benchmark.primary_metric) for m in site.names}
+    about = (
+        f"{category}: {len(tasks)} DNA classification tasks of the benchmark "
+        f"{site.benchmark.name}, and where {len(site.names)} models stand, with intervals and "
+        "rank ranges."
+    )
+    return page(
+        f"categories/{site.category_files[category]}.html",
+        "category.html",
+        site,
+        title=category,
+        about=about,
+        described={"identifier": category},
+        category=category,
+        tasks=[(task, facts.get(task.id, TaskFacts())) for task in tasks],
+        rows=[(m, standings[m]) for m in site.best_first(site.names, scores)],
+        links=benchmark_links(site.benchmark),
+    )
+
+
+def scores_page(regime: str, metric: str, site: Site) -> Page:
+    """Return the table of all categories in a regime, by a metric."""
+    return page(
+        scores_path(regime, metric),
+        "scores.html",
+        site,
+        title=f"All scores: {metric}, {regime}",
+        about=(
+            f"{metric} of {len(site.names)} DNA foundation models in "
+            f"{len(site.benchmark.category_order)} categories with {regime} training data."
+        ),
+        regime=regime,
+        metric=metric,
+        **scores_table(regime, metric, site),
+    )
+
+
+def scores_path(regime: str, metric: str) -> str:
+    """Return where the table of a regime and a metric is."""
+    return f"scores/{regime}-{metric}.html"
+
+
+def scores_table(regime: str, metric: str, site: Site) -> dict[str, Any]:
+    """Return the rows of a table of all categories, the best by macro first."""
+    columns = (MACRO, MICRO, *site.benchmark.category_order)
+    found = {m: [site.mean(m, regime, column, metric) for column in columns] for m in site.names}
+    order = site.best_first(site.names, {m: cells[0] for m, cells in found.items()})
+    every = [score for cells in found.values() for score in cells if score is not None]
+    return {
+        "columns": columns,
+        "rows": [(m, found[m]) for m in order],
+        "range": (min(every, default=0.0), max(every, default=1.0)),
+    }

@@ -1,0 +1,205 @@
+"""From the content of pages to files."""
+
+import uuid
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jinja2
+from markupsafe import Markup
+
+from geneb_ci import __version__
+from geneb_ci.board.page import POLICY, pages_style
+from geneb_ci.board.site.inputs import Site, Standing, range_text, score_text, writable
+from geneb_ci.board.site.links import LICENCE, benchmark_links
+from geneb_ci.board.site.pages import Page, all_pages, page, scores_path, scores_table
+
+FEED, STYLE = "feed.xml", "pages.css"
+MARKER = b"<!-- scores for readers without scripts -->"
+"""What index.html has where the table for readers without JavaScript is to be."""
+INDEX_MODELS_MAX = 100
+"""Models in the table of index.html; with more, the first load would grow by the whole board."""
+INDEX_MODELS = 50
+"""Models in that table on a board with more than INDEX_MODELS_MAX."""
+HEAT_STEPS = 16
+EDITIONS = "v"
+"""Folder of the pages that later generations leave in place."""
+
+
+def site_files(site: Site) -> dict[str, bytes]:
+    """Return the pages of a board, their style and, if there is a history, the feed."""
+    environment = _environment(site)
+    files = {one.path: _rendered(environment, one) for one in all_pages(site)}
+    files[STYLE] = pages_style()
+    if site.built.commit is not None:
+        content = {"feed": feed_of(site), "site": site}
+        files[FEED] = _rendered(environment, Page(FEED, "feed.xml", content))
+    return dict(sorted(files.items()))
+
+
+def with_scores(index: bytes, site: Site) -> bytes:
+    """Return index.html with the scores for readers without JavaScript, where it has room for them.
+
+    A page without the marker, such as a maintainer's own, is returned as it is.
+    """
+    if MARKER not in index:
+        return index
+    regime, metric = site.benchmark.regimes[0], site.benchmark.primary_metric
+    table = scores_table(regime, metric, site)
+    rows = table.pop("rows")
+    kept = rows if len(rows) <= INDEX_MODELS_MAX else rows[:INDEX_MODELS]
+    content = {
+        **table,
+        "rows": kept,
+        "left_out": len(rows) - len(kept),
+        "regime": regime,
+        "metric": metric,
+        "root": "",
+        "site": site,
+    }
+    made = _rendered(_environment(site), Page("index.html", "noscript.html", content))
+    return index.replace(MARKER, made.strip(), 1)
+
+
+def editions(
+    site: Site, generation: str, files: Mapping[str, Mapping[str, Any]]
+) -> dict[str, bytes]:
+    """Return the pages that name a generation: one to stay, and one that names the newest.
+
+    `files` are the files of the manifest, each with `bytes` and `sha256`.
+    """
+    data = {name: file for name, file in files.items() if name.endswith(".json")}
+    metric = site.benchmark.primary_metric
+    found = {}
+    for path in (f"{EDITIONS}/{generation}/index.html", f"{EDITIONS}/index.html"):
+        one = page(
+            path,
+            "edition.html",
+            site,
+            title=f"Board {generation[:12]}",
+            about=(
+                f"The scores of generation {generation[:12]} of the board, of "
+                f"{(site.built.when or '')[:10]}: this address keeps them when the board changes."
+            ),
+            generation=generation,
+            tables={r: scores_table(r, metric, site) for r in site.benchmark.regimes},
+            data_files=data,
+        )
+        found[path] = _rendered(_environment(site), one)
+    return found
+
+
+def _rendered(environment: jinja2.Environment, one: Page) -> bytes:
+    text = environment.get_template(one.template).render(one.content)
+    return text.lstrip().encode("utf-8", "replace")
+
+
+def _environment(site: Site) -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        finalize=writable,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+    )
+    environment.filters["score"] = score_text
+    environment.globals |= {
+        "policy": POLICY,
+        "version": __version__,
+        "licence": LICENCE,
+        "data_page": benchmark_links(site.benchmark)[1].address,
+        "heat": heat,
+        "score_cell": score_cell,
+        "range_text": range_text,
+        "scores_path": scores_path,
+        "balance": balance,
+        "span_of": lambda means: span([s for _, _, standings in means for s in standings]),
+        "span_of_rows": lambda rows: span([s for _, standings in rows for s in standings]),
+    }
+    return environment
+
+
+def span(standings: Sequence[Standing | None]) -> tuple[float, float]:
+    """Return the lowest and the highest score, for the colours of a table."""
+    scores = [standing.score for standing in standings if standing is not None]
+    return min(scores, default=0.0), max(scores, default=1.0)
+
+
+def score_cell(standing: Standing | None, ends: tuple[float, float]) -> Markup:
+    """Return the cell of a score: a board has ten thousands, and a macro takes ten times as long.
+
+    Nothing but numbers is in it.
+    """
+    if standing is None:
+        return Markup('<td class="none">not ranked</td>')
+    score, low, high, *_ = standing
+    interval = ""
+    if low is not None:
+        interval = f"<small>{score_text(low)} to {score_text(high)}</small>"
+    cell = f'<td class="heat {heat(score, ends)}">{score_text(score)}{interval}</td>'
+    return Markup(cell)  # noqa: S704 (numbers alone)
+
+
+def heat(score: float, ends: tuple[float, float]) -> str:
+    """Return the class of the colour of a score, on a scale from the lowest to the highest."""
+    low, high = ends
+    step = int((score - low) / (high - low) * HEAT_STEPS) if high > low else 0
+    return f"h{min(max(step, 0), HEAT_STEPS - 1)}"
+
+
+def balance(counts: Sequence[int]) -> str:
+    """Return the sizes of the classes of a task, and the share of the smallest."""
+    return (
+        f"{' and '.join(f'{count:,}' for count in counts)}: the smallest is "
+        f"{min(counts) / sum(counts):.0%} of them"
+    )
+
+
+ENTRIES_MAX = 100
+"""Newest events in the feed; `ledger.json` has all."""
+_SPACE = uuid.uuid5(uuid.NAMESPACE_URL, "https://arxiv.org/abs/2606.04525")
+
+
+class FeedEntry(NamedTuple):
+    """One event as an entry of the feed."""
+
+    id: str
+    title: str
+    when: str
+    who: str
+    why: str
+    address: str
+
+
+class Feed(NamedTuple):
+    """A feed, newest entry first."""
+
+    id: str
+    updated: str
+    entries: tuple[FeedEntry, ...]
+
+
+def feed_of(site: Site) -> Feed:
+    """Return the feed of a board that has a history."""
+    events = list(site.built.events)
+    newest = list(enumerate(events))[-ENTRIES_MAX:]
+    entries = tuple(_entry(number, event, site) for number, event in reversed(newest))
+    updated = entries[0].when if entries else site.built.when or ""
+    return Feed(f"urn:uuid:{_SPACE}", updated, entries)
+
+
+def _entry(number: int, event: Mapping[str, Any], site: Site) -> FeedEntry:
+    model = event["model"]
+    name = f"{number}/{event['commit']}/{event['kind']}/{model}".encode(errors="replace").decode()
+    levels = " to ".join(level for level in (event["former_level"], event["level"]) if level)
+    page = f"models/{model}.html" if model in site.names else "index.html"
+    return FeedEntry(
+        id=f"urn:uuid:{uuid.uuid5(_SPACE, name)}",
+        title=f"{event['kind']}: {model} ({levels})" if levels else f"{event['kind']}: {model}",
+        when=event["when"],
+        who=event["who"],
+        why=event["why"],
+        address=site.address(page) or page,
+    )

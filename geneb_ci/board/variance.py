@@ -1,0 +1,238 @@
+"""How far MCC would move on other test sequences, in closed form: one variance for each cell.
+
+    cells_of(submission, "full", benchmark).variance      (tasks,), in squared MCC
+
+The formulas, what they assume and what they cannot know: docs/uncertainty.md. Only the four
+operations and the square root of IEEE 754 are used, and sums are exact: the same bytes everywhere.
+"""
+
+import functools
+import math
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from geneb_ci.check.claims import fits_of, readings, two_classes
+from geneb_ci.common.benchmark import Benchmark
+from geneb_ci.common.errors import BadConfiguration
+from geneb_ci.statistics.binary import BinaryTable, Classes, runs, table
+from geneb_ci.statistics.metrics import Reading, Triple
+from geneb_ci.submission.models import Submission, SubmissionV11
+
+Floats = npt.NDArray[np.float64]
+FloatOrMore = Floats | np.float64
+
+# How alike the right and wrong predictions of two few-shot fits of one model are, as a correlation:
+# 1 would be the same predictions, 0 unrelated ones. With k-mers on six real tasks it is 0.11 on
+# average and 0.49 at most in 10shot, and about 0 in 1shot (tests/bench/bench_overlap.py). The
+# greatest is taken, since better models agree more with themselves; with less of it, intervals are
+# too wide.
+OVERLAP = 0.5
+# MCC per unit of accuracy of two even classes: taken where every prediction is right.
+SLOPE_EVEN = 2.0
+EXACT = 1e-12
+"""Scores this near to those of an integer matrix were computed from it: 16 digits leave 1e-16."""
+
+
+class Cells(NamedTuple):
+    """One row in one regime, task by task in board order; each array has one value a task."""
+
+    scores: Floats
+    """MCC as claimed; -0.0 is 0.0."""
+    variance: Floats
+    """Of the score, in squared MCC."""
+    seeds: Floats
+    """The part of the variance that the spread of the seeds tells; 0 where they are not known."""
+    freedom: int
+    """Degrees of freedom of that part: seeds less one."""
+    has_seeds: bool
+    """Whether scores by seed are known for every task."""
+
+
+class _Sizes(NamedTuple):
+    """Test sets of a benchmark as arrays."""
+
+    two: npt.NDArray[np.intp]
+    """Places of the tasks of two classes whose sizes are known."""
+    small: Floats
+    large: Floats
+    """Their class sizes."""
+    more: npt.NDArray[np.intp]
+    """Places of the others."""
+    total: Floats
+    """Their numbers of sequences."""
+
+
+@functools.lru_cache(maxsize=4)
+def _sizes_of(sizes: tuple[tuple[str, int | None, Classes | None], ...]) -> _Sizes:
+    for task, total, classes in sizes:
+        if classes is None and total is None:
+            raise BadConfiguration(
+                f"the benchmark does not know how many test sequences {task} has",
+                "add n_test to the task in the benchmark definition",
+            )
+    two = [k for k, (_, _, classes) in enumerate(sizes) if classes is not None]
+    more = [k for k, (_, _, classes) in enumerate(sizes) if classes is None]
+    known = np.array([sizes[k][2] for k in two], dtype=float).reshape(-1, 2)
+    totals = np.array([sizes[k][1] for k in more], dtype=float)
+    small, large = known.T
+    return _Sizes(np.array(two, dtype=int), small, large, np.array(more, dtype=int), totals)
+
+
+def cells_of(submission: Submission, regime: str, benchmark: Benchmark) -> Cells:
+    """Return the scores of a row that has every task of a regime, and their variances.
+
+    Raises BadConfiguration when the benchmark does not know the size of a task's test split.
+    """
+    sizes = _sizes_of(tuple((t.id, t.n_test, two_classes(t)) for t in benchmark.tasks))
+    told = submission.results[regime]
+    rows = [told[task] for task in benchmark.task_ids]
+    mcc, acc, f1 = np.array([(cell.MCC, cell.Acc, cell.F1) for cell in rows], dtype=float).T
+    fits = fits_of(benchmark, regime)
+    variance = np.zeros(len(rows))
+    means = Triple(mcc[sizes.two], acc[sizes.two], f1[sizes.two])
+    rights = near_mean(sizes.small, sizes.large, means)
+    if fits == 1:
+        rights = _whole(submission, regime, benchmark, sizes, means, rights)
+    variance[sizes.two] = variance_of_two(sizes.small, sizes.large, *rights)
+    variance[sizes.more] = _variance_of_more(sizes.total, mcc[sizes.more], acc[sizes.more])
+    seeds, known = _spread(submission, regime, benchmark)
+    if fits > 1:
+        # Of a mean of fits whose errors correlate, over that of one fit. What the fits do not share
+        # is part of the spread of the seeds, where that is known.
+        variance = variance * np.where(seeds > 0, OVERLAP, OVERLAP + (1 - OVERLAP) / fits) + seeds
+    return Cells(mcc + 0.0, variance, seeds, fits - 1, known == len(rows))
+
+
+def near_mean(small: FloatOrMore, large: FloatOrMore, mean: Triple) -> tuple[Floats, Floats]:
+    """Return the right predictions in each class of tables near mean triples; not whole numbers.
+
+    Sizes, triples and results are arrays of one shape. A table has the mean's accuracy and, as far
+    as a table can, its macro-F1 (inverted from the formula in `statistics.binary`); of the two such
+    tables, it is the one that is nearer in MCC.
+    """
+    mcc, acc, f1 = (np.asarray(part, dtype=float) for part in mean)
+    n = small + large
+    right = acc * n
+    below = np.where(f1 < 1, 1 - f1, 1.0)
+    square = np.where(f1 < 1, n * (right - f1 * n) / below, 0.0)
+    size = np.sqrt(np.maximum(square, 0.0))
+    # The limits of statistics.binary.rho_limits, for means as well.
+    least = np.maximum(-right, right - 2 * small)
+    most = np.minimum(right, 2 * large - right)
+    found = []
+    for rho in (size, -size):
+        placed = np.minimum(np.maximum(rho, least), most)
+        found.append((placed, np.abs(_mcc(small, large, right, placed) - mcc)))
+    (one, far), (other, near) = found
+    rho = np.where(far <= near, one, other)
+    return np.maximum((right - rho) / 2, 0.0), np.maximum((right + rho) / 2, 0.0)
+
+
+def _mcc(small: FloatOrMore, large: FloatOrMore, right: Floats, rho: Floats) -> Floats:
+    """Return MCC of tables as `statistics.binary.scores` does, 0 where it is not defined."""
+    n = small + large
+    spread = small * large * (small + rho) * (large - rho)
+    top = n * right - 2 * small * large - rho * (large - small)
+    return np.where(spread > 0, top / (2 * np.sqrt(np.where(spread > 0, spread, 1.0))), 0.0)
+
+
+def _whole(
+    submission: Submission,
+    regime: str,
+    benchmark: Benchmark,
+    sizes: _Sizes,
+    means: Triple,
+    rights: tuple[Floats, Floats],
+) -> tuple[Floats, Floats]:
+    """Return the integer tables of one fit: those that give the scores, or the likeliest."""
+    small, large = (np.rint(part) for part in rights)
+    found = _mcc(sizes.small, sizes.large, small + large, large - small)
+    n = sizes.small + sizes.large
+    exact = np.abs(found - means.mcc) <= EXACT
+    exact &= np.abs((small + large) / n - means.acc) <= EXACT
+    if not exact.all():
+        told = submission.results[regime]
+        triples = {
+            task: Triple(told[task].MCC, told[task].Acc, told[task].F1)
+            for task in benchmark.task_ids
+        }
+        widths = readings(triples, 1)
+        for k in np.flatnonzero(~exact):
+            classes = Classes(int(sizes.small[k]), int(sizes.large[k]))
+            one = recovered_table(classes, widths[benchmark.task_ids[int(sizes.two[k])]])
+            small[k], large[k] = one.small_right, one.large_right
+    return small, large
+
+
+def recovered_table(classes: Classes, reading: Reading) -> BinaryTable:
+    """Return the likeliest table that may have been printed so, or one near it where there is none.
+
+    Where rounding leaves several, they differ by less than the rounding, which is far below the
+    standard error.
+    """
+    first = next(runs(classes, reading), None)
+    if first is not None:
+        return table(classes, first.right, first.first + (len(first) // 2) * 2)
+    near = near_mean(np.float64(classes.small), np.float64(classes.large), reading.value)
+    small, large = (round(float(count)) for count in near)
+    return BinaryTable(small, classes.small - small, large, classes.large - large)
+
+
+def rate(right: FloatOrMore, total: FloatOrMore) -> Floats:
+    """Return shares of right predictions; none or all of them need not be so on other sequences.
+
+    Then it is Jeffreys' estimate, which adds half a sequence to either side.
+    """
+    inside = (right > 0) & (right < total)
+    return np.where(inside, right / total, (np.minimum(right, total) + 0.5) / (total + 1))
+
+
+def variance_of_two(
+    n1: FloatOrMore, n0: FloatOrMore, right1: FloatOrMore, right0: FloatOrMore
+) -> Floats:
+    """Return the variance of MCC of two classes by the delta method; arrays of one shape.
+
+    MCC moves with the recall of either class; each recall is a binomial share of its class.
+    """
+    a, b = rate(right1, n1), rate(right0, n0)
+    n = n1 + n0
+    share1, share0 = n1 / n, n0 / n
+    q = share1 * a + share0 * (1 - b)
+    d = np.sqrt(q * (1 - q))
+    kappa = np.sqrt(share1 * share0)
+    j = (a + b - 1) * kappa * (1 - 2 * q) / (2 * (d * d * d))
+    g1, g0 = kappa / d - j * share1, kappa / d + j * share0
+    return np.asarray(g1 * g1 * a * (1 - a) / n1 + g0 * g0 * b * (1 - b) / n0)
+
+
+def _variance_of_more(total: Floats, mcc: Floats, acc: Floats) -> Floats:
+    """Return the variance of MCC where no matrix is known.
+
+    Where a class is predicted as often as it occurs, MCC = (A - e) / (1 - e) with e the accuracy of
+    chance (Gorodkin 2004), so MCC moves with accuracy by 1 / (1 - e) = (1 - MCC) / (1 - A).
+    """
+    right = np.rint(acc * total)
+    below = right < total
+    slope = np.where(below, (1 - mcc) / np.where(below, 1 - acc, 1.0), SLOPE_EVEN)
+    share = rate(right, total)
+    return np.asarray(slope * slope * share * (1 - share) / total)
+
+
+def _spread(submission: Submission, regime: str, benchmark: Benchmark) -> tuple[Floats, int]:
+    """Return the variance of each task's mean over seeds, 0 where not known, and of how many."""
+    evidence = submission.evidence if isinstance(submission, SubmissionV11) else {}
+    found, known = np.zeros(len(benchmark.tasks)), 0
+    seeds = fits_of(benchmark, regime)
+    if seeds == 1:
+        return found, known
+    for place, task in enumerate(benchmark.task_ids):
+        cell = evidence.get(regime, {}).get(task)
+        values = cell.per_seed.MCC if cell else []
+        if len(values) == seeds:
+            known += 1
+            middle = math.fsum(values) / seeds
+            squares = math.fsum((value - middle) * (value - middle) for value in values)
+            found[place] = squares / (seeds - 1) / seeds
+    return found, known

@@ -1,0 +1,248 @@
+"""`check --fix`: repairs of a submission that can be done in one way only, and keep every value.
+
+Order of members, a missing `$schema`, the newline at the end, and a mean that was rounded although
+the scores of its seeds are not. The text is cut and joined: what is not named stays byte for byte.
+"""
+
+import difflib
+import math
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from geneb_ci.check.rule import Context
+from geneb_ci.check.runner import Checker
+from geneb_ci.common.config import Layout
+from geneb_ci.common.errors import MachineFault
+from geneb_ci.common.files import NotReadable, read_regular, write_files
+from geneb_ci.common.finding import KeyPath as Pointer
+from geneb_ci.common.finding import plural, quoted
+from geneb_ci.statistics.metrics import EXACT, LONG
+from geneb_ci.submission.document import Document, parse_document, read_document
+from geneb_ci.submission.names import MODEL_ID_PATTERN
+from geneb_ci.submission.reading import BYTES_MAX
+from geneb_ci.submission.scanner import Span
+from geneb_ci.submission.structure import known_members, version_of
+
+SCHEMA = "$schema"
+METRICS = {"mcc": "MCC", "acc": "Acc", "f1": "F1"}
+DECIMALS_MIN = 3
+"""With fewer, a score that was changed by hand is too likely to round to the same number."""
+CELLS = ("results", "evidence", "gaps")
+"""Members whose own members are regimes, and tasks in these."""
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """What could be repaired in one file; nothing is written before `write`."""
+
+    file: str
+    before: str
+    after: str
+    changes: tuple[str, ...] = ()
+    """What was changed, each as one line."""
+    left: str = ""
+    """Why the file is left as it is, although something may be wrong with it; else ""."""
+
+    def diff(self) -> str:
+        """Return the change as a unified diff; "" if there is none."""
+        old, new = (text.splitlines(keepends=True) for text in (self.before, self.after))
+        found = difflib.unified_diff(old, new, self.file, self.file)
+        marked = (
+            one if one.endswith("\n") else f"{one}\n\\ No newline at end of file\n" for one in found
+        )
+        return "".join(marked)
+
+    def write(self) -> None:
+        """Write the file, whole or not at all; its mode is kept.
+
+        Raises UsageProblem if it cannot be written, MachineFault if it changed since it was read.
+        """
+        if not self.changes:
+            return
+        path = Path(self.file)
+        try:
+            now, mode = read_regular(path, BYTES_MAX, links=False), path.stat().st_mode
+        except (NotReadable, OSError) as error:
+            raise MachineFault(f"{path}: it is gone since it was read", "try again") from error
+        if now != self.before.encode():
+            raise MachineFault(f"{path}: it changed since it was read", "run the command again")
+        write_files(path.parent, {path.name: self.after.encode()})
+        path.chmod(mode)
+
+
+def fixed(path: Path, checker: Checker) -> Fixed:
+    """Return what can be repaired in a file; one with errors of its bytes or JSON is left.
+
+    Raises NothingChecked if it cannot be opened, BadConfiguration if its settings are invalid.
+    """
+    document = read_document(path)
+    before = after = document.text
+    if document.faults or not isinstance(document.value, dict) or not document.value:
+        return Fixed(document.name, before, after)  # `check` says what is wrong
+    context, layout = checker.context_of(document), checker.find(document.path.parent)
+    changes = []
+    means = dict(_means(context))
+    orders = dict(_orders(document.value, (), context, version_of(document.value) or "1.0"))
+    if means:
+        changes.append(f"{plural(len(means), 'score')} set to the exact mean of the seeds")
+    if orders:
+        changes.append(f"members {_places(list(orders))} put in the order of the format")
+    if means or orders:
+        after = _Editor(_with_spans(document), means, orders).text()
+    schema = _schema_of(context, layout)
+    if schema is not None:
+        after = _with_schema(after, schema)
+        changes.append(f"{quoted(SCHEMA)} added: {quoted(schema)}")
+    if not after.endswith("\n"):
+        after += "\n"
+        changes.append("newline added at the end")
+    left = _why_left(context, layout)
+    if left:
+        return Fixed(document.name, before, before, left=left if changes else "")
+    return Fixed(document.name, before, after, tuple(changes))
+
+
+def _with_spans(document: Document) -> Document:
+    """Return a document with the position of every member."""
+    return parse_document(document.text.encode(), document.path, document.name, spans=True)
+
+
+def _places(paths: list[Pointer]) -> str:
+    where = f"in {quoted('/'.join(map(str, paths[0])))}" if paths[0] else "at the top level"
+    return f"{where} and in {plural(len(paths) - 1, 'other object')}" if paths[1:] else where
+
+
+def _why_left(context: Context, layout: Layout) -> str:
+    """Return why a file must keep its bytes; "" if it may change."""
+    if context.is_official:
+        return "since they are official"
+    name = context.model_id
+    if (
+        layout.audits is not None
+        and name.strip(".")
+        and re.fullmatch(MODEL_ID_PATTERN, name)
+        and any((layout.audits / name).glob("*.json"))
+    ):
+        return "since another file would need another audit"
+    return ""
+
+
+def _means(context: Context) -> Iterator[tuple[Pointer, str]]:
+    """Yield each rounded mean of unrounded seeds: its place, and the exact mean as JSON."""
+    seeded = context.seed_claims
+    reported = {claim.path: claim.reading for claim in context.claims} if seeded else {}
+    for claim in seeded:
+        place: Pointer = ("results", claim.regime, claim.task.id)
+        reading = reported.get(place)
+        if reading is None:
+            continue
+        for name, metric in METRICS.items():
+            if max(getattr(seed.width, name) for seed in claim.readings) > EXACT:
+                continue
+            seeds = [getattr(seed.value, name) for seed in claim.readings]
+            mean = math.fsum(seeds) / len(seeds)
+            if _is_rounded(getattr(reading.value, name), mean):
+                yield (*place, metric), repr(mean)
+
+
+def _is_rounded(found: float, mean: float) -> bool:
+    """Whether a number with few decimals is the mean, rounded to them."""
+    decimals = -int(Decimal(repr(found)).as_tuple().exponent)
+    half = 0.5 * 10.0**-decimals + EXACT
+    return DECIMALS_MIN <= decimals < LONG and EXACT < abs(mean - found) <= half
+
+
+def _orders(
+    value: Any,  # noqa: ANN401 (JSON has no narrower type)
+    path: Pointer,
+    context: Context,
+    version: str,
+) -> Iterator[tuple[Pointer, list[str]]]:
+    """Yield each object whose members are not in the order of the format, with that order."""
+    if not isinstance(value, dict):
+        return
+    known = _order_of(path, context, version)
+    ordered = [key for key in known if key in value]
+    ordered += [key for key in value if key not in set(known)]
+    if ordered != list(value):
+        yield path, ordered
+    for key, member in value.items():
+        yield from _orders(member, (*path, key), context, version)
+
+
+def _order_of(path: Pointer, context: Context, version: str) -> tuple[str, ...]:
+    if path[:1] and path[0] in CELLS:
+        if len(path) <= 2:  # noqa: PLR2004 (member, regime)
+            names = context.benchmark.regimes if len(path) == 1 else context.benchmark.task_ids
+            return tuple(names)
+        path = (path[0], "", "", *path[3:])  # so that cells share what is remembered
+    return known_members(path, version)
+
+
+class _Editor:
+    """Joins a text again with other numbers and another order of members."""
+
+    def __init__(
+        self,
+        document: Document,
+        numbers: Mapping[Pointer, str],
+        orders: Mapping[Pointer, list[str]],
+    ) -> None:
+        self.source, self.spans = document.text, document.known_spans or {}
+        self.value = document.value
+        self.numbers, self.orders = numbers, orders
+        changed = {*numbers, *orders}
+        self.above = {path[:end] for path in changed for end in range(len(path) + 1)}
+        """What is changed, and what contains it: all else is copied."""
+
+    def text(self) -> str:
+        """Return the new text."""
+        root = self.spans[()]
+        body = self._value((), self.value, root)
+        return self.source[: root.start] + body + self.source[root.end :]
+
+    def _value(self, path: Pointer, value: Any, span: Span) -> str:  # noqa: ANN401
+        if path in self.numbers:
+            return self.numbers[path]
+        if path not in self.above or not isinstance(value, dict) or not value:
+            return self.source[span.start : span.end]
+        keys = list(value)
+        spans = {key: self.spans[(*path, key)] for key in keys}
+        members = {
+            key: self.source[one.key : one.start] + self._value((*path, key), value[key], one)
+            for key, one in spans.items()
+        }
+        # What is between the members stays where it is: commas, indents, line ends.
+        ends = [span.start, *(spans[key].end for key in keys)]
+        begins = [*(spans[key].key for key in keys), span.end]
+        between = [self.source[a:b] for a, b in zip(ends, begins, strict=True)]
+        ordered = [members[key] for key in self.orders.get(path, keys)]
+        return between[0] + "".join(
+            member + after for member, after in zip(ordered, between[1:], strict=True)
+        )
+
+
+def _schema_of(context: Context, layout: Layout) -> str | None:
+    """Return the `$schema` that a file lacks: relative, where its repository has the schema."""
+    version = version_of(context.document.value)
+    if SCHEMA in context.root or version is None:
+        return None
+    schema = layout.root / "schemas" / f"submission-{version}.schema.json"
+    if not schema.is_file():
+        return None
+    return Path(os.path.relpath(schema, context.document.path.parent)).as_posix()
+
+
+def _with_schema(text: str, schema: str) -> str:
+    """Return a text with `$schema` as the first member, laid out as the member that was first."""
+    brace = text.index("{")
+    first = text.index('"', brace)
+    blank, colon = text[brace + 1 : first], text.find(":", first)
+    after = text[colon + 1 : colon + 2]
+    space = after if after == " " else ""
+    return f'{text[: brace + 1]}{blank}"{SCHEMA}":{space}"{schema}",{blank or space}{text[first:]}'

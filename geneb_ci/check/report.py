@@ -1,0 +1,184 @@
+"""The result of a run: the files that arguments name, and what was found in each."""
+
+import os
+from collections import Counter
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from geneb_ci.common.config import Finder, find_layout
+from geneb_ci.common.errors import BadConfiguration, NothingChecked, UsageProblem
+from geneb_ci.common.files import NotReadable, read_json, read_regular
+from geneb_ci.common.finding import Finding, Need
+from geneb_ci.submission.reading import is_folder, submission_files
+from geneb_ci.submission.tokens import UNUSABLE
+
+if TYPE_CHECKING:
+    from geneb_ci.submission.document import Document
+    from geneb_ci.submission.models import Submission
+    from geneb_ci.submission.names import Card
+
+
+CRASHED = "check-crashed"
+"""The rule that reports a bug of geneb-ci."""
+
+
+@dataclass(frozen=True)
+class FileResult:
+    """The result of checking one file."""
+
+    document: "Document"
+    model_id: str
+    submission: "Submission | None"
+    official: bool
+    card: "Card | None"
+    findings: tuple[Finding, ...]
+    skipped: tuple[tuple[str, Need], ...] = ()
+    """Rules that were not run, each with its unmet need."""
+
+
+class Outcome(NamedTuple):
+    """What was found in one file, without the file."""
+
+    name: str
+    findings: tuple[Finding, ...]
+    frames: dict[Finding, tuple[str, int]]
+    """Excerpt of the text around a finding, and the column of the finding in it, from 0."""
+    skipped: tuple[tuple[str, Need], ...]
+    """Rules that were not run, each with its unmet need."""
+
+
+def outcome_of(result: FileResult) -> Outcome:
+    """Return what a report keeps of the result of one file."""
+    frames = {one: frame for one in result.findings if (frame := _frame(result, one)) is not None}
+    return Outcome(result.document.name, result.findings, frames, result.skipped)
+
+
+class KnownFinding(NamedTuple):
+    """What a finding of an earlier report is recognised by; lines and columns may change."""
+
+    rule: str
+    file: str
+    pointer: str
+    message: str
+
+
+BASELINE_BYTES_MAX = 50_000_000
+"""The largest report of 10,000 files has 20 MB."""
+
+
+def read_baseline(path: Path) -> Counter[KnownFinding]:
+    """Return the findings of an earlier report in JSON. Raises UsageProblem for any other file."""
+    fix = f"write one: geneb-ci check --format json --output {path}"
+    try:
+        value = read_json(read_regular(path, BASELINE_BYTES_MAX))
+    except NotReadable as error:
+        raise UsageProblem(f"{path}: {error.reason}", fix) from error
+    except ValueError as error:
+        raise UsageProblem(f"{path}: it is not JSON, expected a report of findings", fix) from error
+    found = value.get("findings") if isinstance(value, dict) else None
+    names = KnownFinding._fields
+    if not isinstance(found, list) or not all(
+        isinstance(one, dict) and all(isinstance(one.get(name), str) for name in names)
+        for one in found
+    ):
+        raise UsageProblem(f"{path}: this is not a report of findings in JSON", fix)
+    return Counter(KnownFinding(*(one[name] for name in names)) for one in found)
+
+
+@dataclass
+class Report:
+    """The result of a run over several files: findings in order, and what was not checked."""
+
+    files: list[str] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    unreadable: list[NothingChecked | BadConfiguration] = field(default_factory=list)
+    frames: dict[Finding, tuple[str, int]] = field(default_factory=dict)
+    """Excerpt of the text around a finding, and the column of the finding in it, from 0."""
+    rules: int = 0
+    """How many rules were chosen."""
+    skipped: dict[Need, Counter[str]] = field(default_factory=dict)
+    """Unmet need to the rules that were skipped, each with the number of files."""
+    benchmarks: dict[str, str] = field(default_factory=dict)
+    """Name to sha256 of each benchmark definition that was used."""
+
+    is_proposed: bool = False
+    """Whether this is a pull request, compared with the rows of main."""
+    known: int = 0
+    """How many findings were left out, because the baseline has them."""
+    stale: list[KnownFinding] = field(default_factory=list)
+    """Findings of the baseline that these files and rules do not have any more."""
+
+    def without(self, baseline: Counter[KnownFinding], rules: Collection[str]) -> None:
+        """Leave out the findings of a baseline; `rules` are those that were run.
+
+        A crash of a rule is never left out: a baseline must not hide that nothing was checked.
+        """
+        rest, kept = baseline.copy(), []
+        for one in self.findings:
+            key = KnownFinding(*map(_as_written, (one.rule, one.file, one.pointer, one.message)))
+            if rest[key] > 0 and one.rule != CRASHED:
+                rest[key] -= 1
+                self.known += 1
+            else:
+                kept.append(one)
+        self.findings = kept
+        files = set(map(_as_written, self.files))
+        self.stale = sorted(
+            key for key in rest.elements() if key.rule in rules and key.file in files
+        )
+
+    def add(self, result: FileResult) -> None:
+        """Add the result of one file, keeping only its findings and their excerpts."""
+        self.take(outcome_of(result))
+
+    def take(self, outcome: Outcome) -> None:
+        """Add what was found in one file."""
+        self.files.append(outcome.name)
+        self.findings.extend(outcome.findings)
+        for rule, need in outcome.skipped:
+            self.skipped.setdefault(need, Counter())[rule] += 1
+        self.frames.update(outcome.frames)
+
+
+def _as_written(text: str) -> str:
+    """Return a text as a report in JSON has it, which has no lone surrogates."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def named_files(
+    arguments: Iterable[Path], find: Finder = find_layout
+) -> tuple[list[Path], list[NothingChecked]]:
+    """Return the submission files that the arguments name, and an error per argument without any.
+
+    The root of a repository stands for its folder of submissions.
+    """
+    arguments = list(arguments)
+    roots: dict[Path, Path] = {}
+    for argument in arguments:
+        if is_folder(argument):
+            layout = find(argument.resolve())
+            if layout.submissions is not None and layout.root == argument.resolve():
+                roots[argument] = argument / os.path.relpath(layout.submissions, layout.root)
+    return submission_files(arguments, roots)
+
+
+def files_of(arguments: Iterable[Path]) -> list[Path]:
+    """Return the submission files that the arguments name.
+
+    Raises NothingChecked if any argument names none.
+    """
+    files, lost = named_files(arguments)
+    if lost:
+        raise NothingChecked("; ".join(one.message for one in lost), lost[0].fix)
+    return files
+
+
+def _frame(result: FileResult, finding: Finding) -> tuple[str, int] | None:
+    if finding.file == result.document.name:
+        if result.document.value is UNUSABLE and not result.document.text:
+            return None
+        return result.document.excerpt(finding.line, finding.column)
+    lines = result.card.text.split("\n") if result.card is not None else []
+    return (lines[finding.line - 1], 0) if 0 < finding.line <= len(lines) else None

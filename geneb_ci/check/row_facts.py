@@ -1,0 +1,249 @@
+"""What belongs to a row: its card, its extractor, and what is known by the digest of its file."""
+
+import array
+import hashlib
+import json
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from geneb_ci.common.config import Layout
+from geneb_ci.common.errors import NothingChecked
+from geneb_ci.common.finding import Fault
+from geneb_ci.submission.document import Document, quick_value
+from geneb_ci.submission.names import Card, read_card
+from geneb_ci.submission.peers import PeerRow, ReadRow, read_row
+from geneb_ci.submission.reading import decode, read_bytes
+from geneb_ci.submission.tokens import UNUSABLE
+
+
+@dataclass(frozen=True)
+class Proposed:
+    """A row that is not in the repository yet, with the files submitted together with it.
+
+    `raw` is a Fault if the bytes could not be read. Without its own card or extractor, the row is
+    checked against those in the repository.
+    """
+
+    raw: bytes | Fault
+    card: Card | None = None
+    extractors: Mapping[str, bytes] = field(default_factory=dict)
+    """Module file name to its bytes."""
+
+
+NOTHING = Proposed(b"")
+"""No submitted files: the row, its card and its extractor are in their folders."""
+
+
+def card_of(document: Document, layout: Layout, proposed: Proposed) -> Card | None:
+    """Return the card submitted with a row, or else the one in the repository."""
+    if proposed.card is not None:
+        return proposed.card
+    return card_at(document.path, layout)
+
+
+def card_at(row: Path, layout: Layout) -> Card | None:
+    """Return the card in the repository of the row at a path."""
+    if layout.cards is None:
+        return None
+    path = layout.cards / f"{row.stem}.md"
+    return read_card(path, _relative(path, layout))
+
+
+def extractor_module(value: object) -> str:
+    """Return the file name of the extractor module in a document's run, or "".
+
+    Only the last path component is used, so that no path can leave the folder of extractors.
+    """
+    path = _extractor_path(value)
+    return path.rsplit("/", 1)[-1] if path.endswith(".py") else ""
+
+
+def is_built_in(value: object) -> bool:
+    """Whether a document's run names an extractor that ships with the harness."""
+    return _extractor_path(value).startswith("builtin:")
+
+
+def names_module(document: Document) -> bool:
+    """Whether a document's run names an extractor that should be in the folder of extractors."""
+    return bool(extractor_module(document.value)) and not is_built_in(document.value)
+
+
+def _extractor_path(value: object) -> str:
+    for key in ("run", "extractor", "path"):
+        value = value.get(key) if isinstance(value, dict) else None
+    return value if isinstance(value, str) else ""
+
+
+def extractor_digest(document: Document, layout: Layout, proposed: Proposed) -> str | None:
+    """Return the SHA-256 of the run's extractor, submitted or in the repository; None if absent."""
+    return module_digest(extractor_module(document.value), layout, proposed)
+
+
+def module_digest(module: str, layout: Layout, proposed: Proposed) -> str | None:
+    """Return the SHA-256 of an extractor by its file name, as `extractor_digest` does."""
+    if module in proposed.extractors:
+        return hashlib.sha256(proposed.extractors[module]).hexdigest()
+    if layout.extractors is None or not module:
+        return None
+    path = layout.extractors / module
+    try:
+        raw = read_bytes(path)
+    except (NothingChecked, ValueError):  # no such file, or an impossible file name
+        return None
+    return hashlib.sha256(raw).hexdigest() if isinstance(raw, bytes) else None
+
+
+def _relative(path: Path, layout: Layout) -> str:
+    try:
+        return str(path.relative_to(Path.cwd()))
+    except ValueError:
+        return os.path.relpath(path, layout.root)
+
+
+class RowFacts(NamedTuple):
+    """Facts that follow from the bytes of a row."""
+
+    model_id: str
+    digest: str
+    """Of its scores."""
+    forms: tuple[tuple[str, str], ...]
+    """Skeletons of its names, each with the name."""
+    is_plain: bool
+    """Whether its text has no fault: results of others are not kept."""
+    module: str
+    """File name of the extractor that its run names, or ""; of a plain row."""
+    benchmark: str
+    """Name of the benchmark of its run, or ""; of a plain row."""
+
+
+def plain_value(raw: bytes) -> Any:  # noqa: ANN401 (JSON has no narrower type)
+    """Return the value of a text without a fault; UNUSABLE for any other."""
+    text, readable, faults = decode(raw)
+    return quick_value(text) if readable and not faults else UNUSABLE
+
+
+def facts_of(value: Any, row: ReadRow) -> RowFacts:  # noqa: ANN401
+    """Return the facts of a row from its plain value, and from what its neighbours read of it."""
+    named = value.get("run") if isinstance(value, dict) else None
+    named = named.get("benchmark") if isinstance(named, dict) else None
+    named = named.get("name") if isinstance(named, dict) else None
+    return RowFacts(
+        row.model_id,
+        row.digest,
+        row.forms,
+        value is not UNUSABLE,
+        extractor_module(value),
+        named if isinstance(named, str) else "",
+    )
+
+
+class RowSource:
+    """Reads rows for `Peers`, each once for the bytes that it has."""
+
+    def __init__(self, *, learns: bool = True) -> None:
+        self.learns = learns
+        """Whether facts are kept; otherwise each row is just read."""
+        self.facts: dict[str, RowFacts] = {}
+        self.values: dict[str, tuple[tuple[str, ...], array.array[float]]] = {}
+        """SHA-256 of a file to the names and values of its scores, for rows that are compared."""
+        self.is_changed = False
+        self.used: dict[str, None] = {}
+        self._sha256: dict[Path, str] = {}
+        self._shapes: dict[str, tuple[str, ...]] = {}
+
+    def seen(self, path: Path, raw: bytes) -> str:
+        """Return the digest of a file that was read already, and remember it."""
+        found = self._sha256[path] = hashlib.sha256(raw).hexdigest()
+        return found
+
+    def read(self, path: Path, keep: bool) -> ReadRow:
+        """Return a row as `read_row` does."""
+        if not self.learns:
+            return read_row(path, self._shapes, keep=keep)
+        sha256 = self._sha256.get(path)
+        raw: bytes | Fault | None = None
+        if sha256 is None:
+            try:
+                raw = read_bytes(path)
+            except NothingChecked:
+                return read_row(path, self._shapes, keep=keep)
+            if isinstance(raw, Fault):
+                return read_row(path, self._shapes, keep=keep, raw=raw)
+            sha256 = self.seen(path, raw)
+        facts = self.facts.get(sha256)
+        if facts is None or (keep and facts.digest and sha256 not in self.values):
+            return self._parsed(path, sha256, raw, keep=keep)
+        self.used[sha256] = None
+        row = PeerRow(path, *self.values[sha256]) if keep and facts.digest else None
+        return ReadRow(path, facts.model_id, facts.digest, facts.forms, row)
+
+    def _parsed(self, path: Path, sha256: str, raw: bytes | Fault | None, *, keep: bool) -> ReadRow:
+        if raw is None:
+            try:
+                raw = read_bytes(path)
+            except NothingChecked:
+                raw = b""
+        is_same = isinstance(raw, bytes) and hashlib.sha256(raw).hexdigest() == sha256
+        value = plain_value(raw) if isinstance(raw, bytes) and is_same else UNUSABLE
+        known = None if value is UNUSABLE else value
+        row = read_row(path, self._shapes, keep=keep, raw=raw, value=known)
+        if is_same:
+            self.learn(sha256, facts_of(value, row), row.row)
+        return row
+
+    def learn(self, sha256: str, facts: RowFacts, row: PeerRow | None) -> None:
+        """Remember the facts of a file, and its scores if they are kept."""
+        self.facts[sha256] = facts
+        self.used[sha256] = None
+        self.is_changed = True
+        if row is not None:
+            names = self._shapes.setdefault("\0".join(row.names), row.names)
+            self.values[sha256] = (names, row.values)
+
+    def dumped(self, most: int) -> tuple[dict[str, Any], bytes]:
+        """Return facts as JSON, and scores as bytes, of at most `most` files, used ones first."""
+        order = [*self.used, *(one for one in self.facts if one not in self.used)][:most]
+        facts = {sha256: list(self.facts[sha256]) for sha256 in order if sha256 in self.facts}
+        shapes: dict[tuple[str, ...], int] = {}
+        listed, content = [], []
+        for sha256 in order:
+            if sha256 in self.values and sha256 in self.used:
+                names, values = self.values[sha256]
+                listed.append([sha256, shapes.setdefault(names, len(shapes))])
+                content.append(_little(values).tobytes())
+        head = json.dumps({"shapes": [list(names) for names in shapes], "rows": listed})
+        return facts, head.encode() + b"\n" + b"".join(content)
+
+    def load(self, facts: Mapping[str, Any], scores: bytes | None) -> None:
+        """Take what `dumped` gave. Raises ValueError, TypeError or KeyError for anything else."""
+        for sha256, (model_id, digest, forms, *rest) in facts.items():
+            pairs = tuple((form, name) for form, name in forms)
+            self.facts[sha256] = RowFacts(model_id, digest, pairs, *rest)
+        if scores is None:
+            return
+        head, _, content = scores.partition(b"\n")
+        value = json.loads(head)
+        shapes = [tuple(names) for names in value["shapes"]]
+        for names in shapes:
+            self._shapes["\0".join(names)] = names
+        at = 0
+        for sha256, shape in value["rows"]:
+            size = 8 * len(shapes[shape])
+            numbers = array.array("d", content[at : at + size])
+            if len(numbers) != len(shapes[shape]):
+                raise ValueError("the scores are cut")
+            self.values[sha256] = (shapes[shape], _little(numbers))
+            at += size
+
+
+def _little(numbers: "array.array[float]") -> "array.array[float]":
+    """Return numbers in little-endian order, or those in the machine's own from it."""
+    if sys.byteorder == "little":
+        return numbers
+    swapped = array.array("d", numbers)
+    swapped.byteswap()
+    return swapped

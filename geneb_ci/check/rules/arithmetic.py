@@ -1,0 +1,279 @@
+"""Rules on one fit: scores that no confusion matrix gives, cell by cell and in their means."""
+
+from collections.abc import Iterator
+
+from geneb_ci.check.claims import Claim, two_classes
+from geneb_ci.check.rule import Context, Rule
+from geneb_ci.common.benchmark import Task
+from geneb_ci.common.finding import Fault, Need, Severity, quoted
+from geneb_ci.statistics import metrics
+from geneb_ci.statistics.binary import Classes, acc_limits, nearest, runs, scores
+from geneb_ci.statistics.mean_triples import Outside, hull_of, outside
+from geneb_ci.statistics.metrics import Reading, Triple, distinct_text
+
+
+def is_off_grid(claim: Claim) -> bool:
+    """Whether no whole number of correct predictions gives the accuracy of a claim."""
+    if claim.task.n_test is None:
+        return False
+    low, high = acc_limits(claim.task.n_test, claim.reading, claim.fits)
+    return low > high
+
+
+def accuracy_off_grid(context: Context) -> Iterator[Fault]:
+    """Report each accuracy that is not a multiple of 1 / (n_test * fits) within its precision."""
+    for claim in context.claims:
+        if is_off_grid(claim):
+            total = (claim.task.n_test or 0) * claim.fits
+            acc = claim.reading.value.acc
+            below = int(acc * total)
+            of = f"{claim.task.n_test} sequences" + (
+                f" times {claim.fits} seeds" if claim.fits > 1 else ""
+            )
+            yield Fault(
+                ACCURACY_OFF_GRID.id,
+                (*claim.path, "Acc"),
+                f'the accuracy {acc!r} of {quoted(claim.task.id)} in "{claim.regime}" is '
+                f"impossible for {of}: {below} correct predictions give {below / total:.6f}, "
+                f"{below + 1} give {(below + 1) / total:.6f}",
+                repr(acc),
+                f"a multiple of 1/{total}",
+            )
+
+
+ACCURACY_OFF_GRID = Rule(
+    id="accuracy-off-grid",
+    severity=Severity.ERROR,
+    what="An accuracy does not correspond to a whole number of correct predictions.",
+    why=(
+        "The test split has n_test sequences, so accuracy is a multiple of 1 / n_test; any other "
+        "value comes from other data, from averaging, or from editing."
+    ),
+    fix=(
+        "Score the whole test split of the pinned data, and report the accuracy as computed, with "
+        "all its digits."
+    ),
+    check=accuracy_off_grid,
+    needs=(Need.TEST_SIZES,),
+)
+
+
+# Wider than the range of any metric: the metric is then unconstrained.
+ANY_METRIC = 3.0
+METRIC_NAMES = {"mcc": "MCC", "f1": "F1"}
+
+
+def impossible_scores(context: Context) -> Iterator[Fault]:
+    """Report each single-fit cell of a two-class task that no confusion matrix gives."""
+    for claim in context.claims:
+        classes = claim.classes
+        if classes is None or claim.fits > 1 or is_off_grid(claim):
+            continue
+        if next(runs(classes, claim.reading), None) is None:
+            where = f'{quoted(claim.task.id)} in "{claim.regime}": '
+            message, found, expected = nearest_text(classes, claim.reading)
+            fix = wrong_metric_fix(classes, claim.reading)
+            yield Fault(
+                IMPOSSIBLE_SCORES.id,
+                claim.path,
+                where + message,
+                found,
+                expected,
+                on_key=True,
+                fix=fix,
+            )
+
+
+def nearest_text(classes: Classes, reading: Reading) -> tuple[str, str, str]:
+    """Return the message, `found` and `expected` for a triple that no confusion matrix gives."""
+    found, expected = distinct_text(reading.value, nearest(classes, reading.value).scores)
+    sizes = f"{classes.total} sequences ({classes.small}/{classes.large})"
+    message = f"no confusion matrix on {sizes} gives {found}; the nearest one gives {expected}"
+    return message, found, expected
+
+
+def wrong_metric_fix(classes: Classes, reading: Reading) -> str:
+    """Return which single metric to recompute, if the other two fit exactly one matrix; or ""."""
+    for name, label in METRIC_NAMES.items():
+        loose = Reading(reading.value, reading.width._replace(**{name: ANY_METRIC}))
+        first = next(runs(classes, loose), None)
+        if first is not None and len(first) == 1:
+            value: Triple = scores(classes, first.right, first.first)
+            others = " and ".join(
+                ["accuracy", *(other for other in METRIC_NAMES.values() if other != label)]
+            )
+            return (
+                f"{others} fit a confusion matrix whose {label} is {getattr(value, name)!r}: "
+                f"compute {label} again from the same predictions."
+            )
+    return ""
+
+
+IMPOSSIBLE_SCORES = Rule(
+    id="impossible-scores",
+    severity=Severity.ERROR,
+    what="No confusion matrix gives the three metrics of a cell together.",
+    why=(
+        "With known class sizes a confusion matrix has two degrees of freedom but gives three "
+        "metrics: an edited, mistyped or swapped value contradicts the other two."
+    ),
+    fix=(
+        "Compute MCC, accuracy and macro-F1 again from one set of predictions on the pinned test "
+        "split, as scikit-learn defines them, and report all digits."
+    ),
+    check=impossible_scores,
+    needs=(Need.CLASS_SIZES,),
+)
+
+
+def impossible_mean(context: Context) -> Iterator[Fault]:
+    """Report each mean over seeds, on a two-class task, outside the convex hull of all tables."""
+    for claim in context.claims:
+        classes = claim.classes
+        if classes is None or claim.fits == 1 or is_off_grid(claim):
+            continue
+        verdict = outside(hull_of(classes), claim.reading)
+        if verdict is not None:
+            yield _mean_fault(claim, classes, verdict)
+
+
+def _mean_fault(claim: Claim, classes: Classes, verdict: Outside) -> Fault:
+    value = claim.reading.value
+    if verdict.metric == "mcc":
+        found, given, name = value.mcc, "this mean accuracy and F1", "MCC"
+    else:
+        found, given, name = value.f1, "this mean accuracy", "F1"
+    expected = f"about {verdict.low:.3f} to {verdict.high:.3f}"
+    return Fault(
+        IMPOSSIBLE_MEAN.id,
+        (*claim.path, name),
+        f'{quoted(claim.task.id)} in "{claim.regime}": no mean of {claim.fits} 2x2 '
+        f"confusion matrices on {classes.total} sequences ({classes.small}/{classes.large}) is "
+        f"{value}; with {given}, the mean {name} is {expected}",
+        f"{found:.4f}",
+        expected,
+    )
+
+
+IMPOSSIBLE_MEAN = Rule(
+    id="impossible-mean",
+    severity=Severity.ERROR,
+    what="No set of runs has the mean MCC, accuracy and macro-F1 of a cell together.",
+    why=(
+        "A mean over seeds averages confusion matrices with known class sizes, so two of the "
+        "three means leave the third only a narrow range."
+    ),
+    fix=(
+        "Average each metric over the same runs, one per seed. Do not leave out seeds, and do not "
+        "compute a metric from the means of others."
+    ),
+    check=impossible_mean,
+    needs=(Need.CLASS_SIZES,),
+)
+
+
+def inconsistent_metrics(context: Context) -> Iterator[Fault]:
+    """Report each metric outside the bounds that hold for any class sizes (class sizes unknown)."""
+    for claim in context.claims:
+        n = claim.task.n_test
+        if claim.classes is None and n is not None and not is_off_grid(claim):
+            for metric, found, low, high in broken(n, claim.reading, claim.fits):
+                yield Fault(
+                    INCONSISTENT_METRICS.id,
+                    (*claim.path, metric),
+                    f'{quoted(claim.task.id)} in "{claim.regime}": with accuracy '
+                    f"{claim.reading.value.acc:.6g} on {n} sequences, {metric} must be between "
+                    f"{low:.6g} and {high:.6g} for any class sizes; it is {found:.6g}",
+                    f"{found:.6g}",
+                    f"{low:.6g} to {high:.6g}",
+                )
+
+
+def broken(n: int, reading: Reading, fits: int) -> Iterator[tuple[str, float, float, float]]:
+    """Yield each metric outside its bounds: name, value, lower bound, upper bound."""
+    value, width = reading
+    # The bounds are monotone in accuracy, so the two ends of its interval suffice.
+    ends = [
+        metrics.single(n, right) if fits == 1 else metrics.mean(n, right, fits)
+        for right in acc_limits(n, reading, fits)
+    ]
+    for metric, found, slack, low, high in (
+        ("MCC", value.mcc, width.mcc, min(b.mcc_low for b in ends), max(b.mcc_high for b in ends)),
+        ("F1", value.f1, width.f1, min(b.f1_low for b in ends), max(b.f1_high for b in ends)),
+    ):
+        if not low - slack <= found <= high + slack:
+            yield metric, found, low, high
+
+
+INCONSISTENT_METRICS = Rule(
+    id="inconsistent-metrics",
+    severity=Severity.ERROR,
+    what="The three metrics contradict each other for any class sizes.",
+    why=(
+        "Even when the class sizes are unknown, accuracy bounds MCC and macro-F1, and only "
+        "perfect predictions have a perfect score."
+    ),
+    fix=(
+        "Compute the three metrics again from one set of predictions, as scikit-learn defines them."
+    ),
+    check=inconsistent_metrics,
+    needs=(Need.TEST_SIZES,),
+)
+
+
+def impossible_seed_scores(context: Context) -> Iterator[Fault]:
+    """Report, once per cell, the first seed whose metrics no confusion matrix gives."""
+    seeds = context.benchmark.protocol.seeds
+    for claim in context.seed_claims:
+        verdicts: dict[Reading, bool] = {}
+        for reading in claim.readings:
+            if reading not in verdicts:
+                verdicts[reading] = exists(claim.task, reading)
+        wrong = [i for i, reading in enumerate(claim.readings) if not verdicts[reading]]
+        if wrong:
+            first = claim.readings[wrong[0]]
+            more = f" (so for {len(wrong)} of {len(seeds)} seeds)" if len(wrong) > 1 else ""
+            yield Fault(
+                IMPOSSIBLE_SEED_SCORES.id,
+                claim.path,
+                f'seed {seeds[wrong[0]]} of {quoted(claim.task.id)} in "{claim.regime}": '
+                f"{_why_no_matrix(claim.task, first)}{more}",
+                str(first.value),
+                "metrics of one confusion matrix",
+                on_key=True,
+            )
+
+
+def exists(task: Task, reading: Reading) -> bool:
+    """Whether a confusion matrix may give a triple; True if n_test and class sizes are unknown."""
+    classes = two_classes(task)
+    if classes is not None:
+        return next(runs(classes, reading), None) is not None
+    if task.n_test is None:
+        return True
+    low, high = acc_limits(task.n_test, reading)
+    return low <= high and not any(broken(task.n_test, reading, 1))
+
+
+def _why_no_matrix(task: Task, reading: Reading) -> str:
+    classes = two_classes(task)
+    if classes is not None:
+        return nearest_text(classes, reading)[0]
+    return (
+        f"no confusion matrix on {task.n_test} sequences, with any class sizes, gives "
+        f"{reading.value}"
+    )
+
+
+IMPOSSIBLE_SEED_SCORES = Rule(
+    id="impossible-seed-scores",
+    severity=Severity.ERROR,
+    what="No confusion matrix gives the three metrics of one seed together.",
+    why=(
+        "Each seed is one fit with one confusion matrix, so it can be checked exactly, even when "
+        "the mean cannot."
+    ),
+    fix="Write the values of each seed with `geneb-harness run --submission FILE`, unrounded.",
+    check=impossible_seed_scores,
+    needs=(Need.TEST_SIZES,),
+)

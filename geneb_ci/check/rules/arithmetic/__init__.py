@@ -1,1 +1,0 @@
-"""Scores that no set of predictions can have."""

@@ -1,0 +1,328 @@
+"""Rules on evidence: seeds, test sizes, matrices and digests against the scores they stand for."""
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+
+from geneb_ci.check.claims import Claim, MatrixClaims, fits_of
+from geneb_ci.check.rule import Context, Rule
+from geneb_ci.common.finding import Fault, Need, Severity, quoted
+from geneb_ci.statistics.binary import count
+from geneb_ci.statistics.metrics import (
+    EXACT,
+    SINGLE,
+    Reading,
+    Triple,
+    distinct_text,
+    scores_of_matrix,
+    truths,
+)
+
+SEED_METRICS = {"mcc": "MCC", "acc": "Acc", "f1": "F1"}
+
+
+def wrong_seed_mean(context: Context) -> Iterator[Fault]:
+    """Report each metric that differs from the mean of its seeds by more than rounding."""
+    reported = {claim.path: claim.reading for claim in context.claims}
+    for claim in context.seed_claims:
+        reading = reported.get(("results", claim.regime, claim.task.id))
+        if reading is None:
+            continue
+        for name, metric in SEED_METRICS.items():
+            seeds = [getattr(seed.value, name) for seed in claim.readings]
+            width = max(getattr(seed.width, name) for seed in claim.readings)
+            mean, found = math.fsum(seeds) / len(seeds), getattr(reading.value, name)
+            if abs(mean - found) > width + getattr(reading.width, name):
+                yield Fault(
+                    WRONG_SEED_MEAN.id,
+                    ("results", claim.regime, claim.task.id, metric),
+                    f'{metric} of {quoted(claim.task.id)} in "{claim.regime}" is {found!r}, but '
+                    f"the mean of its {len(seeds)} seeds is {mean!r}",
+                    repr(found),
+                    repr(mean),
+                )
+
+
+WRONG_SEED_MEAN = Rule(
+    id="wrong-seed-mean",
+    severity=Severity.ERROR,
+    what="A reported mean is not the mean of its seeds.",
+    why=(
+        "One of the two was changed after the run. The board shows the mean; audits rerun the "
+        "seeds."
+    ),
+    fix="Write scores and evidence together, with `geneb-harness run --submission FILE`.",
+    check=wrong_seed_mean,
+)
+
+
+def seeds_differ_in_full(context: Context) -> Iterator[Fault]:
+    """Report each cell whose seeds differ although all of them train on the same rows."""
+    for claim in context.seed_claims:
+        if fits_of(context.benchmark, claim.regime) > 1:
+            continue
+        columns = zip(*(reading.value for reading in claim.readings), strict=True)
+        names = ("MCC", "accuracy", "F1")
+        for name, column in zip(names, columns, strict=True):
+            if max(column) - min(column) <= EXACT:
+                continue
+            yield Fault(
+                SEEDS_DIFFER_IN_FULL.id,
+                claim.path,
+                f'the seeds of {quoted(claim.task.id)} in "{claim.regime}" differ: {name} ranges '
+                f"from {min(column)!r} to {max(column)!r}",
+                "values that differ",
+                f"{len(column)} equal values",
+                on_key=True,
+            )
+            break
+
+
+SEEDS_DIFFER_IN_FULL = Rule(
+    id="seeds-differ-in-full",
+    severity=Severity.ERROR,
+    what="Seeds differ in a regime without random sampling.",
+    why=(
+        "With all training data every seed trains on the same rows, and the fit is deterministic: "
+        "different values come from another protocol, or from noise that was added."
+    ),
+    fix="Fit once on all training rows, in their order, and report its scores for each seed.",
+    check=seeds_differ_in_full,
+)
+
+
+def wrong_test_size(context: Context) -> Iterator[Fault]:
+    """Report each cell whose n_test is not the benchmark's."""
+    for regime in context.benchmark.regimes:
+        cells = context.table("evidence", regime)
+        for task in context.benchmark.tasks:
+            found = (
+                context.member("evidence", regime, task.id, "n_test") if task.id in cells else None
+            )
+            if task.n_test is not None and type(found) in {int, float} and found != task.n_test:
+                yield Fault(
+                    WRONG_TEST_SIZE.id,
+                    ("evidence", regime, task.id, "n_test"),
+                    f'{quoted(task.id)} in "{regime}" was scored on {quoted(found)} sequences; its '
+                    f"test split has {task.n_test}",
+                    quoted(found),
+                    str(task.n_test),
+                )
+
+
+WRONG_TEST_SIZE = Rule(
+    id="wrong-test-size",
+    severity=Severity.ERROR,
+    what="The number of test sequences in the evidence is not the size of the test split.",
+    why="Scores on a part of the test split, or on other data, are not comparable with other rows.",
+    fix="Run `geneb-ci data pull` and `geneb-ci data verify`, then score the whole test split.",
+    check=wrong_test_size,
+    needs=(Need.TEST_SIZES,),
+)
+
+
+def wrong_matrix_size(context: Context) -> Iterator[Fault]:
+    """Report each cell whose matrices have other classes, sizes or sums than they must."""
+    for claim in context.matrix_claims:
+        _, regime, task = claim.path[:3]
+        cell = context.table("evidence", str(regime), str(task))
+        labels = cell.get("classes")
+        wrong = _wrong_sizes(
+            claim, cell.get("n_test"), labels if isinstance(labels, list) else None
+        )
+        if wrong is not None:
+            message, found, expected = wrong
+            place = f'the confusion matrices of {quoted(claim.task.id)} in "{claim.regime}"'
+            yield Fault(
+                WRONG_MATRIX_SIZE.id, claim.path, f"{place} {message}", found, expected, on_key=True
+            )
+
+
+def _wrong_sizes(
+    claim: MatrixClaims, n_test: object, labels: list[object] | None
+) -> tuple[str, str, str] | None:
+    """Return the first contradiction: how the message goes on, found, expected."""
+    if labels is not None:
+        if any(len(one) != len(labels) for one in claim.matrices):
+            sizes = sorted({len(one) for one in claim.matrices})
+            found = f"{sizes[0]} x {sizes[0]}" if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
+            return (
+                f"are {found}, for {_classes(len(labels))}",
+                found,
+                (f"{len(labels)} x {len(labels)}"),
+            )
+        if any(a >= b for a, b in itertools.pairwise(labels)):  # type: ignore[operator]
+            return "have classes that do not ascend", "unordered classes", "ascending classes"
+    rows = [truths(one) for one in claim.matrices]
+    if any(one != rows[0] for one in rows):
+        return (
+            "differ in how many sequences a class has",
+            "different true classes",
+            "the same test split for every seed",
+        )
+    total = sum(rows[0])
+    if type(n_test) is int and total != n_test:
+        return f"count {total} sequences, and n_test is {n_test}", str(total), str(n_test)
+    counts = claim.task.test_class_counts
+    present = sorted(count for count in rows[0] if count)
+    if counts is not None and present != sorted(counts):
+        return (
+            f"have test classes of {present} sequences; the test split has {sorted(counts)}",
+            str(present),
+            str(sorted(counts)),
+        )
+    return None
+
+
+def _classes(number: int) -> str:
+    return "1 class" if number == 1 else f"{number} classes"
+
+
+WRONG_MATRIX_SIZE = Rule(
+    id="wrong-matrix-size",
+    severity=Severity.ERROR,
+    what="Confusion matrices do not have the sequences of the test split.",
+    why=(
+        "Every score of a cell follows from its matrices. Matrices of other sequences, or of "
+        "another number of classes, are of other data or were made up."
+    ),
+    fix="Write scores and evidence together, with `geneb-harness run --submission FILE`.",
+    check=wrong_matrix_size,
+)
+
+
+def wrong_matrix_scores(context: Context) -> Iterator[Fault]:
+    """Report each cell with a seed, or a canonical mean, that its matrices do not give."""
+    for claim in context.matrix_claims:
+        for number, reading, expected in _pairs(claim):
+            if reading.holds(expected, EXACT):
+                continue
+            found, computed = distinct_text(reading.value, expected)
+            whose = "the mean" if number is None else f"seed {number} of {len(claim.matrices)}"
+            yield Fault(
+                WRONG_MATRIX_SCORES.id,
+                claim.path,
+                f'{quoted(claim.task.id)} in "{claim.regime}": {whose} has {found}; its confusion '
+                f"{'matrices give' if number is None else 'matrix gives'} {computed}",
+                found,
+                computed,
+                on_key=True,
+            )
+            break
+
+
+def _pairs(claim: MatrixClaims) -> Iterator[tuple[int | None, Reading, Triple]]:
+    """Yield each reported triple with the one its matrices give, and its seed, from 1."""
+    computed = [scores_of_matrix(one) for one in claim.matrices]
+    if len(claim.scores) == len(computed) and claim.path[-2] != "canonical":
+        yield from zip(range(1, len(computed) + 1), claim.scores, computed, strict=True)
+    else:
+        for reading in claim.scores[:1]:
+            yield None, reading, mean_of(computed)
+
+
+def mean_of(triples: Sequence[Triple]) -> Triple:
+    """Return the mean of each metric."""
+    return Triple(*(math.fsum(column) / len(triples) for column in zip(*triples, strict=True)))
+
+
+WRONG_MATRIX_SCORES = Rule(
+    id="wrong-matrix-scores",
+    severity=Severity.ERROR,
+    what="Scores are not those of the confusion matrices beside them.",
+    why=(
+        "MCC, accuracy and F1 of a seed follow from its confusion matrix in whole numbers, for any "
+        "number of classes: one of the two was changed after the run."
+    ),
+    fix="Write scores and evidence together, with `geneb-harness run --submission FILE`.",
+    check=wrong_matrix_scores,
+)
+
+
+def repeated_digest(context: Context) -> Iterator[Fault]:
+    """Report each digest that an earlier cell has for different sequences or different scores.
+
+    Two tasks of the same size may share a digest: constant predictions do.
+    """
+    seeds = {claim.path[:3]: claim.readings for claim in context.seed_claims}
+    first: dict[str, tuple[str, str]] = {}
+    for regime in context.benchmark.regimes:
+        for task, cell in context.table("evidence", regime).items():
+            known = context.benchmark.by_id.get(task)
+            digest = cell.get("predictions_sha256") if isinstance(cell, dict) else None
+            if known is None or known.n_test is None or not isinstance(digest, str):
+                continue
+            if digest not in first:
+                first[digest] = (regime, task)
+                continue
+            other_regime, other = first[digest]
+            same_size = context.benchmark.by_id[other].n_test == known.n_test
+            ours, theirs = (
+                seeds.get(("evidence", *cell)) for cell in ((regime, task), (other_regime, other))
+            )
+            if same_size and (other != task or ours == theirs):
+                continue
+            yield Fault(
+                REPEATED_DIGEST.id,
+                ("evidence", regime, task, "predictions_sha256"),
+                f'{quoted(task)} in "{regime}" has the predictions digest of {quoted(other)} in '
+                f'"{other_regime}", which has different {"scores" if same_size else "sequences"}',
+                quoted(digest),
+                "a different digest",
+            )
+
+
+REPEATED_DIGEST = Rule(
+    id="repeated-digest",
+    severity=Severity.ERROR,
+    what="Two cells with different predictions have the same predictions digest.",
+    why="An audit compares predictions by their digest; a copied digest proves nothing.",
+    fix="Write the evidence with `geneb-harness run --submission FILE`; do not edit it by hand.",
+    check=repeated_digest,
+    needs=(Need.TEST_SIZES,),
+)
+
+
+# Above this the exact number does not help a reader.
+TABLES_MAX = 1000
+
+
+def rounded_scores(context: Context) -> Iterator[Fault]:
+    """Report, once per single-fit regime, how many confusion matrices its rounded scores fit."""
+    for regime in context.benchmark.regimes:
+        claims = [claim for claim in context.claims if claim.path[:2] == ("results", regime)]
+        counts = {claim.task.id: _tables(claim) for claim in claims}
+        several = {task: tables for task, tables in counts.items() if tables > 1}
+        if several:
+            worst = max(several, key=lambda task: several[task])
+            most = f"more than {TABLES_MAX}" if several[worst] > TABLES_MAX else str(several[worst])
+            yield Fault(
+                ROUNDED_SCORES.id,
+                ("results", regime),
+                f'the scores of "{regime}" were rounded: {len(several)} of its {len(claims)} cells '
+                f"fit more than one confusion matrix, {quoted(worst)} {most}",
+                f"{most} matrices",
+                "one matrix",
+                on_key=True,
+            )
+
+
+def _tables(claim: Claim) -> int:
+    """Count the matrices that a rounded single-fit cell fits; 0 if it was not rounded."""
+    if claim.classes is None or claim.fits > 1 or max(claim.reading.width) <= SINGLE:
+        return 0
+    return count(claim.classes, claim.reading, TABLES_MAX)
+
+
+ROUNDED_SCORES = Rule(
+    id="rounded-scores",
+    severity=Severity.NOTE,
+    what="Scores were rounded, so that several confusion matrices fit them.",
+    why=(
+        "Unrounded scores determine one confusion matrix, which confirms the cell and gives its "
+        "confidence interval; with rounded scores small errors go unnoticed."
+    ),
+    fix="Report the scores as computed, with all digits.",
+    check=rounded_scores,
+    needs=(Need.CLASS_SIZES,),
+)

@@ -1,0 +1,247 @@
+"""Rules on the model card: it is there, complete, and says what the submission says."""
+
+import re
+from collections.abc import Iterator
+
+from geneb_ci.check.rule import Context, Rule, reported
+from geneb_ci.common.finding import Fault, Need, Severity, quoted
+from geneb_ci.submission.names import Card, CardField
+
+
+def missing_card(context: Context) -> Iterator[Fault]:
+    """Report a contributed row without a card; the paper describes the official rows."""
+    if (
+        context.in_repository
+        and context.card is None
+        and context.model_id
+        and not context.is_official
+    ):
+        yield Fault(
+            MISSING_CARD.id,
+            ("model_id",),
+            f"there is no model card for {quoted(context.model_id)}",
+            "no card",
+            f"a file {quoted(f'{context.model_id}.md')} in the folder of cards",
+        )
+
+
+MISSING_CARD = Rule(
+    id="missing-card",
+    severity=Severity.WARNING,
+    what="The row has no model card.",
+    why=(
+        "Readers need architecture, pooling, layer and training data to interpret a score; the "
+        "table has no room for them."
+    ),
+    fix=(
+        "Save a card as submissions/cards/<model_id>.md (in upstream's layout, "
+        "model_cards/<model_id>.md). `geneb-ci explain incomplete-card` lists its fields."
+    ),
+    check=missing_card,
+    needs=(Need.CARD,),
+)
+
+
+# Required fields, and the words by which each is recognised.
+NEEDED: dict[str, tuple[str, ...]] = {
+    "Architecture": ("architecture",),
+    "Weights": ("weights", "checkpoint"),
+    "Input": ("input", "tokenizer", "tokeniser"),
+    "Pooling": ("pooling",),
+    "Layer": ("layer",),
+    "Training data": ("training data", "pretraining"),
+    "Zero-shot": ("zero-shot", "zero shot"),
+    "Known overlap": ("overlap", "contamination"),
+}
+_LAYER_WORDS = ("layer", "hidden state", "last hidden")
+
+
+def incomplete_card(context: Context) -> Iterator[Fault]:
+    """Report all fields that are missing or empty, in one finding."""
+    if context.card is None or context.card.fault is not None:
+        return
+    absent = [name for name, words in NEEDED.items() if not _says(context.card, name, words)]
+    if absent:
+        yield Fault(
+            INCOMPLETE_CARD.id,
+            (),
+            f"the model card lacks: {', '.join(absent)}",
+            f"{len(NEEDED) - len(absent)} of {len(NEEDED)} fields",
+            ", ".join(NEEDED),
+            at=1,
+            card=True,
+        )
+
+
+def _says(card: Card, name: str, words: tuple[str, ...]) -> bool:
+    entry = card.find(*words)
+    if entry is not None and entry.value:
+        return True
+    pooling = card.find("pooling") if name == "Layer" else None
+    return pooling is not None and any(word in pooling.value.casefold() for word in _LAYER_WORDS)
+
+
+INCOMPLETE_CARD = Rule(
+    id="incomplete-card",
+    severity=Severity.WARNING,
+    what="The model card lacks required fields.",
+    why=(
+        "Layer and pooling change scores by more than most differences between neighbours on the "
+        "board; an undisclosed overlap with test data makes scores worthless."
+    ),
+    fix=(
+        f"Add what is missing of {', '.join(NEEDED)}: as a line such as `- **Pooling:** mean of "
+        "the final hidden states`, or as a section such as `## Training data`. Write "
+        '"unknown" if you do not know.'
+    ),
+    check=incomplete_card,
+    needs=(Need.CARD,),
+)
+
+
+# A URL in angle brackets is Markdown, not a placeholder: it has a colon, a slash or an @.
+_PLACEHOLDER = re.compile(r"<[a-z][^<>\n:/@]{2,80}>|\b(TODO|TBD|FIXME|XXX)\b|\(e\.g\. ")
+
+
+def placeholder_in_card(context: Context) -> Iterator[Fault]:
+    """Report each entry whose value is a placeholder of a template."""
+    for entry in context.card.entries if context.card is not None else ():
+        match = _PLACEHOLDER.search(entry.value)
+        if match:
+            yield Fault(
+                PLACEHOLDER_IN_CARD.id,
+                (),
+                f"{quoted(entry.name)} still has the placeholder {quoted(match.group())}",
+                quoted(match.group()),
+                "a statement about this model",
+                at=entry.line,
+                card=True,
+            )
+
+
+PLACEHOLDER_IN_CARD = Rule(
+    id="placeholder-in-card",
+    severity=Severity.WARNING,
+    what="The model card still has placeholder text.",
+    why="A placeholder passes as an answer in a program but tells a reader nothing.",
+    fix='Replace it with a statement about this model, or with "unknown".',
+    check=placeholder_in_card,
+    needs=(Need.CARD,),
+)
+
+
+_NUMBER = re.compile(
+    r"[0-9][0-9,_ ]*(?:\.[0-9]+)?\s*(?:[KMBT]\b|thousand|million|billion|trillion)?", re.IGNORECASE
+)
+_UNITS = {"k": 1e3, "m": 1e6, "b": 1e9, "t": 1e12}
+# Relative. Cards round: "86M" may mean 81 to 91 million.
+PARAMS_TOLERANCE = 0.06
+
+
+def card_disagrees(context: Context) -> Iterator[Fault]:
+    """Report each field that both files state differently."""
+    card = context.card
+    if card is None:
+        return
+    yield from _parameters(context, card)
+    for name, found, path in (
+        ("display", card.find("display name"), ("meta", "display")),
+        ("harness_version", card.find("harness version"), ("harness_version",)),
+        ("submitted_by", card.find("submitted by"), ("meta", "submitted_by")),
+    ):
+        value = context.text(*path)
+        if found and found.value and value and not _same_value(found.value, value):
+            yield _card_fault(name, quoted(found.value), quoted(value), found)
+    claim = card.find("zero-shot", "zero shot")
+    zero_shot = context.member("meta", "zero_shot")
+    said = claim and _YES_NO.get(claim.value.casefold().split(" ")[0].rstrip(".,;:"))
+    if claim and said is not None and isinstance(zero_shot, bool) and said != zero_shot:
+        yield _card_fault("zero_shot", quoted(claim.value), str(zero_shot).lower(), claim)
+
+
+def _parameters(context: Context, card: Card) -> Iterator[Fault]:
+    params = context.member("meta", "params")
+    entry = card.find("parameters")
+    if entry is None or type(params) is not int:
+        return
+    count = parameter_count(entry.value)
+    if count is not None and abs(count - params) > PARAMS_TOLERANCE * max(params, 1):
+        yield _card_fault("params", f"{count:,.0f}", f"{params:,}", entry)
+
+
+_YES_NO = {"yes": True, "true": True, "no": False, "false": False, "not": False}
+
+
+def parameter_count(text: str) -> float | None:
+    """Read the first number of a text with its unit, as in "19,710,474 in all" or "86M"."""
+    match = _NUMBER.search(text)
+    if match is None:
+        return None
+    token = match.group().strip().casefold()
+    digits = re.sub(r"[^0-9.]", "", token)
+    unit = re.search(r"[kmbt]", token)
+    return float(digits) * (_UNITS[unit.group()] if unit else 1)
+
+
+def _same_value(one: str, other: str) -> bool:
+    return one.strip("` *_").casefold() == other.strip().casefold()
+
+
+def _card_fault(name: str, in_card: str, in_submission: str, entry: CardField) -> Fault:
+    message = f"{name} is {in_card} in the card and {in_submission} in the submission"
+    return Fault(CARD_DISAGREES.id, (), message, in_card, in_submission, at=entry.line, card=True)
+
+
+CARD_DISAGREES = Rule(
+    id="card-disagrees",
+    severity=Severity.ERROR,
+    what="The model card and the submission contradict each other.",
+    why="One of the two is wrong, and a reader cannot tell which.",
+    fix="Correct the wrong one; both should describe the same run.",
+    check=card_disagrees,
+    needs=(Need.CARD,),
+)
+
+
+_NONE_KNOWN = ("none", "no ", "no.", "not ", "unknown", "n/a")
+
+
+def overlap_despite_zero_shot(context: Context) -> Iterator[Fault]:
+    """Report a zero-shot claim when the card's overlap field does not begin with a denial."""
+    if context.card is None or context.member("meta", "zero_shot") is not True:
+        return
+    entry = context.card.find("overlap", "contamination")
+    if entry and entry.value and not f"{entry.value.casefold()} ".startswith(_NONE_KNOWN):
+        yield Fault(
+            OVERLAP_DESPITE_ZERO_SHOT.id,
+            (),
+            f"zero_shot is true, but the card states an overlap: {quoted(entry.value)}",
+            "zero_shot true and an overlap",
+            "zero_shot false, or no overlap",
+            at=entry.line,
+            card=True,
+        )
+
+
+OVERLAP_DESPITE_ZERO_SHOT = Rule(
+    id="overlap-despite-zero-shot",
+    severity=Severity.WARNING,
+    what="The submission claims zero-shot, but its card names an overlap with benchmark data.",
+    why="A model that saw the test sequences in training is not zero-shot on them.",
+    fix='Set "zero_shot" to false, or begin the overlap field of the card with "none" and explain.',
+    check=overlap_despite_zero_shot,
+    needs=(Need.CARD,),
+)
+
+
+REPORTED = (
+    reported(
+        "card",
+        "unreadable-card",
+        what="The model card cannot be read.",
+        why="Reviewers need the card; a link could point to any file.",
+        fix="Save the card as a regular UTF-8 Markdown file of at most 100 kB.",
+        needs=(Need.CARD,),
+    ),
+)
+"""Found while the file is read: texts alone."""

@@ -1,0 +1,318 @@
+"""Rules on coverage: every task and metric is there once, or declared missing."""
+
+from collections.abc import Iterator
+
+from geneb_ci.check.rule import Context, Rule, reported
+from geneb_ci.common.finding import Fault, Severity, first_and_more, near, plural, quoted
+from geneb_ci.submission.structure import version_of
+
+
+def missing_regime(context: Context) -> Iterator[Fault]:
+    """Report each regime that has no scores and is not declared missing as a whole."""
+    results = context.member("results")
+    if not isinstance(results, dict):
+        return
+    for regime in context.benchmark.regimes:
+        if regime not in results and set(context.benchmark.task_ids) - set(context.gaps(regime)):
+            yield Fault(
+                MISSING_REGIME.id,
+                ("results",),
+                f'no scores for the regime "{regime}"',
+                "no scores",
+                f"scores of {len(context.benchmark.tasks)} tasks",
+            )
+
+
+MISSING_REGIME = Rule(
+    id="missing-regime",
+    severity=Severity.ERROR,
+    what="A regime of the benchmark has no scores.",
+    why="Leaving out the regime in which a model is weak would make it look better than it is.",
+    fix="Run the missing regime: `geneb-harness run --regimes full,10shot,1shot`.",
+    check=missing_regime,
+)
+
+
+_TABLES_OF_REGIMES = ("results", "evidence", "gaps")
+
+
+def unknown_regime(context: Context) -> Iterator[Fault]:
+    """Report each regime, in any table, that the benchmark does not know."""
+    regimes = context.benchmark.regimes
+    for table in _TABLES_OF_REGIMES:
+        for name in context.table(table):
+            if name not in regimes:
+                yield Fault(
+                    UNKNOWN_REGIME.id,
+                    (table, name),
+                    f"{quoted(name)} is not a regime{near(name, regimes)}",
+                    quoted(name),
+                    first_and_more(regimes),
+                    on_key=True,
+                )
+
+
+UNKNOWN_REGIME = Rule(
+    id="unknown-regime",
+    severity=Severity.ERROR,
+    what="The benchmark does not have this regime.",
+    why="Programs skip names that they do not know, so the scores would be lost.",
+    fix='Use exactly the names "full", "10shot" and "1shot".',
+    check=unknown_regime,
+)
+
+
+def missing_task(context: Context) -> Iterator[Fault]:
+    """Report, once per regime, the tasks that are neither scored nor declared missing."""
+    wanted = context.benchmark.task_ids
+    for regime in context.benchmark.regimes:
+        tasks = context.member("results", regime)
+        if not isinstance(tasks, dict):
+            continue
+        gaps = context.gaps(regime)
+        missing = [task for task in wanted if task not in tasks and task not in gaps]
+        if missing:
+            noun = "task has" if len(missing) == 1 else "tasks have"
+            yield Fault(
+                MISSING_TASK.id,
+                ("results", regime),
+                f'{len(missing)} {noun} no scores in "{regime}": {first_and_more(missing)}',
+                f"{len(wanted) - len(missing)} of {len(wanted)} tasks",
+                plural(len(wanted), "task"),
+                on_key=True,
+            )
+
+
+MISSING_TASK = Rule(
+    id="missing-task",
+    severity=Severity.ERROR,
+    what="Tasks of the benchmark have no scores in a regime.",
+    why="A mean over some tasks is not comparable with a mean over all tasks.",
+    fix=(
+        "Run the same `geneb-harness run` command again, with --resume and without --tasks: a run "
+        "writes a submission of its own tasks only. If a task cannot be run, write the reason "
+        'under "gaps" (format 1.1); the regime is then not ranked.'
+    ),
+    check=missing_task,
+)
+
+
+_TABLES_OF_TASKS = ("results", "evidence", "gaps")
+# "Did you mean" searches per file. Each takes a millisecond, so that a file with hundreds of
+# unknown tasks would be slow without a limit.
+HINTS_MAX = 20
+
+
+def unknown_task(context: Context) -> Iterator[Fault]:
+    """Report each task, in any table and known regime, that the benchmark does not know."""
+    known = context.benchmark.by_id
+    hints = 0
+    for table in _TABLES_OF_TASKS:
+        for regime in context.benchmark.regimes:
+            for name in context.table(table, regime):
+                if name in known:
+                    continue
+                hints += 1
+                hint = near(name, list(known)) if hints <= HINTS_MAX else ""
+                yield Fault(
+                    UNKNOWN_TASK.id,
+                    (table, regime, name),
+                    f"{quoted(name)} is not a task of {context.benchmark.name}{hint}",
+                    quoted(name),
+                    f"one of the {len(known)} task ids of benchmark.json",
+                    on_key=True,
+                )
+
+
+UNKNOWN_TASK = Rule(
+    id="unknown-task",
+    severity=Severity.ERROR,
+    what="The benchmark does not have this task.",
+    why="Programs skip names that they do not know: a misspelt task becomes a missing cell.",
+    fix="Use the task ids of benchmark.json: `geneb-harness tasks` lists them.",
+    check=unknown_task,
+)
+
+
+def declared_gap(context: Context) -> Iterator[Fault]:
+    """Report each regime that will not be ranked because cells are declared missing."""
+    for regime in context.benchmark.regimes:
+        gaps = [task for task in context.gaps(regime) if task in context.benchmark.by_id]
+        if gaps:
+            yield Fault(
+                DECLARED_GAP.id,
+                ("gaps", regime),
+                f'"{regime}" declares {plural(len(gaps), "missing cell")}: {first_and_more(gaps)}',
+                plural(len(gaps), "missing cell"),
+                "no missing cell in a ranked regime",
+                on_key=True,
+            )
+
+
+DECLARED_GAP = Rule(
+    id="declared-gap",
+    severity=Severity.WARNING,
+    what="A regime has cells that are declared missing.",
+    why="Means over fewer tasks are not comparable, so this regime is not ranked.",
+    fix='Nothing, if the tasks cannot be run; otherwise run them and remove them from "gaps".',
+    check=declared_gap,
+)
+
+
+def needless_gap(context: Context) -> Iterator[Fault]:
+    """Report each cell that is both scored and declared missing."""
+    for regime in context.benchmark.regimes:
+        scored = context.table("results", regime)
+        for task in context.gaps(regime):
+            if task in scored:
+                yield Fault(
+                    NEEDLESS_GAP.id,
+                    ("gaps", regime, task),
+                    f'{quoted(task)} is declared missing, but "results" has its scores',
+                    'an entry in "gaps" and scores',
+                    "only one of them",
+                    on_key=True,
+                )
+
+
+NEEDLESS_GAP = Rule(
+    id="needless-gap",
+    severity=Severity.ERROR,
+    what="A cell is declared missing although its scores are there.",
+    why="One of the two statements is wrong, and only the contributor knows which.",
+    fix='Delete the entry in "gaps", or the scores.',
+    check=needless_gap,
+)
+
+
+# In characters. Anything shorter ("n/a", "oom", "-") explains nothing.
+REASON_MIN = 10
+
+
+def gap_without_reason(context: Context) -> Iterator[Fault]:
+    """Report each declared missing cell whose reason is shorter than REASON_MIN."""
+    for regime in context.benchmark.regimes:
+        for task, reason in context.gaps(regime).items():
+            if isinstance(reason, str) and len(reason.strip()) < REASON_MIN:
+                yield Fault(
+                    GAP_WITHOUT_REASON.id,
+                    ("gaps", regime, task),
+                    f"{quoted(task)} is declared missing with the reason {quoted(reason)}",
+                    quoted(reason),
+                    f"a sentence of at least {REASON_MIN} characters",
+                )
+
+
+GAP_WITHOUT_REASON = Rule(
+    id="gap-without-reason",
+    severity=Severity.ERROR,
+    what="A cell is declared missing without a reason.",
+    why="Without a reason, a task that could not be run looks like one that was left out.",
+    fix='State the reason, such as "sequences of 200 kb do not fit the memory of one GPU".',
+    check=gap_without_reason,
+)
+
+
+def missing_evidence(context: Context) -> Iterator[Fault]:
+    """Report, once per regime, the scored tasks without evidence; format 1.0 has no evidence."""
+    if version_of(context.document.value) in {None, "1.0"} or context.member("evidence") is None:
+        return
+    for regime in context.benchmark.regimes:
+        evidence = context.table("evidence", regime)
+        scored = (t for t in context.table("results", regime) if t in context.benchmark.by_id)
+        lacking = [task for task in scored if task not in evidence]
+        if lacking:
+            yield Fault(
+                MISSING_EVIDENCE.id,
+                ("evidence", regime) if evidence else ("evidence",),
+                f'evidence is missing for {plural(len(lacking), "cell")} of "{regime}": '
+                f"{first_and_more(lacking)}",
+                f"evidence for {plural(len(evidence), 'cell')}",
+                f"evidence for {plural(len(evidence) + len(lacking), 'cell')}",
+                on_key=True,
+            )
+
+
+MISSING_EVIDENCE = Rule(
+    id="missing-evidence",
+    severity=Severity.ERROR,
+    what="Scores of format 1.1 have no evidence.",
+    why="Anyone can check a mean from its per-seed values; without them nobody can.",
+    fix=(
+        "Write the file with `geneb-harness run --submission FILE`, or use format 1.0, which has "
+        "no evidence."
+    ),
+    check=missing_evidence,
+)
+
+
+def evidence_without_scores(context: Context) -> Iterator[Fault]:
+    """Report each known task with evidence but without scores."""
+    for regime in context.benchmark.regimes:
+        scored = context.table("results", regime)
+        for task in context.table("evidence", regime):
+            if task in context.benchmark.by_id and task not in scored:
+                yield Fault(
+                    EVIDENCE_WITHOUT_SCORES.id,
+                    ("evidence", regime, task),
+                    f"{quoted(task)} has evidence but no scores",
+                    "evidence alone",
+                    "scores and evidence",
+                    on_key=True,
+                )
+
+
+EVIDENCE_WITHOUT_SCORES = Rule(
+    id="evidence-without-scores",
+    severity=Severity.ERROR,
+    what="Evidence is given for a cell that has no scores.",
+    why="The scores were lost or removed: the row does not show what was measured.",
+    fix='Restore the scores, or delete the evidence and declare the cell missing under "gaps".',
+    check=evidence_without_scores,
+)
+
+
+def wrong_seed_count(context: Context) -> Iterator[Fault]:
+    """Report each list of values whose length is not the number of seeds."""
+    seeds = len(context.benchmark.protocol.seeds)
+    for regime in context.benchmark.regimes:
+        for task in context.table("evidence", regime):
+            for metric, values in context.table("evidence", regime, task, "per_seed").items():
+                known = metric in context.benchmark.metrics and isinstance(values, list)
+                if known and len(values) != seeds:
+                    yield Fault(
+                        WRONG_SEED_COUNT.id,
+                        ("evidence", regime, task, "per_seed", metric),
+                        f"{metric} has {plural(len(values), 'value')} for {seeds} seeds",
+                        plural(len(values), "value"),
+                        plural(seeds, "value"),
+                    )
+
+
+WRONG_SEED_COUNT = Rule(
+    id="wrong-seed-count",
+    severity=Severity.ERROR,
+    what="Evidence has more or fewer values than the benchmark has seeds.",
+    why="The protocol's score is the mean over all seeds; a mean over some of them can be chosen.",
+    fix="Report one value per seed of benchmark.json, in its order, even if all are equal.",
+    check=wrong_seed_count,
+)
+
+
+REPORTED = (
+    reported(
+        "coverage",
+        "missing-metric",
+        what="A cell lacks one of the metrics.",
+        why="A mean over fewer tasks is not comparable, and the checks need all three metrics.",
+        fix="Add the metric; compute MCC, Acc and F1 from the same predictions.",
+    ),
+    reported(
+        "coverage",
+        "unknown-metric",
+        what="The benchmark does not have this metric.",
+        why="Programs ignore names that they do not know, so the score would be lost.",
+        fix="Use exactly MCC, Acc and F1.",
+    ),
+)
+"""Found while the file is read: texts alone."""

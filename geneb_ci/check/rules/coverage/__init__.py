@@ -1,1 +1,0 @@
-"""Regimes, tasks, metrics and declared missing cells."""

@@ -1,0 +1,230 @@
+"""Rules on names: the submission names one model, as no other does."""
+
+from collections.abc import Iterator
+
+from geneb_ci.check.rule import Context, Rule, reported
+from geneb_ci.common.finding import Fault, Need, Severity, first_and_more, quoted
+from geneb_ci.submission.names import MARKS_MAX, has_stacked_marks, scripts, skeletons
+from geneb_ci.submission.peers import normal_form
+
+_DEVICES = {
+    "con",
+    "prn",
+    "aux",
+    "nul",
+    *(f"{port}{n}" for port in ("com", "lpt") for n in range(10)),
+}
+_ENDINGS = (".json", ".md", ".lock", ".git", ".")
+
+
+def reserved_model_id(context: Context) -> Iterator[Fault]:
+    """Report an id that some system cannot store, or that looks like another kind of file."""
+    name = context.model_id.casefold()
+    if name.split(".")[0] in _DEVICES or name.endswith(_ENDINGS) or ".." in name:
+        yield Fault(
+            RESERVED_MODEL_ID.id,
+            ("model_id",),
+            f"model_id is {quoted(context.model_id)}, a reserved name",
+            quoted(context.model_id),
+            "a name that every file system can store",
+        )
+
+
+RESERVED_MODEL_ID = Rule(
+    id="reserved-model-id",
+    severity=Severity.ERROR,
+    what="The model_id is a name that file systems or git reserve.",
+    why=(
+        "Windows cannot check out `aux.json`, git rejects refs that end in .lock, and two dots "
+        "can lead out of a folder."
+    ),
+    fix="Choose another id, such as the name of the weights with the model size.",
+    check=reserved_model_id,
+)
+
+
+def model_id_collision(context: Context) -> Iterator[Fault]:
+    """Report each other file whose id is equal up to letter case and separators."""
+    if not context.model_id:
+        return
+    for other in context.peers.ids.get(normal_form(context.model_id), ()):
+        if other != context.document.path:
+            yield Fault(
+                MODEL_ID_COLLISION.id,
+                ("model_id",),
+                f"model_id {quoted(context.model_id)} collides with {quoted(other.name)}",
+                quoted(context.model_id),
+                "an id that differs in more than letter case and separators (- _ .)",
+            )
+
+
+MODEL_ID_COLLISION = Rule(
+    id="model-id-collision",
+    severity=Severity.ERROR,
+    what="Two ids differ only in letter case or in the separators - _ .",
+    why="On some file systems the two are one file, and readers confuse them.",
+    fix=(
+        "Choose an id that names the difference: size, context length, training corpus. To "
+        "correct your own row, edit its file."
+    ),
+    check=model_id_collision,
+    needs=(Need.OTHER_ROWS,),
+)
+
+
+def file_name_mismatch(context: Context) -> Iterator[Fault]:
+    """Report a file in a repository that is not named <model_id>.json."""
+    if not context.in_repository or not context.model_id or "bad-model-id" in context.reported:
+        return
+    name, expected = context.document.path.name, f"{context.model_id}.json"
+    if name != expected:
+        yield Fault(
+            FILE_NAME_MISMATCH.id,
+            ("model_id",),
+            f"the file is named {quoted(name)}, but its model_id is {quoted(context.model_id)}",
+            quoted(name),
+            quoted(expected),
+        )
+
+
+FILE_NAME_MISMATCH = Rule(
+    id="file-name-mismatch",
+    severity=Severity.ERROR,
+    what="The file name is not <model_id>.json.",
+    why=(
+        "Rows are found, owned and corrected by file name: a file with the model_id of another "
+        "model could replace its row."
+    ),
+    fix="Rename the file to <model_id>.json, or correct the model_id.",
+    check=file_name_mismatch,
+    needs=(Need.FOLDER,),
+)
+
+
+def blank_display_name(context: Context) -> Iterator[Fault]:
+    """Report a display name without a letter or digit."""
+    name = context.text("meta", "display")
+    if name and not any(character.isalnum() for character in name):
+        yield Fault(
+            BLANK_DISPLAY_NAME.id,
+            ("meta", "display"),
+            f"display is {quoted(name)}",
+            quoted(name),
+            "a name with letters or digits",
+        )
+
+
+BLANK_DISPLAY_NAME = Rule(
+    id="blank-display-name",
+    severity=Severity.ERROR,
+    what="The display name has no letter or digit.",
+    why="Readers could not identify the row.",
+    fix="Write the name under which the model is known.",
+    check=blank_display_name,
+)
+
+
+def display_name_form(context: Context) -> Iterator[Fault]:
+    """Report a display name with line ends or tabs, or with many marks on one letter."""
+    name = context.text("meta", "display")
+    if not name:
+        return
+    # Other line ends hide text: forbidden-character reports them.
+    if name != name.strip(" \n\r\t") or any(blank in name for blank in "\n\r\t"):
+        yield _form_fault(name, "has a line end, a tab or blanks at an end", "one line of text")
+    if has_stacked_marks(name):
+        what = f"has more than {MARKS_MAX} combining marks in a row"
+        yield _form_fault(name, what, f"at most {MARKS_MAX} marks on a letter")
+
+
+def _form_fault(name: str, what: str, expected: str) -> Fault:
+    message = f"display {quoted(name)} {what}"
+    return Fault(DISPLAY_NAME_FORM.id, ("meta", "display"), message, quoted(name), expected)
+
+
+DISPLAY_NAME_FORM = Rule(
+    id="display-name-form",
+    severity=Severity.ERROR,
+    what="The display name is not one line of readable text.",
+    why="It would break the table, or cover the rows above and below it.",
+    fix="Write the name on one line, without blanks at its ends and with the usual letters.",
+    check=display_name_form,
+)
+
+
+def confusable_name(context: Context) -> Iterator[Fault]:
+    """Report a name whose skeleton, by Unicode Technical Standard 39, another row's name has."""
+    given = {
+        ("meta", "display"): context.text("meta", "display") or "",
+        ("model_id",): context.model_id or "",
+    }
+    mine = normal_form(context.model_id or "")
+    for path, name in given.items():
+        alike = {
+            (other, shown)
+            for form in (skeletons(name) if name.strip() else ())
+            for other, shown in context.peers.names.get(form, ())
+            # Ids that differ in case and separators alone: model-id-collision reports them.
+            if other != context.document.path and (path[0] == "meta" or normal_form(shown) != mine)
+        }
+        if alike:
+            names = [f"{quoted(shown)} of {quoted(other.name)}" for other, shown in sorted(alike)]
+            yield Fault(
+                CONFUSABLE_NAME.id,
+                path,
+                f"{path[-1]} {quoted(name)} looks like {first_and_more(names)}",
+                quoted(name),
+                "a name that no other row has, nor one that looks like it",
+            )
+
+
+CONFUSABLE_NAME = Rule(
+    id="confusable-name",
+    severity=Severity.ERROR,
+    what="The display name or the id looks like the display name or the id of another row.",
+    why="Readers would take one model for the other; letters of another script hide that.",
+    fix=(
+        "Write a name that differs visibly: size, context length, training corpus. To correct "
+        "your own row, edit its file."
+    ),
+    check=confusable_name,
+    needs=(Need.OTHER_ROWS,),
+)
+
+
+def mixed_scripts(context: Context) -> Iterator[Fault]:
+    """Report a display name with more than one script."""
+    name = context.text("meta", "display") or ""
+    found = sorted(script.capitalize() for script in scripts(name))
+    if len(found) > 1:
+        yield Fault(
+            MIXED_SCRIPTS.id,
+            ("meta", "display"),
+            f"display {quoted(name)} has letters of {' and '.join(found)}",
+            ", ".join(found),
+            "letters of one script",
+        )
+
+
+MIXED_SCRIPTS = Rule(
+    id="mixed-scripts",
+    severity=Severity.WARNING,
+    what="The display name mixes letters of several scripts.",
+    why="A Cyrillic or Greek letter among Latin ones looks like another name.",
+    fix="Write the name with the letters of one script.",
+    check=mixed_scripts,
+)
+
+
+REPORTED = (
+    reported(
+        "identity",
+        "bad-model-id",
+        what="The model_id is not a plain ASCII name.",
+        why="The id is used as file name, key and label: a slash, a look-alike letter or a hidden "
+        "character would make it another file or another model.",
+        fix="Use 1 to 128 of the characters A-Z a-z 0-9 . _ -, beginning with a letter or a digit, "
+        "and name the file <model_id>.json.",
+    ),
+)
+"""Found while the file is read: texts alone."""

@@ -1,1 +1,0 @@
-"""Names, links and sizes of models."""

@@ -1,0 +1,334 @@
+"""Rules on unlikely scores within a row: tasks, regimes and digits that do not fit each other."""
+
+import functools
+import itertools
+import math
+from collections.abc import Iterator
+
+from geneb_ci.check.rule import Context, Rule
+from geneb_ci.common.finding import ROWS_MIN, Fault, Need, Severity, percent, plural
+from geneb_ci.statistics.neighbours import laws_of, usual_gap
+from geneb_ci.statistics.reference import ScoreTable
+from geneb_ci.statistics.view import score_of, shots_of
+
+# In standard deviations of the difference over the other rows. The largest of the 41 public rows,
+# over all task relations, is 5.4 (JanusDNA without attention, H4).
+NESTED_LIMIT = 7.0
+
+
+def nested_tasks(context: Context) -> Iterator[Fault]:
+    """Report each relation between tasks that holds in the other rows but not in this one."""
+    view, tasks = context.view, context.benchmark.tasks
+    metric = context.benchmark.primary_metric
+    laws = laws_of(context.benchmark)
+    for regime, part, shots in zip(
+        context.benchmark.regimes, view.table.regimes, view.shots, strict=True
+    ):
+        if shots != float("inf"):  # few-shot sampling noise exceeds the differences of interest
+            continue
+        for number, law in enumerate(laws):
+            usual = usual_gap(view.table, laws, number, part.start, view.own, ROWS_MIN)
+            gap = law.gap(view.row, part.start)
+            if usual is None or not abs(gap - usual.usual) > NESTED_LIMIT * usual.scale:
+                continue
+            sizes = abs(gap - usual.usual) / usual.scale
+            score = score_of(sizes, NESTED_LIMIT)
+            names = " and ".join(f'"{tasks[k].id}"' for k, _ in law.parts)
+            yield Fault(
+                NESTED_TASKS.id,
+                ("results", regime, tasks[law.task].id, metric),
+                f"{metric} differs by {gap:+.3f} from {names}, which has the same sequences; "
+                f"in other rows by {usual.usual:+.3f}, standard deviation {usual.scale:.3f}",
+                f"{gap:+.4f}",
+                f"about {usual.usual:+.3f}",
+                score=score,
+            )
+
+
+NESTED_TASKS = Rule(
+    id="nested-tasks",
+    severity=Severity.WARNING,
+    what="The score of a task does not fit those of tasks with the same sequences.",
+    why="One task is the union of two others, or another split of one assay: a score is wrong.",
+    fix=(
+        "Verify the data files, `geneb-ci data verify FOLDER` with your folder of task data, and "
+        "run the evaluation again."
+    ),
+    check=nested_tasks,
+    needs=(Need.OTHER_ROWS, Need.MANY_ROWS),
+)
+
+
+# In standard deviations of the difference, estimated from the other rows, with the sampling error
+# of the test split as a lower bound. The largest value of the 41 public rows is 2.1 (BioFM-265M and
+# caduceus-ph, on tasks where the probe on all data is no better than chance).
+FEW_SHOT_LIMIT = 3.5
+
+
+def few_shot_above_full(context: Context) -> Iterator[Fault]:
+    """Report each few-shot score that exceeds the full score by more than LIMIT deviations."""
+    view, reference = context.view, context.view.reference
+    if reference is None or view.standing is None or float("inf") not in view.shots:
+        return
+    full = view.shots.index(float("inf"))
+    scales = reference.scales(reference.place(view.own))
+    metric, size = context.benchmark.primary_metric, len(context.benchmark.tasks)
+    for few, shots in enumerate(view.shots):
+        for number, task in enumerate(context.benchmark.tasks if shots != float("inf") else ()):
+            above = view.row[few * size + number] - view.row[full * size + number]
+            if not above > 0:
+                continue
+            # An MCC of a balanced task has a standard error of about 1 / sqrt(n), and less near 1.
+            sampling = 1.0 / task.n_test if task.n_test else 0.0
+            noise_full, noise_few = scales[full * size + number], scales[few * size + number]
+            noise = (max(noise_full**2, sampling) + noise_few**2) ** 0.5
+            if above <= FEW_SHOT_LIMIT * noise:
+                continue
+            score = score_of(above / noise, FEW_SHOT_LIMIT)
+            regimes = context.benchmark.regimes
+            yield Fault(
+                FEW_SHOT_ABOVE_FULL.id,
+                ("results", regimes[few], task.id, metric),
+                f'{metric} is {above:.3f} above that of "{regimes[full]}": '
+                f"{above / noise:.1f} standard deviations",
+                f"{above:+.4f}",
+                f"at most {FEW_SHOT_LIMIT * noise:+.3f}",
+                score=score,
+            )
+
+
+FEW_SHOT_ABOVE_FULL = Rule(
+    id="few-shot-above-full",
+    severity=Severity.WARNING,
+    what="A few training sequences give a significantly better score than all of them.",
+    why="More training data should not hurt: the probe did not converge, or cells were swapped.",
+    fix="Check that the probe of the full regime converged and used the same test split.",
+    check=few_shot_above_full,
+    needs=(Need.OTHER_ROWS, Need.COMPLETE_ROWS),
+)
+
+
+# Share of tasks in which the regime with less data is better. Maxima of the 41 public rows: 0.06
+# against the full regime, 0.25 between the two few-shot regimes.
+SHARE_FULL = 0.2
+SHARE_FEW_SHOT = 0.5
+# With fewer tasks the share is too noisy.
+TASKS_MIN = 20
+
+
+def regimes_out_of_order(context: Context) -> Iterator[Fault]:
+    """Report each pair of regimes in which the one with less data is better too often."""
+    row, shots = context.vector, shots_of(context.benchmark)
+    size = len(context.benchmark.task_ids)
+    for poor, rich in itertools.permutations(range(len(shots)), 2):
+        if shots[poor] >= shots[rich]:
+            continue
+        parts = (row[k * size : (k + 1) * size] for k in (poor, rich))
+        pairs = [(a, b) for a, b in zip(*parts, strict=True) if not math.isnan(a + b)]
+        if len(pairs) < TASKS_MIN:
+            continue
+        share = sum(a > b for a, b in pairs) / len(pairs)
+        limit = SHARE_FULL if shots[rich] == math.inf else SHARE_FEW_SHOT
+        if share <= limit:
+            continue
+        score = score_of(share, limit)
+        names = context.benchmark.regimes
+        yield Fault(
+            REGIMES_OUT_OF_ORDER.id,
+            ("results", names[poor]),
+            f'"{names[poor]}" is better than "{names[rich]}" in {percent(share)} of '
+            f"{plural(len(pairs), 'task')}",
+            percent(share),
+            f"at most {percent(limit)}",
+            on_key=True,
+            score=score,
+        )
+
+
+REGIMES_OUT_OF_ORDER = Rule(
+    id="regimes-out-of-order",
+    severity=Severity.WARNING,
+    what="Over all tasks, a regime with less training data does better than one with more.",
+    why="Regimes were swapped, or one was filled with scores of another.",
+    fix="Check which run each regime comes from.",
+    check=regimes_out_of_order,
+)
+
+
+# MCC is 0 by definition when one class is predicted; a computed 0 may have a rounding error.
+CONSTANT_MCC = 1e-12
+# Accuracy then equals the share of that class, perhaps rounded to 3 decimals.
+CONSTANT_ROUNDING = 5e-4
+# Rows with so large a share of constant predictions excuse no other: a row of zeros ends no
+# finding. The largest of the 41 public rows is 0.01.
+CONSTANT_SHARE = 0.05
+# With fewer cells that share is one or two of them.
+CONSTANT_CELLS_MIN = 5
+
+
+def constant_predictions(context: Context) -> Iterator[Fault]:
+    """Report each cell with constant predictions where no other row has constant predictions."""
+    view, size = context.view, len(context.benchmark.tasks)
+    if view.others_count < ROWS_MIN:
+        return
+    most = max(CONSTANT_CELLS_MIN, CONSTANT_SHARE * len(view.row))
+    elsewhere = _is_constant(view.table, most)
+    for number, value in enumerate(view.row):
+        if abs(value) > CONSTANT_MCC or value != value:  # noqa: PLR0124 (NaN)
+            continue
+        regime, name = view.cell(number)
+        counts = context.benchmark.tasks[number % size].test_class_counts
+        accuracy = context.member("results", regime, name, "Acc")
+        if counts and type(accuracy) in {int, float}:
+            shares = [count / sum(counts) for count in counts]
+            if all(abs(accuracy - share) > CONSTANT_ROUNDING for share in shares):
+                continue
+        if elsewhere[number] - {view.own}:
+            continue
+        yield Fault(
+            CONSTANT_PREDICTIONS.id,
+            ("results", regime, name),
+            "MCC is 0 and accuracy is the share of one class: the probe predicted a single class, "
+            f"unlike in any of {view.others_count} other rows",
+            "a single predicted class",
+            "more than one predicted class",
+            on_key=True,
+            score=1.0,
+        )
+
+
+@functools.lru_cache(maxsize=4)
+def _is_constant(table: ScoreTable, most: float) -> list[frozenset[int | None]]:
+    """Return, by cell, the rows with constant predictions in it and in fewer than `most` cells."""
+    found: list[set[int | None]] = [set() for _ in table.vectors[0]] if table.vectors else []
+    for index, row in enumerate(table.vectors):
+        zeros = [number for number, value in enumerate(row) if abs(value) <= CONSTANT_MCC]
+        for number in zeros if len(zeros) < most else ():
+            found[number].add(index)
+    return [frozenset(rows) for rows in found]
+
+
+CONSTANT_PREDICTIONS = Rule(
+    id="constant-predictions",
+    severity=Severity.WARNING,
+    what="The probe predicted one class for every sequence, unlike for any other model.",
+    why="Constant or badly scaled embeddings cause this: the score says nothing about the model.",
+    fix="Inspect the embeddings of this task: they must be finite, distinct and of similar scale.",
+    check=constant_predictions,
+    needs=(Need.OTHER_ROWS, Need.MANY_ROWS),
+)
+
+
+# Not accuracy: 0.75 is likely with 1,000 sequences. MCC and F1 are seldom round.
+DECIMAL_METRICS = ("MCC", "F1")
+# With fewer values the counts below are too noisy.
+VALUES_MIN = 50
+# A file counts as rounded if 90 % of its values have at most this many decimals.
+FULL_DECIMALS = 6
+# Two decimals hide the differences between neighbours on the board and defeat arithmetic checks.
+COARSE = 2
+# In a file of full precision, values of at most 4 decimals are rare: the 41 public rows have one
+# nonzero case in 24,600 (F1 0.7).
+SHORT_DECIMALS = 4
+SHORT_MAX = 3
+# In a rounded file one last digit in five is 0 or 5. An honest file of 600 values exceeds 6
+# standard deviations once in a hundred million.
+DEVIATIONS = 6.0
+
+
+def round_numbers(context: Context) -> Iterator[Fault]:
+    """Report few decimals, round values in an unrounded file, and too many last digits 0 and 5."""
+    cells = [c for c in context.cells if c.regime in context.benchmark.regimes]
+    values = [c.scores[m] for c in cells for m in DECIMAL_METRICS if m in c.scores]
+    lengths = [n for value in values if value and (n := decimals(value)) is not None]
+    if len(lengths) < VALUES_MIN:
+        return
+    grid = sorted(lengths)[int(0.9 * (len(lengths) - 1))]
+    if grid <= COARSE:
+        yield _decimals_fault(
+            f"scores have {grid} decimals", f"{grid} decimals", "4 decimals or more", 1.0
+        )
+    elif grid > FULL_DECIMALS:
+        short = sum(n <= SHORT_DECIMALS for n in lengths)
+        if short >= SHORT_MAX:
+            message = f"{short} values have at most {SHORT_DECIMALS} decimals; most have {grid}"
+            score = score_of(short, SHORT_MAX)
+            yield _decimals_fault(message, f"{short} round values", "digits as computed", score)
+    else:
+        # A value with fewer decimals than the file ends in 0.
+        ends = sum(
+            n < grid or round(v * 10**grid) % 5 == 0 for v in values if v and (n := decimals(v))
+        )
+        excess = (ends - 0.2 * len(lengths)) / (0.16 * len(lengths)) ** 0.5
+        if excess > DEVIATIONS:
+            message = (
+                f"{ends} of {len(lengths)} values of MCC and F1 end in 0 or 5 at decimal {grid}"
+            )
+            score = score_of(excess, DEVIATIONS)
+            yield _decimals_fault(message, f"{ends} of {len(lengths)}", "about one in five", score)
+
+
+def decimals(value: float) -> int | None:
+    """Return the number of decimals of `repr(value)`; None if it has an exponent."""
+    text = repr(float(value))
+    if "e" in text or "n" in text:
+        return None
+    tail = text.partition(".")[2]
+    return 0 if tail == "0" else len(tail)
+
+
+def _decimals_fault(message: str, found: str, expected: str, score: float) -> Fault:
+    return Fault(ROUND_NUMBERS.id, ("results",), message, found, expected, on_key=True, score=score)
+
+
+ROUND_NUMBERS = Rule(
+    id="round-numbers",
+    severity=Severity.WARNING,
+    what="More values are round than in computed scores, or all are rounded to two decimals.",
+    why="Typed numbers are often round, computed ones seldom; two decimals defeat other checks.",
+    fix="Submit the file as the harness wrote it.",
+    check=round_numbers,
+)
+
+
+# Parameters / width^2. A transformer layer has 12 (4 attention, 8 feed-forward; Vaswani et al.
+# 2017); the 40 published models have 27 to 910. Less than 2, a sixth of a layer, means a count in
+# the wrong unit or the width of another model.
+PARAMETERS_LEAST = 2.0
+# More than 800 layers.
+PARAMETERS_MOST = 10_000.0
+
+
+def size_against_width(context: Context) -> Iterator[Fault]:
+    """Report a parameter count impossible for the embedding width of the run or the registry."""
+    params = context.member("meta", "params")
+    width = context.member("run", "embedding", "dim")
+    if type(width) is not int:
+        width = context.facts.get("embedding_dim")
+    # Methods without parameters, such as k-mer counts, have 0.
+    if type(params) is not int or type(width) is not int or params <= 0 or width <= 0:
+        return
+    ratio = params / (width * width)
+    if PARAMETERS_LEAST <= ratio <= PARAMETERS_MOST:
+        return
+    score = score_of(
+        ratio / PARAMETERS_MOST if ratio > PARAMETERS_MOST else PARAMETERS_LEAST / ratio, 1.0
+    )
+    yield Fault(
+        SIZE_AGAINST_WIDTH.id,
+        ("meta", "params"),
+        f"{params:,} parameters is {ratio:.3g} times the square of the embedding width {width:,}",
+        f"{ratio:.3g}",
+        f"{PARAMETERS_LEAST:g} to {PARAMETERS_MOST:g}; published models have 27 to 910",
+        score=score,
+    )
+
+
+SIZE_AGAINST_WIDTH = Rule(
+    id="size-against-width",
+    severity=Severity.WARNING,
+    what="The parameter count does not fit the width of the embeddings.",
+    why="A count in the wrong unit, or of another checkpoint, misplaces the model on the board.",
+    fix="Count the parameters of the encoder that produced the embeddings, as an integer.",
+    check=size_against_width,
+)

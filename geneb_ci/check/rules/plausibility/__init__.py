@@ -1,1 +1,0 @@
-"""Rules about possible but improbable numbers: warnings, never errors."""

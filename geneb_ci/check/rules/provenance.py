@@ -1,0 +1,204 @@
+"""Rules on how the scores were made: benchmark, harness, versions, trust level."""
+
+from collections.abc import Iterator
+
+from geneb_ci.check.rule import Context, Rule
+from geneb_ci.common.finding import Fault, Severity, quoted
+
+
+def self_claimed_level(context: Context) -> Iterator[Fault]:
+    """Report a provenance other than self-reported, unless the file is listed as official."""
+    claim = context.member("meta", "provenance")
+    changed = context.model_id in context.policy.official and claim == "official"
+    if not isinstance(claim, str) or context.is_official or changed:
+        return
+    if claim != "self-reported":
+        yield Fault(
+            SELF_CLAIMED_LEVEL.id,
+            ("meta", "provenance"),
+            f"provenance is {quoted(claim)}",
+            quoted(claim),
+            '"self-reported"',
+        )
+
+
+SELF_CLAIMED_LEVEL = Rule(
+    id="self-claimed-level",
+    severity=Severity.ERROR,
+    what="The submission claims a trust level.",
+    why=(
+        "Trust levels are computed from evidence: signed audits, or the digest of an official "
+        "file. What the file itself claims does not count."
+    ),
+    fix='Write "provenance": "self-reported". For a higher level, ask a maintainer for an audit.',
+    check=self_claimed_level,
+)
+
+
+def changed_official_file(context: Context) -> Iterator[Fault]:
+    """Report a file with the id of an official row whose digest differs."""
+    expected = context.policy.official.get(context.model_id)
+    digest = context.document.sha256
+    if expected is not None and digest and digest != expected:
+        yield Fault(
+            CHANGED_OFFICIAL_FILE.id,
+            ("model_id",),
+            f"{quoted(context.model_id)} is an official row, but this file differs from the "
+            "official one",
+            f"sha256 {digest}",
+            f"sha256 {expected}",
+        )
+
+
+CHANGED_OFFICIAL_FILE = Rule(
+    id="changed-official-file",
+    severity=Severity.ERROR,
+    what="The bytes of an official file were changed.",
+    why=(
+        "Official rows are the benchmark authors' own, identified by the digest of the file; any "
+        "change makes it another file."
+    ),
+    fix=(
+        "Restore the file from the main branch. Submit a rerun of the same model as a new row "
+        "with another model_id."
+    ),
+    check=changed_official_file,
+)
+
+
+def unknown_harness_version(context: Context) -> Iterator[Fault]:
+    """Report a harness_version other than the benchmark's, ignoring letter case."""
+    version = context.text("harness_version")
+    expected = context.benchmark.harness_version
+    if version and version.casefold() != expected.casefold():
+        yield Fault(
+            UNKNOWN_HARNESS_VERSION.id,
+            ("harness_version",),
+            f"harness_version is {quoted(version)}",
+            quoted(version),
+            f'"{expected}" (in any letter case)',
+        )
+
+
+UNKNOWN_HARNESS_VERSION = Rule(
+    id="unknown-harness-version",
+    severity=Severity.ERROR,
+    what="The harness version is not the one that benchmark.json requires.",
+    why="Another harness can give other scores for the same model: rows would not be comparable.",
+    fix="Run the evaluation with the harness version that benchmark.json names.",
+    check=unknown_harness_version,
+)
+
+
+def wrong_benchmark(context: Context) -> Iterator[Fault]:
+    """Report a run whose benchmark is not that of the board."""
+    name = context.text("run", "benchmark", "name")
+    if name and name != context.benchmark.name:
+        yield Fault(
+            WRONG_BENCHMARK.id,
+            ("run", "benchmark", "name"),
+            f"the run used the benchmark {quoted(name)}; this board is {context.benchmark.name}",
+            quoted(name),
+            f'"{context.benchmark.name}"',
+        )
+
+
+WRONG_BENCHMARK = Rule(
+    id="wrong-benchmark",
+    severity=Severity.ERROR,
+    what="The run used another benchmark.",
+    why="Scores of a practice run or of other tasks do not belong on this board.",
+    fix="Run the harness with the real data: `geneb-harness run --data DIR`.",
+    check=wrong_benchmark,
+)
+
+
+def practice_run(context: Context) -> Iterator[Fault]:
+    """Report a file outside a repository that is checked against the practice benchmark."""
+    name = context.text("run", "benchmark", "name")
+    if name == context.benchmark.name and context.practice:
+        yield Fault(
+            PRACTICE_RUN.id,
+            ("run", "benchmark", "name"),
+            f"the file was checked against {name}, the synthetic practice benchmark",
+            name,
+            "the benchmark of the board",
+        )
+
+
+PRACTICE_RUN = Rule(
+    id="practice-run",
+    severity=Severity.NOTE,
+    what="The run measured the synthetic practice benchmark.",
+    why="It shows that extractor and harness work; its scores say nothing about real DNA.",
+    fix="For a submission, run the harness with the real data: `geneb-harness run --data DIR`.",
+    check=practice_run,
+)
+
+
+def wrong_dataset_revision(context: Context) -> Iterator[Fault]:
+    """Report a revision that is not the pinned one."""
+    revision = context.text("run", "dataset", "revision")
+    pinned = context.benchmark.dataset.revision
+    if revision and revision != pinned and not context.is_reported("run", "dataset", "revision"):
+        yield Fault(
+            WRONG_DATASET_REVISION.id,
+            ("run", "dataset", "revision"),
+            f"the run used revision {quoted(revision)} of the task data",
+            quoted(revision),
+            f'"{pinned}"',
+        )
+
+
+WRONG_DATASET_REVISION = Rule(
+    id="wrong-dataset-revision",
+    severity=Severity.ERROR,
+    what="The run did not use the pinned task data.",
+    why="Different sequences or splits give different scores for the same model.",
+    fix="Fetch the pinned data and run again: `geneb-ci data pull`.",
+    check=wrong_dataset_revision,
+)
+
+
+def modified_harness(context: Context) -> Iterator[Fault]:
+    """Report a run from a working tree with uncommitted changes."""
+    if context.member("run", "harness", "dirty") is True:
+        yield Fault(
+            MODIFIED_HARNESS.id,
+            ("run", "harness", "dirty"),
+            "the harness was run with uncommitted changes",
+            "true",
+            "false",
+        )
+
+
+MODIFIED_HARNESS = Rule(
+    id="modified-harness",
+    severity=Severity.WARNING,
+    what="The harness was run with uncommitted changes.",
+    why="Nobody else has these changes, so nobody can repeat the run.",
+    fix="Run again from a clean checkout or an installed package.",
+    check=modified_harness,
+)
+
+
+def no_run_details(context: Context) -> Iterator[Fault]:
+    """Report a contributed file of format 1.0."""
+    if context.text("schema_version") == "1.0" and not context.is_official:
+        yield Fault(
+            NO_RUN_DETAILS.id,
+            ("schema_version",),
+            "format 1.0 has no run details: this row can only be audited manually",
+            '"1.0"',
+            '"1.1"',
+        )
+
+
+NO_RUN_DETAILS = Rule(
+    id="no-run-details",
+    severity=Severity.NOTE,
+    what="Format 1.0 does not record how the scores were computed.",
+    why="Scores depend on revision, layer, pooling and versions; a rerun would have to guess them.",
+    fix="Write format 1.1 with `geneb-harness run --submission FILE`; format 1.0 stays valid.",
+    check=no_run_details,
+)

@@ -1,1 +1,0 @@
-"""Where scores come from, and trust levels that cannot be claimed."""

@@ -1,0 +1,194 @@
+"""Rules on what was run, and when: weights, extractor, receipt, dates."""
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import TYPE_CHECKING, cast
+
+from geneb_ci.check.rule import Context, Rule
+from geneb_ci.common.finding import Fault, KeyPath, Need, Severity, quoted
+from geneb_ci.submission.receipt_root import ITEM, receipt_root
+
+if TYPE_CHECKING:
+    from geneb_ci.submission.models import EmbeddingReceipt, SubmissionV11, SubmissionV12
+
+
+def wrong_receipt(context: Context) -> Iterator[Fault]:
+    """Report each number of a receipt that does not follow from the others."""
+    found = context.submission
+    if found is None or str(found.schema_version) != "1.2":
+        return
+    submission = cast("SubmissionV12", found)
+    receipt = submission.receipt
+    if receipt is None:
+        return
+    yield from _tasks(context, receipt)
+    yield from _numbers(context, receipt, submission.run.embedding.dim)
+
+
+def _tasks(context: Context, receipt: "EmbeddingReceipt") -> Iterator[Fault]:
+    scored = {cell.task for cell in context.cells}
+    for task in context.benchmark.task_ids:
+        if (task in scored) != (task in receipt.tasks):
+            place: KeyPath = ("receipt", "tasks")
+            has = "scores without a receipt"
+            if task in receipt.tasks:
+                place, has = (*place, task), "a receipt without scores"
+            yield Fault(
+                WRONG_RECEIPT.id, place, f"{quoted(task)} has {has}", has, "both", on_key=True
+            )
+    for task, said in receipt.tasks.items():
+        place = ("receipt", "tasks", task)
+        known = context.benchmark.by_id.get(task)
+        size = ITEM * receipt.dim * (said.train + said.test)
+        if known is None:
+            yield Fault(
+                WRONG_RECEIPT.id, place, f"the benchmark has no task {quoted(task)}", quoted(task),
+                "tasks of the benchmark", on_key=True,
+            )  # fmt: skip
+        elif known.n_test is not None and known.n_test != said.test:
+            yield Fault(
+                WRONG_RECEIPT.id, (*place, "test"),
+                f"the receipt has {said.test} test rows of {quoted(task)}; its test split has "
+                f"{known.n_test}",
+                str(said.test), str(known.n_test),
+            )  # fmt: skip
+        if said.bytes != size:
+            yield Fault(
+                WRONG_RECEIPT.id, (*place, "bytes"),
+                f"the file of {quoted(task)} has {said.bytes} bytes; {said.train + said.test} rows "
+                f"of {receipt.dim} numbers have {size}",
+                str(said.bytes), str(size),
+            )  # fmt: skip
+
+
+def _numbers(context: Context, receipt: "EmbeddingReceipt", width: int) -> Iterator[Fault]:
+    rows = sum(said.train + said.test for said in receipt.tasks.values())
+    root = receipt_root(receipt, context.benchmark.task_ids)
+    follows: dict[str, tuple[object, object, str]] = {
+        "rows": (receipt.rows, rows, "the rows of its tasks add up to"),
+        "dim": (receipt.dim, width, "the width of the run's embeddings is"),
+        "root": (receipt.root, root, "the root over its tasks is"),
+    }
+    for key, (found, expected, what) in follows.items():
+        if found != expected:
+            text = f"{key} of the receipt is {found}; {what} {expected}"
+            yield Fault(WRONG_RECEIPT.id, ("receipt", key), text, str(found), str(expected))
+
+
+WRONG_RECEIPT = Rule(
+    id="wrong-receipt",
+    severity=Severity.ERROR,
+    what="A receipt contradicts itself or the rest of the file.",
+    why=(
+        "Everything in a receipt follows from the files of embeddings, and its root commits to all "
+        "of them: one number that was changed makes the others worthless."
+    ),
+    fix="Write both together, with `geneb-harness run --receipt DIR --submission FILE`.",
+    check=wrong_receipt,
+)
+
+
+def unpinned_model(context: Context) -> Iterator[Fault]:
+    """Report a Hugging Face model without a commit, and a model without digests of its weights."""
+    submission = context.submission
+    if submission is None or submission.schema_version == "1.0":
+        return
+    model = cast("SubmissionV11", submission).run.model
+    if model.kind == "huggingface" and model.revision is None:
+        yield Fault(
+            UNPINNED_MODEL.id,
+            ("run", "model", "revision"),
+            "the revision of the weights is null",
+            "null",
+            "the 40-hex commit of the model repository",
+        )
+    if model.kind != "none" and not model.weights:
+        yield Fault(
+            UNPINNED_MODEL.id,
+            ("run", "model", "weights"),
+            "no weight file has a digest",
+            "no digest",
+            "the sha256 of each weight file",
+        )
+
+
+UNPINNED_MODEL = Rule(
+    id="unpinned-model",
+    severity=Severity.ERROR,
+    what="The weights are not pinned.",
+    why="Branches change: a rerun would load other weights, and honest scores would look forged.",
+    fix=(
+        'Write the sha256 of each weight file in "run.model.weights", such as '
+        '{"model.safetensors": "<64 hex digits>"}, and for weights on the Hub the commit in '
+        '"run.model.revision" (40 hex digits; `git ls-remote` shows it). The harness writes both '
+        'if the extractor declares them in "source".'
+    ),
+    check=unpinned_model,
+)
+
+
+def impossible_dates(context: Context) -> Iterator[Fault]:
+    """Report invalid dates and dates in the wrong order; they are not compared with the clock."""
+    began, ended = (_moment(context.text("run", key)) for key in ("started_at", "finished_at"))
+    for key, moment in (("started_at", began), ("finished_at", ended)):
+        text = context.text("run", key)
+        if text and moment is None and not context.is_reported("run", key):
+            yield Fault(
+                IMPOSSIBLE_DATES.id,
+                ("run", key),
+                f"{key} {quoted(text)} is not a date",
+                quoted(text),
+                "a date and time in UTC",
+            )
+    if began and ended and ended < began:
+        yield Fault(
+            IMPOSSIBLE_DATES.id,
+            ("run", "finished_at"),
+            "finished_at is before started_at",
+            quoted(context.text("run", "finished_at")),
+            f"after {quoted(context.text('run', 'started_at'))}",
+        )
+
+
+def _moment(text: str) -> datetime | None:
+    """Return a time with its time zone; None if it is invalid or has no time zone."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return moment if moment.tzinfo is not None else None
+
+
+IMPOSSIBLE_DATES = Rule(
+    id="impossible-dates",
+    severity=Severity.ERROR,
+    what="The dates of the run are invalid or in the wrong order.",
+    why="Dates tie a run to versions of data and weights; wrong dates suggest an edited record.",
+    fix="Copy both dates from the run record, in UTC.",
+    check=impossible_dates,
+)
+
+
+def extractor_mismatch(context: Context) -> Iterator[Fault]:
+    """Report an available extractor whose digest differs from that in `run`."""
+    claimed = context.text("run", "extractor", "sha256")
+    if context.extractor_sha256 is not None and claimed and claimed != context.extractor_sha256:
+        path = context.text("run", "extractor", "path")
+        yield Fault(
+            EXTRACTOR_MISMATCH.id,
+            ("run", "extractor", "sha256"),
+            "the extractor in the repository is not the one used in the run",
+            f"sha256 {claimed}",
+            f"sha256 {context.extractor_sha256} (of {quoted(path)})",
+        )
+
+
+EXTRACTOR_MISMATCH = Rule(
+    id="extractor-mismatch",
+    severity=Severity.ERROR,
+    what="The extractor file is not the one used in the run.",
+    why="An audit reruns the file in the repository: different code gives different scores.",
+    fix="Submit the extractor exactly as used, or run again with the one you submit.",
+    check=extractor_mismatch,
+    needs=(Need.EXTRACTOR,),
+)

@@ -1,0 +1,253 @@
+"""Rules on the files of a pull request: which there are, and of which kind."""
+
+from collections.abc import Iterator
+
+from geneb_ci.check.change import EXECUTABLE, REGULAR, SUBMODULE, SYMLINK, Change, ChangeFault
+from geneb_ci.check.rule import ChangeRule
+from geneb_ci.common.finding import Severity, quoted
+
+
+def truncated_tree(change: Change) -> Iterator[ChangeFault]:
+    """Report an incomplete tree: the missing entries could be anything."""
+    if change.truncated:
+        message = "GitHub truncated the list of files of the repository"
+        yield ChangeFault(TRUNCATED_TREE.id, "", message, "a truncated tree", "every file")
+
+
+TRUNCATED_TREE = ChangeRule(
+    id="truncated-tree",
+    severity=Severity.ERROR,
+    what="GitHub did not list every file of the repository.",
+    why="A changed workflow or another model's row could be among the files that are not listed.",
+    fix="A contributor can do nothing about it: a maintainer reviews the change manually.",
+    check=truncated_tree,
+)
+
+
+# A submission has three files. Above this limit the files are not listed one by one.
+FILES_MAX = 50
+
+
+def too_many_files(change: Change) -> Iterator[ChangeFault]:
+    """Report a pull request that changes more than FILES_MAX files."""
+    if len(change.files) > FILES_MAX:
+        message = f"the pull request changes {len(change.files):,} files"
+        found = f"{len(change.files)} files"
+        yield ChangeFault(
+            TOO_MANY_FILES.id, "", message, found, "3: the row, its card, its extractor"
+        )
+
+
+TOO_MANY_FILES = ChangeRule(
+    id="too-many-files",
+    severity=Severity.ERROR,
+    what="The pull request changes more files than a submission has.",
+    why=(
+        "Among many files a harmful change goes unnoticed, and GitHub lists only the first 3,000."
+    ),
+    fix="Open a pull request from a fresh branch of main, with the three files of one model.",
+    check=too_many_files,
+)
+
+
+# Written by `make generate`. The files of the board are not in the repository.
+_GENERATED_FILES = frozenset({"RULES.md"})
+_GENERATED_FOLDERS = ("schemas/",)
+_BOARD_FILES = ("leaderboard/", ".json")
+_OTHER_FILES = ("leaderboard/policy/", "leaderboard/audits/")
+
+
+def is_generated(path: str) -> bool:
+    """Whether a program writes this file."""
+    in_board = path.startswith(_BOARD_FILES[0]) and path.endswith(_BOARD_FILES[1])
+    return (
+        path in _GENERATED_FILES
+        or path.startswith(_GENERATED_FOLDERS)
+        or (in_board and not path.startswith(_OTHER_FILES))
+    )
+
+
+def generated_file(change: Change) -> Iterator[ChangeFault]:
+    """Report each changed file that a program writes."""
+    for file in change.files:
+        if is_generated(file.path):
+            message = f"{quoted(file.path)} is generated and must not be edited"
+            yield ChangeFault(GENERATED_FILE.id, file.path, message, "an edit", "no edit")
+
+
+GENERATED_FILE = ChangeRule(
+    id="generated-file",
+    severity=Severity.ERROR,
+    what="The pull request edits a generated file.",
+    why="The board and the schemas are computed, never edited by hand.",
+    fix=(
+        "Remove the change from this pull request: `git checkout main -- FILE`. The file is "
+        "regenerated after the merge."
+    ),
+    check=generated_file,
+)
+
+
+def foreign_file(change: Change) -> Iterator[ChangeFault]:
+    """Report each path that is no file or record of the model, no row, and not generated."""
+    own = {file.path for file in (*change.own, *change.rows, *change.records)}
+    expected = "the row, the card, the extractor and audit records of one model"
+    for file in change.files:
+        if file.path not in own and not is_generated(file.path):
+            message = f"{quoted(file.path)} does not belong to the submitted model"
+            yield ChangeFault(FOREIGN_FILE.id, file.path, message, quoted(file.path), expected)
+
+
+FOREIGN_FILE = ChangeRule(
+    id="foreign-file",
+    severity=Severity.ERROR,
+    what="The pull request changes a file that does not belong to the submitted model.",
+    why=(
+        "A submission is reviewed for its scores; changes of workflows, policy or other models "
+        "could slip through."
+    ),
+    fix=(
+        "Remove the change from this pull request: `git checkout main -- FILE` for a file that "
+        "exists on main, `git rm FILE` for one that you added. Open a separate pull request for "
+        "the change, which a maintainer reviews."
+    ),
+    check=foreign_file,
+)
+
+
+def colliding_paths(change: Change) -> Iterator[ChangeFault]:
+    """Report each path that equals an earlier one up to letter case."""
+    seen: dict[str, str] = {}
+    for file in change.files:
+        if file.after is None:
+            continue
+        first = seen.setdefault(file.path.casefold(), file.path)
+        if first != file.path:
+            message = f"{quoted(file.path)} and {quoted(first)} differ only in letter case"
+            expected = "paths that differ in more than letter case"
+            yield ChangeFault(COLLIDING_PATHS.id, file.path, message, quoted(file.path), expected)
+
+
+COLLIDING_PATHS = ChangeRule(
+    id="colliding-paths",
+    severity=Severity.ERROR,
+    what="Two paths of the pull request differ only in letter case.",
+    why="On macOS and Windows both are one file, and the checkout decides which one is read.",
+    fix="Keep one of the two.",
+    check=colliding_paths,
+)
+
+
+def symbolic_link(change: Change) -> Iterator[ChangeFault]:
+    """Report each path that becomes a symbolic link."""
+    for file in change.files:
+        if file.after is not None and file.after.mode == SYMLINK:
+            message = f"{quoted(file.path)} is a symbolic link"
+            yield ChangeFault(
+                SYMBOLIC_LINK.id, file.path, message, f"mode {SYMLINK}", "mode 100644"
+            )
+
+
+SYMBOLIC_LINK = ChangeRule(
+    id="symbolic-link",
+    severity=Severity.ERROR,
+    what="A path of the pull request is a symbolic link.",
+    why="A link can point to any file on the machine that reads it, such as a maintainer's keys.",
+    fix="Run `git rm --cached FILE`, then add a regular file.",
+    check=symbolic_link,
+)
+
+
+def git_submodule(change: Change) -> Iterator[ChangeFault]:
+    """Report each path that becomes a submodule."""
+    for file in change.files:
+        if file.after is not None and file.after.mode == SUBMODULE:
+            message = f"{quoted(file.path)} is a submodule"
+            yield ChangeFault(
+                GIT_SUBMODULE.id, file.path, message, f"mode {SUBMODULE}", "mode 100644"
+            )
+
+
+GIT_SUBMODULE = ChangeRule(
+    id="git-submodule",
+    severity=Severity.ERROR,
+    what="A path of the pull request is a submodule.",
+    why=(
+        "A submodule points to another repository, whose content nobody reviewed and whose owner "
+        "can replace it."
+    ),
+    fix="Remove it with `git rm --cached FILE`, and add the files themselves.",
+    check=git_submodule,
+)
+
+
+# Links and submodules have their own rules. Git otherwise writes 100644 and 100755, but a tree
+# object can hold any mode.
+_KNOWN = frozenset({REGULAR, SYMLINK, SUBMODULE})
+
+
+def executable_file(change: Change) -> Iterator[ChangeFault]:
+    """Report each path whose new mode is not that of a regular file."""
+    for file in change.files:
+        if file.after is not None and file.after.mode not in _KNOWN:
+            is_executable = file.after.mode == EXECUTABLE
+            what = "marked as executable" if is_executable else "not a regular file"
+            found = f"mode {quoted(file.after.mode)[1:-1]}"
+            yield ChangeFault(
+                EXECUTABLE_FILE.id,
+                file.path,
+                f"{quoted(file.path)} is {what}",
+                found,
+                "mode 100644",
+            )
+
+
+EXECUTABLE_FILE = ChangeRule(
+    id="executable-file",
+    severity=Severity.ERROR,
+    what="A file of the pull request is executable, or is not a regular file.",
+    why="Rows, cards and extractor modules are never executed directly, so none needs this mode.",
+    fix="Run `git update-index --chmod=-x FILE` and commit; for other modes, add the file again.",
+    check=executable_file,
+)
+
+
+def deleted_file(change: Change) -> Iterator[ChangeFault]:
+    """Report each deleted path; a rename deletes the old path."""
+    for file in change.files:
+        if file.after is None:
+            message = f"{quoted(file.path)} is deleted or renamed"
+            yield ChangeFault(DELETED_FILE.id, file.path, message, "no file", "the file unchanged")
+
+
+DELETED_FILE = ChangeRule(
+    id="deleted-file",
+    severity=Severity.ERROR,
+    what="The pull request deletes or renames a file.",
+    why="Deleting or renaming a row would separate it from its history and its audits.",
+    fix=(
+        "Restore it: `git checkout main -- FILE`. To withdraw your own row, open an issue; a "
+        "maintainer will remove it from the board."
+    ),
+    check=deleted_file,
+)
+
+
+def outdated_branch(change: Change) -> Iterator[ChangeFault]:
+    """Report each file that both sides have changed since the branch was made."""
+    for path in change.outdated:
+        message = f"{quoted(path)} was changed on main after this branch was made"
+        yield ChangeFault(
+            OUTDATED_BRANCH.id, path, message, "two versions", "a branch that has main's version"
+        )
+
+
+OUTDATED_BRANCH = ChangeRule(
+    id="outdated-branch",
+    severity=Severity.ERROR,
+    what="A file of the pull request was also changed on main after the branch was made.",
+    why="A merge would combine both texts into a file that nobody has checked.",
+    fix="Fetch main of the repository that you propose to (in a clone of a fork, `origin` is the "
+    "fork), run `git merge FETCH_HEAD` on your branch, keep the right version, and push.",
+    check=outdated_branch,
+)

@@ -1,1 +1,0 @@
-"""Rules about which files a pull request changes; they read no file."""

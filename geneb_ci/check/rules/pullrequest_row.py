@@ -1,0 +1,181 @@
+"""Rules on the row of a pull request: one model, its card, its extractor, and no rival."""
+
+from collections.abc import Iterator
+
+from geneb_ci.check.change import Change, ChangeFault, RivalKind
+from geneb_ci.check.rule import ChangeRule
+from geneb_ci.common.finding import Severity, quoted
+
+
+def several_models(change: Change) -> Iterator[ChangeFault]:
+    """Report each row other than that of the submitted model; all rows if it is not clear."""
+    if len(change.rows) > 1:
+        for file in change.rows:
+            if file != change.row:
+                message = f"{quoted(file.path)} is the row of another model"
+                found = f"{len(change.rows)} rows"
+                yield ChangeFault(
+                    SEVERAL_MODELS.id, file.path, message, found, "the row of one model"
+                )
+
+
+SEVERAL_MODELS = ChangeRule(
+    id="several-models",
+    severity=Severity.ERROR,
+    what="The pull request changes the rows of more than one model.",
+    why=(
+        "Review, audit and revert work per model; an edit of another row could go unnoticed "
+        "behind a new one."
+    ),
+    fix="Open one pull request for each model.",
+    check=several_models,
+)
+
+
+def edited_without_note(change: Change) -> Iterator[ChangeFault]:
+    """Report an edited row or extractor if the card was not changed or has no correction note."""
+    if change.correction and change.card is not None:
+        return
+    for file in (change.row, change.extractor):
+        if file is not None and file.before is not None and file.after is not None:
+            message = f"{quoted(file.path)} is already published, and no note explains the change"
+            expected = "a line `- **Correction:**` in the card, added in the same pull request"
+            yield ChangeFault(
+                EDITED_WITHOUT_NOTE.id, file.path, message, "no correction note", expected
+            )
+
+
+EDITED_WITHOUT_NOTE = ChangeRule(
+    id="edited-without-note",
+    severity=Severity.ERROR,
+    what="A published row or its extractor is changed without a correction note.",
+    why=(
+        "Readers may have cited the old scores, and somebody else might edit a row to lower its "
+        "scores."
+    ),
+    fix=(
+        "Add to the card a line such as `- **Correction:** 2026-11-20, full regime rerun after a "
+        "fix of the pooling`; a maintainer confirms it with the row's author."
+    ),
+    check=edited_without_note,
+)
+
+
+def invalid_audit_record(change: Change) -> Iterator[ChangeFault]:
+    """Report each record with a step that differs, and each statement that cannot be read."""
+    for path, reason in change.unsound:
+        yield ChangeFault(
+            INVALID_AUDIT_RECORD.id,
+            path,
+            f"{quoted(path)} does not verify: {reason}",
+            reason,
+            "a record that verifies",
+        )
+
+
+INVALID_AUDIT_RECORD = ChangeRule(
+    id="invalid-audit-record",
+    severity=Severity.ERROR,
+    what="An audit record of the pull request does not verify.",
+    why="Trust levels follow from signed records alone: one that does not verify stops the board.",
+    fix=(
+        "Run `geneb-ci audit verify` on your branch: it names the step. A record is never edited; "
+        "add your key to the policy first if it is not there."
+    ),
+    check=invalid_audit_record,
+)
+
+
+_CLAIMS = {RivalKind.FILE: "changes the same file", RivalKind.NAME: "claims the same name"}
+
+
+def open_collision(change: Change) -> Iterator[ChangeFault]:
+    """Report each open pull request that has passed and changes the same file or takes the name."""
+    for rival in change.rivals:
+        if rival.kind in _CLAIMS:
+            message = f"pull request {rival.number} {_CLAIMS[rival.kind]}: {quoted(rival.what)}"
+            file = change.row.path if change.row is not None else ""
+            yield ChangeFault(
+                OPEN_COLLISION.id, file, message, quoted(rival.what), "a file and a name of its own"
+            )
+
+
+OPEN_COLLISION = ChangeRule(
+    id="open-collision",
+    severity=Severity.ERROR,
+    what="Another open pull request that passes claims the same file, id or display name.",
+    why="Merged together, the two would collide, and the board could not be published.",
+    fix=(
+        "Choose another id and display name, or wait: as soon as the other pull request is merged "
+        "or closed, this one is checked again."
+    ),
+    check=open_collision,
+)
+
+
+def open_copy(change: Change) -> Iterator[ChangeFault]:
+    """Report each open pull request whose scores equal those of this row within rerun noise."""
+    for rival in change.rivals:
+        if rival.kind is RivalKind.COPY:
+            message = f"the scores are those of {quoted(rival.what)} in pull request {rival.number}"
+            file = change.row.path if change.row is not None else ""
+            yield ChangeFault(
+                OPEN_COPY.id, file, message, "the same scores", "scores of this model"
+            )
+
+
+OPEN_COPY = ChangeRule(
+    id="open-copy",
+    severity=Severity.WARNING,
+    what="Another open pull request has the same scores within rerun noise.",
+    why="Two models never agree so often: one of the two rows is a copy, or loads wrong weights.",
+    fix="Check which weights the extractor loads, and say in a comment why both rows are right.",
+    check=open_copy,
+)
+
+
+def row_without_card(change: Change) -> Iterator[ChangeFault]:
+    """Report an added row whose card is not in the pull request."""
+    row = change.row
+    if row is not None and row.before is None and row.after is not None and change.card is None:
+        card = f"{change.places.cards}/{change.model}.md"
+        message = f"this pull request has no model card for {quoted(change.model)}"
+        yield ChangeFault(ROW_WITHOUT_CARD.id, row.path, message, "no card", quoted(card))
+
+
+ROW_WITHOUT_CARD = ChangeRule(
+    id="row-without-card",
+    severity=Severity.ERROR,
+    what="A new row has no model card.",
+    why=(
+        "Readers need architecture, pooling, layer and training data to interpret a score, and "
+        "nobody adds a card later."
+    ),
+    fix=(
+        "Copy `submissions/cards/splicebert-1024nt.md`, fill it in, and add it to this pull "
+        "request as the card of your model."
+    ),
+    check=row_without_card,
+)
+
+
+def row_without_extractor(change: Change) -> Iterator[ChangeFault]:
+    """Report an added row whose extractor is neither added nor already in the repository."""
+    row = change.row
+    if row is None or row.before is not None or row.after is None or change.extractor is not None:
+        return
+    if not change.is_there:
+        module = change.module or "<module>.py"
+        message = f"this pull request has no extractor for {quoted(change.model)}"
+        expected = quoted(f"{change.places.extractors}/{module}")
+        yield ChangeFault(ROW_WITHOUT_EXTRACTOR.id, row.path, message, "no extractor", expected)
+
+
+ROW_WITHOUT_EXTRACTOR = ChangeRule(
+    id="row-without-extractor",
+    severity=Severity.ERROR,
+    what="A new row has no extractor.",
+    why="An audit reruns the extractor: without it, no score of the row can be verified.",
+    fix="Add the extractor module, exactly as used, to the folder of extractors.",
+    check=row_without_extractor,
+)

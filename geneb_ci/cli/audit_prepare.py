@@ -1,0 +1,186 @@
+"""What is made before an audit: `audit keygen`, `audit statement`, `audit fresh`."""
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+from pydantic import ValidationError
+
+from geneb_ci.audit.canonical import FORMAT
+from geneb_ci.audit.embedding_checks import fresh_power
+from geneb_ci.audit.fresh import (
+    check_release,
+    check_used,
+    commit_to,
+    open_set,
+    read_fresh_commitment,
+    read_release,
+    refuse_public,
+    released,
+)
+from geneb_ci.audit.keys import KEY_VARIABLE, new_key, trusted_keys
+from geneb_ci.audit.note import ED25519, NoteKey, is_key_name
+from geneb_ci.audit.outcome import AuditOutcome
+from geneb_ci.audit.plan import encoded
+from geneb_ci.audit.record import parse_record, read_record, statement_of
+from geneb_ci.audit.row_outcome import RowOutcome
+from geneb_ci.cli.main import LazyGroup
+from geneb_ci.cli.shared import STDOUT, Output, write
+from geneb_ci.common.config import benchmark_of, find_layout
+from geneb_ci.common.errors import NothingChecked, UsageProblem
+from geneb_ci.common.finding import plural
+from geneb_ci.common.types import first_error
+from geneb_ci.harness.process import task_source
+from geneb_ci.submission.reading import FileKind, other_kind_of, read_bytes, require_file
+
+
+@click.command()
+@click.option(
+    "--output",
+    required=True,
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="File for the private key; one that exists is never overwritten.",
+)
+@click.option(
+    "--owner", default="replace by the name of the key's owner", help="Who holds the private key."
+)
+@click.option(
+    "--log",
+    "origin",
+    metavar="NAME",
+    help="Make the key of a log of this name, such as example.org/audits, and print its member.",
+)
+def keygen_command(output: Path, owner: str, origin: str | None) -> None:
+    """Write a new private key (Ed25519, PEM, mode 0600), and print its entry for keys.json."""
+    if origin is not None and not is_key_name(origin):
+        raise UsageProblem(
+            f"--log {origin!r} is not a name of a log",
+            "pass an address without https://, spaces and plus signs: example.org/audits",
+        )
+    entry = new_key(output, owner, datetime.now(UTC).strftime(FORMAT))
+    if origin is None:
+        click.echo(json.dumps(entry.model_dump(exclude_none=True), indent=1))
+    else:
+        named = NoteKey(origin, ED25519, entry.raw).text
+        click.echo(json.dumps({"log": {"origin": origin, "keys": [named]}}, indent=1))
+    click.echo(
+        f"wrote {output}: keep it secret; pass it by --key or {KEY_VARIABLE} to sign",
+        err=True,
+    )
+    click.echo(
+        "  next: add the entry above to leaderboard/policy/keys.json on the main branch", err=True
+    )
+
+
+@click.command()
+@click.argument("outcome", type=click.Path(path_type=Path))
+def statement_command(outcome: Path) -> None:
+    """Print the statement of OUTCOME, the bytes that a workflow signs into a Sigstore bundle.
+
+    OUTCOME is what `audit run --unsigned --json` prints. Standard error says where the bundle
+    belongs.
+    """
+    require_file(outcome, FileKind.OUTCOME)
+    raw = read_bytes(outcome)
+    if not isinstance(raw, bytes):
+        raise NothingChecked(f"{outcome}: {raw.message}", FileKind.OUTCOME.fix)
+    try:
+        payload, place = statement_of(AuditOutcome.model_validate_json(raw))
+    except ValidationError as error:
+        what = other_kind_of(raw, FileKind.OUTCOME) or first_error(error)
+        raise NothingChecked(f"{outcome}: {what}", FileKind.OUTCOME.fix) from error
+    click.echo(payload, nl=False)
+    click.echo(f"sign these bytes into leaderboard/audits/{place}", err=True)
+
+
+_DATA = click.option(
+    "--data",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    help="Folder of task data; the practice benchmark needs none.",
+)
+_OUTPUT = click.option(
+    "--output", default=STDOUT, metavar="F.json", help="File to write; default: standard output."
+)
+LOSSES = (0.1, 0.15, 0.2, 0.3)
+"""Losses of accuracy whose power is shown."""
+_FILE = click.Path(path_type=Path, dir_okay=False)
+
+
+@click.command()
+@click.argument("file", metavar="SET.csv", type=_FILE)
+@_DATA
+@_OUTPUT
+def commit_command(file: Path, data: Path | None, output: str) -> None:
+    """Commit to the labelled sequences of SET.csv, which has the columns task, label, sequence.
+
+    Sequences of the public data are refused. The salt is written beside the set; keep both secret
+    until the audit is recorded, and publish what this command prints.
+    """
+    layout = find_layout(Path.cwd())
+    benchmark = benchmark_of(layout)
+    found = commit_to(file, benchmark, task_source(benchmark, layout.benchmark, data))
+    write(Output("json", output), encoded(found))
+    rows = sum(found.tasks.values())
+    public = sum(benchmark.by_id[task].n_test or 0 for task in found.tasks) or rows
+    power = ", ".join(f"{loss:g} with {fresh_power(loss, rows, public):.0%}" for loss in LOSSES)
+    click.echo(
+        f"{plural(rows, 'sequence')} of {plural(len(found.tasks), 'task')}: {found.sha256}\n"
+        f"an audit of all these tasks finds a loss of accuracy of {power}\n"
+        "next: publish the commitment; then, in an audit: "
+        f"--fresh {file} --fresh-commitment F.json",
+        err=True,
+    )
+
+
+@click.command()
+@click.argument("file", metavar="SET.csv", type=_FILE)
+@click.argument("commitment", metavar="F.json", type=_FILE)
+@_OUTPUT
+def release_command(file: Path, commitment: Path, output: str) -> None:
+    """Write set and salt as one file, to be published after the audit."""
+    benchmark = benchmark_of(find_layout(Path.cwd()))
+    open_set(file, read_fresh_commitment(commitment), benchmark)
+    write(Output("json", output), encoded(released(file)))
+
+
+@click.command()
+@click.argument("release", metavar="R.json", type=_FILE)
+@click.argument("commitment", metavar="F.json", type=_FILE)
+@click.option(
+    "--record",
+    type=_FILE,
+    help="Audit record: whether it used this set, all of it.",
+)
+@_DATA
+def check_command(release: Path, commitment: Path, record: Path | None, data: Path | None) -> None:
+    """Compare a released set with its commitment, the public data, and an audit record."""
+    layout = find_layout(Path.cwd())
+    benchmark = benchmark_of(layout)
+    fixed = read_fresh_commitment(commitment)
+    found = check_release(read_release(release), fixed, benchmark, str(release))
+    refuse_public(found.rows, task_source(benchmark, layout.benchmark, data))
+    said = "is what was committed to, and none of it is public"
+    if record is not None:
+        outcome = parse_record(read_record(record), trusted_keys(layout)).outcome
+        if isinstance(outcome, RowOutcome):
+            raise UsageProblem(
+                f"{record}: an audit by receipt has no fresh set",
+                "name the record of another audit",
+            )
+        check_used(outcome, found)
+        said += "; the record scored all of it"
+    click.echo(f"{release}: {plural(len(found.rows), 'sequence')}, {said}")
+
+
+class _Fresh(LazyGroup):
+    table = {  # noqa: RUF012 (click's groups are made once)
+        "commit": ("audit_prepare", "commit to labelled sequences, before an audit"),
+        "release": ("audit_prepare", "write them with their salt, after the audit"),
+        "check": ("audit_prepare", "compare a released set with its commitment and a record"),
+    }
+
+
+@click.group(cls=_Fresh)
+def fresh_command() -> None:
+    """Fresh labelled sequences, which show whether an extractor knows the public labels."""

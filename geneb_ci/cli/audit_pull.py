@@ -1,0 +1,398 @@
+"""`geneb-ci audit open`, `job`, `send`, `deliver`: an open pull request audited by jobs."""
+
+import contextlib
+import functools
+import os
+import secrets
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+
+from geneb_ci.audit.beacon_source import BeaconSource
+from geneb_ci.audit.canonical import AuditRefused
+from geneb_ci.audit.commit import commit
+from geneb_ci.audit.keys import private_key
+from geneb_ci.audit.outcome import AuditOutcome
+from geneb_ci.audit.record import record_of
+from geneb_ci.audit.repository import AuditRepository
+from geneb_ci.audit.rerun import rerun
+from geneb_ci.audit.signing import (
+    Wanted,
+    audits_of,
+    drawn_plan,
+    keeps_log,
+    sign_start,
+    time_in_log,
+)
+from geneb_ci.audit.tolerance import tolerance_digest
+from geneb_ci.cli.audit_log import relay_option
+from geneb_ci.cli.shared import Seconds, machine_of, machine_options
+from geneb_ci.common.benchmark import shipped_benchmark
+from geneb_ci.common.config import PRACTICE_BENCHMARK, Layout, benchmark_of, find_layout
+from geneb_ci.common.errors import Exit, GenebError, NothingChecked, UsageProblem
+from geneb_ci.common.files import write_files
+from geneb_ci.common.finding import Severity, first_and_more
+from geneb_ci.github import audits, hub_jobs, report
+from geneb_ci.github.api import ACTIONS_BOT, GitHub, connect
+from geneb_ci.github.audits import KEY_TEXT, WRITER, refuse_tokens
+from geneb_ci.github.errors import Tampered
+from geneb_ci.github.judge import Judge
+from geneb_ci.github.judgement import BaseBranch
+from geneb_ci.github.main_branch import Clone, further_places, lay_out_main, layout_of_main
+from geneb_ci.github.sides import Main, git_sha, main_at
+from geneb_ci.publish.git import GitRepository
+from geneb_ci.submission.reading import BYTES_MAX
+
+ORDER, OUTCOME, RUN = "AUDIT_ORDER", "AUDIT_OUTCOME", "AUDIT_RUN"
+"""Variables of the environment: what the jobs of one run pass on."""
+_say = functools.partial(click.echo, err=True)
+
+
+@contextlib.contextmanager
+def _laid_out(own: Layout, main: Main, files: dict[str, bytes]) -> Iterator[Layout]:
+    """Yield main with the files of a pull request, in a folder without git and without code."""
+    with tempfile.TemporaryDirectory(prefix="geneb-ci-audit-") as name:
+        yield lay_out_main(own, main, Path(os.path.realpath(name)), files)
+
+
+def _output(name: str, value: str) -> None:
+    """Set an output of the step, where GitHub Actions runs it."""
+    place = os.environ.get("GITHUB_OUTPUT")
+    if place:
+        with Path(place).open("a", encoding="utf-8") as outputs:
+            outputs.write(f"{name}={value}\n")  # one line of ASCII: no delimiter to guess
+
+
+def _summary(text: str) -> None:
+    place = os.environ.get("GITHUB_STEP_SUMMARY")
+    if place:
+        with Path(place).open("a", encoding="utf-8") as summary:
+            summary.write(f"{text}\n\n")
+
+
+_repo = click.option("--repo", metavar="OWNER/NAME", help="Repository; else GITHUB_REPOSITORY.")
+_author = click.option(
+    "--author-id",
+    type=click.IntRange(min=1),
+    default=ACTIONS_BOT,
+    show_default=True,
+    help="Account of the token; default: that of GitHub Actions.",
+)
+
+
+@click.command()
+@click.option("--pr", type=click.IntRange(min=1), metavar="N", help="Audit this pull request.")
+@_repo
+@_author
+@relay_option
+def open_command(pr: int | None, repo: str | None, author_id: int, relay: tuple[str, ...]) -> int:
+    """Commit to the head of a pull request, publish the digest, and draw.
+
+    Without --pr, the oldest open pull request with the label `audit`. The time of the status
+    geneb/audit-commit, by GitHub's clock, decides the round, which is waited for; where a log is
+    kept, the commitment's entry does. Prints one line, for `audit job`, `send` and `deliver`; in
+    GitHub Actions it is also the step's output `order`.
+    """
+    layout = find_layout(Path.cwd())
+    with connect(repo, author=author_id) as github:
+        pull = audits.asked_for(github, pr)
+        if pull is None:
+            _say(f"no open pull request has the label {report.ASKED}")
+            return Exit.CLEAN
+        try:
+            report.refuse_locked(pull)
+            order = _opened(github, layout, pull.number, pull.head.sha, relay)
+            earlier = audits.earlier_orders(github, pull.number)
+            audits.say(github, pull.number, [*earlier, order], audits.begun_text(order))
+        except GenebError as error:
+            audits.mark(github, pull.number, report.FAILED)
+            raise error from None
+        audits.mark(github, pull.number, report.RUNNING)
+    line = audits.encode(order)
+    click.echo(line)
+    _output("order", line)
+    _summary(audits.begun_text(order))
+    return Exit.CLEAN
+
+
+def _opened(
+    github: GitHub, layout: Layout, number: int, head: str, relay: tuple[str, ...]
+) -> audits.AuditOrder:
+    """Commit to a head, publish the digest and draw. Raises AuditRefused for one with errors."""
+    main = main_at(github, github.main(), further_places(layout))
+    with layout_of_main(github, layout, main) as own:
+        judged = Judge(github, own, BaseBranch(own).modules, main).judge(head)
+        errors = [one.rule for one in judged.findings if one.severity is Severity.ERROR]
+        model = judged.change.model
+        if errors or judged.result is None:
+            raise AuditRefused(
+                f"pull request {number} cannot be audited: "
+                f"{first_and_more(sorted(set(errors))) if errors else 'it has no row'}",
+                "an audit begins with a row that passes every check",
+            )
+        rows = [one for one in judged.files if "/audits/" not in one.path]
+        raws = audits.files_at_head(github, rows)
+        with _laid_out(own, main, raws) as place, tempfile.TemporaryDirectory() as drawn:
+            file = Path(str(place.submissions)) / f"{model}.json"
+            commitment = commit(file, tolerance_digest())
+            at = time_in_log(commitment, place) if keeps_log(place) else None
+            if at is None and keeps_log(place):
+                raise AuditRefused(
+                    f"this board keeps a log, which has no commitment {commitment.sha256}",
+                    f"in a checkout of the pull request: geneb-ci audit commit submissions/{model}"
+                    ".json --key KEY --log-key LOGKEY; merge the log, and set the label again",
+                )
+            known = audits.draws_of(github, number, commitment, _say)
+            on = None
+            if at is None:
+                at, on = audits.publish(github, head, commitment.sha256, known)
+            _say(f"commitment {commitment.sha256}, public since {at}")
+            before = audits.write_plans(Path(drawn), known, commitment.sha256, at)
+            source = BeaconSource(None, relay, None, "", reveal=False)
+            wanted = Wanted(submission=file, earlier=before)
+            plan = drawn_plan(commitment, at, place, source, wanted, _say)
+        return audits.AuditOrder(
+            format_version="1.0",
+            repository=github.wire.repository,
+            number=number,
+            head_sha=head,
+            main_sha=main.sha,
+            nonce=secrets.token_hex(16),
+            plan=plan,
+            files=rows,
+            published_on=on,
+        )
+
+
+def _order() -> audits.AuditOrder:
+    line = os.environ.get(ORDER, "")
+    if not line:
+        raise UsageProblem(
+            f"there is no order: {ORDER} is empty", "pass what `geneb-ci audit open` prints"
+        )
+    return audits.decode(line, audits.AuditOrder, "the order")
+
+
+@click.command()
+@machine_options
+def job_command(**machine: Any) -> int:  # noqa: ANN401 (click's own types)
+    """Run the audit of AUDIT_ORDER, where there is no token, and print its outcome, unsigned.
+
+    Run it in a clone of the repository, at the commit of main that the order names. The files of
+    the row are fetched without a token and laid out beside nothing of git. It refuses to start
+    where a token is in the environment or in the home of the user.
+    """
+    refuse_tokens()
+    order = _order()
+    layout = find_layout(Path.cwd())
+    repository = GitRepository(layout.root)
+    clone = Clone(repository)
+    if repository.resolve("HEAD") != order.main_sha:
+        raise UsageProblem(
+            f"this is not a checkout of the commit {order.main_sha}", "git checkout that commit"
+        )
+    address = _address(order)
+    repository.run(
+        *("-c", "credential.helper=", "fetch", "--quiet", "--depth=1", "--no-tags"),
+        *(address, order.head_sha),
+    )
+    raws = {}
+    for file in order.files:
+        ((_, raw),) = repository.blobs([file.blob])
+        if git_sha(raw) != file.blob or len(raw) > BYTES_MAX:
+            raise Tampered(f"{file.path}: not the file that was committed to", "audit again")
+        raws[file.path] = raw
+    main = main_at(clone, clone.commit("HEAD"), further_places(layout))
+    with _laid_out(layout, main, raws) as place, tempfile.TemporaryDirectory() as data:
+        if machine["data"] is None and not _is_practice(place):
+            machine["data"] = _pulled(order, place, Path(data))
+        outcome = rerun(order.plan, place, machine_of(machine), time.time, _say)
+    line = audits.encode(outcome)
+    for text in hub_jobs.outcome_lines(line, order.nonce):
+        click.echo(text)
+    _output("outcome", line)
+    return Exit.CLEAN
+
+
+def _is_practice(layout: Layout) -> bool:
+    return benchmark_of(layout).sha256 == shipped_benchmark(PRACTICE_BENCHMARK).sha256
+
+
+def _pulled(order: audits.AuditOrder, layout: Layout, folder: Path) -> Path:
+    """Fetch the data of the tasks to be rerun. Raises NothingChecked."""
+    tasks = [word for one in order.plan.chosen for word in ("--tasks", one.task)]
+    definition = layout.root / "schemas" / "benchmark.json"
+    command = [sys.executable, "-I", "-m", "geneb_ci", "data", "pull", str(folder), *tasks]
+    done = subprocess.run(  # noqa: S603 (this program)
+        [*command, "--benchmark", str(definition)], check=False, stdout=subprocess.DEVNULL
+    )
+    if done.returncode:
+        raise NothingChecked(
+            "the task data could not be fetched", "run it again, or pass --data with their folder"
+        )
+    return folder
+
+
+def _address(order: audits.AuditOrder) -> str:
+    server = os.environ.get("AUDIT_SERVER") or os.environ.get("GITHUB_SERVER_URL")
+    return f"{(server or 'https://github.com').rstrip('/')}/{order.repository}"
+
+
+@click.command()
+@click.option("--flavor", required=True, metavar="NAME", help="Machine of the Hub, such as l4x1.")
+@click.option("--timeout", type=Seconds(), default="4h", show_default=True, help="Time limit.")
+@click.option("--max-cost", type=click.FloatRange(min=0), metavar="USD", help="Refuse above this.")
+@click.option("--image", default=hub_jobs.IMAGE, show_default=True, help="Image of the Job.")
+@click.option("--namespace", metavar="NAME", help="Who pays; else the owner of HF_TOKEN.")
+@click.option("--poll", type=float, default=hub_jobs.POLL_S, help="Seconds between two looks.")
+@click.option("--dry-run", is_flag=True, help="Show machine, time limit and cost, and stop.")
+def send_command(
+    flavor: str,
+    timeout: int,
+    max_cost: float | None,
+    image: str,
+    namespace: str | None,
+    poll: float,
+    dry_run: bool,
+) -> int:
+    """Run the audit of AUDIT_ORDER as a Job of the Hub, and print its outcome, unsigned.
+
+    Machine, time limit and the most that it costs are shown first. The Job gets no secret; HF_TOKEN
+    stays here. The outcome comes back in its log.
+    """
+    order = _order()
+    client = hub_jobs.api(os.environ.get("HF_TOKEN", ""))
+    found = hub_jobs.offer(client, flavor, timeout)
+    _say(found.text)
+    _summary(found.text)
+    if max_cost is not None and found.dollars > max_cost:
+        raise UsageProblem(
+            f"that is more than --max-cost {max_cost:.2f}",
+            "pass a shorter --timeout, a smaller --flavor, or a higher --max-cost",
+        )
+    if dry_run:
+        return Exit.CLEAN
+    job = hub_jobs.start(client, order, found, image, namespace)
+    _say(f"started {job.url}")
+    line = hub_jobs.collect(client, job, order, found, namespace, _say, poll)
+    click.echo(line)
+    _output("outcome", line)
+    return Exit.CLEAN
+
+
+@click.command()
+@click.option("--key", type=click.Path(path_type=Path), help=f"Private key; else {KEY_TEXT}.")
+@_repo
+@_author
+def deliver_command(key: Path | None, repo: str | None, author_id: int) -> int:
+    """Sign the outcome of AUDIT_ORDER, verify every step, and open a pull request with the record.
+
+    AUDIT_OUTCOME is what `audit job` or `send` printed; where it is empty, the pull request is told
+    that there is no record. GH_TOKEN comments and labels; AUDIT_TOKEN makes the branch and opens
+    the pull request. The exit code is 11 when the record does not verify.
+    """
+    order, run = _order(), os.environ.get(RUN, "")
+    layout = find_layout(Path.cwd())
+    with connect(repo, author=author_id) as github:
+        known = audits.earlier_orders(github, order.number)
+        if order.plan.commitment_sha256 not in {one.plan.commitment_sha256 for one in known}:
+            known.append(order)
+
+        def end(state: str, text: str) -> None:
+            audits.mark(github, order.number, state)
+            audits.say(github, order.number, known, text)
+
+        try:
+            _deliver(github, layout, order, key, end)
+        except GenebError as error:
+            end(report.FAILED, audits.failed_text(order, error.message, run))
+            raise
+    return Exit.CLEAN
+
+
+def _deliver(
+    github: GitHub,
+    layout: Layout,
+    order: audits.AuditOrder,
+    key: Path | None,
+    end: Any,  # noqa: ANN401
+) -> None:
+    line = os.environ.get(OUTCOME, "")
+    if not line:
+        raise AuditRefused("the run ended without an outcome", "read its log, and audit again")
+    outcome = audits.decode(line, AuditOutcome, "the outcome")
+    if order.repository.casefold() != github.wire.repository.casefold():
+        raise AuditRefused(f"the order is for {order.repository}", "run it where it belongs")
+    if outcome.plan != order.plan:
+        raise AuditRefused("the outcome is of another plan than the order", "audit again")
+    main_commit = github.main()
+    main = main_at(github, main_commit, further_places(layout))
+    with _signing_key(key) as signer, layout_of_main(github, layout, main) as own:
+        if not keeps_log(own) and not audits.is_published(github, order):
+            raise AuditRefused(
+                "the head has no status with this commitment at this time", "audit again"
+            )
+        raws = audits.files_at_head(github, order.files)
+        with _laid_out(own, main, raws) as place:
+            folder = audits_of(place)
+            record = record_of(outcome, signer)
+            path = folder / record.place
+            write_files(path.parent, {path.name: record.content})
+            if keeps_log(place):
+                sign_start(order.plan, signer, folder, _say)
+            found = AuditRepository(find_layout(place.root)).verification(path)
+            if wrong := audits.does_not_hold(found, logged=keeps_log(place)):
+                raise AuditRefused(f"the record does not verify: {wrong}", "audit again")
+            signed = {
+                one.relative_to(place.root).as_posix(): one.read_bytes()
+                for one in sorted(path.parent.iterdir())
+                if one.relative_to(place.root).as_posix() not in main.files
+            }
+    pull = github.pull(order.number)
+    is_whole = outcome.verdict == "agrees" and pull.head.sha == order.head_sha
+    files = {**raws, **signed} if is_whole else signed
+    with connect_writer(github) as writer:
+        number = audits.propose(writer, order, main_commit, files, record.audit_id)
+    step = (
+        f"Merge #{number}, which has this row and its record; this pull request is closed for it."
+        if is_whole
+        else f"#{number} has the record alone: merge it, so that this draw counts."
+    )
+    state = report.AGREES if outcome.verdict == "agrees" else report.DIFFERS
+    end(state, audits.done_text(order, found, outcome.verdict, step))
+    audits.mark(github, number, state)
+    if is_whole and pull.state == "open":
+        github.close_pull(order.number)
+    _say(f"audit {record.audit_id} of pull request {order.number}: {outcome.verdict}; #{number}")
+
+
+def connect_writer(github: GitHub) -> GitHub:
+    """Return a client with the token that may write contents. Raises UsageProblem without it."""
+    token = os.environ.get(WRITER, "")
+    if not token:
+        raise UsageProblem(
+            f"{WRITER} is not set: a token that may make branches and open pull requests",
+            "store the token of an App with Contents: write and Pull requests: write as the secret "
+            f"{WRITER} of the environment geneb-audit",
+        )
+    return connect(github.wire.repository, {**os.environ, "GH_TOKEN": token}, github.author)
+
+
+@contextlib.contextmanager
+def _signing_key(path: Path | None) -> Iterator[Any]:
+    """Yield the key of a file, or the one whose text is the secret `AUDIT_KEY`."""
+    if path is not None or not os.environ.get(KEY_TEXT):
+        yield private_key(path)
+        return
+    with tempfile.TemporaryDirectory() as name:
+        file = Path(name) / "key.pem"
+        file.touch(mode=0o600)
+        file.write_text(os.environ[KEY_TEXT].strip() + "\n", encoding="utf-8")
+        found = private_key(file)
+    yield found

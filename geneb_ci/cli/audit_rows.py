@@ -1,0 +1,220 @@
+"""What the commands of an audit do where it is of rows of a receipt, and not of tasks."""
+
+import functools
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import click
+
+from geneb_ci.audit.beacon_source import BeaconSource, beacon_of
+from geneb_ci.audit.canonical import AuditRefused
+from geneb_ci.audit.commit import read_submission
+from geneb_ci.audit.commitment import Commitment
+from geneb_ci.audit.log_check import check_drawn, committed_index
+from geneb_ci.audit.plan import RowPlan, RowsWanted, encoded
+from geneb_ci.audit.record import RERUN, record_of
+from geneb_ci.audit.repository import AuditRepository, earlier_row_plans
+from geneb_ci.audit.row_draw import (
+    WithReceipt,
+    draw_rows,
+    earlier_row_draws,
+    receipt_of,
+    rows_wanted,
+)
+from geneb_ci.audit.row_embedding import row_cost, row_cost_lines
+from geneb_ci.audit.row_files import OwnReceipt, near_roots
+from geneb_ci.audit.row_outcome import RowOutcome
+from geneb_ci.audit.row_run import RowsDone, rerun_rows
+from geneb_ci.audit.signing import sign_start
+from geneb_ci.cli.shared import STDOUT, Output, machine_of, write
+from geneb_ci.common.benchmark import Benchmark
+from geneb_ci.common.config import Layout, benchmark_of
+from geneb_ci.common.errors import UsageProblem
+from geneb_ci.common.files import write_files
+from geneb_ci.receipt.cells import cost_of
+from geneb_ci.receipt.row_power import BINARY, RAISES, cells_of, found_test
+from geneb_ci.receipt.source import receipt_files
+from geneb_ci.render.receipts import power_lines, row_outcome_text, row_plan_text
+from geneb_ci.submission.models import SubmissionV12
+from geneb_ci.submission.structure import check_structure
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+Say = Callable[[str], None]
+
+
+def committed_receipt(
+    commitment: Commitment, submission: Path | None, layout: Layout
+) -> WithReceipt:
+    """Return the committed submission, whose receipt rows are drawn from.
+
+    Raises UsageProblem where it is not here, AuditRefused for another one or one without rows that
+    can be drawn.
+    """
+    file = submission
+    if file is None and layout.submissions is not None:
+        file = layout.submissions / f"{commitment.model_id}.json"
+    if file is None or not file.is_file():
+        raise UsageProblem(
+            "--rows needs the submission, and there is none here", "name it: --submission FILE"
+        )
+    document = read_submission(file).document
+    if document.sha256 != commitment.submission_sha256:
+        raise AuditRefused(
+            f"{file}: this is not the submission that was committed to",
+            "name the file with the sha256 of the commitment: --submission FILE",
+        )
+    found = check_structure(document.value)[0]
+    return receipt_of(found, benchmark_of(layout))
+
+
+def finds(
+    submission: SubmissionV12, rows: RowsWanted, benchmark: Benchmark, commitment: Commitment
+) -> list[str]:
+    """Return what a draw of rows finds, by the submission's own matrices, as lines of text."""
+    found, binary = {}, 0
+    tasks = [task for task in benchmark.task_ids if task in commitment.tasks]
+    for regime in benchmark.regimes:
+        matrices = {}
+        for task in tasks:
+            evidence = submission.evidence.get(regime, {}).get(task)
+            if evidence is not None and evidence.canonical is not None:
+                probes = evidence.canonical.confusion
+                few = regime in benchmark.protocol.few_shot_k
+                matrices[task] = probes if few else probes[:1]
+        if not matrices:
+            continue
+        cells = cells_of(matrices, benchmark.categories)
+        binary = sum(len(one[0]) == BINARY for one in matrices.values())
+        found[regime] = [found_test(cells, raise_, rows.test) for raise_ in RAISES]
+    return list(power_lines(rows.test, rows.training, len(tasks), found, binary))
+
+
+def before_the_draw(
+    drawn_from: WithReceipt,
+    rows: RowsWanted,
+    layout: Layout,
+    commitment: Commitment,
+    fetched: int = 0,
+) -> list[str]:
+    """Return what a draw finds and what it costs, as lines of text; `fetched` is in bytes."""
+    benchmark, receipt = benchmark_of(layout), drawn_from.receipt
+    cost = row_cost(rows, receipt, benchmark, drawn_from.submission.meta.params)
+    return [
+        *finds(drawn_from.submission, rows, benchmark, commitment),
+        *row_cost_lines(cost, cost_of(receipt, receipt.tasks, fetched)),
+    ]
+
+
+class RowSources(NamedTuple):
+    """Where earlier draws of rows are looked for, beside the repository."""
+
+    earlier: Sequence[Path] = ()
+    """Plans without a record."""
+    receipt: Path | None = None
+    """Folder of the own receipt; None: it is fetched where it is compared."""
+    others: Path | None = None
+    """Folder of other receipts, with a folder for each model; None: they are fetched."""
+
+
+def drawn_row_plan(
+    commitment: Commitment,
+    committed_at: str,
+    layout: Layout,
+    source: BeaconSource,
+    rows: RowsWanted,
+    drawn_from: WithReceipt,
+    sources: RowSources,
+    say: Say,
+) -> RowPlan:
+    """Draw rows of a receipt, with those of earlier draws for this method and near receipts.
+
+    Waits for the beacon's round. Raises what its parts do.
+    """
+    repository, receipt = AuditRepository(layout), drawn_from.receipt
+    own = OwnReceipt(
+        commitment,
+        receipt,
+        lambda: receipt_files(receipt, sources.receipt, say=say),
+        repository.inputs.benchmark,
+    )
+    near = near_roots(own, repository, sources.others, say)
+    for why in near.values():
+        say(f"near {why}: its draws are made again here")
+    plans = earlier_row_plans(commitment, repository, sources.earlier, near)
+    if (logged := repository.logged) is not None:
+        index = committed_index(commitment.sha256, logged)
+        check_drawn(commitment, len(logged.log.entries) if index is None else index, logged)
+    beacon = beacon_of(commitment, committed_at, source, repository.inputs.policy, say)
+    earlier = earlier_row_draws(plans, commitment, near)
+    return draw_rows(commitment, committed_at, beacon, receipt.root, rows, earlier)
+
+
+def plan_rows(
+    commitment: Commitment,
+    committed_at: str | None,
+    layout: Layout,
+    source: BeaconSource,
+    wanted: str,
+    submission: Path | None,
+    sources: RowSources,
+    output: str,
+    signer: "Ed25519PrivateKey | None",
+    audits: Path,
+) -> None:
+    """Draw rows of a receipt: print what the draw finds and costs, then write the plan.
+
+    Without a time, what it finds and costs is all. Raises what its parts do.
+    """
+    say = functools.partial(click.echo, err=True)
+    rows = rows_wanted(wanted)
+    with_receipt = committed_receipt(commitment, submission, layout)
+    lines = before_the_draw(with_receipt, rows, layout, commitment)
+    if committed_at is None:
+        click.echo("\n".join(lines))
+        return
+    plan = drawn_row_plan(
+        commitment, committed_at, layout, source, rows, with_receipt, sources, say
+    )
+    write(Output("json", output), encoded(plan))
+    if signer is not None:
+        sign_start(plan, signer, audits, say)
+    name = "PLAN.json" if output == STDOUT else output
+    click.echo(row_plan_text(plan, lines, name), nl=False, err=output == STDOUT)
+
+
+def run_rows(
+    plan: RowPlan,
+    layout: Layout,
+    machine: dict[str, object],
+    folder: Path | None,
+    say: Say,
+    work: Path | None,
+) -> RowsDone:
+    """Run a plan of rows; the receipt is in a folder, or is fetched. Raises what its parts do."""
+    return rerun_rows(
+        plan,
+        layout,
+        machine_of(machine),
+        lambda receipt: receipt_files(receipt, folder, say=say),
+        time.time,
+        say,
+        work,
+    )
+
+
+def write_rows(done: RowsDone, signer: "Ed25519PrivateKey", audits: Path, say: Say) -> None:
+    """Write the signed record of an audit by receipt, and the rerun rows beside it."""
+    record = record_of(done.outcome, signer)
+    place = audits / record.place
+    rerun = f"{record.audit_id}{RERUN}"
+    write_files(place.parent, {rerun: done.rerun, place.name: record.content})
+    say(f"wrote {place}, and {rerun} beside it")
+
+
+def shown_rows(outcome: RowOutcome, *, as_json: bool) -> str:
+    """Return an outcome as text or as JSON."""
+    return encoded(outcome) if as_json else row_outcome_text(outcome)

@@ -1,0 +1,275 @@
+"""`geneb-ci init`: a new repository of a board, and its settings."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+
+from geneb_ci.audit.canonical import FORMAT
+from geneb_ci.audit.keys import KEYS_FILE, KeyFile, TrustedKey, entry_of, new_key, private_key
+from geneb_ci.audit.note import ED25519, LogKeys, NoteKey
+from geneb_ci.cli.shared import STDOUT, Output, width, write
+from geneb_ci.common.errors import Exit, UsageProblem
+from geneb_ci.github import diagnosis
+from geneb_ci.github.api import connect
+from geneb_ci.github.diagnosis import Applied, SettingState
+from geneb_ci.github.errors import Unseen
+from geneb_ci.github.new_repository import (
+    PRACTICE_ROW,
+    Answers,
+    Placing,
+    answers,
+    benchmark_bytes,
+    files_of,
+    first_commit,
+    has_commit,
+    inside,
+    is_changed,
+    left_over,
+    plan_lines,
+    plan_of,
+    push_first,
+    template,
+    write_planned,
+)
+from geneb_ci.github.observed import Observed
+from geneb_ci.github.probes_files import space as space_probe
+from geneb_ci.github.setting import Setting
+from geneb_ci.github.settings import SETTINGS
+from geneb_ci.render.text import fitted
+
+LOG_KEY = "keys/log.pem"
+"""Where `geneb-ci init` writes the private key of the log, which git ignores."""
+AFTER_PUSH = "main-"
+"""Beginning of the ids of settings that would refuse the first push."""
+
+
+def apply_settings(folder: Path, given: Answers, *, dry_run: bool) -> Exit:
+    """Push the first commit, set what the tokens allow, and print the rest as a checklist.
+
+    Raises UsageProblem where there is nothing to push.
+    """
+    if not has_commit(folder):
+        raise UsageProblem(f"{folder.resolve()}: there is no commit", "run geneb-ci init first")
+    with connect(given.repository) as github:
+        seen = Observed(github.wire, given.space, folder / LOG_KEY, dry=dry_run)
+        _ = seen.repository
+        _create_space(seen)
+        _apply(seen, [one for one in SETTINGS if not one.id.startswith(AFTER_PUSH)])
+        if seen.has_main:
+            pass
+        elif dry_run:
+            click.echo(f"would push the first commit to {given.repository}")
+        else:
+            click.echo(f"pushed the first commit to {push_first(folder, given.repository)}")
+        later = Observed(github.wire, given.space, dry=dry_run)
+        _apply(later, [one for one in SETTINGS if one.id.startswith(AFTER_PUSH)])
+        if dry_run:
+            click.echo("nothing was changed: this was a dry run")
+            return Exit.CLEAN
+        left = diagnosis.diagnosed(Observed(github.wire, given.space))
+    if not seen.sent and not later.sent:
+        click.echo("no setting had to be changed")
+    write(Output("text", STDOUT), diagnosis.as_text(given.repository, left, width()))
+    wrong = any(one.state is SettingState.WRONG for one in left)
+    return Exit.ERRORS if wrong else Exit.CLEAN
+
+
+def _apply(seen: Observed, settings: list[Setting]) -> None:
+    for done in diagnosis.apply(seen, diagnosis.diagnosed(seen, settings)):
+        click.echo(fitted(_line(seen, done), width()), nl=False)
+
+
+def _line(seen: Observed, done: Applied) -> str:
+    names = ", ".join(done.ids)
+    if done.error:
+        return f"not set: {names}: {done.error}"
+    return f"{'would set' if seen.dry else 'set'}: {names} ({', '.join(done.sent)})"
+
+
+def _create_space(seen: Observed) -> None:
+    """Create the Space where it is missing and there is a token of the Hub."""
+    token = os.environ.get("HF_TOKEN")
+    try:
+        if not token or space_probe(seen) is None:
+            return
+    except Unseen:
+        return  # the report at the end says so
+    if seen.dry:
+        click.echo(f"would create the Space {seen.space}")
+        return
+    # `space_probe` has imported the Hub's client.
+    from huggingface_hub import HfApi  # noqa: PLC0415 (a second to import)
+    from huggingface_hub.errors import HfHubHTTPError  # noqa: PLC0415
+
+    try:
+        HfApi(endpoint=os.environ.get("HF_ENDPOINT"), token=token).create_repo(
+            seen.space, repo_type="space", space_sdk="static", exist_ok=True
+        )
+    except (HfHubHTTPError, OSError) as error:
+        click.echo(f"the Space was not created: {type(error).__name__}", err=True)
+    else:
+        click.echo(f"created the Space {seen.space}")
+
+
+KEYS = f"leaderboard/policy/{KEYS_FILE}"
+AUDIT_KEY, KEYS_IGNORED = "keys/audit.pem", "keys/.gitignore"
+ROW, CARD = f"submissions/{PRACTICE_ROW}.json", f"submissions/cards/{PRACTICE_ROW}.md"
+HARNESS_SECONDS = 600  # the practice benchmark takes 5
+
+
+@click.command()
+@click.argument(
+    "folder", default=".", type=click.Path(path_type=Path, file_okay=False), metavar="[DIR]"
+)
+@click.option("--repo", metavar="OWNER/NAME", help="The repository on GitHub; it may be empty.")
+@click.option("--space", metavar="OWNER/NAME", help="The Space; default: the name of --repo.")
+@click.option(
+    "--maintainers", metavar="@ORG/TEAM", help="Code owner; default: the account of --repo."
+)
+@click.option(
+    "--benchmark",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Benchmark definition; default: the practice benchmark GENEB-mini, with one row.",
+)
+@click.option("--dry-run", is_flag=True, help="Show what would be done, and do nothing.")
+@click.option("--force", is_flag=True, help="Overwrite files that differ.")
+@click.option("--apply", is_flag=True, help="Push the first commit, and set up GitHub and the Hub.")
+def init_command(
+    folder: Path,
+    repo: str | None,
+    space: str | None,
+    maintainers: str | None,
+    benchmark: Path | None,
+    dry_run: bool,
+    force: bool,
+    apply: bool,
+) -> int:
+    """Write the repository of a new board into DIR, then with --apply set up GitHub and the Hub.
+
+    Without --apply nothing leaves this machine. With it, the tokens are GH_TOKEN and HF_TOKEN.
+    Both may be run again: what is there is not written twice, and a file that differs is kept.
+    """
+    given = answers(folder, repo, space, maintainers)
+    if apply:
+        return apply_settings(folder, given, dry_run=dry_run)
+    definition = _definition(folder, benchmark)
+    files = files_of(given, definition)
+    plan = plan_of(folder, files)
+    practice = definition == benchmark_bytes(None) and not _has_rows(folder)
+    keys = not (folder / KEYS).exists()
+    for line in (
+        f"{folder.resolve()}: a board for {given.repository}, Space {given.space}",
+        *plan_lines(plan, force=force),
+        *(f"  not of this version, delete it  {name}" for name in left_over(folder, files)),
+        *([f"  write  {KEYS}, with private keys in keys/, which git ignores"] if keys else []),
+        *([f"  write  {ROW}, measured here by the harness"] if practice else []),
+    ):
+        click.echo(line)
+    if dry_run:
+        click.echo("nothing was written: this was a dry run")
+        return Exit.CLEAN
+    write_planned(folder, plan, force=force)
+    if keys:
+        _write_keys(folder, given)
+    if practice:
+        _write_row(folder)
+    if first_commit(folder):
+        click.echo("made the first commit")
+    elif is_changed(folder):
+        click.echo("next: commit the changes, and merge them by pull request")
+    if not force and any(one.placing is Placing.DIFFERS for one in plan):
+        click.echo("  fix: compare what was kept, or overwrite it: geneb-ci init --force", err=True)
+    if _has_rows(folder):
+        _say_next(given)
+    else:
+        click.echo("next: add a first row to submissions/; without one no board can be built")
+    return Exit.CLEAN
+
+
+def _definition(folder: Path, benchmark: Path | None) -> bytes:
+    """Return the benchmark that is named, or the one that the folder has, or the practice one."""
+    own = folder / "schemas/benchmark.json"
+    return benchmark_bytes(own if benchmark is None and own.is_file() else benchmark)
+
+
+def _has_rows(folder: Path) -> bool:
+    return any((folder / "submissions").glob("*.json"))
+
+
+def _write_keys(folder: Path, given: Answers) -> None:
+    """Write a key of audits and one of the log, and the list that names them."""
+    ignored = inside(folder, KEYS_IGNORED)  # whatever the .gitignore of the folder says
+    ignored.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    ignored.write_text("*\n", encoding="utf-8")
+    now = datetime.now(UTC).strftime(FORMAT)
+    owner = given.maintainers.removeprefix("@")
+    origin = f"github.com/{given.repository}"
+    entry = _key(folder, AUDIT_KEY, owner, now)
+    log = NoteKey(origin, ED25519, _key(folder, LOG_KEY, owner, now).raw).text
+    found = KeyFile(
+        note="Ed25519 keys whose signatures on audit records count.",
+        keys=[entry],
+        log=LogKeys(origin=origin, keys=[log]),
+    )
+    text = json.dumps(found.model_dump(mode="json", exclude_none=True), indent=1) + "\n"
+    inside(folder, KEYS).write_text(text, encoding="utf-8")
+
+
+def _key(folder: Path, path: str, owner: str, now: str) -> TrustedKey:
+    """Return the entry of a new private key, or of the one that an interrupted run left."""
+    place = inside(folder, path)
+    if not place.exists():
+        return new_key(place, owner, now)
+    raw = private_key(place).public_key().public_bytes_raw()
+    return entry_of(raw, owner, now)
+
+
+def _write_row(folder: Path) -> None:
+    """Write the first row, measured here on the practice benchmark, and its card.
+
+    Raises UsageProblem where the harness is not installed or fails.
+    """
+    place, card = inside(folder, ROW), inside(folder, CARD)
+    card.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="geneb-ci-") as scratch:
+        _measure(place, Path(scratch) / "record.json")
+    card.write_bytes(template("card.md.in", {}))
+
+
+def _measure(place: Path, record: Path) -> None:
+    command = [sys.executable, "-P", "-m", "reference_harness", "run", "--extractor", "kmer"]
+    command += ["--quiet", "--model-id", PRACTICE_ROW, "--display", "k-mer baseline", "--zero-shot"]
+    command += ["--training-data", "none", "--submitted-by", "geneb-ci init"]
+    command += ["--output", str(record), "--submission", str(place)]
+    done = subprocess.run(  # noqa: S603 (our own program, fixed arguments)
+        command, capture_output=True, text=True, check=False, timeout=HARNESS_SECONDS
+    )
+    if done.returncode:
+        said = done.stderr.strip().rpartition("\n")[2]
+        raise UsageProblem(
+            f"the practice row was not measured: {said}",
+            "pip install 'geneb-ci[harness]', then run this again; or put a row of your own "
+            "into submissions/",
+        )
+
+
+def _say_next(given: Answers) -> None:
+    """Print the two commands that are left."""
+    rights = (
+        "  GH_TOKEN: a token of an administrator with Administration, Actions, Contents, "
+        "Environments, Issues, Secrets, Variables and Workflows (write); HF_TOKEN: one that may "
+        "write to the Space"
+    )
+    lines = (
+        f"next: create {given.repository} on GitHub, empty, if it does not exist; then",
+        "  GH_TOKEN=... HF_TOKEN=... geneb-ci init --apply",
+        f"  HF_TOKEN=... geneb-ci publish --space {given.space}",
+        rights,
+    )
+    click.echo(fitted("\n".join(lines), width()), nl=False)

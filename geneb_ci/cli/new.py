@@ -1,0 +1,372 @@
+"""`geneb-ci new`: the files of a new model, from its repository on the Hub."""
+
+import os
+import re
+import shlex
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple, get_args
+
+import click
+
+from geneb_ci.audit.weights import CONFIG_MAX, PATTERNS, file_sha256
+from geneb_ci.cli.shared import row_width
+from geneb_ci.common.config import Layout, find_layout
+from geneb_ci.common.errors import MachineFault, NothingChecked, UsageProblem
+from geneb_ci.common.files import write_files
+from geneb_ci.common.finding import quoted
+from geneb_ci.models.entry import Dtype, parse_entry
+from geneb_ci.models.registry import FOLDER
+from geneb_ci.models.scaffold import (
+    CONFIG,
+    FORMATS,
+    TOKENIZER_CONFIG,
+    TOKENIZER_FILES,
+    HubModel,
+    OwnFacts,
+    Pooling,
+    card_text,
+    entry_text,
+    json_object,
+    module_text,
+    property_test_text,
+    weight_names,
+    word,
+)
+from geneb_ci.render.text import fitted
+from geneb_ci.submission.names import LINE_MAX, MODEL_ID_PATTERN, PARAMS_MAX
+
+FILES_MAX = 200
+"""Files beside the weights; a repository of checkpoints has more, and is then not one model."""
+NONE = "none"
+UNKNOWN = "unknown"
+
+
+class Question(NamedTuple):
+    """Something that no repository says, or that this one does not."""
+
+    name: str
+    flag: str
+    prompt: str
+    type: Any
+    default: Any = None
+
+
+class LengthType(click.ParamType[int | str]):
+    """A number of tokens, or `none`."""
+
+    name = "N|none"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int | str:
+        """Return the number, or the word; ends with a usage error."""
+        text = str(value)
+        if text != NONE and not (text.isascii() and text.isdecimal() and int(text) > 0):
+            self.fail(f"{text!r} is not a number of tokens: such as 512, or none", param, ctx)
+        return text if text == NONE else int(text)
+
+
+class LineType(click.ParamType[str]):
+    """One line of text, which is not empty."""
+
+    name = "text"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> str:
+        """Return the text; ends with a usage error."""
+        text = str(value).strip()
+        if not text or len(text) > LINE_MAX or not text.isprintable():
+            self.fail(f"expected one line of 1 to {LINE_MAX} characters", param, ctx)
+        return text
+
+
+_LINE, _LENGTH = LineType(), LengthType()
+_POOLINGS = click.Choice(get_args(Pooling))
+_COUNT = click.IntRange(0, PARAMS_MAX)
+
+
+@click.command()
+@click.argument("repository", metavar="MODEL_ID")
+@click.option("--revision", metavar="COMMIT", help="Commit to pin; default: the newest.")
+@click.option("--model-id", help="Name of the files; default: the name of the repository.")
+@click.option("--display", type=_LINE, help="Name on the board; default: the same.")
+@click.option("--pooling", type=_POOLINGS, help="How the states of tokens become one vector.")
+@click.option("--max-length", type=_LENGTH, help="Tokens at which input is cut.")
+@click.option("--dtype", type=click.Choice(get_args(Dtype)), help="Default: that of the weights.")
+@click.option("--params", type=_COUNT, help="Number of parameters.")
+@click.option("--licence", type=_LINE, help="Licence of the weights, or unknown.")
+@click.option("--training-data", type=_LINE, help="What the model was trained on.")
+@click.option(
+    "--zero-shot/--no-zero-shot",
+    default=None,
+    help="Whether it saw no sequence of any task in training.",
+)
+@click.option("--overlap", type=_LINE, help="Known overlap of training and test data, or unknown.")
+@click.option("--submitted-by", type=_LINE, help="Your name.")
+@click.option(
+    "--trust-remote-code/--no-trust-remote-code",
+    default=None,
+    help="Whether loading runs code of the repository; asked where it brings some.",
+)
+@click.option(
+    "--module", is_flag=True, help="Write a module to change, not options of the general extractor."
+)
+@click.option("--force", is_flag=True, help="Overwrite files that exist.")
+def new_command(
+    repository: str, revision: str | None, module: bool, force: bool, **given: object
+) -> None:
+    """Write the first files of MODEL_ID, a model on the Hub such as OWNER/NAME.
+
+    Written are the model card, an entry of the model registry, a test, and with --module an
+    extractor. Facts come from the configuration and the list of files: no weights are downloaded,
+    and no code of the repository is run. What it does not say is asked; without a terminal, the
+    options that are missing are named at once.
+    """
+    layout = find_layout(Path.cwd())
+    folders = _folders(layout)
+    model = hub_model(repository, revision)
+    own = _answers(model, given)
+    extractor = "builtin:huggingface"
+    if module:
+        place = folders["extractors"].relative_to(layout.root)
+        extractor = f"{place.as_posix()}/{own.module}.py:{own.class_name}"
+    entry = entry_text(model, own, extractor).encode()
+    written = {
+        folders["cards"] / f"{own.model_id}.md": card_text(model, own).encode(),
+        folders["policy"] / FOLDER / f"{own.model_id}.toml": entry,
+        layout.root / f"test_{own.module}.py": property_test_text(model, own, extractor).encode(),
+    }
+    parse_entry(entry, f"{own.model_id}.toml")
+    if module:
+        written[folders["extractors"] / f"{own.module}.py"] = module_text(model, own).encode()
+    if not force and (there := [path for path in written if path.exists()]):
+        names = ", ".join(path.relative_to(layout.root).as_posix() for path in there)
+        raise UsageProblem(f"{names}: there already", "pass --force, or another --model-id")
+    for path, content in written.items():
+        write_files(path.parent, {path.name: content})
+    click.echo(_said(model, own, extractor, layout, list(written)), nl=False)
+
+
+def _folders(layout: Layout) -> dict[str, Path]:
+    """Return where cards, extractors and policy are. Raises UsageProblem outside a repository."""
+    found = {"cards": layout.cards, "extractors": layout.extractors, "policy": layout.policy}
+    if layout.submissions is None or layout.policy is None:
+        raise UsageProblem(
+            f"{layout.root} is no repository of submissions",
+            "change to a clone of the board's repository, or make one to practise: `geneb-ci init`",
+        )
+    base = layout.submissions
+    return {name: path or base / name for name, path in found.items()}
+
+
+def hub_model(repository: str, revision: str | None) -> HubModel:
+    """Return what a repository of the Hub says, without its weights.
+
+    Raises NothingChecked for one that does not exist or is no model of transformers, MachineFault
+    where the Hub cannot be reached.
+    """
+    from huggingface_hub import HfApi  # noqa: PLC0415 (a second to import)
+    from huggingface_hub.utils import disable_progress_bars  # noqa: PLC0415
+
+    disable_progress_bars()  # a few small files
+    api = HfApi(endpoint=os.environ.get("HF_ENDPOINT"), token=False)
+    with _from_hub(repository), tempfile.TemporaryDirectory(prefix="geneb-ci-new-") as folder:
+        info = api.model_info(repository, revision=revision, files_metadata=True)
+        sizes = {one.rfilename: one.size or 0 for one in info.siblings or ()}
+        digests = {one.rfilename: one.lfs.sha256 for one in info.siblings or () if one.lfs}
+        if CONFIG not in sizes:
+            raise NothingChecked(
+                f"{repository} has no {CONFIG}, so nothing says which class reads its weights",
+                "write an extractor: docs/extractor.md has a template",
+            )
+        if not set(sizes).intersection(TOKENIZER_FILES):
+            raise NothingChecked(
+                f"{repository} has none of {', '.join(TOKENIZER_FILES)}: the library has no "
+                "tokenizer for it",
+                "write an extractor, or try `tokenizer=characters`: docs/extractor.md",
+            )
+        beside = _beside(sizes)
+        place = Path(
+            api.snapshot_download(
+                repository, revision=info.sha, allow_patterns=beside, local_dir=folder
+            )
+        )
+        texts = {name: (place / name).read_bytes() for name in _READ if name in beside}
+        files = {name: file_sha256(place / name) for name in beside}
+    read = {name: json_object(raw, name) for name, raw in texts.items()}
+    weights = weight_names(set(sizes), read)
+    if unknown := [name for name in weights if name not in digests]:
+        raise NothingChecked(
+            f"{', '.join(unknown)}: the Hub gives no SHA-256 of it",
+            "ask the author to store weights by Git LFS or Xet, which the Hub does by itself",
+        )
+    card, counted = info.card_data, info.safetensors
+    return HubModel(
+        location=repository,
+        revision=info.sha or "",
+        files=files | {name: digests[name] for name in weights},
+        config=read[CONFIG],
+        tokenizer=read.get(TOKENIZER_CONFIG, {}),
+        licence=word(getattr(card, "license", None)),
+        params=counted.total if counted is not None else None,
+    )
+
+
+_READ = (CONFIG, TOKENIZER_CONFIG, *(listed for _, listed in FORMATS))
+
+
+def _beside(sizes: Mapping[str, int]) -> list[str]:
+    """Name the files that a run needs beside the weights. Raises NothingChecked for too many."""
+    found = sorted(
+        name
+        for name in sizes
+        if "/" not in name and any(Path(name).match(pattern) for pattern in PATTERNS)
+    )
+    total = sum(sizes[name] for name in found)
+    if len(found) > FILES_MAX or total > CONFIG_MAX:
+        raise NothingChecked(
+            f"{len(found)} files of {total:,} bytes beside the weights, expected at most "
+            f"{FILES_MAX} files of {CONFIG_MAX:,} bytes",
+            "name a repository that has one model",
+        )
+    return found
+
+
+@contextmanager
+def _from_hub(repository: str) -> Iterator[None]:
+    """Turn what the Hub's client raises into our errors."""
+    from huggingface_hub.errors import (  # noqa: PLC0415 (a second to import)
+        HfHubHTTPError,
+        HFValidationError,
+        LocalEntryNotFoundError,
+    )
+    from huggingface_hub.utils import httpx  # noqa: PLC0415
+
+    try:
+        yield
+    except HFValidationError as error:
+        raise UsageProblem(
+            f"{quoted(repository)} is no repository of the Hub", "write it as OWNER/NAME"
+        ) from error
+    except HfHubHTTPError as error:
+        status = error.response.status_code if error.response is not None else 0
+        if status in {401, 403, 404}:
+            raise NothingChecked(
+                f"the Hub has no public model {quoted(repository)}, or not that revision",
+                "check the name; a model that needs an agreement has to be described by hand",
+            ) from error
+        raise MachineFault(f"the Hub answered {status} for {repository}", "try later") from error
+    except (httpx.HTTPError, LocalEntryNotFoundError, OSError) as error:
+        raise MachineFault(
+            f"the Hub cannot be reached for {repository} ({type(error).__name__})",
+            "check the network, and HF_ENDPOINT if it is set",
+        ) from error
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        # The client does not validate answers: an unexpected one raises any exception.
+        raise MachineFault(
+            f"no usable answer from the Hub for {repository} ({type(error).__name__})", "try later"
+        ) from error
+
+
+def _answers(model: HubModel, given: Mapping[str, object]) -> OwnFacts:
+    """Take the options, ask for the rest. Raises UsageProblem that names all missing options."""
+    found: dict[str, Any] = {
+        "display": model.location.rpartition("/")[2],
+        "max_length": model.max_length,
+        "dtype": model.dtype,
+        "params": model.params,
+        "licence": model.licence,
+        "trust_remote_code": None if model.has_code else False,
+    }
+    found.update((name, value) for name, value in given.items() if value is not None)
+    model_id = str(given["model_id"] or model.location.rpartition("/")[2])
+    found["model_id"] = model_id
+    if not sys.stdin.isatty():
+        lacking = [one.flag for one in QUESTIONS if found.get(one.name) is None]
+        if lacking:
+            raise UsageProblem(
+                f"{model.location} does not say all of it, and there is no terminal to ask on",
+                f"pass also {', '.join(lacking)}",
+            )
+    for one in QUESTIONS:
+        if found.get(one.name) is None:
+            found[one.name] = click.prompt(one.prompt, type=one.type, default=one.default, err=True)
+    if not re.fullmatch(MODEL_ID_PATTERN, model_id):
+        raise UsageProblem(f"--model-id {quoted(model_id)} is no name of a file", "use letters")
+    if found["max_length"] == NONE:
+        found["max_length"] = None
+    if found["licence"] == UNKNOWN:
+        found["licence"] = None
+    return OwnFacts(**found)
+
+
+QUESTIONS = (
+    Question("pooling", "--pooling", "Pooling of the last hidden states", _POOLINGS, "mean"),
+    Question("max_length", "--max-length", "Tokens at which input is cut, or none", _LENGTH),
+    Question("params", "--params", "Number of parameters", _COUNT),
+    Question("licence", "--licence", "Licence of the weights", _LINE, UNKNOWN),
+    Question("training_data", "--training-data", "What the model was trained on", _LINE),
+    Question(
+        "zero_shot",
+        "--zero-shot or --no-zero-shot",
+        "Did it see no sequence of any task in training",
+        click.BOOL,
+    ),
+    Question("overlap", "--overlap", "Known overlap of training and test data", _LINE, UNKNOWN),
+    Question("submitted_by", "--submitted-by", "Your name", _LINE),
+    Question(
+        "trust_remote_code",
+        "--trust-remote-code or --no-trust-remote-code",
+        "The repository brings code of its own. Run it, in the sandbox of an audit too",
+        click.BOOL,
+    ),
+)
+"""In the order in which they are asked."""
+
+
+def _command(*words: str) -> Iterator[str]:
+    """Yield the lines of a command of the harness, to be copied as they are."""
+    line = "  geneb-harness"
+    for one in words:
+        if one.startswith("--"):
+            yield f"{line} \\"
+            line = "   "
+        line += f" {shlex.quote(one)}"
+    yield line
+
+
+def _said(
+    model: HubModel, own: OwnFacts, extractor: str, layout: Layout, written: list[Path]
+) -> str:
+    """Return what was found, what was written, and what to do next."""
+    cut = "any length" if own.max_length is None else f"at most {own.max_length:,} tokens"
+    width = "unknown width" if model.width is None else f"width {model.width:,}"
+    named = extractor.removeprefix("builtin:")
+    options = own.extractor_options(model) if named != extractor else {}
+    where = [named, "--model", model.location]
+    for name, value in options.items():
+        where += ["--option", f"{name}={value}"]
+    run = ["--data", "DIR", "--model-id", own.model_id, "--display", own.display]
+    run += ["--params", str(own.params), "--url", f"https://huggingface.co/{model.location}"]
+    run += ["--zero-shot"] if own.zero_shot else []
+    run += ["--training-data", own.training_data, "--submitted-by", own.submitted_by]
+    run += ["--output", "record.json", "--submission", f"submissions/{own.model_id}.json"]
+    last = (
+        "The pull request has submission, card and extractor. The registry entry is for the "
+        "maintainers, in a pull request of its own; the test stays with you."
+    )
+    lines = [
+        f"{model.location} at {model.revision}: {model.model_class}, {width}, {cut}, {own.dtype}",
+        *(f"  wrote {path.relative_to(layout.root).as_posix()}" for path in sorted(written)),
+        "next:",
+        *_command("extractors", "check", *where),
+        *_command("run", "--extractor", *where, *run),
+        last,
+    ]
+    columns = row_width("-")
+    return "".join(f"{line}\n" if line.startswith(" ") else fitted(line, columns) for line in lines)

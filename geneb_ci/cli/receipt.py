@@ -1,0 +1,280 @@
+"""`geneb-ci receipt`: verify, publish and fetch the embeddings that a submission commits to."""
+
+import datetime as dt
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+
+from geneb_ci.check.runner import files_of
+from geneb_ci.cli.main import LazyGroup
+from geneb_ci.cli.shared import Mebibytes, Seconds, format_option
+from geneb_ci.common.config import find_layout
+from geneb_ci.common.errors import Exit, UsageProblem
+from geneb_ci.common.finding import plural
+from geneb_ci.harness.process import ScoringOptions
+from geneb_ci.receipt.seen import (
+    missing_files,
+    noted,
+    place_of_notes,
+    receipt_published,
+    seen_receipts,
+    write_seen,
+)
+from geneb_ci.receipt.source import size_text
+from geneb_ci.receipt.verify import (
+    ReceiptRequest,
+    ReceiptSubject,
+    subject_of,
+    tasks_of,
+    verify_receipt,
+)
+from geneb_ci.render.plain import visible
+from geneb_ci.render.receipts import receipt_json, receipt_text
+from geneb_ci.submission.document import read_document
+from geneb_ci.submission.structure import check_structure
+
+_FILE = click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+_FOLDER = click.Path(path_type=Path, file_okay=False)
+_HERE = click.Path(path_type=Path, file_okay=False, exists=True)
+_BENCHMARK = click.option(
+    "--benchmark",
+    "definition",
+    type=click.Path(path_type=Path, dir_okay=False, exists=True),
+    help="Benchmark definition; default: that of `geneb-ci check`.",
+)
+_TASKS = click.option(
+    "--tasks", multiple=True, metavar="ID[,ID]", help="Only these tasks; repeatable."
+)
+_MIRROR = click.option(
+    "--mirror",
+    metavar="URL|OWNER/NAME[@REV]",
+    help="Fetch from here instead; files are accepted by their digests alone.",
+)
+_QUIET = click.option("--quiet", is_flag=True, help="Print no cost and no progress.")
+PUSHED = "Embeddings of a receipt"
+"""Message of the commit."""
+_RENDER = {"text": receipt_text, "json": receipt_json}
+
+
+def _say(*, quiet: bool) -> Callable[[str], None]:
+    return (lambda _: None) if quiet else lambda line: _echo(line, err=True)
+
+
+def _echo(line: str, *, err: bool = False) -> None:
+    """Print a line that may have names of a submission."""
+    click.echo(visible(line, len(line) * 10), err=err)
+
+
+def _names(words: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(name.strip() for word in words for name in word.split(",") if name.strip())
+
+
+@click.command()
+@_FILE
+@click.option("--receipt", "folder", type=_HERE, help="Folder of its files; else they are fetched.")
+@_MIRROR
+@click.option(
+    "--cache", type=_FOLDER, help="Keep what is fetched here; else one task at a time is held."
+)
+@click.option("--data", type=_HERE, help="Folder of task data; the practice benchmark needs none.")
+@_BENCHMARK
+@_TASKS
+@click.option(
+    "--limit-scoring-time",
+    type=Seconds(),
+    help="CPU time of scoring one task; it follows from the size of the task unless given.",
+)
+@click.option(
+    "--limit-scoring-memory",
+    type=Mebibytes(),
+    help="Memory of scoring one task; it follows from the size of the task unless given.",
+)
+@_QUIET
+@format_option(_RENDER)
+def verify_command(
+    file: Path,
+    folder: Path | None,
+    mirror: str | None,
+    cache: Path | None,
+    data: Path | None,
+    definition: Path | None,
+    tasks: tuple[str, ...],
+    limit_scoring_time: int | None,
+    limit_scoring_memory: int | None,
+    quiet: bool,
+    format_: str,
+) -> int:
+    """Verify the receipt of FILE: every cell recomputed from its embeddings, without a model.
+
+    In this order: the file agrees with itself; sizes and digests; values; the Merkle tree; equal
+    rows for equal sequences; every canonical cell, exactly. The exit code is 11 when a step is
+    refused, 3 when something that a step needs is missing.
+    """
+    if folder is not None and (mirror is not None or cache is not None):
+        raise UsageProblem(
+            "--receipt names a folder, from which nothing is fetched",
+            "leave out --mirror and --cache, or --receipt",
+        )
+    found = verify_receipt(
+        ReceiptRequest(
+            file=file,
+            folder=folder,
+            mirror=mirror,
+            cache=cache,
+            data=data,
+            definition=definition,
+            tasks=_names(tasks),
+            options=ScoringOptions(limit_scoring_time, limit_scoring_memory),
+            say=_say(quiet=quiet),
+        )
+    )
+    click.echo(_RENDER[format_](found), nl=False)
+    return Exit.CLEAN if found.holds else Exit.ERRORS
+
+
+@click.command()
+@_FILE
+@click.option("--into", type=_FOLDER, required=True, metavar="DIR", help="Folder to fetch into.")
+@_MIRROR
+@_BENCHMARK
+@_TASKS
+@_QUIET
+def pull_command(
+    file: Path,
+    into: Path,
+    mirror: str | None,
+    definition: Path | None,
+    tasks: tuple[str, ...],
+    quiet: bool,
+) -> int:
+    """Fetch the files of FILE's receipt into DIR, each verified by its digest.
+
+    What is there already is not fetched again, and a download that broke off goes on.
+    """
+    from geneb_ci.receipt.source import receipt_files  # noqa: PLC0415 (beside its use)
+
+    subject = _sound(file, definition)
+    say = _say(quiet=quiet)
+    names = tasks_of(subject, _names(tasks))
+    with receipt_files(subject.receipt, mirror=mirror, cache=into, say=say) as files:
+        say(f"{plural(len(names), 'file')}; {size_text(files.lacking(list(names)))} to fetch")
+        for task in names:
+            files.file(task)
+        also = f", and {predicted.name}" if (predicted := files.predictions()) else ""
+    click.echo(f"{into}: {plural(len(names), 'file')}{also}, each as the receipt says")
+    return Exit.CLEAN
+
+
+@click.command()
+@_FILE
+@click.option("--receipt", "folder", type=_HERE, required=True, help="Folder of its files.")
+@click.option(
+    "--repo", required=True, metavar="OWNER/NAME", help="Data set on the Hub; it has to exist."
+)
+@_BENCHMARK
+@_QUIET
+def push_command(file: Path, folder: Path, repo: str, definition: Path | None, quiet: bool) -> int:
+    """Publish the files of FILE's receipt as a data set of the Hub, and write where they are.
+
+    Files that the data set has already are not sent again. At the end FILE names repository and
+    commit in `receipt.location`; nothing else of it changes.
+    """
+    # Imported here: only push needs them.
+    from geneb_ci.publish.session import find_token  # noqa: PLC0415
+    from geneb_ci.publish.space import Remote, lacking_there, upload  # noqa: PLC0415
+    from geneb_ci.receipt.source import (  # noqa: PLC0415
+        HUB,
+        REPOSITORY,
+        receipt_files,
+        write_location,
+    )
+    from geneb_ci.submission.models import ReceiptLocation  # noqa: PLC0415
+
+    if not REPOSITORY.fullmatch(repo):
+        raise UsageProblem(f"--repo {repo!r} is not OWNER/NAME", "pass for example --repo me/rows")
+    subject = _sound(file, definition)
+    say = _say(quiet=quiet)
+    names = tasks_of(subject)
+    with receipt_files(subject.receipt, folder, say=say) as files:
+        paths = {files.file(task).name: files.file(task) for task in names}
+        if (predicted := files.predictions()) is not None:
+            paths[predicted.name] = predicted
+    remote = Remote("dataset", repo, token=find_token(f"datasets/{repo}"))
+    lacking = lacking_there(remote, paths, say)
+    size = sum(path.stat().st_size for path in lacking.values())
+    say(f"{plural(len(lacking), 'file')} of {len(paths)} to send, {size_text(size)}")
+    made = upload(remote, paths, say=say, message=PUSHED, ours=())
+    written = write_location(file, ReceiptLocation(kind=HUB, address=repo, revision=made.revision))
+    click.echo(f"{remote.resource}: {'pushed' if made.new else 'nothing changed'}")
+    click.echo(f"{file}: location {'written' if written else 'unchanged'}, {made.revision}")
+    return Exit.CLEAN
+
+
+@click.command()
+@click.argument("paths", nargs=-1, type=click.Path(path_type=Path), metavar="[FILE]...")
+@click.option("--write", "is_written", is_flag=True, help="Note the day in the policy folder.")
+def seen_command(paths: tuple[Path, ...], is_written: bool) -> int:
+    """Look whether published receipts are still there, without fetching them.
+
+    Without FILE, those of every submission of the repository. With --write the day is noted in
+    leaderboard/policy/receipts.json; the board marks a row whose receipt was not there for
+    `receipt_days` of the policy. The exit code is 11 when one is not there.
+    """
+    layout = find_layout(Path.cwd())
+    today = dt.datetime.now(dt.UTC).date().isoformat()
+    notes = place_of_notes(layout)
+    if is_written and notes is None:
+        raise UsageProblem(
+            "this folder is in no repository with a policy", "run it in the board's repository"
+        )
+    before = seen = seen_receipts(layout)
+    lost, looked = 0, 0
+    for path in files_of(paths or [Path()]):
+        submission, _ = check_structure(read_document(path, spans=False).value)
+        receipt = receipt_published(submission) if submission is not None else None
+        if submission is None or receipt is None:
+            continue
+        missing = missing_files(receipt)
+        looked, lost = looked + 1, lost + bool(missing)
+        _echo(f"{path}: {missing or 'there'}")
+        seen = noted(seen, submission.model_id, receipt.root, today, there=not missing)
+    click.echo(f"{plural(looked, 'published receipt')}, {lost} not there")
+    if is_written and notes is not None and seen != before:
+        write_seen(notes, seen)
+        click.echo(f"wrote {notes}")
+    return Exit.ERRORS if lost else Exit.CLEAN
+
+
+def _sound(file: Path, definition: Path | None) -> ReceiptSubject:
+    """Return a submission whose claims hold. Raises NothingChecked for one whose do not."""
+    from geneb_ci.common.errors import NothingChecked  # noqa: PLC0415
+
+    subject = subject_of(file, definition)
+    if subject.errors:
+        raise NothingChecked(
+            f"{file}: {subject.errors[0].message}",
+            f"run `geneb-ci check {file}`, and fix what it finds",
+        )
+    return subject
+
+
+class _Receipt(LazyGroup):
+    table = {  # noqa: RUF012 (click's groups are made once)
+        "verify": ("receipt", "recompute every cell from the published embeddings"),
+        "push": ("receipt", "publish the files as a data set of the Hub"),
+        "pull": ("receipt", "fetch the files, each verified by its digest"),
+        "predictions": ("receipt_pairs", "compare matrices and digests with predictions.bin"),
+        "compare": ("receipt_pairs", "compare two models row by row"),
+        "near": ("receipt_pairs", "say whether two receipts are of one model"),
+        "pairs": ("receipt_pairs", "note how alike the errors of rows with predictions are"),
+        "seen": ("receipt", "look whether the receipts of all rows are still published"),
+    }
+
+
+@click.group(cls=_Receipt)
+def receipt_command() -> None:
+    """Receipts: the embeddings that a submission commits to, published beside it.
+
+    Anybody computes every cell of the row from them, on a CPU and without the model.
+    """

@@ -1,0 +1,225 @@
+"""`geneb-ci receipt predictions`, `near`, `compare`, `pairs`: what predictions and receipts say."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+import click
+
+from geneb_ci.check.runner import files_of
+from geneb_ci.cli.shared import format_option
+from geneb_ci.common.benchmark import Benchmark
+from geneb_ci.common.config import benchmark_of, find_layout
+from geneb_ci.common.errors import Exit, GenebError, NothingChecked, UsageProblem
+from geneb_ci.common.finding import plural
+from geneb_ci.receipt.near import Sample, near, sample_of
+from geneb_ci.receipt.predicted import contradictions, errors_shared, paired_regimes
+from geneb_ci.receipt.predictions import CANONICAL, FILE, OF_RECORD, Predictions, read_predictions
+from geneb_ci.receipt.seen import PAIRS, write_seen
+from geneb_ci.receipt.source import receipt_files, size_text
+from geneb_ci.receipt.verify import ReceiptSubject, subject_of
+from geneb_ci.render.receipts import nearness_json, nearness_text, paired_json, paired_text
+from geneb_ci.submission.document import read_document
+from geneb_ci.submission.models import EmbeddingReceipt, SubmissionV12
+from geneb_ci.submission.structure import check_structure
+
+_WORD = "FILE|DIR"
+_HELP = """
+
+    X.json or X is the submission X.json with the files of its receipt in the folder X; write
+    FILE=DIR where they are elsewhere."""
+_BENCHMARK = click.option(
+    "--benchmark",
+    "definition",
+    type=click.Path(path_type=Path, dir_okay=False, exists=True),
+    help="Benchmark definition; default: that of `geneb-ci check`.",
+)
+_NEAR = {"text": nearness_text, "json": nearness_json}
+_PAIRED = {"text": paired_text, "json": paired_json}
+_SETS = {"record": OF_RECORD, "canonical": CANONICAL}
+
+
+class Named(NamedTuple):
+    """What a word of the command line names."""
+
+    subject: ReceiptSubject
+    folder: Path
+
+    def predictions(self) -> Predictions | None:
+        """Return the predictions beside the receipt; None where the receipt names none."""
+        said = self.subject.receipt.predictions
+        if said is None:
+            return None
+        return read_predictions(self.folder / FILE, self.subject.benchmark, said)
+
+    def required(self) -> Predictions:
+        """Return the predictions. Raises NothingChecked where there are none."""
+        found = self.predictions()
+        if found is None:
+            raise NothingChecked(
+                f"{self.subject.path}: its receipt names no {FILE}",
+                "write it with `geneb-harness run --receipt DIR --submission FILE`",
+            )
+        return found
+
+
+def _named(word: str, definition: Path | None) -> Named:
+    """Return submission and folder. Raises NothingChecked for a submission without a receipt."""
+    name, _, place = word.partition("=")
+    file, folder = Path(name), Path(place)
+    if not place:
+        stem = file.with_suffix("") if file.suffix == ".json" else file
+        file, folder = stem.with_name(f"{stem.name}.json"), stem
+    subject = subject_of(file, definition)
+    if not folder.is_dir():
+        raise UsageProblem(f"{folder}: no such folder", "pass FILE=DIR to name that of the receipt")
+    return Named(subject, folder)
+
+
+def _pair(words: tuple[str, str], definition: Path | None) -> tuple[Named, Named]:
+    """Return two receipts. Raises UsageProblem for two benchmarks."""
+    one, two = (_named(word, definition) for word in words)
+    digests = {each.subject.submission.run.benchmark.sha256 for each in (one, two)}
+    if digests != {one.subject.benchmark.sha256}:
+        raise UsageProblem(
+            f"the two are not both of {one.subject.benchmark.name}, {one.subject.benchmark.sha256}",
+            "pass the definition that both were run with: --benchmark FILE",
+        )
+    return one, two
+
+
+def _models(*named: Named) -> tuple[str, str]:
+    one, two = (each.subject.submission.model_id for each in named)
+    return one, two
+
+
+@click.command(help="Compare matrices and digests of FILE with its predictions.bin." + _HELP)
+@click.argument("word", metavar=_WORD)
+@_BENCHMARK
+def predictions_command(word: str, definition: Path | None) -> int:
+    """Compare a submission with the predictions beside its receipt."""
+    named = _named(word, definition)
+    found = named.required()
+    wrong = contradictions(named.subject.submission, found, named.subject.benchmark)
+    for line in wrong:
+        click.echo(line)
+    tasks = plural(len(found.tasks), "task")
+    click.echo(
+        f"{plural(len(wrong), 'contradiction')} in {tasks}" if wrong
+        else f"{tasks}: every matrix and digest follows from the predictions"
+    )  # fmt: skip
+    return Exit.ERRORS if wrong else Exit.CLEAN
+
+
+@click.command(help="Compare the rows of two receipts: are they of one model?" + _HELP)
+@click.argument("words", metavar=f"{_WORD} {_WORD}", nargs=2)
+@_BENCHMARK
+@format_option(_NEAR)
+def near_command(words: tuple[str, str], definition: Path | None, format_: str) -> int:
+    """Compare the rows of two receipts."""
+    pair = _pair(words, definition)
+    one, two = (_sample(each) for each in pair)
+    click.echo(_NEAR[format_](_models(*pair), near(one, two)), nl=False)
+    return Exit.CLEAN
+
+
+def _sample(named: Named) -> Sample:
+    receipt, benchmark = named.subject.receipt, named.subject.benchmark
+    with receipt_files(receipt, named.folder) as files:
+        return sample_of(files, receipt, benchmark, named.predictions())
+
+
+@click.command(
+    help="Compare two models row by row: their difference in macro MCC, with its paired error."
+    + _HELP
+)
+@click.argument("words", metavar=f"{_WORD} {_WORD}", nargs=2)
+@click.option(
+    "--of",
+    type=click.Choice(list(_SETS)),
+    default="record",
+    show_default=True,
+    help="Predictions of the scores of record, or the canonical ones.",
+)
+@click.option("--by-task", is_flag=True, help="Also a line a task, with McNemar's exact test.")
+@_BENCHMARK
+@format_option(_PAIRED)
+def compare_command(
+    words: tuple[str, str], of: str, definition: Path | None, format_: str, *, by_task: bool
+) -> int:
+    """Compare two models by their predictions."""
+    one, two = _pair(words, definition)
+    a, b = one.required(), two.required()
+    found = paired_regimes(a, b, one.subject.benchmark, _SETS[of])
+    click.echo(_PAIRED[format_](_models(one, two), found, by_task=by_task), nl=False)
+    return Exit.CLEAN
+
+
+@click.command()
+@click.argument("paths", nargs=-1, type=click.Path(path_type=Path), metavar="[FILE]...")
+@click.option(
+    "--receipts",
+    metavar="DIR",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    help="Receipts that are here, a folder for each model; the others are fetched.",
+)
+@click.option("--write", "is_written", is_flag=True, help="Note them in the policy folder.")
+def pairs_command(paths: tuple[Path, ...], receipts: Path | None, is_written: bool) -> int:
+    """Note how alike the errors of rows are whose predictions are published.
+
+    Without FILE, of every submission of the repository. With --write they are noted in
+    leaderboard/policy/pairs.json, from which the board decides by the error of each pair. What
+    contradicts its submission, or cannot be fetched, is left out and named: exit code 11.
+    """
+    layout = find_layout(Path.cwd())
+    if is_written and layout.policy is None:
+        raise UsageProblem(
+            "this folder is in no repository with a policy", "run it in the board's repository"
+        )
+    benchmark = benchmark_of(layout)
+    rows: dict[Path, tuple[SubmissionV12, EmbeddingReceipt, Path | None]] = {}
+    to_fetch = 0
+    for path in files_of(paths or [Path()]):
+        submission, _ = check_structure(read_document(path, spans=False).value)
+        receipt = submission.receipt if isinstance(submission, SubmissionV12) else None
+        if not isinstance(submission, SubmissionV12) or receipt is None:
+            continue
+        if receipt.predictions is not None:
+            folder = receipts / submission.model_id if receipts is not None else None
+            here = folder if folder is not None and folder.is_dir() else None
+            rows[path] = submission, receipt, here
+            to_fetch += 0 if here is not None else receipt.predictions.bytes
+    click.echo(f"{plural(len(rows), 'row')} with predictions, {size_text(to_fetch)} to fetch")
+    found: dict[str, Predictions] = {}
+    left_out = 0
+    for path, (submission, receipt, here) in rows.items():
+        why = _noted(submission, receipt, here, benchmark, found)
+        left_out += bool(why)
+        click.echo(f"{path}: {why or 'noted'}")
+    shared = errors_shared(found, benchmark)
+    click.echo(f"{plural(len(found), 'row')} noted, {left_out} left out")
+    if is_written and layout.policy is not None:
+        write_seen(layout.policy / PAIRS, shared)
+        click.echo(f"wrote {layout.policy / PAIRS}")
+    return Exit.ERRORS if left_out else Exit.CLEAN
+
+
+def _noted(
+    submission: SubmissionV12,
+    receipt: EmbeddingReceipt,
+    folder: Path | None,
+    benchmark: Benchmark,
+    found: dict[str, Predictions],
+) -> str:
+    """Add the predictions of a row; return why they are left out, or ""."""
+    try:
+        with receipt_files(receipt, folder) as files:
+            path = files.predictions()
+            if path is None:
+                return "its receipt names no predictions"
+            predictions = read_predictions(path, benchmark, receipt.predictions)
+    except GenebError as error:
+        return error.message
+    if wrong := contradictions(submission, predictions, benchmark):
+        return f"{plural(len(wrong), 'contradiction')}: {wrong[0]}"
+    found[submission.model_id] = predictions
+    return ""

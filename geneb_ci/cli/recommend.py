@@ -1,0 +1,204 @@
+"""`geneb-ci recommend` and `findings`: advice and figures, from submissions or from a built board.
+
+What is imported here is little: from a built board, advice takes less than half a second.
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from geneb_ci.api import recommend
+from geneb_ci.board.advice import (
+    MARGIN,
+    is_built,
+    read_built,
+)
+from geneb_ci.board.rows import DIAGNOSTICS, LEADERBOARD, TASKS, extra_at_hand
+from geneb_ci.cli.shared import FOLDER, STDOUT, Output, format_option, watch_checks, width, write
+from geneb_ci.common.errors import Exit, GenebError, UsageProblem
+from geneb_ci.common.finding import quoted
+from geneb_ci.common.types import EVIDENCE_ORDER
+from geneb_ci.render.advice import ADVICE_WRITERS, FIGURE_WRITERS
+
+if TYPE_CHECKING:
+    from geneb_ci.board.diagnostics.findings import FigureKind, Value
+    from geneb_ci.board.diagnostics.shape import Figure
+
+TERMINAL = 80
+"""Columns of a report where no terminal says another number."""
+
+
+@click.command()
+@FOLDER
+@click.option("--category", help='Such as "Splice Sites"; default: mean over categories.')
+@click.option(
+    "--regime",
+    default="full",
+    show_default=True,
+    help="Amount of training data: full, 10shot or 1shot.",
+)
+@click.option(
+    "--max-params", metavar="COUNT", help="Maximum number of parameters, such as 500M or 1.2B."
+)
+@click.option(
+    "--evidence",
+    type=click.Choice(list(map(str, EVIDENCE_ORDER[1:]))),
+    help="Minimum evidence for the scores.",
+)
+@click.option(
+    "--margin",
+    type=click.FloatRange(0, 1),
+    default=MARGIN,
+    show_default=True,
+    help="Loss of MCC that is accepted for a smaller model.",
+)
+@format_option(("text", "json"))
+@click.option("--output", default=STDOUT, metavar="FILE", help="File to write.")
+def recommend_command(
+    folder: Path | None,
+    category: str | None,
+    regime: str,
+    max_params: str | None,
+    evidence: str | None,
+    margin: float,
+    format_: str,
+    output: str,
+) -> int:
+    """Recommend a model of FOLDER: the smallest within --margin of the best, or else the best.
+
+    FOLDER has submissions, which are checked first, or is the DIR of `build --out DIR`: then
+    nothing is computed again. A model is within the margin if it loses no more with 95 %
+    confidence (docs/uncertainty.md). The exit code is 3 if no model meets size and evidence.
+    """
+    try:
+        advice = recommend(
+            folder,
+            category=category,
+            regime=regime,
+            max_params=max_params,
+            evidence=evidence,
+            margin=margin,
+            progress=watch_checks,
+        )
+    except GenebError as error:
+        report = getattr(error, "report", None)
+        if report is None:
+            raise
+        from geneb_ci.cli.repository import refused  # noqa: PLC0415 (0.3 s)
+
+        return refused(report, "nothing was recommended")
+    text = ADVICE_WRITERS[format_](advice, width(output, unknown=TERMINAL))
+    write(Output(format_, output), text)
+    return Exit.NOT_CHECKED if advice.best is None else Exit.CLEAN
+
+
+@click.command()
+@FOLDER
+@click.option(
+    "--scope",
+    type=click.Choice(["paper", "board", "exclusions"]),
+    default="paper",
+    show_default=True,
+    help="Rows and parameter counts: of the paper, of the board, or of the paper without rows "
+    "whose extractor has a published defect.",
+)
+@click.option("--figure", "name", help="One figure, such as hard-tasks; default: all.")
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Replace a parameter of --figure, such as threshold=0.3; may be repeated.",
+)
+@click.option(
+    "--exclude", multiple=True, metavar="MODEL", help="Leave out a model; may be repeated."
+)
+@format_option(("text", "json"))
+@click.option("--output", default=STDOUT, metavar="FILE", help="File to write.")
+def findings_command(
+    folder: Path | None,
+    scope: str,
+    name: str | None,
+    settings: tuple[str, ...],
+    exclude: tuple[str, ...],
+    format_: str,
+    output: str,
+) -> int:
+    """Compute the figures of the paper from FOLDER, with their definitions and parameters.
+
+    FOLDER has submissions, which are checked first, or is the DIR of `build --out DIR`.
+    docs/diagnostics.md lists the figures.
+    """
+    if settings and name is None:
+        raise UsageProblem("--set is for one figure", "name it with --figure")
+    with extra_at_hand(", which brings scipy"):
+        from geneb_ci.board.diagnostics.findings import figure_of, figure_rows, kinds_of  # noqa: PLC0415
+    values = _values_by_files(folder) if is_built(folder) else _values_by_rows(folder)
+    if isinstance(values, Exit):
+        return values
+    regimes = list(values[LEADERBOARD]["data"])
+    kinds = [kind for kind in kinds_of(regimes) if name in {None, kind.id}]
+    if not kinds:
+        known = dict.fromkeys(kind.id for kind in kinds_of(regimes))
+        raise UsageProblem(
+            f"{quoted(str(name))} is not a figure", f"name one of {', '.join(known)}"
+        )
+    rows = figure_rows(values, scope)  # type: ignore[arg-type]  # click offers the scopes alone
+    _check_models(exclude, values)
+    found: list[Figure] = []
+    for kind in kinds:
+        used = _parameters(settings, kind, regimes)
+        found.append(figure_of(kind, rows, scope, used, exclude))  # type: ignore[arg-type]
+    write(Output(format_, output), FIGURE_WRITERS[format_](found, width(output, unknown=TERMINAL)))
+    return Exit.CLEAN
+
+
+def _check_models(exclude: tuple[str, ...], values: dict[str, dict[str, Any]]) -> None:
+    rows = (row for own in values[LEADERBOARD]["data"].values() for row in own)
+    known = {row["model"] for row in rows}
+    for model in exclude:
+        if model not in known:
+            raise UsageProblem(f"{quoted(model)} is not a model of the board", "`label` lists them")
+
+
+def _parameters(
+    settings: tuple[str, ...], kind: "FigureKind", regimes: list[str]
+) -> "dict[str, Value]":
+    """Return the parameters that were set. Raises UsageProblem for one that does not exist."""
+    found: dict[str, Value] = {}
+    for setting in settings:
+        key, _, text = setting.partition("=")
+        if key not in kind.defaults:
+            raise UsageProblem(
+                f"{quoted(key)} is not a parameter of {kind.id}",
+                f"set one of {', '.join(kind.defaults)}, as NAME=VALUE",
+            )
+        if isinstance(kind.defaults[key], str):
+            if kind.defaults[key] in regimes and text not in regimes:
+                raise UsageProblem(
+                    f"{quoted(text)} is not a regime of the benchmark",
+                    f"name one of {', '.join(regimes)}",
+                )
+            found[key] = text
+            continue
+        try:
+            found[key] = float(text)
+        except ValueError as error:
+            raise UsageProblem(f"{quoted(text)} is not a number", f"set {key}=NUMBER") from error
+    return found
+
+
+def _values_by_files(folder: Path | None) -> dict[str, dict[str, Any]]:
+    return read_built(folder or Path(), DIAGNOSTICS, LEADERBOARD, TASKS)
+
+
+def _values_by_rows(folder: Path | None) -> dict[str, dict[str, Any]] | Exit:
+    from geneb_ci.board.diagnostics.whole import figure_values  # noqa: PLC0415
+    from geneb_ci.cli.repository import Loaded, load  # noqa: PLC0415 (0.3 s)
+    from geneb_ci.common.config import benchmark_of  # noqa: PLC0415
+
+    loaded = load(folder, "nothing was computed", "findings FOLDER")
+    if not isinstance(loaded, Loaded):
+        return loaded
+    return figure_values(loaded.entries, benchmark_of(loaded.layout))

@@ -1,0 +1,295 @@
+"""Downloads files by their digests over https, and limits of the Hub's client hf_xet.
+
+hf_xet raises ConnectionError, RuntimeError, OSError or ValueError, each with one line of text: a
+category, what happened, and mostly the status and the address. Only that text says what went wrong.
+"""
+
+import contextlib
+import errno
+import hashlib
+import http.client
+import os
+import re
+import urllib.error
+from collections.abc import Callable, Iterator
+from http import HTTPStatus
+from http.client import HTTPMessage
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+from urllib.parse import urlsplit
+from urllib.request import HTTPRedirectHandler, Request, build_opener
+
+from geneb_ci.common.errors import GenebError, unwritable
+from geneb_ci.common.types import LOOPBACK
+
+LIMITS = {
+    # Our own six attempts report what they wait for; hf_xet's five inside each of them, 3 to 243 s
+    # apart, took 162 s in silence, and could take 16 minutes.
+    "HF_XET_CLIENT_RETRY_MAX_ATTEMPTS": "1",
+    "HF_XET_CLIENT_RETRY_BASE_DELAY": "1s",
+    # As long as the Hub has for an answer: 64 MB are uploaded before the answer.
+    "HF_XET_CLIENT_READ_TIMEOUT": "120s",
+    "HF_XET_CLIENT_CONNECT_TIMEOUT": "10s",
+}
+"""Settings of hf_xet; those of the environment go first."""
+DOWNLOAD_LIMITS = LIMITS | {
+    # Nothing else retries a download: pauses of up to 2, 4, 8 and 16 s, 15 s on average.
+    "HF_XET_CLIENT_RETRY_MAX_ATTEMPTS": "4",
+    "HF_XET_CLIENT_RETRY_BASE_DELAY": "2s",
+}
+
+_CATEGORY = re.compile(
+    r"(Authentication|Network|Server|Data integrity|Configuration|I/O|Internal|Task|Previous task)"
+    r" error: |Rate limited: |Timeout: |Not found: |Operation cancelled: "
+)
+_STATUS = re.compile(r"HTTP status \w+ error \((\d{3})\b")
+_ADDRESS = re.compile(r"https?://[^\s)?#]+")
+_LOCAL = re.compile(r"\(os error (\d+)\)")
+_OF_THE_NETWORK = frozenset(
+    {errno.ECONNREFUSED, errno.ECONNRESET, errno.EPIPE, errno.ETIMEDOUT, errno.ENETUNREACH}
+    | {errno.EHOSTUNREACH, errno.ECONNABORTED, errno.EADDRNOTAVAIL}
+)
+_STEPS = (
+    ("/xet-write-token", "the Hub", "asked for a token to upload with"),
+    ("/xet-read-token", "the Hub", "asked for a token to download with"),
+    ("/v1/xorb", "the Hub's storage", "sent the bytes"),
+    ("/shards", "the Hub's storage", "sent the list of files"),
+    ("/reconstructions", "the Hub's storage", "asked what the file is made of"),
+)
+_LINE_MAX = 200  # characters of the client's message
+
+
+class StorageFailure(NamedTuple):
+    """An error of the storage's client."""
+
+    what: str
+    """A clause: who answered what, at which step."""
+    status: int | None
+    by_hub: bool
+    """Whether it was the Hub that answered, not the storage."""
+
+
+def limit(settings: dict[str, str] = LIMITS) -> None:
+    """Set the limits of hf_xet, which reads them when it is first used."""
+    for name, value in settings.items():
+        os.environ.setdefault(name, value)
+
+
+def storage_failure(error: BaseException) -> StorageFailure | OSError | None:
+    """Return what an error of the storage's client means; None for any other error.
+
+    An OSError, with its number, is an error of this machine, such as a full disk.
+    """
+    line = " ".join(str(error).split())
+    if getattr(error, "errno", None) is not None or not _CATEGORY.match(line):
+        return None
+    local = _LOCAL.search(line)
+    if local and int(local[1]) not in _OF_THE_NETWORK:
+        return OSError(int(local[1]), os.strerror(int(local[1])))
+    address = _ADDRESS.search(line)
+    status = _STATUS.search(line)
+    if address is None:
+        reason = _ADDRESS.sub("", line)[:_LINE_MAX]
+        return StorageFailure(
+            f"the Hub's storage gave no usable answer ({reason})", None, by_hub=False
+        )
+    path = urlsplit(address[0]).path
+    who, step = next(
+        ((who, step) for part, who, step in _STEPS if part in path),
+        ("the Hub's storage", "asked for the bytes"),
+    )
+    host = urlsplit(address[0]).netloc
+    answer = f"answers {_named(int(status[1]))}" if status else "does not answer"
+    what = f"{who} ({host}) {answer} when {step}"
+    return StorageFailure(what, int(status[1]) if status else None, by_hub=who == "the Hub")
+
+
+def _named(status: int) -> str:
+    try:
+        return f"{status} ({HTTPStatus(status).phrase})"
+    except ValueError:
+        return str(status)
+
+
+SILENCE_MAX = 60
+"""Seconds without a byte after which a server counts as gone."""
+CHUNK = 1 << 20
+BYTES_MAX = 1 << 38
+"""Bytes of one file or archive: ten times the largest model of the board in float32."""
+PARTIAL = ".part"
+"""Ending of a file whose download has not finished."""
+
+Refusal = Callable[[str, str], GenebError]
+"""Makes an error of what was found, and what to do next."""
+
+
+class Purpose(NamedTuple):
+    """What the files are for, as errors say it."""
+
+    undelivered: Refusal
+    """The server does not deliver the file."""
+    other: Refusal
+    """It has another digest or size."""
+    folder: str
+    """The option that names a folder of files fetched by hand."""
+    changed: str
+    """What to do where the digest is another."""
+
+
+class _SafeRedirects(HTTPRedirectHandler):
+    """Follows redirects to https alone, or, on this machine, from this machine."""
+
+    def redirect_request(
+        self, req: Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
+    ) -> Request | None:
+        """Return the request of a redirect. Raises URLError for another scheme."""
+        if not _is_safe(newurl, req.full_url):
+            fp.close()
+            raise urllib.error.URLError(f"redirected to {newurl!r}, which is not https")
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
+def _is_safe(address: str, before: str = "") -> bool:
+    """Whether an address is https, or on this machine as the one before it."""
+    return address.startswith("https://") or (
+        address.startswith(LOOPBACK) and (not before or before.startswith(LOOPBACK))
+    )
+
+
+def download(
+    address: str, path: Path, sha256: str, purpose: Purpose, bytes_max: int = BYTES_MAX
+) -> None:
+    """Download one file to `path`, continuing an earlier download of it.
+
+    Raises what `purpose` says when the server does not deliver it, and when its digest is another
+    or it is longer than `bytes_max`; the file is then not kept.
+    """
+    place = partial(path, purpose)
+    have = place.stat().st_size if place.exists() else 0
+    with contextlib.suppress(_AllHere), opened(address, have, purpose) as response:
+        if have and response.status != HTTPStatus.PARTIAL_CONTENT:
+            have = 0  # the server sends it from the beginning
+        with writing(place, purpose), place.open("ab" if have else "wb") as stream:
+            _copy(response, stream, bytes_max - have, address, purpose)
+    keep(place, path, sha256, address, purpose)
+
+
+def length_there(address: str, purpose: Purpose) -> int:
+    """Return the bytes that a server has at an address, of which one is asked for.
+
+    Raises what `purpose` says when it does not deliver it.
+    """
+    with opened(address, 0, purpose, asked="bytes=0-0") as response:
+        _, slash, total = str(response.headers.get("Content-Range", "")).partition("/")
+        said = total if slash else str(response.headers.get("Content-Length", ""))
+    return int(said) if said.isdigit() else 0
+
+
+class _AllHere(Exception):  # noqa: N818 (no error)
+    """The server has no byte after those that are here."""
+
+
+@contextlib.contextmanager
+def opened(address: str, start: int, purpose: Purpose, asked: str = "") -> Iterator[Any]:
+    """Open an address from byte `start` on, or with another range that is asked for.
+
+    Raises what `purpose` says, and _AllHere.
+    """
+    asked = asked or (f"bytes={start}-" if start else "")
+    if not _is_safe(address):
+        raise purpose.undelivered(
+            f"{address} is not https", "publish the files on a server with https"
+        )
+    request = Request(  # noqa: S310 (https, or this machine)
+        address, headers={"Range": asked} if asked else {}
+    )
+    try:
+        response = build_opener(_SafeRedirects).open(request, timeout=SILENCE_MAX)
+    except urllib.error.HTTPError as error:
+        error.close()
+        if start and error.code == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
+            raise _AllHere from error
+        raise purpose.undelivered(
+            f"{address}: the server answered {error.code} {error.reason}",
+            f"check that the file is public; fetch it by hand into {purpose.folder} if it is",
+        ) from error
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        raise undelivered(address, error, purpose) from error
+    with response:
+        if response.headers.get_content_type() == "text/html":
+            raise purpose.undelivered(
+                f"{address}: the server sent a web page instead of the file, as for a limit of "
+                "downloads or a login",
+                f"run the command again tomorrow, or fetch the file by hand into {purpose.folder}",
+            )
+        yield response
+
+
+def _copy(source: IO[bytes], target: IO[bytes], limit: int, address: str, purpose: Purpose) -> None:
+    """Copy a stream. Raises what `purpose` says where it breaks off or is longer than `limit`."""
+    copied = 0
+    while chunk := _read(source, address, purpose):
+        copied += len(chunk)
+        if copied > limit:
+            target.truncate(0)  # or the next call would go on from what is too long
+            raise purpose.other(
+                f"{address}: the file is longer than expected, by {copied - limit:,} bytes or more",
+                "check the address of the file",
+            )
+        target.write(chunk)
+
+
+def _read(source: IO[bytes], address: str, purpose: Purpose) -> bytes:
+    """Return the next bytes; none at the end. Raises where the stream breaks off."""
+    try:
+        chunk = source.read(CHUNK)
+        if not chunk:
+            require_whole(source)
+    except (OSError, EOFError, http.client.HTTPException) as error:
+        raise undelivered(address, error, purpose) from error
+    return chunk
+
+
+def partial(path: Path, purpose: Purpose) -> Path:
+    """Return the place of an unfinished download, and make its folder."""
+    with writing(path, purpose):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    return path.with_name(path.name + PARTIAL)
+
+
+@contextlib.contextmanager
+def writing(path: Path, purpose: Purpose) -> Iterator[None]:
+    """Name the file that cannot be written. Raises UsageProblem or MachineFault."""
+    try:
+        yield
+    except OSError as error:
+        raise unwritable(
+            str(path), error, f"free the disk, or name another folder: {purpose.folder}"
+        ) from error
+
+
+def require_whole(response: object) -> None:
+    """Raise EOFError where a server closed early, of which http.client says nothing."""
+    left = getattr(response, "length", None)
+    if left:
+        raise EOFError(f"{left:,} bytes are missing")
+
+
+def keep(place: Path, path: Path, sha256: str, address: str, purpose: Purpose) -> None:
+    """Rename a finished download, if its digest is right. Raises what `purpose` says."""
+    with place.open("rb") as stream:
+        found = hashlib.file_digest(stream, "sha256").hexdigest()
+    if found != sha256:
+        place.unlink()
+        raise purpose.other(f"{address}: sha256 {found}, expected {sha256}", purpose.changed)
+    with writing(path, purpose):
+        place.replace(path)
+
+
+def undelivered(address: str, error: Exception, purpose: Purpose) -> GenebError:
+    """Return the error for a download that broke off or never began."""
+    reason = str(getattr(error, "reason", "") or error) or type(error).__name__
+    return purpose.undelivered(
+        f"{address} cannot be fetched: {reason}",
+        "run the command again: it goes on where the download broke off",
+    )

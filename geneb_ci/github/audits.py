@@ -1,0 +1,399 @@
+"""Audits of open pull requests: what is passed between the jobs, and what is written on GitHub.
+
+A label asks for one. A job that may write publishes the commitment and draws; a job without any
+token reruns the tasks; a job that has the key signs, verifies every step and opens a pull request
+with the row and its record.
+"""
+
+import json
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+from typing import Annotated, Literal, TypeVar
+
+from pydantic import BaseModel, Field, ValidationError
+
+from geneb_ci.audit.commitment import Commitment, identity_of, why_same
+from geneb_ci.audit.plan import Plan, encoded
+from geneb_ci.audit.verify import StepState, Verification
+from geneb_ci.check.change import REGULAR, Blob
+from geneb_ci.common.errors import UsageProblem
+from geneb_ci.common.finding import Fault
+from geneb_ci.common.types import Hex40, StrictModel, first_error
+from geneb_ci.github.api import GitHub
+from geneb_ci.github.batch import prefetch_talks
+from geneb_ci.github.envelope import packed, unpacked
+from geneb_ci.github.errors import HeadMoved, Tampered
+from geneb_ci.github.replies import Comment, Commit, Pull
+from geneb_ci.github.report import ASKED, AUDIT_STATES
+from geneb_ci.github.sides import Source, read_blob
+from geneb_ci.github.verdict import BYTES_MAX, REPOSITORY, FileDigest, Number
+from geneb_ci.render.markdown import code
+from geneb_ci.render.plain import visible
+from geneb_ci.submission.scanner import scan
+
+KEY_TEXT, WRITER = "AUDIT_KEY", "AUDIT_TOKEN"
+"""Variables of the environment: the two secrets of the job that signs."""
+STATUS = "geneb/audit-commit"
+BRANCH = "geneb-audit"
+MARKER = "<!-- geneb-ci:audit:1 "
+_LINE = re.compile(re.escape(MARKER) + r"([A-Za-z0-9+/=: ]{0,60000})-->")
+ORDERS_MAX = 6
+"""Draws that a comment keeps: each takes up to 8,000 of its 65,536 characters."""
+AUDITED_MAX = 500
+"""Other pull requests whose draws are read: at most 24 requests and 20 queries."""
+FILES_MAX = 3  # the row, its card, its extractor
+_AGAIN = "run the workflow audit again; set the label again for a new commit"
+_RESTORE = "restore the first line of that comment from its edit history"
+_REASON_MAX = 300  # characters of a reason in a comment
+
+
+class AuditOrder(StrictModel):
+    """One audit to be run: what was drawn, and where the files of the row are."""
+
+    format_version: Literal["1.0"]
+    repository: Annotated[str, Field(pattern=f"^{REPOSITORY}$")]
+    number: Number
+    head_sha: Hex40
+    main_sha: Hex40
+    nonce: Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
+    """Known to those who give and take the order, and not to the extractor."""
+    plan: Plan
+    files: Annotated[list[FileDigest], Field(min_length=1, max_length=FILES_MAX)]
+    """Row, card and extractor at the head, as far as the pull request changes them."""
+    published_on: Hex40 | None = None
+    """Earlier head with the first status of this commitment; None: `head_sha`."""
+
+    @property
+    def row(self) -> str:
+        """Id of the model."""
+        return self.plan.commitment.model_id
+
+
+_M = TypeVar("_M", bound=BaseModel)
+
+
+def encode(value: BaseModel) -> str:
+    """Return a value as one compressed line; it fits into one variable of the environment.
+
+    Raises Tampered if it does not.
+    """
+    line = packed(json.dumps(value.model_dump(mode="json"), ensure_ascii=True))
+    if len(line) > BYTES_MAX:
+        raise Tampered(f"the line has {len(line):,} bytes; the limit is {BYTES_MAX:,}", _AGAIN)
+    return line
+
+
+def decode(line: str, model: type[_M], what: str) -> _M:
+    """Return the value of a line. Raises Tampered unless it is strict JSON of this model."""
+    if len(line) > BYTES_MAX:
+        raise Tampered(f"{what} has {len(line):,} bytes; the limit is {BYTES_MAX:,}", _AGAIN)
+    text = unpacked(line.strip())
+    if faults := scan(text).faults:
+        raise Tampered(f"{what} is not JSON: {visible(faults[0].message, _REASON_MAX)}", _AGAIN)
+    try:
+        return model.model_validate_json(text)
+    except ValidationError as error:
+        raise Tampered(f"{what} does not fit its schema at {first_error(error)}", _AGAIN) from error
+
+
+def asked_for(github: GitHub, number: int | None) -> Pull | None:
+    """Return the open pull request that is to be audited: this one, or the oldest with the label.
+
+    One whose conversation is locked, and which cannot be audited, comes after all others.
+    Raises HeadMoved if the named one is closed, or does not go to the default branch.
+    """
+    if number is not None:
+        pull = github.pull(number)
+        if pull.state != "open" or not pull.is_to_main:
+            raise HeadMoved(f"pull request {number} is not open to main", "name an open one")
+        return pull
+    found = [pull for pull in github.open_pulls() if ASKED in {one.name for one in pull.labels}]
+    return min(found, key=lambda pull: (pull.locked, pull.number), default=None)
+
+
+def publish(
+    github: GitHub, sha: str, digest: str, earlier: Iterable[AuditOrder]
+) -> tuple[str, str | None]:
+    """Set the status that publishes a commitment, unless it was published; return GitHub's time.
+
+    The first one counts, also on the head of an earlier order, which is returned with it: the time
+    of a commitment never moves, so it has one round and one draw.
+    """
+    known: list[tuple[str, str | None]] = [
+        (one.plan.committed_at, one.published_on or one.head_sha)
+        for one in earlier
+        if one.plan.commitment_sha256 == digest
+    ]
+    if at := _published_at(github, sha, digest):
+        known.append((at, None))
+    if known:
+        return min(known, key=lambda one: one[0])  # ISO 8601 in UTC sorts as it is
+    return github.set_status(sha, "success", digest, STATUS).created_at, None
+
+
+def _published_at(github: GitHub, sha: str, digest: str) -> str:
+    """Return when a commitment became a status of a commit; "" if it is none."""
+    found = github.statuses(sha)
+    times = [one.created_at for one in found if (one.context, one.description) == (STATUS, digest)]
+    return min(times, default="")
+
+
+def is_published(github: GitHub, order: AuditOrder) -> bool:
+    """Whether the commitment is a status of its head, set at the time that the plan has."""
+    digest, sha = order.plan.commitment_sha256, order.published_on or order.head_sha
+    return _published_at(github, sha, digest) == order.plan.committed_at
+
+
+def files_at_head(source: Source, files: Iterable[FileDigest]) -> dict[str, bytes]:
+    """Return the bytes of the files of a row, each checked against its digest.
+
+    One request a file. Raises Tampered.
+    """
+    found = {}
+    for file in files:
+        raw = read_blob(source, Blob(REGULAR, file.blob))
+        if isinstance(raw, Fault):
+            raise Tampered(f"{file.path}: {raw.message}", _AGAIN)
+        found[file.path] = raw
+    return found
+
+
+def mark(github: GitHub, number: int, state: str) -> None:
+    """Replace the labels of an audit by one; labels set by people meanwhile are kept."""
+    ours = {ASKED, *AUDIT_STATES}
+    names = [label.name for label in github.pull(number).labels]
+    if ours & set(names) != {state}:
+        github.set_labels(number, [*(name for name in names if name not in ours), state])
+
+
+def earlier_orders(github: GitHub, number: int) -> list[AuditOrder]:
+    """Return the draws for earlier heads of a pull request, from our own comment.
+
+    Raises Tampered where they cannot be read: a draw that is passed over could be made again.
+    """
+    known = _own(github, number)
+    if known is None:
+        return []
+    what = f"the draws in the comment on #{number}"
+    match = _LINE.match(known.body)
+    if match is None:
+        raise Tampered(f"{what} cannot be found", _RESTORE)
+    try:
+        return [decode(line, AuditOrder, what) for line in match[1].split()]
+    except Tampered as error:
+        raise Tampered(f"{what} cannot be read: {error.message}", _RESTORE) from error
+
+
+def draws_of(
+    github: GitHub, number: int, commitment: Commitment, note: Callable[[str], None]
+) -> list[AuditOrder]:
+    """Return the draws for a method in the comments on this pull request and on all audited ones.
+
+    Others are found by the labels of an audit, open or closed, the newest 500 of them: what is
+    older is left out, with a note. Raises what `earlier_orders` does.
+    """
+    found: set[int] = set()
+    for label in AUDIT_STATES:
+        found.update(islice(github.labelled(label), AUDITED_MAX + 1))
+    others = sorted(found - {number}, reverse=True)
+    if len(others) > AUDITED_MAX:
+        note(f"draws are read of the newest {AUDITED_MAX} audited pull requests, not of older ones")
+    read = others[:AUDITED_MAX]
+    prefetch_talks(github, read)
+    own = identity_of(commitment)
+    orders = [one for place in (number, *read) for one in earlier_orders(github, place)]
+    github.talks.clear()  # nothing that is written later may rest on them
+    return [one for one in orders if why_same(identity_of(one.plan.commitment), own)]
+
+
+def write_plans(
+    folder: Path, orders: Iterable[AuditOrder], digest: str, at: str
+) -> tuple[Path, ...]:
+    """Write the plans of earlier draws as files of a folder; return them.
+
+    Of this commitment itself, only those as of `at`: by its first status, or by the log.
+    """
+    found = []
+    for number, order in enumerate(orders):
+        plan = order.plan
+        if plan.commitment_sha256 != digest or plan.committed_at == at:
+            found.append(folder / f"{number}.json")
+            found[-1].write_text(encoded(plan), encoding="utf-8")
+    return tuple(found)
+
+
+def _own(github: GitHub, number: int) -> Comment | None:
+    talk = github.talks.get(number)
+    known = _ours(github, talk.comments) if talk is not None else None
+    # What is read of many together may end before our comment.
+    return known if known is not None else _ours(github, github.comments(number))
+
+
+def _ours(github: GitHub, comments: Iterable[Comment]) -> Comment | None:
+    for one in comments:
+        if one.user is not None and one.user.id == github.author and one.body.startswith(MARKER):
+            return one
+    return None
+
+
+def say(github: GitHub, number: int, orders: Iterable[AuditOrder], text: str) -> None:
+    """Write the one comment on the audits of a pull request; it keeps their draws, hidden."""
+    kept = {one.plan.commitment_sha256: encode(one) for one in orders}
+    body = f"{MARKER}{' '.join(list(kept.values())[-ORDERS_MAX:])} -->\n{text}"
+    known = _own(github, number)
+    if known is None:
+        github.add_comment(number, body)
+    elif known.body.strip() != body.strip():
+        github.edit_comment(known.id, body)
+
+
+def begun_text(order: AuditOrder) -> str:
+    """Return the comment on an audit that was drawn."""
+    plan = order.plan
+    return (
+        f"### Audit of {code(order.row)}: tasks are drawn\n\n"
+        f"Commitment {code(plan.commitment_sha256)} to commit {order.head_sha} is public since "
+        f"{plan.committed_at}, as status `{STATUS}`. Round {_round(plan)} of the beacon drew "
+        f"{len(plan.drawn)} of {len(plan.tickets)} tasks; {len(plan.chosen)} are rerun. New "
+        "commits are not audited, but this draw counts for their audit.\n"
+    )
+
+
+def _round(plan: Plan) -> str:
+    return str(plan.beacon.round) if plan.beacon.kind == "drand" else "(fallback)"
+
+
+def failed_text(order: AuditOrder, reason: str, run: str) -> str:
+    """Return the comment on an audit without a record."""
+    where = f" Run: {run}" if run.startswith("https://") else ""
+    return (
+        f"{begun_text(order)}\n**No record**: {code(visible(reason, _REASON_MAX))}. Its draw "
+        f"counts for the next audit; set the label `{ASKED}` for another.{where}\n"
+    )
+
+
+def done_text(order: AuditOrder, found: Verification, verdict: str, next_step: str) -> str:
+    """Return the comment on an audit with a record: every step of its verification."""
+    rows = "".join(
+        f"| {code(step.name)} | {step.state.value} | {_said(step.message)} |\n"
+        for step in found.steps
+    )
+    return (
+        f"### Audit of {code(order.row)}: {verdict}\n\nOf commit {order.head_sha}, "
+        f"{len(order.plan.chosen)} tasks rerun. {next_step}\n\n<details><summary>Every step of the "
+        f"record, verified</summary>\n\n| step | state | |\n|---|---|---|\n{rows}\n</details>\n"
+    )
+
+
+def _said(message: str) -> str:
+    return code(visible(message, _REASON_MAX)) if message else ""
+
+
+def does_not_hold(found: Verification, *, logged: bool) -> str:
+    """Return the first step of a record that does not hold; "" if all do.
+
+    Where a log is kept, the record is not in it before the merge.
+    """
+    for step in found.steps:
+        is_due = logged and step.name == "log" and step.state is StepState.UNKNOWN
+        if step.state is not StepState.HOLDS and not is_due:
+            return f"{step.name}: {step.message or step.state.value}"
+    return ""
+
+
+def propose(
+    writer: GitHub, order: AuditOrder, main: Commit, files: Mapping[str, bytes], record: str
+) -> int:
+    """Open a pull request with these files on main, unless it is open; return its number.
+
+    `record` is the id of the audit. It takes a token that may write contents and open pull
+    requests, which no job of Actions has by default.
+    """
+    branch = f"{BRANCH}/{order.number}-{record}"
+    has_row = len(files) > 1
+    title = f"Add {order.row} and its audit" if has_row else f"Add an audit of {order.row}"
+    text = f"{title}\n\nAudit {record} of pull request #{order.number}, commit {order.head_sha}."
+    if not writer.branch_exists(branch):
+        writer.make_branch(branch, main, files, text)
+    body = (
+        f"Audit `{record}` of commit {order.head_sha}, which is #{order.number}. "
+        + ("Row, card and extractor are those of that commit, byte for byte. " if has_row else "")
+        + "The verdict on this pull request verifies every step of the record again.\n"
+    )
+    return writer.propose(branch, "main", title, body)
+
+
+_NAMED = re.compile(
+    "(?<!IMPLICIT_)(TOKENS?|SECRETS?|PASSWORD|PASSWD|CREDENTIALS?)(_|$)|SSH_AUTH_SOCK"
+    f"|(PRIVATE|ACCESS|API)_?KEY(_|$)|{KEY_TEXT}$",
+    re.IGNORECASE,
+)
+"""Variables that are credentials or lead to them; a switch of the Hub has IMPLICIT_TOKEN."""
+_FILES = {
+    "HOME": (
+        *(".netrc", ".git-credentials", ".docker/config.json", ".kube/config", ".pypirc"),
+        *(".aws/credentials", ".aws/sso/cache", ".azure/msal_token_cache.json"),
+    ),
+    "XDG_CONFIG_HOME": (
+        *("git/credentials", "gh/hosts.yml", "gcloud/credentials.db"),
+        "gcloud/application_default_credentials.json",
+    ),
+    "HF_HOME": ("token", "stored_tokens"),
+}
+"""Files with credentials, below the folder that a variable names."""
+_SSH_PUBLIC = re.compile(r"known_hosts.*|authorized_keys.*|config(\.d)?|rc|environment|.*\.pub")
+"""Files of ~/.ssh without a private key."""
+
+
+def refuse_tokens(environment: Mapping[str, str] = os.environ) -> None:
+    """Raise UsageProblem where a credential is in the environment, or in a file that it leads to.
+
+    A runner of GitHub Actions keeps its own beside its settings; those of one that takes a single
+    job are worth nothing after it, and are accepted.
+    """
+    found = [*variables_of(environment), *_files(environment)]
+    if found:
+        raise UsageProblem(
+            f"a token is within reach of the contributor's code: {', '.join(found)}",
+            "run the audit as a user without tokens, on a machine that is used for nothing else",
+        )
+    if place := _lasting_runner(environment):
+        raise UsageProblem(
+            f"the runner in {place} takes more than one job, and its credentials are there",
+            "register it again: config.sh --ephemeral --labels geneb-audit",
+        )
+
+
+def variables_of(environment: Mapping[str, str]) -> list[str]:
+    """Return the names of the variables that are set and are named as a credential."""
+    return sorted(name for name, value in environment.items() if value and _NAMED.search(name))
+
+
+def _files(environment: Mapping[str, str]) -> Iterator[str]:
+    home = Path(environment.get("HOME") or "/")
+    cache = Path(environment.get("XDG_CACHE_HOME") or home / ".cache")
+    usual = {"HOME": home, "XDG_CONFIG_HOME": home / ".config", "HF_HOME": cache / "huggingface"}
+    folders = {name: Path(environment.get(name) or usual[name]) for name in usual}
+    places = [folders[name] / file for name, files in _FILES.items() for file in files]
+    places += sorted((home / ".ssh").glob("*"))
+    for place in places:
+        is_public = place.parent.name == ".ssh" and _SSH_PUBLIC.fullmatch(place.name)
+        if os.access(place, os.R_OK) and not is_public:
+            yield f"~/{place.relative_to(home)}" if place.is_relative_to(home) else str(place)
+
+
+def _lasting_runner(environment: Mapping[str, str]) -> Path | None:
+    """Return the folder of the runner whose job this is, if its credentials outlast the job."""
+    work = environment.get("RUNNER_TEMP")
+    for place in Path(work).parents if work else ():
+        if os.access(place / ".credentials", os.R_OK):
+            try:  # JSON, with names in either letter case
+                known = json.loads((place / ".runner").read_text(encoding="utf-8-sig"))
+                words = {name.casefold(): str(value).casefold() for name, value in known.items()}
+            except (OSError, ValueError, AttributeError):
+                return place
+            return None if words.get("ephemeral") == "true" else place
+    return None

@@ -1,0 +1,320 @@
+"""Many small reads in one request; and the commands in comments, which a sweep finds.
+
+GitHub's GraphQL API answers for many objects at once. Whatever it leaves out is read one by one
+afterwards, so that a failure here costs requests and nothing else. All values in a query are
+numbers and commit ids of fixed form.
+
+No workflow starts on a comment: strangers comment, too. `/recheck` computes the verdict again, and
+ends what the other two asked for. `/audit` sets the label that asks for an audit. `/dispute REASON`
+takes the pass back.
+"""
+
+import base64
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Annotated, Any, TypeVar
+
+from pydantic import Field, TypeAdapter, ValidationError
+
+from geneb_ci.check.change import Blob
+from geneb_ci.github.api import STATUS_CONTEXT, GitHub, Talk
+from geneb_ci.github.errors import MissingScope, NotFound
+from geneb_ci.github.replies import BlobReply, Comment, Commit, Id, Label, ReplyModel, Sha, User
+from geneb_ci.github.sides import git_sha
+from geneb_ci.github.verdict import REASON_MAX, Asked, Command, CommandName
+from geneb_ci.render.plain import visible
+
+# GitHub ends a query after ten seconds. Comments are the largest part of what is read.
+TALKS = 25
+LATEST = 5  # read with their text; where a maintainer's lies before them, all comments are read
+RECENT = 100  # of these, who wrote them
+COMMENTS = 20  # ours comes within minutes; where more were faster, it is looked up on its own
+BASES = 20
+LINE = 100  # commits of main among which a merge base is looked up
+HISTORY = 30  # commits of a pull request
+# A file of more than 512 kB is cut by GitHub.
+FILE_BYTES_MAX = 400_000
+FILES, FILES_BYTES = 40, 1_500_000
+
+_TALK = f"""fragment Talk on PullRequest {{ number state locked headRefOid
+ labels(first: 100) {{ nodes {{ name }} }}
+ comments(first: {COMMENTS}) {{ totalCount nodes {{ databaseId body author {{
+  ... on Bot {{ databaseId }} ... on User {{ databaseId }} }} }} }}
+ latest: comments(last: {LATEST}) {{ nodes {{ databaseId body authorAssociation author {{
+  login ... on User {{ databaseId }} }} }} }}
+ recent: comments(last: {RECENT}) {{ nodes {{ databaseId authorAssociation }} }}
+ commits(last: 1) {{ nodes {{ commit {{ oid status {{
+  context(name: "{STATUS_CONTEXT}") {{ state }} }} }} }} }} }}"""
+_HISTORY = f"""fragment History on Commit {{ history(first: {HISTORY}) {{
+ nodes {{ oid tree {{ oid }} }} }} }}"""
+_LINE = f"""fragment Line on Commit {{ history(first: {LINE}) {{
+ nodes {{ oid parents(first: 2) {{ totalCount }} }} }} }}"""
+_FILE = "fragment File on Blob { oid text }"
+
+
+class _Tree(ReplyModel):
+    oid: Sha
+
+
+class _Parents(ReplyModel):
+    totalCount: int  # noqa: N815 (GitHub's names, here and below)
+
+
+class _Ancestor(ReplyModel):
+    oid: Sha
+    tree: _Tree | None = None
+    parents: _Parents | None = None
+
+
+class _Ancestors(ReplyModel):
+    nodes: list[_Ancestor]
+
+
+class _History(ReplyModel):
+    history: _Ancestors
+
+
+class _File(ReplyModel):
+    oid: Sha
+    text: str | None
+
+
+class _Author(ReplyModel):
+    login: str = ""
+    databaseId: Id | None = None  # noqa: N815
+
+
+class _Comment(ReplyModel):
+    databaseId: Id  # noqa: N815
+    body: str = ""
+    authorAssociation: str = "NONE"  # noqa: N815
+    author: _Author | None = None
+
+
+class _Comments(ReplyModel):
+    totalCount: int = 0  # noqa: N815
+    nodes: list[_Comment]
+
+
+class _Context(ReplyModel):
+    state: str
+
+
+class _Status(ReplyModel):
+    context: _Context | None
+
+
+class _Tip(ReplyModel):
+    oid: Sha
+    status: _Status | None
+
+
+class _Node(ReplyModel):
+    commit: _Tip
+
+
+class _Commits(ReplyModel):
+    nodes: list[_Node]
+
+
+class _Labels(ReplyModel):
+    nodes: list[Label]
+
+
+class _Talk(ReplyModel):
+    number: Annotated[int, Field(ge=1)]
+    state: str
+    locked: bool
+    headRefOid: Sha  # noqa: N815
+    labels: _Labels
+    comments: _Comments
+    latest: _Comments
+    recent: _Comments = _Comments(nodes=[])
+    commits: _Commits
+
+
+T = TypeVar("T")
+
+
+def prefetch_talks(github: GitHub, numbers: Iterable[int]) -> None:
+    """Read comments, labels, head and status of pull requests, 25 in each request."""
+    for part in _parts(numbers, TALKS):
+        fields = [f"p{number}: pullRequest(number: {number}) {{ ...Talk }}" for number in part]
+        for one in _answers(github, fields, _TALK, _Talk).values():
+            if one.comments.totalCount <= len(one.comments.nodes) or _has_ours(github, one):
+                github.talks[one.number] = _talk(one)
+
+
+def _has_ours(github: GitHub, one: _Talk) -> bool:
+    authors = (said.author.databaseId for said in one.comments.nodes if said.author is not None)
+    return github.author in authors
+
+
+def _talk(one: _Talk) -> Talk:
+    comments = list(map(_comment, one.comments.nodes))
+    tips = [node.commit for node in one.commits.nodes if node.commit.oid == one.headRefOid]
+    states = [tip.status.context.state for tip in tips if tip.status and tip.status.context]
+    return Talk(
+        comments=comments,
+        head_sha=one.headRefOid,
+        is_open=one.state == "OPEN",
+        locked=one.locked,
+        labels=[label.name for label in one.labels.nodes],
+        state=states[0].lower() if states else "",
+        latest=tuple(map(_comment, one.latest.nodes)),
+        recent=tuple(map(_comment, one.recent.nodes)),
+        number_of_comments=one.comments.totalCount,
+    )
+
+
+def _comment(said: _Comment) -> Comment:
+    author = said.author
+    user = None
+    if author is not None and author.databaseId is not None:
+        user = User(id=author.databaseId, login=author.login)
+    return Comment(
+        id=said.databaseId, user=user, body=said.body, association=said.authorAssociation
+    )
+
+
+def prefetch_bases(github: GitHub, main: str, heads: Sequence[str]) -> None:
+    """Find the merge bases of heads with main, where main is a line of commits.
+
+    Of the commits that main and a head have in common, the newest on the line is the merge base.
+    """
+    line: dict[str, int] = {}
+    for part in _parts(heads, BASES):
+        if not line:
+            found = _answers(github, [f'm: object(oid: "{main}") {{ ...Line }}'], _LINE, _History)
+            line = _line(found.get("m"))
+            if not line:
+                return
+        fields = [f'h{n}: object(oid: "{sha}") {{ ...History }}' for n, sha in enumerate(part)]
+        for name, one in _answers(github, fields, _HISTORY, _History).items():
+            common = [node for node in one.history.nodes if node.oid in line and node.tree]
+            if common:
+                base = min(common, key=lambda node: line[node.oid])
+                commit = {"sha": base.oid, "commit": {"tree": {"sha": base.tree.oid}}}  # type: ignore[union-attr]
+                github.bases[main, part[int(name[1:])]] = Commit.model_validate(commit)
+
+
+def _line(found: _History | None) -> dict[str, int]:
+    """Return the place of each commit of main, newest first; empty if main has merge commits."""
+    nodes = found.history.nodes if found is not None else []
+    if any(node.parents is None or node.parents.totalCount > 1 for node in nodes):
+        return {}
+    return {node.oid: place for place, node in enumerate(nodes)}
+
+
+def prefetch_blobs(github: GitHub, blobs: Iterable[Blob]) -> None:
+    """Read files, up to 40 and 1.5 MB in each request; large ones are left out."""
+    wanted = {blob.sha: blob.size for blob in blobs if blob.size <= FILE_BYTES_MAX}
+    for part in _by_size(wanted):
+        fields = [f'b{n}: object(oid: "{sha}") {{ ...File }}' for n, sha in enumerate(part)]
+        for one in _answers(github, fields, _FILE, _File).values():
+            raw = (one.text or "").encode("utf-8", "surrogatepass")
+            if git_sha(raw) == one.oid:  # no text is read of a binary or truncated file
+                content = base64.b64encode(raw).decode()
+                github.blobs[one.oid] = BlobReply(sha=one.oid, encoding="base64", content=content)
+
+
+def _by_size(wanted: Mapping[str, int]) -> Iterator[list[str]]:
+    part: list[str] = []
+    size = 0
+    for sha, one in wanted.items():
+        if part and (len(part) == FILES or size + one > FILES_BYTES):
+            yield part
+            part, size = [], 0
+        part.append(sha)
+        size += one
+    if len(part) > 1:  # a single file is read as well on its own
+        yield part
+
+
+def _parts(items: Iterable[Any], size: int) -> Iterator[list[Any]]:
+    rest = iter(items)
+    while part := list(islice(rest, size)):
+        yield part
+
+
+def _answers(
+    github: GitHub, fields: Sequence[str], fragment: str, kind: type[T]
+) -> Mapping[str, T]:
+    """Return the answers by alias; those that are missing or malformed are left out."""
+    owner, name = github.wire.repository.split("/")
+    body = " ".join(fields)
+    found = github.wire.graphql(
+        f'query {{ repository(owner: "{owner}", name: "{name}") {{ {body} }} }} {fragment}'
+    )
+    read: Callable[[Any], T] = TypeAdapter(kind).validate_python
+    answers = {}
+    for alias, value in found.items():
+        try:
+            answers[alias] = read(value)
+        except ValidationError:
+            continue
+    return answers
+
+
+_COMMAND = re.compile(r"/(recheck|audit|dispute)(?:[ \t]+(\S[^\r\n]*))?")
+# Whoever has another association has no right to write; of these, some have not either.
+_INSIDERS = frozenset({"OWNER", "MEMBER", "COLLABORATOR"})
+_RIGHTS = frozenset({"admin", "write"})
+
+
+def asked_on(github: GitHub, number: int, known: Asked, rights: dict[str, bool]) -> Asked:
+    """Return what is asked for on a pull request, with the commands since its verdict.
+
+    One request for each new author, and where a comment of a maintainer lies before the last ones,
+    one for each hundred comments. `rights` keeps who may write, for the next pull request. Raises
+    UnexpectedReply where there are more comments than can be read.
+    """
+    talk = github.talks.get(number)
+    if talk is None:
+        return known
+    found = known
+    after = max(known.seen, known.command.comment if known.command is not None else 0)
+    comments = github.comments(number) if _are_hidden(talk, after) else talk.latest
+    for comment in sorted(comments, key=lambda one: one.id):
+        if comment.id <= after or (comment.user is not None and comment.user.id == github.author):
+            continue
+        command = _command_in(github, comment, rights)
+        if command is not None:
+            found = found.after(command)
+        after = comment.id
+    return found._replace(seen=after)
+
+
+def _are_hidden(talk: Talk, after: int) -> bool:
+    """Whether a comment of a maintainer can lie between the last verdict and the last comments."""
+    first = min((one.id for one in talk.latest), default=0)
+    if talk.number_of_comments <= len(talk.latest) or first <= after:
+        return False
+    recent = {one.id: one.association for one in talk.recent}
+    is_whole = talk.number_of_comments <= len(recent) or min(recent, default=0) <= after
+    of_insiders = (one for one, role in recent.items() if role in _INSIDERS and after < one < first)
+    return not is_whole or any(of_insiders)
+
+
+def _command_in(github: GitHub, comment: Comment, rights: dict[str, bool]) -> Command | None:
+    """Return the command of a comment; None without a valid one of somebody who may write."""
+    match = _COMMAND.fullmatch(comment.body.strip().split("\n", 1)[0].strip())
+    if match is None or comment.association not in _INSIDERS or comment.user is None:
+        return None
+    name, reason = CommandName(match[1]), visible(match[2] or "", REASON_MAX)
+    login = comment.user.login
+    if name is CommandName.DISPUTE and not reason:
+        return None
+    if re.fullmatch(r"[A-Za-z0-9-]{1,100}", login) and _may_write(github, login, rights):
+        return Command(comment=comment.id, name=name, login=login, reason=reason)
+    return None
+
+
+def _may_write(github: GitHub, login: str, rights: dict[str, bool]) -> bool:
+    if login not in rights:
+        try:
+            rights[login] = github.permission(login) in _RIGHTS
+        except (NotFound, MissingScope):  # no collaborator, or the token may not ask
+            rights[login] = False
+    return rights[login]

@@ -1,0 +1,142 @@
+"""A verdict as one line between two jobs: written to fit, compressed if need be, read strictly."""
+
+import base64
+import binascii
+import json
+import zlib
+from collections import Counter
+from collections.abc import Iterable
+
+from pydantic import ValidationError
+
+from geneb_ci.check.registry import BY_ID
+from geneb_ci.common.errors import UsageProblem
+from geneb_ci.common.types import first_error
+from geneb_ci.github.errors import Tampered
+from geneb_ci.github.verdict import BYTES_MAX, PullVerdict, Verdicts, outcome_of
+from geneb_ci.render.plain import visible
+from geneb_ci.submission.scanner import scan
+
+# Fifty verdicts take about 200 kB, with the longest findings ten times as much.
+PLAIN_MAX = 4_000_000
+PACKED = "zlib:"
+
+_AGAIN = "run `geneb-ci reconcile` again, and pass its output unchanged"
+
+
+def encode(verdict: Verdicts) -> str:
+    """Return a verdict as one line of ASCII of at most `BYTES_MAX` bytes.
+
+    It is compressed if it is too long as JSON; findings are cut, and then the last pull requests
+    are left for the next run, if it is still too long. The numbers by rule stay complete.
+    """
+    limit = max((len(pull.findings) for pull in verdict.pulls), default=0)
+    while len(text := _shortest(verdict)) > BYTES_MAX:
+        if limit == 0:
+            verdict = _without_last(verdict)
+            continue
+        limit = limit * 3 // 4
+        pulls = [p.model_copy(update={"findings": p.findings[:limit]}) for p in verdict.pulls]
+        verdict = verdict.model_copy(update={"pulls": pulls})
+    return text
+
+
+def _without_last(verdict: Verdicts) -> Verdicts:
+    if len(verdict.pulls) <= 1:
+        raise AssertionError(len(verdict.pulls))  # the schema bounds everything else
+    rest = {"pulls": verdict.pulls[:-1], "waiting": verdict.waiting + 1}
+    return verdict.model_copy(update=rest)
+
+
+def _shortest(verdict: Verdicts) -> str:
+    """Return the verdict as JSON, or compressed if it does not fit."""
+    line = plain(verdict)
+    return line if len(line) <= BYTES_MAX or len(line) > PLAIN_MAX else packed(line)
+
+
+def packed(text: str) -> str:
+    """Return a text as one line of ASCII, compressed; `unpacked` reads it."""
+    return PACKED + base64.b64encode(zlib.compress(text.encode(), 9)).decode()
+
+
+def plain(verdict: Verdicts) -> str:
+    """Return a verdict as JSON on one line; "##[", which commands a runner, is escaped."""
+    text = json.dumps(verdict.model_dump(mode="json"), ensure_ascii=True, allow_nan=False)
+    return text.replace("##[", "\\u0023#[")
+
+
+def unpacked(text: str) -> str:
+    """Return the text of a line. Raises Tampered if it is not compressed as `packed` does it."""
+    if not text.startswith(PACKED):
+        return text
+    inflate = zlib.decompressobj()
+    try:
+        raw = inflate.decompress(base64.b64decode(text[len(PACKED) :], validate=True), PLAIN_MAX)
+        if inflate.unconsumed_tail:
+            raise Tampered(f"the line has more than {PLAIN_MAX:,} bytes", _AGAIN)
+        if not inflate.eof:
+            raise Tampered("the line is not complete", _AGAIN)
+        return raw.decode("ascii")
+    except (zlib.error, binascii.Error, ValueError) as error:
+        raise Tampered("the line is not compressed JSON", _AGAIN) from error
+
+
+def decode(text: str, repository: str) -> Verdicts:
+    """Return a validated verdict. Raises Tampered if it is invalid or contradicts itself."""
+    # 1. Size, before parsing.
+    if not text.strip():
+        raise UsageProblem("there is no verdict: VERDICT is empty", _AGAIN)
+    size = len(text.encode("utf-8", "surrogatepass"))
+    if size > BYTES_MAX:
+        raise Tampered(f"the verdict has {size:,} bytes; the limit is {BYTES_MAX:,}", _AGAIN)
+    # 2. Strict JSON.
+    text = unpacked(text.strip())
+    faults = scan(text).faults
+    if faults:
+        raise Tampered(f"the verdict is not JSON: {visible(faults[0].message, 200)}", _AGAIN)
+    # 3. Schema.
+    try:
+        verdict = Verdicts.model_validate_json(text)
+    except ValidationError as error:
+        raise Tampered(
+            f"the verdict does not fit its schema at {first_error(error)}", _AGAIN
+        ) from error
+    # 4. Repository and pull requests.
+    if verdict.repository.casefold() != repository.casefold():
+        raise Tampered(f"the verdict is about {verdict.repository}, not about {repository}", _AGAIN)
+    numbers = [pull.number for pull in verdict.pulls]
+    if len(set(numbers)) < len(numbers):
+        raise Tampered("the verdict has a duplicate pull request", _AGAIN)
+    # 5. Consistency: known rules, their severities, and the outcome that follows from them.
+    for pull in verdict.pulls:
+        _hold_together(pull)
+    for group in verdict.groups:
+        _known(group.places, "the merge queue")
+    return verdict
+
+
+def _hold_together(pull: PullVerdict) -> None:
+    _known(pull.places, str(pull.number))
+    for finding in pull.findings:
+        if finding.rule not in pull.places or BY_ID[finding.rule].severity != finding.severity:
+            raise Tampered(
+                f"the verdict on {pull.number} lists an uncounted {finding.severity} "
+                f"{finding.rule}",
+                _AGAIN,
+            )
+    told = Counter(finding.rule for finding in pull.findings)
+    if any(number > pull.places[rule] for rule, number in told.items()):
+        raise Tampered(f"the verdict on {pull.number} lists more findings than it counts", _AGAIN)
+    expected = outcome_of(pull.places, is_checked=bool(pull.files and pull.model))
+    if pull.outcome is not expected:
+        raise Tampered(
+            f"the verdict on {pull.number} is {pull.outcome.value}, but its findings give "
+            f"{expected.value}",
+            _AGAIN,
+        )
+
+
+def _known(places: Iterable[str], what: str) -> None:
+    unknown = next((rule for rule in places if rule not in BY_ID), None)
+    if unknown is not None:
+        raise Tampered(f"the verdict on {what} names an unknown rule: {unknown}", _AGAIN)

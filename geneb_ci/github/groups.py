@@ -1,0 +1,91 @@
+"""Groups of a merge queue: those without a verdict, and the verdict on one.
+
+A group is the commit that main is to become. Its files belong to open pull requests that pass.
+"""
+
+import itertools
+from collections import Counter
+from dataclasses import replace
+
+from geneb_ci.check.change import Change
+from geneb_ci.github.api import STATUS_CONTEXT, GitHub
+from geneb_ci.github.batch import prefetch_talks
+from geneb_ci.github.comment import receipt_on
+from geneb_ci.github.judge import RIVAL_RULES, UNREAD, Judge, Judged, change_findings
+from geneb_ci.github.sides import Sides, rivals
+from geneb_ci.github.verdict import GROUPS_MAX, GroupVerdict
+
+
+def waiting_groups(github: GitHub, branch: str) -> list[str]:
+    """Return the groups without a verdict, at most `GROUPS_MAX`: a request, and one for each group.
+
+    One whose verdict was not written, because main had changed, is found here.
+    """
+    waiting = (
+        sha
+        for sha in github.queued(branch)
+        if not any(one.context == STATUS_CONTEXT for one in github.statuses(sha))
+    )
+    return list(itertools.islice(waiting, GROUPS_MAX))
+
+
+def judge_group(github: GitHub, judge: Judge, head: str) -> GroupVerdict:
+    """Check every row and record that a group changes, alone and beside the others of the group.
+
+    A file counts only if it belongs to an open pull request with a verdict that passes: those are
+    the parts of the group. Raises ForgeProblem.
+    """
+    sides = judge.sides(head)
+    judged: dict[str, Judged] = {}
+    places: Counter[str] = Counter()
+    left = {file.path for file in sides.change.files}
+    cut = [f.rule for f in change_findings(sides.change) if f.rule in UNREAD]
+    for model, paths in () if cut else _parts(github, sides.change).items():
+        judged[model] = judge.judged(_part(sides, paths))
+        change = judged[model].change
+        left -= {file.path for file in (*change.own, *change.records)}
+    for model, one in judged.items():
+        places.update(finding.rule for finding in one.findings)
+        places.update(_together(model, judged))
+    places.update(cut)
+    if left and not cut:
+        places["foreign-file"] += len(left)
+    return GroupVerdict(head_sha=head, places=dict(sorted(places.items())), models=sorted(judged))
+
+
+def _parts(github: GitHub, change: Change) -> dict[str, set[str]]:
+    """Return the files of each model that an open pull request changes and that passes.
+
+    Audit records of the model are among them, beside its row or alone: each is verified again.
+    """
+    pulls = list(github.open_pulls())
+    prefetch_talks(github, [pull.number for pull in pulls])
+    changed = {file.path for file in change.files}
+    found: dict[str, set[str]] = {}
+    for pull in pulls:
+        receipt = receipt_on(github, pull)
+        if receipt is None or not receipt.passes or receipt.head_sha != pull.head.sha:
+            continue
+        mark, model = receipt.fingerprint, receipt.model
+        paths = set(mark.paths) & changed if mark is not None else set()
+        if model is not None:
+            paths |= {file.path for file in change.records_of(model)}
+        if model is not None and paths:
+            found.setdefault(model, set()).update(paths)
+    return dict(sorted(found.items()))
+
+
+def _part(sides: Sides, paths: set[str]) -> Sides:
+    files = tuple(file for file in sides.change.files if file.path in paths)
+    return replace(sides, change=Change(files, places=sides.change.places))
+
+
+def _together(model: str, judged: dict[str, Judged]) -> list[str]:
+    """Return the rules that a row breaks beside the others of the group."""
+    marks = {name: one.fingerprint for name, one in judged.items()}
+    own = marks[model]
+    if own is None:
+        return []
+    numbers = {n: mark for n, (name, mark) in enumerate(marks.items()) if mark and name != model}
+    change = replace(judged[model].change, rivals=rivals(own, numbers))
+    return [f.rule for f in change_findings(change) if f.rule in RIVAL_RULES]

@@ -1,0 +1,327 @@
+"""A verdict from what was found: with the rank of the row, and the cost of its audit."""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+from geneb_ci.audit.sampling import AuditPolicy, audit_policy, design_of, detection, strata_of
+from geneb_ci.audit.trust_evidence import gather
+from geneb_ci.board.board import unknown_sizes
+from geneb_ci.board.rows import category_means, mean, ranked_regimes
+from geneb_ci.check.registry import BY_ID
+from geneb_ci.check.rule import Context
+from geneb_ci.check.runner import Checker
+from geneb_ci.common.benchmark import Benchmark
+from geneb_ci.common.config import Layout, benchmark_of
+from geneb_ci.common.errors import NothingChecked
+from geneb_ci.common.finding import Finding, Severity, quoted
+from geneb_ci.common.types import TrustLevel
+from geneb_ci.github.judge import Judged
+from geneb_ci.github.sides import numbers
+from geneb_ci.github.verdict import (
+    CRASHED,
+    LONG,
+    SHORT,
+    AuditEstimate,
+    CategoryScores,
+    DecidedStanding,
+    Neighbour,
+    PullHead,
+    PullVerdict,
+    RowComparison,
+    RowStanding,
+    VerdictFinding,
+    chosen,
+    counts_of,
+    outcome_of,
+    shown_places_of,
+)
+from geneb_ci.receipt.seen import shared_errors
+from geneb_ci.render.plain import visible
+from geneb_ci.statistics.neighbours import needed, resemblances
+from geneb_ci.submission.models import Submission, SubmissionV11
+from geneb_ci.submission.reading import files_in
+
+Decided = Callable[[str], DecidedStanding]
+"""Returns what is significant of a row in a regime that ranks it."""
+# The board computes standard errors and ranks for this metric.
+METRIC = "MCC"
+
+
+class BaseBranch:
+    """Rows, benchmark, policy and evidence of the base branch."""
+
+    def __init__(self, layout: Layout) -> None:
+        self.benchmark = benchmark_of(layout)
+        self.policy = audit_policy(layout)
+        self.rows = _rows(layout)
+        self.modules = {
+            row.model_id: row.run.extractor.path.rsplit("/", 1)[-1]
+            for row in self.rows
+            if isinstance(row, SubmissionV11)
+        }
+        """Model id to the file name of the extractor that the row names."""
+        self._layout = layout
+
+    def level(self, own: Submission, sha256: str) -> TrustLevel:
+        """Return the trust level that a row would have, from audits of the same bytes."""
+        return gather(self._layout, own.model_id).decide(sha256).level
+
+    def decided(self, own: Submission) -> Decided | None:
+        """Return the function for decisions on a board with `own`; None if it cannot be computed.
+
+        It needs the extra `build`, n_test of every task, and MCC as primary metric.
+        """
+        if self.benchmark.primary_metric != METRIC or unknown_sizes(self.benchmark):
+            return None
+        try:
+            from geneb_ci.board.uncertainty import regime_scores, standings  # noqa: PLC0415 (of the extra)
+        except ModuleNotFoundError:
+            return None
+        rows = {row.model_id: row for row in self.rows} | {own.model_id: own}
+        noted = shared_errors(self._layout)
+
+        def decided(regime: str) -> DecidedStanding:
+            board = regime_scores(rows.values(), regime, self.benchmark, noted)
+            macro = standings(board, "macro")[own.model_id]
+            categories = [standings(board, name) for name in self.benchmark.category_order]
+            return DecidedStanding(
+                rank_low=macro.rank_low,
+                rank_high=macro.rank_high,
+                better_than=len(board.models) - macro.rank_high,
+                worse_than=macro.rank_low - 1,
+                best_in=sum(models[own.model_id].could_be_best for models in categories),
+                categories=len(categories),
+            )
+
+        return decided
+
+
+def _rows(layout: Layout) -> list[Submission]:
+    """Return the rows that can be read."""
+    checker = Checker(())
+    rows = []
+    for path in sorted(files_in(layout.submissions)) if layout.submissions else ():
+        try:
+            submission = checker.context(path).submission
+        except NothingChecked:
+            continue
+        if submission is not None:
+            rows.append(submission)
+    return rows
+
+
+NEAREST = 2
+# Example of fabrication: to raise the mean by 0.02, with at most 0.1 per task, takes 20 of 100.
+FABRICATED_SHARE = 0.2
+
+
+class Ranked(NamedTuple):
+    """One row in one regime."""
+
+    model: str
+    categories: dict[str, float]
+    score: float
+    """Mean over the category means of the primary metric."""
+
+
+def ranked(submissions: Iterable[Submission], regime: str, benchmark: Benchmark) -> list[Ranked]:
+    """Return the rows that are ranked in a regime, the best first, then by id."""
+    rows = []
+    for submission in submissions:
+        if regime in ranked_regimes(submission, benchmark):
+            cells = submission.results[regime]
+            scores = {
+                t: float(getattr(cells[t], benchmark.primary_metric)) for t in benchmark.task_ids
+            }
+            categories = category_means(scores, benchmark)
+            rows.append(Ranked(submission.model_id, categories, mean(categories.values())))
+    return sorted(rows, key=lambda row: (-row.score, row.model))
+
+
+def rank_of(rows: Sequence[Ranked], model: str) -> int | None:
+    """Return 1 + the number of rows with a higher score; None if the row is not ranked."""
+    own = next((row for row in rows if row.model == model), None)
+    return None if own is None else 1 + sum(row.score > own.score for row in rows)
+
+
+def standings(
+    own: Submission,
+    board: Sequence[Submission],
+    benchmark: Benchmark,
+    decided: Decided | None = None,
+) -> list[RowStanding]:
+    """Return the rank in each regime, with the rank of the row that it replaces."""
+    others = [row for row in board if row.model_id != own.model_id]
+    found = []
+    for regime in benchmark.regimes:
+        after = ranked([*others, own], regime, benchmark)
+        rank = rank_of(after, own.model_id)
+        if rank is None:
+            continue
+        found.append(
+            RowStanding(
+                regime=regime,
+                score=next(row.score for row in after if row.model == own.model_id),
+                rank=rank,
+                rows=len(after),
+                before=rank_of(ranked(board, regime, benchmark), own.model_id),
+                decided=None if decided is None else decided(regime),
+            )
+        )
+    return found
+
+
+def comparison(
+    own: Submission, board: Sequence[Submission], benchmark: Benchmark
+) -> RowComparison | None:
+    """Compare the row with the best row and the two most similar rows.
+
+    Similarity is the root mean square difference of category means. None if it is not ranked.
+    """
+    regime = benchmark.regimes[0]
+    others = [row for row in board if row.model_id != own.model_id]
+    rows = ranked([*others, own], regime, benchmark)
+    this = next((row for row in rows if row.model == own.model_id), None)
+    if this is None:
+        return None
+    beside = sorted(
+        (row for row in rows if row is not this), key=lambda row: (_distance(this, row), row.model)
+    )[:NEAREST]
+    best = rows[0]
+    chosen = [this, *beside]
+    if best not in chosen:
+        chosen.append(best)
+    return RowComparison.model_validate(
+        {
+            "regime": regime,
+            "metric": benchmark.primary_metric,
+            "models": [row.model for row in chosen],
+            "best": best.model,
+            "categories": [
+                CategoryScores(category=name, scores=[row.categories[name] for row in chosen])
+                for name in benchmark.categories
+            ],
+        }
+    )
+
+
+def _distance(one: Ranked, other: Ranked) -> float:
+    return math.sqrt(mean((x - other.categories[k]) ** 2 for k, x in one.categories.items()))
+
+
+def neighbour(context: Context) -> Neighbour | None:
+    """Return the row with the most scores equal to this row's within rerun noise."""
+    view = context.view
+    near = next(iter(resemblances(view)), None)
+    if near is None:
+        return None
+    name = view.table.names[near.number]
+    return Neighbour(
+        model=name, near=near.near, cells=near.cells, limit=math.ceil(needed(near.cells))
+    )
+
+
+def audit_estimate(benchmark: Benchmark, policy: AuditPolicy) -> AuditEstimate:
+    """Return cost and detection probability of an audit according to the policy."""
+    tasks = list(benchmark.task_ids)
+    drawn = min(policy.drawn, len(tasks))
+    fabricated = max(1, round(FABRICATED_SHARE * len(tasks)))
+    design = design_of(tasks, strata_of(benchmark, tasks) if policy.stratified else [])
+    known = [task.n_test for task in benchmark.tasks if task.n_test is not None]
+    return AuditEstimate(
+        drawn=drawn,
+        tasks=len(tasks),
+        sequences=round(drawn * mean(known)) if known else 0,
+        fabricated=fabricated,
+        detection=float(detection(design, fabricated, drawn)),
+    )
+
+
+def pull_verdict(
+    pull: PullHead,
+    judged: Judged,
+    base: BaseBranch,
+    main_digest: str | None = None,
+) -> PullVerdict:
+    """Return the verdict on a pull request."""
+    result, context = judged.result, judged.context
+    places = shown_places_of(judged.findings)
+    is_sound = result is not None and not counts_of(places).error
+    own = result.submission if result is not None and is_sound else None
+    digest = result.document.sha256 if result is not None else ""
+    board, benchmark = base.rows, base.benchmark
+    model = judged.change.model or None
+    return PullVerdict(
+        number=pull.number,
+        head_sha=pull.head_sha,
+        base_sha=judged.merge_base,
+        outcome=outcome_of(places, is_checked=result is not None or judged.change.is_evidence),
+        model=model,
+        level=base.level(own, digest) if own is not None else None,
+        is_edit=not judged.change.is_evidence and any(row.model_id == model for row in board),
+        files=list(judged.files),
+        places=places,
+        weight=_weight(judged.findings),
+        findings=_findings(judged.findings),
+        comparison=comparison(own, board, benchmark) if own is not None else None,
+        standings=standings(own, board, benchmark, base.decided(own)) if own is not None else [],
+        neighbour=neighbour(context) if own is not None and context is not None else None,
+        audit=audit_estimate(benchmark, base.policy) if own is not None else None,
+        main_digest=main_digest,
+        fingerprint=judged.fingerprint,
+        rivals=numbers(judged.change.rivals),
+    )
+
+
+def crash_verdict(
+    pull: PullHead, merge_base: str, error: Exception, main_digest: str | None = None
+) -> PullVerdict:
+    """Return the verdict on a pull request on which geneb-ci crashed; it does not pass."""
+    rule = BY_ID[CRASHED]
+    what = f"reading the pull request failed: {type(error).__name__}: {quoted(str(error))}"
+    finding = Finding(rule.id, rule.severity, what, "", "", 1, 1, "", "", rule.fix)
+    places = shown_places_of([finding])
+    return PullVerdict(
+        number=pull.number,
+        head_sha=pull.head_sha,
+        base_sha=merge_base,
+        outcome=outcome_of(places, is_checked=False),
+        model=None,
+        level=None,
+        is_edit=False,
+        files=[],
+        places=places,
+        weight=0.0,
+        findings=_findings([finding]),
+        comparison=None,
+        standings=[],
+        neighbour=None,
+        audit=None,
+        main_digest=main_digest,
+    )
+
+
+def _weight(findings: Sequence[Finding]) -> float:
+    """Return the sum of the scores of all warnings; one without a score counts as 1."""
+    warnings = (finding for finding in findings if finding.severity is Severity.WARNING)
+    return round(math.fsum(max(1.0, finding.score) for finding in warnings), 1)
+
+
+def _findings(findings: Sequence[Finding]) -> list[VerdictFinding]:
+    return [
+        VerdictFinding(
+            rule=finding.rule,
+            severity=Severity(finding.severity).value,
+            message=visible(finding.message, LONG),
+            file=visible(finding.file, SHORT),
+            pointer=visible(finding.pointer, SHORT),
+            line=finding.line,
+            column=finding.column,
+            found=visible(finding.found, SHORT),
+            expected=visible(finding.expected, SHORT),
+            fix="" if finding.fix == BY_ID[finding.rule].fix else visible(finding.fix, LONG),
+            score=finding.score,
+        )
+        for finding in chosen(findings)
+    ]

@@ -1,0 +1,168 @@
+"""The base branch as files, as the API or a clone has it now: a checkout may be older."""
+
+import base64
+import contextlib
+import os
+import re
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+from geneb_ci.check.change import REGULAR, Blob
+from geneb_ci.common.config import Layout, find_layout
+from geneb_ci.github.errors import MainMoved, UnexpectedReply
+from geneb_ci.github.replies import BlobReply, Commit, CommitComparison, RecursiveTree
+from geneb_ci.github.sides import Main, Source, git_sha, read_blob
+from geneb_ci.publish.git import CODE, GitRepository
+from geneb_ci.submission.reading import BYTES_MAX
+
+_ENTRY = re.compile(rb"(\d{6}) (blob|commit|tree) ([0-9a-f]{40}) +(\d+|-)\t(.*)", re.DOTALL)
+
+
+class Clone:
+    """A local git repository as a source of commits, trees and blobs."""
+
+    def __init__(self, repository: GitRepository) -> None:
+        self.repository = repository
+        self._trees: dict[str, RecursiveTree] = {}
+
+    def commit(self, name: str) -> Commit:
+        """Return a commit by its name. Raises WrongRepository if there is none."""
+        sha = self.repository.resolve(name)
+        tree = self.repository.run("rev-parse", "--verify", f"{sha}^{{tree}}")
+        return Commit.model_validate({"sha": sha, "commit": {"tree": {"sha": _line(tree)}}})
+
+    def comparison(self, base: str, head: str) -> CommitComparison:
+        """Return the merge base of two commits. Raises UnexpectedReply if there is none."""
+        found = self.repository.run("merge-base", "--end-of-options", base, head, ok=(0, 1))
+        if not found.strip():
+            raise UnexpectedReply(
+                "this branch has no commit in common with the base branch",
+                "make the branch again from the base branch, or fetch the whole history",
+            )
+        return CommitComparison(merge_base_commit=self.commit(_line(found)))
+
+    def tree(self, sha: str) -> RecursiveTree:
+        """Return all paths of a commit or tree except folders; read once."""
+        if sha not in self._trees:
+            listing = self.repository.run("ls-tree", "-r", "-l", "-z", "--full-tree", sha)
+            entries = [_entry(line) for line in listing.split(b"\0")[:-1]]
+            value = {"sha": sha, "tree": entries, "truncated": False}
+            self._trees[sha] = RecursiveTree.model_validate(value)
+        return self._trees[sha]
+
+    def blob(self, sha: str) -> BlobReply:
+        """Return the bytes of a file."""
+        ((_, raw),) = self.repository.blobs([sha])
+        return BlobReply(sha=sha, encoding="base64", content=base64.b64encode(raw).decode())
+
+
+def _line(raw: bytes) -> str:
+    return raw.decode("ascii").split("\n", 1)[0]
+
+
+def _entry(line: bytes) -> dict[str, str | int]:
+    match = _ENTRY.fullmatch(line)
+    if match is None:
+        raise UnexpectedReply("git lists a file in a form that is not known", "update git")
+    mode, kind, sha, size, path = match.groups()
+    return {
+        "path": path.decode("utf-8", "replace"),
+        "mode": mode.decode(),
+        "type": kind.decode(),
+        "sha": sha.decode(),
+        "size": 0 if size == b"-" else int(size),
+    }
+
+
+_CODE = f"{CODE}/"
+_NEXT = "nothing was written; run this in a checkout of the base branch's head"
+
+
+@contextlib.contextmanager
+def layout_of_main(
+    source: Source, layout: Layout, main: Main, note: Callable[[str], None] | None = None
+) -> Iterator[Layout]:
+    """Yield the layout of the base branch: the checkout, or a copy with what differs read again.
+
+    If code differs, these rules would not be main's: raises MainMoved, or with `note` says so.
+    Raises ForgeProblem if a file cannot be read.
+    """
+    root = layout.root
+    local = {path: _local(root, path, main.files[path]) for path in sorted(main.relevant)}
+    lost = [path for path, raw in local.items() if raw is None]
+    code = next((path for path in lost if path.startswith(_CODE)), None)
+    if code is not None and note is not None:
+        note(
+            f"{code} is not main's: to get the verdict of main's rules, merge main into this branch"
+        )
+    elif code is not None:
+        raise MainMoved(f"the checkout is not main's head: {code} differs", _NEXT)
+    if not lost and not _has_more(root, main):
+        yield layout
+        return
+    with tempfile.TemporaryDirectory(prefix="geneb-ci-main-") as name:
+        folder = Path(os.path.realpath(name))
+        for path, raw in local.items():
+            if path.startswith(_CODE):
+                continue
+            content = _fetched(source, main.files[path]) if raw is None else raw
+            if content is not None:
+                _write(folder, path, content)
+        yield find_layout(folder)
+
+
+def lay_out_main(layout: Layout, main: Main, folder: Path, changes: Mapping[str, bytes]) -> Layout:
+    """Write the base branch, of which `layout` has the files, and changes of it into a folder."""
+    for path in main.relevant:
+        source = layout.root / path
+        if not path.startswith(_CODE) and path not in changes and source.is_file():
+            _write(folder, path, source.read_bytes())
+    for path, raw in changes.items():
+        _write(folder, path, raw)
+    return find_layout(folder)
+
+
+def _write(folder: Path, path: str, raw: bytes) -> None:
+    place = folder.joinpath(*path.split("/"))
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_bytes(raw)
+
+
+def _local(root: Path, path: str, blob: Blob) -> bytes | None:
+    """Return the bytes of a file of the checkout if they are those of main."""
+    place = root / path
+    if place.is_symlink():
+        return None
+    try:
+        raw = place.read_bytes()
+    except OSError:
+        return None
+    return raw if git_sha(raw) == blob.sha else None
+
+
+def _has_more(root: Path, main: Main) -> bool:
+    """Whether a folder of main has further files in the checkout, such as a row deleted since."""
+    folders = {path.rsplit("/", 1)[0] for path in main.relevant if "/" in path}
+    for folder in sorted(folders):
+        if folder == CODE or folder.startswith(_CODE):
+            continue
+        for place in (root / folder).iterdir():
+            if place.is_file() and f"{folder}/{place.name}" not in main.files:
+                return True
+    return False
+
+
+def _fetched(source: Source, blob: Blob) -> bytes | None:
+    """Return a file of main, in one request; None for a link, or what no check reads."""
+    if blob.mode != REGULAR or blob.size > BYTES_MAX:
+        return None
+    raw = read_blob(source, blob)
+    return raw if isinstance(raw, bytes) else None
+
+
+def further_places(layout: Layout) -> list[str]:
+    """Return the folders that the settings name, relative to the root of the repository."""
+    places = layout.settings.places.values() if layout.settings is not None else ()
+    inside = (place for place in places if place.is_relative_to(layout.root))
+    return [place.relative_to(layout.root).as_posix() for place in inside]

@@ -1,0 +1,389 @@
+"""A new repository of a board: its files, written into a folder, and their first commit."""
+
+import enum
+import os
+import re
+import string
+import subprocess
+import tomllib
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from importlib import resources
+from pathlib import Path
+from types import MappingProxyType
+from typing import NamedTuple
+
+from geneb_ci import __version__
+from geneb_ci.common.benchmark import parse_benchmark
+from geneb_ci.common.config import PRACTICE_BENCHMARK
+from geneb_ci.common.errors import UsageProblem, unwritable
+from geneb_ci.common.shipped import shipped, shipped_files, toolkit_files
+from geneb_ci.github.api import SERVER
+from geneb_ci.github.observed import MAIN
+from geneb_ci.github.probes_files import FORMS, OWNER_PLACEHOLDER, OWNERS, board_workflows
+from geneb_ci.render.plain import visible
+
+ANSWERS_FILE = ".github/geneb-ci.toml"
+TOOLKIT = ("geneb_ci", "reference_harness")
+"""Folders of code that jobs run."""
+YOURS = frozenset(
+    {"README.md", "SECURITY.md", "pyproject.toml", ".gitignore", ".gitattributes", OWNERS}
+    | {"submissions/README.md", "leaderboard/README.md", ".github/dependabot.yml"}
+    | {"leaderboard/policy/policy.toml", "leaderboard/policy/official.json"}
+    | {"leaderboard/policy/trusted_root.json"}
+)
+"""Files that are written once: maintainers change them."""
+LICENSE = "geneb_ci/LICENSE"
+"""Licence of the toolkit, whose code goes into the repository."""
+PRACTICE_ROW = "kmer-baseline"
+SHEBANG = b"#!"
+VERBATIM = (".github/PULL_REQUEST_TEMPLATE.md", ".github/dependabot.yml")
+_NAMED = re.compile(r"\b((?:tools|requirements)/[\w-]+(?:\.\w+)?)")
+"""A file of the toolkit that a job runs or installs."""
+_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,99}/[A-Za-z0-9][\w.-]{0,99}", re.ASCII)
+_OWNER = re.compile(r"@[A-Za-z0-9][A-Za-z0-9-]{0,38}(?:/[\w.-]{1,100})?", re.ASCII)
+
+
+class Answers(NamedTuple):
+    """What a new repository needs to be told."""
+
+    repository: str
+    """OWNER/NAME on GitHub."""
+    space: str
+    """OWNER/NAME on the Hub."""
+    maintainers: str
+    """Code owner: @ORG/TEAM, or @ACCOUNT."""
+
+    @property
+    def text(self) -> str:
+        """The answers as they are kept in the repository."""
+        lines = (f'{name} = "{value}"\n' for name, value in self._asdict().items())
+        return (
+            "# Written by geneb-ci init, and read by it when it runs again in this repository.\n"
+            + "".join(lines)
+        )
+
+
+def answers(
+    root: Path, repository: str | None, space: str | None, maintainers: str | None
+) -> Answers:
+    """Return the options of the caller, completed by those of an earlier call.
+
+    Raises UsageProblem for a name that GitHub or the Hub would not take, and without a repository.
+    """
+    kept = _kept(root)
+    name = repository or kept.get("repository", "")
+    if not name:
+        raise UsageProblem(
+            "no repository is named", "pass --repo OWNER/NAME, its name on GitHub; it may be empty"
+        )
+    owner = name.partition("/")[0]
+    found = Answers(
+        name,
+        space or kept.get("space", name),
+        maintainers or kept.get("maintainers", f"@{owner}"),
+    )
+    for given, option in ((found.repository, "--repo"), (found.space, "--space")):
+        if not _NAME.fullmatch(given):
+            raise UsageProblem(f"{option} {given!r} is not a name", f"write {option} OWNER/NAME")
+    if not _OWNER.fullmatch(found.maintainers):
+        raise UsageProblem(
+            f"--maintainers {found.maintainers!r} is not a code owner",
+            "write --maintainers @ORG/TEAM, or @ACCOUNT",
+        )
+    return found
+
+
+def _kept(root: Path) -> dict[str, str]:
+    path = root / ANSWERS_FILE
+    if not path.is_file():
+        return {}
+    try:
+        found = tomllib.loads(path.read_text("utf-8"))
+    except ValueError as error:
+        raise UsageProblem(f"{path}: {error}", "delete it, and pass the options again") from error
+    return {key: value for key, value in found.items() if isinstance(value, str)}
+
+
+def benchmark_bytes(path: Path | None) -> bytes:
+    """Return a benchmark definition, checked; the practice benchmark if none is named.
+
+    Raises UsageProblem, which says what to supply, or BadConfiguration, which names the key.
+    """
+    if path is None:
+        return shipped("schemas", PRACTICE_BENCHMARK).read_bytes()
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        raise UsageProblem(
+            f"{path}: cannot be read: {error.strerror}; expected the definition of a benchmark",
+            "copy schemas/benchmark-mini.json, put in your tasks, their class counts, the data set "
+            "and its revision, and pass it: --benchmark FILE",
+        ) from error
+    parse_benchmark(raw, str(path))
+    return raw
+
+
+def files_of(given: Answers, benchmark: bytes) -> dict[str, bytes]:
+    """Return every file by its path, apart from keys and rows."""
+    words = {
+        "title": given.space.partition("/")[2],
+        "benchmark": parse_benchmark(benchmark, "the benchmark").name,
+        "version": __version__,
+        **given._asdict(),
+    }
+    found = {path: shipped("repository", path).read_bytes() for path in copied_files()}
+    found |= {path: place.read_bytes() for path, place in toolkit_files().items()}
+    for kind, folder, below in (
+        ("schemas", "schemas", ""),
+        ("page", "leaderboard", "src"),
+        ("page", "leaderboard", "vendor"),
+    ):
+        found |= {
+            f"{folder}/{path}": shipped(kind, path).read_bytes()
+            for path in shipped_files(below, kind)
+        }
+    if LICENSE not in found:  # a repository that this command wrote has it there
+        found[LICENSE] = shipped("repository", "LICENSE").read_bytes()
+    owners = shipped("repository", OWNERS).read_text("utf-8")
+    contact = shipped("repository", f"{FORMS}/config.yml").read_text("utf-8")
+    return found | {
+        "schemas/benchmark.json": benchmark,
+        "leaderboard/index.html": shipped("page", "index.html").read_bytes(),
+        "leaderboard/policy/policy.toml": shipped("policy", "policy.toml").read_bytes(),
+        "leaderboard/policy/trusted_root.json": shipped("policy", "trusted_root.json").read_bytes(),
+        "leaderboard/policy/official.json": b'{\n "files": {}\n}\n',
+        "leaderboard/README.md": template("space.md.in", words),
+        OWNERS: owners.replace(f"{OWNER_PLACEHOLDER}maintainers", given.maintainers).encode(),
+        f"{FORMS}/config.yml": contact.replace("OWNER/geneb-ci", given.repository).encode(),
+        ANSWERS_FILE: given.text.encode(),
+        "README.md": template("README.md.in", words),
+        "SECURITY.md": template("SECURITY.md.in", words),
+        "submissions/README.md": template("submissions.md.in", words),
+        "pyproject.toml": _PYPROJECT,
+        ".gitignore": b"/keys/\n__pycache__/\n",
+        ".gitattributes": b"# Digests are of bytes: no line end is ever translated.\n* -text\n",
+    }
+
+
+_PYPROJECT = b"""\
+# Settings of geneb-ci for this repository; without any, folders have their usual names.
+[tool.geneb-ci]
+"""
+
+
+def copied_files() -> list[str]:
+    """Return the paths of the shipped files that a board has as they are."""
+    jobs = board_workflows()
+    text = "\n".join(shipped("repository", path).read_text("utf-8") for path in jobs)
+    return [*jobs, *shipped_files(FORMS), *VERBATIM, *sorted(set(_NAMED.findall(text)))]
+
+
+def template(name: str, words: dict[str, str]) -> bytes:
+    """Return a template with its words filled in."""
+    text = resources.files("geneb_ci.github").joinpath("templates", name).read_text("utf-8")
+    return string.Formatter().vformat(text, (), words).encode()
+
+
+class Placing(enum.StrEnum):
+    """What is done about one file."""
+
+    WRITE = "write"
+    SAME = "same"
+    DIFFERS = "differs"
+    YOURS = "yours"
+    """It differs, and is one that maintainers change: it is never overwritten."""
+
+
+class Planned(NamedTuple):
+    """One file of the plan."""
+
+    path: str
+    placing: Placing
+    content: bytes
+
+
+def plan_of(root: Path, files: Mapping[str, bytes]) -> list[Planned]:
+    """Compare files with those of a folder. Raises UsageProblem for a place outside of it."""
+    return [
+        Planned(path, _placing(root, path, content), content)
+        for path, content in sorted(files.items())
+    ]
+
+
+def _placing(root: Path, path: str, content: bytes) -> Placing:
+    place = inside(root, path)
+    if not place.exists():
+        return Placing.WRITE
+    try:
+        found = place.read_bytes()
+    except OSError as error:
+        raise UsageProblem(
+            f"{place}: cannot be read: {error.strerror}", "move it away, and run this again"
+        ) from error
+    if found == content:
+        return Placing.SAME
+    return Placing.YOURS if path in YOURS else Placing.DIFFERS
+
+
+def left_over(root: Path, files: Iterable[str]) -> list[str]:
+    """Return code of another version of the toolkit: modules that this version does not have."""
+    known = set(files)
+    found = (path for name in TOOLKIT for path in sorted((root / name).rglob("*.py")))
+    return [name for path in found if (name := path.relative_to(root).as_posix()) not in known]
+
+
+def inside(root: Path, path: str) -> Path:
+    """Return the place of a file below a folder.
+
+    Raises UsageProblem where a link on the way would lead out of the folder, or is the file.
+    """
+    place = root.joinpath(*path.split("/"))
+    real = Path(os.path.realpath(place))
+    if real != Path(os.path.realpath(root)).joinpath(*path.split("/")):
+        raise UsageProblem(
+            f"{place}: a symbolic link leads to {real}; nothing is written there",
+            "replace the link by an ordinary file or folder",
+        )
+    return place
+
+
+def write_planned(root: Path, plan: Iterable[Planned], *, force: bool) -> None:
+    """Write what is missing and, with `force`, what differs.
+
+    Raises UsageProblem, or MachineFault where the disk is full.
+    """
+    for one in plan:
+        if one.placing is Placing.WRITE or (force and one.placing is Placing.DIFFERS):
+            place = inside(root, one.path)
+            try:
+                place.parent.mkdir(parents=True, exist_ok=True)
+                place.write_bytes(one.content)
+                if one.content.startswith(SHEBANG):
+                    place.chmod(0o755)
+            except OSError as error:
+                raise unwritable(str(place), error, "name another folder") from error
+
+
+def plan_lines(plan: Iterable[Planned], *, force: bool) -> list[str]:
+    """Return the plan as text: each file that differs, and the others counted by folder."""
+    plan = list(plan)
+    counted = Counter((one.placing, one.path.partition("/")[0]) for one in plan)
+    lines = [
+        f"  write  {name}{'/' if any(p.path.startswith(f'{name}/') for p in plan) else ''}"
+        f"{f'  {count} files' if count > 1 else ''}"
+        for (placing, name), count in counted.items()
+        if placing is Placing.WRITE
+    ]
+    what = "overwrite" if force else "keep, it differs"
+    lines += [f"  {what}  {one.path}" for one in plan if one.placing is Placing.DIFFERS]
+    lines += [f"  keep, it is yours  {one.path}" for one in plan if one.placing is Placing.YOURS]
+    same = sum(one.placing is Placing.SAME for one in plan)
+    return [*lines, f"  {same} files are there already"] if same else lines
+
+
+FIRST_MESSAGE = "Set up the board"
+SECONDS_MAX = 600  # a push of 3 MB over a slow line
+_SAID_MAX = 300  # characters of git's own words in a message of ours
+_NO_NAME = ("tell me who you are", "empty ident name", "unable to auto-detect")
+# A token is never an argument: git asks this helper, which reads it from the environment.
+_HELPER = (
+    """!f() { test "$1" = get && """
+    """printf 'username=x-access-token\\npassword=%s\\n' "$GH_TOKEN"; }; f"""
+)
+
+
+def git(
+    folder: Path,
+    *arguments: str,
+    ok: tuple[int, ...] = (0,),
+    more: Mapping[str, str] = MappingProxyType({}),
+) -> str:
+    """Run git in a folder with the user's settings, and return what it prints.
+
+    `more` is added to the environment.
+
+    Raises UsageProblem with git's own words where it fails.
+    """
+    try:
+        done = subprocess.run(  # noqa: S603 (arguments are fixed or checked names)
+            ["git", "-C", str(folder), *arguments],  # noqa: S607 (the user's git)
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=SECONDS_MAX,
+            env={**os.environ, "LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", **more},
+        )
+    except FileNotFoundError as error:
+        raise UsageProblem("git is not installed", "install git") from error
+    except subprocess.TimeoutExpired as error:
+        raise UsageProblem(f"git {arguments[0]} took more than {SECONDS_MAX} s") from error
+    if done.returncode not in ok:
+        said = " ".join(done.stderr.split())
+        raise UsageProblem(
+            f"{folder}: git {arguments[0]} failed: {visible(said, _SAID_MAX)}", _fix(said)
+        )
+    return done.stdout.strip()
+
+
+def _fix(said: str) -> str:
+    if any(words in said for words in _NO_NAME):
+        return (
+            "git config --global user.name NAME; git config --global user.email ADDRESS; "
+            "then run this again"
+        )
+    return "correct what git says, then run this again"
+
+
+def has_commit(folder: Path) -> bool:
+    """Whether a folder is a git repository of its own that has a commit."""
+    return (folder / ".git").exists() and bool(
+        git(folder, "rev-parse", "--verify", "--quiet", "HEAD", ok=(0, 1, 128))
+    )
+
+
+def first_commit(folder: Path) -> bool:
+    """Commit all files where there is no commit yet; return whether one was made."""
+    if has_commit(folder):
+        return False
+    if not (folder / ".git").exists():
+        git(folder, "init", "--quiet", f"--initial-branch={MAIN}")
+    git(folder, "add", "--all")
+    git(folder, "commit", "--quiet", "--message", FIRST_MESSAGE)
+    return True
+
+
+def is_changed(folder: Path) -> bool:
+    """Whether files differ from those of the last commit."""
+    return bool(git(folder, "status", "--porcelain"))
+
+
+def push_first(folder: Path, repository: str) -> str:
+    """Push to the empty main branch of GitHub, and return the address.
+
+    Raises UsageProblem with the advice to push by hand.
+    """
+    server = os.environ.get("GITHUB_SERVER_URL", SERVER).rstrip("/")
+    address = git(folder, "config", "--get", "remote.origin.url", ok=(0, 1))
+    if not address:
+        address = f"{server}/{repository}.git"
+        git(folder, "remote", "add", "origin", address)
+    if repository.casefold() not in address.casefold():
+        raise UsageProblem(
+            f"the remote origin is {visible(address)}, not {repository}",
+            f"git remote set-url origin {server}/{repository}.git; then run this again",
+        )
+    credentials = {
+        "GIT_CONFIG_COUNT": "1",
+        "GIT_CONFIG_KEY_0": f"credential.{server}.helper",
+        "GIT_CONFIG_VALUE_0": _HELPER,
+    }
+    try:
+        git(folder, "push", "--quiet", "origin", f"HEAD:refs/heads/{MAIN}", more=credentials)
+    except UsageProblem as error:
+        raise UsageProblem(
+            error.message,
+            f"push it yourself (git push origin HEAD:{MAIN}), with a token that may write "
+            "workflows; then run this again",
+        ) from error
+    return address

@@ -1,0 +1,148 @@
+"""A repository and its settings as GitHub's REST API shows them, each answer read once."""
+
+import base64
+import hashlib
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from geneb_ci.github.api import GitHub
+from geneb_ci.github.errors import AGAIN, MissingScope, NotFound, UnexpectedReply, Unseen
+from geneb_ci.github.wire import Wire
+
+MAIN = "main"
+"""Branch that the workflows publish from; its name is written in them."""
+PAGES_MAX = 10  # 1,000 labels, rules or rulesets: far more than a person sets by hand
+ADMINISTRATION, METADATA = "Administration: read", "Metadata: read"
+
+
+class Observed:
+    """The settings of one repository. Methods that read send one request for each address."""
+
+    def __init__(
+        self, wire: Wire, space: str = "", log_key: Path | None = None, *, dry: bool = False
+    ) -> None:
+        self.wire = wire
+        self.log_key = log_key
+        """File of the private key of the log, to be stored as a secret; None where it is not here.
+        """
+        self.space = space
+        """The Space as OWNER/NAME; empty where the caller does not name it."""
+        self.dry = dry
+        """Whether writes are only listed."""
+        self.sent: list[str] = []
+        """Each write so far: verb and path."""
+        self._known: dict[str, Any] = {}
+        self._github = GitHub(wire)
+
+    def get(self, path: str, needs: str = METADATA, **parameters: str | int) -> Any:  # noqa: ANN401 (JSON)
+        """Return the JSON of a path of the repository; None where GitHub finds nothing there.
+
+        Raises Unseen where the token may not read it; `needs` is the permission of a fine-grained
+        token.
+        """
+        key = f"{path} {parameters}"
+        if key not in self._known:
+            try:
+                self._known[key] = self.wire.get(path, **parameters).body
+            except NotFound:
+                self._known[key] = None
+            except MissingScope as error:
+                self._known[key] = _unseen(path, needs, error.message)
+        found = self._known[key]
+        if isinstance(found, Unseen):
+            raise found
+        return found
+
+    def page(self, path: str, needs: str = METADATA) -> list[dict[str, Any]]:
+        """Return a whole list. Raises Unseen where the token may not read it."""
+        if path not in self._known:
+            try:
+                pages = list(self.wire.pages(path, PAGES_MAX))
+                self._known[path] = [one for page in pages for one in page]
+            except NotFound:
+                self._known[path] = []
+            except MissingScope as error:
+                self._known[path] = _unseen(path, needs, error.message)
+        found = self._known[path]
+        if isinstance(found, Unseen):
+            raise found
+        return list(found)
+
+    def settings(self, path: str) -> dict[str, Any]:
+        """Return settings that every repository has. Raises Unseen where GitHub hides them.
+
+        GitHub answers 404 instead of 403 to many tokens without administrative rights.
+        """
+        found = self.get(path, ADMINISTRATION)
+        if not isinstance(found, dict):
+            raise _unseen(path, ADMINISTRATION, "GitHub finds nothing there")
+        return found
+
+    def send(self, verb: str, path: str, body: Any = None) -> None:  # noqa: ANN401 (JSON)
+        """Write once, and forget what was read before. Raises MissingScope without the right."""
+        self.sent.append(f"{verb} {path}")
+        if not self.dry:
+            self.wire.send(verb, path, body)
+            self._known.clear()
+
+    # Files of main.
+
+    @property
+    def repository(self) -> dict[str, Any]:
+        """The repository itself. Raises NotFound if there is none."""
+        found = self.get("")
+        if not isinstance(found, dict):
+            raise NotFound(
+                f"{self.wire.repository}: GitHub finds no such repository",
+                "create it, empty: gh repo create OWNER/NAME --public; "
+                "a private one needs a token with read access",
+            )
+        return found
+
+    @property
+    def has_main(self) -> bool:
+        """Whether the branch main exists."""
+        return self.get(f"/branches/{MAIN}", "Contents: read") is not None
+
+    def blobs(self) -> dict[str, str]:
+        """Return the git id of each file of main by its path; empty without main."""
+        if not self.has_main:
+            return {}
+        if "tree" not in self._known:
+            branch = self.get(f"/branches/{MAIN}", "Contents: read")
+            tree = self._github.tree(branch["commit"]["sha"])
+            if tree.truncated:
+                raise UnexpectedReply("GitHub lists only a part of main", AGAIN)
+            self._known["tree"] = {one.path: one.sha for one in tree.tree if one.type == "blob"}
+        return dict(self._known["tree"])
+
+    def content(self, path: str) -> bytes | None:
+        """Return the bytes of a file of main; None if there is none.
+
+        Raises UnexpectedReply for bytes that do not match their digest.
+        """
+        sha = self.blobs().get(path)
+        if sha is None:
+            return None
+        if sha not in self._known:
+            raw = base64.b64decode(self._github.blob(sha).content)
+            if blob_id(raw) != sha:
+                raise UnexpectedReply(f"{path}: bytes that do not match their digest", AGAIN)
+            self._known[sha] = raw
+        return bytes(self._known[sha])
+
+    def folder(self, path: str) -> list[str]:
+        """Return the paths of the files of main below a folder."""
+        return [name for name in self.blobs() if PurePosixPath(name).is_relative_to(path)]
+
+
+def blob_id(raw: bytes) -> str:
+    """Return the id that git gives these bytes."""
+    return hashlib.sha1(b"blob %d\0" % len(raw) + raw, usedforsecurity=False).hexdigest()
+
+
+def _unseen(path: str, needs: str, why: str) -> Unseen:
+    return Unseen(
+        f"{path or 'the repository'} cannot be read: {why}",
+        f"use a token of an administrator with {needs}",
+    )

@@ -1,0 +1,210 @@
+"""Reads files of main, and what the Hub shows of the Space: what is wrong, or None."""
+
+import os
+import re
+
+from geneb_ci.audit.keys import KeyFile
+from geneb_ci.common.shipped import shipped, shipped_files
+from geneb_ci.github.api import STATUS_CONTEXT
+from geneb_ci.github.errors import Unseen
+from geneb_ci.github.observed import Observed, blob_id
+from geneb_ci.github.probes import Probe, named_space, rules
+from geneb_ci.render.plain import visible
+
+WORKFLOWS, ACTIONS = ".github/workflows", ".github/actions"
+FORMS = ".github/ISSUE_TEMPLATE"
+OWN_WORKFLOWS = frozenset({"ci.yml", "docs.yml"})
+"""Workflows of the toolkit's own development, which a board does not need."""
+OWNERS = ".github/CODEOWNERS"
+OWNER_PLACEHOLDER = "@ORG/"
+PLACEHOLDER = re.compile(r"\bOWNER/[\w-]+")
+WITH_PLACEHOLDERS = ("README.md", "SECURITY.md", f"{FORMS}/config.yml")
+KEYS = "leaderboard/policy/keys.json"
+ESSENTIAL = (
+    *("schemas/benchmark.json", "leaderboard/policy/policy.toml"),
+    *("leaderboard/policy/official.json", "leaderboard/README.md"),
+)
+"""Without these a board is built by the shipped benchmark and policy, or not at all."""
+PRIVATE = (".pem", ".key")
+SHOWN_MAX = 5  # names of files in one message
+
+
+def board_workflows() -> list[str]:
+    """Return the paths of the shipped workflows and actions that a board runs."""
+    found = [*shipped_files(WORKFLOWS), *shipped_files(ACTIONS)]
+    return [path for path in found if path.rpartition("/")[2] not in OWN_WORKFLOWS]
+
+
+def _listed(names: list[str]) -> str:
+    more = f" and {len(names) - SHOWN_MAX} more" if len(names) > SHOWN_MAX else ""
+    return ", ".join(visible(name) for name in names[:SHOWN_MAX]) + more
+
+
+_PIN = re.compile(rb"@[0-9a-f]{40} # v[0-9.]+$", re.MULTILINE)
+"""Commit of an action, with its version."""
+
+
+def workflows(seen: Observed) -> str | None:
+    """Compare the workflows of main with the shipped ones, apart from the commits of actions.
+
+    Dependabot moves these to newer releases.
+    """
+    there = seen.blobs()
+    ours = {path: shipped("repository", path).read_bytes() for path in board_workflows()}
+    missing = [path for path in ours if path not in there]
+    changed = [
+        path
+        for path, raw in ours.items()
+        if there.get(path, blob_id(raw)) != blob_id(raw)
+        and _PIN.sub(b"@", seen.content(path) or b"") != _PIN.sub(b"@", raw)
+    ]
+    parts = [f"missing: {_listed(missing)}"] if missing else []
+    parts += [f"not those of this version: {_listed(changed)}"] if changed else []
+    return "; ".join(parts) or None
+
+
+def merge_queue(seen: Observed) -> str | None:
+    """Look for a merge queue that would wait forever for its status."""
+    if not rules(seen, "merge_queue"):
+        return None
+    texts = (seen.content(path) or b"" for path in seen.folder(WORKFLOWS))
+    if any(re.search(rb"^ +merge_group:", text, re.MULTILINE) for text in texts):
+        return None
+    return f"main has a merge queue, and no workflow sets {STATUS_CONTEXT} on its commits"
+
+
+def present(*paths: str) -> Probe:
+    """Return a probe for files of main."""
+
+    def probe(seen: Observed) -> str | None:
+        there = seen.blobs()
+        missing = [path for path in paths if path not in there]
+        return f"missing: {_listed(missing)}" if missing else None
+
+    return probe
+
+
+def forms(seen: Observed) -> str | None:
+    """Compare whether main has every issue form."""
+    return present(*shipped_files(FORMS))(seen)
+
+
+def owned_folders() -> list[str]:
+    """Return the folders that the shipped list of code owners names."""
+    text = shipped("repository", OWNERS).read_text("utf-8")
+    return re.findall(r"^/(\S+)/\s", text, re.MULTILINE)
+
+
+def code_owners(seen: Observed) -> str | None:
+    """Compare whether every folder that maintainers own has an owner."""
+    raw = seen.content(OWNERS)
+    if raw is None:
+        return f"missing: {OWNERS}"
+    text = raw.decode("utf-8", "replace")
+    if OWNER_PLACEHOLDER in text:
+        return f"{OWNER_PLACEHOLDER}... is a placeholder"
+    owned = re.findall(r"^/?(\S+?)/?\s+@\S+", text, re.MULTILINE)
+    missing = [name for name in owned_folders() if name not in owned and "*" not in owned]
+    return f"no owner of: {', '.join(missing)}" if missing else None
+
+
+def code_owner_errors(seen: Observed) -> str | None:
+    """Return the errors that GitHub finds in the list of code owners."""
+    found = (seen.get("/codeowners/errors", "Contents: read") or {}).get("errors", ())
+    return "; ".join(visible(f"line {one['line']}: {one['kind']}") for one in found) or None
+
+
+def placeholders(seen: Observed) -> str | None:
+    """List the files of main in which no account was put in place of OWNER."""
+    found = []
+    for path in WITH_PLACEHOLDERS:
+        raw = seen.content(path)
+        if raw is None:
+            found.append(f"{path} is missing")
+        elif named := PLACEHOLDER.search(raw.decode("utf-8", "replace")):
+            found.append(f"{path} has {named[0]}")
+    return "; ".join(found) or None
+
+
+def private_keys(seen: Observed) -> str | None:
+    """List files of main that are private keys by their names."""
+    found = [path for path in seen.blobs() if path.endswith(PRIVATE)]
+    return f"in the repository: {_listed(found)}" if found else None
+
+
+def _keys(seen: Observed) -> KeyFile | str:
+    raw = seen.content(KEYS)
+    if raw is None:
+        return f"missing: {KEYS}"
+    try:
+        return KeyFile.model_validate_json(raw)
+    except ValueError:
+        return f"{KEYS} cannot be read"
+
+
+def audit_key(seen: Observed) -> str | None:
+    """Compare whether a key may sign audits now."""
+    found = _keys(seen)
+    if isinstance(found, str):
+        return found
+    usable = [one for one in found.keys if one.valid_until is None and one.revoked_at is None]
+    return None if usable else f"{KEYS} has no key that may sign audits now"
+
+
+def log_key(seen: Observed) -> str | None:
+    """Compare whether the log of audits has a key of its own."""
+    found = _keys(seen)
+    if isinstance(found, str):
+        return found
+    if found.log is None:
+        return f"{KEYS} names no log"
+    signing = {one.raw for one in found.keys}
+    if any(one.raw in signing for one in found.log.signers):
+        return "the key of the log also signs audits"
+    return None
+
+
+# The Hub.
+
+
+_NO_SPACE = (401, 404)
+"""The Hub answers 401 instead of 404 to a caller without a token."""
+
+
+def space(seen: Observed) -> str | None:
+    """Compare whether the Space exists and serves files as they are."""
+    name = named_space(seen)
+    if name is None:
+        return "no Space is named"
+    try:
+        from huggingface_hub import HfApi  # noqa: PLC0415 (a second to import)
+        from huggingface_hub.errors import HfHubHTTPError  # noqa: PLC0415
+        from huggingface_hub.utils import httpx  # noqa: PLC0415
+    except ImportError:
+        raise Unseen("the Hub's client is missing", "pip install 'geneb-ci[hub]'") from None
+    try:
+        found = HfApi(endpoint=os.environ.get("HF_ENDPOINT")).space_info(name)
+    except (HfHubHTTPError, httpx.HTTPError, ValueError) as error:
+        if isinstance(error, HfHubHTTPError) and error.response.status_code in _NO_SPACE:
+            return f"the Hub finds no Space {name}"
+        raise Unseen(
+            f"the Hub did not show {name}: {type(error).__name__}", "run this again later"
+        ) from error
+    return None if found.sdk in {"static", None} else f"the Space {name} runs {found.sdk}"
+
+
+PUBLISH_RUNS = "/actions/workflows/publish.yml/runs"
+
+
+def trusted_publisher(seen: Observed) -> str | None:
+    """Look for a run of the workflow that published; the Hub shows a binding to nobody else.
+
+    Raises Unseen where none has succeeded yet.
+    """
+    found = seen.get(PUBLISH_RUNS, "Actions: read", branch="main", status="success", per_page=1)
+    if not (found or {}).get("total_count"):
+        raise Unseen(
+            "the Hub has no interface that shows it, and no run of publish.yml has succeeded",
+            "set it by hand, then: gh workflow run publish.yml",
+        )
+    return None

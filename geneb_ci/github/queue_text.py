@@ -1,0 +1,159 @@
+"""The queue as a table in a terminal, as Markdown and as JSON."""
+
+import dataclasses
+import io
+import json
+import textwrap
+from typing import Literal, TextIO
+
+from rich.cells import cell_len
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from geneb_ci.github.queue import Queue, QueueRow, Turn, duration
+from geneb_ci.render.markdown import cell
+from geneb_ci.render.text import Table as PlainTable
+from geneb_ci.render.text import escape
+
+COLUMNS: tuple[str, ...] = (
+    *("PR", "model", "author", "age", "verdict", "warnings", "effect", "level", "audit"),
+    *("by", "next"),
+)
+_RIGHT = frozenset({"PR", "age", "warnings", "audit"})
+# Columns left out in a narrow terminal, in this order.
+_EXPENDABLE = ("audit", "level", "warnings", "effect", "author")
+_BELOW = ("by", "next")
+_GAP = 2
+_STYLES = {Turn.MAINTAINER: "bold", Turn.PROGRAM: "", Turn.CONTRIBUTOR: "dim"}
+
+
+def terminal(queue: Queue, limit: int, *, color: bool, width: int) -> str:
+    """Render at most `limit` rows for a terminal, then the summary line."""
+    rows = queue.rows[:limit]
+    shown, needed = _fitting(rows, width, COLUMNS)
+    below = needed > width  # the action then has a line of its own
+    if below:
+        rest = tuple(name for name in COLUMNS if name not in _BELOW)
+        shown, needed = _fitting(rows, width, rest)
+    stream = io.StringIO()
+    console = _console_of(stream, max(width, needed), color=color)
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in shown:
+        justify: Literal["left", "right"] = "right" if name in _RIGHT else "left"
+        # No wrapping: contributor text must not begin a line.
+        table.add_column(name, justify=justify, no_wrap=True)
+    for row in rows:
+        style = "bold red" if row.is_overdue else _STYLES[row.turn]
+        table.add_row(*(Text(text) for text in _chosen(row, shown)), style=style)
+    if rows:
+        console.print(table)
+    head, *lines = stream.getvalue().splitlines() if rows else [""]
+    if below:
+        lines = [text for line, row in zip(lines, rows, strict=True) for text in (line, _step(row))]
+    summary = [part for line in _lines(queue, limit) for part in textwrap.wrap(line, width)]
+    whole = [head, *lines, "", *summary] if rows else summary
+    return "".join(f"{line.rstrip()}\n" for line in whole)
+
+
+def _step(row: QueueRow) -> str:
+    """Return the line below a row: who has to do what."""
+    return f"    {escape(row.who)}: {escape(row.action)}"
+
+
+def _console_of(stream: TextIO, width: int, *, color: bool) -> Console:
+    """Return a console that adds colours and nothing else: no markup, emoji or highlighting."""
+    return Console(
+        file=stream,
+        width=width,
+        color_system="standard" if color else None,
+        force_terminal=color,
+        force_jupyter=False,
+        no_color=not color,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        soft_wrap=True,
+        legacy_windows=False,
+    )
+
+
+def _fitting(
+    rows: tuple[QueueRow, ...], width: int, shown: tuple[str, ...]
+) -> tuple[tuple[str, ...], int]:
+    """Return the columns that fit the width, and their total width."""
+    for name in ("", *_EXPENDABLE):
+        shown = tuple(column for column in shown if column != name)
+        lines = [shown, *(_chosen(row, shown) for row in rows)]
+        needed = sum(max(map(cell_len, cells)) + _GAP for cells in zip(*lines, strict=True)) - _GAP
+        if needed <= width:
+            break
+    return shown, needed
+
+
+def _chosen(row: QueueRow, shown: tuple[str, ...]) -> tuple[str, ...]:
+    cells = zip(COLUMNS, _cells(row), strict=True)
+    return tuple(escape(cell) for name, cell in cells if name in shown)
+
+
+def markdown(queue: Queue, limit: int) -> str:
+    """Render at most `limit` rows as a Markdown table with links, then the summary line."""
+    lines = ["## Open pull requests", ""]
+    if queue.rows:
+        rows = []
+        for row in queue.rows[:limit]:
+            number, *rest = _cells(row)
+            # Its address is GitHub's own, and ends with the number.
+            link = f"[{number}]({row.url})" if _is_plain(row.url) else number
+            rows.append([link, *(cell(text) if text else "" for text in rest)])
+        lines += [*PlainTable(COLUMNS, rows, right=_RIGHT).markdown_lines(), ""]
+    return "\n".join([*lines, *_lines(queue, limit)]) + "\n"
+
+
+def _is_plain(url: str) -> bool:
+    allowed = url.replace("-", "").replace("_", "").replace(".", "").replace("/", "")
+    return url.startswith("https://") and allowed.removeprefix("https:").isalnum() and url.isascii()
+
+
+def as_json(queue: Queue, limit: int) -> str:
+    """Render at most `limit` rows as JSON."""
+    rows = [dataclasses.asdict(row) for row in queue.rows[:limit]]
+    value = {
+        "format_version": "1.1",
+        "pulls": rows,
+        "left_out": len(queue.rows) - len(rows),
+        "clock": queue.clock,
+    }
+    return json.dumps(value, indent=2).replace("##[", "\\u0023#[") + "\n"
+
+
+def _lines(queue: Queue, limit: int) -> list[str]:
+    left = queue.rows[limit:]
+    lines = []
+    if left:
+        longest = duration(max(row.age_seconds for row in left))
+        lines.append(f"not shown: {len(left)} (longest waiting: {longest})")
+    lines.append(queue.clock)
+    return lines
+
+
+def _cells(row: QueueRow) -> tuple[str, ...]:
+    late = "!" if row.is_overdue else ""
+    warnings = f"{row.warnings} ({row.weight:g})" if row.warnings else ""
+    audit = f"{row.audit_tasks} tasks" if row.audit_tasks else ""
+    if row.audit_sequences:
+        audit += f", {row.audit_sequences:,} seq."
+    errors = f" ({row.errors})" if row.errors else ""
+    return (
+        str(row.number),
+        row.name,
+        row.author,
+        f"{late}{duration(row.age_seconds)}",
+        f"{row.verdict}{errors}",
+        warnings,
+        row.effect,
+        row.level,
+        audit,
+        row.who,
+        row.action,
+    )

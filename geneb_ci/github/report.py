@@ -1,0 +1,344 @@
+"""Writes verdicts: one comment, one label, one status; and one issue while the Space is wrong."""
+
+import time
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from geneb_ci.check.registry import BY_ID
+from geneb_ci.common.errors import GenebError, UsageProblem
+from geneb_ci.common.finding import Severity, plural
+from geneb_ci.github.api import GitHub, Talk, repository_address
+from geneb_ci.github.batch import prefetch_talks
+from geneb_ci.github.comment import comment, found_line, own_comment, read_receipt
+from geneb_ci.github.errors import (
+    ConversationLocked,
+    HeadMoved,
+    MainMoved,
+    MissingScope,
+    RateLimited,
+    Unavailable,
+)
+from geneb_ci.github.replies import Comment, Pull
+from geneb_ci.github.sides import main_at
+from geneb_ci.github.verdict import (
+    STATES,
+    CommandName,
+    GroupVerdict,
+    PullHead,
+    PullOutcome,
+    PullVerdict,
+    Trouble,
+    Verdicts,
+    counts_of,
+)
+from geneb_ci.github.waits import REASON_MAX, read_waits, save_waits, waits_after
+from geneb_ci.render.plain import visible
+
+HEALTH_TITLE = "geneb-ci: the Space is not what main says"
+HEALTH_MARK = "<!-- geneb-ci:health:1 -->"
+OPENED, UPDATED, CLOSED = "opened", "updated", "closed"
+
+
+def tell_health(github: GitHub, *, is_good: bool, run: str) -> str:
+    """Open or update the issue, or close it; return what was done, "" if nothing.
+
+    `run` is the address of the run, or "". At most one read request per 100 issues, and one write.
+    """
+    known = None
+    for issue in github.issues():
+        ours = issue.user is not None and issue.user.id == github.author
+        if ours and (issue.body or "").startswith(HEALTH_MARK):
+            known = issue
+            break
+    text = _text(github, run)
+    if is_good:
+        if known is None:
+            return ""
+        github.edit_issue(known.number, known.body or "", "closed")
+        return CLOSED
+    if known is None:
+        github.open_issue(HEALTH_TITLE, text)
+        return OPENED
+    github.edit_issue(known.number, text)
+    return UPDATED
+
+
+def _text(github: GitHub, run: str) -> str:
+    where = f" Run: {run}" if run.startswith("https://") else ""
+    return (
+        f"{HEALTH_MARK}\nThe daily check found that the Space differs from main, that a published "
+        f"receipt is not there, or could not look, last at {github.wire.now:%Y-%m-%d %H:%M} "
+        f"UTC.{where}\n\n"
+        "`geneb-ci publish --verify` says what differs; `gh workflow run publish.yml` publishes "
+        "main again. `geneb-ci receipt seen` names receipts that are lost; with `--write` it notes "
+        "the day. This issue is closed by the first check that finds nothing.\n"
+    )
+
+
+LABELS = {
+    PullOutcome.PASSED: "geneb: passed",
+    PullOutcome.WARNINGS: "geneb: warnings",
+    PullOutcome.CHANGES_NEEDED: "geneb: changes needed",
+    PullOutcome.NEEDS_MAINTAINER: "needs-maintainer",
+    PullOutcome.NOT_CHECKED: "geneb: not checked",
+}
+"""The labels of verdicts; those of audits are in `geneb_ci.github.audits`."""
+ASKED = "audit"
+"""Label that asks for an audit."""
+RUNNING, AGREES, DIFFERS, FAILED = (
+    *("geneb: audit running", "geneb: audit agrees"),
+    *("geneb: audit differs", "geneb: audit failed"),
+)
+AUDIT_STATES = (RUNNING, AGREES, DIFFERS, FAILED)
+"""Labels of the state of an audit: a pull request has at most one."""
+_DESCRIPTION_MAX = 140  # GitHub's limit
+
+
+PENDING, FAILURE, SUCCESS = "pending", "failure", "success"
+# Read together right before they are written: what is read is at most half a minute old.
+BATCH = 10
+_QUEUED = "nothing was written; the new commits are queued, and are checked within 15 minutes"
+_STALE = "main has changed since the verdict; it is computed again"
+_AGAIN = "nothing was written; the next sweep compares with the new main"
+_LABEL_FIX = 'create it once: gh label create "{}"'
+
+
+class Written(NamedTuple):
+    """What was written to one pull request."""
+
+    status: bool
+    labels: bool
+    comment: bool
+
+
+class Result(NamedTuple):
+    """What became of one pull request, or of a group of the merge queue."""
+
+    what: str
+    """Its number, or the commit of a group."""
+    said: str
+    written: Written | None
+    problem: GenebError | None
+
+
+class NoSuchLabel(UsageProblem):
+    """A label of ours does not exist, and the token may not create it."""
+
+
+def write(github: GitHub, verdict: Verdicts, further: tuple[str, ...] = ()) -> Iterator[Result]:
+    """Write all that a verdict says, and yield the result of each pull request.
+
+    First the statuses that no longer hold, then the verdicts, then the list of those that wait. An
+    error on one does not stop the others, except a rate limit.
+    """
+    troubles = list(verdict.troubles)
+    try:
+        for trouble in verdict.troubles:
+            yield _status(github, trouble, PENDING, f"no verdict: {trouble.reason}")
+        for head in verdict.stale:
+            if head.number not in {trouble.number for trouble in troubles}:
+                yield _status(github, head, PENDING, _STALE)
+        fresh = _is_fresh(github, verdict, further)
+        for group in verdict.groups:
+            yield _group(github, group, is_fresh=fresh)
+        for number in range(0, len(verdict.pulls), BATCH):
+            part = verdict.pulls[number : number + BATCH]
+            prefetch_talks(github, [pull.number for pull in part])
+            for pull in part:
+                result = _result(github, pull, is_fresh=fresh)
+                yield result
+                problem = result.problem
+                if problem is not None and not isinstance(problem, HeadMoved | NoSuchLabel):
+                    troubles.append(_trouble(pull, problem))
+    except RateLimited as limit:
+        yield Result("all", "", None, limit)
+    if troubles or verdict.settled:
+        yield from _keep(github, verdict, troubles)
+
+
+def _is_fresh(github: GitHub, verdict: Verdicts, further: tuple[str, ...]) -> bool:
+    """Whether main is still what the verdicts were compared with; at most two requests."""
+    if verdict.main_sha is None or not (verdict.pulls or verdict.groups):
+        return True
+    commit = github.main()
+    if commit.sha == verdict.main_sha:
+        return True
+    return main_at(github, commit, further).digest == verdict.main_digest
+
+
+def _result(github: GitHub, pull: PullVerdict, *, is_fresh: bool) -> Result:
+    number = str(pull.number)
+    try:
+        if not is_fresh:
+            raise MainMoved("main has changed since the verdict was computed", _AGAIN)
+        written = publish(github, pull)
+    except RateLimited:
+        raise
+    except NoSuchLabel as problem:
+        return Result(number, pull.outcome.value, None, problem)
+    except GenebError as problem:
+        return Result(number, "", None, problem)
+    return Result(number, pull.outcome.value, written, None)
+
+
+def _status(github: GitHub, head: PullHead, state: str, text: str) -> Result:
+    """Take back a status that passes, or say on a head why there is no verdict."""
+    number = str(head.number)
+    try:
+        github.set_status(head.head_sha, state, text[:_DESCRIPTION_MAX])
+    except RateLimited:
+        raise
+    except GenebError as problem:
+        return Result(number, "", None, problem)
+    return Result(number, state, Written(status=True, labels=False, comment=False), None)
+
+
+def _group(github: GitHub, group: GroupVerdict, *, is_fresh: bool) -> Result:
+    counts = counts_of(group.places)
+    state = FAILURE if counts.error or counts.crashed else SUCCESS
+    wrong = [rule for rule in group.places if BY_ID[rule].severity is Severity.ERROR]
+    text = ", ".join(wrong) or f"merged together: {plural(len(group.models), 'model')}, no error"
+    try:
+        if not is_fresh:
+            raise MainMoved("main has changed since the verdict was computed", _AGAIN)
+        github.set_status(group.head_sha, state, text[:_DESCRIPTION_MAX])
+    except RateLimited:
+        raise
+    except GenebError as problem:
+        return Result(group.head_sha, "", None, problem)
+    return Result(group.head_sha, state, Written(status=True, labels=False, comment=False), None)
+
+
+def _keep(github: GitHub, verdict: Verdicts, troubles: list[Trouble]) -> Iterator[Result]:
+    """Write the list of the pull requests that wait."""
+    try:
+        kept = read_waits(github)
+        settled = [*verdict.settled, *(pull.number for pull in verdict.pulls)]
+        waits = waits_after(kept.waits, troubles, settled, github.wire.now)
+        save_waits(github, kept, waits)
+    except GenebError as problem:
+        yield Result("the list of those that wait", "", None, problem)
+
+
+def _trouble(pull: PullVerdict, problem: GenebError) -> Trouble:
+    reason = visible(problem.message, REASON_MAX)
+    return Trouble(number=pull.number, head_sha=pull.head_sha, reason=reason)
+
+
+def publish(github: GitHub, verdict: PullVerdict) -> Written:
+    """Write label, comment and status where they differ: at most three writes.
+
+    The status comes last, so that nothing passes whose comment could not be written. Raises
+    HeadMoved, before anything is written, if the pull request has new commits, and NoSuchLabel,
+    after the rest was written, if the label does not exist.
+    """
+    # 1. The present state.
+    text = comment(verdict, repository_address(github.wire.repository))
+    talk = _talk(github, verdict.number)
+    if talk.head_sha != verdict.head_sha or not talk.is_open:
+        what = f"has the new head {talk.head_sha}" if talk.is_open else "is closed"
+        raise HeadMoved(f"pull request {verdict.number} {what}", _QUEUED)
+    sticky = own_comment(talk.comments, github.author)
+    is_said = sticky is not None and _same(sticky.body, text)
+    # 2. The label, before the list of the other labels is outdated.
+    unlabelled: NoSuchLabel | None = None
+    is_labelled = False
+    try:
+        is_labelled = _label(github, verdict.number, talk.labels, LABELS[verdict.outcome])
+    except NoSuchLabel as problem:
+        unlabelled = problem
+    if _asks_for_audit(verdict, sticky):
+        github.add_label(verdict.number, ASKED)
+    # 3. The comment: edited if it exists, else created.
+    if sticky is None:
+        _comment_once(github, verdict.number, text)
+    elif not is_said:
+        github.edit_comment(sticky.id, text)
+    # 4. The status, on the checked commit.
+    state = verdict.state
+    is_set = talk.state == state and is_said
+    if not is_set:
+        github.set_status(verdict.head_sha, state, _description(verdict))
+    if unlabelled is not None:
+        raise unlabelled
+    return Written(status=not is_set, labels=is_labelled, comment=not is_said)
+
+
+def _asks_for_audit(verdict: PullVerdict, said: Comment | None) -> bool:
+    """Whether `/audit` is new: our comment does not know it yet."""
+    command = verdict.command
+    if command is None or command.name is not CommandName.AUDIT:
+        return False
+    known = read_receipt(said.body) if said is not None else None
+    return known is None or known.command != command
+
+
+def refuse_locked(pull: Pull) -> None:
+    """Raise ConversationLocked where no comment could keep a draw."""
+    if pull.locked:
+        raise ConversationLocked(
+            f"the conversation of pull request {pull.number} is locked",
+            f"unlock it, and set the label {ASKED} again",
+        )
+
+
+def _talk(github: GitHub, number: int) -> Talk:
+    """Return comments, head and labels, as read just before; else in two requests."""
+    known = github.talks.pop(number, None)
+    if known is not None:
+        return known
+    comments = list(github.comments(number))
+    pull = github.pull(number)
+    labels = [label.name for label in pull.labels]
+    return Talk(comments, pull.head.sha, pull.state == "open", pull.locked, labels, "")
+
+
+def _label(github: GitHub, number: int, names: list[str], wanted: str) -> bool:
+    """Set our label on a pull request, in at most one write; return whether one was needed.
+
+    A first label is added, which keeps labels set meanwhile. To replace one in a single write, all
+    labels are read again and set.
+    """
+    ours = set(LABELS.values())
+    if ours & set(names) == {wanted}:
+        return False
+    try:
+        if ours & set(names):
+            names = [label.name for label in github.pull(number).labels]
+            github.set_labels(number, [*(name for name in names if name not in ours), wanted])
+        else:
+            github.add_label(number, wanted)
+    except MissingScope as problem:
+        if "label" not in problem.message:
+            raise
+        raise NoSuchLabel(
+            f"the repository has no label {wanted!a}", _LABEL_FIX.format(wanted)
+        ) from problem
+    return True
+
+
+def _comment_once(github: GitHub, number: int, text: str) -> None:
+    """Comment; if GitHub fails, check whether the comment exists before sending it again.
+
+    Raises Unavailable if that fails, too.
+    """
+    try:
+        github.add_comment(number, text)
+    except Unavailable:
+        time.sleep(github.wire.patience.between_writes)  # GitHub reads from replicas that lag
+        if own_comment(github.comments(number), github.author) is None:
+            github.add_comment(number, text)
+
+
+def _description(verdict: PullVerdict) -> str:
+    dispute = verdict.asked.in_force
+    if dispute is not None and verdict.state != STATES[verdict.outcome]:
+        return f"disputed by {dispute.login}: {dispute.reason}"[:_DESCRIPTION_MAX]
+    if verdict.outcome is PullOutcome.NEEDS_MAINTAINER:
+        return "a maintainer has to review this change"
+    return found_line(verdict)[:_DESCRIPTION_MAX]
+
+
+def _same(one: str, other: str) -> bool:
+    """Whether two comments are equal, apart from line ends and trailing blanks."""
+    return one.replace("\r\n", "\n").strip() == other.strip()

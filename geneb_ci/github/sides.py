@@ -1,0 +1,238 @@
+"""What a pull request changes on the base branch, alone and with the other open ones.
+
+A row is compared with the rows of the pull requests that pass. Each of them has a fingerprint in
+its receipt, so that nothing of the others is read again.
+"""
+
+import array
+import base64
+import binascii
+import hashlib
+import itertools
+import math
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from geneb_ci.check.change import REGULAR, Blob, Change, FileChange, Places, Rival, RivalKind
+from geneb_ci.common.benchmark import Benchmark
+from geneb_ci.common.finding import Fault
+from geneb_ci.github.errors import Tampered, UnexpectedReply
+from geneb_ci.github.replies import BlobReply, Commit, CommitComparison, RecursiveTree
+from geneb_ci.github.verdict import SHORT, Fingerprint
+from geneb_ci.publish.git import CODE, INPUTS
+from geneb_ci.render.plain import visible
+from geneb_ci.statistics.neighbours import NEAR, needed
+from geneb_ci.submission.models import Submission
+from geneb_ci.submission.names import skeletons
+from geneb_ci.submission.peers import normal_form
+from geneb_ci.submission.reading import BYTES_MAX, too_large
+
+_AGAIN = "run the command again; if it fails again, the connection to GitHub may be tampered with"
+
+
+class Source(Protocol):
+    """Where commits, trees and blobs are read: the API of GitHub, or a clone."""
+
+    def comparison(self, base: str, head: str) -> CommitComparison:
+        """Return the merge base of two commits."""
+
+    def tree(self, sha: str) -> RecursiveTree:
+        """Return all paths of a commit or tree."""
+
+    def blob(self, sha: str) -> BlobReply:
+        """Return the bytes of a file."""
+
+
+@dataclass(frozen=True)
+class Main:
+    """The head of the base branch."""
+
+    sha: str
+    files: dict[str, Blob]
+    """Every path except folders."""
+    digest: str
+    """SHA-256 of everything on it that a verdict depends on."""
+    relevant: frozenset[str] = field(default=frozenset(), repr=False)
+    """The paths that the digest covers."""
+
+
+def main_at(source: Source, commit: Commit, further: Iterable[str] = ()) -> Main:
+    """Return the state of the base branch at a commit; one request, unless its tree is cached.
+
+    `further` are paths that the settings name beside the usual ones. Raises UnexpectedReply if
+    GitHub does not list all of its files.
+    """
+    files, is_cut = entries(source.tree(commit.commit.tree.sha))
+    if is_cut:
+        raise UnexpectedReply(
+            "GitHub truncated the list of files of the base branch",
+            "the repository has too many files: remove those that do not belong to it",
+        )
+    roots = (*INPUTS, CODE, *further)
+    relevant = frozenset(
+        path for path in files if path in roots or path.startswith(tuple(f"{r}/" for r in roots))
+    )
+    lines = (f"{files[path].mode} {files[path].sha} {path}\n" for path in sorted(relevant))
+    digest = hashlib.sha256("".join(lines).encode("utf-8", "surrogateescape")).hexdigest()
+    return Main(commit.sha, files, digest, relevant)
+
+
+@dataclass(frozen=True)
+class Sides:
+    """The change that a pull request makes on the base branch."""
+
+    merge_base: str
+    change: Change
+    head: dict[str, Blob]
+    """Every path of the result of the merge except folders."""
+
+
+def read_sides(source: Source, head: str, places: Places, main: Main) -> Sides:
+    """Compare merge base, head and base branch, in at most three requests.
+
+    A path counts as changed if it differs from the merge base and from the base branch: what was
+    merged meanwhile, such as the parent of a stacked pull request, is not part of the change.
+    Raises Tampered if an answer contradicts itself.
+    """
+    base = source.comparison(main.sha, head).merge_base_commit
+    before, base_cut = entries(source.tree(base.commit.tree.sha))
+    after, head_cut = entries(source.tree(head))
+    now = main.files
+    paths = sorted(
+        path
+        for path in before.keys() | after.keys()
+        if before.get(path) != after.get(path) != now.get(path)
+    )
+    files = tuple(FileChange(path, now.get(path), after.get(path)) for path in paths)
+    outdated = tuple(path for path in paths if before.get(path) != now.get(path))
+    change = Change(files, truncated=base_cut or head_cut, places=places, outdated=outdated)
+    merged = {**now, **{path: after[path] for path in paths if path in after}}
+    for path in paths:
+        if path not in after:
+            merged.pop(path, None)
+    return Sides(base.sha, change, merged)
+
+
+def entries(tree: RecursiveTree) -> tuple[dict[str, Blob], bool]:
+    """Return the files of a tree, and whether it is incomplete. Raises Tampered."""
+    found: dict[str, Blob] = {}
+    for entry in tree.tree:
+        if entry.type == "tree":
+            continue
+        if entry.path in found:
+            raise Tampered(f"a tree has a duplicate path: {ascii(entry.path)[:80]}", _AGAIN)
+        found[entry.path] = Blob(entry.mode, entry.sha, entry.size)
+    return found, tree.truncated
+
+
+def read_blob(source: Source, blob: Blob) -> bytes | Fault:
+    """Return the bytes of a file, in one request; a Fault without a request if it is too large.
+
+    Raises Tampered if the bytes do not match their git object id.
+    """
+    if blob.mode != REGULAR:
+        raise ValueError(blob.mode)
+    if blob.size > BYTES_MAX:
+        return too_large(blob.size)
+    reply = source.blob(blob.sha)
+    try:
+        if reply.encoding != "base64":
+            raise Tampered(f"blob {blob.sha}: encoding {reply.encoding[:20]!a}", _AGAIN)
+        raw = base64.b64decode(reply.content.replace("\n", ""), validate=True)
+    except binascii.Error as error:
+        raise Tampered(f"blob {blob.sha}: not base64", _AGAIN) from error
+    if git_sha(raw) != blob.sha:
+        raise Tampered(f"blob {blob.sha}: GitHub sent bytes with the id {git_sha(raw)}", _AGAIN)
+    return raw if len(raw) <= BYTES_MAX else too_large(len(raw))
+
+
+def git_sha(raw: bytes) -> str:
+    """Return the git object id of a blob: SHA-1 of "blob", a space, the size, a NUL, the bytes."""
+    return hashlib.sha1(b"blob %d\0" % len(raw) + raw, usedforsecurity=False).hexdigest()
+
+
+# Scores from -1 to 1 in steps of 2 / STEPS: a thirtieth of what counts as near.
+STEPS = 65_534
+MISSING = 65_535
+_NEAR_STEPS = NEAR / 2 * STEPS
+# Named pull requests of either rule; a hundred copies of one row would otherwise fill a comment.
+RIVALS_MAX = 5
+
+
+def fingerprint(own: Submission, change: Change, benchmark: Benchmark) -> Fingerprint:
+    """Return what a row is compared by: names, files, and its scores in the primary metric."""
+    cells = array.array("H")
+    for regime, task in itertools.product(benchmark.regimes, benchmark.task_ids):
+        scores = own.results.get(regime, {}).get(task)
+        score = getattr(scores, benchmark.primary_metric, None)
+        cells.append(MISSING if score is None else round((score + 1) / 2 * STEPS))
+    if sys.byteorder == "big":
+        cells.byteswap()
+    return Fingerprint(
+        model=own.model_id,
+        display=visible(own.meta.display or "", SHORT),
+        paths=[visible(file.path, SHORT) for file in change.own],
+        cells=base64.b64encode(cells.tobytes()).decode(),
+    )
+
+
+def rivals(own: Fingerprint, others: Mapping[int, Fingerprint]) -> tuple[Rival, ...]:
+    """Return the pull requests that share a file, a name or the scores with a row, by number.
+
+    Each rule has its own limit: a warning about copies never takes the place of a collision.
+    """
+    found = [rival for number in sorted(others) for rival in _shared(own, number, others[number])]
+    copies = [rival for rival in found if rival.kind is RivalKind.COPY]
+    collisions = [rival for rival in found if rival.kind is not RivalKind.COPY]
+    kept = (*collisions[:RIVALS_MAX], *copies[:RIVALS_MAX])
+    return tuple(sorted(kept, key=lambda rival: rival.number))
+
+
+def numbers(found: Iterable[Rival]) -> list[int]:
+    """Return the numbers of the pull requests, each once."""
+    return sorted({rival.number for rival in found})
+
+
+def _shared(own: Fingerprint, number: int, other: Fingerprint) -> Iterator[Rival]:
+    """Yield what two rows share: a file, or else a name; and the scores."""
+    theirs = {path.casefold() for path in other.paths}
+    files = [path for path in own.paths if path.casefold() in theirs]
+    if files:
+        yield Rival(number, RivalKind.FILE, files[0])
+    elif normal_form(own.model) == normal_form(other.model):
+        yield Rival(number, RivalKind.NAME, other.model)
+    else:
+        alike = (name for name in (other.model, other.display) if _skeletons(name) & _of(own))
+        yield from (Rival(number, RivalKind.NAME, name) for name in itertools.islice(alike, 1))
+    if own.model != other.model and _is_copy(own.cells, other.cells):
+        yield Rival(number, RivalKind.COPY, other.model)
+
+
+def _of(own: Fingerprint) -> frozenset[str]:
+    return _skeletons(own.model) | _skeletons(own.display)
+
+
+def _skeletons(name: str) -> frozenset[str]:
+    return skeletons(name) if name.strip() else frozenset()
+
+
+def _is_copy(one: str, other: str) -> bool:
+    """Whether so many cells are near as in no two real models, or all of them are."""
+    pairs = [(x, y) for x, y in zip(_cells(one), _cells(other), strict=False) if _both(x, y)]
+    near = sum(abs(x - y) < _NEAR_STEPS for x, y in pairs)
+    return bool(pairs) and near >= min(len(pairs), math.ceil(needed(len(pairs))))
+
+
+def _both(x: int, y: int) -> bool:
+    return MISSING not in {x, y}
+
+
+def _cells(text: str) -> "array.array[int]":
+    cells = array.array("H")
+    raw = base64.b64decode(text)
+    cells.frombytes(raw[: len(raw) // 2 * 2])
+    if sys.byteorder == "big":
+        cells.byteswap()
+    return cells

@@ -1,0 +1,157 @@
+"""Pull requests that could not be read or written: each waits, twice as long after each attempt.
+
+The list is the text of one issue. It survives every run, is written by the job that writes verdicts
+and by no other, needs a permission that reaches no code, and is where maintainers see the reasons.
+A cache or an artifact would be read by jobs that may not trust what another run wrote; a branch
+would need the right to push.
+"""
+
+import datetime as dt
+import itertools
+import json
+import re
+from collections.abc import Iterable
+from typing import Annotated, NamedTuple
+
+from pydantic import Field, ValidationError
+
+from geneb_ci.common.errors import GenebError
+from geneb_ci.common.types import Hex40, Moment, StrictModel
+from geneb_ci.github.api import GitHub
+from geneb_ci.github.envelope import packed, unpacked
+from geneb_ci.github.errors import RateLimited, Tampered
+from geneb_ci.github.verdict import OPEN_MAX, Number, Text, Trouble
+from geneb_ci.render.markdown import code
+from geneb_ci.render.plain import visible
+
+TITLE = "geneb-ci: pull requests that wait"
+MARKER = "<!-- geneb-ci:waits:1 "
+_LINE = re.compile(re.escape(MARKER) + r"([A-Za-z0-9+/=:]{1,60000}) -->")
+# The first wait is two sweeps; after six attempts it is a day.
+FIRST = dt.timedelta(minutes=30)
+LONGEST = dt.timedelta(days=1)
+# As many as there can be: one that had no place would be tried in every sweep.
+WAITS_MAX = OPEN_MAX
+REASON_MAX = 160
+# An issue has at most 65,536 characters: 48,000 of data, and a table of at most 250 a row.
+PACKED_MAX = 48_000
+SHOWN = 40
+_ABOUT = (
+    "This issue is written by geneb-ci; leave it open. These pull requests could not be read or "
+    "written. The others do not wait for them. To try one at once: "
+    "`gh workflow run pr-report.yml -f pr=NUMBER`."
+)
+
+
+class Wait(StrictModel):
+    """One pull request that waits."""
+
+    number: Number
+    head_sha: Hex40
+    reason: Text
+    tries: Annotated[int, Field(ge=1, le=1000)]
+    until: Moment
+
+
+class _Waits(StrictModel):
+    waits: Annotated[list[Wait], Field(max_length=WAITS_MAX)]
+
+
+class KeptWaits(NamedTuple):
+    """The list, and the issue that it is in."""
+
+    issue: int | None
+    text: str
+    waits: dict[int, Wait]
+
+
+def read_waits(github: GitHub) -> KeptWaits:
+    """Return the list; one request. It is empty if there is none, or issues cannot be read."""
+    try:
+        for issue in github.issues():
+            body = issue.body or ""
+            if issue.user is not None and issue.user.id == github.author:
+                match = _LINE.match(body)
+                if match is not None:
+                    return KeptWaits(issue.number, body, _unpacked(match[1]))
+    except RateLimited:
+        raise
+    except GenebError:  # issues are disabled, or the token may not read them
+        return KeptWaits(None, "", {})
+    return KeptWaits(None, "", {})
+
+
+def _unpacked(text: str) -> dict[int, Wait]:
+    try:
+        found = _Waits.model_validate_json(unpacked(text))
+    except (ValidationError, Tampered):
+        return {}
+    return {wait.number: wait for wait in found.waits}
+
+
+def _packed(waits: dict[int, Wait]) -> str:
+    """Return the list as one line; where it would be too long, the last ones have no reason."""
+    kept, said = list(waits.values()), len(waits)
+    while len(line := packed(_line(kept))) > PACKED_MAX and said:
+        said //= 2
+        kept[said:] = [wait.model_copy(update={"reason": ""}) for wait in kept[said:]]
+    return line
+
+
+def _line(waits: list[Wait]) -> str:
+    return json.dumps(_Waits(waits=waits).model_dump(mode="json"), ensure_ascii=True)
+
+
+def is_due(wait: Wait | None, head_sha: str, now: dt.datetime) -> bool:
+    """Whether a pull request is to be tried: it does not wait, has new commits, or waited."""
+    return wait is None or wait.head_sha != head_sha or now >= dt.datetime.fromisoformat(wait.until)
+
+
+def waits_after(
+    known: dict[int, Wait], troubles: Iterable[Trouble], settled: Iterable[int], now: dt.datetime
+) -> dict[int, Wait]:
+    """Return the list after a run: without what is settled, each trouble with its next time."""
+    gone = set(settled)
+    found = {number: wait for number, wait in known.items() if number not in gone}
+    for trouble in troubles:
+        old = known.get(trouble.number)
+        tries = min(1000, old.tries + 1) if old and old.head_sha == trouble.head_sha else 1
+        span = min(LONGEST, FIRST * 2 ** min(tries - 1, 10))
+        found[trouble.number] = Wait(
+            number=trouble.number,
+            head_sha=trouble.head_sha,
+            reason=visible(trouble.reason, REASON_MAX),
+            tries=tries,
+            until=f"{now + span:%Y-%m-%dT%H:%M:%SZ}",
+        )
+    return dict(sorted(found.items())[:WAITS_MAX])
+
+
+def save_waits(github: GitHub, kept: KeptWaits, waits: dict[int, Wait]) -> bool:
+    """Write the list if it has changed, in at most one write; return whether it was written."""
+    if waits == kept.waits:
+        return False
+    text = issue_text(waits)
+    if kept.issue is None:
+        github.open_issue(TITLE, text)
+    else:
+        github.edit_issue(kept.issue, text)
+    return True
+
+
+def issue_text(waits: dict[int, Wait]) -> str:
+    """Return the text of the issue: the list as data, and as a table."""
+    lines = [
+        f"{MARKER}{_packed(waits)} -->",
+        _ABOUT,
+        "",
+    ]
+    if not waits:
+        return "\n".join([*lines, "None waits.", ""])
+    rows = [
+        f"| #{one.number} | {code(one.reason)} | {one.tries} | {one.until} |"
+        for one in itertools.islice(waits.values(), SHOWN)
+    ]
+    head = ["| PR | reason | attempts | next attempt |", "|---:|---|---:|---|"]
+    more = [f"\n{len(waits) - SHOWN} more are not listed here."] if len(waits) > SHOWN else []
+    return "\n".join([*lines, *head, *rows, *more, ""])

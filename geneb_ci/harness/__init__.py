@@ -1,0 +1,1 @@
+"""The harness as a process of its own: its commands, its limits, and where it finds tasks."""

@@ -1,0 +1,390 @@
+"""The harness as a process of its own: where it finds tasks, its limits, and its watch.
+
+It stays for all tasks of an audit. A call that exceeds a limit ends it with all its children; the
+next call starts another.
+
+The harness fits probes on numbers that an extractor chose. What a fit takes depends on them: a
+constant column or values of very different size make it iterate as long as it may. So the process
+that fits is stopped from outside at `FACTOR` times what a slow but honest task of this shape takes.
+"""
+
+import contextlib
+import json
+import os
+import resource
+import selectors
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, NamedTuple, Self
+
+from geneb_ci.common.benchmark import Benchmark, shipped_benchmark
+from geneb_ci.common.config import PRACTICE_BENCHMARK
+from geneb_ci.common.errors import (
+    ExtractorRefused,
+    LimitExceeded,
+    NothingChecked,
+    ResultRefused,
+    UsageProblem,
+)
+from geneb_ci.sandbox import processes
+from geneb_ci.sandbox.limits import MIB, advice
+
+
+@dataclass(frozen=True)
+class TaskSource:
+    """Where the harness finds the tasks."""
+
+    data: Path | None
+    """Folder of task data; None for the practice benchmark, whose data are generated."""
+    definition: Path | None
+    """The benchmark definition, where it is not the shipped one."""
+
+    @property
+    def options(self) -> list[str]:
+        """Options of the harness's command line."""
+        named = {"--data": self.data, "--benchmark": self.definition}
+        return [word for key, value in named.items() if value for word in (key, str(value))]
+
+
+def task_source(benchmark: Benchmark, definition: Path | None, data: Path | None) -> TaskSource:
+    """Return the source of a benchmark's tasks. Raises UsageProblem when it needs a folder."""
+    if data is None:
+        if benchmark.sha256 != shipped_benchmark(PRACTICE_BENCHMARK).sha256:
+            raise UsageProblem(
+                f"--data is missing: {benchmark.name} needs its task data",
+                "download them with `geneb-ci data pull`, then pass --data DIR",
+            )
+        return TaskSource(None, None)
+    return TaskSource(data.resolve(), definition)
+
+
+FACTOR = 2
+"""Limits are so often the honest maximum, for slower machines than the one that was measured."""
+FLOPS = 1e9
+"""Operations a second of one core: a matrix times a vector in float64 reaches 1 to 3e9."""
+STEP_SECONDS = 3e-4
+"""Overhead of one step of a solver, whatever the size: 0.1 to 0.2 ms were measured."""
+FLOPS_A_VALUE = 4
+"""Loss and gradient each multiply and add once a value of the matrix and class."""
+STEPS_RECORD = 1000
+"""Limit of the stock solver; unscaled features of many models reach it."""
+STEPS_CANONICAL = 2500
+"""The data sets measured needed up to 2,344 steps to the optimum."""
+STEPS_STOPS = 96 * 96 // 2
+"""Steps of the fits that look for stopping points: 96 fits, each a step longer."""
+FEW_SHOT_FITS = 10
+"""Two regimes of five seeds."""
+FEW_SHOT_STEPS = 600
+"""Steps of one such fit, of the score of record and the canonical one together, at most."""
+FEW_SHOT_ROWS = 10
+"""Rows a class."""
+FEW_SHOT_TIMES = 4
+"""Copies of a few-shot fit, plain and stressed, as a multiple of those of the full regime."""
+NOISE_FLOPS = 40
+"""What drawing and adding noise costs a value, as so many operations."""
+START_SECONDS = 15
+"""Start of the harness and of each worker: 2 to 4 s were measured."""
+START_MIB = 512
+"""Memory of the harness and of each worker before any matrix: 180 to 250 MiB were measured."""
+MATRICES = 8
+"""Matrices of float64 that a worker holds: rows, noise, their sum, splits and the solver's."""
+WALL_FACTOR = 10
+"""Seconds on the clock for each of the processor: other programs may use nearly all of it."""
+THREADS = 64
+"""Processes and threads of the harness and each worker: array libraries start some a core."""
+CLASSES_UNKNOWN = 40
+"""Classes of a task for which the benchmark does not list them: none of GENEB has more."""
+
+
+class ScoringOptions(NamedTuple):
+    """Limits of one task that replace the derived ones; None keeps those."""
+
+    seconds: int | None = None
+    memory_mib: int | None = None
+
+
+DERIVED = ScoringOptions()
+"""No limit is replaced."""
+
+
+class ScoringLimits(NamedTuple):
+    """Limits of scoring one task."""
+
+    seconds: int
+    """Of the processor, of all processes together."""
+    memory_mib: int
+    wall_seconds: int
+    processes: int
+    """Processes and threads."""
+
+
+class Shape(NamedTuple):
+    """What the cost of scoring a task depends on."""
+
+    rows: int
+    width: int
+    classes: int
+
+
+def scoring_limits(
+    shape: Shape, copies: int, workers: int, options: ScoringOptions = DERIVED
+) -> ScoringLimits:
+    """Return the limits of scoring one task with so many jittered copies and workers."""
+    seconds = options.seconds or round(FACTOR * honest_seconds(shape, copies, workers))
+    each = MATRICES * shape.rows * shape.width * 8 // MIB
+    memory = (workers + 1) * START_MIB + FACTOR * workers * each
+    return ScoringLimits(
+        seconds=seconds,
+        memory_mib=options.memory_mib or memory,
+        wall_seconds=WALL_FACTOR * seconds,
+        processes=THREADS * (workers + 1),
+    )
+
+
+def honest_seconds(shape: Shape, copies: int, workers: int) -> float:
+    """Return the most seconds of the processor that an honest matrix of this shape takes."""
+    columns = shape.width * (shape.classes if shape.classes > 2 else 1)  # noqa: PLR2004 (one set)
+    steps = (1 + 2 * copies) * STEPS_RECORD + (1 + copies) * STEPS_CANONICAL + STEPS_STOPS
+    full = steps * (FLOPS_A_VALUE * shape.rows * columns / FLOPS + STEP_SECONDS)
+    fits = FEW_SHOT_FITS * (1 + FEW_SHOT_TIMES * copies)
+    drawn = FEW_SHOT_ROWS * shape.classes
+    few = fits * FEW_SHOT_STEPS * (FLOPS_A_VALUE * drawn * columns / FLOPS + STEP_SECONDS)
+    noise = fits * NOISE_FLOPS * shape.rows * shape.width / FLOPS
+    return (1 + workers) * START_SECONDS + full + few + noise
+
+
+STAGE = "scoring"
+SECONDS, WALL = "scoring_seconds", "scoring_wall_seconds"
+MEMORY, PROCESSES = "scoring_memory_mib", "scoring_processes"
+TICK = 0.1
+"""Seconds between two checks."""
+KILL_SECONDS = 5.0
+ADDRESS_SLACK = 8192 * MIB
+"""Address space beyond the limit of memory: libraries reserve it for each core and use little."""
+FILE_BYTES = 1 << 30
+"""Largest file that the harness may write: a rescoring, or the sequences of the largest task."""
+PIECE = 1 << 16
+ANSWER_BYTES = 1 << 20
+"""Longest answer: a message names at most some sequences."""
+LOG_SHOWN = 2000
+REFUSED = frozenset({"EmbeddingError", "ProbeError"})
+"""Errors of the harness that the embeddings cause."""
+OUT_OF_MEMORY, WORKER_DIED = "OutOfMemoryError", "WorkerDiedError"
+NEARLY = 0.9
+"""A worker that ended when so much of the time was used was ended by the kernel's limit of it."""
+
+
+class Used(NamedTuple):
+    """What a call took."""
+
+    seconds: float
+    """Of the processor."""
+    peak: int
+    """Largest memory that a check found, in bytes."""
+
+
+class HarnessProcess:
+    """Calls commands of the harness in one process, which starts with the first call."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+        self._log: IO[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self, *, at_once: bool = False) -> None:
+        """End the process and all its children; `at_once` where it may be at work."""
+        process, self._process = self._process, None
+        if process is not None:
+            if not at_once and process.stdin is not None:
+                with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+                    process.stdin.close()  # it ends its workers itself
+                    process.wait(KILL_SECONDS)
+            processes.kill(_tree(process), KILL_SECONDS)
+            process.wait()
+            for stream in (process.stdin, process.stdout):
+                if stream is not None:
+                    with contextlib.suppress(OSError):
+                        stream.close()
+        if self._log is not None:
+            self._log.close()
+            self._log = None
+
+    def call(
+        self, words: Sequence[str], task: str = "", limits: ScoringLimits | None = None
+    ) -> Used:
+        """Run one command; with `limits` it scores the embeddings of `task`.
+
+        Raises LimitExceeded or ResultRefused, which name task, stage and limit, for what the
+        embeddings cause; NothingChecked, with what the harness said, for anything else.
+        """
+        process = self._started()
+        call = _Call(process, task, limits)
+        try:
+            answer = call.answer(words)
+        except BaseException:
+            self.close(at_once=True)
+            raise
+        if answer is None:
+            said = self._ending(process)
+            self.close()
+            raise _failed(words, said)
+        if answer["error"] is not None:
+            raise call.error(words, answer["error"], answer["message"])
+        return call.used
+
+    def _started(self) -> "subprocess.Popen[bytes]":
+        if self._process is not None and self._process.poll() is None:
+            return self._process
+        self.close()
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as the process)
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "reference_harness", "batch"],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log,
+            env=os.environ | {"PYTHONSAFEPATH": "1"},
+            start_new_session=True,  # Ctrl-C is for this process alone, which then ends that one
+        )  # fmt: skip
+        return self._process
+
+    def _ending(self, process: "subprocess.Popen[bytes]") -> str:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(KILL_SECONDS)
+        said = b""
+        if self._log is not None:
+            self._log.seek(0)
+            said = self._log.read()[-LOG_SHOWN:]
+        text = said.decode(errors="backslashreplace").strip()
+        return text.removeprefix("error: ") or f"code {process.returncode}"
+
+
+class _Call:
+    """One call: the answer, and the limits until it comes."""
+
+    def __init__(
+        self, process: "subprocess.Popen[bytes]", task: str, limits: ScoringLimits | None
+    ) -> None:
+        self._process = process
+        self._task = task
+        self._limits = limits
+        self._begun = time.monotonic()
+        found = _tree(process)
+        self._before = sum(processes.cpu_seconds(one.pid) for one in found)
+        self._peak = 0
+        if limits is not None:
+            for one in found:
+                _limit(one.pid, limits)
+
+    @property
+    def used(self) -> Used:
+        """What the call took so far."""
+        total = sum(processes.cpu_seconds(one.pid) for one in _tree(self._process))
+        return Used(total - self._before, self._peak)
+
+    def answer(self, words: Sequence[str]) -> dict[str, str | None] | None:
+        """Return the answer; None when the process ended. Raises LimitExceeded."""
+        stdin, stdout = self._process.stdin, self._process.stdout
+        if stdin is None or stdout is None:
+            msg = "the process has no pipe"
+            raise AssertionError(msg)
+        try:
+            stdin.write(json.dumps(list(words)).encode() + b"\n")
+            stdin.flush()
+        except BrokenPipeError:
+            return None
+        said = bytearray()
+        with selectors.DefaultSelector() as selector:
+            selector.register(stdout, selectors.EVENT_READ)
+            while not said.endswith(b"\n"):
+                if selector.select(TICK):
+                    piece = os.read(stdout.fileno(), PIECE)
+                    said += piece
+                    if not piece or len(said) > ANSWER_BYTES:
+                        return None
+                self._check()
+        found: dict[str, str | None] = json.loads(said)
+        return found
+
+    def _check(self) -> None:
+        if self._limits is None:
+            return
+        found = _tree(self._process)
+        most = self._limits.memory_mib * MIB
+        taken = processes.held(found, most)
+        self._peak = max(self._peak, taken)
+        seconds = sum(processes.cpu_seconds(one.pid) for one in found) - self._before
+        threads = sum(one.threads for one in found)
+        passed = time.monotonic() - self._begun
+        if taken > most:
+            raise self._stopped(MEMORY, f"it used more than {self._limits.memory_mib} MiB")
+        if seconds > self._limits.seconds:
+            raise self._stopped(SECONDS, f"it took more than {self._limits.seconds} s of CPU time")
+        if passed > self._limits.wall_seconds:
+            raise self._stopped(WALL, f"it ran longer than {self._limits.wall_seconds} s")
+        if threads > self._limits.processes:
+            raise self._stopped(PROCESSES, f"it had more than {self._limits.processes} threads")
+
+    def error(self, words: Sequence[str], kind: str, message: str | None) -> Exception:
+        """Return the exception for an answer that is an error."""
+        said = str(message)
+        if self._limits is None:
+            return _failed(words, said)
+        if kind == OUT_OF_MEMORY:
+            return self._stopped(MEMORY, f"it needs more than {self._limits.memory_mib} MiB")
+        if kind == WORKER_DIED and self.used.seconds > NEARLY * self._limits.seconds:
+            return self._stopped(SECONDS, f"it took {self._limits.seconds} s of CPU time")
+        if kind in REFUSED:
+            return _marked(
+                ResultRefused(
+                    f"task {self._task}: the embeddings cannot be scored: {said}",
+                    "ask the contributor for an extractor whose embeddings a probe can fit",
+                ),
+                self._task,
+            )
+        return _failed(words, said)
+
+    def _stopped(self, limit: str, what: str) -> ExtractorRefused:
+        message = f"task {self._task}: scoring its embeddings was stopped: {what}"
+        return _marked(LimitExceeded(limit, message, advice(limit)), self._task)
+
+
+def _marked(error: ExtractorRefused, task: str) -> ExtractorRefused:
+    error.stage, error.task = STAGE, task
+    return error
+
+
+def _tree(process: "subprocess.Popen[bytes]") -> list[processes.Process]:
+    own = processes.read(process.pid)
+    return [*([own] if own is not None else []), *processes.descendants(process.pid)]
+
+
+def _limit(pid: int, limits: ScoringLimits) -> None:
+    """Set what the kernel enforces, should this process not come to check; children inherit it."""
+    used = round(processes.cpu_seconds(pid))
+    values = {
+        resource.RLIMIT_CPU: used + limits.seconds + 1,
+        resource.RLIMIT_AS: limits.memory_mib * MIB + ADDRESS_SLACK,
+        resource.RLIMIT_FSIZE: FILE_BYTES,
+        # 1, not 0: see `sandbox.limits.kernel_limits`.
+        resource.RLIMIT_CORE: 1,
+    }
+    for name, value in values.items():
+        with contextlib.suppress(ProcessLookupError):
+            _, hard = resource.prlimit(pid, name)
+            capped = value if hard == resource.RLIM_INFINITY else min(value, hard)
+            resource.prlimit(pid, name, (capped, hard))
+
+
+def _failed(words: Sequence[str], said: str) -> NothingChecked:
+    return NothingChecked(
+        f"`geneb-harness {words[0]}` failed: {said}",
+        "fix what it names, then run the command again",
+    )

@@ -1,0 +1,363 @@
+"""First files of a new model, from what its repository on the Hub says and what its author adds.
+
+Nothing here reads a network or runs code of the repository: facts come in, texts go out.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+from geneb_ci.common.errors import NothingChecked
+from geneb_ci.common.finding import quoted
+from geneb_ci.models.entry import Dtype
+
+Pooling = Literal["mean", "cls", "last", "max"]
+"""How the states of the tokens become one vector, as both the harness and a module offer it."""
+WIDTHS = ("hidden_size", "d_model", "n_embd", "hidden_dim", "embed_dim", "dim")
+LENGTHS = ("max_position_embeddings", "n_positions", "max_seqlen", "max_seq_len", "seq_length")
+LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
+"""Names that published configurations use for the same number."""
+LENGTH_MAX = 10_000_000  # tokens; transformers writes 10**30 where a tokenizer has no limit
+WORD_MAX = 100  # letters of a name that is taken from a repository
+_WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._+/-]*")
+CONFIG, TOKENIZER_CONFIG, TOKENIZER = "config.json", "tokenizer_config.json", "tokenizer.json"
+TOKENIZER_FILES = (TOKENIZER_CONFIG, TOKENIZER, "vocab.txt", "vocab.json", "spiece.model")
+FORMATS = (
+    ("model.safetensors", "model.safetensors.index.json"),
+    ("pytorch_model.bin", "pytorch_model.bin.index.json"),
+)
+"""Weights, or the index that lists their parts, in the order in which transformers looks."""
+
+
+@dataclass(frozen=True)
+class HubModel:
+    """What a repository of the Hub says of its model."""
+
+    location: str
+    revision: str
+    """Commit, 40 hex digits."""
+    files: Mapping[str, str]
+    """File name to SHA-256: the weights that are loaded, and every file beside them."""
+    config: Mapping[str, Any]
+    tokenizer: Mapping[str, Any]
+    """tokenizer_config.json; empty without one."""
+    licence: str | None
+    params: int | None
+
+    def number(self, names: tuple[str, ...]) -> int | None:
+        """Return the first of these numbers that the configuration has."""
+        found = (self.config.get(name) for name in names)
+        return next((one for one in found if type(one) is int and one > 0), None)
+
+    @property
+    def width(self) -> int | None:
+        """Width of the embeddings."""
+        return self.number(WIDTHS)
+
+    @property
+    def max_length(self) -> int | None:
+        """Tokens that model and tokenizer both take, special ones included."""
+        limits = (self.number(LENGTHS), self.tokenizer.get("model_max_length"))
+        return min((x for x in limits if type(x) is int and 0 < x <= LENGTH_MAX), default=None)
+
+    @property
+    def dtype(self) -> Dtype:
+        """In which the weights are stored, float32 unless the configuration says otherwise."""
+        said = self.config.get("dtype", self.config.get("torch_dtype"))
+        known: tuple[Dtype, ...] = get_args(Dtype)
+        return next((one for one in known if one == said), "float32")
+
+    @property
+    def has_code(self) -> bool:
+        """Whether the repository brings code of its own."""
+        return "auto_map" in self.config or "auto_map" in self.tokenizer
+
+    @property
+    def model_class(self) -> str:
+        """Class that the configuration names, or else its type."""
+        named = self.config.get("architectures")
+        first = named[0] if isinstance(named, list) and named else None
+        return word(first) or word(self.config.get("model_type")) or "AutoModel"
+
+    @property
+    def tokenizer_class(self) -> str:
+        """Class that the configuration of the tokenizer names."""
+        return word(self.tokenizer.get("tokenizer_class")) or "AutoTokenizer"
+
+
+def word(value: object) -> str | None:
+    """Return a name that a repository gives, if it is one; nothing else of it is copied."""
+    is_name = isinstance(value, str) and len(value) <= WORD_MAX and _WORD.fullmatch(value)
+    return str(value) if is_name else None
+
+
+def weight_names(names: set[str], index: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Return the weight files that transformers loads from a repository with these files.
+
+    `index` has the content of the index files. Raises NothingChecked where there is none.
+    """
+    for single, listed in FORMATS:
+        if single in names:
+            return [single]
+        if listed in index:
+            parts = index[listed].get("weight_map")
+            return sorted({str(one) for one in parts.values()} if isinstance(parts, dict) else ())
+    raise NothingChecked(
+        f"the repository has none of {', '.join(one for pair in FORMATS for one in pair)}",
+        "name the files by options of the general extractor: docs/extractor.md, `weights=FILE`",
+    )
+
+
+@dataclass(frozen=True)
+class OwnFacts:
+    """What a repository cannot say, and names of one's own."""
+
+    model_id: str
+    display: str
+    pooling: Pooling
+    max_length: int | None
+    dtype: Dtype
+    params: int
+    licence: str | None
+    training_data: str
+    zero_shot: bool
+    overlap: str
+    submitted_by: str
+    trust_remote_code: bool = False
+
+    @property
+    def module(self) -> str:
+        """Name of the module, and of the test."""
+        name = re.sub(r"[^A-Za-z0-9]+", "_", self.model_id).strip("_").lower()
+        return name if name[:1].isalpha() else f"model_{name}"
+
+    @property
+    def title(self) -> str:
+        """Name as it stands in the docstring of a module."""
+        return self.display.replace("\\", "/").replace('"', "'")
+
+    @property
+    def class_name(self) -> str:
+        """Name of the class in the module."""
+        parts = re.findall("[A-Za-z0-9]+", self.model_id)
+        return "Model" + "".join(part[:1].upper() + part[1:] for part in parts)
+
+    def extractor_options(self, model: HubModel) -> dict[str, str]:
+        """Return the options by which the general extractor runs the model."""
+        length = "none" if self.max_length is None else str(self.max_length)
+        found = {"pooling": self.pooling, "dtype": self.dtype, "max_length": length}
+        found |= {"trust_remote_code": "true"} if self.trust_remote_code else {}
+        return found | {"revision": model.revision}
+
+
+def entry_text(model: HubModel, own: OwnFacts, extractor: str) -> str:
+    """Return the entry of the model registry; the caller parses it before it is written."""
+    facts: dict[str, Any] = {
+        "schema_version": "1.0",
+        "name": own.display,
+        "params": own.params,
+        "embedding_dim": model.width,
+        "licence": own.licence,
+        "max_tokens": own.max_length,
+    }
+    options = own.extractor_options(model)
+    options.pop("revision")  # of the weights, to which the audit holds the options anyway
+    parts: dict[str, Mapping[str, Any]] = {
+        "weights": {
+            "kind": "huggingface",
+            "location": model.location,
+            "revision": model.revision,
+        },
+        "weights.files": dict(sorted(model.files.items())),
+        "run": {
+            "extractor": extractor,
+            "dtype": own.dtype,
+            "exercised": "written by `geneb-ci new` from the configuration; not tried yet",
+        },
+        "run.options": options if extractor.startswith("builtin:") else {},
+        "loading": {
+            "class": model.model_class,
+            "output": "last_hidden_state",
+            "tokenizer": model.tokenizer_class,
+            "remote_code": own.trust_remote_code,
+            "quirks": ["own_repository_code"] if own.trust_remote_code else [],
+        },
+        "sources": {"facts": f"{CONFIG} of {model.location} at {model.revision}"},
+    }
+    lines = ["# How to load and run this model; docs/models.md explains each key."]
+    lines += _assignments(facts)
+    for name, table in parts.items():
+        if table:
+            lines += ["", f"[{name}]", *_assignments(table)]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _assignments(table: Mapping[str, Any]) -> list[str]:
+    # A basic string of TOML has the escapes of JSON, and so have keys.
+    def key(name: str) -> str:
+        return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else json.dumps(name)
+
+    return [
+        f"{key(name)} = {json.dumps(value, ensure_ascii=False)}"
+        for name, value in table.items()
+        if value is not None
+    ]
+
+
+def card_text(model: HubModel, own: OwnFacts) -> str:
+    """Return the model card."""
+    layers, width = model.number(LAYERS), model.width
+    shape = [model.model_class]
+    shape += [f"{layers} layers"] if layers else []
+    shape += [f"width {width:,}"] if width else []
+    cut = "any length" if own.max_length is None else f"cut at {own.max_length:,} tokens"
+    return f"""# {own.display}
+
+- **Display name:** {own.display}
+- **Parameters:** {own.params:,}
+- **Architecture:** {", ".join(shape)}
+- **Weights:** <https://huggingface.co/{model.location}> at `{model.revision}`
+- **Input:** {model.tokenizer_class}, upper case, {cut}
+- **Pooling:** {_POOLED[own.pooling]}
+- **Layer:** the last hidden state, in {own.dtype}
+- **Licence:** {own.licence or "unknown"}
+
+## Training data
+
+{own.training_data}
+
+## Disclosure
+
+- **Zero-shot:** {"yes" if own.zero_shot else "no"}
+- **Known overlap:** {own.overlap}
+- **Submitted by:** {own.submitted_by}
+"""
+
+
+_POOLED: dict[Pooling, str] = {
+    "mean": "mean over all tokens but padding, special tokens included",
+    "cls": "the first token",
+    "last": "the last token before padding",
+    "max": "maximum over all tokens but padding, special tokens included",
+}
+_CODE: dict[Pooling, str] = {
+    "mean": "(hidden * mask).sum(1) / mask.sum(1)",
+    "cls": "hidden[:, 0]",
+    "last": "hidden[torch.arange(len(hidden)), mask.sum(1).squeeze(-1) - 1]",
+    "max": 'hidden.masked_fill(mask == 0, float("-inf")).amax(1)',
+}
+
+
+def module_text(model: HubModel, own: OwnFacts) -> str:
+    """Return an extractor of one's own, which does what the general one would do."""
+    weights = {name: digest for name, digest in model.files.items() if _is_weight(name)}
+    listed = "".join(
+        f"            {json.dumps(name)}: {json.dumps(digest)},\n"
+        for name, digest in sorted(weights.items())
+    )
+    trust = ", trust_remote_code=True" if own.trust_remote_code else ""
+    cut = own.max_length is not None
+    limits = f'{own.max_length}, "{"right" if cut else "none"}"'
+    code = _CODE[own.pooling]
+    mask = '            mask = tokens["attention_mask"].unsqueeze(-1)\n' if "mask" in code else ""
+    call = "truncation=True, max_length=self.max_length, " if cut else ""
+    return f'''"""{own.title}: {own.pooling} of the last hidden states."""
+
+import numpy as np
+import torch
+from transformers import AutoModel, AutoTokenizer
+
+from .base import BaseEmbeddingExtractor  # the harness provides it
+
+REVISION = "{model.revision}"
+
+
+class {own.class_name}(BaseEmbeddingExtractor):
+    layer, pooling, dtype = "last", "{own.pooling}", "{own.dtype}"
+    max_length, truncation = {limits}  # in tokens, special ones included
+    source = {{
+        "kind": "huggingface",
+        "location": {json.dumps(model.location)},
+        "revision": REVISION,
+        "weights": {{
+{listed}        }},
+    }}
+
+    def __init__(self, name_model, device="cpu"):
+        super().__init__(name_model, device)
+        pinned = {{"revision": REVISION{", 'trust_remote_code': True" if trust else ""}}}
+        self.tokenizer = AutoTokenizer.from_pretrained(name_model, **pinned)
+        self.tokenizer.padding_side = "right"
+        model = AutoModel.from_pretrained(name_model, dtype=torch.{own.dtype}, **pinned)
+        self.model = model.to(device).eval()
+
+    def extract_embeddings(self, sequences, batch_size=1):
+        rows = []
+        for start in range(0, len(sequences), batch_size):
+            batch = [one.upper() for one in sequences[start : start + batch_size]]
+            tokens = self.tokenizer(batch, {call}padding=True, return_tensors="pt")
+            tokens = tokens.to(self.device)
+            with torch.inference_mode():
+                hidden = self.model(
+                    input_ids=tokens["input_ids"], attention_mask=tokens["attention_mask"]
+                ).last_hidden_state
+{mask}            pooled = {code}
+            rows.append(pooled.float().cpu().numpy())
+        return np.concatenate(rows)
+
+    def count_tokens(self, sequences):
+        return [len(self.tokenizer(one.upper())["input_ids"]) for one in sequences]
+'''
+
+
+def _is_weight(name: str) -> bool:
+    return name.endswith((".safetensors", ".bin"))
+
+
+def property_test_text(model: HubModel, own: OwnFacts, extractor: str) -> str:
+    """Return a test of the extractor, for pytest; it downloads the weights unless told where."""
+    words = [extractor.removeprefix("builtin:")]
+    if extractor.startswith("builtin:"):
+        for name, value in own.extractor_options(model).items():
+            words += ["--option", f"{name}={value}"]
+    listed = "".join(f"    {json.dumps(one)},\n" for one in words)
+    return f'''"""The properties of {own.title} that its scores depend on.
+
+It downloads the weights, unless GENEB_MODEL names a folder that has them.
+"""
+
+import os
+import subprocess
+import sys
+
+MODEL = os.environ.get("GENEB_MODEL", {json.dumps(model.location)})
+CHECK = (
+{listed})
+
+
+def test_every_property_holds():
+    command = [sys.executable, "-m", "reference_harness", "extractors", "check", *CHECK]
+    done = subprocess.run([*command, "--model", MODEL], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+'''
+
+
+def json_object(raw: bytes, name: str) -> Mapping[str, Any]:
+    """Return a JSON object of a repository, whose depth is bounded.
+
+    Raises NothingChecked for anything else.
+    """
+    import pydantic_core  # noqa: PLC0415 (its own parser bounds the depth)
+
+    try:
+        value = pydantic_core.from_json(raw)
+    except ValueError as error:
+        raise NothingChecked(f"{name} is not JSON: {error}", _ASK_AUTHOR) from error
+    if not isinstance(value, dict):
+        raise NothingChecked(f"{name} has {quoted(value)}, expected an object", _ASK_AUTHOR)
+    return value
+
+
+_ASK_AUTHOR = "ask the author of the model to correct the file, or write an extractor by hand"

@@ -1,0 +1,244 @@
+"""Every canonical cell of a receipt: what it costs, computed by the harness, and the claims."""
+
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+from pydantic import ValidationError
+
+from geneb_ci.common.benchmark import Benchmark
+from geneb_ci.common.errors import NothingChecked
+from geneb_ci.common.files import NotReadable, read_regular
+from geneb_ci.common.finding import plural
+from geneb_ci.common.types import StrictModel, first_error
+from geneb_ci.harness.process import (
+    CLASSES_UNKNOWN,
+    DERIVED,
+    HarnessProcess,
+    ScoringLimits,
+    ScoringOptions,
+    Shape,
+    TaskSource,
+    scoring_limits,
+)
+from geneb_ci.receipt.receipt_cells import CellsCanonical, EqualRows, ReceiptCells
+from geneb_ci.receipt.source import ReceiptFiles, Say, size_text
+from geneb_ci.submission.models import CanonicalEvidence, EmbeddingReceipt, SubmissionV12
+
+NEWTON_SECONDS = 310e-12
+"""Of a training row and the square of the width: the slower end of 170 to 310 ps, measured on one
+core with 10,000 to 20,000 rows of 768 to 2,000 numbers, two classes."""
+MANY_CLASSES = 1.7
+"""A row of three classes costs nine times as much; over the tasks of GENEB that is so often."""
+HASH_SECONDS_ROW, HASH_SECONDS_BYTE = 2e-6, 2e-9
+"""Digest, values and tree of a file, measured at widths of 256 to 4,096; read twice."""
+TASK_SECONDS = 1.5
+"""Of each task, whatever its size: its sequences are read, and ten few-shot probes fitted."""
+START_SECONDS = 5
+NETWORK_BYTES = 12.5e6
+"""Bytes a second: a line of 100 Mbit/s."""
+
+
+class ReceiptCost(NamedTuple):
+    """What is to be spent."""
+
+    tasks: int
+    rows: int
+    width: int
+    held: int
+    """Bytes of the files."""
+    fetched: int
+    """Bytes that are not here yet."""
+    seconds: float
+    """Of one core, without the network."""
+
+    @property
+    def text(self) -> str:
+        """One line."""
+        line = f"{plural(self.tasks, 'task')}, {self.rows:,} rows of {self.width:,} numbers, "
+        line += f"{size_text(self.held)}; about {duration_text(self.seconds)} of one core"
+        if not self.fetched:
+            return line
+        network = duration_text(self.fetched / NETWORK_BYTES)
+        return f"{line}; {size_text(self.fetched)} to fetch: {network} at 100 Mbit/s"
+
+
+def cost_of(receipt: EmbeddingReceipt, tasks: Iterable[str], fetched: int) -> ReceiptCost:
+    """Return the cost of recomputing the cells of these tasks of a receipt."""
+    said = [receipt.tasks[task] for task in tasks]
+    rows, held = sum(one.train + one.test for one in said), sum(one.bytes for one in said)
+    probes = NEWTON_SECONDS * MANY_CLASSES * sum(one.train for one in said) * receipt.dim**2
+    reading = HASH_SECONDS_ROW * rows + HASH_SECONDS_BYTE * held
+    seconds = START_SECONDS + TASK_SECONDS * len(said) + probes + reading
+    return ReceiptCost(len(said), rows, receipt.dim, held, fetched, seconds)
+
+
+def duration_text(seconds: float) -> str:
+    """Return a duration in the unit that fits it."""
+    if seconds < 90:  # noqa: PLR2004 (one and a half minutes)
+        return f"{max(1, round(seconds))} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"  # noqa: PLR2004
+
+
+BYTES_MAX = 1 << 28
+"""As of a rescoring: confusion matrices of many classes take most of it."""
+WORKERS = 1
+"""One task at a time is scored, so that the memory is that of one task."""
+
+Read = TypeVar("Read", bound=StrictModel)
+
+
+class CellDifference(NamedTuple):
+    """A cell whose claim is not what the receipt gives."""
+
+    regime: str
+    task: str
+    what: str
+    """Which part: a score, a matrix, the digest of the predictions."""
+    claimed: str | None
+    """None where nothing is claimed: the receipt fills the gap."""
+    found: str
+
+    @property
+    def fills(self) -> bool:
+        """Whether nothing was claimed; such a cell is no fault."""
+        return self.claimed is None
+
+    @property
+    def text(self) -> str:
+        """The difference as a sentence."""
+        where = f"{self.regime} {self.task}: {self.what}"
+        if self.claimed is None:
+            return f"{where} is not claimed; the receipt gives {self.found}"
+        return f"{where} is claimed as {self.claimed}; the receipt gives {self.found}"
+
+
+def recompute(
+    submission_path: Path,
+    receipt: EmbeddingReceipt,
+    files: ReceiptFiles,
+    source: TaskSource,
+    harness: HarnessProcess,
+    tasks: Sequence[str],
+    *,
+    benchmark: Benchmark | None = None,
+    options: ScoringOptions = DERIVED,
+    say: Say = lambda _: None,
+    strata: Path | None = None,
+    each: Callable[[str, Path], None] = lambda _task, _file: None,
+) -> ReceiptCells:
+    """Compute every canonical cell of these tasks, task by task, and compare equal sequences.
+
+    What rows are drawn by is written to the folder `strata`. `each` is called with task and file
+    when its cells are computed, before the file is released.
+    Raises what `ReceiptFiles.file` does; LimitExceeded or ResultRefused for rows that cannot be
+    scored within the limits; NothingChecked, with what the harness said, for anything else.
+    """
+    found: list[ReceiptCells] = []
+    with tempfile.TemporaryDirectory(prefix="geneb-ci-cells-") as place:
+        digests, output = Path(place) / "digests", Path(place) / "cells.json"
+        for number, task in enumerate(tasks, 1):
+            say(f"task {number} of {len(tasks)}: {task}")
+            path = files.file(task)
+            words = [
+                "receipt-cells", "--submission", str(submission_path),
+                "--receipt", str(path.parent), "--tasks", task, *source.options,
+                "--digests", str(digests), "--workers", str(WORKERS),
+                *(["--strata", str(strata)] if strata is not None else []),
+                "--output", str(output), "--quiet",
+            ]  # fmt: skip
+            harness.call(words, task, limits_of(receipt, task, benchmark, options))
+            found.append(_read(output, ReceiptCells))
+            _require_verified(found[-1])
+            each(task, path)
+            files.release(task)
+        harness.call([
+            "receipt-equal", "--submission", str(submission_path), "--digests", str(digests),
+            "--tasks", ",".join(tasks), "--output", str(output), "--quiet",
+        ])  # fmt: skip
+        return _merged(found, _read(output, EqualRows))
+
+
+def limits_of(
+    receipt: EmbeddingReceipt, task: str, benchmark: Benchmark | None, options: ScoringOptions
+) -> ScoringLimits:
+    """Return the limits of scoring one task: those of an audit that adds no noise."""
+    said = receipt.tasks[task]
+    known = benchmark.by_id.get(task) if benchmark is not None else None
+    counts = known.test_class_counts if known is not None else None
+    shape = Shape(said.train + said.test, receipt.dim, len(counts) if counts else CLASSES_UNKNOWN)
+    return scoring_limits(shape, 0, WORKERS, options)
+
+
+def _require_verified(found: ReceiptCells) -> None:
+    if not found.dataset.verified:
+        raise NothingChecked(
+            "the task data have no manifest of the benchmark's dataset revision",
+            "download them with `geneb-ci data pull`, which writes the manifest",
+        )
+
+
+def _read(path: Path, kind: type[Read]) -> Read:
+    fix = "install geneb-ci again, so that toolkit and harness are of the same version"
+    try:
+        return kind.model_validate_json(read_regular(path, BYTES_MAX))
+    except NotReadable as error:
+        raise NothingChecked(f"{path.name}: {error.reason}", fix) from error
+    except ValidationError as error:
+        raise NothingChecked(f"{path.name}: {first_error(error)}", fix) from error
+
+
+def _merged(found: list[ReceiptCells], equal: EqualRows) -> ReceiptCells:
+    """Return the cells of several tasks as one; they were made by one process."""
+    libraries = [library for one in found for library in one.libraries]
+    return found[0].model_copy(
+        update={
+            "tasks": {name: task for one in found for name, task in one.tasks.items()},
+            "libraries": [one for i, one in enumerate(libraries) if one not in libraries[:i]],
+            "unequal": equal.unequal,
+            "seconds": sum(one.seconds for one in found),
+        }
+    )
+
+
+def differences(submission: SubmissionV12, cells: ReceiptCells) -> list[CellDifference]:
+    """Return each claim that is not exactly what the receipt gives, and each gap that it fills."""
+    found = []
+    for task, one in cells.tasks.items():
+        for regime, cell in one.regimes.items():
+            evidence = submission.evidence.get(regime, {}).get(task)
+            claim = evidence.canonical if evidence is not None else None
+            found += [
+                CellDifference(regime, task, *part)
+                for part in (_filled(cell) if claim is None else _parts(claim, cell))
+            ]
+    return found
+
+
+Part = tuple[str, str | None, str]
+"""What differs, as claimed, and as found."""
+
+
+def _filled(cell: CellsCanonical) -> list[Part]:
+    return [("the cell", None, f"MCC {cell.scores.MCC:.4f}")]
+
+
+def _parts(claim: CanonicalEvidence, cell: CellsCanonical) -> list[Part]:
+    parts: list[Part] = []
+    for name in ("MCC", "Acc", "F1"):
+        score, of_rows = getattr(claim, name), getattr(cell.scores, name)
+        if score != of_rows:
+            parts.append((name, repr(score), repr(of_rows)))
+    if len(claim.confusion) != len(cell.confusion):
+        parts.append(
+            ("the number of matrices", str(len(claim.confusion)), str(len(cell.confusion)))
+        )
+    pairs = zip(claim.confusion, cell.confusion, strict=False)
+    for number, (matrix, counted) in enumerate(pairs, 1):
+        if matrix != counted:
+            parts.append((f"matrix {number} of {len(cell.confusion)}", str(matrix), str(counted)))
+    said, computed = claim.predictions_sha256, cell.predictions_sha256
+    if said != computed:
+        parts.append(("predictions_sha256", f"{said[:16]}...", f"{computed[:16]}..."))
+    return parts

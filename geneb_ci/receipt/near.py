@@ -1,0 +1,248 @@
+"""Whether two receipts are of one model: compared on rows that the benchmark's digest fixes.
+
+A receipt that is near another inherits its draws, so that renaming a model or touching one weight
+gives no new chance. docs/predictions.md says what is found, and what is not.
+"""
+
+import hashlib
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from geneb_ci.common.benchmark import Benchmark
+from geneb_ci.common.errors import NothingChecked
+from geneb_ci.receipt.predictions import CANONICAL, Predictions
+from geneb_ci.receipt.source import ReceiptFiles
+from geneb_ci.submission.models import EmbeddingReceipt
+
+ROWS = 1000
+"""Rows of a whole receipt that are compared, the same number of every task."""
+ROWS_MIN = 50
+"""Rows in common below which nothing is said: an alignment of fewer says little."""
+CLOSE = 1e-2
+"""Relative distance up to which two rows are close: float32 in other batches differs by 2e-7,
+bfloat16 by 6e-3, and the rows of another model by more than a tenth."""
+MOST = 0.5
+"""Share of the rows that are close where two receipts are near."""
+SAME = 0.97
+"""Share of equal canonical predictions from which two receipts are near. Measured on GENEB-mini
+with 4-mers: noise of 1e-2, 3e-2 and 0.1 of a row leaves 0.995, 0.990 and 0.972 equal; 5-mers and
+6-mers share 0.87."""
+ROUNDS = 2
+"""Alignments, each on the half of the rows that the one before brought closest, so that rows which
+were altered on purpose do not pull it away; where the second finds nothing, the fourth did not."""
+
+Rows = npt.NDArray[np.float64]
+Place = tuple[str, int]
+"""A task and a row of its file."""
+
+
+class Sample(NamedTuple):
+    """What is compared of one receipt."""
+
+    places: tuple[Place, ...]
+    rows: Rows
+    """(n, d): the features of those rows."""
+    predictions: Predictions | None = None
+
+
+class Nearness(NamedTuple):
+    """How near two receipts are; the same whichever comes first."""
+
+    rows: int
+    """Rows compared."""
+    close: dict[str, float]
+    """By what may differ between the two: the share of rows within `CLOSE` of each other."""
+    same_predictions: float | None
+    """Share of equal canonical predictions; None where a receipt has none."""
+
+    @property
+    def is_near(self) -> bool:
+        """Whether the two are of one model, as far as this comparison finds out."""
+        return bool(self.why)
+
+    @property
+    def why(self) -> str:
+        """What makes them near; "" where nothing does."""
+        for name, share in self.close.items():
+            if share > MOST:
+                return f"{share:.1%} of {self.rows:,} rows are within {CLOSE:g}, {name}"
+        if self.same_predictions is not None and self.same_predictions >= SAME:
+            return f"{self.same_predictions:.2%} of the predictions are equal"
+        return ""
+
+
+def places_of(receipt: EmbeddingReceipt, benchmark: Benchmark) -> Iterator[Place]:
+    """Yield the rows of a receipt that are compared: fixed by the benchmark and the data.
+
+    Draw j of a task is SHA-256(digest of the benchmark || id || 0x00 || j as 8 bytes), as an
+    integer modulo the task's rows; a row that was drawn before is passed over.
+    """
+    each = -(-ROWS // len(benchmark.tasks))
+    for task in benchmark.task_ids:
+        if task not in receipt.tasks:
+            continue
+        said = receipt.tasks[task]
+        total = said.train + said.test
+        prefix = bytes.fromhex(benchmark.sha256) + task.encode() + b"\x00"
+        drawn: dict[int, None] = {}
+        j = 0
+        while len(drawn) < min(each, total):
+            digest = hashlib.sha256(prefix + struct.pack(">Q", j)).digest()
+            drawn[int.from_bytes(digest, "big") % total] = None
+            j += 1
+        yield from ((task, row) for row in drawn)
+
+
+def sample_of(
+    files: ReceiptFiles,
+    receipt: EmbeddingReceipt,
+    benchmark: Benchmark,
+    predictions: Predictions | None = None,
+) -> Sample:
+    """Return the rows of a receipt that are compared. Raises what `sample_at` does."""
+    found = sample_at(files, receipt, tuple(places_of(receipt, benchmark)))
+    return found._replace(predictions=predictions)
+
+
+def sample_at(files: ReceiptFiles, receipt: EmbeddingReceipt, places: tuple[Place, ...]) -> Sample:
+    """Return rows of a receipt, those of a task one after another.
+
+    Every file is verified when it is opened. Raises RowsRefused for one that is not the receipt's,
+    NothingChecked for one that is missing.
+    """
+    rows = np.empty((len(places), receipt.dim))
+    task, values = "", np.empty((0, receipt.dim), dtype=np.float16)
+    for at, (name, row) in enumerate(places):
+        if name != task:
+            if task:
+                files.release(task)
+            task, values = name, _values(files.file(name), receipt.dim)
+        rows[at] = np.ldexp(values[row].astype(np.float64), receipt.tasks[name].scale_log2)
+    if task:
+        files.release(task)
+    return Sample(places, rows)
+
+
+def _values(path: Path, dim: int) -> npt.NDArray[np.float16]:
+    return np.memmap(path, dtype="<f2", mode="r").reshape(-1, dim)
+
+
+def near(a: Sample, b: Sample) -> Nearness:
+    """Return how near two receipts of one benchmark are.
+
+    Raises NothingChecked when they have fewer than `ROWS_MIN` rows in common.
+    """
+    where = {place: at for at, place in enumerate(b.places)}
+    pairs = [(at, where[place]) for at, place in enumerate(a.places) if place in where]
+    if len(pairs) < ROWS_MIN:
+        raise NothingChecked(
+            f"the receipts have {len(pairs)} of the compared rows in common, expected at least "
+            f"{ROWS_MIN}",
+            "compare receipts of runs over the same tasks",
+        )
+    mine, other = np.array(pairs).T
+    x, y = a.rows[mine], b.rows[other]
+    close = {"as they are": _share(x, y) if x.shape == y.shape else 0.0}
+    views = {
+        "after moving, scaling and rotating": _unchanged,
+        "after rescaling each column": _columns,
+        "after rescaling each row": _lengths,
+    }
+    close |= {name: _aligned(view(x), view(y)) for name, view in views.items()}
+    return Nearness(len(pairs), close, _same(a.predictions, b.predictions))
+
+
+def _unchanged(rows: Rows) -> Rows:
+    return rows
+
+
+def _columns(rows: Rows) -> Rows:
+    """Return rows whose columns have median 0 and the same spread; constant columns are 0."""
+    found = rows - np.median(rows, axis=0)
+    spread = np.abs(found).mean(axis=0)
+    scaled: Rows = np.divide(found, spread, out=np.zeros_like(found), where=spread > 0)
+    return scaled
+
+
+def _lengths(rows: Rows) -> Rows:
+    """Return rows of length 1; a row of zeros stays one."""
+    norms = np.linalg.norm(rows, axis=1, keepdims=True)
+    scaled: Rows = np.divide(rows, norms, out=np.zeros_like(rows), where=norms > 0)
+    return scaled
+
+
+def _share(x: Rows, y: Rows) -> float:
+    return float((_distances(x, y) < CLOSE).mean())
+
+
+def _distances(x: Rows, y: Rows) -> npt.NDArray[np.float64]:
+    """Return the distance of each pair of rows relative to the longer one; 0 for two zeros."""
+    longer = np.maximum(np.linalg.norm(x, axis=1), np.linalg.norm(y, axis=1))
+    apart = np.linalg.norm(x - y, axis=1)
+    relative: npt.NDArray[np.float64] = np.divide(
+        apart, longer, out=np.zeros_like(apart), where=longer > 0
+    )
+    return relative
+
+
+def _aligned(x: Rows, y: Rows) -> float:
+    """Return the share of close rows once one set is moved, scaled and rotated onto the other.
+
+    Any orthogonal map is a rotation here, so also a permutation of columns, a change of signs, and
+    columns of zeros. Distances within each set have to agree, which no fit can bring about.
+    """
+    kept = np.arange(len(x))
+    share = 0.0
+    for _ in range(ROUNDS):
+        one, two = _centred(x, kept), _centred(y, kept)
+        if one is None or two is None:
+            return share  # every row alike: nothing to align
+        one, two = _same_width(one, two)
+        left, _, right = np.linalg.svd(two[kept].T @ one[kept])
+        apart = _distances(one, two @ left @ right)
+        share = max(share, float((apart < CLOSE).mean()))
+        kept = np.argsort(apart, kind="stable")[: (len(x) + 1) // 2]
+    return share
+
+
+def _centred(rows: Rows, kept: npt.NDArray[np.int64]) -> Rows | None:
+    """Return rows about the mean of those kept, which then have the median length 1."""
+    found = rows - rows[kept].mean(axis=0)
+    length = float(np.median(np.linalg.norm(found[kept], axis=1)))
+    if length <= 0:
+        return None
+    scaled: Rows = found / length
+    return scaled
+
+
+def _same_width(x: Rows, y: Rows) -> tuple[Rows, Rows]:
+    """Return rows in coordinates of their own span, both padded with zeros to one width."""
+    small = [_span(one) if one.shape[1] > len(one) else one for one in (x, y)]
+    width = max(one.shape[1] for one in small)
+    one, two = (np.pad(each, ((0, 0), (0, width - each.shape[1]))) for each in small)
+    return one, two
+
+
+def _span(rows: Rows) -> Rows:
+    return np.asarray(np.linalg.qr(rows.T, mode="r")).T
+
+
+def _same(a: Predictions | None, b: Predictions | None) -> float | None:
+    """Return the share of equal canonical predictions in the tasks and regimes of both."""
+    if a is None or b is None:
+        return None
+    equal = total = 0
+    for task in a.tasks.keys() & b.tasks.keys():
+        one, two = a.tasks[task], b.tasks[task]
+        if one.labels != two.labels or not np.array_equal(one.truth, two.truth):
+            continue
+        mine, other = one.fits.get(CANONICAL, {}), two.fits.get(CANONICAL, {})
+        for regime in mine.keys() & other.keys():
+            equal += int((mine[regime] == other[regime]).sum())
+            total += mine[regime].size
+    return equal / total if total else None

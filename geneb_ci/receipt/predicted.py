@@ -1,0 +1,260 @@
+"""What predictions say: of a submission, whose matrices and digests follow, and of two models."""
+
+import hashlib
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from geneb_ci.common.benchmark import Benchmark
+from geneb_ci.common.errors import NothingChecked
+from geneb_ci.common.finding import quoted
+from geneb_ci.receipt.predictions import (
+    CANONICAL,
+    OF_RECORD,
+    Codes,
+    Predictions,
+    TaskPredictions,
+)
+from geneb_ci.receipt.receipt_cells import ReceiptCells
+from geneb_ci.receipt.seen import SharedErrors, Triangle
+from geneb_ci.statistics.paired import (
+    PairedCell,
+    PairedDifference,
+    macro_weights,
+    paired_cell,
+    paired_difference,
+    paired_matrix,
+)
+from geneb_ci.submission.models import CellEvidenceV12, SubmissionV12
+
+
+def matrix_of(truth: Codes, predicted: Codes, classes: int) -> list[list[int]]:
+    """Return the counts of (n,) true and (n,) predicted classes, a row for each true class."""
+    cells = truth.astype(np.int64) * classes + predicted
+    found: list[list[int]] = (
+        np.bincount(cells, minlength=classes * classes).reshape(classes, classes).tolist()
+    )
+    return found
+
+
+def digest_of(labels: tuple[int, ...], fits: Codes) -> str:
+    """Return the digest of (fits, n) predicted classes, as `predictions_sha256` is defined."""
+    known: npt.NDArray[np.int64] = np.asarray(labels, dtype="<i8")
+    return hashlib.sha256(known[fits].tobytes()).hexdigest()
+
+
+def contradictions(
+    submission: SubmissionV12, found: Predictions, benchmark: Benchmark
+) -> list[str]:
+    """Return a sentence for each cell of a submission that does not follow from predictions.
+
+    For each cell with evidence: the classes, the confusion matrix of every seed and the digest of
+    the predictions, of the scores of record and of the canonical ones, as far as the file has them.
+    """
+    lines = []
+    scored = {task for cells in submission.evidence.values() for task in cells}
+    lines += [
+        f"{quoted(task)} has predictions and no evidence" for task in found.tasks.keys() - scored
+    ]
+    return [*lines, *_of_cells(submission, found, benchmark)]
+
+
+def _of_cells(submission: SubmissionV12, found: Predictions, benchmark: Benchmark) -> Iterator[str]:
+    seeds = len(benchmark.protocol.seeds)
+    for regime, cells in submission.evidence.items():
+        for task, cell in cells.items():
+            place = f'{quoted(task)} in "{regime}"'
+            mine = found.tasks.get(task)
+            if mine is None or not any(regime in fits for fits in mine.fits.values()):
+                yield f"{place} has evidence and no predictions"
+            else:
+                yield from (f"{place}: {what}" for what in _of_cell(cell, mine, regime, seeds))
+
+
+def _of_cell(
+    cell: CellEvidenceV12, mine: TaskPredictions, regime: str, seeds: int
+) -> Iterator[str]:
+    if list(mine.labels) != cell.classes:
+        yield f"its classes are {cell.classes}, those of the predictions {list(mine.labels)}"
+        return
+    said: dict[str, tuple[list[list[list[int]]], str]] = {
+        OF_RECORD: (cell.confusion, cell.predictions_sha256)
+    }
+    if cell.canonical is not None:
+        said[CANONICAL] = (cell.canonical.confusion, cell.canonical.predictions_sha256)
+    for one, (matrices, digest) in said.items():
+        if one in mine.fits:
+            yield from _of_set(
+                one, matrices, digest, mine, each_seed(mine.fits[one][regime], seeds)
+            )
+
+
+def each_seed(fits: Codes, seeds: int) -> Codes:
+    """Return one row a seed; a single fit stands for all of them."""
+    return np.repeat(fits, seeds, axis=0) if len(fits) == 1 else fits
+
+
+def _of_set(
+    name: str, matrices: list[list[list[int]]], digest: str, mine: TaskPredictions, fits: Codes
+) -> Iterator[str]:
+    followed = [matrix_of(mine.truth, one, len(mine.labels)) for one in fits]
+    if len(matrices) != len(followed):
+        yield f"{len(matrices)} confusion matrices ({name}); the predictions give {len(followed)}"
+        return
+    for number, (one, other) in enumerate(zip(matrices, followed, strict=True), 1):
+        if one != other:
+            yield (
+                f"the confusion matrix of seed {number} ({name}) is {one}; the predictions give "
+                f"{other}"
+            )
+            break
+    if (computed := digest_of(mine.labels, fits)) != digest:
+        yield f"predictions_sha256 ({name}) is {digest}; the predictions have {computed}"
+
+
+def unlike_the_rows(
+    submission: SubmissionV12,
+    found: Predictions,
+    benchmark: Benchmark,
+    truths: Mapping[str, npt.NDArray[np.int64]],
+    cells: ReceiptCells,
+) -> list[str]:
+    """Return a sentence for each part of predictions that is not what task data and rows give.
+
+    `truths` has the labels of each task's test rows, of the task data; `cells` what the rows of the
+    receipt give. What contradicts a claimed cell is among them; a cell may be claimed or not.
+    """
+    lines = list(_of_cells(submission, found, benchmark))
+    seeds = len(benchmark.protocol.seeds)
+    for task, truth in truths.items():
+        mine = found.tasks.get(task)
+        if mine is None:
+            lines.append(f"{quoted(task)} has rows and no predictions")
+            continue
+        if not np.array_equal(np.asarray(mine.labels)[mine.truth], truth):
+            lines.append(f"{quoted(task)}: its true classes are not those of the task data")
+        for regime, cell in cells.tasks[task].regimes.items():
+            fits = mine.fits.get(CANONICAL, {}).get(regime)
+            if fits is None:
+                continue
+            if digest_of(mine.labels, each_seed(fits, seeds)) != cell.predictions_sha256:
+                place = f'{quoted(task)} in "{regime}"'
+                lines.append(f"{place}: the canonical predictions are not those of the rows")
+    return lines
+
+
+SAME_DATA = "run both over the same task data, with `geneb-harness run --receipt DIR`"
+
+
+class PairedRegime(NamedTuple):
+    """Two models in one regime."""
+
+    macro: PairedDifference
+    """Of the mean over categories of means over the tasks compared."""
+    cells: dict[str, PairedCell]
+    """By task, in the benchmark's order."""
+
+
+def paired_regimes(
+    a: Predictions, b: Predictions, benchmark: Benchmark, of: str
+) -> dict[str, PairedRegime]:
+    """Return the comparison by regime, of the predictions of one set.
+
+    Raises NothingChecked where they have no task in common, or other test rows.
+    """
+    found: dict[str, PairedRegime] = {}
+    for regime in benchmark.regimes:
+        cells = {
+            task: _cell(a, b, task, of, regime)
+            for task in benchmark.task_ids
+            if all(
+                task in one.tasks and regime in one.tasks[task].fits.get(of, {}) for one in (a, b)
+            )
+        }
+        if cells:
+            categories = {
+                name: tuple(task for task in tasks if task in cells)
+                for name, tasks in benchmark.categories.items()
+            }
+            macro = paired_difference(cells, macro_weights(categories))
+            found[regime] = PairedRegime(macro, cells)
+    if not found:
+        raise NothingChecked(
+            "the two have no predictions of one task and regime in common", SAME_DATA
+        )
+    return found
+
+
+ROWS_MAX = 100
+"""Rows whose shared errors are noted: 5,000 pairs in 45 scores, 3 MB for readers of the page."""
+SHOWN = 6
+"""Significant digits of a covariance: far below what it is known to."""
+
+
+def errors_shared(predictions: Mapping[str, Predictions], benchmark: Benchmark) -> SharedErrors:
+    """Return what errors of the scores of record share; `predictions` by model.
+
+    In a task, rows share errors that have the same true classes of it. Raises NothingChecked for
+    more than `ROWS_MAX` rows.
+    """
+    if len(predictions) > ROWS_MAX:
+        raise NothingChecked(
+            f"{len(predictions)} rows have predictions; what at most {ROWS_MAX} share is noted",
+            "name the files of the rows to note",
+        )
+    models = sorted(predictions)
+    regimes = {}
+    for regime in benchmark.regimes:
+        tasks = {
+            task: _shared_in(task, regime, [predictions[model] for model in models])
+            for task in benchmark.task_ids
+        }
+        scores = {"macro": macro_weights(benchmark.categories)}
+        scores["micro"] = {task: 1 / len(tasks) for task in tasks}
+        for name, members in benchmark.categories.items():
+            scores[name] = {task: 1 / len(members) for task in members}
+        regimes[regime] = {
+            name: _triangle([weight**2 * tasks[task] for task, weight in weights.items()])
+            for name, weights in scores.items()
+        }
+    return SharedErrors(
+        benchmark=benchmark.sha256,
+        rows={model: predictions[model].sha256 for model in models},
+        regimes=regimes,
+    )
+
+
+def _shared_in(task: str, regime: str, rows: Sequence[Predictions]) -> npt.NDArray[np.float64]:
+    """Return the (m, m) covariances of rows on one task; 0 for a row without predictions there."""
+    alike: dict[tuple[tuple[int, ...], bytes], list[int]] = {}
+    for place, one in enumerate(rows):
+        mine = one.tasks.get(task)
+        if mine is not None and regime in mine.fits.get(OF_RECORD, {}):
+            alike.setdefault((mine.labels, mine.truth.tobytes()), []).append(place)
+    found = np.zeros((len(rows), len(rows)))
+    for places in alike.values():
+        own = [rows[place].tasks[task] for place in places]
+        fits = [one.fits[OF_RECORD][regime] for one in own]
+        found[np.ix_(places, places)] = paired_matrix(own[0].truth, fits, len(own[0].labels))
+    return found
+
+
+def _triangle(parts: Sequence[npt.NDArray[np.float64]]) -> Triangle:
+    """Return the lower triangle of a sum of matrices, each sum exact."""
+    stacked = np.stack(parts)
+    return [
+        [float(f"{math.fsum(stacked[:, i, j].tolist()):.{SHOWN - 1}e}") for j in range(i + 1)]
+        for i in range(stacked.shape[1])
+    ]
+
+
+def _cell(a: Predictions, b: Predictions, task: str, of: str, regime: str) -> PairedCell:
+    one, two = a.tasks[task], b.tasks[task]
+    if one.labels != two.labels or not np.array_equal(one.truth, two.truth):
+        raise NothingChecked(
+            f"{quoted(task)}: the two have other true classes of its rows", SAME_DATA
+        )
+    return paired_cell(one.truth, one.fits[of][regime], two.fits[of][regime], len(one.labels))

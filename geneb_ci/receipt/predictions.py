@@ -1,0 +1,241 @@
+"""`predictions.bin`, read as hostile bytes: every predicted label beside a receipt.
+
+docs/predictions.md has the layout.
+"""
+
+import hashlib
+import itertools
+import struct
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+from geneb_ci.common.benchmark import Benchmark, Task
+from geneb_ci.common.errors import NothingChecked
+from geneb_ci.common.files import NotReadable, read_regular
+from geneb_ci.common.finding import quoted
+from geneb_ci.submission.models import CLASSES_MAX, PredictionsFile
+
+FILE = "predictions.bin"
+MAGIC, VERSION = b"GENEBPRD", 1
+HEADER, TASK_HEAD = struct.Struct(">8sHBBHH32s"), struct.Struct(">HHI")
+OF_RECORD, CANONICAL = "of record", "canonical"
+SETS = {OF_RECORD: 1, CANONICAL: 2}
+"""Sets of predictions and their bits, in their order in the file."""
+LABEL_BYTES = 4
+BYTES_MAX = 1 << 23
+"""GENEB's 612,792 test rows take 2 MB with both sets; a decoder holds up to 30 times the file."""
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+Codes: TypeAlias = "npt.NDArray[np.uint16]"
+"""NumPy is imported where a file is decoded: what only fetches one does without it."""
+
+
+class PredictionsRefused(NothingChecked):
+    """The bytes are no predictions of this benchmark; `member` says which part of them is wrong."""
+
+    def __init__(self, member: str, message: str) -> None:
+        super().__init__(
+            message, "write the file again, with `geneb-harness run --receipt DIR`, or fetch it"
+        )
+        self.member = member
+
+
+class TaskPredictions(NamedTuple):
+    """Predicted and true classes of one task's test rows, in file order."""
+
+    labels: tuple[int, ...]
+    """A code is a place in these; ascending."""
+    truth: Codes
+    """(n,)"""
+    fits: dict[str, dict[str, Codes]]
+    """Set and regime to (fits, n): one fit, or one a seed."""
+
+
+class Predictions(NamedTuple):
+    """All of a file."""
+
+    sha256: str
+    tasks: dict[str, TaskPredictions]
+
+
+def read_predictions(
+    path: Path, benchmark: Benchmark, said: PredictionsFile | None = None
+) -> Predictions:
+    """Return the content of a file, which has to have the size and digest that a receipt says.
+
+    Raises PredictionsRefused, which names what is wrong and where.
+    """
+    raw = bytes_of(path, said)
+    try:
+        return decode(raw, benchmark)
+    except PredictionsRefused as error:
+        raise PredictionsRefused(error.member, f"{path}: {error.message}") from error
+
+
+def bytes_of(path: Path, said: PredictionsFile | None) -> bytes:
+    """Return the bytes of a file, which has to have the size and digest that a receipt says.
+
+    Raises PredictionsRefused.
+    """
+    try:
+        raw = read_regular(path, BYTES_MAX)
+    except NotReadable as error:
+        raise PredictionsRefused("file", f"{path}: {error.reason}") from error
+    digest = hashlib.sha256(raw).hexdigest()
+    if said is not None and (len(raw), digest) != (said.bytes, said.sha256):
+        raise PredictionsRefused(
+            "file",
+            f"{path}: {len(raw):,} bytes with the sha256 {digest}; the receipt has "
+            f"{said.bytes:,} bytes and {said.sha256}",
+        )
+    return raw
+
+
+def decode(raw: bytes, benchmark: Benchmark) -> Predictions:
+    """Return the content of a file. Raises PredictionsRefused, which names the wrong member."""
+    reader = _Reader(raw)
+    sets, regimes, tasks = _header(reader, benchmark)
+    seeds = len(benchmark.protocol.seeds)
+    fits = {name: seeds if name in benchmark.protocol.few_shot_k else 1 for name in regimes}
+    found: dict[str, TaskPredictions] = {}
+    before = -1
+    for _ in range(tasks):
+        place, classes, rows = reader.unpack(TASK_HEAD, "head of a task")
+        _require(
+            before < place < len(benchmark.tasks), "place",
+            f"a task has the place {place}; expected one above {before}, below "
+            f"{len(benchmark.tasks)}",
+        )  # fmt: skip
+        before = place
+        task = benchmark.tasks[place]
+        found[task.id] = _task(reader, task, (classes, rows), sets, fits)
+    _require(
+        reader.left == 0, "end", f"{reader.left:,} bytes follow the last task; expected the end"
+    )
+    return Predictions(hashlib.sha256(raw).hexdigest(), found)
+
+
+def _header(reader: "_Reader", benchmark: Benchmark) -> tuple[list[str], list[str], int]:
+    """Return the sets, the regimes and the number of tasks."""
+    magic, version, sets, regimes, seeds, tasks, digest = reader.unpack(HEADER, "header")
+    _require(magic == MAGIC, "magic", f"it begins with {magic!r}; expected {MAGIC!r}")
+    _require(version == VERSION, "version", f"its version is {version}; expected {VERSION}")
+    _require(
+        digest.hex() == benchmark.sha256, "benchmark",
+        f"it is of the benchmark definition {digest.hex()}; expected {benchmark.sha256}, of "
+        f"{benchmark.name}",
+    )  # fmt: skip
+    _require(0 < sets <= sum(SETS.values()), "sets", f"its sets are {sets}; expected 1, 2 or 3")
+    known = len(benchmark.regimes)
+    _require(
+        0 < regimes < 1 << known, "regimes",
+        f"its regimes are the bits {regimes:#b}; expected at least one of {known}",
+    )  # fmt: skip
+    expected = len(benchmark.protocol.seeds)
+    _require(seeds == expected, "seeds", f"it has {seeds} seeds; expected {expected}")
+    _require(
+        0 < tasks <= len(benchmark.tasks), "tasks",
+        f"it has {tasks} tasks; expected 1 to {len(benchmark.tasks)}",
+    )  # fmt: skip
+    return (
+        [name for name, bit in SETS.items() if sets & bit],
+        [name for place, name in enumerate(benchmark.regimes) if regimes >> place & 1],
+        tasks,
+    )
+
+
+def _task(
+    reader: "_Reader", task: Task, size: tuple[int, int], sets: list[str], fits: dict[str, int]
+) -> TaskPredictions:
+    import numpy as np  # noqa: PLC0415 (see Codes)
+
+    classes, rows = size
+    name = quoted(task.id)
+    _require(
+        1 < classes <= CLASSES_MAX, "classes",
+        f"{name} has {classes} classes; expected 2 to {CLASSES_MAX}",
+    )  # fmt: skip
+    expected = task.n_test
+    _require(
+        rows == expected if expected is not None else rows > 0, "rows",
+        f"{name} has {rows} test rows; expected {expected or 'at least one'}",
+    )  # fmt: skip
+    raw = reader.take(LABEL_BYTES * classes, f"labels of {name}")
+    labels = np.frombuffer(raw, dtype=">i4").tolist()
+    _require(
+        all(one < other for one, other in itertools.pairwise(labels)), "labels",
+        f"the labels of {name} do not ascend",
+    )  # fmt: skip
+    columns = 1 + len(sets) * sum(fits.values())
+    codes = _codes(reader, columns * rows, classes, name).reshape(columns, rows)
+    _refuse_other_classes(codes[0], task)
+    each = iter(codes[1:])
+    by_set = {
+        one: {
+            regime: np.stack([next(each) for _ in range(count)]) for regime, count in fits.items()
+        }
+        for one in sets
+    }
+    return TaskPredictions(tuple(labels), codes[0], by_set)
+
+
+def _codes(reader: "_Reader", count: int, classes: int, name: str) -> Codes:
+    """Read `count` codes below `classes`, and the zero bits after them."""
+    import numpy as np  # noqa: PLC0415 (see Codes)
+
+    width = (classes - 1).bit_length()
+    raw = reader.take(-(-count * width // 8), f"predictions of {name}")
+    bits = np.unpackbits(np.frombuffer(raw, dtype=np.uint8))
+    _require(not bits[count * width :].any(), "padding", f"bits after those of {name} are not zero")
+    codes = np.zeros(count, dtype=np.uint16)
+    for column in bits[: count * width].reshape(count, width).T:
+        codes = (codes << 1 | column).astype(np.uint16)
+    highest = int(codes.max())
+    _require(
+        highest < classes, "codes", f"{name} has the code {highest}; expected less than {classes}"
+    )
+    return codes
+
+
+def _refuse_other_classes(truth: Codes, task: Task) -> None:
+    import numpy as np  # noqa: PLC0415 (see Codes)
+
+    expected = task.test_class_counts
+    counts = np.bincount(truth)
+    found = sorted(counts[counts > 0].tolist())
+    _require(
+        expected is None or found == sorted(expected), "truth",
+        f"{quoted(task.id)} has true classes of {found} rows; expected {expected}",
+    )  # fmt: skip
+
+
+def _require(holds: bool, member: str, message: str) -> None:
+    if not holds:
+        raise PredictionsRefused(member, message)
+
+
+class _Reader:
+    """Takes pieces off the front of bytes; a piece that is not there is refused, not shortened."""
+
+    def __init__(self, raw: bytes) -> None:
+        self._raw = memoryview(raw)
+        self._at = 0
+
+    @property
+    def left(self) -> int:
+        return len(self._raw) - self._at
+
+    def take(self, count: int, what: str) -> memoryview:
+        """Return the next bytes."""
+        _require(
+            count <= self.left, "length",
+            f"it ends {count - self.left:,} bytes before the end of the {what}",
+        )  # fmt: skip
+        self._at += count
+        return self._raw[self._at - count : self._at]
+
+    def unpack(self, form: struct.Struct, what: str) -> tuple[Any, ...]:
+        """Return the members of the next structure."""
+        return form.unpack(self.take(form.size, what))

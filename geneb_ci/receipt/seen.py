@@ -1,0 +1,203 @@
+"""What maintainers note of published receipts: the day each was last seen, and what errors share.
+
+A board is a function of a commit and asks no server: it reads what `geneb-ci receipt seen --write`
+and `receipt pairs --write` noted. A row whose receipt was not seen for the days of the policy is
+marked; two rows with predictions are compared by the error of their pair.
+"""
+
+import datetime as dt
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, ValidationError, model_validator
+from pydantic_core import PydanticCustomError
+
+from geneb_ci.common.config import Layout, benchmark_of
+from geneb_ci.common.download import length_there
+from geneb_ci.common.errors import BadConfiguration, GenebError
+from geneb_ci.common.files import NotReadable, lies_there, read_regular, write_whole
+from geneb_ci.common.types import Hex64, StrictModel, first_error
+from geneb_ci.receipt.source import ROWS, published_at
+from geneb_ci.submission.models import EmbeddingReceipt, Submission, SubmissionV12
+
+FILE, PAIRS = "receipts.json", "pairs.json"
+"""In the policy folder."""
+BYTES_MAX = 1_000_000
+"""A row takes 150 bytes."""
+PAIRS_BYTES_MAX = 1 << 24
+"""100 rows in three regimes of 15 scores: 227,000 numbers of about 14 bytes."""
+Day = Annotated[str, Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$")]
+Published = Literal["published", "missing"]
+"""What the board says of a receipt that a submission publishes."""
+
+
+class SeenReceipt(StrictModel):
+    """When one receipt was looked for."""
+
+    root: Hex64
+    """Of the receipt: another one of the same row begins again."""
+    since: Day
+    """When it was first looked for."""
+    seen: Day | None
+    """When it was last there, whole; null before that."""
+    looked: Day
+    """When it was last looked for."""
+
+
+class SeenReceipts(StrictModel):
+    """The file `receipts.json` of the policy folder."""
+
+    schema_version: Literal["1.0"] = "1.0"
+    rows: dict[str, SeenReceipt] = {}  # noqa: RUF012 (pydantic copies it)
+    """By the id of the model."""
+
+
+Triangle = list[list[float]]
+"""Of the rows of `SharedErrors`: covariance of each with those before it, then its variance."""
+
+
+class SharedErrors(StrictModel):
+    """The file `pairs.json` of the policy folder: how alike the errors of rows are."""
+
+    schema_version: Literal["1.0"] = "1.0"
+    benchmark: Hex64
+    """SHA-256 of its definition."""
+    rows: dict[str, Hex64]
+    """Model to the SHA-256 of the predictions that its errors follow from."""
+    regimes: dict[str, dict[str, Triangle]]
+    """Regime, then score ("macro", "micro" or a category), in squared MCC."""
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        for name, scores in self.regimes.items():
+            for triangle in scores.values():
+                if [len(row) for row in triangle] != list(range(1, len(self.rows) + 1)):
+                    raise PydanticCustomError(
+                        "pairs", "a triangle of {name} lacks rows", {"name": name}
+                    )
+        return self
+
+    def places(self, rows: Sequence[Submission]) -> list[int | None]:
+        """Return the place of each row in the triangles; None for one with other predictions."""
+        places = {model: place for place, model in enumerate(self.rows)}
+        return [
+            places[row.model_id]
+            if row.model_id in places and _predictions_of(row) == self.rows[row.model_id]
+            else None
+            for row in rows
+        ]
+
+
+def _predictions_of(submission: Submission) -> str | None:
+    receipt = submission.receipt if isinstance(submission, SubmissionV12) else None
+    said = receipt.predictions if receipt is not None else None
+    return said.sha256 if said is not None else None
+
+
+def receipt_published(submission: Submission) -> EmbeddingReceipt | None:
+    """Return the receipt of a submission that says where its files are; None without one."""
+    found = submission.receipt if isinstance(submission, SubmissionV12) else None
+    return found if found is not None and found.location is not None else None
+
+
+def missing_files(receipt: EmbeddingReceipt) -> str:
+    """Return what is not there of a published receipt, without fetching it; "" where all is.
+
+    Only sizes are compared: `geneb-ci receipt verify` compares digests.
+    """
+    try:
+        origin = published_at(receipt.location)
+        for task, said in receipt.tasks.items():
+            address = origin.address(task)
+            found = length_there(address, ROWS)
+            if found != said.bytes:
+                return f"{address} has {found} bytes; the receipt says {said.bytes}"
+    except GenebError as error:
+        return error.message
+    return ""
+
+
+def noted(before: SeenReceipts, model: str, root: str, day: str, *, there: bool) -> SeenReceipts:
+    """Return the notes after a look at the receipt of one row."""
+    known = before.rows.get(model)
+    if known is None or known.root != root:
+        known = SeenReceipt(root=root, since=day, seen=None, looked=day)
+    now = known.model_copy(update={"looked": day, "seen": day if there else known.seen})
+    return before.model_copy(update={"rows": dict(sorted({**before.rows, model: now}.items()))})
+
+
+def published_state(submission: Submission, seen: SeenReceipts, days: int) -> Published | None:
+    """Return what the board says of a row's receipt; None for a row that publishes none.
+
+    It is missing when the last look was more than `days` after it was last there, or first looked
+    for.
+    """
+    receipt = receipt_published(submission)
+    if receipt is None:
+        return None
+    gone = gone_since(seen, submission.model_id, receipt.root, days)
+    return "missing" if gone else "published"
+
+
+def gone_since(seen: SeenReceipts, model: str, root: str, days: int) -> str:
+    """Return the day on which a receipt was last there, or was first looked for.
+
+    "" unless the last look was more than `days` after it.
+    """
+    known = seen.rows.get(model)
+    if known is None or known.root != root:
+        return ""
+    last = known.seen or known.since
+    gone = dt.date.fromisoformat(known.looked) - dt.date.fromisoformat(last)
+    return last if gone.days > days else ""
+
+
+def place_of_notes(layout: Layout) -> Path | None:
+    """Return the file of a repository; None where it has no policy folder."""
+    return layout.policy / FILE if layout.policy is not None else None
+
+
+def seen_receipts(layout: Layout) -> SeenReceipts:
+    """Return what a repository has noted. Raises BadConfiguration for a file that is not right."""
+    path = place_of_notes(layout)
+    if path is None or not lies_there(path):
+        return SeenReceipts()
+    fix = "restore the file from the main branch, or delete it: `geneb-ci receipt seen` writes it"
+    try:
+        found = SeenReceipts.model_validate_json(read_regular(path, BYTES_MAX))
+        for one in found.rows.values():
+            for day in (one.since, one.seen or one.since, one.looked):
+                dt.date.fromisoformat(day)
+    except NotReadable as error:
+        raise BadConfiguration(f"{path}: {error.reason}", fix) from error
+    except ValidationError as error:
+        raise BadConfiguration(f"{path}: {first_error(error)}", fix) from error
+    except ValueError as error:
+        raise BadConfiguration(f"{path}: {error}", fix) from error
+    return found
+
+
+def write_seen(path: Path, seen: SeenReceipts | SharedErrors) -> None:
+    """Write the notes, whole or not at all. Raises OSError."""
+    indent = 2 if isinstance(seen, SeenReceipts) else None
+    text = seen.model_dump_json(indent=indent) + "\n"
+    write_whole(path, lambda stream: stream.write(text.encode()))
+
+
+def shared_errors(layout: Layout) -> SharedErrors | None:
+    """Return what errors of rows share, as noted; None where nothing is, or of another benchmark.
+
+    Raises BadConfiguration for a file that is not right.
+    """
+    path = layout.policy / PAIRS if layout.policy is not None else None
+    if path is None or not lies_there(path):
+        return None
+    fix = "restore the file from the main branch, or delete it: `geneb-ci receipt pairs` writes it"
+    try:
+        found = SharedErrors.model_validate_json(read_regular(path, PAIRS_BYTES_MAX))
+    except NotReadable as error:
+        raise BadConfiguration(f"{path}: {error.reason}", fix) from error
+    except ValidationError as error:
+        raise BadConfiguration(f"{path}: {first_error(error)}", fix) from error
+    return found if found.benchmark == benchmark_of(layout).sha256 else None

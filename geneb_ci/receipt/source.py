@@ -1,0 +1,339 @@
+"""Where the files of a receipt are: a folder, a server, a data set; noted in the submission.
+
+A file that is fetched lies in a temporary place, one task at a time, or in a folder that is kept.
+Either way it is accepted by its digest alone, so that any mirror serves a receipt.
+"""
+
+import json
+import re
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Literal, NamedTuple, Self
+
+from geneb_ci.common.download import Purpose, download
+from geneb_ci.common.errors import NothingChecked, UsageProblem, unwritable
+from geneb_ci.common.files import write_whole
+from geneb_ci.common.finding import quoted
+from geneb_ci.common.types import LOOPBACK, PUBLIC_ADDRESS
+from geneb_ci.receipt.embeddings import FILES, SUFFIX, RowsRefused, file_of, read_rows
+from geneb_ci.receipt.predictions import BYTES_MAX, PredictionsRefused, bytes_of
+from geneb_ci.receipt.predictions import FILE as PREDICTIONS
+from geneb_ci.submission.document import Document, read_document
+from geneb_ci.submission.models import (
+    EmbeddingReceipt,
+    PredictionsFile,
+    ReceiptLocation,
+    ReceiptTask,
+)
+
+Say = Callable[[str], None]
+REPOSITORY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*")
+COMMIT = re.compile(r"[0-9a-f]{40}")
+TASK = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+"""A task's id, as benchmark definitions have them: no part of a path."""
+HUB: Literal["huggingface-dataset"] = "huggingface-dataset"
+ROWS = Purpose(
+    undelivered=NothingChecked,
+    other=lambda message, fix: RowsRefused(FILES, message, fix),
+    folder="--receipt DIR",
+    changed="the file was changed since the submission was written: ask the contributor, or name "
+    "a mirror: --mirror URL",
+)
+
+
+class Origin(NamedTuple):
+    """A folder of files on a server."""
+
+    name: str
+    """As messages name it."""
+    base: str
+    """Its address, with a slash at the end."""
+
+    def address(self, task: str) -> str:
+        """Return the address of a task's file."""
+        return f"{self.base}{task}{SUFFIX}"
+
+
+def hub_origin(repo: str, revision: str) -> Origin:
+    """Return a data set of the Hub at a revision; HF_ENDPOINT names another Hub."""
+    from huggingface_hub import hf_hub_url  # noqa: PLC0415 (a second to import)
+
+    address = hf_hub_url(repo, f"x{SUFFIX}", repo_type="dataset", revision=revision)
+    return Origin(f"datasets/{repo} at {revision}", address.removesuffix(f"x{SUFFIX}"))
+
+
+def published_at(location: ReceiptLocation | None) -> Origin:
+    """Return the origin that a submission names.
+
+    Raises UsageProblem where it names none, NothingChecked for a revision that is not a commit, for
+    an address that is not public, and for a name that is no repository.
+    """
+    if location is None:
+        raise UsageProblem(
+            "the receipt is not published: its location is null",
+            "pass the folder of its files, --receipt DIR, or publish them: geneb-ci receipt push",
+        )
+    address = location.address
+    if location.kind == HUB:
+        if not REPOSITORY.fullmatch(address):
+            raise NothingChecked(
+                f"the receipt is in {quoted(address)}, expected OWNER/NAME of a data set",
+                "ask the contributor to correct `receipt.location`",
+            )
+        if location.revision is None or not COMMIT.fullmatch(location.revision):
+            raise NothingChecked(
+                f"the receipt is in datasets/{address} without a commit, so its files can change",
+                "ask the contributor for the revision, 40 hex digits: geneb-ci receipt push "
+                "writes it",
+            )
+        return hub_origin(address, location.revision)
+    folder = f"{address.rstrip('/')}/"
+    if not PUBLIC_ADDRESS.fullmatch(folder):
+        raise NothingChecked(
+            f"the receipt is at {quoted(address)}, expected an https address of a public server, "
+            "without a query",
+            "ask for such an address, or name a mirror that you trust with your network: --mirror",
+        )
+    return Origin(address, folder)
+
+
+def mirror_at(text: str) -> Origin:
+    """Return the origin that a user names: an address, or OWNER/NAME[@REVISION] of a data set.
+
+    Raises UsageProblem for anything else.
+    """
+    if text.startswith(("https://", *LOOPBACK)):
+        return Origin(text, f"{text.rstrip('/')}/")
+    repo, _, revision = text.partition("@")
+    if not REPOSITORY.fullmatch(repo):
+        raise UsageProblem(
+            f"--mirror {text!r} is neither an https address nor OWNER/NAME of a data set",
+            "pass for example --mirror https://example.org/receipts/model",
+        )
+    return hub_origin(repo, revision or "main")
+
+
+class ReceiptFiles:
+    """The files of a receipt, each made present and verified when it is asked for.
+
+    A context: what was fetched to a temporary place is gone after it.
+    """
+
+    def __init__(
+        self, receipt: EmbeddingReceipt, folder: Path | None, origin: Origin | None, say: Say
+    ) -> None:
+        self._receipt = receipt
+        self._folder = folder
+        self._origin = origin
+        self._say = say
+        self._temporary: tempfile.TemporaryDirectory[str] | None = None
+        self._verified: dict[str, tuple[int, ...]] = {}
+
+    def __enter__(self) -> Self:
+        if self._folder is None:
+            self._temporary = tempfile.TemporaryDirectory(prefix="geneb-ci-receipt-")
+            self._folder = Path(self._temporary.name)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._temporary is not None:
+            self._temporary.cleanup()
+            self._temporary, self._folder = None, None
+
+    @property
+    def is_local(self) -> bool:
+        """Whether nothing is ever fetched."""
+        return self._origin is None
+
+    def lacking(self, tasks: list[str]) -> int:
+        """Return the bytes that have to be fetched for these tasks."""
+        if self._origin is None:
+            return 0
+        return sum(
+            said.bytes
+            for task, said in self._receipt.tasks.items()
+            if task in tasks and _size(file_of(self._place, task)) != said.bytes
+        )
+
+    def file(self, task: str) -> Path:
+        """Return the file of a task, whose size, digest, values and root are the receipt's.
+
+        Raises RowsRefused, which names the step, for one that is not; NothingChecked where the file
+        is not there or not delivered.
+        """
+        said = self._receipt.tasks.get(task)
+        if said is None or not TASK.fullmatch(task):
+            raise NothingChecked(
+                f"the receipt has no task {quoted(task)}", "name tasks that it has"
+            )
+        path = file_of(self._place, task)
+        if (known := self._verified.get(task)) and known == _state(path):
+            return path
+        if self._origin is None:
+            self._read(path, said)
+        else:
+            self._fetch(self._origin, path, task, said)
+        self._verified[task] = _state(path)
+        return path
+
+    def predictions(self) -> Path | None:
+        """Return the file of predicted labels, fetched where it is not here; None without one.
+
+        Raises PredictionsRefused for one that is not the receipt's, and what a fetch does.
+        """
+        said = self._receipt.predictions
+        if said is None:
+            return None
+        path = self._place / PREDICTIONS
+        if said.bytes > BYTES_MAX:
+            raise PredictionsRefused(
+                "file", f"the predictions have {said.bytes:,} bytes; the limit is {BYTES_MAX:,}"
+            )
+        if self._origin is not None and not _is_there(path, said):
+            path.unlink(missing_ok=True)
+            self._say(f"fetching {path.name} ({size_text(said.bytes)}) from {self._origin.name}")
+            download(f"{self._origin.base}{PREDICTIONS}", path, said.sha256, ROWS, said.bytes)
+        bytes_of(path, said)
+        return path
+
+    def release(self, task: str) -> None:
+        """Delete the file of a task where it was fetched to a temporary place."""
+        if self._temporary is not None:
+            self._verified.pop(task, None)
+            file_of(self._place, task).unlink(missing_ok=True)
+
+    @property
+    def _place(self) -> Path:
+        if self._folder is None:
+            msg = "ReceiptFiles is used as a context"
+            raise AssertionError(msg)
+        return self._folder
+
+    def _read(self, path: Path, said: ReceiptTask) -> None:
+        try:
+            read_rows(path, said, self._receipt.dim)
+        except FileNotFoundError as error:
+            raise NothingChecked(
+                f"{path}: there is no such file, and the receipt has one for this task",
+                "name the folder of all its files, or the tasks that are there: --tasks ID",
+            ) from error
+        except OSError as error:
+            raise NothingChecked(
+                f"{path}: cannot be read: {error.strerror}", "change its permissions"
+            ) from error
+
+    def _fetch(self, origin: Origin, path: Path, task: str, said: ReceiptTask) -> None:
+        if path.exists():
+            try:
+                return self._read(path, said)
+            except RowsRefused as error:
+                if error.step != FILES:
+                    raise
+                self._say(f"{error.message}; it is fetched again")
+                path.unlink()
+        self._say(f"fetching {path.name} ({size_text(said.bytes)}) from {origin.name}")
+        download(origin.address(task), path, said.sha256, ROWS, said.bytes)
+        return self._read(path, said)
+
+
+def receipt_files(
+    receipt: EmbeddingReceipt,
+    folder: Path | None = None,
+    *,
+    mirror: str | None = None,
+    cache: Path | None = None,
+    say: Say = lambda _: None,
+) -> ReceiptFiles:
+    """Return the files of a receipt: of a folder, else of a mirror, else of where it is published.
+
+    With `cache` what is fetched is kept in that folder, and not fetched again. Raises what
+    `published_at` and `mirror_at` do.
+    """
+    if folder is not None:
+        return ReceiptFiles(receipt, folder, None, say)
+    origin = mirror_at(mirror) if mirror is not None else published_at(receipt.location)
+    return ReceiptFiles(receipt, cache, origin, say)
+
+
+def size_text(count: float) -> str:
+    """Return a number of bytes in the unit that fits it."""
+    for unit in ("bytes", "kB", "MB"):
+        if count < 1000:  # noqa: PLR2004 (the next unit)
+            return f"{count:.0f} {unit}" if unit == "bytes" else f"{count:.1f} {unit}"
+        count /= 1000
+    return f"{count:.1f} GB"
+
+
+def _is_there(path: Path, said: PredictionsFile) -> bool:
+    try:
+        bytes_of(path, said)
+    except PredictionsRefused:
+        return False
+    return True
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
+def _state(path: Path) -> tuple[int, ...]:
+    """Return what changes whenever a file does; nothing where there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return ()
+    return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+
+PLACE = ("receipt", "location")
+
+
+def write_location(path: Path, location: ReceiptLocation) -> bool:
+    """Write the location of a receipt, and return whether the file changed.
+
+    Raises NothingChecked for a file without a place for it, UsageProblem or MachineFault for one
+    that cannot be written.
+    """
+    document = read_document(path, spans=True)
+    if document.span(PLACE) is None:
+        raise NothingChecked(
+            f"{path} has no `receipt.location`", "write it with `geneb-harness run --receipt`"
+        )
+    text = with_location(document, location)
+    if text == document.text:
+        return False
+    try:
+        write_whole(path, lambda stream: stream.write(text.encode()))
+    except OSError as error:
+        raise unwritable(str(path), error, "make the file writable, then repeat") from error
+    return True
+
+
+def with_location(document: Document, location: ReceiptLocation) -> str:
+    """Return the text of a document with another location, laid out as its neighbours are."""
+    span = document.span(PLACE)
+    if span is None:
+        raise ValueError("the document has no place for a location")
+    before = document.text[: span.key]
+    line = before[before.rfind("\n") + 1 :]
+    said = location.model_dump()
+    if line.strip():  # the member does not begin its line: neither do those of the new value
+        value = json.dumps(said)
+    else:
+        step = line[len(_indent(before, line)) :]
+        members = json.dumps(said, indent=step).split("\n")
+        value = f"\n{line}".join(members)
+    return f"{document.text[: span.start]}{value}{document.text[span.end :]}"
+
+
+def _indent(before: str, line: str) -> str:
+    """Return the indent of the nearest line above that is indented less, as `line` is."""
+    for above in reversed(before.split("\n")[:-1]):
+        indent = above[: len(above) - len(above.lstrip())]
+        if above.strip() and len(indent) < len(line) and line.startswith(indent):
+            return indent
+    return ""

@@ -1,0 +1,371 @@
+"""Verifies the receipt of a submission: its claims, its files, and every cell, without a model.
+
+Each step has a name, and a refusal names the step. A later step is not looked at.
+"""
+
+import dataclasses
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from geneb_ci.check.registry import select
+from geneb_ci.check.runner import Checker
+from geneb_ci.common.benchmark import Benchmark
+from geneb_ci.common.config import Finder, Layout, find_layout
+from geneb_ci.common.errors import NothingChecked, ResultRefused, UsageProblem
+from geneb_ci.common.finding import Finding, Severity, first_and_more, plural
+from geneb_ci.harness.process import (
+    DERIVED,
+    HarnessProcess,
+    ScoringOptions,
+    TaskSource,
+    task_source,
+)
+from geneb_ci.receipt.cells import CellDifference, ReceiptCost, cost_of, differences, recompute
+from geneb_ci.receipt.embeddings import FILES, TREE, VALUES, RowsRefused
+from geneb_ci.receipt.predictions import PredictionsRefused, read_predictions
+from geneb_ci.receipt.receipt_cells import ReceiptCells
+from geneb_ci.receipt.source import ReceiptFiles, Say, receipt_files
+from geneb_ci.submission.models import EmbeddingReceipt, SubmissionV12
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+CLAIMS, EQUAL, CELLS, PREDICTED = "claims", "equal rows", "cells", "predictions"
+STEPS = (CLAIMS, FILES, VALUES, TREE, EQUAL, CELLS, PREDICTED)
+"""In the order in which they are looked at; the last where the receipt has predictions, and all its
+tasks are verified."""
+RULES = (
+    *("structure", "ranges", "arithmetic", "coverage"),
+    *("wrong-receipt", "wrong-benchmark", "wrong-dataset-revision"),
+)
+"""What must hold of the file, by family or rule: whatever the numbers of a receipt follow from."""
+INCOMPLETE = ("missing-regime", "missing-task", "missing-evidence")
+"""What is no matter of a receipt: a run of some tasks has one, too."""
+EXACT = frozenset({"float64", "float32"})
+"""Types whose rounding a receipt leaves behind; the noise of others may hide a label."""
+
+
+StepResult = Literal["held", "refused", "unknown"]
+"""What became of a step; it is unknown where an earlier one was refused."""
+
+
+class ReceiptStep(NamedTuple):
+    """One step of the verification."""
+
+    name: str
+    state: StepResult
+    found: str = ""
+    """What was found, where it was refused."""
+    fix: str = ""
+
+
+@dataclass(frozen=True)
+class ReceiptVerification:
+    """What the verification of one receipt found."""
+
+    file: str
+    model_id: str
+    receipt: EmbeddingReceipt
+    tasks: tuple[str, ...]
+    """Those that were looked at, in the benchmark's order."""
+    steps: tuple[ReceiptStep, ...]
+    cells: ReceiptCells | None = None
+    differences: tuple[CellDifference, ...] = ()
+
+    @property
+    def holds(self) -> bool:
+        """Whether every step held."""
+        return all(step.state == "held" for step in self.steps)
+
+    @property
+    def refused(self) -> ReceiptStep | None:
+        """The step that was refused, if one was."""
+        found = [step for step in self.steps if step.state == "refused"]
+        return found[0] if found else None
+
+    @property
+    def rows(self) -> int:
+        """Rows of the tasks that were looked at."""
+        said = (self.receipt.tasks[task] for task in self.tasks)
+        return sum(one.train + one.test for one in said)
+
+    @property
+    def computed(self) -> int:
+        """Cells that the receipt gives."""
+        return sum(len(one.regimes) for one in self.cells.tasks.values()) if self.cells else 0
+
+    @property
+    def filled(self) -> int:
+        """Cells among them of which nothing is claimed."""
+        return sum(one.fills for one in self.differences)
+
+    @property
+    def equal(self) -> int:
+        """Cells whose claims are what the receipt gives."""
+        return self.computed - len({(one.regime, one.task) for one in self.differences})
+
+    @property
+    def weak(self) -> str:
+        """Why the receipt is weak; "" where it is not."""
+        if self.receipt.compute_dtype not in EXACT:
+            return f"it was computed in {self.receipt.compute_dtype}"
+        return "TF32 was allowed on its device" if self.receipt.tf32 else ""
+
+
+@dataclass(frozen=True)
+class ReceiptRequest:
+    """What is to be verified, and with what."""
+
+    file: Path
+    folder: Path | None = None
+    """Folder of the receipt's files; None: they are fetched."""
+    mirror: str | None = None
+    cache: Path | None = None
+    data: Path | None = None
+    definition: Path | None = None
+    """Benchmark definition, where it is not the one that `geneb-ci check` takes."""
+    tasks: tuple[str, ...] = ()
+    """All of the receipt unless some are named."""
+    options: ScoringOptions = DERIVED
+    say: Say = field(default=lambda _: None)
+
+
+@dataclass(frozen=True)
+class ReceiptSubject:
+    """A submission with a receipt, as the rules of `geneb-ci check` see it."""
+
+    path: Path
+    submission: SubmissionV12
+    receipt: EmbeddingReceipt
+    benchmark: Benchmark
+    layout: Layout
+    errors: tuple[Finding, ...]
+    """Errors that the rules of `RULES` found."""
+
+
+def finder_of(definition: Path | None) -> Finder:
+    """Return what finds the settings of a file, with another benchmark definition where named."""
+    if definition is None:
+        return find_layout
+    return lambda folder: dataclasses.replace(find_layout(folder), benchmark=definition.resolve())
+
+
+def subject_of(path: Path, definition: Path | None = None) -> ReceiptSubject:
+    """Read a submission with a receipt and check its claims.
+
+    Raises NothingChecked for a file that cannot be read or has no receipt, BadConfiguration.
+    """
+    checker = Checker(select(RULES, INCOMPLETE), find=finder_of(definition))
+    context = checker.context(path)
+    result = checker.result(context)
+    errors = tuple(one for one in result.findings if one.severity is Severity.ERROR)
+    submission = context.submission
+    if not isinstance(submission, SubmissionV12) or submission.receipt is None:
+        if errors:
+            raise NothingChecked(
+                f"{path} is no submission that can be read: {errors[0].message}",
+                f"run `geneb-ci check {path}`, and fix what it finds",
+            )
+        raise NothingChecked(
+            f"{path} has no receipt",
+            "write one with `geneb-harness run --receipt DIR --submission FILE`",
+        )
+    layout = checker.find(context.document.path.parent)
+    return ReceiptSubject(path, submission, submission.receipt, context.benchmark, layout, errors)
+
+
+def tasks_of(subject: ReceiptSubject, wanted: Sequence[str] = ()) -> tuple[str, ...]:
+    """Return the tasks of a receipt, or those wanted, in the benchmark's order.
+
+    Raises UsageProblem for one that the receipt has not.
+    """
+    here = subject.receipt.tasks
+    if unknown := [task for task in wanted if task not in here]:
+        raise UsageProblem(
+            f"--tasks {first_and_more(unknown)}: the receipt has no such task",
+            f"it has {first_and_more(list(here))}",
+        )
+    order = [task for task in subject.benchmark.task_ids if task in here]
+    return tuple(task for task in order if not wanted or task in wanted)
+
+
+def verify_receipt(asked: ReceiptRequest) -> ReceiptVerification:
+    """Verify the receipt of a submission, saying the cost before it is spent.
+
+    Raises NothingChecked where something that a step needs is missing, LimitExceeded for rows that
+    cannot be scored within the limits, UsageProblem and BadConfiguration.
+    """
+    subject = subject_of(asked.file, asked.definition)
+    run = _Verification(asked, subject)
+    if subject.errors:
+        listed = [f"{one.pointer or '/'}: {one.message}" for one in subject.errors]
+        fix = f"run `geneb-ci check {asked.file}`, which lists every fault"
+        return run.refused(CLAIMS, first_and_more(listed, 3), fix)
+    definition = asked.definition or subject.layout.benchmark
+    source = task_source(subject.benchmark, definition, asked.data)
+    files = receipt_files(
+        subject.receipt, asked.folder, mirror=asked.mirror, cache=asked.cache, say=asked.say
+    )
+    with files, HarnessProcess() as harness:
+        asked.say(cost_text(subject, run.tasks, files).text)
+        return run.verified(files, source, harness)
+
+
+def cost_text(subject: ReceiptSubject, tasks: Sequence[str], files: ReceiptFiles) -> ReceiptCost:
+    """Return what verifying these tasks costs."""
+    return cost_of(subject.receipt, tasks, files.lacking(list(tasks)))
+
+
+class _Verification:
+    """The steps after the claims."""
+
+    def __init__(self, asked: ReceiptRequest, subject: ReceiptSubject) -> None:
+        self.asked = asked
+        self.subject = subject
+        self.tasks = tasks_of(subject, asked.tasks) if not subject.errors else ()
+
+    def verified(
+        self, files: ReceiptFiles, source: TaskSource, harness: HarnessProcess
+    ) -> ReceiptVerification:
+        if files.is_local and (wrong := list(self._wrong_files(files))):
+            first = min(wrong, key=lambda one: STEPS.index(one.step))
+            more = len(wrong) - 1
+            also = f"; {plural(more, 'other file')} refused, too" if more else ""
+            return self.refused(first.step, f"{first.message}{also}", first.fix)
+        try:
+            cells, truths = self._recomputed(files, source, harness)
+        except RowsRefused as error:
+            return self.refused(error.step, error.message, error.fix)
+        except ResultRefused as error:
+            return self.refused(CELLS, error.message, error.fix)
+        return self._compared(files, cells, truths)
+
+    def _recomputed(
+        self, files: ReceiptFiles, source: TaskSource, harness: HarnessProcess
+    ) -> tuple[ReceiptCells, "dict[str, npt.NDArray[np.int64]]"]:
+        """Return the cells, and the labels of the test rows where predictions are verified."""
+        truths: dict[str, npt.NDArray[np.int64]] = {}
+        with tempfile.TemporaryDirectory(prefix="geneb-ci-labels-") as place:
+            labels = Path(place) if self.has_predictions else None
+
+            def keep(task: str, _file: Path) -> None:
+                if labels is not None:
+                    truths[task] = _taken(labels, task)
+
+            cells = recompute(
+                self.asked.file, self.subject.receipt, files, source, harness, self.tasks,
+                benchmark=self.subject.benchmark, options=self.asked.options, say=self.asked.say,
+                strata=labels, each=keep,
+            )  # fmt: skip
+        return cells, truths
+
+    def _compared(
+        self,
+        files: ReceiptFiles,
+        cells: ReceiptCells,
+        truths: "dict[str, npt.NDArray[np.int64]]",
+    ) -> ReceiptVerification:
+        """Compare the claims and the predictions with the cells."""
+        if cells.unequal:
+            return self.refused(EQUAL, "; ".join(cells.unequal), _ONE_ROW, cells)
+        found = differences(self.subject.submission, cells)
+        wrong_cells = {(one.regime, one.task) for one in found if not one.fills}
+        if wrong_cells:
+            told = f"{plural(len(wrong_cells), 'cell')} claimed otherwise than the receipt gives"
+            return self.refused(CELLS, told, _FIX_CELLS, cells, found)
+        if wrong := self._wrong_predictions(files, truths, cells):
+            told = first_and_more(wrong, 3)
+            return self.refused(PREDICTED, told, _FIX_CELLS, cells, found)
+        return self._made(None, cells, found)
+
+    @property
+    def has_predictions(self) -> bool:
+        """Whether the predictions are verified, too: not where tasks were named."""
+        return self.subject.receipt.predictions is not None and not self.asked.tasks
+
+    def _wrong_predictions(
+        self, files: ReceiptFiles, truths: "dict[str, npt.NDArray[np.int64]]", cells: ReceiptCells
+    ) -> list[str]:
+        """Return what in predictions.bin is not what submission, task data and rows give."""
+        from geneb_ci.receipt.predicted import unlike_the_rows  # noqa: PLC0415 (NumPy is slow)
+
+        subject, said = self.subject, self.subject.receipt.predictions
+        try:
+            path = files.predictions() if self.has_predictions else None
+            if path is None:
+                return []
+            found = read_predictions(path, subject.benchmark, said)
+        except PredictionsRefused as error:
+            return [error.message]
+        return unlike_the_rows(subject.submission, found, subject.benchmark, truths, cells)
+
+    def _wrong_files(self, files: ReceiptFiles) -> Iterator[RowsRefused]:
+        """Yield what is wrong with files that are here, before anything is computed."""
+        for task in self.tasks:
+            with _caught() as caught:
+                files.file(task)
+            yield from caught
+
+    def refused(
+        self,
+        step: str,
+        found: str,
+        fix: str,
+        cells: ReceiptCells | None = None,
+        differ: Sequence[CellDifference] = (),
+    ) -> ReceiptVerification:
+        return self._made(ReceiptStep(step, "refused", found, fix), cells, differ)
+
+    def _made(
+        self,
+        refused: ReceiptStep | None,
+        cells: ReceiptCells | None,
+        differ: Sequence[CellDifference],
+    ) -> ReceiptVerification:
+        names = STEPS if self.has_predictions else STEPS[:-1]
+        at = names.index(refused.name) if refused is not None else len(names)
+        steps = [ReceiptStep(name, "held") for name in names[:at]]
+        if refused is not None:
+            steps.append(refused)
+            steps += [ReceiptStep(name, "unknown") for name in names[at + 1 :]]
+        return ReceiptVerification(
+            file=str(self.asked.file),
+            model_id=self.subject.submission.model_id,
+            receipt=self.subject.receipt,
+            tasks=self.tasks,
+            steps=tuple(steps),
+            cells=cells,
+            differences=tuple(differ),
+        )
+
+
+_ONE_ROW = (
+    "a model gives a sequence one embedding: ask for a receipt that `geneb-harness run --receipt` "
+    "wrote"
+)
+_FIX_CELLS = "write submission and receipt together: geneb-harness run --receipt DIR --submission F"
+
+
+def _taken(folder: Path, task: str) -> "npt.NDArray[np.int64]":
+    """Return the labels of a task's test rows as the harness read them, and remove its files."""
+    import numpy as np  # noqa: PLC0415
+
+    with np.load(folder / f"{task}.npz", allow_pickle=False) as found:
+        labels: npt.NDArray[np.int64] = found["test_labels"]
+    for one in folder.glob(f"{task}.*"):
+        one.unlink()
+    return labels
+
+
+@contextmanager
+def _caught() -> Iterator[list[RowsRefused]]:
+    found: list[RowsRefused] = []
+    try:
+        yield found
+    except RowsRefused as error:
+        found.append(error)

@@ -1,0 +1,385 @@
+"""Rows as entries of other registries: the Hub's evaluation results, and Every Eval Ever's logs."""
+
+import hashlib
+import json
+import re
+import uuid
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import urlsplit
+
+from geneb_ci import __version__
+from geneb_ci.board.columns import Entry
+from geneb_ci.board.rows import leaderboards
+from geneb_ci.board.site.inputs import Site
+from geneb_ci.board.site.links import HARNESS, HUB, PAPER, RepositoryLinks
+from geneb_ci.common.benchmark import Task
+from geneb_ci.common.errors import UsageProblem
+from geneb_ci.submission.models import CellEvidence, SubmissionV11, SubmissionV12
+
+if TYPE_CHECKING:
+    from huggingface_hub import EvalResultEntry
+
+HUB_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
+"""A repository of the Hub, as OWNER/NAME."""
+MEANS, CELLS = ".eval_results/geneb.yaml", ".eval_results/geneb-tasks.yaml"
+SUMMARIES = ("macro", "micro")
+
+SCHEMA_VERSION = "0.3.0"
+"""Version of the schema of Every Eval Ever that logs are written for."""
+METRICS = {
+    "MCC": ("mcc", "Matthews correlation coefficient", -1.0),
+    "Acc": ("accuracy", "Accuracy", 0.0),
+    "F1": ("f1_macro", "F1, mean over the classes", 0.0),
+}
+"""Metric to its id and name elsewhere, and the lowest value; the highest is 1 for each."""
+NOT_STATED = "not-stated"
+"""Developer of a model whose repository is unknown: the schema has no word for it."""
+_DEVICES = {f"{name}{number}" for name in ("com", "lpt") for number in range(10)}
+_RESERVED = {"data", "con", "prn", "aux", "nul"} | _DEVICES
+"""Names that the datastore or Windows keeps for itself."""
+
+
+class RecordLink(NamedTuple):
+    """An audit record that a row rests on."""
+
+    audit_id: str
+    address: str
+    """https, or the path in the repository where no setting names the repository's address."""
+
+
+def record_links(entry: Entry, site: Site) -> list[RecordLink]:
+    """Return the signed records that the evidence of a row rests on."""
+    layout = site.layout
+    found: list[RecordLink] = []
+    for audit_id in entry.records:
+        path = (layout.audits or layout.root) / entry.submission.model_id / f"{audit_id}.json"
+        address = next(iter(_links(site).file("", path)), None)
+        is_inside = path.is_relative_to(layout.root)
+        place = path.relative_to(layout.root).as_posix() if is_inside else path.name
+        found.append(RecordLink(audit_id, address.address if address else place))
+    return found
+
+
+def _links(site: Site) -> RepositoryLinks:
+    return RepositoryLinks(site.layout, site.built.commit)
+
+
+def _source(entry: Entry, site: Site) -> dict[str, str]:
+    """Return address and name of what a reader should open first; nothing if none is known."""
+    model, layout = entry.submission.model_id, site.layout
+    for record in record_links(entry, site):
+        if record.address.startswith("https://"):
+            name = f"{site.benchmark.name} audit record {record.audit_id}"
+            return {"source_url": record.address, "source_name": name}
+    if page := site.address(f"models/{model}.html"):
+        return {"source_url": page, "source_name": f"{site.benchmark.name} board"}
+    path = layout.submissions / f"{model}.json" if layout.submissions else None
+    for link in _links(site).file("", path):
+        name = f"{site.benchmark.name} submission"
+        return {"source_url": link.address, "source_name": name}
+    return {}
+
+
+def require_hub_data(site: Site) -> None:
+    """Raise UsageProblem where the task data is no data set of the Hub, which each entry names."""
+    repo_id = site.benchmark.dataset.repo_id
+    if HUB_ID.fullmatch(repo_id) is None:
+        raise UsageProblem(
+            f"the task data of {site.benchmark.name} is {repo_id!r}, which is no data set of the "
+            "Hub, and every entry of eval-results names one",
+            "export to csv, parquet or every-eval-ever",
+        )
+
+
+def eval_results(site: Site, tokens: Mapping[str, str]) -> Iterator[tuple[str, bytes]]:
+    """Yield the `.eval_results` files of each model, below a folder of its id.
+
+    `tokens` maps a model id to the verify token that its owner was given; no other entry has one.
+    """
+    import yaml  # noqa: PLC0415 (other formats do without)
+    from huggingface_hub import eval_result_entries_to_yaml  # noqa: PLC0415 (0.3 s)
+
+    # The two write the same bytes; the one in C is there on every machine that has a wheel.
+    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+    require_hub_data(site)
+    summaries = _summaries(site)
+    for entry in site.entries:
+        model, token = entry.submission.model_id, tokens.get(entry.submission.model_id)
+        files = {
+            MEANS: [*_mean_entries(entry, site, summaries.get(model, {}), token)],
+            CELLS: [*_cell_entries(entry, site, token)],
+        }
+        for name, made in files.items():
+            values = eval_result_entries_to_yaml(made)
+            text = yaml.dump(values, Dumper=dumper, sort_keys=False, width=10_000)
+            yield f"{model}/{name}", text.encode()
+
+
+def _summaries(site: Site) -> dict[str, dict[str, Mapping[str, Any]]]:
+    """Return model to regime to its row of means; no regime that has missing cells."""
+    found: dict[str, dict[str, Mapping[str, Any]]] = {}
+    for regime, rows in leaderboards(site.entries, site.benchmark)[0]["data"].items():
+        for row in rows:
+            found.setdefault(row["model"], {})[regime] = row
+    return found
+
+
+def _mean_entries(
+    entry: Entry, site: Site, rows: Mapping[str, Mapping[str, Any]], token: str | None
+) -> "Iterator[EvalResultEntry]":
+    meant = {"macro": "mean of the category means", "micro": "mean over all tasks"}
+    for regime, row in rows.items():
+        for summary in SUMMARIES:
+            for metric in site.benchmark.metrics:
+                task_id = f"{summary}.{regime}.{metric}"
+                value = row[f"{summary}_{metric}"]
+                yield _entry(entry, site, task_id, value, token, f"{metric}, {meant[summary]}")
+
+
+def _cell_entries(entry: Entry, site: Site, token: str | None) -> "Iterator[EvalResultEntry]":
+    for regime, task, scores in cells_of(entry, site):
+        for metric in site.benchmark.metrics:
+            value = getattr(scores, metric)
+            yield _entry(entry, site, f"{task.id}.{regime}.{metric}", value, token, metric)
+
+
+def _entry(
+    entry: Entry, site: Site, task_id: str, value: float, token: str | None, what: str
+) -> "EvalResultEntry":
+    from huggingface_hub import EvalResultEntry  # noqa: PLC0415 (as above)
+
+    submission, dataset = entry.submission, site.benchmark.dataset
+    records = [one.address for one in record_links(entry, site)]
+    notes = [what, submission.harness_version, f"evidence: {entry.evidence}"]
+    notes += [f"audit records: {', '.join(records)}"] if records else []
+    return EvalResultEntry(
+        dataset_id=dataset.repo_id,
+        task_id=task_id,
+        value=float(value),
+        dataset_revision=dataset.revision,
+        verify_token=token,
+        date=submission.run.finished_at if isinstance(submission, SubmissionV11) else None,
+        notes="; ".join(notes),
+        **_source(entry, site),
+    )
+
+
+def cells_of(entry: Entry, site: Site) -> Iterator[tuple[str, Task, Any]]:
+    """Yield regime, task and scores of each cell that a row has, in the benchmark's order."""
+    for regime in site.benchmark.regimes:
+        cells = entry.submission.results.get(regime, {})
+        for task in site.benchmark.tasks:
+            if task.id in cells:
+                yield regime, task, cells[task.id]
+
+
+def evidence_of(entry: Entry, regime: str, task: str) -> CellEvidence | None:
+    """Return what a row of format 1.1 or later says of a cell beside its scores."""
+    submission = entry.submission
+    if not isinstance(submission, SubmissionV11):
+        return None
+    return submission.evidence.get(regime, {}).get(task)
+
+
+def every_eval_ever(site: Site) -> Iterator[tuple[str, bytes]]:
+    """Yield a log for each row at the place that the datastore of Every Eval Ever has for it.
+
+    The name of a log is a UUID that follows from its content. Raises UsageProblem where no time is
+    known: each log has that of its making.
+    """
+    if site.built.when is None:
+        raise UsageProblem(
+            "every log has the time at which it was made, and FOLDER is of no commit",
+            "pass --time, such as --time 2026-11-20T08:30:00Z",
+        )
+    collection = portable(re.sub(r"[^a-z0-9]+", "-", site.benchmark.name.lower()).strip("-"))
+    for entry in site.entries:
+        log = _log(entry, site, collection)
+        text = _json(log)
+        name = uuid.UUID(bytes=hashlib.sha256(text).digest()[:16], version=4)
+        developer, model = _place(entry, site)
+        yield f"data/{collection}/{developer}/{model}/{name}.json", text
+
+
+def _json(value: object) -> bytes:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+
+
+def _text(value: object) -> str:
+    return _json(value).decode()
+
+
+def portable(name: str) -> str:
+    """Return a name as a folder that every system and the datastore take."""
+    found = name if name[-1:] not in {".", ""} else f"{name}_"
+    return f"{found}_" if found.partition(".")[0].lower() in _RESERVED else found
+
+
+def hub_id(entry: Entry, site: Site) -> str:
+    """Return the repository of a row's weights on the Hub; "" if it is unknown or elsewhere."""
+    submission, known = entry.submission, site.known(entry.submission.model_id)
+    named: list[str] = []
+    if isinstance(submission, SubmissionV11) and submission.run.model.kind == "huggingface":
+        named.append(submission.run.model.location)
+    if known is not None and known.weights is not None and known.weights.kind == "huggingface":
+        named.append(known.weights.location)
+    if submission.meta.url.startswith(f"{HUB}/"):
+        named.append(submission.meta.url.removeprefix(f"{HUB}/").rstrip("/"))
+    return next((one for one in named if HUB_ID.fullmatch(one)), "")
+
+
+def _place(entry: Entry, site: Site) -> tuple[str, str]:
+    """Return developer and model, the folders of a log."""
+    if name := hub_id(entry, site):
+        developer, _, model = name.partition("/")
+    else:
+        developer, model = _owner(entry, site), entry.submission.model_id
+    return portable(developer), portable(model)
+
+
+def _owner(entry: Entry, site: Site) -> str:
+    """Return who owns the repository of the authors' code."""
+    known = site.known(entry.submission.model_id)
+    path = urlsplit(known.code.repository).path if known is not None and known.code else ""
+    owner = path.strip("/").partition("/")[0]
+    return owner if re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9-]*", owner) else NOT_STATED
+
+
+def _log(entry: Entry, site: Site, collection: str) -> dict[str, Any]:
+    submission, when = entry.submission, str(site.built.when)
+    made = str(int(datetime.fromisoformat(when).timestamp()))
+    run = submission.run if isinstance(submission, SubmissionV11) else None
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "evaluation_id": f"{collection}/{submission.model_id}/{made}",
+        **({"evaluation_timestamp": run.finished_at} if run else {}),
+        "retrieved_timestamp": made,
+        "source_metadata": _source_metadata(entry, site),
+        "eval_library": {
+            "name": "GENEB",
+            "version": submission.harness_version,
+            "additional_details": {
+                "url": HARNESS,
+                **({"run": _text(run.model_dump(mode="json"))} if run else {}),
+            },
+        },
+        "model_info": _model_info(entry, site),
+        "evaluation_results": [*_results(entry, site)],
+    }
+
+
+def _source_metadata(entry: Entry, site: Site) -> dict[str, Any]:
+    submission, records = entry.submission, record_links(entry, site)
+    details = {
+        "exported_by": f"geneb-ci {__version__}",
+        "submission_format": submission.schema_version,
+        "submitted_by": submission.meta.submitted_by,
+        "provenance": submission.meta.provenance,
+        "authorship": str(entry.authorship),
+        "evidence": str(entry.evidence),
+        "trust_level": str(entry.level),
+        "paper": PAPER,
+    }
+    if submission.schema_ is not None:
+        details["submission_schema"] = submission.schema_
+    if records:
+        details["audit_records"] = " ".join(one.address for one in records)
+    if isinstance(submission, SubmissionV11) and submission.gaps:
+        details["gaps"] = _text(submission.gaps)
+    if isinstance(submission, SubmissionV12) and submission.receipt is not None:
+        details["receipt"] = _text(submission.receipt.model_dump(mode="json"))
+    source = _source(entry, site)
+    url = {"source_organization_url": source["source_url"]} if source else {}
+    return {
+        "source_name": f"{site.benchmark.name} leaderboard",
+        "source_type": "documentation",
+        "source_organization_name": f"{site.benchmark.name} leaderboard",
+        **url,
+        # The authors of the benchmark evaluated models of others; who else did is not stated.
+        "evaluator_relationship": "third_party" if entry.authorship == "official" else "other",
+        "additional_details": details,
+    }
+
+
+def _model_info(entry: Entry, site: Site) -> dict[str, Any]:
+    submission, name = entry.submission, hub_id(entry, site)
+    known = site.known(submission.model_id)
+    has_weights = bool(name) or (known is not None and known.weights is not None)
+    meta = submission.meta
+    return {
+        "name": meta.display,
+        "id": name or submission.model_id,
+        "developer": name.partition("/")[0] if name else _owner(entry, site),
+        "additional_details": {
+            "deployment_type": "self_deployed",
+            "model_availability": "open_weights" if has_weights else "unknown",
+            "model_id": submission.model_id,
+            "params": str(meta.params),
+            "url": meta.url,
+            "zero_shot": "true" if meta.zero_shot else "false",
+            "training_data": meta.training_data,
+        },
+    }
+
+
+def _results(entry: Entry, site: Site) -> Iterator[dict[str, Any]]:
+    benchmark, dataset = site.benchmark, site.benchmark.dataset
+    on_hub = HUB_ID.fullmatch(dataset.repo_id) is not None
+    for regime, task, scores in cells_of(entry, site):
+        evidence = evidence_of(entry, regime, task.id)
+        size = evidence.n_test if evidence is not None else task.n_test
+        source: dict[str, Any] = {"dataset_name": task.label}
+        if on_hub:
+            source |= {"source_type": "hf_dataset", "hf_repo": dataset.repo_id, "hf_split": "test"}
+            source |= {} if size is None else {"samples_number": size}
+        else:
+            source |= {"source_type": "other"}
+        source["additional_details"] = {
+            "revision": dataset.revision,
+            "task": task.id,
+            "category": task.category,
+        }
+        for metric in benchmark.metrics:
+            yield {
+                "evaluation_result_id": f"{task.id}/{regime}/{metric}",
+                "evaluation_name": f"{benchmark.name} {task.id} {regime}",
+                "source_data": source,
+                "metric_config": _metric(metric, regime, site),
+                "score_details": {
+                    "score": float(getattr(scores, metric)),
+                    **_details(evidence, metric, is_first=metric == benchmark.metrics[0]),
+                },
+            }
+
+
+def _metric(metric: str, regime: str, site: Site) -> dict[str, Any]:
+    name, title, lowest = METRICS.get(metric, (metric.lower(), metric, -1.0))
+    protocol = site.benchmark.protocol
+    shots = protocol.few_shot_k.get(regime)
+    return {
+        "metric_id": name,
+        "metric_name": title,
+        "metric_kind": name,
+        "metric_unit": "proportion",
+        "metric_parameters": {
+            "regime": regime,
+            **({} if shots is None else {"examples_per_class": shots}),
+            "seeds": len(protocol.seeds),
+        },
+        "lower_is_better": False,
+        "score_type": "continuous",
+        "min_score": lowest,
+        "max_score": 1.0,
+    }
+
+
+def _details(evidence: CellEvidence | None, metric: str, *, is_first: bool) -> dict[str, Any]:
+    """Return the score of each seed; with the first metric also what is of the whole cell."""
+    if evidence is None:
+        return {}
+    details = {"per_seed": _text(getattr(evidence.per_seed, metric))}
+    if is_first:
+        details["cell"] = _text(evidence.model_dump(mode="json", exclude={"per_seed"}))
+    return {"details": details}

@@ -1,0 +1,366 @@
+"""Rows as two tables, in CSV or Parquet, and data sets described in Croissant."""
+
+import csv
+import hashlib
+import io
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pydantic import ValidationError
+
+from geneb_ci.board.columns import COLUMNS
+from geneb_ci.board.site.inputs import Site
+from geneb_ci.board.site.links import HARNESS, HUB, LICENCE, PAPER
+from geneb_ci.common.errors import UsageProblem
+from geneb_ci.common.files import NotReadable, read_regular
+from geneb_ci.common.types import Count, Hex40, Hex64, StrictModel, first_error
+from geneb_ci.render.export_entries import (
+    cells_of,
+    evidence_of,
+    record_links,
+    require_hub_data,
+)
+
+FORMULA = re.compile(r"['=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
+"""First letters with which a spreadsheet reads a cell as a formula, also in wide forms."""
+MARK = "'"
+"""What makes it a text; a text that begins with this letter gets another."""
+MANIFEST, MANIFEST_BYTES_MAX = "manifest.json", 10_000_000  # 100 tasks take 40 kB
+
+
+class TableColumn(NamedTuple):
+    """A column of a table."""
+
+    name: str
+    type: str
+    """text, number, count, flag or numbers."""
+    about: str
+
+
+class ExportedTable(NamedTuple):
+    """A table: columns, and a row of values for each line; None where nothing is known."""
+
+    name: str
+    about: str
+    columns: tuple[TableColumn, ...]
+    rows: list[tuple[Any, ...]]
+
+
+def tables(site: Site) -> tuple[ExportedTable, ExportedTable]:
+    """Return the tables of rows and of cells, in the order of the lower-case model id."""
+    return _models(site), _scores(site)
+
+
+def _models(site: Site) -> ExportedTable:
+    known = [(c.download or c.key, c) for c in COLUMNS]
+    columns = [TableColumn(name, _type_of(c.kind), c.about) for name, c in known]
+    columns += [
+        TableColumn("provenance", "text", "What the submission says of its level."),
+        TableColumn("format", "text", "Version of the submission's format."),
+        TableColumn("harness_version", "text", "Version of the harness, as submitted."),
+        TableColumn("records", "text", "Signed audit records, separated by spaces."),
+    ]
+    rows = []
+    for entry in site.entries:
+        values = [_plain(column.value(entry)) for _, column in known]
+        records = " ".join(one.address for one in record_links(entry, site))
+        submission = entry.submission
+        versions = (submission.schema_version, submission.harness_version)
+        rows.append((*values, submission.meta.provenance, *versions, records or None))
+    return ExportedTable("models", "One line for each model of the board.", tuple(columns), rows)
+
+
+def _type_of(kind: str) -> str:
+    return {"size": "count", "count": "count", "flag": "flag"}.get(kind, "text")
+
+
+def _plain(value: object) -> object:
+    """Return a value that one cell holds: what has parts becomes JSON."""
+    if isinstance(value, Mapping | list):
+        return json.dumps(value, ensure_ascii=False, allow_nan=False)
+    return value
+
+
+def _scores(site: Site) -> ExportedTable:
+    metrics = site.benchmark.metrics
+    columns = [
+        TableColumn("model", "text", "Id of the model."),
+        TableColumn("regime", "text", "How much training data the probe gets."),
+        TableColumn("task", "text", "Id of the task."),
+        TableColumn("category", "text", "Category of the task."),
+        TableColumn("n_test", "count", "Sequences of the test split."),
+    ]
+    columns += (TableColumn(m, "number", f"{m}, the mean over the seeds.") for m in metrics)
+    columns += (
+        TableColumn(f"{m}_per_seed", "numbers", f"{m} of each seed, where it was submitted.")
+        for m in metrics
+    )
+    rows = []
+    for entry in site.entries:
+        for regime, task, scores in cells_of(entry, site):
+            evidence = evidence_of(entry, regime, task.id)
+            size = task.n_test if evidence is None else evidence.n_test
+            seeds = [None if evidence is None else getattr(evidence.per_seed, m) for m in metrics]
+            means = [float(getattr(scores, m)) for m in metrics]
+            model = entry.submission.model_id
+            rows.append((model, regime, task.id, task.category, size, *means, *seeds))
+    about = "One line for each model, regime and task."
+    return ExportedTable("scores", about, tuple(columns), rows)
+
+
+def csv_files(site: Site) -> Iterator[tuple[str, bytes]]:
+    """Yield the two tables as CSV (RFC 4180, UTF-8)."""
+    for table in tables(site):
+        yield f"{table.name}.csv", csv_bytes(table)
+
+
+def csv_bytes(table: ExportedTable) -> bytes:
+    """Return a table as CSV: text is quoted, numbers have all digits, what is unknown is empty.
+
+    A text that a spreadsheet would take for a formula has an apostrophe before it, and so has one
+    that begins with an apostrophe: taking one away gives the text back.
+    """
+    stream = io.StringIO()
+    write = csv.writer(stream, quoting=csv.QUOTE_NONNUMERIC).writerow
+    write([column.name for column in table.columns])
+    for row in table.rows:
+        write([_csv_cell(value) for value in row])
+    return stream.getvalue().encode()
+
+
+def _csv_cell(value: object) -> object:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list):
+        return json.dumps(value, allow_nan=False, separators=(",", ":"))
+    if isinstance(value, str) and FORMULA.match(value):
+        return MARK + value
+    return "" if value is None else value
+
+
+def parquet_files(site: Site) -> Iterator[tuple[str, bytes]]:
+    """Yield the two tables as Parquet; the same version of pyarrow writes the same bytes."""
+    import pyarrow as pa  # noqa: PLC0415 (an extra of its own, and 0.3 s)
+    import pyarrow.parquet as pq  # noqa: PLC0415
+
+    types = {
+        "text": pa.string(),
+        "number": pa.float64(),
+        "count": pa.int64(),
+        "flag": pa.bool_(),
+        "numbers": pa.list_(pa.float64()),
+    }
+    for table in tables(site):
+        fields = [
+            pa.field(column.name, types[column.type], metadata={"about": column.about})
+            for column in table.columns
+        ]
+        lists = zip(*table.rows, strict=True) if table.rows else ([] for _ in fields)
+        arrays = [pa.array(list(v), f.type) for v, f in zip(lists, fields, strict=True)]
+        sink = pa.BufferOutputStream()
+        made = pa.Table.from_arrays(arrays, schema=pa.schema(fields, {"about": table.about}))
+        pq.write_table(made, sink, compression="zstd")
+        yield f"{table.name}.parquet", sink.getvalue().to_pybytes()
+
+
+# The terms of Croissant 1.0, all of them: readers warn about a context that lacks some.
+_TERMS = """citeAs column equivalentProperty extract field fileProperty fileObject fileSet format
+includes isLiveDataset jsonPath key md5 parentField path recordSet references regex repeated replace
+samplingRate separator source subField transform"""
+CONTEXT: Mapping[str, Any] = {
+    "@language": "en",
+    "@vocab": "https://schema.org/",
+    "cr": "http://mlcommons.org/croissant/",
+    "dct": "http://purl.org/dc/terms/",
+    "rai": "http://mlcommons.org/croissant/RAI/",
+    "sc": "https://schema.org/",
+    "conformsTo": "dct:conformsTo",
+    "data": {"@id": "cr:data", "@type": "@json"},
+    "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
+    "examples": {"@id": "cr:examples", "@type": "@json"},
+    **{term: f"cr:{term}" for term in _TERMS.split()},
+}
+CONFORMS = "http://mlcommons.org/croissant/1.0"
+_DATA_TYPES = {"number": "sc:Float", "count": "sc:Integer", "flag": "sc:Boolean"}
+
+
+def croissant_files(site: Site, data: Path | None) -> Iterator[tuple[str, bytes]]:
+    """Yield both tables as CSV with their description, and that of the task data of a folder.
+
+    `data` is a folder that `geneb-ci data pull` wrote, whose manifest has the digest of each file.
+    Raises UsageProblem where it is of other data than the benchmark's.
+    """
+    described = None if data is None else _task_data(site, read_manifest(data, site))
+    yield "croissant.json", _encoded(_board(site))
+    yield from csv_files(site)
+    if described is not None:
+        yield "tasks-croissant.json", _encoded(described)
+
+
+def _encoded(value: Mapping[str, Any]) -> bytes:
+    return (json.dumps(value, ensure_ascii=False, allow_nan=False, indent=2) + "\n").encode()
+
+
+def _described(site: Site, name: str, about: str, address: str, parts: Mapping[str, Any]) -> Any:  # noqa: ANN401 (JSON)
+    when = site.built.when
+    return {
+        "@context": CONTEXT,
+        "@type": "sc:Dataset",
+        "conformsTo": CONFORMS,
+        "name": name,
+        "description": about,
+        "url": address,
+        "citeAs": f"GENEB: frozen embeddings of DNA foundation models, {PAPER}",
+        **({"datePublished": when} if when else {}),
+        **parts,
+    }
+
+
+def _board(site: Site) -> dict[str, Any]:
+    made = [(table, csv_bytes(table)) for table in tables(site)]
+    files = [_file(f"{t.name}.csv", f"{t.name}.csv", "text/csv", content) for t, content in made]
+    sets = [_record_set(table) for table, _ in made]
+    commit = site.built.commit
+    # A version is MAJOR.MINOR.PATCH; the board has none, and its commit is build metadata.
+    version = f"0.0.0+{commit[:12]}" if commit else "0.0.0"
+    found: dict[str, Any] = _described(
+        site,
+        f"{site.benchmark.name} leaderboard",
+        "Scores of frozen embeddings of DNA foundation models on each task, in each regime. A text "
+        "that begins like a formula has an apostrophe before it.",
+        site.address("index.html") or HARNESS,
+        {"license": LICENCE, "version": version, "distribution": files, "recordSet": sets},
+    )
+    return found
+
+
+def _file(name: str, address: str, kind: str, content: bytes) -> dict[str, Any]:
+    digest = hashlib.sha256(content).hexdigest()
+    return _listed(name, address, kind, digest, len(content))
+
+
+def _listed(name: str, address: str, kind: str, sha256: str, size: int) -> dict[str, Any]:
+    return {
+        "@type": "cr:FileObject",
+        "@id": name,
+        "name": name,
+        "contentUrl": address,
+        "contentSize": f"{size} B",
+        "encodingFormat": kind,
+        "sha256": sha256,
+    }
+
+
+def _record_set(table: ExportedTable) -> dict[str, Any]:
+    fields = [
+        _field(table.name, column.name, column.about, column.type, f"{table.name}.csv")
+        for column in table.columns
+    ]
+    keys = {"models": ["model"], "scores": ["model", "regime", "task"]}[table.name]
+    fields[0] |= {"references": {"field": {"@id": "models/model"}}} if len(keys) > 1 else {}
+    return {
+        "@type": "cr:RecordSet",
+        "@id": table.name,
+        "name": table.name,
+        "description": table.about,
+        "key": [{"@id": f"{table.name}/{key}"} for key in keys],
+        "field": fields,
+    }
+
+
+def _field(parent: str, name: str, about: str, kind: str, file: str) -> dict[str, Any]:
+    return {
+        "@type": "cr:Field",
+        "@id": f"{parent}/{name}",
+        "name": name,
+        "description": about,
+        "dataType": _DATA_TYPES.get(kind, "sc:Text"),
+        "source": {"fileObject": {"@id": file}, "extract": {"column": name}},
+    }
+
+
+class DataFile(StrictModel):
+    """A file of task data."""
+
+    sha256: Hex64
+    bytes: Count
+
+
+class DataManifest(StrictModel):
+    """What is read of the `manifest.json` of a folder of task data."""
+
+    schema_version: str
+    repo_id: str
+    revision: Hex40
+    files: dict[str, DataFile]
+    tasks: dict[str, Any]
+
+
+def read_manifest(folder: Path, site: Site) -> DataManifest:
+    """Return the manifest of a folder of task data.
+
+    Raises UsageProblem where there is none, or it is of other data than the benchmark pins.
+    """
+    path, wanted = folder / MANIFEST, site.benchmark.dataset
+    again = f"fetch the data: geneb-ci data pull {folder}"
+    require_hub_data(site)
+    try:
+        found = DataManifest.model_validate_json(read_regular(path, MANIFEST_BYTES_MAX))
+    except NotReadable as error:
+        raise UsageProblem(f"{path}: {error.reason}", again) from error
+    except ValidationError as error:
+        raise UsageProblem(f"{path}: {first_error(error)}", again) from error
+    if (found.repo_id, found.revision) != (wanted.repo_id, wanted.revision):
+        raise UsageProblem(
+            f"{path}: the data is of {found.repo_id} at {found.revision}, the benchmark pins "
+            f"{wanted.repo_id} at {wanted.revision}",
+            again,
+        )
+    return found
+
+
+_REMOTE = re.compile(r"tasks/([A-Za-z0-9._-]+)/(train|test)\.csv(\.gz)?", re.ASCII)
+
+
+def _task_data(site: Site, manifest: DataManifest) -> dict[str, Any]:
+    """Return the description of the task data: each file of the Hub, and its two columns."""
+    dataset, benchmark = site.benchmark.dataset, site.benchmark
+    files, sets = [], []
+    for name, facts in sorted(manifest.files.items()):
+        found = _REMOTE.fullmatch(name)
+        if found is None or found[1] not in benchmark.by_id:
+            continue
+        address = f"{HUB}/datasets/{dataset.repo_id}/resolve/{dataset.revision}/{name}"
+        kind = "application/gzip" if found[3] else "text/csv"
+        files.append(_listed(name, address, kind, facts.sha256, facts.bytes))
+        sets.append(_split(benchmark.by_id[found[1]].label, f"{found[1]}/{found[2]}", name))
+    if not files:
+        raise UsageProblem(
+            f"{MANIFEST} lists no file tasks/TASK/train.csv or test.csv of the benchmark",
+            "pass the folder that `geneb-ci data pull` wrote",
+        )
+    made: dict[str, Any] = _described(
+        site,
+        f"{benchmark.name} tasks",
+        "Sequences and class labels of the benchmark's classification tasks, as it pins them.",
+        f"{HUB}/datasets/{dataset.repo_id}/tree/{dataset.revision}",
+        {"version": f"0.0.0+{dataset.revision}", "distribution": files, "recordSet": sets},
+    )
+    return made
+
+
+def _split(label: str, name: str, file: str) -> dict[str, Any]:
+    fields: Iterable[tuple[str, str, str]] = (
+        ("text", "Nucleotide sequence.", "text"),
+        ("label", "Number of the class.", "count"),
+    )
+    return {
+        "@type": "cr:RecordSet",
+        "@id": name,
+        "name": name,
+        "description": f"{label}, {name.rpartition('/')[2]} split.",
+        "field": [_field(name, field, about, kind, file) for field, about, kind in fields],
+    }

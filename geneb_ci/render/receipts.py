@@ -1,0 +1,322 @@
+"""Receipts, for a terminal and as JSON: verified, compared in pairs, audited by rows."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from geneb_ci.common.finding import plural
+from geneb_ci.receipt.cells import CellDifference
+from geneb_ci.receipt.embeddings import FILES, TREE, VALUES
+from geneb_ci.receipt.source import size_text
+from geneb_ci.receipt.verify import (
+    CELLS,
+    CLAIMS,
+    EQUAL,
+    PREDICTED,
+    STEPS,
+    ReceiptStep,
+    ReceiptVerification,
+)
+from geneb_ci.render.plain import dumps, visible
+from geneb_ci.render.text import Table, escape, fitted
+
+if TYPE_CHECKING:
+    from geneb_ci.audit.plan import RowPlan
+    from geneb_ci.audit.row_outcome import RowOutcome
+    from geneb_ci.receipt.near import Nearness
+    from geneb_ci.receipt.predicted import PairedRegime
+
+WIDTH = 80
+"""Columns."""
+SHOWN_MAX = 20
+"""Differences that are listed for a terminal; the JSON has all."""
+VALUE_MAX = 100
+"""Characters of a value that are shown: a matrix of 25 classes has thousands."""
+_MARKS = {"held": "✓", "refused": "✗", "unknown": "?"}
+_HELD = {
+    CLAIMS: "the file agrees with itself and with the benchmark",
+    FILES: "every file has the size and digest that the receipt says",
+    VALUES: "no -0.0, NaN or infinity",
+    TREE: "the rows of each file have the root of the receipt",
+    EQUAL: "equal sequences have equal rows, within and across tasks",
+    PREDICTED: "every predicted and true class is what rows and task data give",
+}
+_NAME_WIDTH = max(map(len, STEPS))
+
+
+def receipt_text(one: ReceiptVerification) -> str:
+    """Return a verification as text for a terminal, at 80 columns."""
+    return fitted("\n".join(_lines(one)), WIDTH)
+
+
+def _lines(one: ReceiptVerification) -> Iterator[str]:
+    yield f"{escape(one.file)}: {'verified' if one.holds else 'not verified'}"
+    for step in one.steps:
+        yield f"  {_MARKS[step.state]} {step.name:<{_NAME_WIDTH}}  {_said(step, one)}"
+        if step.fix:
+            yield f"      fix: {escape(step.fix)}"
+    shown = one.differences[:SHOWN_MAX]
+    yield from (f"    - {escape(_short(each))}" for each in shown)
+    if more := len(one.differences) - len(shown):
+        yield f"    - and {plural(more, 'difference')} more: --format json lists all"
+    yield ""
+    yield counts_text(one)
+    if one.weak:
+        yield f"weak receipt: {one.weak}, so it adds no level"
+
+
+def _said(step: ReceiptStep, one: ReceiptVerification) -> str:
+    if step.state == "unknown":
+        return "not looked at"
+    if step.found:
+        return escape(step.found)
+    if step.name == CELLS and one.filled:
+        return "every claim is what the receipt gives; it fills gaps"
+    return _HELD.get(step.name, "every claim is what the receipt gives")
+
+
+def _short(one: CellDifference) -> str:
+    cut = one._replace(
+        claimed=one.claimed[:VALUE_MAX] if one.claimed is not None else None,
+        found=one.found[:VALUE_MAX],
+    )
+    return cut.text
+
+
+def counts_text(one: ReceiptVerification) -> str:
+    """Return the counts of a verification as one line."""
+    held = sum(one.receipt.tasks[task].bytes for task in one.tasks)
+    line = f"{one.equal}/{one.computed} cells" if one.cells else "no cell was computed"
+    if one.filled:
+        line += f" equal what is claimed; {one.filled} were not claimed"
+    seconds = f" in {one.cells.seconds:.0f} s" if one.cells else ""
+    tasks = f"{plural(len(one.tasks), 'task')}, {one.rows:,} rows, {size_text(held)}"
+    return f"{line}{seconds}; {tasks}; root {one.receipt.root[:16]}..."
+
+
+def receipt_json(one: ReceiptVerification) -> str:
+    """Return a verification as JSON."""
+    refused = one.refused
+    value = {
+        "schema_version": "1.0",
+        "file": one.file,
+        "model_id": one.model_id,
+        "root": one.receipt.root,
+        "verified": one.holds,
+        "refused_at": refused.name if refused is not None else None,
+        "weak": one.weak or None,
+        "tasks": list(one.tasks),
+        "rows": one.rows,
+        "cells": {"computed": one.computed, "equal": one.equal, "filled": one.filled},
+        "steps": [
+            {"step": s.name, "state": s.state, "found": s.found, "fix": s.fix} for s in one.steps
+        ],
+        "differences": [
+            {
+                "regime": each.regime,
+                "task": each.task,
+                "what": each.what,
+                "claimed": each.claimed,
+                "found": each.found,
+            }
+            for each in one.differences
+        ],
+        "recomputed": one.cells.model_dump() if one.cells is not None else None,
+    }
+    return dumps(value)
+
+
+SHOWN = 64  # columns of a name in a line of text
+P_SMALL = 0.001
+
+
+def nearness_text(names: tuple[str, str], found: "Nearness") -> str:
+    """Return the nearness for a terminal."""
+    from geneb_ci.receipt.near import CLOSE  # noqa: PLC0415 (it imports NumPy)
+
+    rows = [(name, f"{share:.1%}") for name, share in found.close.items()]
+    if found.same_predictions is not None:
+        rows.append(("equal canonical predictions", f"{found.same_predictions:.2%}"))
+    table = Table(("compared", "share"), rows, frozenset({"share"}))
+    verdict = f"near: {found.why}" if found.is_near else "not near"
+    lines = [
+        *(visible(name, SHOWN) for name in names),
+        "",
+        f"Rows within {CLOSE:g} of each other, of {found.rows:,}:",
+        *(f"  {line}" for line in table.text_lines(head=False)),
+        "",
+        verdict,
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def nearness_json(names: tuple[str, str], found: "Nearness") -> str:
+    """Return the nearness as JSON."""
+    value = {"models": list(names), "is_near": found.is_near, "why": found.why}
+    return dumps(value | found._asdict())
+
+
+def paired_text(
+    names: tuple[str, str], found: Mapping[str, "PairedRegime"], *, by_task: bool = False
+) -> str:
+    """Return the comparison for a terminal: a line a regime, and one a task where asked for."""
+    shown = [visible(name, SHOWN) for name in names]
+    lines = [f"a: {shown[0]}", f"b: {shown[1]}", ""]
+    rows = [
+        (
+            regime,
+            str(len(one.cells)),
+            f"{one.macro.difference:+.4f}",
+            f"{one.macro.low:+.4f} to {one.macro.high:+.4f}",
+            _probability(one.macro.probability),
+            f"{one.macro.se:.4f}",
+            f"{one.macro.unpaired_se:.4f}",
+        )
+        for regime, one in found.items()
+    ]
+    columns = ("regime", "tasks", "a - b", "95 % interval", "P(a better)", "se", "unpaired se")
+    lines += Table(columns, rows, frozenset(columns[1:])).text_lines()
+    lines += ["", "Macro MCC; intervals are of this comparison alone, not corrected for others."]
+    for regime, one in found.items() if by_task else ():
+        lines += ["", f"{regime}: MCC by task, rows that one alone has right, McNemar's p"]
+        lines += _by_task(one)
+    if by_task:
+        lines += ["", "-: few-shot fits share their rows, so no exact test is of all of them;"]
+        lines.append(f"--format json has each. {_tests(found)} tested, no p is corrected.")
+    return "\n".join(lines) + "\n"
+
+
+def _by_task(regime: "PairedRegime") -> list[str]:
+    rows = []
+    for task, cell in regime.cells.items():
+        row = [task, f"{cell.difference:+.4f}", f"{cell.se:.4f}"]
+        if len(cell.discordant) == 1:
+            (fit,) = cell.discordant
+            row += [str(fit.only_a), str(fit.only_b), _p(fit.p)]
+        else:
+            row += ["-", "-", "-"]
+        rows.append(row)
+    columns = ("task", "a - b", "se", "only a", "only b", "p")
+    table = Table(columns, rows, frozenset(columns[1:]))
+    return [line for lines in table.fitted_rows(WIDTH) for line in lines]
+
+
+def paired_json(
+    names: tuple[str, str], found: Mapping[str, "PairedRegime"], *, by_task: bool = True
+) -> str:
+    """Return the comparison as JSON, always by task: McNemar's test of every fit."""
+    del by_task
+    regimes = {
+        regime: {
+            "macro": one.macro._asdict(),
+            "tasks": {
+                task: {
+                    "difference": cell.difference,
+                    "se": cell.se,
+                    "covariance": cell.covariance,
+                    "fits": [fit._asdict() | {"p": fit.p} for fit in cell.discordant],
+                }
+                for task, cell in one.cells.items()
+            },
+        }
+        for regime, one in found.items()
+    }
+    return dumps({"a": names[0], "b": names[1], "regimes": regimes})
+
+
+def _tests(found: Mapping[str, "PairedRegime"]) -> str:
+    single = (cell for one in found.values() for cell in one.cells.values())
+    return plural(sum(len(cell.discordant) == 1 for cell in single), "cell")
+
+
+def _probability(value: float) -> str:
+    if value > 1 - P_SMALL:
+        return "> 0.999"
+    return "< 0.001" if value < P_SMALL else f"{value:.3f}"
+
+
+def _p(value: float) -> str:
+    return "< 0.001" if value < P_SMALL else f"{value:.3f}"
+
+
+def power_lines(
+    plan_rows: int, training: int, tasks: int, found: Mapping[str, Sequence[float]], binary: int
+) -> Iterator[str]:
+    """Return what a draw finds, as lines of text.
+
+    `plan_rows` test rows are drawn in each regime, `training` training rows in each of `tasks`.
+    `found` has the probability of each of `RAISES`, by regime; `binary` tasks have two classes.
+    """
+    from geneb_ci.receipt import row_power  # noqa: PLC0415 (it imports NumPy)
+
+    yield f"test rows, {plan_rows:,} in each of {plural(len(found), 'regime')}:"
+    yield "  a macro MCC raised by altered test rows is found with at least, by this row's own"
+    yield f"  matrices of {binary} of {tasks} tasks:"
+    for regime, chances in found.items():
+        said = ", ".join(
+            f"{chance_text(chance)} if by {raise_:g}"
+            for raise_, chance in zip(row_power.RAISES, chances, strict=True)
+        )
+        yield f"  {visible(regime):<8} {said}"
+    yield f"training rows, {training:,} in each of {plural(tasks, 'task')}:"
+    for share in row_power.SHARES:
+        mean, largest = row_power.MEASURED_GAIN[share]
+        found_at = row_power.found_training(share, training * tasks)
+        yield (
+            f"  {share:.1%} altered in the mean is found with "
+            f"{chance_text(found_at)}; it bought MCC {mean:+.3f} in "
+            f"the mean, {largest:+.3f} at most"
+        )
+    yield "  This is no bound: few altered rows of small tasks raise a score and are seldom drawn."
+
+
+def chance_text(chance: float) -> str:
+    """Return a probability that is a lower bound, never rounded up to certainty."""
+    return f"{min(chance, 0.999):.1%}"
+
+
+def row_plan_text(plan: "RowPlan", lines: Iterable[str], name: str) -> str:
+    """Return a plan of rows with what it finds, and the next step."""
+    from geneb_ci.audit.plan import FallbackBeacon  # noqa: PLC0415 (of audits)
+
+    source = plan.beacon
+    what = (
+        "the fallback key"
+        if isinstance(source, FallbackBeacon)
+        else f"round {source.round} of drand quicknet"
+    )
+    earlier = [f"{plural(len(plan.earlier), 'earlier draw')} of rows counted in"]
+    return "\n".join([
+        f"{visible(plan.commitment.model_id)}: seed {plan.seed}, by {what}",
+        *lines,
+        *(earlier if plan.earlier else []),
+        f"check that commitment {plan.commitment_sha256[:16]}... was public at {plan.committed_at}",
+        f"next: geneb-ci audit run {name} --receipt DIR",
+        "",
+    ])  # fmt: skip
+
+
+def row_outcome_text(outcome: "RowOutcome") -> str:
+    """Return an outcome as text."""
+    from geneb_ci.audit.row_verify import draws_shown  # noqa: PLC0415 (of audits)
+
+    cells, direction = outcome.cells, outcome.direction
+    deviations = [one for task in outcome.tasks for one in task.deviation]
+    mismatches = [one for task in outcome.tasks for one in task.mismatch]
+    failed = sum(len(task.failed) for task in outcome.tasks)
+    most = max(deviations, default=0.0)
+    other = f"{max(mismatches, default=0)} of {outcome.receipt.dim}"
+    lines = [
+        f"cells recomputed from the receipt: {cells.equal}/{cells.of} are as claimed",
+        f"rows drawn: {', '.join(draws_shown(outcome))}",
+        f"rows embedded again: {outcome.embedded:,}; {plural(failed, 'row')} failed",
+        f"  largest deviation {most:.1e} of a row; {other} coordinates round otherwise at most",
+        f"direction of the labels: {direction.statistic:+.2f} sd, p = {direction.p:.2g}",
+        *(f"unclaimed: {visible(one)}" for one in cells.unclaimed),
+    ]
+    if outcome.verdict == "agrees":
+        lines.append(f"agrees: {cells.equal}/{cells.of} cells, {outcome.embedded:,} rows")
+    lines += [f"differs: {visible(one)}" for one in outcome.reasons]
+    lines.append(f"decoys: {visible(outcome.decoys.detail)}")
+    lines += [f"not proved: {visible(one)}" for one in outcome.not_proved]
+    lines += [f"note: {visible(note)}" for note in outcome.notes]
+    return "\n".join(lines) + "\n"

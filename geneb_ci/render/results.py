@@ -1,0 +1,232 @@
+"""What the functions of the Python interface return beside findings, and their HTML for notebooks.
+
+Every text in the HTML is escaped: names of models and messages come from contributors.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from markupsafe import Markup
+
+from geneb_ci.board.advice import Advice
+from geneb_ci.render.plain import visible
+
+if TYPE_CHECKING:
+    from geneb_ci.audit.outcome import AuditOutcome
+    from geneb_ci.audit.verify import Verification
+    from geneb_ci.check.report import Report
+    from geneb_ci.common.errors import Exit
+
+ROWS_MAX = 200
+"""Rows of one table; a notebook with ten thousand is not read and hardly scrolls."""
+TERMINAL = 80
+"""Columns of a text where nothing says another number."""
+
+
+def html_table(head: Sequence[str], rows: Sequence[Sequence[object]], caption: str = "") -> str:
+    """Return a table as HTML: every text is escaped, and what hides text is made visible."""
+    cells = Markup("").join
+    lines = [
+        Markup("<tr>{}</tr>").format(cells(Markup("<td>{}</td>").format(_text(one)) for one in row))
+        for row in rows[:ROWS_MAX]
+    ]
+    more = len(rows) - ROWS_MAX
+    said = f"{caption}; {more:,} more rows are not shown" if more > 0 else caption
+    return str(
+        Markup(
+            "<table><caption>{}</caption><thead><tr>{}</tr></thead><tbody>{}</tbody></table>"
+        ).format(
+            visible(said),
+            cells(Markup("<th>{}</th>").format(name) for name in head),
+            cells(lines),
+        )
+    )
+
+
+def _text(value: object) -> str:
+    return f"{value:.3f}" if isinstance(value, float) else visible(str(value))
+
+
+def findings_html(report: "Report") -> str:
+    """Return the findings of a report as a table, with what was not checked."""
+    from geneb_ci.render.formats import ordered, sentence, summary_line  # noqa: PLC0415 (html alone)
+
+    rows: list[tuple[object, ...]] = [
+        (one.severity, one.rule, f"{one.file}:{one.line}:{one.column}", sentence(one), one.fix)
+        for one in ordered(report)
+    ]
+    rows += [("not checked", "", "", one.message, one.fix) for one in report.unreadable]
+    head = ("severity", "rule", "place", "finding", "fix")
+    return html_table(head, rows, summary_line(report))
+
+
+@dataclass(frozen=True)
+class BuiltBoard:
+    """The board of a folder of submissions."""
+
+    files: Mapping[str, bytes]
+    """Name to content: leaderboard.json, leaderboard_tasks.json and, with diagnostics, two more."""
+    models: int
+    """How many rows it has."""
+    unranked: tuple[str, ...]
+    """Model and regime of each row that missing cells keep out of a ranking."""
+    unsized: tuple[str, ...]
+    """Tasks without a known size, for which the diagnostics are left out."""
+    page: Callable[[], Mapping[str, bytes]]
+    """Returns the files of the page, which are made when they are asked for."""
+
+    def rows(self, regime: str = "full") -> list[dict[str, Any]]:
+        """Return the rows of a regime as leaderboard.json has them. Raises KeyError."""
+        found: list[dict[str, Any]] = self.to_value()["data"][regime]
+        return found
+
+    def to_value(self) -> dict[str, Any]:
+        """Return leaderboard.json as a value."""
+        value: dict[str, Any] = json.loads(self.to_json())
+        return value
+
+    def to_json(self) -> str:
+        """Return leaderboard.json."""
+        return self.files["leaderboard.json"].decode()
+
+    def write(self, folder: str | Path) -> None:
+        """Write what `geneb-ci build --out FOLDER` writes: the files and the page.
+
+        Raises UsageProblem where the folder cannot be written, MachineFault for a full disk.
+        """
+        from geneb_ci.board.page import write_page  # noqa: PLC0415 (a board in memory needs none)
+        from geneb_ci.common.files import write_files  # noqa: PLC0415
+
+        page = self.page()
+        write_files(Path(folder), self.files)
+        write_page(Path(folder), page)
+
+    def _repr_html_(self) -> str:
+        """Return the first regime for a notebook, best macro MCC first."""
+        regime, rows = next(iter(self.to_value()["data"].items()), ("", []))
+        rows = sorted(rows, key=lambda row: (-row["macro_MCC"], row["model"]))
+        table = [
+            (number, row["model"], row.get("params", ""), row["macro_MCC"], row["micro_MCC"])
+            for number, row in enumerate(rows, 1)
+        ]
+        head = ("", "model", "parameters", "macro MCC", "micro MCC")
+        return html_table(head, table, f"{self.models} models, regime {regime}")
+
+
+class Recommendation(Advice):
+    """Advice for one need; its members are those of recommendations.json."""
+
+    def text(self, width: int = TERMINAL) -> str:
+        """Return what `geneb-ci recommend` prints, in `width` columns."""
+        from geneb_ci.render.advice import advice_text  # noqa: PLC0415
+
+        return advice_text(self, width)
+
+    def to_json(self) -> str:
+        """Return what `geneb-ci recommend --format json` prints."""
+        from geneb_ci.render.advice import advice_json  # noqa: PLC0415
+
+        return advice_json(self)
+
+    def _repr_html_(self) -> str:
+        """Return the choices for a notebook, with the reasons."""
+        named = (
+            ("highest score", self.best),
+            (f"within {self.margin:g} MCC", self.within_margin),
+            ("on average", self.on_average),
+        )
+        rows = [
+            (
+                name,
+                one.model,
+                one.params,
+                one.score,
+                one.expected_loss,
+                one.loss_bound,
+                one.evidence,
+            )
+            for name, one in named
+            if one is not None
+        ]
+        head = ("", "model", "parameters", "MCC", "expected loss", "loss at most", "evidence")
+        return html_table(head, rows, " ".join(self.why))
+
+
+class Verifications(list["Verification"]):
+    """Verifications of audit records, in the order in which they were named."""
+
+    @property
+    def hold(self) -> bool:
+        """Whether every step of every record holds."""
+        return all(one.holds for one in self)
+
+    def text(self) -> str:
+        """Return what `geneb-ci audit verify` prints."""
+        from geneb_ci.render.audits import verification_text  # noqa: PLC0415 (rich, cryptography)
+
+        return verification_text(self)
+
+    def to_json(self) -> str:
+        """Return what `geneb-ci audit verify --format json` prints."""
+        from geneb_ci.render.audits import verification_json  # noqa: PLC0415
+
+        return verification_json(self)
+
+    def _repr_html_(self) -> str:
+        """Return one line for each step that does not hold, or for a record of which all do."""
+        rows = [line for one in self for line in _steps(one)]
+        held = sum(one.holds for one in self)
+        head = ("record", "step", "result", "message", "fix")
+        return html_table(head, rows, f"{len(self)} records: {held} verified")
+
+
+def _steps(one: "Verification") -> Iterable[tuple[str, ...]]:
+    if one.holds:
+        return [(one.name, "", "verified", "", "")]
+    steps = [(one.name, s.name, str(s.state), s.message, s.fix) for s in one.steps]
+    return [line for line in steps if line[2] != "holds"]
+
+
+@dataclass(frozen=True)
+class AuditResult:
+    """How far an audit of a file came."""
+
+    state: str
+    """`agrees` or `differs`, or where it stopped: `dry run`, `to be published`, `to be logged`."""
+    exit_code: "Exit"
+    commitment: str = ""
+    """The digest, where it is to be published now."""
+    next: str = ""
+    """The command that continues then."""
+    cost: str = ""
+    """Lines of text, where nothing was rerun."""
+    outcome: "AuditOutcome | None" = None
+    """What the rerun came to, where it is finished."""
+
+    def text(self, width: int = 110) -> str:
+        """Return the outcome as `geneb-ci audit FILE` prints it, or else the cost."""
+        if self.outcome is None:
+            return self.cost
+        from geneb_ci.render.audits import outcome_text  # noqa: PLC0415
+
+        return outcome_text(self.outcome, width)
+
+    def to_json(self) -> str:
+        """Return the report of `geneb-ci audit FILE --report R.json`."""
+        names = ("exit_code", "state", "commitment", "next", "cost")
+        return json.dumps({name: getattr(self, name) for name in names}) + "\n"
+
+    def _repr_html_(self) -> str:
+        """Return the rerun tasks for a notebook, or the state of the audit."""
+        if self.outcome is None:
+            return html_table(("", ""), [("commitment", self.commitment)], self.state)
+        rows = [
+            (task.task, regime, one.claimed.MCC, one.rescored.MCC, one.tolerance.MCC, one.verdict)
+            for task in self.outcome.tasks
+            for regime, one in task.regimes.items()
+        ]
+        head = ("task", "regime", "claimed MCC", "rerun", "tolerance", "verdict")
+        return html_table(head, rows, self.state)

@@ -1,0 +1,170 @@
+"""MCC, accuracy and F1: reported, with their precision, and of a confusion matrix."""
+
+import math
+import operator
+import struct
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+
+class Triple(NamedTuple):
+    """MCC, accuracy and macro-F1 of the same predictions, or means of such triples."""
+
+    mcc: float
+    acc: float
+    f1: float
+
+    def __str__(self) -> str:
+        """Return the values with four decimals."""
+        return self.text(4)
+
+    def text(self, decimals: int) -> str:
+        """Return the values with a number of decimals."""
+        mcc, acc, f1 = (f"{value:.{decimals}f}" for value in self)
+        return f"MCC {mcc}, accuracy {acc}, F1 {f1}"
+
+
+class Reading(NamedTuple):
+    """A reported triple: the true value of each metric is within `width` of `value`."""
+
+    value: Triple
+    width: Triple
+
+    def holds(self, triple: Triple, slack: float = 0.0) -> bool:
+        """Whether a triple agrees within the half-widths, plus `slack`."""
+        return (
+            abs(triple.mcc - self.value.mcc) <= self.width.mcc + slack
+            and abs(triple.acc - self.value.acc) <= self.width.acc + slack
+            and abs(triple.f1 - self.value.f1) <= self.width.f1 + slack
+        )
+
+
+def distinct_text(found: Triple, expected: Triple) -> tuple[str, str]:
+    """Return two triples as text, with the fewest decimals (at least four) that differ."""
+    decimals = next((d for d in range(4, 16) if found.text(d) != expected.text(d)), 16)
+    return found.text(decimals), expected.text(decimals)
+
+
+# From this number of decimals on a value counts as unrounded (doubles have 15 to 17 digits).
+LONG = 13
+# Rounding error of a mean: 0.8123 averaged over five equal values is 0.8122999999999999.
+NOISE = 4e-15
+# Half-width of unrounded values. Formulas and orders of summation differ by at most 4e-16 in 3,731
+# published cells; neighbouring matrices differ by at least 1e-10 at 70,000 sequences.
+EXACT = 1e-13
+# Half-width of values computed in single precision, whose error is about 1e-7.
+SINGLE = 5e-7
+SINGLE_DECIMALS = range(7, 10)
+# Nonzero MCC and F1 with at most this many decimals count as rounded.
+ROUNDED = 6
+# Share of rounded scores from which a file counts as a mix of rounded and unrounded scores; each
+# score then has its own precision.
+MIXED_SHARE = 1 / 3
+
+
+def decimals(value: float) -> int:
+    """Return the number of decimals of a value; `LONG` if it was not rounded."""
+    if abs(value - round(value, LONG - 1)) > NOISE:
+        return LONG
+    return next(d for d in range(LONG) if abs(value - round(value, d)) <= NOISE)
+
+
+def column_decimals(values: Sequence[float], repeats: int = 1) -> int:
+    """Return the greatest number of decimals in a column.
+
+    Each value is a mean over `repeats`. If the averaged values were rounded, their decimals count.
+    """
+    most = 0
+    for value in values:
+        most = max(most, decimals(value))
+        if most == LONG:
+            return LONG
+    return min(most, max((decimals(repeats * value) for value in values), default=LONG))
+
+
+def is_mixed(values: Iterable[float]) -> bool:
+    """Whether MCC and F1 of a regime are partly rounded, partly not."""
+    lengths = [decimals(value) for value in values if value]
+    rounded = sum(length <= ROUNDED for length in lengths)
+    return rounded < len(lengths) and rounded >= MIXED_SHARE * len(lengths)
+
+
+def half_width(length: int) -> float:
+    """Return the half-width of the rounding interval of a value with `length` decimals."""
+    if length >= LONG:
+        return EXACT
+    half = max(0.5 * 10.0**-length, EXACT) + NOISE
+    return max(half, SINGLE) if length in SINGLE_DECIMALS else half
+
+
+def half_widths(values: Sequence[float], repeats: int = 1, *, mixed: bool = False) -> list[float]:
+    """Return the half-width of each value of a column."""
+    if mixed:
+        return [half_width(column_decimals([value], repeats)) for value in values]
+    length = column_decimals(values, repeats)
+    if length == LONG and values and all(map(_is_single, values)):
+        return [SINGLE] * len(values)
+    return [half_width(length)] * len(values)
+
+
+def _is_single(value: float) -> bool:
+    """Whether a value is exactly representable in single precision."""
+    return bool(struct.unpack("f", struct.pack("f", value))[0] == value)
+
+
+class Bounds(NamedTuple):
+    """Least and greatest MCC and macro-F1."""
+
+    mcc_low: float
+    mcc_high: float
+    f1_low: float
+    f1_high: float
+
+
+def single(n: int, right: int) -> Bounds:
+    """Return the bounds of one matrix on n sequences with `right` correct predictions."""
+    errors = n - right
+    if not errors:
+        return Bounds(1.0, 1.0, 1.0, 1.0)
+    if not right:
+        return Bounds(-1.0, 0.0, 0.0, 0.0)
+    classes = n + errors
+    return Bounds(
+        -errors / n, n / (n + errors), right / n / classes, 1.0 - 2 * errors / (classes * n)
+    )
+
+
+def mean(n: int, right: int, repeats: int) -> Bounds:
+    """Return the bounds of a mean over `repeats` matrices with `right` correct in total."""
+    total = n * repeats
+    errors = total - right
+    if not errors or not right:
+        return single(n, right // repeats)
+    acc = right / total
+    return Bounds(acc - 1.0, (1.0 + acc) / 2, acc / (n * (2.0 - acc)), 1.0 - (1.0 - acc) / n)
+
+
+Matrix = Sequence[Sequence[int]]
+"""Counts: a row for each true class, a column for each predicted one."""
+
+
+def truths(matrix: Matrix) -> list[int]:
+    """Return the number of sequences of each true class."""
+    return [sum(row) for row in matrix]
+
+
+def scores_of_matrix(matrix: Matrix) -> Triple:
+    """Return the metrics of a square matrix with at least one count.
+
+    MCC is Gorodkin's (Comput. Biol. Chem. 28, 2004), 0 where a margin has one class only. Macro-F1
+    is the mean over the classes that occur in truth or prediction, as scikit-learn has it. Counts
+    are added as integers: only the last operations round.
+    """
+    true, said = truths(matrix), [sum(column) for column in zip(*matrix, strict=True)]
+    total, right = sum(true), [row[k] for k, row in enumerate(matrix)]
+    hits = sum(right)
+    covariance = hits * total - sum(map(operator.mul, true, said))
+    spread = (total**2 - sum(n * n for n in said)) * (total**2 - sum(n * n for n in true))
+    mcc = covariance / math.sqrt(spread) if spread else 0.0
+    f1 = [2 * h / (n + m) for h, n, m in zip(right, true, said, strict=True) if n + m]
+    return Triple(mcc, hits / total, math.fsum(f1) / len(f1))

@@ -1,0 +1,203 @@
+"""Two models on the same test sequences: differences with the errors of pairs.
+
+Where the predictions of both are known, the covariance of their scores is computed in place of
+being left out, which narrows a difference. Within each class the rows are taken as drawn
+independently; class sizes are fixed. The delta method is exact to first order:
+
+    psi(row) = dMCC / d(count of the row's true class and predicted class), mean over the fits
+    V_a      = sum over classes of n_c Var_c(psi_a)
+    C_ab     = sum over classes of n_c Cov_c(psi_a, psi_b)
+
+For two classes and one fit that is V = g1^2 a (1 - a) / n1 + g0^2 b (1 - b) / n0 of recalls a and
+b, and C = sum of g_ac g_bc (p_ab,c - p_ac p_bc) / n_c. A class whose rows all have the same
+prediction has variance 0 there: its shares are then (k + 1/2) / (n + K/2), in V alone.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from geneb_ci.statistics.metrics import scores_of_matrix
+
+NORMAL = 1.959963984540054
+"""Quantile of the normal distribution for an interval of 95 %."""
+
+Codes = npt.NDArray[np.integer]
+Reals = npt.NDArray[np.float64]
+
+
+class Discordant(NamedTuple):
+    """Test rows that one of two models alone has right, in one fit of each."""
+
+    only_a: int
+    only_b: int
+
+    @property
+    def p(self) -> float:
+        """Two-sided p-value of equal accuracy: McNemar's test, exact."""
+        return mcnemar(self.only_a, self.only_b)
+
+
+class PairedCell(NamedTuple):
+    """Two models on one task in one regime."""
+
+    difference: float
+    """MCC of a less that of b, means over the fits."""
+    variance_a: float
+    variance_b: float
+    covariance: float
+    """0 where a model has no predictions, which leaves the difference unpaired."""
+    discordant: tuple[Discordant, ...] = ()
+    """One a fit."""
+
+    @property
+    def se(self) -> float:
+        """Standard error of the difference."""
+        return math.sqrt(max(0.0, self.variance_a + self.variance_b - 2 * self.covariance))
+
+
+class PairedDifference(NamedTuple):
+    """The difference of two models in a score: a weighted sum of cells."""
+
+    difference: float
+    se: float
+    unpaired_se: float
+    """The same without the covariances."""
+    low: float
+    high: float
+    """Interval of 95 %, for this one comparison: not corrected for others."""
+    probability: float
+    """Probability that a is better."""
+
+
+def mcnemar(only_a: int, only_b: int) -> float:
+    """Return the exact two-sided p-value of McNemar's test; 1 where no row is discordant."""
+    total = only_a + only_b
+    if total == 0:
+        return 1.0
+    from scipy.stats import binom  # noqa: PLC0415 (slow to import)
+
+    return min(1.0, 2.0 * float(binom.cdf(min(only_a, only_b), total, 0.5)))
+
+
+def paired_cell(truth: Codes, a: Codes, b: Codes, classes: int) -> PairedCell:
+    """Return the comparison of two models on one task.
+
+    `truth` is (n,), `a` and `b` are (fits, n), all of them codes from 0 to `classes` - 1. Raises
+    ValueError for other shapes.
+    """
+    if a.shape != b.shape or a.ndim != 2 or a.shape[1:] != truth.shape or not truth.size:  # noqa: PLR2004
+        message = f"predictions of shape {a.shape} and {b.shape} for {truth.shape} rows"
+        raise ValueError(message)
+    mcc_a, psi_a, floor_a = _influence(truth, a, classes)
+    mcc_b, psi_b, floor_b = _influence(truth, b, classes)
+    within = [np.flatnonzero(truth == one) for one in range(classes)]
+    right_a, right_b = a == truth, b == truth
+    return PairedCell(
+        difference=mcc_a - mcc_b,
+        variance_a=_covariance(psi_a, psi_a, within) + floor_a,
+        variance_b=_covariance(psi_b, psi_b, within) + floor_b,
+        covariance=_covariance(psi_a, psi_b, within),
+        discordant=tuple(
+            Discordant(int((one & ~other).sum()), int((other & ~one).sum()))
+            for one, other in zip(right_a, right_b, strict=True)
+        ),
+    )
+
+
+def paired_matrix(truth: Codes, fits: Sequence[Codes], classes: int) -> Reals:
+    """Return the (m, m) covariances of the MCC of m models on one task, variances on the diagonal.
+
+    `truth` is (n,), each of `fits` (k, n), codes from 0 to `classes` - 1. What two of
+    them share does not depend on the others.
+    """
+    found = [_influence(truth, one, classes) for one in fits]
+    within = [np.flatnonzero(truth == one) for one in range(classes)]
+    matrix = np.zeros((len(found), len(found)))
+    for i, (_, psi, floor) in enumerate(found):
+        for j in range(i):
+            matrix[i, j] = matrix[j, i] = _covariance(psi, found[j][1], within)
+        matrix[i, i] = _covariance(psi, psi, within) + floor
+    return matrix
+
+
+def paired_difference(
+    cells: Mapping[str, PairedCell], weights: Mapping[str, float]
+) -> PairedDifference:
+    """Return the difference in the score that is the sum of `weights[task] * MCC of task`.
+
+    For a mean over categories of means over tasks a weight is 1 / (categories x tasks of the
+    category). Tasks are taken as independent; a cell with covariance 0 is unpaired. Raises KeyError
+    for a weight without its cell.
+    """
+    chosen = [(cells[task], weight) for task, weight in weights.items()]
+    value = math.fsum(weight * one.difference for one, weight in chosen)
+    se = math.sqrt(math.fsum((weight * one.se) ** 2 for one, weight in chosen))
+    unpaired = math.sqrt(
+        math.fsum(weight**2 * (one.variance_a + one.variance_b) for one, weight in chosen)
+    )
+    return PairedDifference(
+        value, se, unpaired, value - NORMAL * se, value + NORMAL * se, _probability(value, se)
+    )
+
+
+def macro_weights(categories: Mapping[str, tuple[str, ...]]) -> dict[str, float]:
+    """Return the weight of each task in the mean over categories; empty ones do not count."""
+    filled = [tasks for tasks in categories.values() if tasks]
+    return {task: 1 / (len(filled) * len(tasks)) for tasks in filled for task in tasks}
+
+
+def _probability(value: float, se: float) -> float:
+    if se == 0:
+        return 0.5 if value == 0 else float(value > 0)
+    return 0.5 * math.erfc(-value / (se * math.sqrt(2)))
+
+
+def _influence(truth: Codes, fits: Codes, classes: int) -> tuple[float, Reals, float]:
+    """Return the mean MCC, (n,) influences of the rows, and the variance of degenerate classes."""
+    sizes = np.bincount(truth, minlength=classes).astype(np.float64)
+    values, psi = [], np.zeros(len(truth))
+    spreads = np.zeros(classes)
+    for one in fits:
+        counts = np.bincount(truth.astype(np.int64) * classes + one, minlength=classes**2)
+        counts = counts.reshape(classes, classes)
+        values.append(scores_of_matrix(counts.tolist()).mcc)
+        alone = (counts > 0).sum(axis=1) == 1
+        smooth = (counts + 0.5) * (sizes / (sizes + classes / 2))[:, None]
+        matrix = np.where(alone[:, None], smooth, counts)
+        gradient = _gradient(matrix)
+        psi += gradient[truth, one]
+        shares = np.divide(
+            matrix, sizes[:, None], out=np.zeros((classes, classes)), where=sizes[:, None] > 0
+        )
+        mean = (shares * gradient).sum(axis=1, keepdims=True)
+        variance = sizes * (shares * (gradient - mean) ** 2).sum(axis=1)
+        spreads += np.where(alone, np.sqrt(variance), 0.0)
+    count = len(fits)
+    # Fits of one model fail on the same rows: as if they did so always, the widest case.
+    return math.fsum(values) / count, psi / count, float(((spreads / count) ** 2).sum())
+
+
+def _gradient(matrix: Reals) -> Reals:
+    """Return dMCC / d(count), (K, K), with the sizes of the true classes fixed."""
+    total, true, said = matrix.sum(), matrix.sum(axis=1), matrix.sum(axis=0)
+    spread_true = total**2 - true @ true
+    spread_said = total**2 - said @ said
+    if spread_true <= 0 or spread_said <= 0:
+        return np.zeros_like(matrix)
+    root = math.sqrt(spread_true * spread_said)
+    covariance = float(np.trace(matrix)) * total - float(true @ said)
+    found: Reals = (total * np.eye(len(matrix)) - true) / root
+    found += covariance * said / (spread_said * root)
+    return found
+
+
+def _covariance(one: Reals, other: Reals, within: list[npt.NDArray[np.int64]]) -> float:
+    return math.fsum(
+        float(((one[rows] - one[rows].mean()) * (other[rows] - other[rows].mean())).sum())
+        for rows in within
+        if len(rows)
+    )

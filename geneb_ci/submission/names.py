@@ -1,0 +1,184 @@
+"""Names of a submission, which look alike, and the fields of its model card.
+
+Skeletons and scripts follow Unicode Technical Standard 39.
+"""
+
+import functools
+import json
+import re
+import unicodedata
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+
+from geneb_ci.common.errors import NothingChecked
+from geneb_ci.common.finding import Fault, Position
+from geneb_ci.submission.reading import read_bytes
+
+VERSIONS = ("1.0", "1.1", "1.2")
+"""Versions of the format, as the keys of `models.MODELS`."""
+MODEL_ID_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
+# Common file systems limit names to 255 bytes; ".json" or ".md" is appended to the id, and audits
+# add a folder.
+MODEL_ID_MAX = 128
+DISPLAY_MAX = 80  # wider names break the board's first column
+LINE_MAX = 300  # one line in a table or a comment
+TEXT_MAX = 4000  # a paragraph; the model card is the place for more
+# 100 times a trillion-parameter model; more is a typing error.
+PARAMS_MAX = 10**14
+
+
+MARKS_MAX = 2
+"""Combining marks on one letter: Vietnamese and pointed Hebrew have two; more only hide text."""
+PASSES_MAX = 8
+"""More than any character of the table takes: most take one, and one more to see that."""
+_MARKS = re.compile(f"m{{{MARKS_MAX + 1}}}")
+_ASCII = {
+    "0": "O", "1": "l", "I": "l", "m": "rn", "|": "l", "`": "'", '"': "''", "%": "\u00ba/\u2080",
+}  # fmt: skip
+"""What the table says of ASCII, so that a folder of plain names is compared without reading it."""
+_MARK = "\u200e"  # around letters that are written from right to left, in the package's table
+_COMMON = frozenset({"COMMON", "INHERITED"})
+_EAST_ASIA = frozenset({"HAN", "HIRAGANA", "KATAKANA", "BOPOMOFO", "HANGUL"})
+_PACKAGE = "confusable_homoglyphs"
+
+
+def skeleton(name: str) -> str:
+    """Return the form in which two names that look alike are the same text.
+
+    Blanks are one space, as a page shows them; letters of other widths and styles are the usual
+    ones. What the standard maps is mapped until nothing changes.
+    """
+    table = _ASCII if name.isascii() else _prototypes()
+    found = unicodedata.normalize("NFKD", name)
+    for _ in range(PASSES_MAX):
+        shown = "".join(table.get(one, one) for one in " ".join(found.split()))
+        before, found = found, unicodedata.normalize("NFKD", shown)
+        if found == before:
+            break
+    return found
+
+
+def skeletons(name: str) -> frozenset[str]:
+    """Return the skeletons of a name as written and in lower case: alike where one is common."""
+    return frozenset({skeleton(name), skeleton(name.casefold())})
+
+
+def has_stacked_marks(name: str) -> bool:
+    """Whether more than `MARKS_MAX` combining marks follow each other."""
+    shown = unicodedata.normalize("NFD", name)
+    return (
+        _MARKS.search("".join("m" if unicodedata.combining(c) else "." for c in shown)) is not None
+    )
+
+
+def scripts(name: str) -> set[str]:
+    """Return the scripts of a name; those that East Asian names combine with Latin are left out."""
+    if name.isascii():
+        return set()
+    from confusable_homoglyphs import categories  # noqa: PLC0415 (30 ms, and names are mostly ASCII)
+
+    return {categories.alias(one) for one in name} - _COMMON - _EAST_ASIA
+
+
+@functools.cache
+def _prototypes() -> dict[str, str]:
+    """Return each character that looks like another text, and that text."""
+    raw = json.loads((files(_PACKAGE) / "confusables.json").read_text(encoding="utf-8"))
+    alike = {key.strip(_MARK): [one["c"].strip(_MARK) for one in raw[key]] for key in raw}
+    return {
+        one: others[0]
+        for one, others in alike.items()
+        if len(one) == 1 and len(others) == 1 and _stands_for(others[0], one, alike)
+    }
+
+
+def _stands_for(text: str, one: str, alike: dict[str, list[str]]) -> bool:
+    """Whether `text` is the prototype, and not `one`; the table lists both directions."""
+    if len(text) > 1 or len(alike.get(text, ())) > 1:
+        return True
+    return text < one
+
+
+CARD_BYTES_MAX = 100_000  # the longest public card has 2.6 kB
+
+_FIELD = re.compile(r"^\s*[-*]\s+\*\*(.+?):?\*\*:?[ \t]*(.*)$")
+_SECTION = re.compile(r"^#{2,}\s+(\S.*)$")
+
+
+@dataclass(frozen=True)
+class CardField:
+    """One field or section of a card: name, text, line."""
+
+    name: str
+    value: str
+    line: int
+
+
+@dataclass(frozen=True)
+class Card:
+    """The card of one model: its fields and sections, in order."""
+
+    name: str
+    text: str
+    entries: tuple[CardField, ...]
+    fault: Fault | None = None
+
+    def find(self, *words: str) -> CardField | None:
+        """Return the first entry whose name contains one of the words, ignoring letter case."""
+        for word in words:
+            for entry in self.entries:
+                if word in entry.name.casefold():
+                    return entry
+        return None
+
+    def position(self, line: int) -> Position:
+        """Return the position of an entry."""
+        return Position(line, 1)
+
+
+def read_card(path: Path, name: str) -> Card | None:
+    """Return the card in a file, or None without a file; `fault` is set if it is unreadable."""
+    if not path.is_symlink() and not path.exists():
+        return None
+    try:
+        raw = read_bytes(path)
+    except NothingChecked as error:
+        return Card(name, "", (), _unreadable(error.message, "no access"))
+    return parse_card(raw, name)
+
+
+def parse_card(raw: bytes | Fault, name: str) -> Card:
+    """Return the card in `raw`; if `raw` is a Fault, the card is empty and has a fault."""
+    if isinstance(raw, Fault):
+        return Card(name, "", (), _unreadable(f"the card cannot be read: {raw.message}", raw.found))
+    if len(raw) > CARD_BYTES_MAX:
+        return Card(
+            name, "", (), _unreadable(f"the card has {len(raw):,} bytes", f"{len(raw)} bytes")
+        )
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return Card(
+            name, "", (), _unreadable(f"the card is not UTF-8 at byte {error.start}", "not UTF-8")
+        )
+    return Card(name, text, tuple(_entries(text)))
+
+
+def _unreadable(message: str, found: str) -> Fault:
+    expected = f"a regular UTF-8 file of at most {CARD_BYTES_MAX} bytes"
+    return Fault("unreadable-card", (), message, found, expected, at=0, card=True)
+
+
+def _entries(text: str) -> list[CardField]:
+    found: list[tuple[str, int, list[str]]] = []
+    for number, line in enumerate(text.split("\n"), 1):
+        if match := _FIELD.match(line):
+            found.append((match.group(1), number, [match.group(2)]))
+        elif match := _SECTION.match(line):
+            found.append((match.group(1).rstrip(), number, []))
+        elif found:
+            found[-1][2].append(line)
+    return [
+        CardField(name, " ".join(" ".join(lines).split()), number) for name, number, lines in found
+    ]

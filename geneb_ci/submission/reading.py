@@ -1,0 +1,269 @@
+"""Finds submission files by the paths of a command, tells their kind, reads and decodes them."""
+
+import errno
+import os
+import re
+import stat
+from collections.abc import Iterable, Iterator
+from enum import Enum
+from pathlib import Path
+
+from geneb_ci.common.errors import NothingChecked
+from geneb_ci.common.files import LINK, Irregular, NotReadable, TooLarge, read_json, read_regular
+from geneb_ci.common.finding import Fault
+
+_NAME_ONE = "pass a submission, or a folder with *.json files"
+_GLOB_CHARACTERS = frozenset("*?[")
+
+
+def submission_files(
+    arguments: Iterable[Path], submissions_of: dict[Path, Path]
+) -> tuple[list[Path], list[NothingChecked]]:
+    """Return the submission files that the arguments name, without duplicates.
+
+    A folder stands for every `*.json` directly in it. `submissions_of` maps the root of a
+    repository to its folder of submissions. The second value has an error per argument without
+    any file.
+    """
+    found: dict[Path, None] = {}
+    lost: list[NothingChecked] = []
+    for argument in arguments:
+        try:
+            files = sorted(_files(submissions_of.get(argument, argument)))
+        except NothingChecked as error:
+            lost.append(error)
+            continue
+        if not files:
+            lost.append(NothingChecked(_reason(argument), _NAME_ONE))
+        found.update(dict.fromkeys(files))
+    return list(found), lost
+
+
+def located(path: Path) -> Path:
+    """Return an absolute path without following the last component, which may be a looping link."""
+    return Path(os.path.realpath(path.parent)) / path.name
+
+
+def is_folder(path: Path) -> bool:
+    """Whether a path is a folder; False if it cannot be accessed."""
+    mode = _mode(path, follow=True)
+    return mode is not None and stat.S_ISDIR(mode)
+
+
+def _mode(path: Path, *, follow: bool) -> int | None:
+    """Return the mode of a path; None if it does not exist or cannot be accessed."""
+    try:
+        return path.stat(follow_symlinks=follow).st_mode
+    except (OSError, ValueError):
+        return None
+
+
+def _files(path: Path) -> Iterator[Path]:
+    mode = _mode(path, follow=False)
+    if mode is None:
+        return
+    if stat.S_ISDIR(mode):
+        yield from files_in(path)
+    else:
+        yield path
+
+
+def files_in(folder: Path) -> Iterator[Path]:
+    """Yield every `*.json` directly in a folder, except hidden ones.
+
+    Raises NothingChecked if the folder cannot be listed.
+    """
+    try:
+        with os.scandir(folder) as entries:
+            # Broken links and folders named *.json are included, so that reading reports them.
+            yield from (
+                folder / e.name for e in entries if e.name.endswith(".json") and e.name[0] != "."
+            )
+    except OSError as error:
+        raise NothingChecked(
+            f"{folder}: the folder cannot be listed: {error.strerror}", "check its permissions"
+        ) from error
+    except ValueError as error:  # a NUL in it
+        raise NothingChecked(f"{folder}: invalid folder name", "pass another folder") from error
+
+
+def _reason(path: Path) -> str:
+    if is_folder(path):
+        return f"{path}: the folder contains no *.json"
+    if _GLOB_CHARACTERS & set(str(path)):
+        return f"{path}: no file matches"
+    try:
+        path.lstat()
+    except ValueError:
+        pass  # a NUL character: no file has such a name
+    except OSError as error:
+        if error.errno != errno.ENOENT:
+            return f"{path}: cannot be read: {error.strerror}"
+    return f"{path}: no such file"
+
+
+class FileKind(Enum):
+    """A kind of file that a command reads: its name, some of its members, and how to get one."""
+
+    SUBMISSION = (
+        "a submission",
+        ("results",),
+        "name a submission, such as submissions/MODEL.json",
+    )
+    RUN_RECORD = (
+        "a run record",
+        ("probe", "tasks"),
+        "make one with `geneb-harness run`",
+    )
+    COMMITMENT = (
+        "a commitment",
+        ("commitment", "sha256"),
+        "make one with `geneb-ci audit commit SUBMISSION --output C.json`",
+    )
+    PLAN = (
+        "a plan",
+        ("commitment", "chosen"),
+        "make one with `geneb-ci audit plan C.json --committed-at TIME --output PLAN.json`",
+    )
+    ROW_PLAN = (
+        "a plan of rows",
+        ("commitment", "rows", "root"),
+        "make one with `geneb-ci audit plan C.json --rows standard --output PLAN.json`",
+    )
+    OUTCOME = (
+        "an unsigned outcome",
+        ("plan", "verdict"),
+        "make one with `geneb-ci audit run PLAN.json --unsigned --json`",
+    )
+    RECORD = (
+        "an audit record",
+        ("payload", "signatures"),
+        "name a record: leaderboard/audits/MODEL/ID.json",
+    )
+
+    def __init__(self, title: str, members: tuple[str, ...], fix: str) -> None:
+        self.title = title
+        self.members = members
+        self.fix = fix
+
+    def fits(self, value: object) -> bool:
+        """Whether a parsed file has the members of this kind."""
+        return isinstance(value, dict) and all(name in value for name in self.members)
+
+
+def require_file(path: Path, kind: FileKind, command: str = "") -> None:
+    """Raise NothingChecked if a path is a folder; `command` is what the user typed before it."""
+    if not is_folder(path):
+        return
+    first = min(files_in(path), default=None) if kind is FileKind.SUBMISSION and command else None
+    raise NothingChecked(
+        f"{path}: this is a folder, expected {kind.title}",
+        f"name a file in it: geneb-ci {command} {first}" if first is not None else kind.fix,
+    )
+
+
+def other_kind(value: object, kind: FileKind) -> str:
+    """Return "this is a plan, not a commitment"; "" if the file fits, or no kind does."""
+    if kind.fits(value):
+        return ""
+    found = next((one for one in FileKind if one.fits(value)), None)
+    return f"this is {found.title}, not {kind.title}" if found is not None else ""
+
+
+def other_kind_of(raw: bytes, kind: FileKind) -> str:
+    """Return the same for the bytes of a file; "" also if they are not JSON."""
+    try:
+        return other_kind(read_json(raw), kind)
+    except ValueError:
+        return ""
+
+
+# 300 cells with five seeds, digests and canonical scores take about 250 kB in format 1.1.
+BYTES_MAX = 1_000_000
+
+_LFS = b"version https://git-lfs.github.com/spec/"
+_BOM = b"\xef\xbb\xbf"
+_OTHER_FORMATS = (
+    (b"\x1f\x8b", "gzip data"),
+    (b"PK\x03\x04", "a zip archive"),
+    (b"\xff\xfe", "UTF-16 or UTF-32 text"),
+    (b"\xfe\xff", "UTF-16 text"),
+    (b"\x00\x00\xfe\xff", "UTF-32 text"),
+)
+_WIDE = re.compile(rb"[^\0]\0([^\0]\0|\0\0|\Z)|\0[^\0](\0[^\0]|\Z)|\0\0\0[^\0]", re.DOTALL)
+"""Two characters of UTF-16 or one of UTF-32, without a byte order mark: JSON begins with ASCII."""
+
+
+def read_bytes(path: Path) -> bytes | Fault:
+    """Return the bytes of a regular file of at most `BYTES_MAX` bytes; links are not followed.
+
+    Returns a Fault if it is not such a file. Raises NothingChecked if it cannot be opened.
+    """
+    try:
+        return read_regular(path, BYTES_MAX, links=False)
+    except Irregular as error:
+        is_link = error.kind == LINK
+        message = f"the file is {LINK}" if is_link else "this is not a regular file"
+        return Fault("irregular-file", (), message, error.kind, "a regular file", at=0)
+    except TooLarge as error:
+        return too_large(error.size)
+    except NotReadable as error:
+        raise NothingChecked(
+            f"{path}: {error.reason}", "check the path and its permissions"
+        ) from error
+
+
+def too_large(size: int) -> Fault:
+    """Return the fault for a file of `size` bytes, more than `BYTES_MAX`."""
+    message = f"the file has {size:,} bytes; the limit is {BYTES_MAX:,}"
+    expected = f"at most {BYTES_MAX} bytes"
+    return Fault("file-too-large", (), message, f"{size} bytes", expected, at=0)
+
+
+def decode(raw: bytes) -> tuple[str, bool, tuple[Fault, ...]]:
+    """Decode UTF-8. Return the text, whether it can be parsed, and faults of the encoding."""
+    if not raw.strip():
+        return "", False, (_blank(raw),)
+    if raw.startswith(_LFS):
+        return "", False, (_pointer(),)
+    if what := _other_format(raw):
+        return "", False, (_encoding(f"the file is {what}", what, 0),)
+    faults: tuple[Fault, ...] = ()
+    skipped = 0
+    if raw.startswith(_BOM):
+        faults = (_encoding("the file begins with a byte order mark", "EF BB BF", 0),)
+        skipped = len(_BOM)
+    try:
+        text = raw[skipped:].decode("utf-8")
+    except UnicodeDecodeError as error:
+        at = error.start + skipped
+        byte = f"byte 0x{raw[at]:02X} at offset {at}"
+        place = len(raw[skipped:at].decode("utf-8"))
+        # The text is only used to compute line and column.
+        text = raw[skipped:].decode("utf-8", "replace")
+        return text, False, (*faults, _encoding(f"{byte} is not UTF-8", byte, place))
+    return text, True, faults
+
+
+def _other_format(raw: bytes) -> str:
+    """Return what the first bytes say that a file is; "" for what may be UTF-8."""
+    for magic, what in _OTHER_FORMATS:
+        if raw.startswith(magic):
+            return what
+    if _WIDE.match(raw):
+        return "UTF-16 or UTF-32 text"
+    return "binary data, not text" if b"\x00" in raw[:4] else ""
+
+
+def _blank(raw: bytes) -> Fault:
+    found = f"{len(raw)} bytes, all whitespace"
+    return Fault("empty-file", (), "the file is empty", found, "a JSON object", at=0)
+
+
+def _pointer() -> Fault:
+    message = "this is a Git LFS pointer, not the submission"
+    return Fault("lfs-pointer", (), message, "a pointer file", "the JSON file itself", at=0)
+
+
+def _encoding(message: str, found: str, at: int) -> Fault:
+    return Fault("wrong-encoding", (), message, found, "UTF-8 without a byte order mark", at=at)

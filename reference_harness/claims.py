@@ -1,0 +1,56 @@
+"""Which task of a run embeds a sequence that several of them have: the first of the benchmark."""
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from .cache import Cache
+from .tasks import DIGEST_BYTES, TaskData, sequence_digests
+
+Digests = npt.NDArray[np.void]
+"""(n,) digests, each once; of 16 bytes, and not text, whose last zeros NumPy drops."""
+
+
+class Claim(NamedTuple):
+    """What one task embeds, and the tasks that embed the rest of what it needs."""
+
+    lacking: Digests
+    lenders: frozenset[str]
+
+
+def distinct(data: TaskData) -> dict[bytes, str]:
+    """Return digest to sequence of both splits, identical ones once, in file order."""
+    both = [*data.train.sequences, *data.test.sequences]
+    return dict(zip(sequence_digests(both), both, strict=True))
+
+
+def packed(digests: Iterable[bytes]) -> Digests:
+    """Return digests in 16 bytes each: those of the benchmark are millions."""
+    return np.frombuffer(b"".join(digests), dtype=f"V{DIGEST_BYTES}")
+
+
+def claims(named: Mapping[str, Digests], cache: Cache) -> dict[str, Claim]:
+    """Return the claim of each task, in the order given; what the cache has is in none."""
+    tasks = list(named)
+    lacking = {}
+    for task_id, digests in named.items():
+        here = cache.find(one.tobytes() for one in digests)
+        absent = np.array([one.tobytes() not in here for one in digests], dtype=np.bool_)
+        lacking[task_id] = digests[absent]
+    every = np.concatenate([*lacking.values()]) if tasks else packed(())
+    owner = np.repeat(np.arange(len(tasks)), [len(one) for one in lacking.values()])
+    # Bytes compare as text of one length does; the first of equal ones is that of the first task.
+    _, first, inverse = np.unique(
+        every.view(f"S{DIGEST_BYTES}"), return_index=True, return_inverse=True
+    )
+    lender = owner[first][inverse]
+    mine = np.zeros(len(every), dtype=np.bool_)
+    mine[first] = True
+    found = {}
+    for number, task_id in enumerate(tasks):
+        rows = owner == number
+        others = np.unique(lender[rows & ~mine]).tolist()
+        found[task_id] = Claim(every[rows & mine], frozenset(tasks[i] for i in others))
+    return found

@@ -1,0 +1,130 @@
+"""Embeds what a task lacks into the cache: in this process, or wherever an engine has one."""
+
+import time
+from collections.abc import Generator, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from . import environment
+from .cache import Cache, Writer
+from .embed import Batching, budget_now, calls, cut_to
+from .errors import EmbeddingError, HarnessError
+from .extractors.base import ExtractorError
+from .facts import ExtractorFacts, facts_of
+from .loading import LoadedExtractor, load
+from .memory import MemoryLimit, room_of
+from .tasks import sequence_digests
+
+
+@dataclass(frozen=True)
+class EmbedJob:
+    """What is to be embedded for one task."""
+
+    task_id: str
+    sequences: list[str]
+    """Distinct, in file order."""
+    cache: Path | str
+    key_parts: Mapping[str, object]
+
+
+class Step(NamedTuple):
+    """What was embedded since the step before."""
+
+    sequences: int
+    letters: int
+
+
+@dataclass(frozen=True)
+class EmbedDone:
+    """How it went; an error is a value, so that the other tasks go their way."""
+
+    task_id: str
+    seconds: float
+    budget: int | None = None
+    """Padded tokens a batch may have, where that was measured."""
+    said: tuple[str, ...] = ()
+    """Sentences for the user: damaged shards, and what memory allows."""
+    failed: str = ""
+    """Why some of it could not be embedded."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class EmbedderSpec:
+    """What an extractor is loaded by, wherever that is."""
+
+    extractor: str
+    name_model: str
+    device: str
+    keywords: Mapping[str, Any]
+    """Of the extractor's constructor."""
+    batching: Batching
+    measured: bool
+    """Whether the token budget is what memory has room for, instead of that of `batching`."""
+    tf32: bool = True
+    """Whether a GPU may multiply in TF32."""
+
+    def load(self) -> "Embedder":
+        """Load it here, which may take minutes. Raises EmbeddingError, which says what failed."""
+        try:
+            loaded = load(self.extractor, self.name_model, self.device, **self.keywords)
+        except ExtractorError as error:
+            raise EmbeddingError(str(error)) from error
+        if not self.tf32:
+            environment.set_tf32(allowed=False)
+        room = room_of(self.device) if self.measured else None
+        facts = facts_of(loaded, self.device)
+        return Embedder(loaded, facts, self.batching, MemoryLimit(room))
+
+
+@dataclass(frozen=True)
+class Embedder:
+    """An extractor, and how batches are made."""
+
+    loaded: LoadedExtractor
+    facts: ExtractorFacts
+    batching: Batching
+    limit: MemoryLimit
+    """What memory has been found to allow, for every task of the run."""
+
+    def embed(self, job: EmbedJob) -> Generator[Step | EmbedDone]:
+        """Embed what the cache lacks of a job: yields a step after each call, then how it went.
+
+        Rows already computed are saved when an error or Ctrl-C ends this. Calls are planned over
+        the whole job, so the rest of one that was killed has the bits it would have had.
+        """
+        started = time.perf_counter()
+        measured, cut = self.limit.budget, cut_to(self.loaded, self.limit)
+        failed = ""
+        said: list[str] = []
+        try:
+            cache = Cache(job.cache, job.key_parts)
+            said = cache.set_aside
+            yield from self._fill(cache, job)
+        except HarnessError as error:
+            failed = str(error)
+        budget = self.limit.budget
+        if budget is not None and budget != measured:
+            said.append(f"{job.task_id}: memory has room for batches of {budget:,} padded tokens")
+        if (now := cut_to(self.loaded, self.limit)) != cut:
+            said.append(
+                f"{job.task_id}: memory ran out; batches have at most {now:,} padded tokens from "
+                "now on"
+            )
+        seconds = time.perf_counter() - started
+        yield EmbedDone(job.task_id, seconds, budget, tuple(said), failed)
+
+    def _fill(self, cache: Cache, job: EmbedJob) -> Iterator[Step]:
+        digests, sequences = sequence_digests(job.sequences), job.sequences
+        here = cache.find(digests)
+        lacking = np.array([digest not in here for digest in digests], dtype=np.bool_)
+        if not lacking.any():
+            return
+        with Writer(cache) as writer:
+            made = calls(self.loaded, self.batching, job.task_id, sequences, self.limit, lacking)
+            for rows, values in made:
+                budget = budget_now(self.loaded, self.batching, self.limit)
+                writer.add([digests[i] for i in rows], values, budget)
+                yield Step(len(rows), sum(len(sequences[i]) for i in rows))

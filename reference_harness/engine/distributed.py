@@ -1,0 +1,312 @@
+"""The engine of a Ray cluster: an embedder on each GPU or CPU, and probes of one core each.
+
+The cache is how embeddings travel. A process or a machine that dies costs what its embedder had
+not saved yet: its job goes to another one, which finds the rest in the cache.
+"""
+
+import heapq
+import itertools
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Self
+
+from reference_harness.embedder import EmbedderSpec, EmbedDone, EmbedJob
+from reference_harness.errors import EmbeddingError, OptionError, WorkerDiedError
+from reference_harness.facts import ExtractorFacts
+from reference_harness.job import Failed, Job, Probed
+from reference_harness.text import plural
+
+from . import Notice
+from .cluster import Cluster, Size
+from .remote import Ready, RemoteEmbedder, probe, variables
+
+DEATHS = 8
+"""Deaths that a task may see. More than on one machine: a machine that leaves is no fault of the
+task, and one that memory cannot hold shows by then, too."""
+AHEAD = 2
+"""Jobs for each embedder that are prepared: enough to keep it busy, few enough to hold."""
+POLL_SECONDS = 1.0
+"""Time between two looks at what the cluster has."""
+WAIT_SECONDS = 60.0
+"""Time after which the user is told that nothing runs."""
+
+Say = Callable[[str], None]
+Progress = Callable[[int, int], None]
+Found = EmbedDone | Probed | Failed | Notice
+
+
+@dataclass
+class _Task:
+    """A job, and where its progress goes."""
+
+    job: EmbedJob
+    progress: Progress
+    actor: Any = None
+
+
+class RayEngine:
+    """Embeds and probes on a cluster, the longest tasks first."""
+
+    longest_first = True
+
+    def __init__(
+        self,
+        spec: EmbedderSpec,
+        cluster: Cluster,
+        *,
+        embedders: int | None = None,
+        workers: int | None = None,
+        array_api: bool = False,
+        fail_fast: bool = False,
+        say: Say = lambda _: None,
+    ) -> None:
+        """Load the extractor on the first embedder.
+
+        `embedders` and `workers` limit what would be all of the cluster. Raises EmbeddingError,
+        which says what failed, and OptionError where the device is not one of a cluster.
+        """
+        size = cluster.size()
+        self._ray, self._cluster = cluster.ray, cluster
+        self._gpus = _takes_gpu(spec.device, size, own=cluster.own)
+        self._given, self._limit = embedders, workers
+        self.workers = workers or size.cpus
+        self._threads = 1
+        if embedders and not self._gpus:
+            self._threads = max(1, min(size.cpus // embedders, size.least_cpus))
+        self._fail_fast = fail_fast
+        self._actor = self._ray.remote(RemoteEmbedder).options(
+            num_cpus=self._threads,
+            num_gpus=1 if self._gpus else 0,
+            runtime_env={"env_vars": variables(self._threads)},
+        )
+        one_thread = {"env_vars": variables(1, array_api=array_api)}
+        self._probe = self._ray.remote(max_retries=0, runtime_env=one_thread)(probe)
+        self._arguments = (spec, str(Path.cwd()), self._threads)
+        self._size, self._sized = size, time.monotonic()
+        self._starting: dict[Any, Any] = {}
+        self._idle: list[Any] = []
+        self._parked: list[Any] = []
+        """Embedders that another extractor or machine makes useless: kept, so that no new one is
+        started in their place."""
+        self._queue: deque[_Task] = deque()
+        self._streams: dict[Any, _Task] = {}
+        self._waiting: list[tuple[int, int, Job]] = []
+        self._number = itertools.count()
+        self._probing: dict[Any, Job] = {}
+        self._deaths: Counter[str] = Counter()
+        self._notices: deque[Notice] = deque()
+        self._busy = time.monotonic()
+        """When something ran for the last time."""
+        try:
+            self.facts = self._first(say)
+        except BaseException:
+            self.__exit__(None)
+            raise
+        count = plural(self._wanted, "embedder")
+        say(f"{size}: {count} of {plural(self._threads, 'thread')}")
+
+    def _first(self, say: Say) -> ExtractorFacts:
+        self._start()
+        ((ref, actor),) = self._starting.items()
+        while not self._ray.wait([ref], timeout=POLL_SECONDS)[0]:
+            if why := self._stalled():
+                say(why)
+        ready: Ready = self._ray.get(ref)
+        if ready.facts is None:
+            raise EmbeddingError(ready.failed)
+        del self._starting[ref]
+        self._idle.append(actor)
+        return ready.facts
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        for ref in self._probing:
+            self._ray.cancel(ref, force=True)
+        busy = [one.actor for one in self._streams.values()]
+        for actor in [*self._starting.values(), *self._idle, *self._parked, *busy]:
+            self._ray.kill(actor)
+
+    @property
+    def _wanted(self) -> int:
+        """Embedders that the cluster has room for at the moment."""
+        room = self._size.gpus if self._gpus else self._size.cpus // self._threads
+        return self._given or max(1, room)
+
+    @property
+    def has_room(self) -> bool:
+        """Whether the embedders have little waiting."""
+        return len(self._queue) < AHEAD * self._wanted
+
+    @property
+    def open(self) -> int:
+        """Jobs without a result."""
+        embedding = len(self._queue) + len(self._streams)
+        return embedding + len(self._waiting) + len(self._probing)
+
+    def embed(self, job: EmbedJob, progress: Progress) -> None:
+        """Queue a task for the embedders."""
+        self._queue.append(_Task(replace(job, cache=_absolute(job.cache)), progress))
+
+    def probe(self, job: Job) -> None:
+        """Queue a task for the probes, where those with the most rows go first."""
+        rows = len(job.train_labels)
+        receipt = job.receipt and job.receipt.absolute()
+        job = replace(job, cache=_absolute(job.cache), receipt=receipt)
+        heapq.heappush(self._waiting, (-rows, next(self._number), job))
+
+    def results(self, *, block: bool) -> Iterator[Found]:
+        """Yield results; whatever died with its process or machine is repeated elsewhere."""
+        while True:
+            if self._cluster.stopped.is_set():
+                raise KeyboardInterrupt
+            self._staff()
+            found = self._poll(POLL_SECONDS if block else 0)
+            while self._notices:
+                yield self._notices.popleft()
+            if found is not None:
+                yield found
+            if found is not None or not block:
+                return
+
+    def _staff(self) -> None:
+        """Start embedders and probes as far as there is work, and let idle embedders go.
+
+        An embedder that has nothing left to do gives its GPU or CPU to probes, or to another model.
+        """
+        if time.monotonic() - self._sized > POLL_SECONDS:
+            self._size, self._sized = self._cluster.size(), time.monotonic()
+        while self._queue and self._idle:
+            self._assign(self._idle.pop(), self._queue.popleft())
+        while self._idle:
+            self._ray.kill(self._idle.pop())
+        needed = min(self._wanted - len(self._streams), len(self._queue))
+        while len(self._starting) + len(self._parked) < needed:
+            self._start()
+        room = self._limit or max(1, self._size.cpus)
+        while self._waiting and len(self._probing) < room:
+            job = heapq.heappop(self._waiting)[2]
+            # After a death, fewer run beside it: each takes a part of its machine's memory.
+            cpus = min(1 << self._deaths[job.task_id], self._size.least_cpus)
+            self._probing[self._probe.options(num_cpus=cpus).remote(job)] = job
+
+    def _start(self) -> None:
+        actor = self._actor.remote(*self._arguments)
+        self._starting[actor.load.remote()] = actor
+
+    def _assign(self, actor: Any, task: _Task) -> None:  # noqa: ANN401 - Ray's own type
+        task.actor = actor
+        self._streams[actor.embed.options(num_returns="streaming").remote(task.job)] = task
+
+    def _poll(self, timeout: float) -> Found | None:
+        """Wait for one thing that happens, and return what it gives to the run."""
+        running = [*self._streams, *self._probing]
+        if running:
+            self._busy = time.monotonic()
+        elif why := self._stalled():
+            self._notices.append(Notice(why))
+        waited = [*self._starting, *running]
+        if not waited:
+            return None
+        ready, _ = self._ray.wait(waited, timeout=timeout)
+        for one in ready:
+            if one in self._starting:
+                self._started(one)
+            elif one in self._streams:
+                return self._step(one)
+            else:
+                return self._probed(one)
+        return None
+
+    def _started(self, ref: Any) -> None:  # noqa: ANN401 - Ray's own type
+        actor = self._starting.pop(ref)
+        try:
+            ready: Ready = self._ray.get(ref)
+        except self._ray.exceptions.RayActorError:
+            return  # with its machine; another one is started
+        if ready.facts == self.facts:
+            self._idle.append(actor)
+            return
+        self._parked.append(actor)
+        why = ready.failed or _difference(self.facts, ready.facts)
+        self._notices.append(Notice(f"an embedder on {ready.machine} is not used: {why}"))
+
+    def _step(self, stream: Any) -> Found | None:  # noqa: ANN401 - Ray's own type
+        task = self._streams[stream]
+        try:
+            found = self._ray.get(next(stream))
+        except self._ray.exceptions.RayActorError:
+            del self._streams[stream]
+            self._ray.kill(task.actor)
+            return self._died(task.job.task_id, "an embedder", lambda: self._queue.appendleft(task))
+        if not isinstance(found, EmbedDone):
+            task.progress(*found)
+            return None
+        del self._streams[stream]
+        self._idle.append(task.actor)
+        return found
+
+    def _probed(self, ref: Any) -> Found | None:  # noqa: ANN401 - Ray's own type
+        job = self._probing.pop(ref)
+        try:
+            found: Probed | Failed = self._ray.get(ref)
+        except self._ray.exceptions.RayTaskError:
+            raise
+        except self._ray.exceptions.RayError:
+            return self._died(job.task_id, "a probe", lambda: self.probe(job))
+        return found
+
+    def _died(self, task_id: str, what: str, again: Callable[[], None]) -> Failed | None:
+        """Repeat what died, unless it was its last attempt."""
+        self._deaths[task_id] += 1
+        why = "its process was killed, or its machine left"
+        if self._fail_fast:
+            msg = f"{task_id}: {what} died: {why}: continue with --resume"
+            raise WorkerDiedError(msg)
+        if self._deaths[task_id] >= DEATHS:
+            return Failed(task_id, f"{task_id}: {what} died {DEATHS} times: {why}")
+        self._notices.append(Notice(f"{task_id}: {what} died: {why}; it goes on elsewhere"))
+        again()
+        return None
+
+    def _stalled(self) -> str:
+        """Return what is lacking where nothing has run for long, else nothing."""
+        if self._cluster.stopped.is_set():
+            raise KeyboardInterrupt
+        if time.monotonic() - self._busy < WAIT_SECONDS:
+            return ""
+        self._busy = time.monotonic()
+        need = "a GPU and a CPU" if self._gpus else f"{plural(self._threads, 'CPU')} on one machine"
+        return f"it waits: an embedder needs {need}, free of other work, of {self._cluster.size()}"
+
+
+def _absolute(cache: Path | str) -> Path | str:
+    """Return a folder by its whole path, as other machines have another working folder."""
+    return cache.absolute() if isinstance(cache, Path) else cache
+
+
+def _takes_gpu(device: str, size: Size, *, own: bool) -> bool:
+    """Return whether an embedder needs a GPU. Raises OptionError."""
+    if device == "cpu":
+        return False
+    if device != "cuda":
+        msg = f"--engine ray --device {device}: expected cpu, or cuda: each embedder has its own"
+        raise OptionError(msg)
+    if own and not size.gpus:
+        msg = "--engine ray --device cuda: Ray finds no GPU on this machine"
+        raise OptionError(msg)
+    return True
+
+
+def _difference(first: ExtractorFacts, other: ExtractorFacts | None) -> str:
+    """Return what differs between two machines, in words."""
+    names = [name for name, value in vars(first).items() if value != vars(other)[name]]
+    mine, its = vars(first)[names[0]], vars(other)[names[0]]
+    if isinstance(mine, dict):
+        key = next(key for key in {**mine, **its} if mine.get(key) != its.get(key))
+        return f"its {names[0]} differ: {key} is {its.get(key)!r}, elsewhere {mine.get(key)!r}"
+    return f"its {names[0]} is {its!r}, elsewhere {mine!r}"

@@ -1,0 +1,92 @@
+"""What runs on the machines of a cluster: an embedder that keeps its extractor, and a probe."""
+
+import os
+import socket
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from reference_harness.embedder import Embedder, EmbedderSpec, EmbedDone, EmbedJob, Step
+from reference_harness.errors import HarnessError
+from reference_harness.facts import ExtractorFacts
+from reference_harness.job import Failed, Job, Probed
+
+from . import threads
+
+STEP_SECONDS = 0.5
+"""Time between two reports of progress: each costs the cluster a millisecond."""
+
+
+class Ready(NamedTuple):
+    """An embedder that was started, on a machine."""
+
+    machine: str
+    facts: ExtractorFacts | None
+    failed: str = ""
+    """Why the extractor could not be loaded there."""
+
+
+class RemoteEmbedder:
+    """One extractor in a process of its own, which embeds job after job."""
+
+    def __init__(self, spec: EmbedderSpec, folder: str, threads_given: int) -> None:
+        self._spec = spec
+        self._folder = folder
+        self._threads = threads_given
+        self._embedder: Embedder | None = None
+
+    def load(self) -> Ready:
+        """Load the extractor, in the folder that the run was started in."""
+        machine = socket.gethostname()
+        try:
+            os.chdir(self._folder)
+        except OSError as error:
+            why = f"{self._folder}: {error.strerror}: start the run in a folder that every machine"
+            return Ready(machine, None, f"{why} of the cluster has")
+        try:
+            self._embedder = self._spec.load()
+        except HarnessError as error:
+            return Ready(machine, None, str(error))
+        hold(self._threads)
+        return Ready(machine, self._embedder.facts)
+
+    def embed(self, job: EmbedJob) -> Iterator[Step | EmbedDone]:
+        """Yield what was embedded, now and then, and at the end how it went."""
+        if self._embedder is None:
+            msg = "embed was called before load"
+            raise RuntimeError(msg)
+        sequences, letters, since = 0, 0, time.monotonic()
+        for step in self._embedder.embed(job):
+            if isinstance(step, EmbedDone):
+                yield Step(sequences, letters)
+                yield step
+                return
+            sequences, letters = sequences + step.sequences, letters + step.letters
+            if time.monotonic() - since >= STEP_SECONDS:
+                yield Step(sequences, letters)
+                sequences, letters, since = 0, 0, time.monotonic()
+
+
+def hold(count: int) -> None:
+    """Limit every numerical library of this process, and torch, to so many threads."""
+    from threadpoolctl import threadpool_limits  # noqa: PLC0415 - once all of them are loaded
+
+    threadpool_limits(limits=count)
+    torch: Any = sys.modules.get("torch")
+    if torch is not None:
+        torch.set_num_threads(count)
+
+
+def variables(count: int, *, array_api: bool = False) -> dict[str, str]:
+    """Return the variables of a process that may take so many threads, read when it starts."""
+    found = dict.fromkeys((*threads.VARIABLES, "RAYON_NUM_THREADS"), str(count))
+    return found | ({"SCIPY_ARRAY_API": "1"} if array_api else {})
+
+
+def probe(job: Job) -> Probed | Failed:
+    """Probe a task with one BLAS thread, as a worker of one machine does."""
+    threads.pin(array_api=job.device.torch)
+    import sklearn.linear_model  # noqa: F401, PLC0415 - before the first task's seconds count
+
+    return job.execute()

@@ -1,0 +1,46 @@
+"""What a run has to know of an extractor, which may be loaded in another process or machine."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from . import environment
+from .loading import LoadedExtractor
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExtractorFacts:
+    """An extractor and where it is loaded, without the extractor: small, for it is pickled."""
+
+    path: str
+    class_name: str
+    sha256: str
+    siblings: dict[str, str]
+    description: dict[str, Any]
+    """As `LoadedExtractor` has them."""
+    parameters: int
+    """Numbers of its largest torch module; 0 without one."""
+    packages: dict[str, str]
+    hardware: str
+    tf32: bool
+
+
+def facts_of(loaded: LoadedExtractor, device: str) -> ExtractorFacts:
+    """Return the facts, for which the extractor embeds a short sequence."""
+    packages = environment.packages_of(loaded.extractor)
+    return ExtractorFacts(
+        path=loaded.path,
+        class_name=loaded.class_name,
+        sha256=loaded.sha256,
+        siblings=loaded.siblings,
+        description=loaded.description,
+        parameters=_parameters(loaded),
+        packages=packages,
+        hardware=environment.hardware(device),
+        tf32=environment.tf32(device),
+    )
+
+
+def _parameters(loaded: LoadedExtractor) -> int:
+    values = vars(loaded.extractor).values() if hasattr(loaded.extractor, "__dict__") else ()
+    modules = [v for v in values if callable(getattr(v, "parameters", None))]
+    return max((sum(p.numel() for p in module.parameters()) for module in modules), default=0)

@@ -1,0 +1,106 @@
+"""The command that fits other probes on receipts.
+
+Nothing here imports NumPy at module level; see cli.py.
+"""
+
+from typing import Any
+
+import click
+
+from .probes import KINDS, WHAT
+from .rescore_cli import BENCHMARK, DATA, FILE, QUIET
+
+FORMATS = ("text", "markdown", "json")
+
+
+@click.command("probe")
+@click.argument("receipts", nargs=-1, required=True, metavar="FILE|DIR...")
+@click.option(
+    "--kind",
+    "kinds",
+    multiple=True,
+    type=click.Choice(KINDS),
+    help="Repeatable; default: all. Others are compared with the first. "
+    + "; ".join(f"{kind}: {what}" for kind, what in WHAT.items())
+    + ".",
+)
+@click.option("--tasks", multiple=True, metavar="ID[,ID]", help="Tasks; default: all in common.")
+@click.option("--regimes", metavar="NAME[,NAME]", help="Regimes; default: all.")
+@click.option(
+    "--seeds",
+    metavar="N[,N]",
+    help="Seeds of few-shot samples and of an MLP; default: the benchmark's.",
+)
+@DATA
+@BENCHMARK
+@click.option("--workers", type=click.IntRange(min=1), help="Processes; default: one per CPU.")
+@click.option(
+    "--format",
+    "format_",
+    type=click.Choice(FORMATS),
+    default="text",
+    show_default=True,
+    help="What to print.",
+)
+@click.option("--output", type=FILE, help="File to write; default: standard output.")
+@QUIET
+def probe(**options: Any) -> None:  # noqa: ANN401 - click's own types
+    """Fit other probes on receipts, and compare the ranks that follow.
+
+    X.json or X is the submission X.json with the files of its receipt in the folder X; write
+    FILE=DIR where they are elsewhere. What it costs is printed first.
+    """
+    from . import progress  # noqa: PLC0415 - NumPy: see cli.py
+    from .engine.local import default_workers  # noqa: PLC0415
+    from .files import write_bytes  # noqa: PLC0415
+    from .probes.run import ProbeRequest, common_tasks, probe_receipts, read_receipt  # noqa: PLC0415
+    from .probes.table import WRITERS  # noqa: PLC0415
+    from .rescore_cli import place_of  # noqa: PLC0415
+
+    bench, source = place_of(options)
+    receipts = tuple(read_receipt(word) for word in options["receipts"])
+    tasks = common_tasks(receipts, bench)
+    asked = ProbeRequest(
+        benchmark=bench,
+        source=source,
+        receipts=receipts,
+        kinds=tuple(dict.fromkeys(options["kinds"])) or KINDS,
+        regimes=_chosen(options["regimes"] or "", tuple(bench.regimes), "--regimes"),
+        tasks=_chosen(",".join(options["tasks"]), tasks, "--tasks"),
+        seeds=_seeds(options["seeds"]) or tuple(bench.protocol.seeds),
+        workers=options["workers"] or default_workers(),
+    )
+    total = len(asked.receipts) * len(asked.tasks)
+    with progress.listener(total, quiet=options["quiet"]) as listener:
+        found = probe_receipts(asked, listener)
+    text = WRITERS[options["format_"]](found)
+    if options["output"] is None:
+        click.echo(text, nl=False)
+        return
+    write_bytes(options["output"], text.encode())
+    if not options["quiet"]:
+        click.echo(f"wrote {options['output']}", err=True)
+
+
+def _chosen(words: str, known: tuple[str, ...], option: str) -> tuple[str, ...]:
+    """Return the known names that are asked for, in their own order; all where none is."""
+    from .errors import OptionError  # noqa: PLC0415 - NumPy: see cli.py
+
+    asked = {name.strip() for name in words.split(",") if name.strip()}
+    if unknown := sorted(asked - {*known}):
+        msg = f"{option} {unknown[0]!r}: expected one of {', '.join(known)}"
+        raise OptionError(msg)
+    return tuple(name for name in known if not asked or name in asked)
+
+
+def _seeds(words: str | None) -> tuple[int, ...]:
+    """Return the seeds. Raises OptionError for what NumPy takes as none."""
+    from .errors import OptionError  # noqa: PLC0415 - NumPy: see cli.py
+
+    found = [word.strip() for word in (words or "").split(",") if word.strip()]
+    if wrong := [
+        word for word in found if not (word.isascii() and word.isdigit()) or int(word) >> 32
+    ]:
+        msg = f"--seeds {wrong[0]!r}: expected whole numbers from 0 to 4294967295, and commas"
+        raise OptionError(msg)
+    return tuple(dict.fromkeys(map(int, found)))

@@ -1,0 +1,13 @@
+"""Other probes on the embeddings of receipts, and how ranks change under them.
+
+Nothing here imports NumPy, so that the command line can list the kinds.
+"""
+
+WHAT = {
+    "logistic": "the benchmark's probe at its optimum",
+    "ridge": "ridge regression on the classes",
+    "knn": "the nearest rows by angle vote",
+    "mlp": "a network of one hidden layer",
+}
+"""Every kind of probe, and what it is."""
+KINDS = tuple(WHAT)

@@ -1,0 +1,115 @@
+"""One task of one receipt under every kind of probe, in a worker process."""
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from reference_harness import metrics, probe
+from reference_harness.benchmark import Benchmark
+from reference_harness.data import Source
+from reference_harness.engine.threads import Library, libraries
+from reference_harness.errors import DataError, ProbeError
+from reference_harness.files import sha256
+from reference_harness.job import columns as per_seed
+from reference_harness.memory import is_out_of_memory
+from reference_harness.receipt.rounding import ROWS, Widened
+from reference_harness.receipt.scoring import values_of
+from reference_harness.record import ReceiptTask, Triple
+from reference_harness.rescore import load
+from reference_harness.tasks import Labels, TaskData
+
+from .kinds import Columns, Fitted, columns_of, is_seeded, predict
+from .report import ProbeScores
+
+
+class ProbedTask(NamedTuple):
+    """Result of a worker: kind, regime, scores."""
+
+    model_id: str
+    task_id: str
+    scores: dict[str, dict[str, ProbeScores]]
+    libraries: list[Library]
+
+
+@dataclass(frozen=True)
+class ProbeJob:
+    """Probes one task from its file; small, for it is pickled."""
+
+    model_id: str
+    task_id: str
+    file: Path
+    said: ReceiptTask
+    benchmark: Benchmark
+    source: Source
+    kinds: tuple[str, ...]
+    regimes: tuple[str, ...]
+    seeds: tuple[int, ...]
+
+    def execute(self) -> ProbedTask:
+        """Return the scores. Raises DataError or ProbeError, which name receipt and task."""
+        data = load(self.benchmark, self.source, self.task_id)
+        values = values_of(self.file, self.said, data)
+        self._refuse_others(values)
+        cut, scale = self.said.train, self.said.scale_log2
+        train, test = Widened(values[:cut], scale), Widened(values[cut:], scale)
+        try:
+            columns = columns_of(train)
+            found = {
+                kind: {
+                    name: self._cell(kind, name, train, test, data, columns)
+                    for name in self.regimes
+                }
+                for kind in self.kinds
+            }
+        except (ProbeError, MemoryError) as error:
+            fix = "; take fewer --workers" if is_out_of_memory(error) else ""
+            msg = f"{self.model_id}: {self.task_id}: {error or 'out of memory'}{fix}"
+            raise ProbeError(msg) from error
+        return ProbedTask(self.model_id, self.task_id, found, libraries())
+
+    def _refuse_others(self, values: npt.NDArray[np.float16]) -> None:
+        """Refuse a file that is not the receipt's, and values that are no embeddings."""
+        if (found := sha256(self.file)) != self.said.sha256:
+            msg = f"{self.file}: its sha256 is {found}, the submission's receipt has "
+            msg += f"{self.said.sha256}: use the folder that was written with it"
+            raise DataError([msg])
+        for start in range(0, len(values), ROWS):
+            if not np.isfinite(values[start : start + ROWS]).all():
+                raise DataError([f"{self.file}: a value is NaN or infinite, expected finite ones"])
+
+    def _cell(
+        self,
+        kind: str,
+        regime: str,
+        train: Widened,
+        test: Widened,
+        data: TaskData,
+        columns: Columns,
+    ) -> ProbeScores:
+        started = time.perf_counter()
+        labels, shots = data.train.labels, self.benchmark.protocol.few_shot_k
+        drawn = probe.rows_of_regime(labels, regime, list(self.seeds), shots)
+        if is_seeded(kind) and len(drawn) == 1:
+            drawn *= len(self.seeds)
+        found: list[Labels] = []
+        for seed, rows in zip(self.seeds, drawn, strict=False):
+            part = Fitted(train, labels)
+            if rows is not None:
+                part = Fitted(Widened(train.values[rows], train.scale_log2), labels[rows])
+            found.append(predict(kind, part, test, columns, seed=seed, shot=shots.get(regime)))
+        if len(found) == 1:
+            found *= len(self.seeds)
+        classes = np.unique(np.concatenate([labels, data.test.labels]))
+        triples = [
+            metrics.scores(metrics.confusion_matrix(data.test.labels, one, classes))
+            for one in found
+        ]
+        return ProbeScores(
+            scores=Triple(**metrics.mean(triples)._asdict()),
+            per_seed=per_seed(triples),
+            seconds=round(time.perf_counter() - started, 6),
+        )

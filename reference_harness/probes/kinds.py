@@ -1,0 +1,134 @@
+"""The kinds of probe: each is fitted on training rows and gives a label to every test row.
+
+Every seed is given; none is taken from the clock or from a generator that other code shares.
+"""
+
+import math
+import warnings
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from reference_harness import canonical
+from reference_harness.errors import ProbeError
+from reference_harness.receipt.rounding import ROWS, Widened
+from reference_harness.tasks import Labels
+
+NEIGHBOURS = 5
+"""Rows that vote; fewer where a regime has fewer rows of a class, so that one class cannot fill the
+vote of a few-shot sample. An odd number leaves no tie of two classes."""
+RIDGE_ALPHA = 1.0
+"""scikit-learn's default."""
+HIDDEN = 64
+"""Units of the one hidden layer: enough to bend a border, few enough for minutes on a CPU."""
+BATCH = 200
+"""scikit-learn's default."""
+CONSTANT = 1e-6
+"""Deviation of a column relative to its mean up to which it is constant but for rounding."""
+EPOCHS, STEPS_MIN = 30, 300
+"""Passes over the training rows; more where these give fewer steps, as in few-shot regimes."""
+
+Rows = npt.NDArray[np.float32]
+
+
+class Fitted(NamedTuple):
+    """What a probe is fitted on: (n, d) rows, (n,) labels."""
+
+    train: Widened
+    labels: Labels
+
+
+class Columns(NamedTuple):
+    """Mean and deviation of each column over all training rows of a task, (d,) each.
+
+    Few-shot probes are prepared with them, too: two rows have no deviation worth the name, and no
+    label is read for it.
+    """
+
+    mean: npt.NDArray[np.float64]
+    deviation: npt.NDArray[np.float64]
+    """1 where a column is constant."""
+
+    def standardised(self, rows: Widened) -> Rows:
+        """Return rows of mean 0 and deviation 1 in each column."""
+        found = np.subtract(rows[:], self.mean, dtype=np.float32, casting="same_kind")
+        found /= self.deviation.astype(np.float32)
+        return found
+
+
+def columns_of(train: Widened) -> Columns:
+    """Return mean and deviation of the columns, over blocks of rows."""
+    total = np.zeros(train.shape[1])
+    for start in range(0, len(train), ROWS):
+        total += train[start : start + ROWS].sum(axis=0, dtype=np.float64)
+    mean = total / len(train)
+    squares = np.zeros(train.shape[1])
+    for start in range(0, len(train), ROWS):
+        squares += ((train[start : start + ROWS] - mean) ** 2).sum(axis=0)
+    deviation = np.sqrt(squares / len(train))
+    return Columns(mean, np.where(deviation > CONSTANT * np.abs(mean), deviation, 1.0))
+
+
+def predict(
+    kind: str, fit: Fitted, test: Widened, columns: Columns, *, seed: int, shot: int | None
+) -> Labels:
+    """Fit a probe of a kind on training rows, and return the labels of (m, d) test rows.
+
+    `shot` is the number of rows of each class in a few-shot regime. Raises ProbeError where the
+    probe cannot be fitted.
+    """
+    train, labels = fit
+    if kind == "logistic":
+        return canonical.solve(train, labels).predict(test)
+    try:
+        with warnings.catch_warnings():
+            # An MLP is stopped after its epochs, which scikit-learn says each time.
+            warnings.simplefilter("ignore")
+            if kind == "knn":
+                return _knn(train[:], labels, test[:], shot)
+            rows = columns.standardised(train), columns.standardised(test)
+            return _ridge(*rows, labels) if kind == "ridge" else _mlp(*rows, labels, seed)
+    except (ValueError, FloatingPointError, MemoryError) as error:
+        msg = f"{kind}: the probe cannot be fitted: {type(error).__name__}: {error}"
+        raise ProbeError(msg) from error
+
+
+def is_seeded(kind: str) -> bool:
+    """Whether two fits of a kind on the same rows differ when their seeds do."""
+    return kind == "mlp"
+
+
+def epochs(rows: int) -> int:
+    """Return the passes of an MLP over so many training rows."""
+    return max(EPOCHS, math.ceil(STEPS_MIN / math.ceil(rows / BATCH)))
+
+
+def _ridge(train: Rows, test: Rows, labels: Labels) -> Labels:
+    from sklearn.linear_model import RidgeClassifier  # noqa: PLC0415 - see `probe`
+
+    return _labels(RidgeClassifier(alpha=RIDGE_ALPHA).fit(train, labels).predict(test))
+
+
+def _knn(train: Rows, labels: Labels, test: Rows, shot: int | None) -> Labels:
+    from sklearn.neighbors import KNeighborsClassifier  # noqa: PLC0415 - see `probe`
+    from sklearn.preprocessing import normalize  # noqa: PLC0415
+
+    near = min(NEIGHBOURS, shot or NEIGHBOURS, len(train))
+    # Of rows of length 1 the nearest by Euclidean distance are the nearest by angle.
+    train, test = normalize(train, copy=False), normalize(test, copy=False)
+    found = KNeighborsClassifier(near, algorithm="brute").fit(train, labels)
+    return _labels(found.predict(test))
+
+
+def _mlp(train: Rows, test: Rows, labels: Labels, seed: int) -> Labels:
+    from sklearn.neural_network import MLPClassifier  # noqa: PLC0415 - see `probe`
+
+    made = MLPClassifier(
+        (HIDDEN,), batch_size=min(BATCH, len(train)), max_iter=epochs(len(train)), random_state=seed
+    )
+    return _labels(made.fit(train, labels).predict(test))
+
+
+def _labels(found: Any) -> Labels:  # noqa: ANN401 - scikit-learn has no types
+    return np.asarray(found).astype(np.int64)

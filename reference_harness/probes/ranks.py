@@ -1,0 +1,63 @@
+"""Ranks of receipts under several kinds of probe, and how far these agree."""
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from reference_harness.benchmark import Benchmark
+
+from .report import Agreement, ProbeScores, Standing
+
+ByTask = Mapping[str, ProbeScores]
+
+
+def macro(scores: ByTask, benchmark: Benchmark) -> float:
+    """Return the mean over the categories of the mean MCC of their tasks that are there."""
+    by_category: dict[str, list[float]] = {}
+    for task in benchmark.tasks:
+        if task.id in scores:
+            by_category.setdefault(task.category, []).append(scores[task.id].scores.MCC)
+    means = [math.fsum(values) / len(values) for values in by_category.values()]
+    return math.fsum(means) / len(means)
+
+
+def standings(by_receipt: Mapping[str, ByTask], benchmark: Benchmark) -> dict[str, Standing]:
+    """Return where each receipt is under one kind of probe in one regime."""
+    values = {name: macro(scores, benchmark) for name, scores in by_receipt.items()}
+    return {
+        name: Standing(macro=value, rank=1 + sum(other > value for other in values.values()))
+        for name, value in values.items()
+    }
+
+
+def agreement(by_kind: Mapping[str, Mapping[str, Standing]]) -> list[Agreement]:
+    """Return each pair of kinds with Kendall's tau-b of the macro MCC of the same receipts."""
+    found = []
+    for first, second in itertools.combinations(by_kind, 2):
+        one, two = (
+            [by_kind[kind][name].macro for name in by_kind[first]] for kind in (first, second)
+        )
+        found.append(
+            Agreement(
+                first=first,
+                second=second,
+                tau=_tau(one, two),
+                swapped=sum(
+                    (a - b) * (c - d) < 0
+                    for (a, c), (b, d) in itertools.combinations(zip(one, two, strict=True), 2)
+                ),
+                pairs=len(one) * (len(one) - 1) // 2,
+            )
+        )
+    return found
+
+
+def _tau(one: Sequence[float], two: Sequence[float]) -> float | None:
+    if len({*one}) == 1 or len({*two}) == 1:
+        return None
+    from scipy.stats import kendalltau  # noqa: PLC0415 - half a second to import
+
+    tau = float(kendalltau(one, two).statistic)
+    return float(np.clip(tau, -1.0, 1.0))  # rounding may leave 1.0000000000000002

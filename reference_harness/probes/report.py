@@ -1,0 +1,87 @@
+"""The result of other probes; `schemas/probes.schema.json` is generated from it."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from reference_harness.record import (
+    BenchmarkRef,
+    Count,
+    DatasetRef,
+    HarnessRef,
+    Hex64,
+    LibraryRef,
+    Part,
+    PerSeed,
+    Seconds,
+    Signed,
+    Triple,
+)
+
+
+class ProbeScores(Part):
+    """One task of one receipt in one regime under one kind of probe."""
+
+    scores: Triple
+    per_seed: PerSeed
+    seconds: Seconds
+
+
+class ProbedReceipt(Part):
+    """A receipt, and its scores by kind of probe, regime and task."""
+
+    root: Hex64
+    dim: Annotated[int, Field(ge=1)]
+    scores: dict[str, dict[str, dict[str, ProbeScores]]]
+
+
+class Standing(Part):
+    """Where a receipt is among the others in one regime under one kind of probe."""
+
+    macro: Signed
+    """Mean over the categories of the mean MCC of their tasks."""
+    rank: Annotated[int, Field(ge=1)]
+    """One more than the number of receipts with a higher macro MCC."""
+
+
+class Agreement(Part):
+    """How far two kinds of probe put the receipts into the same order."""
+
+    first: str
+    second: str
+    tau: Signed | None
+    """Kendall's tau-b; null where it is not defined: one receipt, or all scores equal."""
+    swapped: Count
+    """Pairs of receipts that are in the other order."""
+    pairs: Count
+
+
+class Probes(Part):
+    """Scores of receipts under several kinds of probe."""
+
+    schema_version: Literal["1.0"] = "1.0"
+    benchmark: BenchmarkRef
+    dataset: DatasetRef
+    harness: HarnessRef
+    packages: dict[str, str]
+    libraries: list[LibraryRef]
+    kinds: Annotated[list[str], Field(min_length=1)]
+    seeds: Annotated[list[int], Field(min_length=1)]
+    tasks: Annotated[list[str], Field(min_length=1)]
+    receipts: Annotated[dict[str, ProbedReceipt], Field(min_length=1)]
+    """By model id."""
+    standings: dict[str, dict[str, dict[str, Standing]]]
+    """Regime, kind of probe, model id."""
+    agreement: dict[str, list[Agreement]]
+    """Regime to each pair of kinds."""
+    seconds: Seconds
+
+
+def json_schema() -> dict[str, object]:
+    """Return the JSON Schema of a result."""
+    made = Probes.model_json_schema()
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Scores of receipts under other probes",
+        **made,
+    }

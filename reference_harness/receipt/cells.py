@@ -1,0 +1,69 @@
+"""The canonical cells of a receipt; two schemas in `schemas/` are generated from these types."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from reference_harness.record import (
+    BenchmarkRef,
+    Canonical,
+    Count,
+    DatasetRef,
+    HarnessRef,
+    Hex64,
+    LibraryRef,
+    Part,
+    Seconds,
+)
+
+
+class TaskCells(Part):
+    """Canonical cells of one task."""
+
+    data_sha256: Hex64
+    regimes: Annotated[dict[str, Canonical], Field(min_length=1)]
+    seconds: Seconds
+
+
+class ReceiptCells(Part):
+    """Every canonical cell of a receipt's tasks; the file of `receipt-cells`."""
+
+    schema_version: Literal["1.0"] = "1.0"
+    benchmark: BenchmarkRef
+    dataset: DatasetRef
+    harness: HarnessRef
+    packages: dict[str, str]
+    libraries: list[LibraryRef]
+    tasks: Annotated[dict[str, TaskCells], Field(min_length=1)]
+    unequal: list[str]
+    """Rows of equal sequences whose bytes differ: a sentence for each scale that has some."""
+    seconds: Seconds
+
+
+class EqualRows(Part):
+    """Whether equal sequences have equal rows, over all tasks; the file of `receipt-equal`."""
+
+    schema_version: Literal["1.0"] = "1.0"
+    rows: Count
+    sequences: Count
+    """Distinct ones."""
+    unequal: list[str]
+    """Rows of equal sequences whose bytes differ: a sentence for each scale that has some."""
+
+
+def cells_schema() -> dict[str, object]:
+    """Return the JSON Schema of the cells of a receipt."""
+    return _schema(ReceiptCells, "GENEB cells of a receipt")
+
+
+def equal_schema() -> dict[str, object]:
+    """Return the JSON Schema of the comparison of equal sequences."""
+    return _schema(EqualRows, "GENEB rows of equal sequences of a receipt")
+
+
+def _schema(kind: type[Part], title: str) -> dict[str, object]:
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": title,
+        **kind.model_json_schema(),
+    }

@@ -1,0 +1,90 @@
+"""`predictions.bin`: every predicted label of a run, beside the files of its receipt.
+
+docs/predictions.md has the layout.
+"""
+
+import hashlib
+import struct
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from reference_harness.benchmark import Benchmark
+from reference_harness.errors import StateError
+from reference_harness.files import write_bytes
+from reference_harness.record import PredictionsRef
+from reference_harness.tasks import Labels
+
+if TYPE_CHECKING:
+    from reference_harness.job import Job, Scored
+    from reference_harness.probe import Problem
+    from reference_harness.settings import Settings
+
+FILE = "predictions.bin"
+MAGIC, VERSION = b"GENEBPRD", 1
+HEADER, TASK_HEAD = ">8sHBBHH32s", ">HI"
+OF_RECORD, CANONICAL = 1, 2
+"""Bits of the sets, in their order in the file."""
+
+
+def section(classes: Labels, truth: Labels, fits: Sequence[Labels]) -> bytes:
+    """Return a task's part of the file, without its place in the benchmark.
+
+    `classes` are ascending; `truth` and each of `fits` are (n,) of them, the fits in the order of
+    the file.
+    """
+    codes = np.concatenate([np.searchsorted(classes, one) for one in (truth, *fits)])
+    width = max(1, (len(classes) - 1).bit_length())
+    places = np.arange(width - 1, -1, -1, dtype=np.uint16)
+    bits = (codes.astype(np.uint16)[:, None] >> places) & 1
+    head = struct.pack(TASK_HEAD, len(classes), len(truth))
+    labels = np.asarray(classes).astype(">i4").tobytes()
+    return head + labels + np.packbits(bits.astype(np.uint8)).tobytes()
+
+
+def task_section(problem: "Problem", scored: Mapping[str, "Scored"], job: "Job") -> bytes:
+    """Return the part of a task that was scored: its fits of record, then the canonical ones."""
+    of_record = [one for name, part in scored.items() for one in part.predictions[: job.fits(name)]]
+    canonical = [
+        one for name, part in scored.items() for one in (part.canonical or [])[: job.fits(name)]
+    ]
+    classes = np.unique(np.concatenate([problem.train_labels, problem.test_labels]))
+    return section(classes, problem.test_labels, [*of_record, *canonical])
+
+
+def encoded(benchmark: Benchmark, regimes: Sequence[str], sections: Mapping[str, bytes]) -> bytes:
+    """Return the bytes of the file; `sections` are by task."""
+    header = struct.pack(
+        HEADER,
+        MAGIC,
+        VERSION,
+        OF_RECORD | CANONICAL,
+        sum(1 << place for place, name in enumerate(benchmark.regimes) if name in regimes),
+        len(benchmark.protocol.seeds),
+        len(sections),
+        bytes.fromhex(benchmark.sha256),
+    )
+    pieces = [header]
+    for place, task in enumerate(benchmark.tasks):
+        if task.id in sections:
+            pieces += [struct.pack(">H", place), sections[task.id]]
+    return b"".join(pieces)
+
+
+def write_predictions(run: "Settings", sections: Mapping[str, bytes]) -> PredictionsRef | None:
+    """Write the file beside the receipt in one step, and return what the receipt says of it.
+
+    Returns None for a run without a receipt. Raises StateError when the folder cannot be written.
+    """
+    if run.receipt is None:
+        return None
+    raw = encoded(run.benchmark, run.regimes_to_run, sections)
+    path = run.receipt / FILE
+    try:
+        write_bytes(path, raw)
+    except OSError as error:
+        msg = f"{path}: the predictions cannot be written: {error.strerror or error}; free space "
+        msg += "or pass another folder to --receipt"
+        raise StateError(msg) from error
+    return PredictionsRef(bytes=len(raw), sha256=hashlib.sha256(raw).hexdigest())

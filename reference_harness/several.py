@@ -1,0 +1,120 @@
+"""One call of `geneb-harness run` for one model or several, which a file lists."""
+
+import tomllib
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import click
+
+from . import progress
+from .command import Place, run_command
+from .errors import FailedRunsError, FailedTasksError, HarnessError, OptionError
+from .files import read_bounded
+
+TOML_MAX = 1_000_000
+"""Bytes of a list: 1,000 models have 200 kB."""
+AT_ONCE = 2
+"""Models that share a cluster: when the last embedders of one are busy, the next has begun."""
+OF_THE_CALL = ("listed", "engine", "quiet")
+FORM = 'write it as [[run]] with output = "M.json" and other options of `geneb-harness run`'
+
+
+def listed(path: Path, context: click.Context, common: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the options of each run in a list; those of the command line hold for all.
+
+    Raises OptionError for anything that is not such a list.
+    """
+    try:
+        document = tomllib.loads(read_bounded(path, TOML_MAX).decode())
+    except OSError as error:
+        raise OptionError(f"{path}: {error.strerror}") from error
+    except ValueError as error:
+        raise OptionError(f"{path}: not a TOML file: {error}: {FORM}") from error
+    tables = document.get("run")
+    if not isinstance(tables, list) or not tables or document.keys() != {"run"}:
+        raise OptionError(f"{path}: expected tables [[run]] and nothing else: {FORM}")
+    runs = [
+        common | _options(table, context, f"{path}: run {number}")
+        for number, table in enumerate(tables, 1)
+    ]
+    outputs = [one["output"] and one["output"].absolute() for one in runs]
+    for number, output in enumerate(outputs, 1):
+        if output is None or outputs.count(output) > 1:
+            why = "no output is named" if output is None else f"{output.name} is named twice"
+            raise OptionError(f"{path}: run {number}: {why}: give each run an output of its own")
+    return runs
+
+
+def _options(table: Any, context: click.Context, place: str) -> dict[str, Any]:  # noqa: ANN401
+    """Return a table as options, converted as click does. Raises OptionError."""
+    known = {
+        name.removeprefix("--"): option
+        for option in context.command.params
+        if option.name not in OF_THE_CALL
+        for name in option.opts
+    }
+    found = {}
+    for key, value in table.items() if isinstance(table, dict) else ():
+        option = known.get(key.replace("_", "-"))
+        if not isinstance(option, click.Option):
+            raise OptionError(f"{place}: {key!r} is no option of a run: see `geneb-harness run -h`")
+        try:
+            given = value if option.is_flag else _texts(value) if option.multiple else str(value)
+            found[str(option.name)] = option.type_cast_value(context, given)
+        except click.UsageError as error:
+            raise OptionError(f"{place}: {key}: {error.message}") from error
+    return found
+
+
+def _texts(value: Any) -> list[str]:  # noqa: ANN401 - of a TOML file
+    return [str(one) for one in (value if isinstance(value, list) else [value])]
+
+
+def run_all(runs: Sequence[dict[str, Any]]) -> None:
+    """Run each; one that fails does not end the others.
+
+    Raises the error of the only run, or FailedRunsError, which lists those that failed.
+    """
+    with ExitStack() as stack:
+        cluster = None
+        if runs[0]["engine"] == "ray":
+            from .engine.cluster import connected  # noqa: PLC0415 - Ray need not be installed
+
+            cluster = stack.enter_context(connected())
+        place = Place(cluster, stack.enter_context(progress.listeners(quiet=runs[0]["quiet"])))
+        if len(runs) == 1:
+            run_command(runs[0], place)
+            return
+        ended = _failures(runs, place)
+    said = {str(run["output"]): str(e) for run, e in zip(runs, ended, strict=True) if e}
+    if said:
+        some = any(isinstance(e, FailedTasksError) and e.finished for e in ended)
+        raise FailedRunsError(said, len(runs) - len(said), some=some)
+
+
+def _failures(runs: Sequence[dict[str, Any]], place: Place) -> list[HarnessError | None]:
+    """Run each, and return what it failed with."""
+    if place.cluster is None:
+        return [_failure(one, place) for one in runs]
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        waiting = [pool.submit(_failure, one, place) for one in runs]
+        try:
+            return [done.result() for done in waiting]
+        except BaseException:
+            place.cluster.stopped.set()
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def _failure(options: dict[str, Any], place: Place) -> HarnessError | None:
+    label = options["model_id"] or options["output"].stem
+    try:
+        run_command(options, place._replace(label=label))
+    except HarnessError as error:
+        return error
+    except OSError as error:
+        return HarnessError(f"{error.filename}: {error.strerror}")
+    return None

@@ -1,0 +1,175 @@
+"""Turns a submission of format 1.0 or 1.1 into one of 1.2 with what the record of its run says.
+
+Nothing is made up: a confusion matrix that no record has does not follow from scores.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from . import benchmark as definitions
+from . import submission
+from .benchmark import Benchmark
+from .errors import OptionError
+from .files import read_bounded
+from .record import RunRecord, first_error
+from .text import first_and_more, plural
+
+LATEST: submission.FormatVersion = "1.2"
+SUBMISSION_BYTES_MAX = 1 << 25
+"""As `geneb-ci check` reads."""
+RECORD_BYTES_MAX = 1 << 28
+"""A record of GENEB has 3 MB; a thousand classes would have a hundred times as much."""
+DECIMALS_MIN = 3
+"""Digits after the point from which a score counts as the record's, rounded."""
+AGAIN = "run again with `geneb-harness run --receipt DIR --submission FILE`"
+LACKING = {
+    "1.0": "the details of the run, and for each of {cells} the scores of every seed, the digest "
+    "of its predictions, its classes and its confusion matrices",
+    "1.1": "for each of {cells} its classes and its confusion matrices",
+}
+"""What format 1.2 has that a file of an earlier one does not."""
+
+
+def read_submission(path: Path) -> dict[str, Any]:
+    """Return a submission of format 1.0 or 1.1.
+
+    Raises OptionError for anything else, also for one of format 1.2.
+    """
+    try:
+        found = json.loads(read_bounded(path, SUBMISSION_BYTES_MAX))
+        version = found["schema_version"]
+        cells = sum(len(tasks) for tasks in found["results"].values())
+    except OSError as error:
+        msg = f"{path}: {error.strerror or error}"
+        raise OptionError(msg) from error
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        msg = f"{path}: no submission: run `geneb-ci check {path}`"
+        raise OptionError(msg) from error
+    if version == LATEST:
+        msg = f"{path}: it has format {LATEST} already: nothing to do"
+        raise OptionError(msg)
+    if version not in LACKING or not cells:
+        msg = f"{path}: format {version!r} with {plural(cells, 'cell')}, expected 1.0 or 1.1 with "
+        msg += f"scores: run `geneb-ci check {path}`"
+        raise OptionError(msg)
+    document: dict[str, Any] = found
+    return document
+
+
+def refuse_without_record(document: dict[str, Any], path: Path) -> None:
+    """Raise OptionError, which says what is missing and where it is."""
+    cells = sum(len(tasks) for tasks in document["results"].values())
+    missing = LACKING[document["schema_version"]].format(cells=plural(cells, "cell"))
+    msg = (
+        f"{path}: format {LATEST} needs what this file does not have: {missing}. The run record "
+        f"has all of it: pass the file of `geneb-harness run --output` as --record. Without it "
+        f"{AGAIN}: none of it follows from the scores"
+    )
+    if document["schema_version"] == "1.0":
+        msg += ". An audit needs no upgrade: `geneb-ci audit FILE` reads the model's registry entry"
+    raise OptionError(msg)
+
+
+def read_record(path: Path) -> RunRecord:
+    """Return a run record. Raises OptionError for anything else."""
+    try:
+        return RunRecord.model_validate_json(read_bounded(path, RECORD_BYTES_MAX))
+    except OSError as error:
+        msg = f"{path}: {error.strerror or error}"
+        raise OptionError(msg) from error
+    except ValidationError as error:
+        msg = f"{path}: no run record of this version: {first_error(error)}; {AGAIN}"
+        raise OptionError(msg) from error
+
+
+def benchmark_of(record: RunRecord, definition: Path | None) -> Benchmark:
+    """Return the benchmark of a run: the one named, else a shipped one of that digest.
+
+    Raises OptionError where it is another.
+    """
+    known = (
+        [definitions.load(definition)] if definition else [definitions.geneb(), definitions.mini()]
+    )
+    for one in known:
+        if one.sha256 == record.benchmark.sha256:
+            return one
+    msg = (
+        f"the run was of {record.benchmark.name}, {record.benchmark.sha256}: pass that definition "
+    )
+    msg += "with --benchmark"
+    raise OptionError(msg)
+
+
+def upgraded(document: dict[str, Any], record: RunRecord, bench: Benchmark) -> dict[str, Any]:
+    """Return the submission in format 1.2, with the scores of the record, unrounded.
+
+    Metadata, and in format 1.1 the reasons for missing cells, stay as they are. Raises OptionError
+    where the record is not that of this submission.
+    """
+    if document.get("model_id") != record.model_id:
+        msg = f"the record is of {record.model_id!r}, the submission of "
+        msg += f"{document.get('model_id')!r}: pass the record of its own run"
+        raise OptionError(msg)
+    try:
+        meta = {key: value for key, value in document["meta"].items() if key != "provenance"}
+        made = submission.build(record, bench, submission.Meta(**meta), LATEST)
+    except (KeyError, TypeError, AttributeError) as error:
+        msg = f"the metadata cannot be read ({error}): run `geneb-ci check` first"
+        raise OptionError(msg) from error
+    wrong = _other_cells(document["results"], made["results"])
+    if document["schema_version"] == "1.1":
+        wrong = wrong or _other_evidence(document, made)
+        made["gaps"] = document.get("gaps", {})
+    if wrong:
+        msg = f"the record is not that of this submission: {first_and_more(wrong)}; pass the "
+        msg += f"record of its own run, or {AGAIN}"
+        raise OptionError(msg)
+    return made
+
+
+def _other_cells(said: dict[str, Any], found: dict[str, Any]) -> list[str]:
+    """Return each cell whose scores are not the record's, or that one of both alone has."""
+    pairs = {(regime, task) for one in (said, found) for regime in one for task in one[regime]}
+    return [
+        f"{task} in {regime} has other scores"
+        for regime, task in sorted(pairs)
+        if not _same(said.get(regime, {}).get(task), found.get(regime, {}).get(task))
+    ]
+
+
+def _same(said: Any, found: dict[str, float] | None) -> bool:  # noqa: ANN401 - JSON is any
+    if not isinstance(said, dict) or found is None or said.keys() != found.keys():
+        return False
+    return all(_rounds(said[key], value) for key, value in found.items())
+
+
+def _rounds(said: Any, value: float) -> bool:  # noqa: ANN401 - JSON is any
+    """Whether a number is another one, or that one rounded to the digits it is printed with."""
+    if isinstance(said, bool) or not isinstance(said, int | float):
+        return False
+    decimals = len(repr(said).partition(".")[2])
+    return said == value or ("e" not in repr(said) and _is_rounding(said, value, decimals))
+
+
+def _is_rounding(said: float, value: float, decimals: int) -> bool:
+    return decimals >= DECIMALS_MIN and round(value, decimals) == said
+
+
+def _other_evidence(document: dict[str, Any], made: dict[str, Any]) -> list[str]:
+    """Return what format 1.1 says of the run and its predictions otherwise than the record."""
+    run = document.get("run")
+    wrong = [
+        f"run.{key} differs"
+        for key, value in made["run"].items()
+        if not isinstance(run, dict) or run.get(key) != value
+    ]
+    evidence = document.get("evidence", {})
+    for regime, tasks in made["evidence"].items():
+        for task, cell in tasks.items():
+            here = evidence.get(regime, {}).get(task, {})
+            if here.get("predictions_sha256") != cell["predictions_sha256"]:
+                wrong.append(f"{task} in {regime} has other predictions")
+    return wrong

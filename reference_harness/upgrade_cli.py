@@ -1,0 +1,44 @@
+"""The command that upgrades a submission to the latest format.
+
+Nothing here imports NumPy at module level; see cli.py.
+"""
+
+from typing import Any
+
+import click
+
+from .rescore_cli import BENCHMARK, FILE, OUTPUT, QUIET
+
+
+@click.command()
+@click.argument("file", type=FILE)
+@click.option("--record", type=FILE, help="Run record of the submission, from `run --output`.")
+@BENCHMARK
+@OUTPUT
+@QUIET
+def upgrade(**options: Any) -> None:  # noqa: ANN401 - click's own types
+    """Upgrade FILE from format 1.0 or 1.1 to 1.2.
+
+    What 1.2 needs comes from the record of the run, which has to be that of FILE: the same model,
+    scores and predictions. Without a record nothing is written, and what is missing is listed. An
+    audit is of the bytes of a file: those of FILE do not count for the new one.
+    """
+    from .files import dumps_tables, write_bytes  # noqa: PLC0415 - see cli.py
+    from .upgrade import (  # noqa: PLC0415
+        LATEST,
+        benchmark_of,
+        read_record,
+        read_submission,
+        refuse_without_record,
+        upgraded,
+    )
+
+    document = read_submission(options["file"])
+    if options["record"] is None:
+        refuse_without_record(document, options["file"])
+    record = read_record(options["record"])
+    made = upgraded(document, record, benchmark_of(record, options["definition"]))
+    write_bytes(options["output"], dumps_tables(made))
+    if not options["quiet"]:
+        has = "with its receipt" if "receipt" in made else "without a receipt"
+        click.echo(f"wrote {options['output']}: format {LATEST}, {has}", err=True)

@@ -1,0 +1,286 @@
+"""A record that a workflow signed: its bundle is verified offline, each lie of it refused."""
+
+import base64
+import copy
+import datetime as dt
+import functools
+import json
+import random
+from typing import Any
+
+import pytest
+
+from geneb_ci.audit.canonical import StepMismatch
+from geneb_ci.audit.draw import draw
+from geneb_ci.audit.envelope import parse_envelope
+from geneb_ci.audit.events import Started
+from geneb_ci.audit.keys import signer_of, trusted_keys
+from geneb_ci.audit.plan import encoded
+from geneb_ci.audit.record import record_of
+from geneb_ci.cli.main import main
+from geneb_ci.common.config import find_layout
+from tests.audit.log_place import BEFORE, begun, extend, kept, read, signed
+from tests.audit.recorded import (
+    FIRST,
+    SECOND,
+    entry,
+    key,
+    outcome_of,
+    plan_for,
+    put,
+    repository,
+    statement_of,
+    submission_bytes,
+)
+from tests.audit.small_sigstore import ISSUER, REPOSITORY, WORKFLOW, SmallSigstore
+from tests.audit.test_log_trust import decision
+
+RAW = submission_bytes()
+TRUSTED = {
+    "owner": "another maintainer",
+    "valid_from": "2023-01-01T00:00:00Z",
+    "issuer": ISSUER,
+    "workflow": WORKFLOW,
+    "repository": REPOSITORY,
+}
+PUBLIC, STRANGE = SmallSigstore(), SmallSigstore()
+
+
+@functools.cache
+def payload() -> bytes:
+    return parse_envelope(record_of(outcome_of(plan_for(RAW), RAW), key()).content).payload
+
+
+def policy(root, **changes: Any) -> None:
+    """Trust a key, the workflow and this test's root."""
+    place = root / "leaderboard/policy/keys.json"
+    value = json.loads(place.read_bytes()) | {"workflows": [TRUSTED | changes]}
+    place.write_text(json.dumps(value), encoding="utf-8")
+    place.with_name("trusted_root.json").write_bytes(PUBLIC.trusted_root())
+    find_layout.cache_clear()
+
+
+@pytest.fixture
+def keys(tmp_path):
+    policy(repository(tmp_path))
+    return trusted_keys(find_layout(tmp_path))
+
+
+def refused(bundle: Any, keys) -> StepMismatch:
+    with pytest.raises(StepMismatch) as caught:
+        signer_of(parse_envelope(json.dumps(bundle).encode()), keys)
+    return caught.value
+
+
+def test_a_key_and_a_workflow_reproduce_a_row_and_one_owner_of_both_does_not(tmp_path):
+    root = kept(tmp_path)
+    policy(root)
+    plan = begun(root, plan_for(RAW))
+    own = record_of(outcome_of(plan, RAW), key())
+    path = root / "leaderboard/audits" / own.place
+    path.parent.mkdir(parents=True, exist_ok=True)
+    bundle = PUBLIC.sign(parse_envelope(own.content).payload)
+    path.write_text(json.dumps(bundle, indent=1), encoding="utf-8")
+    extend(root, FIRST + 1)
+    found = read(root).verification(path)
+    assert found.holds
+    assert found.record is not None
+    assert (found.record.audit_id, found.record.signer.owner) == (own.audit_id, TRUSTED["owner"])
+    assert decision(root).level == "verified"
+    # The second record is a key's: of two people, or of one who also answers for the workflow.
+    whole = draw(plan.commitment, plan.committed_at, plan.beacon, drawn=3)
+    put(root, outcome_of(whole, RAW))
+    extend(root, FIRST + 2)
+    assert decision(root).level == "reproduced"
+    policy(root, owner=entry()["owner"])
+    assert decision(root).level == "verified"
+    policy(root, revoked_at="2024-06-01T00:00:00Z")
+    assert read(root).verification(path).is_revoked
+    # Signed again by the workflow, the record of a key is not the one that the log has.
+    policy(root)
+    path.write_bytes(own.content)
+    assert "signed again by another" in read(root).verification(path).differs[0].message
+
+
+@pytest.mark.parametrize(("number", "holds"), [(FIRST, False), (SECOND, True)])
+def test_an_entry_that_is_dated_back_before_the_bundle_was_signed_is_refused(
+    tmp_path, number, holds
+):
+    """Who has the log's key may name any round since the last entry: one whose draw is known."""
+    root = kept(tmp_path)
+    policy(root)
+    plan = plan_for(RAW, number)
+    path = signed(root, plan.commitment)
+    bundle = PUBLIC.sign(parse_envelope(path.read_bytes()).payload)
+    path.write_text(json.dumps(bundle), encoding="utf-8")
+    extend(root, number - BEFORE)
+    signed(root, Started(schema_version="1.0", plan=plan))
+    refused = extend(root, number).refused
+    record = put(root, outcome_of(plan, RAW))
+    extend(root, number + 1)
+    found = read(root).verification(record)
+    assert found.holds is holds
+    if not holds:
+        reason = "signed after 2024-01-01T00:00:00Z, by the certificate of its workflow"
+        assert reason in refused[0].reason
+        assert [(one.name, reason in one.message) for one in found.differs] == [("log", True)]
+
+
+@pytest.mark.parametrize(
+    ("names", "reason"),
+    [
+        ({"workflow": WORKFLOW.replace("audit.yml", "other.yml")}, "not one of the 1 trusted"),
+        ({"workflow": WORKFLOW.replace("main", "fork")}, "not one of the 1 trusted"),
+        ({"repository": "https://github.com/stranger/board"}, "not one of the 1 trusted"),
+        ({"issuer": "https://accounts.example"}, "not one of the 1 trusted"),
+    ],
+)
+def test_another_workflow_repository_or_issuer_is_named(keys, names, reason):
+    error = refused(PUBLIC.sign(payload(), **names), keys)
+    assert (error.step, reason in error.message) == ("signer", True)
+    assert next(iter(names.values())) in error.message
+
+
+def _entry(bundle: Any) -> Any:
+    return bundle["verificationMaterial"]["tlogEntries"][0]
+
+
+def _payload(bundle: Any) -> None:
+    other = statement_of(outcome_of(plan_for(RAW), RAW, 0.01))
+    content = json.dumps(other).encode()
+    bundle["dsseEnvelope"]["payload"] = base64.b64encode(content).decode()
+
+
+def _log(bundle: Any) -> None:
+    _entry(bundle).update(_entry(STRANGE.sign(payload())))
+
+
+def _checkpoint(bundle: Any) -> None:
+    proof = _entry(STRANGE.sign(payload()))["inclusionProof"]["checkpoint"]
+    _entry(bundle)["inclusionProof"]["checkpoint"] = proof
+
+
+def _neighbour(bundle: Any) -> None:
+    """Give the entry and certificate of another signature of the workflow."""
+    bundle["verificationMaterial"] = PUBLIC.sign(payload())["verificationMaterial"]
+
+
+LIES = {
+    "payload": (_payload, "invalid signature"),
+    "no proof of inclusion": (lambda one: _entry(one).pop("inclusionProof"), "inclusionProof"),
+    "no checkpoint": (
+        lambda one: _entry(one)["inclusionProof"].pop("checkpoint"),
+        "must contain inclusion proof, with checkpoint",
+    ),
+    "no entry": (lambda one: one["verificationMaterial"].pop("tlogEntries"), "tlogEntries"),
+    "no time": (
+        lambda one: _entry(one).pop("inclusionPromise"),
+        "must contain an inclusion promise or signed timestamp",
+    ),
+    "another time": (
+        lambda one: _entry(one).update(integratedTime="1704067300"),
+        "invalid inclusion promise",
+    ),
+    "another place": (
+        lambda one: _entry(one)["inclusionProof"].update(logIndex="1"),
+        "invalid log entry",
+    ),
+    "another log": (_log, "signature"),
+    "another checkpoint": (_checkpoint, "checkpoint"),
+    "another signature's entry": (_neighbour, "invalid"),
+}
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_each_lie_of_a_bundle_is_refused_with_its_reason(keys, lie):
+    change, reason = LIES[lie]
+    bundle = PUBLIC.sign(payload())
+    change(bundle)
+    error = refused(bundle, keys)
+    assert error.step == "signer"
+    assert reason.casefold() in error.message.casefold()
+
+
+def test_certificates_of_another_authority_and_expired_ones_are_refused(keys):
+    assert "certificate chain" in refused(STRANGE.sign(payload()), keys).message
+    late = PUBLIC.sign(payload(), late=dt.timedelta(minutes=11))
+    assert "certificate chain" in refused(late, keys).message
+    other = SmallSigstore()
+    other.ca, other.authority, other.rekor = PUBLIC.ca, PUBLIC.authority, PUBLIC.rekor
+    assert "SCT" in refused(other.sign(payload()), keys).message
+
+
+def test_a_workflow_counts_only_while_the_policy_says_so(tmp_path):
+    policy(repository(tmp_path), valid_until="2023-12-31T00:00:00Z")
+    error = refused(PUBLIC.sign(payload()), trusted_keys(find_layout(tmp_path)))
+    assert "this bundle was signed at 2024-01-01T00:00:00Z" in error.message
+
+
+def _places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    if not isinstance(value, dict | list):
+        return [path]
+    items = value.items() if isinstance(value, dict) else enumerate(value)
+    return [found for name, one in items for found in _places(one, (*path, name))]
+
+
+def test_a_changed_bundle_is_refused_or_says_the_same_and_never_crashes(keys):
+    whole = PUBLIC.sign(payload())
+    random_ = random.Random(16)
+    odd: list[Any] = [
+        "",
+        "x",
+        "AAAA",
+        "0",
+        "-1",
+        "9" * 30,
+        None,
+        7,
+        [],
+        {},
+        "\N{EM DASH} \n\n",
+        "é",
+    ]
+    for place in _places(whole):
+        for new in random_.sample(odd, 4):
+            bundle = copy.deepcopy(whole)
+            *parents, last = place
+            functools.reduce(lambda at, name: at[name], parents, bundle)[last] = new
+            assert _read(bundle, keys) in {payload(), "envelope", "signer"}
+
+
+def _read(bundle: Any, keys) -> bytes | str:
+    """Return what a bundle says, or the step at which it is refused."""
+    try:
+        found = parse_envelope(json.dumps(bundle).encode())
+        signer_of(found, keys)
+    except StepMismatch as error:
+        return error.step if error.message.isprintable() else "not printable"
+    return found.payload
+
+
+def test_what_a_workflow_signs_is_what_a_key_signs(tmp_path, capfdbinary):
+    path = tmp_path / "outcome.json"
+    outcome = outcome_of(plan_for(RAW), RAW)
+    path.write_text(encoded(outcome), encoding="utf-8")
+    assert main(["audit", "statement", str(path)]) == 0
+    out, err = capfdbinary.readouterr()
+    place = record_of(outcome, key()).place
+    assert (out, err.decode()) == (payload(), f"sign these bytes into leaderboard/audits/{place}\n")
+    path.write_bytes(RAW)
+    assert main(["audit", "statement", str(path)]) == 3
+    assert b"this is a submission, not an unsigned outcome" in capfdbinary.readouterr().err
+
+
+def test_a_root_that_cannot_be_used_is_named(tmp_path, monkeypatch, capsys):
+    root = repository(tmp_path)
+    policy(root)
+    place = root / "leaderboard/policy/trusted_root.json"
+    place.write_text("{}")
+    path = root / "record.json"
+    path.write_text(json.dumps(PUBLIC.sign(payload())))
+    monkeypatch.chdir(root)
+    find_layout.cache_clear()
+    assert main(["audit", "verify", str(path)]) != 0
+    _, err = capsys.readouterr()
+    assert "no trusted root of Sigstore" in err
+    assert "Traceback" not in err

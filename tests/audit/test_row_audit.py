@@ -1,0 +1,265 @@
+"""A whole audit by receipt: from `run --receipt` to the label, in a sandbox, as a user calls it."""
+
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from subprocess import CompletedProcess
+from typing import Any
+
+import numpy as np
+import pytest
+
+from geneb_ci.audit.envelope import parse_envelope
+from geneb_ci.audit.record import record_files
+from tests.audit.installed import Installed
+from tests.harness.extractors.models import save
+from tests.publish.hub import Hub
+from tests.receipt import attacks
+from tests.receipt.forged import rewrite
+from tests.sandbox.conftest import sandbox_of
+from tools.demo_audit import COMMITTED_AT
+
+ROWS = 60
+BEACON = ("--committed-at", COMMITTED_AT, "--beacon-file", "round.json")
+
+
+def installed(tmp_path_factory: pytest.TempPathFactory, **more: str) -> Installed:
+    """Lay out a repository whose policy is content with few rows."""
+    for _ in sandbox_of(2, tmp_path_factory.mktemp("trial") / "scratch"):
+        pass  # fails or skips where there is none
+    made = Installed(tmp_path_factory.mktemp("audit"), drawn=5)
+    made.environment |= {"TMPDIR": str(tmp_path_factory.mktemp("scratch")), **more}
+    policy = made.root / "leaderboard/policy/policy.toml"
+    text = policy.read_text(encoding="utf-8")
+    policy.write_text(text.replace("minimum_rows = 1500", f"minimum_rows = {ROWS}"), "utf-8")
+    return made
+
+
+def harnessed(place: Installed, model_id: str, *extractor: str) -> None:
+    """Run an extractor on every task, with a receipt."""
+    place.run(
+        *("reference_harness", "run", *extractor, "--output", f"{model_id}.record.json"),
+        *("--model-id", model_id, "--submission", f"submissions/{model_id}.json"),
+        *("--submitted-by", "a test", "--receipt", f"{model_id}.receipt", "--quiet"),
+    )
+
+
+def audited(
+    place: Installed, model_id: str, rows: str = str(ROWS), *more: str
+) -> CompletedProcess[str]:
+    """Commit, draw rows and run the audit."""
+    file = f"submissions/{model_id}.json"
+    place.run("geneb_ci", "audit", "commit", file, "--output", "c.json")
+    place.run("geneb_ci", "audit", "plan", "c.json", "--rows", rows, *BEACON, "--output", "p.json")
+    receipt = ("--receipt", f"{model_id}.receipt")
+    return place.run(
+        "geneb_ci", "audit", "run", "p.json", "--key", "key.pem", *receipt, *more, check=False
+    )
+
+
+def record_of(place: Installed, model_id: str) -> Path:
+    files = record_files(place.root / "leaderboard/audits")
+    (found,) = (path for path in files if path.parent.name == model_id)
+    return found
+
+
+def outcome_in(record: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(parse_envelope(record.read_bytes()).payload)["predicate"]
+    return found
+
+
+def level(place: Installed, model_id: str) -> dict[str, Any]:
+    rows = json.loads(place.run("geneb_ci", "label", "--format", "json").stdout)["rows"]
+    (found,) = (row for row in rows if row["model_id"] == model_id)
+    return dict(found)
+
+
+@pytest.fixture(scope="module")
+def kmers(tmp_path_factory: pytest.TempPathFactory) -> Installed:
+    place = installed(tmp_path_factory)
+    harnessed(place, "words", "--extractor", "kmer", "--option", "k=2")
+    return place
+
+
+@pytest.fixture(scope="module")
+def honest(kmers: Installed) -> Iterator[Path]:
+    """Audit honest rows, and return the record."""
+    done = audited(kmers, "words")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "agrees: 39/39 cells" in done.stdout
+    found = record_of(kmers, "words")
+    yield found
+    shutil.rmtree(found.parent)
+
+
+def test_an_honest_row_becomes_verified(kmers, honest):
+    found = level(kmers, "words")
+    outcome = outcome_in(honest)
+    rows = sum(len(task["deviation"].split()) for task in outcome["tasks"])
+    assert found["level"] == "verified"
+    assert f"39/39 cells, {rows:,} rows of the receipt" in json.dumps(found)
+    assert outcome["cells"]["equal"] == outcome["cells"]["of"] == 39
+    assert outcome["not_proved"][0].startswith("that the extractor is honest")
+    assert outcome["verdict"] == "agrees"
+
+
+def test_anybody_verifies_draw_proofs_comparison_and_cells(kmers, honest):
+    words = ("geneb_ci", "audit", "verify", str(honest), "--format", "json")
+    again = ("--cells", "--receipt", "words.receipt")
+    found = json.loads(kmers.run(*words, *again).stdout)["records"][0]
+    states = {one["step"]: one["state"] for one in found["steps"]}
+    assert set(states.values()) == {"holds"}
+    assert [*states][-4:] == ["rerun", "proofs", "rows", "cells"]
+    assert found["verified"]
+
+
+def test_rerun_rows_that_are_missing_or_changed_are_named(kmers, honest):
+    place = honest.with_name(f"{honest.stem}.rows.npz")
+    kept = place.read_bytes()
+    place.write_bytes(kept[:-1] + b"x")
+    done = kmers.run("geneb_ci", "audit", "verify", str(honest), check=False)
+    assert done.returncode == 11
+    assert "rejected: rerun" in done.stdout
+    place.unlink()
+    done = kmers.run("geneb_ci", "audit", "verify", str(honest), check=False)
+    assert done.returncode == 3
+    assert kmers.run("geneb_ci", "audit", "verify").returncode == 0
+    place.write_bytes(kept)
+
+
+def test_a_plan_says_what_it_finds_and_costs_before_it_is_spent(kmers):
+    kmers.run("geneb_ci", "audit", "commit", "submissions/words.json", "--output", "c.json")
+    said = kmers.run("geneb_ci", "audit", "plan", "c.json", "--rows", "standard").stdout
+    assert "test rows, 1,500 in each of 3 regimes:" in said
+    assert "This is no bound: few altered rows of small tasks" in said
+    assert "cost: at most " in said
+    full = kmers.run("geneb_ci", "audit", "plan", "c.json", "--rows", "full").stdout
+    assert full != said
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--rows", "many"), "--rows 'many' is no sample"),
+        (("--rows", "0"), "--rows '0' is no sample"),
+        (("--rows", "10", "--drawn", "3"), "--rows draws rows; --drawn"),
+        (("--rows", "10", "--submission", "p.json"), "not the submission that was committed to"),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused(kmers, words, message):
+    kmers.run("geneb_ci", "audit", "commit", "submissions/words.json", "--output", "c.json")
+    (kmers.root / "p.json").write_text("{}", encoding="utf-8")
+    done = kmers.run("geneb_ci", "audit", "plan", "c.json", *words, check=False)
+    assert done.returncode not in {0, 1}
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.fixture
+def copied(kmers: Installed, request: pytest.FixtureRequest) -> Iterator[Path]:
+    """Put a copy of the honest submission in its place, under the id that a test names."""
+    name = str(request.param)
+    kept = kmers.root / "submissions/words.json"
+    aside, file = kmers.root / "words.json", kept.with_name(f"{name}.json")
+    document = json.loads(kept.read_bytes())
+    document["model_id"] = document["meta"]["display"] = name
+    kept.rename(aside)
+    file.write_text(json.dumps(document), encoding="utf-8")
+    shutil.copytree(kmers.root / "words.receipt", kmers.root / f"{name}.receipt")
+    yield file
+    file.unlink()
+    aside.rename(kept)
+    shutil.rmtree(kmers.root / "leaderboard/audits" / name, ignore_errors=True)
+
+
+@pytest.mark.parametrize("copied", ["altered"], indirect=True)
+def test_an_altered_test_row_disputes_the_row(kmers, copied):
+    """The claims are what the altered rows give: only the rerun shows it."""
+
+    def change(rows: np.ndarray, labels: np.ndarray, train: int) -> np.ndarray:
+        return attacks.altered(rows, labels, [train + 3, train + 4], train)
+
+    rewrite(copied, kmers.root / "altered.receipt", "mini_tf", change)
+    done = audited(kmers, "altered", "20000")
+    assert done.returncode == 11, done.stdout + done.stderr
+    assert "cells recomputed from the receipt: 39/39 are as claimed" in done.stdout
+    assert "not what the extractor gives: test row" in done.stdout
+    assert outcome_in(record_of(kmers, "altered"))["verdict"] == "differs"
+    assert level(kmers, "altered")["level"] == "disputed"
+
+
+@pytest.mark.parametrize("copied", ["raised"], indirect=True)
+def test_a_claim_that_the_rows_do_not_give_differs(kmers, copied):
+    document = json.loads(copied.read_bytes())
+    cell = document["evidence"]["full"]["mini_tf"]["canonical"]
+    cell["predictions_sha256"] = "0" * 64
+    copied.write_text(json.dumps(document), encoding="utf-8")
+    done = audited(kmers, "raised")
+    assert done.returncode == 11, done.stdout + done.stderr
+    assert (
+        "differs: 1 of 39 cells are not those that the committed rows give: mini_tf, full: "
+        "predictions_sha256"
+    ) in done.stdout
+
+
+@pytest.mark.parametrize("copied", ["coarse"], indirect=True)
+def test_a_receipt_in_bfloat16_is_never_drawn_from(kmers, copied):
+    document = json.loads(copied.read_bytes())
+    document["receipt"]["compute_dtype"] = "bfloat16"
+    document["run"]["embedding"]["dtype"] = "bfloat16"
+    copied.write_text(json.dumps(document), encoding="utf-8")
+    kmers.run("geneb_ci", "audit", "commit", "submissions/coarse.json", "--output", "c.json")
+    done = kmers.run("geneb_ci", "audit", "plan", "c.json", "--rows", "standard", check=False)
+    assert done.returncode == 11
+    assert "the receipt is weak: its rows were computed in bfloat16" in done.stderr
+
+
+@pytest.mark.parametrize("copied", ["doubled"], indirect=True)
+def test_a_commitment_binds_the_root(kmers, copied):
+    """Another root is another submission, and so another commitment."""
+    words = ("geneb_ci", "audit", "commit", "submissions/doubled.json")
+    before = json.loads(kmers.run(*words).stdout)
+    root = json.loads(copied.read_bytes())["receipt"]["root"]
+    rewrite(copied, kmers.root / "doubled.receipt", "mini_tf", lambda rows, _l, _t: rows * 2)
+    after = json.loads(kmers.run(*words).stdout)
+    assert json.loads(copied.read_bytes())["receipt"]["root"] != root
+    assert after["commitment"]["submission_sha256"] != before["commitment"]["submission_sha256"]
+    assert after["sha256"] != before["sha256"]
+
+
+@pytest.fixture(scope="module")
+def hub() -> Iterator[Hub]:
+    made = Hub()
+    yield made
+    made.close()
+
+
+def test_a_transformer_becomes_verified_by_one_command(hub, tmp_path_factory):
+    place = installed(
+        tmp_path_factory,
+        HF_ENDPOINT=hub.endpoint,
+        HF_HOME=str(tmp_path_factory.mktemp("hf")),
+        HF_HUB_DISABLE_TELEMETRY="1",
+    )
+    folder = save("bert", place.root.parent / "tiny")
+    files = {path.name: path.read_bytes() for path in folder.iterdir()}
+    revision = hub.create("models/geneb/tiny", files).head.oid
+    model = ("--model", "geneb/tiny", "--option", f"revision={revision}")
+    harnessed(place, "tiny", "--extractor", "huggingface", *model)
+    words = (
+        *("geneb_ci", "audit", "submissions/tiny.json", "--rows", str(ROWS), *BEACON),
+        *("--receipt", "tiny.receipt", "--key", "key.pem", "--work", "kept"),
+    )
+    done = place.run(*words, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(
+        r"^cost: at most [\d,]+ rows and [\d,]+ decoys to embed", done.stdout, re.MULTILINE
+    )
+    assert level(place, "tiny")["level"] == "verified"
+    record = record_of(place, "tiny")
+    before = record.read_bytes()
+    again = place.run(*words)
+    assert "embedding" not in again.stderr, "what is finished is not run again"
+    assert record_of(place, "tiny").read_bytes() == before

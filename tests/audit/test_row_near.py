@@ -1,0 +1,141 @@
+"""A renamed or slightly changed receipt gets no new draw: rows drawn before are drawn again."""
+
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from geneb_ci.audit.beacon_source import BeaconSource
+from geneb_ci.audit.plan import EarlierRows, RowPlan, RowsWanted
+from geneb_ci.audit.row_draw import WithReceipt, draw_rows, task_shares
+from geneb_ci.audit.row_files import DrawnTask, rerun_file
+from geneb_ci.audit.row_outcome import RowOutcome
+from geneb_ci.cli.audit_rows import RowSources, drawn_row_plan
+from geneb_ci.common.config import find_layout
+from geneb_ci.receipt.draw import drawn_rows
+from geneb_ci.submission.models import EmbeddingReceipt, SubmissionV12
+from geneb_ci.submission.receipt_root import receipt_root
+from reference_harness.receipt.rounding import rounded
+from reference_harness.receipt.task_file import write_task
+from tests.audit.examples import ROUNDS, beacon
+from tests.audit.recorded import FIRST, MODEL, SECOND, commitment, committed_at, put, repository
+from tests.audit.test_row_verify import sound
+from tests.receipt.audited import receipt_with, strata_example
+from tests.small import BENCHMARK, small_v12
+
+TASK = BENCHMARK.task_ids[0]
+TRAIN, TEST, WIDTH = 50, 30, 24
+DRAW = np.random.default_rng(5)
+ROWS = (DRAW.normal(size=(TRAIN + TEST, 5)) @ DRAW.normal(size=(5, WIDTH))).astype("f4")
+ROWS += DRAW.normal(size=ROWS.shape).astype("f4")
+NOISE = DRAW.normal(size=ROWS.shape).astype("f4")
+SAMPLE = RowsWanted(test=6, training=4, support=6, whole=False)
+Said = list[str]
+
+
+def receipt_of(folder: Path, rows: np.ndarray) -> EmbeddingReceipt:
+    """Write rows as a receipt."""
+    made = receipt_with(WIDTH, {TASK: write_task(folder, TASK, rounded([rows]), TRAIN)})
+    return made.model_copy(update={"root": receipt_root(made, BENCHMARK.task_ids)})
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """Lay out a repository whose row has a receipt."""
+    receipt = receipt_of(tmp_path / "others" / MODEL, ROWS)
+    document: dict[str, Any] = small_v12(MODEL) | {"receipt": receipt.model_dump()}
+    return repository(tmp_path, json.dumps(document).encode())
+
+
+def audited(place: Path, *, embedded: bool) -> RowPlan:
+    """Record an audit of the row's receipt, with the rows that it embedded beside it, or not."""
+    raw = (place / f"submissions/{MODEL}.json").read_bytes()
+    root = json.loads(raw)["receipt"]["root"]
+    plan = draw_rows(commitment(raw), committed_at(FIRST), beacon(FIRST), root, SAMPLE)
+    every = [*range(TRAIN + TEST)]
+    task = sound().tasks[0].model_copy(
+        update={"train": TRAIN, "test": TEST, "rows": {"training": every}}
+        | {"deviation": [0.0] * len(every), "mismatch": [0] * len(every)}
+    )  # fmt: skip
+    unread: Any = None  # what a file of rerun rows has no part of
+    drawn = DrawnTask(
+        TASK, unread, unread, every, [], rounded([ROWS]).values, [[]] * len(every), unread,
+        unread, unread,
+    )  # fmt: skip
+    file = rerun_file([drawn], [ROWS])
+    outcome = sound().model_copy(
+        update={"plan": plan, "tasks": [task], "rerun_sha256": hashlib.sha256(file).hexdigest()}
+        | {"receipt": sound().receipt.model_copy(update={"root": root, "dim": WIDTH})}
+    )
+    path = put(place, RowOutcome.model_validate_json(outcome.model_dump_json()))  # type: ignore[arg-type]
+    if embedded:
+        path.with_name(f"{path.stem}.rows.npz").write_bytes(file)
+    return plan
+
+
+def planned(place: Path, rows: np.ndarray, said: Said, others: Path | None = None) -> RowPlan:
+    """Draw for another model, of other weights and other claims, with these rows."""
+    receipt = receipt_of(place / "copy", rows)
+    weights = {
+        "kind": "huggingface", "location": "org/copy", "revision": "2" * 40,
+        "files": {"model.safetensors": "e" * 64},
+    }  # fmt: skip
+    committed = commitment(b'{"run":' + json.dumps(small_v12("copy")["run"]).encode() + b"}",
+                           model_id="copy", weights=weights)  # fmt: skip
+    (place / "round.json").write_text(
+        json.dumps({"round": SECOND, "signature": ROUNDS[SECOND]}), encoding="utf-8"
+    )
+    return drawn_row_plan(
+        committed, committed_at(SECOND), find_layout(place),
+        BeaconSource(place / "round.json", (), None, "", reveal=False), SAMPLE,
+        WithReceipt(SubmissionV12.model_validate(small_v12("copy")), receipt),
+        RowSources(receipt=place / "copy", others=others), said.append,
+    )  # fmt: skip
+
+
+CHANGES: dict[str, tuple[Callable[[np.ndarray], np.ndarray], str]] = {
+    "renamed": (lambda rows: rows, "the same rows"),
+    "a touched weight": (lambda rows: rows + 1e-3 * NOISE, "within 0.01, as they are"),
+    "columns in another order": (lambda rows: rows[:, ::-1] * 4, "after moving, scaling and"),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+@pytest.mark.parametrize("embedded", [True, False])
+def test_a_near_receipt_inherits_the_rows_drawn_before(
+    name: str, embedded: bool, place: Path
+) -> None:
+    first, said = audited(place, embedded=embedded), Said()
+    change, why = CHANGES[name]
+    plan = planned(place, change(ROWS), said, None if embedded else place / "others")
+    assert plan.earlier == [EarlierRows(commitment=first.commitment_sha256, seed=first.seed)]
+    (line,) = (one for one in said if one.startswith("near "))
+    assert line.startswith(f"near {MODEL}: ")
+    assert why in line
+    strata = strata_example()
+    share = task_shares(SAMPLE, receipt_of(place / "copy", ROWS), BENCHMARK)[TASK]
+    before = drawn_rows([first.seed], strata, share).distinct
+    again = drawn_rows([plan.seed, *(one.seed for one in plan.earlier)], strata, share)
+    assert set(before) <= set(again.distinct)
+    assert set(again.rows["earlier"]) == set(before)
+
+
+def test_rows_of_another_model_inherit_nothing(place: Path) -> None:
+    audited(place, embedded=True)
+    said = Said()
+    assert planned(place, NOISE, said).earlier == []
+    assert not [one for one in said if one.startswith("near ")]
+
+
+def test_what_cannot_be_compared_is_said(place: Path) -> None:
+    """The receipt is published nowhere, and no rows lie beside the record."""
+    audited(place, embedded=False)
+    said = Said()
+    assert planned(place, ROWS + 1e-3 * NOISE, said).earlier == []
+    assert said == [
+        f"{MODEL}: not compared: the receipt is not published: its location is null",
+    ]

@@ -1,0 +1,203 @@
+"""A record of an audit by receipt follows from its numbers: each change of them is refused."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from geneb_ci.audit.applicability import TrustInputs
+from geneb_ci.audit.beacon import QUICKNET
+from geneb_ci.audit.canonical import StepMismatch
+from geneb_ci.audit.keys import TrustedKey
+from geneb_ci.audit.plan import DrandBeacon, EarlierRows, RowPlan, RowsWanted
+from geneb_ci.audit.record import parse_record, record_of
+from geneb_ci.audit.row_draw import draw_rows, earlier_row_draws, recompute_rows, rows_wanted
+from geneb_ci.audit.row_outcome import NOT_PROVED, RowOutcome, reasons_of, verdict_by
+from geneb_ci.audit.row_verify import check_rows
+from geneb_ci.audit.sampling import AuditPolicy
+from geneb_ci.common.errors import UsageProblem
+from tests.audit.examples import ROUNDS
+from tests.audit.recorded import (
+    FIRST,
+    SECOND,
+    commitment,
+    committed_at,
+    entry,
+    key,
+    outcome_of,
+    plan_for,
+    submission_bytes,
+)
+from tests.small import BENCHMARK
+
+ROOT = "ab" * 32
+RAW = submission_bytes()
+INPUTS = TrustInputs(
+    BENCHMARK,
+    AuditPolicy(
+        drawn=2,
+        stratified=False,
+        regimes=["full"],
+        minimum_drawn=2,
+        minimum_level=2,
+        fallback_keys=[],
+        spent_keys=[],
+    ),
+    None,
+    (),
+    {},
+)
+Change = Callable[[dict[str, Any]], None]
+
+
+def row_plan(number: int = FIRST, earlier: tuple[EarlierRows, ...] = (), tag: str = "") -> RowPlan:
+    beacon = DrandBeacon(kind="drand", chain=QUICKNET.hash, round=number, signature=ROUNDS[number])
+    rows = RowsWanted(test=1500, training=3, support=9, whole=False)
+    raw = submission_bytes(tag)
+    return draw_rows(commitment(raw), committed_at(number), beacon, ROOT, rows, earlier)
+
+
+def sound(*, altered: bool = False) -> RowOutcome:
+    """Return an outcome of one task with three distinct rows, the second altered or not."""
+    task: dict[str, Any] = {
+        "task": BENCHMARK.task_ids[0],
+        "train": 10,
+        "test": 10,
+        "strata": {"training": 10},
+        "rows": {"training": "1 4 1", "test full": "12 4"},
+        "deviation": "0 0.01 0" if altered else "0 1e-06 0",
+        "mismatch": "0 40 1" if altered else "0 0 1",
+        "failed": [],
+    }
+    if altered:
+        task["failed"] = [
+            {"row": 4, "again": {"dtype": "float64", "deviation": 0.01, "mismatch": 40}}
+        ]
+    tasks = outcome_of(plan_for(RAW), RAW)
+    value = {
+        "schema_version": "1.0",
+        "plan": row_plan().model_dump(),
+        "receipt": {"root": ROOT, "dim": 64, "compute_dtype": "float32", "tf32": False, "tasks": 1},
+        "cells": {"equal": 3, "of": 3, "differing": [], "unclaimed": [], "unequal": []},
+        "tasks": [task],
+        "direction": {"rows": 3, "statistic": 0.2, "p": 0.4},
+        "verdict": "agrees",
+        "reasons": [],
+        "not_proved": list(NOT_PROVED),
+        "rerun_sha256": "cd" * 32,
+        **{
+            name: getattr(tasks, name)
+            for name in ("benchmark_sha256", "dataset_revision", "packages", "notes")
+        },
+        **{name: getattr(tasks, name) for name in ("started_at", "finished_at")},
+        **{name: getattr(tasks, name).model_dump() for name in ("decoys", "sandbox", "harness")},
+    }
+    found = RowOutcome.model_validate_json(json.dumps(value))
+    reasons = reasons_of(found.cells, found.tasks, found.direction, found.decoys, found.receipt.dim)
+    return found.model_copy(update={"reasons": reasons, "verdict": verdict_by(reasons)})
+
+
+def changed(change: Change, of: RowOutcome) -> RowOutcome:
+    value = json.loads(of.model_dump_json())
+    change(value)
+    return RowOutcome.model_validate_json(json.dumps(value))
+
+
+@pytest.mark.parametrize("altered", [False, True])
+def test_a_sound_outcome_passes_and_is_read_back(altered: bool) -> None:
+    found = sound(altered=altered)
+    assert found.verdict == ("differs" if altered else "agrees")
+    check_rows(found, INPUTS)
+    keys = {entry()["keyid"]: TrustedKey.model_validate(entry())}
+    assert parse_record(record_of(found, key()).content, keys).outcome == found
+
+
+def test_the_reason_names_the_row_and_the_limits() -> None:
+    (reason,) = sound(altered=True).reasons
+    assert reason == (
+        "1 row of 3 is not what the extractor gives: training row 4 of "
+        f"{BENCHMARK.task_ids[0]} deviates by 1.0e-02 of its root mean square, 1e-05 is allowed; "
+        "40 of its 64 coordinates round otherwise, 4 may; alone in float64, 1.0e-02 and 40"
+    )
+
+
+def setting(*path: str | int, to: Any) -> Change:
+    def change(value: Any) -> None:
+        for one in path[:-1]:
+            value = value[one]
+        value[path[-1]] = to
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (setting("verdict", to="agrees"), "the verdict is 'agrees', its numbers give 'differs'"),
+        (setting("reasons", to=[]), "its reasons are not those that its numbers give"),
+        (setting("tasks", 0, "failed", to=[]), "the rows that fail are not those"),
+        (setting("tasks", 0, "deviation", to="1 0.01 0"), "the rows that fail are not those"),
+        (setting("tasks", 0, "deviation", to="0 0"), "3 rows are drawn, 2 compared"),
+        (setting("tasks", 0, "rows", to={"training": "1 4 30"}), "row 30 of 20 was drawn"),
+        (setting("tasks", 0, "failed", 0, "again", to=None), "were not embedded again"),
+        (setting("cells", "equal", to=2), "its cells do not add up to 3"),
+        (setting("receipt", "tasks", to=2), "1 tasks are compared, the receipt has 2"),
+        (setting("receipt", "root", to="00" * 32), "not the one that the plan draws from"),
+        (setting("direction", "p", to=1e-9), "its reasons are not those that its numbers give"),
+    ],
+)
+def test_what_does_not_follow_is_refused(change: Change, message: str) -> None:
+    with pytest.raises(StepMismatch) as caught:
+        check_rows(changed(change, sound(altered=True)), INPUTS)
+    assert caught.value.step == "comparison"
+    assert message in caught.value.message
+
+
+def test_a_direction_is_a_reason_of_its_own() -> None:
+    found = sound()
+    pointed = found.direction.model_copy(update={"statistic": 8.3, "p": 1e-16})
+    (reason,) = reasons_of(found.cells, found.tasks, pointed, found.decoys, 64)
+    assert reason.startswith("what the rows differ by points towards the labels: rank sum 8.3")
+
+
+def test_a_plan_of_rows_recomputes_and_another_seed_is_refused() -> None:
+    plan = row_plan()
+    recompute_rows(plan)
+    tasks = plan_for(RAW)
+    assert plan.seed != tasks.seed, "one commitment has another seed for rows than for tasks"
+    own = EarlierRows(commitment=plan.commitment_sha256, seed=ROOT)
+    for update in ({"seed": tasks.seed}, {"earlier": [own]}):
+        with pytest.raises(StepMismatch):
+            recompute_rows(plan.model_copy(update=update))
+
+
+def test_earlier_draws_of_a_method_count_under_another_name() -> None:
+    first = row_plan()
+    renamed = commitment(submission_bytes(" again"), model_id="another")
+    (found,) = earlier_row_draws([first], renamed)
+    assert found == EarlierRows(commitment=first.commitment_sha256, seed=first.seed)
+    second = row_plan(SECOND, (found,), " again")
+    third = commitment(submission_bytes(" a third time"), model_id="third")
+    listed = earlier_row_draws([second, first], third)
+    assert [one.commitment for one in listed] == [
+        first.commitment_sha256, second.commitment_sha256,
+    ]  # fmt: skip
+    unlike = commitment(submission_bytes(" other"), model_id="other", weights={
+        "kind": "huggingface", "location": "org/other", "revision": "2" * 40,
+        "files": {"model.safetensors": "e" * 64},
+    })  # fmt: skip
+    assert earlier_row_draws([first], unlike) == []
+
+
+@pytest.mark.parametrize("text", ["", "0", "-3", "1.5", "all", "٣", "99999999", "1_000"])
+def test_what_is_no_sample_is_refused(text: str) -> None:
+    with pytest.raises(UsageProblem, match="is no sample"):
+        rows_wanted(text)
+
+
+def test_samples() -> None:
+    assert rows_wanted("standard") == RowsWanted(test=1500, training=30, support=1500, whole=False)
+    assert rows_wanted("full").whole
+    assert rows_wanted("3000") == RowsWanted(test=3000, training=60, support=3000, whole=False)
+    assert rows_wanted("1") == RowsWanted(test=1, training=1, support=1, whole=False)

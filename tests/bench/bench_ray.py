@@ -1,0 +1,186 @@
+"""What Ray costs on one machine, and whether a record survives killed processes and machines.
+
+Two models on the 13 tasks of GENEB-mini with more rows, by the local engine, by Ray, by Ray with an
+embedder and a probe killed, and by Ray on eight simulated machines that leave and come. The records
+must be equal but for times. `--write` puts the table into docs/cluster.md.
+"""
+
+import argparse
+import json
+import os
+import platform
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from reference_harness import mini
+from tests.harness.support import write_flat
+from tests.paths import ROOT
+
+ROWS = 2000
+"""Rows for training in each task: the local engine then takes more than two minutes."""
+MACHINES = 8
+LEAVES_SECONDS = 10.0
+BEGIN, END = "<!-- ray -->\n", "<!-- /ray -->"
+PAGE = ROOT / "docs/cluster.md"
+MODELS = "".join(
+    f'[[run]]\noutput = "{k}-mer.json"\nmodel-id = "{k}-mer"\noption = ["k={k}"]\n' for k in (5, 6)
+)
+TIMES = {"seconds", "embed_seconds", "probe_seconds", "started_at", "finished_at"}
+
+Disturb = Callable[[subprocess.Popen[str]], None]
+
+
+class Measured(NamedTuple):
+    """One call for both models."""
+
+    seconds: float
+    records: dict[str, Any]
+    said: str
+
+
+def laid(folder: Path, rows: int) -> None:
+    """Write the task data, their definition and the list of models."""
+    data = folder / "data"
+    for task in mini.TASKS:
+        write_flat(mini.generate(replace(task, n_train=rows)), data)
+    subprocess.run(
+        [sys.executable, "-m", "reference_harness", "data", "define", data],
+        check=True, capture_output=True, cwd=ROOT,
+    )  # fmt: skip
+    (folder / "models.toml").write_text(MODELS, encoding="utf-8")
+
+
+def measured(folder: Path, *words: str, address: str = "", disturb: Disturb | None = None) -> Any:
+    """Run both models with an empty cache in a process of its own."""
+    command = [sys.executable, "-m", "reference_harness", "run", "--from", "models.toml"]
+    command += ["--data", "data", "--benchmark", "data/benchmark.json", "--workers", "2", *words]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)} | {"RAY_ADDRESS": address}
+    if not address:
+        del environment["RAY_ADDRESS"]
+    with tempfile.TemporaryDirectory() as cache:
+        started = time.perf_counter()
+        with subprocess.Popen(
+            [*command, "--cache", cache],
+            cwd=folder, env=environment, stderr=subprocess.PIPE, text=True,
+        ) as process:  # fmt: skip
+            if disturb:
+                disturb(process)
+            _, said = process.communicate()
+        seconds = time.perf_counter() - started
+    if process.returncode:
+        sys.exit(f"{' '.join(words)}: {said}")
+    found = {path.name: timeless(json.loads(path.read_bytes())) for path in records(folder)}
+    for path in records(folder):
+        path.unlink()
+    return Measured(seconds, found, said)
+
+
+def records(folder: Path) -> list[Path]:
+    """Return the records of a call."""
+    return sorted(folder.glob("*-mer.json"))
+
+
+def timeless(value: Any) -> Any:
+    """Return a record without its times."""
+    if isinstance(value, dict):
+        return {key: timeless(one) for key, one in value.items() if key not in TIMES}
+    return value
+
+
+def killed(process: subprocess.Popen[str]) -> None:
+    """Kill the first embedder and the first probe that run."""
+    for name in ("RemoteEmbedder.embed", "ray::probe"):
+        while process.poll() is None and not kill(name):
+            time.sleep(0.05)
+
+
+def kill(name: str) -> bool:
+    """Kill a process of Ray by what it is at, which Ray writes into its title."""
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            title = (folder / "cmdline").read_text()
+        except OSError:
+            continue
+        if title.startswith("ray::") and name in title:
+            os.kill(int(folder.name), signal.SIGKILL)
+            return True
+    return False
+
+
+class Churn:
+    """A cluster of simulated machines, of which the oldest leaves and another comes."""
+
+    def __init__(self, machines: int) -> None:
+        os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+        from ray.cluster_utils import Cluster
+
+        head = {"num_cpus": 1, "include_dashboard": False}
+        self.cluster: Any = Cluster(initialize_head=True, head_node_args=head)
+        self.machines = [self.cluster.add_node(num_cpus=1) for _ in range(machines - 1)]
+        self.left = 0
+
+    def __call__(self, process: subprocess.Popen[str]) -> None:
+        """Let machines leave and come until the process ends."""
+        while process.poll() is None:
+            time.sleep(LEAVES_SECONDS)
+            self.cluster.remove_node(self.machines.pop(0), allow_graceful=False)
+            self.machines.append(self.cluster.add_node(num_cpus=1))
+            self.left += 1
+
+
+def table(folder: Path) -> str:
+    """Measure each way, and return the table. Exits where a record differs."""
+    local = measured(folder)
+    alone = measured(folder, "--engine", "ray")
+    broken = measured(folder, "--engine", "ray", disturb=killed)
+    churn = Churn(MACHINES)
+    left = measured(folder, "--engine", "ray", address=churn.cluster.address, disturb=churn)
+    churn.cluster.shutdown()
+    rows = {
+        "local engine, `--workers 2`": local,
+        "Ray, two CPUs": alone,
+        "Ray, an embedder and a probe killed": broken,
+        f"Ray, {MACHINES} simulated machines, {churn.left} left and came": left,
+    }
+    lines = [
+        "| 13 tasks, 2 models | time | beside local | deaths | record |",
+        "|---|---:|---:|---:|---|",
+    ]
+    for what, one in rows.items():
+        if one.records != local.records:
+            sys.exit(f"{what}: the records differ from those of the local engine")
+        deaths = one.said.count("it goes on elsewhere")
+        beside = f"{one.seconds / local.seconds - 1:+.0%}"
+        lines.append(f"| {what} | {one.seconds:.0f} s | {beside} | {deaths} | equal |")
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    """Measure, print, and with --write keep the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--write", action="store_true", help="put the table into docs/cluster.md")
+    parser.add_argument("--rows", type=int, default=ROWS)
+    options = parser.parse_args()
+    load = os.getloadavg()[0]
+    with tempfile.TemporaryDirectory() as scratch:
+        laid(Path(scratch), options.rows)
+        found = table(Path(scratch))
+    found += (
+        f"\n{options.rows:,} rows for training in each task; Python {platform.python_version()}, "
+        f"{os.cpu_count()} cores, of a machine whose load was {load:.1f} before.\n"
+    )
+    print(found)
+    if options.write:
+        before, rest = PAGE.read_text(encoding="utf-8").split(BEGIN)
+        PAGE.write_text(before + BEGIN + found + END + rest.split(END)[1], encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,102 @@
+"""Thousands of sound rows of models that nobody has made, unlike each other and quickly written.
+
+Each cell is one of `DRAWS` measurements of the same cell of a public row, on test sets drawn anew
+at its rates of right predictions: every score is possible, and two rows of one public row agree in
+one cell of `DRAWS`, less than a copy does.
+"""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from geneb_ci.board.variance import near_mean
+from geneb_ci.check.claims import triple_of, two_classes
+from geneb_ci.common.benchmark import Task, shipped_benchmark
+from tests.bench import simulate
+from tests.paths import SUBMISSIONS
+from tests.rows import DOUBTED
+
+DRAWS = 48
+"""Measurements a cell: with chance, two rows agree in 8 %, where near-copy begins at 12 %."""
+
+
+def write_rows(folder: Path, count: int, seed: int = 7) -> None:
+    """Write `count` submissions into a new folder."""
+    folder.mkdir(parents=True)
+    for name, text in rows(count, seed):
+        (folder / f"{name}.json").write_text(text, encoding="utf-8")
+
+
+def rows(count: int, seed: int = 7) -> Iterator[tuple[str, str]]:
+    """Yield the id and the text of each row, a function of the seed."""
+    rng = np.random.default_rng(seed)
+    bases = [path for path in sorted(SUBMISSIONS.glob("*.json")) if path.stem not in DOUBTED]
+    pools: dict[int, dict[str, list[list[str]]]] = {}
+    document = json.loads((SUBMISSIONS / "splicebert-1024nt.json").read_bytes())
+    for number in range(count):
+        base = number % len(bases)
+        if base not in pools:
+            pools[base] = _pool(json.loads(bases[base].read_bytes()), rng)
+        name = f"model-{number:05d}"
+        meta = document["meta"] | {
+            "display": f"Model {number:05d}",
+            "params": 1_000_000 + number,
+            "url": f"https://example.org/{name}",
+        }
+        head = {key: document[key] for key in ("schema_version", "harness_version")}
+        parts = []
+        for regime, cells in pools[base].items():
+            picks = rng.integers(DRAWS, size=len(cells))
+            inner = ",".join(cell[pick] for cell, pick in zip(cells, picks, strict=True))
+            parts.append(f'"{regime}":{{{inner}}}')
+        text = json.dumps(head | {"model_id": name, "meta": meta}, separators=(",", ":"))
+        yield name, f'{text[:-1]},"results":{{{",".join(parts)}}}}}\n'
+
+
+def _pool(base: dict[str, Any], rng: np.random.Generator) -> dict[str, list[list[str]]]:
+    """Return by regime, for each task, the texts of its measurements."""
+    benchmark = shipped_benchmark()
+    found = {}
+    for regime in benchmark.regimes:
+        fits = len(benchmark.protocol.seeds) if regime in benchmark.protocol.few_shot_k else 1
+        found[regime] = [
+            [f'"{task.id}":{json.dumps(one)}' for one in _measured(task, cells[task.id], fits, rng)]
+            for cells in [base["results"][regime]]
+            for task in benchmark.tasks
+        ]
+    return found
+
+
+def _measured(
+    task: Task, real: dict[str, float], fits: int, rng: np.random.Generator
+) -> list[dict[str, float]]:
+    """Return `DRAWS` means over test sets drawn at the rates of a real cell."""
+    triple, classes = triple_of(real), two_classes(task)
+    assert triple is not None
+    singles: list[dict[str, float]]
+    if classes is None:
+        sizes, matrix = simulate.made_up(task, triple.acc, rng)
+        sizes[0] += (task.n_test or 0) - sizes.sum()  # each was rounded
+        drawn = [rng.multinomial(n, p, DRAWS * fits) for n, p in zip(sizes, matrix, strict=True)]
+        singles = [simulate.of_matrix(one) for one in np.stack(drawn, axis=1)]
+    else:
+        rates = np.clip(
+            np.array(near_mean(np.float64(classes.small), np.float64(classes.large), triple))
+            / np.array(classes),
+            0.01,
+            0.99,
+        )
+        few_shot = float(fits > 1)
+        logits = np.log(rates / (1 - rates)) + few_shot * (
+            rng.normal(0, simulate.QUALITY, (DRAWS * fits, 1))
+            + rng.normal(0, simulate.LEANING, (DRAWS * fits, 1)) * np.array([1, -1])
+        )
+        counts = rng.binomial(tuple(classes), 1 / (1 + np.exp(-logits)))
+        singles = [simulate.cell(classes, int(a), int(b)) for a, b in counts]
+    return [
+        {metric: float(np.mean([one[metric] for one in singles[k : k + fits]])) for metric in real}
+        for k in range(0, DRAWS * fits, fits)
+    ]

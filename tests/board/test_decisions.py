@@ -1,0 +1,220 @@
+"""One relation and one loss: the reference vector, known cases by hand, and their laws."""
+
+import functools
+import itertools
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import norm, studentized_range, t
+
+from geneb_ci.board.decisions import (
+    CONFIDENCE,
+    ScoreColumn,
+    better,
+    compared,
+    could_be_best,
+    critical,
+    expected_maximum,
+    intervals_of,
+    losses,
+    ranks,
+    rounded_up,
+    stretched,
+)
+from geneb_ci.board.uncertainty import RegimeScores
+from tests.board.board import found_intervals
+
+REFERENCE = json.loads((Path(__file__).parent / "reference" / "decisions.json").read_bytes())
+NEEDS = [dict(zip(REFERENCE["keys"], need, strict=True)) for need in REFERENCE["needs"]]
+NAMES: list[str] = REFERENCE["models"]
+NEAR, NEAR_BOUND = 1e-5, 2e-5
+CHOICES = ((0.01, "bound"), (0.02, "bound"), (0.01, "expected"), (0.02, "expected"))
+
+
+def made(*pairs: tuple[float, float]) -> ScoreColumn:
+    """Return scores from values and standard errors."""
+    values, errors = np.array(pairs, dtype=float).T
+    return ScoreColumn(values, errors * errors, np.full(len(pairs), np.inf))
+
+
+def everything(scores: ScoreColumn) -> Any:
+    return np.arange(len(scores.values))
+
+
+@functools.cache
+def boards() -> dict[str, RegimeScores]:
+    return {name: found.board for name, found in found_intervals().regimes.items()}
+
+
+@pytest.mark.parametrize(
+    "need", NEEDS, ids=lambda n: f"{n['regime']}-{n['need']}-{n['max_params']}"
+)
+def test_the_reference_vector(need):
+    board = boards()[need["regime"]]
+    scores, most = board.scores[need["need"]], need["max_params"]
+    among = [k for k in board.best_first(need["need"]) if most is None or board.params[k] <= most]
+    found = losses(scores, np.array(among), board.critical)
+    best = among[0]
+    assert (len(among), board.models[best]) == (need["considered"], NAMES[need["best"]])
+    assert scores.values[best] == pytest.approx(need["score"], abs=NEAR)
+    assert math.sqrt(scores.variance[best]) == pytest.approx(need["error"], abs=NEAR)
+    # As a set: the reference orders models of one score by chance.
+    assert {board.models[k] for k in found.best} == {NAMES[k] for k in need["could_be_best"]}
+    assert found.expected[0] == pytest.approx(need["expected_loss"], abs=NEAR)
+    assert found.bound[0] == pytest.approx(need["loss_bound"], abs=NEAR_BOUND)
+    order = sorted(
+        range(len(among)),
+        key=lambda k: (board.params[among[k]], -scores.values[among[k]], board.models[among[k]]),
+    )
+    for (margin, part), (model, expected, bound) in zip(CHOICES, need["choices"], strict=True):
+        lost = getattr(found, part)
+        chosen = next((k for k in order if lost[k] <= margin), None)
+        assert (chosen is None) == (model is None)
+        if chosen is not None:
+            assert board.models[among[chosen]] == NAMES[model]
+            assert found.expected[chosen] == pytest.approx(expected, abs=NEAR)
+            assert found.bound[chosen] == pytest.approx(bound, abs=NEAR_BOUND)
+
+
+def test_the_pairs_of_the_public_board():
+    counts = [
+        int(better(board.scores["macro"], board.critical).sum()) for board in boards().values()
+    ]
+    assert counts == [658, 669, 446]
+
+
+@pytest.mark.parametrize(
+    ("models", "rounded", "shown"),
+    [
+        *((1, 10, 3.164), (10, 10, 3.164), (11, 20, 3.544), (41, 50, 3.992), (100, 100, 4.302)),
+        *((101, 200, 4.593), (500, 500, 4.954), (1000, 1000, 5.211), (1001, 2000, None)),
+    ],
+)
+def test_one_critical_value_for_a_board(models, rounded, shown):
+    assert rounded_up(models) == rounded
+    if shown is not None:
+        assert round(critical(rounded), 3) == shown
+
+
+@pytest.mark.parametrize("models", [10, 50])
+def test_the_critical_value_is_that_of_the_studentized_range(models):
+    wanted = studentized_range.ppf(CONFIDENCE, models, np.inf) / math.sqrt(2)
+    assert critical(models) == pytest.approx(wanted, abs=1e-6)
+
+
+@pytest.mark.parametrize("freedom", [4.0, 8.0, 30.0, 400.0])
+@pytest.mark.parametrize("constant", [1.645, 1.96, 3.16, 3.99])
+def test_a_stretched_constant_is_near_students_quantile(constant, freedom):
+    wanted = t.ppf(norm.cdf(constant), freedom)
+    found = float(stretched(constant, np.float64(freedom)))
+    # With four degrees of freedom it is up to 5 % too wide, never too narrow by more than 1 %.
+    assert 0.99 * wanted < found < (1.06 if freedom < 8 else 1.015) * wanted
+
+
+def test_ranks_by_hand():
+    # With ten models or fewer the limit is 3.164 standard errors of a difference: 0.0447 here.
+    scores = made((0.40, 0.01), (0.50, 0.01), (0.46, 0.01), (0.44, 0.01), (0.50, 0.01))
+    found = ranks(scores, critical(10))
+    assert list(zip(*(part.tolist() for part in found), strict=True)) == [
+        (5, 4, 5),
+        (1, 1, 3),
+        (3, 1, 4),
+        (4, 3, 5),
+        (1, 1, 3),
+    ]
+    assert could_be_best(scores, everything(scores), critical(10)).tolist() == [1, 2, 4]
+
+
+def test_a_difference_by_hand():
+    found = compared(made((0.53, 0.03), (0.50, 0.04)), 0, 1, 3.0)
+    assert found == pytest.approx((0.03, -0.12, 0.18, norm.cdf(0.6), False))
+    assert compared(made((0.53, 0.003), (0.50, 0.004)), 0, 1, 3.0).is_significant
+
+
+def test_the_expected_maximum_of_two_is_known():
+    # E[max(X, Y)] of independent normals with means 0 and standard deviation s is s / sqrt(pi).
+    scores = made((0.0, 0.1), (0.0, 0.1))
+    assert expected_maximum(scores, everything(scores)) == pytest.approx(0.1 / math.sqrt(math.pi))
+    sure = made((0.3, 0.0), (0.2, 0.0))
+    assert expected_maximum(sure, everything(sure)) == 0.3
+
+
+numbers = st.tuples(st.floats(-0.9, 0.9), st.floats(1e-4, 0.2))
+boards_of = st.lists(numbers, min_size=1, max_size=9)
+
+
+@given(boards_of)
+def test_the_badge_is_a_rank_range_that_starts_at_one(pairs):
+    scores = made(*pairs)
+    c = critical(rounded_up(len(pairs)))
+    found, could = ranks(scores, c), could_be_best(scores, everything(scores), c)
+    assert could.tolist() == np.flatnonzero(found.low == 1).tolist()
+    assert (found.low <= found.rank).all()
+    assert (found.rank <= found.high).all()
+    assert int(np.argmax(scores.values)) in could
+
+
+@given(boards_of)
+def test_every_view_of_a_pair_says_the_same(pairs):
+    scores = made(*pairs)
+    c = critical(10)
+    above = better(scores, c)
+    for i, j in itertools.permutations(range(len(pairs)), 2):
+        found = compared(scores, i, j, c)
+        assert found.is_significant == (above[i, j] or above[j, i])
+        assert bool(above[i, j]) == (found.low > 0)
+        both = could_be_best(scores, np.array([i, j]), c).tolist()
+        assert (len(both) == 1) == found.is_significant
+
+
+@given(boards_of, st.data())
+def test_a_filter_takes_no_badge_away(pairs, data):
+    scores, c = made(*pairs), critical(10)
+    kept = [k for k in range(len(pairs)) if data.draw(st.booleans())]
+    whole = set(could_be_best(scores, everything(scores), c).tolist())
+    part = set(could_be_best(scores, np.array(kept, dtype=int), c).tolist())
+    assert whole & set(kept) <= part
+
+
+@given(boards_of, st.randoms(use_true_random=False))
+def test_another_order_or_another_row_changes_no_pair(pairs, random):
+    order = list(range(len(pairs)))
+    random.shuffle(order)
+    scores, moved = made(*pairs), made(*(pairs[k] for k in order))
+    c = critical(rounded_up(len(pairs)))
+    assert c == critical(rounded_up(len(pairs) + 1))
+    above, again = better(scores, c), better(moved, c)
+    assert (again == above[np.ix_(order, order)]).all()
+    grown = better(made(*pairs, (0.1, 0.05)), c)
+    assert (grown[:-1, :-1] == above).all()
+
+
+@settings(max_examples=60)
+@given(boards_of)
+def test_laws_of_losses(pairs):
+    scores, c = made(*pairs), critical(10)
+    among = everything(scores)
+    found = losses(scores, among, c)
+    assert (found.expected <= found.bound).all()
+    alone = [bool(found.bound[k] == 0) for k in among]
+    assert alone == [found.best.tolist() == [k] for k in among]
+    best = int(np.argmax(scores.values))
+    # The model with the highest score has the least expected loss.
+    assert (found.expected >= found.expected[best]).all()
+
+
+def test_seeds_widen_what_they_are_part_of():
+    scores = ScoreColumn(np.array([0.5, 0.4]), np.full(2, 0.0004), np.array([4.0, np.inf]))
+    low, high = intervals_of(scores)
+    assert high[0] - low[0] > high[1] - low[1]
+    assert high[1] - low[1] == pytest.approx(2 * 1.96 * 0.02)
+    found = compared(scores, 0, 1, 3.0)
+    # Satterthwaite: four degrees of freedom for half of the variance are sixteen for the whole.
+    wide = float(stretched(3.0, np.float64(16.0))) * math.sqrt(0.0008)
+    assert found.high - found.low == pytest.approx(2 * wide)

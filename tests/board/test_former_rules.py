@@ -1,0 +1,64 @@
+"""The three rules that one relation replaced, kept to show that they contradict each other.
+
+Tie groups compared with a constant of all models, `recommend` with one of the models that a filter
+left, and the page read overlaps of intervals: for the same two models they gave different answers.
+"""
+
+import numpy as np
+from scipy.special import ndtri
+
+from geneb_ci.board.decisions import (
+    Bools,
+    ScoreColumn,
+    better,
+    compared,
+    could_be_best,
+    intervals_of,
+    ranks,
+)
+from tests.board.board import found_intervals
+
+PAIRS = 36_900
+
+
+def sidak(scores: ScoreColumn, models: int) -> Bools:
+    """Return the pairs that differ by the former constant of so many models."""
+    errors = np.sqrt(scores.variance[:, None] + scores.variance[None, :])
+    limit = float(ndtri((1 + 0.95 ** (1 / (models - 1))) / 2))
+    return np.asarray(abs(scores.values[:, None] - scores.values[None, :]) > limit * errors)
+
+
+def overlap(scores: ScoreColumn) -> Bools:
+    """Return the pairs whose intervals do not overlap."""
+    low, high = intervals_of(scores)
+    return np.asarray((low[:, None] > high[None, :]) | (high[:, None] < low[None, :]))
+
+
+def test_the_former_rules_contradict_each_other_and_the_relation_does_not():
+    former = now = pairs = 0
+    for found in found_intervals().regimes.values():
+        board = found.board
+        count = len(board.models)
+        upper = np.triu_indices(count, 1)
+        for scores in board.scores.values():
+            pairs += len(upper[0])
+            # A comparison of two models alone, as a filter may leave them.
+            rules = (sidak(scores, count), overlap(scores), sidak(scores, 2))
+            told = np.array([rule[upper] for rule in rules])
+            former += int((told.any(axis=0) & ~told.all(axis=0)).sum())
+            above = better(scores, board.critical)
+            differs = (above | above.T)[upper]
+            stood = ranks(scores, board.critical)
+            every = could_be_best(scores, np.arange(count), board.critical)
+            assert (np.flatnonzero(stood.low == 1) == np.sort(every)).all()
+            for place in range(0, len(upper[0]), 7):
+                i, j = int(upper[0][place]), int(upper[1][place])
+                views = {
+                    bool(differs[place]),
+                    compared(scores, i, j, board.critical).is_significant,
+                    len(could_be_best(scores, np.array([i, j]), board.critical)) == 1,
+                }
+                now += len(views) - 1
+    assert pairs == PAIRS
+    assert former > 1408
+    assert now == 0

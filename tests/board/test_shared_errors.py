@@ -1,0 +1,196 @@
+"""Where predictions are published, decisions use the errors of pairs; files decide as rows do."""
+
+import dataclasses
+import hashlib
+import itertools
+import json
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from geneb_ci.board.board import Read, analysed
+from geneb_ci.board.columns import Entry
+from geneb_ci.board.decisions import better, compared, pair_errors
+from geneb_ci.board.diagnostics.whole import shared_of
+from geneb_ci.board.diff import Estimates, regimes_of
+from geneb_ci.board.page_data import page_scripts
+from geneb_ci.board.recommend import known_of_built
+from geneb_ci.board.rows import LEADERBOARD, leaderboards
+from geneb_ci.board.uncertainty import intervals
+from geneb_ci.common.benchmark import Task, shipped_benchmark
+from geneb_ci.common.config import benchmark_of, find_layout
+from geneb_ci.common.errors import BadConfiguration, NothingChecked
+from geneb_ci.publish.comparison import _side
+from geneb_ci.receipt.predicted import ROWS_MAX, errors_shared, paired_regimes
+from geneb_ci.receipt.predictions import OF_RECORD, Predictions, TaskPredictions
+from geneb_ci.receipt.seen import SharedErrors, shared_errors, write_seen
+from geneb_ci.statistics.metrics import scores_of_matrix
+from geneb_ci.submission.models import SubmissionV12
+from tests.audit.recorded import repository
+from tests.board.board import entry
+from tests.page.boards import value_in
+from tests.small import DIGEST, small_v12
+
+MINI = shipped_benchmark("benchmark-mini.json")
+FITS = {"full": 1, "10shot": 5, "1shot": 5}
+MODELS = {"alpha": 0.95, "beta": 0.88, "gamma": 0.88}
+"""The share that each has right of what is easy; a sequence is easy for all of them or none."""
+
+
+def predicted(task: Task, model: str) -> TaskPredictions:
+    counts = task.test_class_counts or ()
+    truth = np.repeat(np.arange(len(counts)), counts).astype(np.uint16)
+    rng = np.random.default_rng([*task.id.encode()])
+    easy, wrong = rng.random(len(truth)) < 0.6, (truth + 1) % len(counts)
+    own = np.random.default_rng([*task.id.encode(), *model.encode()])
+    fits = {}
+    for regime, count in FITS.items():
+        right = easy & (own.random((count, len(truth))) < MODELS[model])
+        fits[regime] = np.where(right, truth, wrong).astype(np.uint16)
+    return TaskPredictions(tuple(range(len(counts))), truth, {OF_RECORD: fits})
+
+
+@pytest.fixture(scope="module")
+def predictions() -> dict[str, Predictions]:
+    return {
+        model: Predictions(
+            hashlib.sha256(model.encode()).hexdigest(),
+            {task.id: predicted(task, model) for task in MINI.tasks},
+        )
+        for model in MODELS
+    }
+
+
+def submitted(model: str, found: Predictions) -> SubmissionV12:
+    """Return the submission whose scores follow from predictions, and whose receipt names them."""
+    document: dict[str, Any] = small_v12(model, MINI) | {"evidence": {}}
+    for regime in FITS:
+        for task, one in found.tasks.items():
+            classes = len(one.labels)
+            cells = (one.truth * classes + fit for fit in one.fits[OF_RECORD][regime])
+            counted = [np.bincount(each, minlength=classes**2) for each in cells]
+            each = [scores_of_matrix(c.reshape(classes, classes).tolist()) for c in counted]
+            document["results"][regime][task] = {
+                name: math.fsum(getattr(one, name.lower()) for one in each) / len(each)
+                for name in ("MCC", "Acc", "F1")
+            }
+    said = {"train": 1, "test": 1, "scale_log2": 0, "bytes": 32, "sha256": DIGEST, "root": DIGEST}
+    document["receipt"] = {
+        "version": "1", "location": None, "dtype": "float16", "compute_dtype": "float32",
+        "tf32": False, "dim": 8, "rows": 2, "root": DIGEST, "tasks": {"mini_tf": said},
+        "predictions": {"bytes": 10, "sha256": found.sha256},
+    }  # fmt: skip
+    return SubmissionV12.model_validate(document)
+
+
+@pytest.fixture(scope="module")
+def noted(predictions: dict[str, Predictions]) -> SharedErrors:
+    return SharedErrors.model_validate_json(errors_shared(predictions, MINI).model_dump_json())
+
+
+@pytest.fixture(scope="module")
+def plain(predictions: dict[str, Predictions]) -> list[Entry]:
+    return [entry(submitted(model, found)) for model, found in predictions.items()]
+
+
+@pytest.fixture(scope="module")
+def paired(plain: list[Entry], noted: SharedErrors) -> list[Entry]:
+    return [dataclasses.replace(one, shared=noted) for one in plain]
+
+
+def test_the_error_of_a_pair_is_that_of_the_predictions(predictions, noted, paired):
+    """In the full regime the board's variances are those of the predictions."""
+    found = paired_regimes(predictions["alpha"], predictions["beta"], MINI, OF_RECORD)["full"].macro
+    own, (shared, other) = noted.regimes["full"]["macro"][0][0], noted.regimes["full"]["macro"][1]
+    assert math.sqrt(own + other - 2 * shared) == pytest.approx(found.se, rel=1e-5)
+    scores = intervals(paired, MINI).regimes["full"].board.scores["macro"]
+    errors, _ = pair_errors(scores, np.array([0]), np.array([1]))
+    assert errors[0, 0] == pytest.approx(found.se, rel=0.01)
+    assert found.se < 0.8 * found.unpaired_se
+
+
+@pytest.mark.parametrize("regime", FITS)
+def test_a_pair_is_never_less_sure_and_often_decided(regime, plain, paired):
+    before = intervals(plain, MINI).regimes[regime].board
+    after = intervals(paired, MINI).regimes[regime].board
+    gained = 0
+    for name, alone in before.scores.items():
+        pairs = after.scores[name]
+        assert pairs.shared is not None
+        assert np.array_equal(alone.variance, pairs.variance)
+        assert np.linalg.eigvalsh(np.diag(pairs.variance) + pairs.shared).min() > -1e-9
+        won = better(pairs, after.critical)
+        assert not (better(alone, before.critical) & ~won).any()
+        gained += int(won.sum() - better(alone, before.critical).sum())
+    assert gained > 0
+
+
+def test_other_predictions_than_those_noted_leave_a_row_unpaired(plain, noted):
+    changed = noted.model_copy(update={"rows": noted.rows | {"beta": DIGEST}})
+    some = [dataclasses.replace(one, shared=changed) for one in plain]
+    shared = intervals(some, MINI).regimes["full"].board.scores["macro"].shared
+    assert shared is not None
+    assert not shared[1].any()
+    assert shared[0, 2] > 0
+
+
+def test_files_and_page_decide_as_the_rows_do(paired):
+    leaderboard, tasks = leaderboards(paired, MINI)
+    values = {LEADERBOARD: leaderboard, "leaderboard_tasks.json": tasks, **analysed(paired, MINI)}
+    assert values["diagnostics.json"]["method"]["dependence"] == "predictions"
+    board = intervals(paired, MINI).regimes["full"].board
+    again = known_of_built(json.loads(json.dumps(values)), "full").board
+    for name, scores in board.scores.items():
+        shared, published = scores.shared, again.scores[name].shared
+        assert shared is not None
+        assert published is not None
+        assert np.array_equal(published, shared)
+        assert compared(again.scores[name], 0, 1, board.critical) == pytest.approx(
+            compared(scores, 0, 1, board.critical)
+        )
+    scripts = page_scripts(values, paired, MINI)
+    part = value_in(scripts["board-scores-0.js"])["shared"]
+    assert part["models"] == [0, 1, 2]
+    macro = board.scores["macro"].shared
+    assert macro is not None
+    assert part["columns"][0][2] == macro[2, :2].tolist()
+    assert value_in(scripts["board-data.js"])["shared"]["columns"] == [part["columns"][0]]
+
+
+def test_a_diff_of_boards_decides_by_pairs_too(plain, paired):
+    data = leaderboards(paired, MINI)[0]["data"]
+    found = [_side(Read(tuple(rows), ()), MINI, Estimates()) for rows in (plain, paired)]
+    alone, pairs = (regimes_of(data, one.estimate, one.shared)["full"] for one in found)
+    board = intervals(paired, MINI, regimes=["full"]).regimes["full"].board
+    scores, place = board.scores["macro"], {model: k for k, model in enumerate(board.models)}
+    for one, other in itertools.combinations(MODELS, 2):
+        wanted = compared(scores, place[one], place[other], board.critical).is_significant
+        assert pairs.apart(one, other) == wanted >= alone.apart(one, other)
+
+
+def test_without_predictions_nothing_is_shared(plain):
+    board = intervals(plain, MINI, regimes=["full"]).regimes["full"].board
+    assert shared_of(board) is None
+    assert all(one.shared is None for one in board.scores.values())
+
+
+def test_notes_are_kept_and_broken_ones_refused(tmp_path, noted):
+    layout = find_layout(repository(tmp_path))
+    path = tmp_path / "leaderboard/policy/pairs.json"
+    assert shared_errors(layout) is None
+    write_seen(path, noted)
+    assert shared_errors(layout) is None, "they are of another benchmark"
+    own = noted.model_copy(update={"benchmark": benchmark_of(layout).sha256})
+    write_seen(path, own)
+    assert shared_errors(layout) == own
+    path.write_text(own.model_dump_json().replace('"macro":[[', '"macro":[[1.0],['))
+    with pytest.raises(BadConfiguration, match=r"pairs\.json: .*a triangle of full lacks rows"):
+        shared_errors(layout)
+
+
+def test_more_rows_than_are_noted_are_refused(predictions):
+    many = {f"row-{n}": predictions["alpha"] for n in range(ROWS_MAX + 1)}
+    with pytest.raises(NothingChecked, match="101 rows have predictions"):
+        errors_shared(many, MINI)

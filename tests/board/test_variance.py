@@ -1,0 +1,198 @@
+"""Variances of cells: known cases by hand, laws, and 20,000 draws of every cell beside them."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.metrics import accuracy_score, f1_score, matthews_corrcoef
+
+from geneb_ci.board.rows import recovered
+from geneb_ci.board.variance import (
+    OVERLAP,
+    cells_of,
+    near_mean,
+    rate,
+    recovered_table,
+    variance_of_two,
+)
+from geneb_ci.check.runner import Checker
+from geneb_ci.common.benchmark import Benchmark, shipped_benchmark
+from geneb_ci.common.errors import BadConfiguration
+from geneb_ci.statistics.binary import BinaryTable, Classes, scores_of
+from geneb_ci.statistics.metrics import Reading, Triple
+from tests.bench.simulate import mcc_of, of_matrix, right_of
+from tests.board.board import entries
+from tests.paths import SUBMISSIONS
+
+BENCHMARK = shipped_benchmark()
+SPACE = next(e.submission for e in entries() if e.submission.model_id == "space")
+PLACE = {task: k for k, task in enumerate(BENCHMARK.task_ids)}
+EVEN = "InstaDeepAI_nucleotide_transformer_downstream_tasks_revised_H3K27ac"
+MORE = "leannmlindsey_GUE_virus_covid"
+DRAWS = 20_000
+PREDICTED_MIN = 20
+"""Predictions of each class from which the closed form is within 3 % of draws."""
+
+
+def test_the_variance_follows_from_the_recovered_matrices():
+    cells = cells_of(SPACE, "full", BENCHMARK)
+    found = list(recovered(Checker(()).context(SUBMISSIONS / "space.json"), "full"))
+    assert len(found) == 91
+    for cell in found:
+        assert cell.table is not None
+        small, small_wrong, large, large_wrong = map(np.float64, cell.table)
+        n1, n0 = small + small_wrong, large + large_wrong
+        wanted = variance_of_two(n1, n0, small, large)
+        assert cells.variance[PLACE[cell.task]] == pytest.approx(float(wanted), rel=1e-12)
+
+
+def test_the_error_of_one_task_is_that_of_the_formula_for_even_classes():
+    # For classes of one size predicted evenly, MCC = 2 A - 1: its error is 2 sqrt(A (1 - A) / n).
+    printed = SPACE.results["full"][EVEN]
+    error = math.sqrt(cells_of(SPACE, "full", BENCHMARK).variance[PLACE[EVEN]])
+    assert error == pytest.approx(2 * math.sqrt(printed.Acc * (1 - printed.Acc) / 1616), rel=0.02)
+
+
+def test_a_task_of_more_classes_has_the_error_of_its_accuracy():
+    printed, n = SPACE.results["full"][MORE], BENCHMARK.by_id[MORE].n_test or 0
+    slope = (1 - printed.MCC) / (1 - printed.Acc)
+    right = round(printed.Acc * n) / n
+    wanted = slope * slope * right * (1 - right) / n
+    assert cells_of(SPACE, "full", BENCHMARK).variance[PLACE[MORE]] == pytest.approx(wanted)
+
+
+def test_the_closed_form_is_near_twenty_thousand_draws():
+    """Within 3 % where each class is predicted often enough; nowhere more than 5 % smaller."""
+    rng = np.random.Generator(np.random.PCG64(20261122))
+    few: list[float] = []
+    often: list[float] = []
+    for entry in entries()[::6]:
+        cells = cells_of(entry.submission, "full", BENCHMARK)
+        for k, task in enumerate(BENCHMARK.tasks):
+            if not task.test_class_counts or len(task.test_class_counts) != 2:
+                continue
+            classes = Classes(*task.test_class_counts)
+            printed = entry.submission.results["full"][task.id]
+            right = right_of(classes, Triple(printed.MCC, printed.Acc, printed.F1))
+            sizes = np.array(classes, dtype=float)
+            a, b = rate(np.rint(np.array(right)), sizes)
+            shares = zip(classes, (float(a), float(b)), strict=True)
+            drawn = [np.asarray(rng.binomial(n, p, DRAWS), dtype=float) for n, p in shares]
+            error = float(np.std(mcc_of(sizes[0], sizes[1], *drawn)))
+            as_small = float(a) * classes.small + (1 - float(b)) * classes.large
+            predicted = min(as_small, classes.total - as_small)
+            ratio = math.sqrt(cells.variance[k]) / error
+            (often if predicted >= PREDICTED_MIN else few).append(ratio)
+    assert len(often) > 600
+    assert max(abs(ratio - 1) for ratio in often) < 0.03
+    assert min([*often, *few]) > 0.95
+
+
+def test_few_shot_variance_is_that_of_five_fits_that_err_alike():
+    whole = cells_of(SPACE, "10shot", BENCHMARK)
+    assert not whole.seeds.any()
+    assert not whole.has_seeds
+    one = BENCHMARK.model_copy(
+        update={"protocol": BENCHMARK.protocol.model_copy(update={"seeds": [13]})}
+    )
+    more = [k for k, task in enumerate(BENCHMARK.tasks) if not task.test_class_counts]
+    shares = whole.variance[more] / cells_of(SPACE, "10shot", one).variance[more]
+    assert shares == pytest.approx((1 + 4 * OVERLAP) / 5)
+
+
+@given(st.integers(1, 300), st.integers(0, 300), st.data())
+def test_a_matrix_that_exists_is_found_from_its_triple(small, more, data):
+    classes = Classes(small, small + more)
+    right = [data.draw(st.integers(0, n)) for n in classes]
+    made = BinaryTable(right[0], classes.small - right[0], right[1], classes.large - right[1])
+    found = right_of(classes, scores_of(made))
+    near = (found[0], classes.small - found[0], found[1], classes.large - found[1])
+    again = scores_of(BinaryTable(*near))  # type: ignore[arg-type]
+    assert again[1:] == pytest.approx(scores_of(made)[1:], abs=1e-6)
+
+
+@given(st.integers(1, 400), st.integers(1, 400), st.data())
+def test_a_variance_is_positive_and_shrinks_with_the_test_set(n1, n0, data):
+    right = [np.float64(data.draw(st.integers(0, n))) for n in (n1, n0)]
+    one = float(variance_of_two(np.float64(n1), np.float64(n0), *right))
+    tenfold = variance_of_two(np.float64(10 * n1), np.float64(10 * n0), *(10 * k for k in right))
+    assert 0 < float(tenfold) < one
+
+
+@given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=4, max_size=60))
+def test_mcc_is_that_of_scikit_learn(pairs):
+    true, said = zip(*pairs, strict=True)
+    if len(set(true)) < 2:
+        return
+    counts = [sum(t == c for t in true) for c in (False, True)]
+    right = [sum(t == c == s for t, s in pairs) for c in (False, True)]
+    arrays = [np.array([x]) for x in (*counts, *right)]
+    assert mcc_of(*arrays)[0] == pytest.approx(matthews_corrcoef(true, said), abs=1e-12)
+
+
+def test_a_task_of_unknown_size_is_refused():
+    tasks = [
+        t.model_copy(update={"n_test": None, "test_class_counts": None}) for t in BENCHMARK.tasks
+    ]
+    unknown = Benchmark.model_validate(
+        BENCHMARK.model_copy(update={"tasks": tasks}).model_dump(by_alias=True)
+    )
+    with pytest.raises(BadConfiguration) as refusal:
+        cells_of(SPACE, "full", unknown)
+    assert refusal.value.message == (
+        "the benchmark does not know how many test sequences "
+        "InstaDeepAI_nucleotide_transformer_downstream_tasks_H3 has"
+    )
+
+
+def test_the_made_up_matrices_of_the_simulation_have_scikit_learns_metrics():
+    counts = np.array([[5, 2, 0], [1, 7, 3], [2, 2, 9]])
+    true = np.repeat([0, 1, 2], counts.sum(axis=1))
+    said = np.concatenate([np.repeat([0, 1, 2], row) for row in counts])
+    assert of_matrix(counts) == pytest.approx(
+        {
+            "MCC": matthews_corrcoef(true, said),
+            "Acc": accuracy_score(true, said),
+            "F1": f1_score(true, said, average="macro"),
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    ("classes", "mean", "right"),
+    [
+        (Classes(10, 10), Triple(0.0, 0.5, 1 / 3), (0, 10)),  # one class is always predicted
+        (Classes(4, 16), Triple(0.0, 0.8, 4 / 9), (0, 16)),
+        (Classes(4, 16), Triple(0.0, 0.2, 1 / 6), (4, 0)),
+        (Classes(5, 15), Triple(1.0, 1.0, 1.0), (5, 15)),
+        (Classes(5, 15), Triple(-1.0, 0.0, 0.0), (0, 0)),
+    ],
+)
+def test_the_table_near_a_mean_at_the_ends(classes, mean, right):
+    assert right_of(classes, mean) == pytest.approx(right, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("classes", "triple", "expected"),
+    [
+        (Classes(4, 16), Triple(0.05, 0.8, 4 / 9), BinaryTable(0, 4, 16, 0)),
+        (Classes(4, 16), Triple(0.05, 0.2, 1 / 6), BinaryTable(4, 0, 0, 16)),
+        (Classes(4, 16), Triple(0.3, 0.76, 0.6), BinaryTable(1, 3, 14, 2)),
+    ],
+)
+def test_a_triple_that_no_table_has_gets_a_whole_table_near_it(classes, triple, expected):
+    found = recovered_table(classes, Reading(triple, Triple(1e-13, 1e-13, 1e-13)))
+    assert found == expected
+
+
+def test_arrays_and_single_tables_agree():
+    small, large = np.array([4.0, 10.0]), np.array([16.0, 10.0])
+    means = Triple(np.array([0.0, 0.2]), np.array([0.8, 0.6]), np.array([4 / 9, 0.6]))  # type: ignore[arg-type]
+    found = np.array(near_mean(small, large, means)).T
+    one = [
+        right_of(Classes(4, 16), Triple(0.0, 0.8, 4 / 9)),
+        right_of(Classes(10, 10), Triple(0.2, 0.6, 0.6)),
+    ]
+    assert found.tolist() == [list(pair) for pair in one]

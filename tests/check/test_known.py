@@ -1,0 +1,122 @@
+"""Shipped files are known by their digests; the short way and the long way give the same."""
+
+import dataclasses
+import json
+import subprocess
+import sys
+
+import pytest
+
+from geneb_ci.common import shipped, types
+from geneb_ci.common.benchmark import Benchmark, load_benchmark, parse_benchmark, shipped_benchmark
+from geneb_ci.common.config import Layout, LayoutKind
+from geneb_ci.common.errors import BadConfiguration
+from geneb_ci.models.entry import parse_entry
+from geneb_ci.models.registry import ModelRegistry
+from tests.paths import PUBLIC, ROOT
+
+NAMES = ("benchmark.json", "benchmark-mini.json")
+POLICY = ROOT / "leaderboard/policy"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_shipped_benchmark_is_what_the_typed_model_gives(name):
+    raw = (ROOT / "schemas" / name).read_bytes()
+    found = shipped_benchmark(name)
+    assert found.sha256 in shipped.known().benchmarks
+    assert found == Benchmark.of(types.validated(raw, name), found.sha256)
+    typed = types.BenchmarkFile.model_validate_json(raw)
+    assert found.model_dump(by_alias=True) == typed.model_dump(by_alias=True)
+    assert list(found.model_dump()) == list(typed.model_dump())
+    assert Benchmark.model_validate(found.model_dump(by_alias=True)).tasks == found.tasks
+
+
+def test_plain_values_have_the_members_of_the_typed_model():
+    from geneb_ci.common import benchmark
+
+    for plain, typed in (
+        (Benchmark, types.BenchmarkFile),
+        (benchmark.Task, types.TaskEntry),
+        (benchmark.Dataset, types.DatasetEntry),
+        (benchmark.Protocol, types.ProtocolEntry),
+    ):
+        assert [one.name for one in dataclasses.fields(plain)] == list(typed.model_fields)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "key"),
+    [
+        ('"schema_version"', '"schema_versio"', "schema_versio"),
+        ('"primary_metric": "MCC"', '"primary_metric": "AUC"', "primary_metric"),
+    ],
+)
+def test_a_definition_of_other_bytes_is_validated(tmp_path, old, new, key):
+    text = (ROOT / "schemas/benchmark.json").read_text(encoding="utf-8")
+    assert old in text
+    path = tmp_path / "benchmark.json"
+    path.write_text(text.replace(old, new, 1), encoding="utf-8")
+    with pytest.raises(BadConfiguration, match=key):
+        load_benchmark(path)
+
+
+def test_a_definition_of_other_spacing_is_the_same_but_for_its_digest():
+    raw = (ROOT / "schemas/benchmark.json").read_bytes()
+    other = parse_benchmark(raw + b"\n", "x")
+    assert other.sha256 not in shipped.known().benchmarks
+    assert other.model_copy({"sha256": shipped_benchmark().sha256}) == shipped_benchmark()
+
+
+def test_facts_of_each_entry_are_those_of_the_file():
+    layout = Layout(LayoutKind.GENEB_CI, ROOT, policy=POLICY)
+    registry = ModelRegistry(layout)
+    assert len(shipped.known().models) == len(list(registry)) > 0
+    for model_id in registry:
+        raw = registry.path(model_id).read_bytes()
+        assert registry[model_id] == parse_entry(raw, model_id).entry.attributes
+
+
+def test_an_entry_of_other_bytes_is_parsed(tmp_path):
+    (tmp_path / "models").mkdir()
+    raw = (POLICY / "models/space.toml").read_text(encoding="utf-8")
+    place = tmp_path / "models/space.toml"
+    registry = ModelRegistry(Layout(LayoutKind.GENEB_CI, tmp_path, policy=tmp_path))
+    place.write_text(f"{raw}\nother = 1\n", encoding="utf-8")
+    with pytest.raises(BadConfiguration, match="other"):
+        registry["space"]
+
+
+UNUSED = ("pydantic", "pydantic_core", "rich.console", "ssl", "email")
+
+
+def test_one_sound_file_waits_for_nothing_it_does_not_need():
+    code = (
+        "import sys; from geneb_ci.cli.main import main;"
+        "code = main(['check', '--no-cache', 'submissions/space.json']);"
+        "print(sorted(set(sys.argv[1:]) & set(sys.modules)), code)"
+    )
+    modules = [*UNUSED, "geneb_ci.check.rules.pullrequest", "geneb_ci.check.change"]
+    done = subprocess.run(
+        [sys.executable, "-c", code, *modules],
+        cwd=PUBLIC,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.splitlines()[-1:] == ["[] 0"], done.stderr
+
+
+def test_rules_that_are_left_out_are_not_imported():
+    code = (
+        "import sys; from geneb_ci.cli.main import main;"
+        "main(['check', '--no-cache', 'submissions/space.json', '--select', 'coverage']);"
+        "print(json.dumps(sorted(name.split('.')[3] for name in sys.modules"
+        " if name.startswith('geneb_ci.check.rules.'))))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", f"import json; {code}"],
+        cwd=PUBLIC,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert set(json.loads(done.stdout.splitlines()[-1])) == {"coverage", "structure"}

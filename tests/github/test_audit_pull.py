@@ -1,0 +1,368 @@
+"""From the label on a pull request to a signed record beside its row, and what is refused."""
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+
+import pytest
+
+from geneb_ci.audit.outcome import AuditOutcome
+from geneb_ci.audit.record import STARTED
+from geneb_ci.common.config import find_layout
+from geneb_ci.github import audits
+from geneb_ci.github.audits import variables_of
+from geneb_ci.github.hub_jobs import outcome_in, outcome_lines
+from tests.audit.examples import ROUNDS
+from tests.audit.log_place import BEFORE, extend, read, set_keys
+from tests.audit.recorded import FIRST, committed_at, entry, outcome_of
+from tests.audit.relay import relay, says
+from tests.github.audit_flow import APP_TOKEN, JOB, MODEL, OLD, flow, founded, hub
+from tests.github.server import STRANGER
+from tests.publish.hub import READER, WRITER
+from tools.rehearse import row
+from tools.rehearse.forge import git
+from tools.rehearse.standins import clone
+
+__all__ = ["flow", "founded", "hub"]
+
+
+def test_a_label_leads_to_a_pull_request_with_the_row_and_its_record(flow):
+    number = flow.propose(row.sound(flow.checkout))
+    order = flow.opened()
+    head = flow.forge.pulls[number]["head"]["sha"]
+    assert (order.number, order.head_sha, order.row) == (number, head, MODEL)
+    (status,) = flow.forge.statuses[head]
+    assert (status["context"], status["description"]) == (
+        "geneb/audit-commit",
+        order.plan.commitment_sha256,
+    )
+    assert flow.forge.labels(number) == ["by hand", "geneb: audit running"]
+    # The label was taken: the next run has nothing to do, and the time of the status never moves.
+    assert flow.run("audit", "open")[:2] == (0, "")
+    flow.forge.stamp = "2023-08-24T00:00:00Z"
+    code, again, _ = flow.run("audit", "open", "--pr", str(number), "--relay", flow.relay)
+    assert code == 0
+    assert audits.decode(again, audits.AuditOrder, "").plan == order.plan
+
+    raw = flow.raw(order)
+    code, err = flow.delivered(order, outcome_of(order.plan, raw))
+    assert code == 0, err
+    merged = number + 1
+    pull = flow.forge.pulls[merged]
+    assert flow.forge.pulls[number]["state"] == "closed"
+    assert flow.forge.labels(number) == ["by hand", "geneb: audit agrees"]
+    comment = flow.comment(number)
+    assert f"Merge #{merged}" in comment
+    steps = [line.split("`")[1] for line in comment.splitlines() if "| holds |" in line]
+    assert {"signer", "seed", "sample", "comparison", "submission", "policy"} <= set(steps)
+    # The verdict on it verifies the record again, with the row: it passes.
+    code, out, err = flow.run("reconcile", "--pr", str(merged))
+    assert code == 0, err
+    (verdict,) = json.loads(out)["pulls"]
+    assert (verdict["outcome"], verdict["model"]) == ("passed", MODEL)
+    assert [one["path"].split("/")[1] for one in verdict["files"]].count("audits") == 1
+    # Once it is merged, the row is verified.
+    place = flow.checkout.parent / "after"
+    clone(flow.forge.repository, place, pull["head"]["sha"], depth=1)
+    flow.patch.chdir(place)
+    assert flow.run("explain", MODEL)[1].startswith(f"{MODEL}  audited: audit ")
+    # Run again, deliver writes nothing twice.
+    flow.patch.chdir(flow.checkout)
+    assert flow.delivered(order, outcome_of(order.plan, raw))[0] == 0
+    assert max(flow.forge.pulls) == merged
+
+
+def test_a_row_of_format_1_0_is_audited_by_its_registry_entry(flow):
+    files = row.sound(flow.checkout, OLD)
+    path = f"submissions/{OLD}.json"
+    document = json.loads(files[path])
+    kept = ("model_id", "harness_version", "meta", "results")
+    old = {"schema_version": "1.0"} | {name: document[name] for name in kept}
+    number = flow.propose(files | {path: json.dumps(old).encode()}, OLD)
+    order = flow.opened()
+    commitment = order.plan.commitment
+    assert commitment.entry is not None
+    assert (commitment.weights.kind, commitment.extractor.class_name) == ("zenodo", "Model")
+    outcome = outcome_of(order.plan, flow.raw(order))
+    document = outcome.model_dump()
+    for task in document["tasks"]:
+        for cell in task["regimes"].values():
+            cell["predictions_equal"] = None  # the format has no digests
+    code, err = flow.delivered(order, AuditOutcome.model_validate(document))
+    assert code == 0, err
+    code, out, _ = flow.run("reconcile", "--pr", str(number + 1))
+    assert json.loads(out)["pulls"][0]["outcome"] == "passed"
+
+
+Change = Callable[[audits.AuditOrder, AuditOutcome], tuple[audits.AuditOrder, AuditOutcome | None]]
+
+
+def _of_another_plan(order, outcome):
+    plan = outcome.plan.model_copy(update={"tickets": outcome.plan.tickets[::-1]})
+    return order, outcome.model_copy(update={"plan": plan})
+
+
+def _raised(order, outcome):
+    tasks = [one.model_copy(update={"verdict": "differs"}) for one in outcome.tasks]
+    return order, outcome.model_copy(update={"tasks": tasks})
+
+
+def _other_claims(order, outcome):
+    document = outcome.model_dump()
+    for cell in document["tasks"][0]["regimes"].values():
+        cell["claimed"]["MCC"] = cell["rescored"]["MCC"] = 0.1
+    return order, AuditOutcome.model_validate(document)
+
+
+def _early(order, outcome):
+    return order, outcome.model_copy(update={"started_at": "2023-01-02T00:00:00Z"})
+
+
+def _foreign(order, outcome):
+    return order.model_copy(update={"repository": "org/other"}), outcome
+
+
+def _unpublished(order, outcome):
+    plan = order.plan.model_copy(update={"committed_at": "2023-08-23T15:14:30Z"})
+    return order.model_copy(update={"plan": plan}), outcome.model_copy(update={"plan": plan})
+
+
+def _nothing(order, _outcome):
+    return order, None
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (_of_another_plan, "another plan than the order"),
+        (_raised, "comparison: "),
+        (_other_claims, "the submission does not claim"),
+        (_early, "committed_at"),
+        (_foreign, "the order is for org/other"),
+        (_unpublished, "no status with this commitment at this time"),
+        (_nothing, "ended without an outcome"),
+    ],
+)
+def test_a_forged_replayed_or_foreign_outcome_makes_no_record(flow, change: Change, said: str):
+    number = flow.propose(row.sound(flow.checkout))
+    order = flow.opened()
+    code, err = flow.delivered(*change(order, outcome_of(order.plan, flow.raw(order))))
+    assert code in {2, 11}
+    assert said in err
+    assert flow.forge.labels(number) == ["by hand", "geneb: audit failed"]
+    assert "No record" in flow.comment(number)
+    assert list(flow.forge.pulls) == [number]
+    assert git(flow.forge.repository, "for-each-ref", "refs/heads") != ""
+    assert "geneb-audit" not in git(flow.forge.repository, "for-each-ref", "refs/heads")
+
+
+@pytest.mark.parametrize("why", ["differs", "new commits"])
+def test_the_record_goes_alone_where_the_row_must_not(flow, why: str):
+    number = flow.propose(row.sound(flow.checkout))
+    order = flow.opened()
+    if why == "new commits":
+        flow.forge.pulls[number]["head"] = dict(flow.forge.pulls[number]["head"], sha="1" * 40)
+    shift = 0.05 if why == "differs" else 0.0
+    assert flow.delivered(order, outcome_of(order.plan, flow.raw(order), shift=shift))[0] == 0
+    assert flow.forge.pulls[number]["state"] == "open"
+    head = flow.forge.pulls[number + 1]["head"]["sha"]
+    changed = git(flow.forge.repository, "diff", "--name-only", flow.forge.main, head)
+    assert [line.rsplit("/", 1)[0] for line in changed.splitlines()] == [
+        f"leaderboard/audits/{MODEL}"
+    ]
+    assert "so that this draw counts" in flow.comment(number)
+    code, out, err = flow.run("reconcile", "--pr", str(number + 1))
+    assert code == 0, err
+    (verdict,) = json.loads(out)["pulls"]
+    assert (verdict["outcome"], verdict["findings"]) == ("passed", [])
+
+
+def test_a_draw_without_a_record_counts_for_the_next_head(flow):
+    files = row.sound(flow.checkout)
+    number = flow.propose(files)
+    first = flow.opened()
+    assert flow.delivered(first, None)[0] == 11
+    path = f"submissions/{MODEL}.json"
+    document = json.loads(files[path])
+    document["meta"]["training_data"] = "human genome, again"
+    second = flow.propose(files | {path: json.dumps(document).encode()})
+    flow.forge.pulls[number]["head"] = flow.forge.pulls.pop(second)["head"]
+    flow.forge.pulls[number]["labels"] = [{"name": "audit"}]
+    flow.forge.stamp = committed_at(max(ROUNDS))
+    rounds = json.dumps({"round": max(ROUNDS), "signature": ROUNDS[max(ROUNDS)]})
+    with relay(says(rounds)) as (address, _):
+        flow.relay = address
+        again = flow.opened()
+    assert [one.commitment for one in again.plan.earlier] == [first.plan.commitment_sha256]
+
+
+def test_a_row_with_errors_is_not_audited(flow):
+    number = flow.propose(row.impossible(flow.checkout, MODEL))
+    code, _, err = flow.run("audit", "open", "--relay", flow.relay)
+    assert code == 11
+    assert "score-out-of-range" in err
+    assert flow.forge.statuses == {}
+    assert flow.forge.labels(number) == ["by hand", "geneb: audit failed"]
+
+
+def test_the_job_refuses_to_run_beside_a_token(flow, tmp_path):
+    flow.propose(row.sound(flow.checkout))
+    order = audits.encode(flow.opened())
+    home = tmp_path / "home"
+    home.mkdir()
+    for name in variables_of(os.environ):
+        flow.patch.setenv(name, "")
+    flow.patch.setenv("HOME", str(home))
+    for name in ("HF_TOKEN", "ACTIONS_RUNTIME_TOKEN"):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv(name, "x")
+            code, _, err = flow.run("audit", "job", AUDIT_ORDER=order)
+            assert (code, f"within reach of the contributor's code: {name}" in err) == (2, True)
+    (home / ".netrc").write_text("machine x", encoding="utf-8")
+    code, _, err = flow.run("audit", "job")
+    assert (code, "~/.netrc" in err) == (2, True)
+    (home / ".netrc").unlink()
+    # Without one it fetches the row's files, with no credential, and gets as far as the sandbox.
+    asked = len(flow.forge.requests)
+    code, _, err = flow.run("audit", "job", "--data", str(home), "--level", "4")
+    assert len(flow.forge.requests) == asked
+    assert (code, "--throw-away-machine" in err) == (2, True), err
+
+
+SEND = ("audit", "send", "--flavor", "l4x1", "--timeout", "90m", "--namespace", "geneb")
+
+
+def test_a_job_of_the_hub_has_no_token_and_answers_in_its_log(flow, hub):
+    flow.propose(row.sound(flow.checkout))
+    order = flow.opened()
+    flow.patch.setenv("AUDIT_ORDER", audits.encode(order))
+    cost = "l4x1 (8 vCPU, 30 GB, 1 x L4 24 GB), at most 1.50 h, at most $1.20: only the time"
+    code, out, err = flow.run(*SEND, "--dry-run")
+    assert (code, out, err.startswith(cost), hub.shelf.jobs.specs) == (0, "", True, {})
+    asked = len(flow.forge.requests)
+    code, out, err = flow.run(*SEND, "--poll", "0.05")
+    assert code == 0, err
+    assert err.startswith(cost)  # before it started
+    (spec,) = hub.shelf.jobs.specs.values()
+    assert spec["timeoutSeconds"] == 90 * 60
+    assert set(spec) == {
+        *("command", "arguments", "environment", "flavor", "timeoutSeconds", "labels"),
+        "dockerImage",
+    }
+    (log,) = hub.shelf.jobs.logs.values()
+    seen = dict(
+        line.partition("=")[::2] for line in (log.parent / "home/seen").read_text().splitlines()
+    )
+    passed = {"AUDIT_SERVER", "AUDIT_REPOSITORY", "AUDIT_MAIN", "AUDIT_ORDER"}
+    assert set(seen) - {"PWD", "OLDPWD", "SHLVL", "_"} == {
+        *("PATH", "HOME", "LANG", "JOB_ID"),
+        *passed,
+    }
+    assert not {WRITER, JOB, APP_TOKEN} & set(seen.values())
+    assert len(flow.forge.requests) == asked  # it asked no address that takes a token
+    assert sorted(path.name for path in (log.parent / "home").iterdir()) == ["board", "seen"]
+    outcome = audits.decode(out, AuditOutcome, "the outcome")
+    assert outcome.plan == order.plan
+    assert flow.delivered(order, outcome)[0] == 0
+
+
+def test_what_the_hub_cannot_do_is_said_before_it_costs(flow, hub):
+    flow.propose(row.sound(flow.checkout))
+    flow.patch.setenv("AUDIT_ORDER", audits.encode(flow.opened()))
+    for words, said in (
+        (("--max-cost", "1"), "that is more than --max-cost 1.00"),
+        (("--flavor", "h900"), "the Hub has no machine 'h900'"),
+    ):
+        code, _, err = flow.run(*SEND, *words)
+        assert (code, said in err) == (2, True)
+    flow.patch.setenv("HF_TOKEN", READER)
+    code, _, err = flow.run(*SEND)
+    assert (code, "the Hub refused the token in HF_TOKEN (403)" in err) == (2, True)
+    flow.patch.setenv("HF_TOKEN", "")
+    code, _, err = flow.run(*SEND)
+    assert (code, "HF_TOKEN is not set" in err) == (2, True)
+    assert hub.shelf.jobs.specs == {}
+
+
+@pytest.mark.usefixtures("hub")
+def test_a_job_that_fails_shows_the_end_of_its_log(flow):
+    flow.propose(row.sound(flow.checkout))
+    order = flow.opened().model_copy(update={"main_sha": "0" * 40})
+    flow.patch.setenv("AUDIT_ORDER", audits.encode(order))
+    code, _, err = flow.run(*SEND, "--poll", "0.05")
+    assert code == 3
+    assert "ended as ERROR without an outcome" in err
+    assert "  | " in err
+
+
+def test_an_outcome_in_a_log_is_found_by_its_nonce_alone():
+    line, nonce = "zlib:" + "A" * 9000, "a" * 32
+    lines = ["started", *outcome_lines(line, nonce), "done"]
+    assert outcome_in(lines, nonce) == line
+    assert outcome_in([*outcome_lines("zlib:B", "b" * 32), *lines], nonce) == line
+    assert outcome_in(lines[:-2], nonce) is None
+    assert outcome_in([], nonce) is None
+
+
+def test_a_stranger_cannot_plant_an_earlier_draw(flow):
+    number = flow.propose(row.sound(flow.checkout))
+    planted = f"{audits.MARKER}zlib:AAAA -->\n"
+    flow.forge.add_comment(number, STRANGER, planted)
+    assert flow.opened().plan.earlier == []
+
+
+def merged(flow, message: str) -> None:
+    """Commit what changed in the checkout of main, and push it."""
+    git(flow.checkout, "add", "--all")
+    git(flow.checkout, "commit", "--quiet", "-m", message)
+    git(flow.checkout, "push", "--quiet", "origin", "HEAD:refs/heads/main")
+    flow.forge.learn(git(flow.checkout, "rev-parse", "HEAD"))
+    find_layout.cache_clear()
+
+
+def test_where_a_log_is_kept_the_commitment_and_the_start_are_entries(flow):
+    set_keys(flow.checkout, [entry()])
+    merged(flow, "Keep a log")
+    number = flow.propose(row.sound(flow.checkout))
+    code, _, err = flow.run("audit", "open", "--relay", flow.relay)
+    assert (code, "this board keeps a log, which has no commitment" in err) == (11, True), err
+    assert flow.forge.labels(number) == ["by hand", "geneb: audit failed"]
+
+    # As the message says: a maintainer signs the commitment in a checkout of the pull request.
+    head = flow.checkout.parent / "head"
+    clone(flow.forge.fork, head, flow.forge.pulls[number]["head"]["sha"], depth=1)
+    (head / "key.pem").write_text(os.environ["AUDIT_KEY"], encoding="utf-8")
+    (head / "key.pem").chmod(0o600)
+    set_keys(head, [entry()])
+    flow.patch.chdir(head)
+    file = f"submissions/{MODEL}.json"
+    code, _, err = flow.run("audit", "commit", file, "--output", "c.json", "--key", "key.pem")
+    assert code == 0, err
+    flow.patch.chdir(flow.checkout)
+    folder = f"leaderboard/audits/{MODEL}"
+    shutil.copytree(head / folder, flow.checkout / folder)
+    extend(flow.checkout, FIRST - BEFORE)
+    merged(flow, "Log a commitment")
+
+    flow.forge.pulls[number]["labels"] = [{"name": "audit"}]
+    order = flow.opened()
+    assert order.plan.committed_at == committed_at(FIRST)
+    assert flow.forge.statuses == {}  # the entry has the time: nothing else is published
+    code, err = flow.delivered(order, outcome_of(order.plan, flow.raw(order)))
+    assert code == 0, err
+    assert "| log | " in flow.comment(number).replace("`", "")
+    code, out, err = flow.run("reconcile", "--pr", str(number + 1))
+    (verdict,) = json.loads(out)["pulls"]
+    assert (verdict["outcome"], verdict["findings"]) == ("passed", []), err
+
+    # Merged, and the log extended as the workflow audit-log does: every step of the record holds.
+    place = flow.checkout.parent / "after"
+    clone(flow.forge.repository, place, flow.forge.pulls[number + 1]["head"]["sha"], depth=1)
+    flow.patch.chdir(place)
+    assert len(list((place / folder).glob(f"*{STARTED}"))) == 1
+    extend(place, FIRST)
+    extend(place, FIRST + 1)
+    (found,) = read(place).verifications()
+    assert {one.name: str(one.state) for one in found.steps}["log"] == "holds"
+    assert flow.run("explain", MODEL)[1].startswith(f"{MODEL}  audited: audit ")

@@ -1,0 +1,149 @@
+"""Commands in comments: of people who may write, found by the sweep, each obeyed once."""
+
+import pytest
+
+from geneb_ci.github.waits import LONGEST
+from tests.github.conftest import sound
+from tests.github.server import Fault
+from tests.github.text import calm
+from tests.github.world import World
+
+MAINTAINER = {"id": 50, "login": "maintainer"}
+
+
+@pytest.fixture
+def world(tmp_path) -> World:
+    found = World(tmp_path / "board")
+    found.server.rights |= {"maintainer": "write", "reader": "read"}
+    return found
+
+
+def say(world: World, number: int, body: str, association: str = "MEMBER", **user: object) -> None:
+    world.server.add_comment(number, MAINTAINER | user, body)
+    world.server.comments[number][-1]["author_association"] = association
+
+
+def test_a_dispute_takes_the_pass_back_until_a_recheck(world):
+    number = world.open(sound())
+    world.sweep()
+    assert world.state(number) == "success"
+    say(world, number, "/dispute the weights are another model's @everyone")
+    world.sweep()
+    (last, *_) = world.server.statuses[world.server.pulls[number]["head"]["sha"]]
+    assert (last["state"], last["description"]) == (
+        "pending",
+        "disputed by maintainer: the weights are another model's @everyone",
+    )
+    body = world.server.comments[number][0]["body"]
+    assert "Disputed by `maintainer`: `the weights are another model's" in body
+    assert calm(body)
+    # New commits do not end it.
+    world.push(number, sound())
+    world.sweep()
+    assert world.state(number) == "pending"
+    assert not world.merge(number)
+    say(world, number, "/recheck")
+    world.sweep()
+    assert world.state(number) == "success"
+    written = len(world.server.writes())
+    world.sweep()
+    assert len(world.server.writes()) == written
+
+
+def test_an_audit_is_asked_for(world):
+    number = world.open(sound())
+    world.sweep()
+    say(world, number, "/audit\nThe jump in promoters is large.")
+    world.sweep()
+    assert world.state(number) == "success"
+    assert "`maintainer` asked for an audit" in world.server.comments[number][0]["body"]
+    assert "audit" in world.server.labels(number)
+    # The label is set once: the audit takes it away, and new commits do not ask again.
+    world.server.pulls[number]["labels"] = [{"name": "geneb: passed"}]
+    world.push(number, sound())
+    world.sweep()
+    assert world.server.labels(number) == ["geneb: passed"]
+
+
+@pytest.mark.parametrize(
+    ("body", "association", "login"),
+    [
+        ("/dispute x", "NONE", "maintainer"),
+        ("/dispute x", "CONTRIBUTOR", "maintainer"),
+        ("/dispute x", "MEMBER", "reader"),
+        ("/dispute", "MEMBER", "maintainer"),
+        ("please /dispute x", "MEMBER", "maintainer"),
+        ("> /dispute x", "MEMBER", "maintainer"),
+        ("/disputed x", "MEMBER", "maintainer"),
+        ("/recheck; rm", "MEMBER", "a\nb"),
+    ],
+)
+def test_what_is_no_command_of_theirs_changes_nothing(world, body, association, login):
+    number = world.open(sound())
+    world.sweep()
+    written = len(world.server.writes())
+    say(world, number, body, association, login=login)
+    world.sweep()
+    assert world.state(number) == "success"
+    assert len(world.server.writes()) == written
+
+
+def test_an_audit_does_not_end_a_dispute(world):
+    number = world.open(sound())
+    world.sweep()
+    say(world, number, "/dispute fake")
+    world.sweep()
+    say(world, number, "/audit")
+    world.sweep()
+    assert world.state(number) == "pending"
+    assert "audit" in world.server.labels(number)
+    body = world.server.comments[number][0]["body"]
+    assert "Disputed by `maintainer`: `fake`" in body
+    assert "`maintainer` asked for an audit" in body
+    assert not world.merge(number)
+    # Nor does a second one, or both before one sweep.
+    say(world, number, "/audit")
+    world.sweep()
+    assert world.state(number) == "pending"
+    say(world, number, "/recheck")
+    world.sweep()
+    assert world.state(number) == "success"
+
+
+@pytest.mark.parametrize("others", [5, 120])
+def test_comments_of_others_hide_no_command(world, others):
+    number = world.open(sound())
+    world.sweep()
+    say(world, number, "/dispute fake")
+    for n in range(others):
+        say(world, number, f"Nice ({n}).", "NONE", id=7, login="stranger")
+    world.sweep()
+    assert world.state(number) == "pending"
+    # Read once: a sweep with nothing new asks for no comment.
+    before = len(world.server.requests)
+    world.sweep()
+    asked = world.server.requests[before:]
+    assert [path for _, path in asked if path.split("?")[0].endswith("/comments")] == []
+
+
+def test_where_comments_cannot_be_read_nothing_passes(world):
+    number = world.open(sound())
+    world.sweep()
+    for n in range(3_100):
+        say(world, number, f"Nice ({n}).", "NONE", id=7, login="stranger")
+    world.sweep()
+    assert world.state(number) == "pending"
+    (issue,) = world.server.issues.values()
+    assert f"| #{number} |" in issue["body"]
+
+
+def test_a_command_is_not_lost_where_rights_cannot_be_asked(world):
+    number = world.open(sound())
+    world.sweep()
+    say(world, number, "/dispute fake")
+    world.server.faults.append(Fault("GET", "/collaborators/", 502, times=3))
+    world.sweep()
+    world.clock += LONGEST
+    world.sweep()
+    assert world.state(number) == "pending"
+    assert not world.merge(number)

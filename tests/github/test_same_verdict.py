@@ -1,0 +1,250 @@
+"""`geneb-ci check --base` and `--pr` give the server's verdict, for each way to be wrong."""
+
+import json
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from geneb_ci.cli.check import check_command
+from geneb_ci.cli.proposed import of_branch, of_pull
+from geneb_ci.common.errors import UsageProblem
+from geneb_ci.github import api
+from geneb_ci.github.api import repository_address
+from geneb_ci.github.comment import comment
+from geneb_ci.github.reconcile import sweep
+from tests.git import git
+from tests.github.conftest import MODULE, REGULAR, ROW, encoded, sound
+from tests.github.history import Files
+from tests.github.test_envelope import many, pull_of
+from tests.github.test_motion import NOTE, copied, corrected
+from tests.github.world import World
+from tests.rules.fixtures import FAMILIES
+from tests.small import CARD, small, small_v11, small_v12
+
+OWN = ("submissions/model.json", "submissions/cards/model.md", "submissions/extractors/model.py")
+CARD_PATH = OWN[1]
+OF_THE_PULL = {"number", "head_sha", "base_sha"}
+
+
+class Case:
+    """A pull request, and the files of main that it comes with."""
+
+    def __init__(self, changes: Files, main: Files | None = None, gone: tuple[str, ...] = ()):
+        self.changes, self.main, self.gone = changes, main or {}, gone
+
+
+def of_rules() -> dict[str, Case]:
+    """Return the failing fixture of every rule about files as the addition of one row."""
+    found = {}
+    for family, pairs in FAMILIES.items():
+        for name, (fixture, _) in pairs.items():
+            if isinstance(fixture, dict) and OWN[0] in fixture:
+                files: Files = {path: (REGULAR, raw) for path, raw in fixture.items()}
+                own = sound() | {path: files[path] for path in OWN if path in files}
+                rest = {path: entry for path, entry in files.items() if path not in OWN}
+                found[f"{family}-{name}"] = Case(own, rest)
+    return found
+
+
+def of_changes() -> dict[str, Case]:
+    """Return pull requests that are malformed, or sound, in what they change."""
+    whole = sound()
+
+    def row(document: object) -> Files:
+        return whole | {ROW: (REGULAR, encoded(document))}
+
+    alpha = {"submissions/cards/alpha.md": (REGULAR, NOTE.encode())}
+    return {
+        "sound": Case(whole),
+        "sound-1.1": Case(row(small_v11("model"))),
+        "sound-1.2": Case(row(small_v12("model"))),
+        "empty": Case({}),
+        "no-card": Case({k: v for k, v in whole.items() if k != CARD_PATH}),
+        "no-extractor": Case({k: v for k, v in whole.items() if k != MODULE}),
+        "row-only": Case({ROW: whole[ROW]}),
+        "card-only": Case(alpha),
+        "card-of-no-row": Case({CARD_PATH: whole[CARD_PATH]}),
+        "extractor-only": Case({MODULE: whole[MODULE]}),
+        "two-rows": Case(whole | sound("other")),
+        "wrong-folder": Case({"results/model.json": whole[ROW]}),
+        "workflow": Case(whole | {".github/workflows/x.yml": (REGULAR, b"on: push\n")}),
+        "policy": Case({"leaderboard/policy/official.json": (REGULAR, b'{"files": {"a": "b"}}\n')}),
+        "code": Case({"geneb_ci/check/runner.py": (REGULAR, b"x = 1\n")}),
+        "generated": Case(whole | {"RULES.md": (REGULAR, b"rules\n")}),
+        "deleted": Case({}, gone=("submissions/beta.json",)),
+        "renamed": Case(whole, gone=("submissions/beta.json", "submissions/cards/beta.md")),
+        "link": Case(whole | {ROW: ("120000", b"alpha.json")}),
+        "executable": Case(whole | {MODULE: ("100755", b"x = 1\n")}),
+        "submodule": Case(whole | {"submissions/extractors/lib": ("160000", b"1" * 40)}),
+        "case": Case(whole | {"submissions/cards/Model.md": (REGULAR, CARD.encode())}),
+        "many": Case({f"submissions/x/{n}.txt": (REGULAR, b"x") for n in range(60)}),
+        "huge": Case(whole | {ROW: (REGULAR, b" " * 1_000_001)}),
+        "huge-extractor": Case(whole | {MODULE: (REGULAR, b"#" * 1_000_001)}),
+        "utf-16": Case(whole | {ROW: (REGULAR, json.dumps(small("model")).encode("utf-16"))}),
+        "not-utf-8": Case(whole | {CARD_PATH: (REGULAR, b"# \xff\xfe\n")}),
+        "no-json": Case(whole | {ROW: (REGULAR, b"{")}),
+        "nothing": Case(whole | {ROW: (REGULAR, b"")}),
+        "crlf": Case(whole | {CARD_PATH: (REGULAR, CARD.replace("\n", "\r\n").encode())}),
+        "copy": Case(copied("model", "alpha")),
+        "collision": Case(sound("Alpha")),
+        "correction": Case(corrected("alpha", 0.6)),
+        "edit": Case({"submissions/alpha.json": corrected("alpha", 0.6)["submissions/alpha.json"]}),
+        "odd-path": Case(whole | {"submissions/extractors/a\nb.py": (REGULAR, b"x = 1\n")}),
+    }
+
+
+CASES = of_rules() | of_changes()
+
+
+def fast_import(base: Files, cases: dict[str, Case]) -> bytes:
+    """Write all commits as one stream: for each case its main, and its branch."""
+    out = bytearray()
+
+    def file(path: str, entry: tuple[str, bytes]) -> None:
+        mode, raw = entry
+        name = json.dumps(path).encode()
+        if mode == "160000":
+            out.extend(b"M 160000 " + raw + b" " + name + b"\n")
+        else:
+            out.extend(b"M %s inline %s\ndata %d\n%s\n" % (mode.encode(), name, len(raw), raw))
+
+    def commit(ref: str, parent: str, files: Files, gone: tuple[str, ...] = ()) -> None:
+        out.extend(
+            f"commit refs/heads/{ref}\ncommitter M <m@example.org> 1795000000 +0000\n".encode()
+        )
+        out.extend(b"data 1\nx\n")
+        if parent:
+            out.extend(f"from refs/heads/{parent}\n".encode())
+        for path, entry in files.items():
+            file(path, entry)
+        for path in gone:
+            out.extend(f"D {path}\n".encode())
+
+    commit("start", "", base)
+    for name, case in cases.items():
+        commit(f"main-{name}", "start", case.main)
+        commit(f"pull-{name}", f"main-{name}", case.changes, case.gone)
+    return bytes(out)
+
+
+@pytest.fixture(scope="module")
+def board(tmp_path_factory) -> World:
+    world = World(tmp_path_factory.mktemp("same") / "board")
+    git(world.folder, "init", "--quiet")
+    stream = fast_import(world.files(world.server.main_sha()), CASES)
+    subprocess.run(
+        ["git", "-C", str(world.folder), "fast-import", "--quiet"], input=stream, check=True
+    )
+    return world
+
+
+def remote(world: World, case: Case) -> dict[str, object]:
+    """Return the verdict of the server on the same pull request."""
+    server = world.server
+    base = world.files(next(iter(server.commits))) | case.main
+    server.default_head = server.commit(base, next(iter(server.commits)))
+    head = {path: entry for path, entry in (base | case.changes).items() if path not in case.gone}
+    for pull in server.pulls.values():
+        pull["state"] = "closed"
+    server.open_pull(server.commit(head, server.default_head), server.default_head)
+    (verdict,) = sweep(world.github(), world.layout, lambda _text: None).verdict.pulls
+    return verdict.model_dump(exclude=OF_THE_PULL)
+
+
+def test_the_command_of_the_comment_works_in_a_fork_that_is_behind(board, tmp_path, monkeypatch):
+    """There `origin` is the fork, whose main lacks the row that was merged meanwhile."""
+    (tmp_path / "org").mkdir()
+    (tmp_path / "org/board").symlink_to(board.folder)
+    monkeypatch.setenv("GITHUB_SERVER_URL", tmp_path.as_uri())
+    git(board.folder, "update-ref", "refs/heads/main", "refs/heads/pull-sound")
+    fork = tmp_path / "fork"
+    git(tmp_path, "clone", "--quiet", "--branch", "start", str(board.folder), str(fork))
+    monkeypatch.chdir(fork)
+    for path, (_, raw) in sound("Model").items():
+        Path(path).write_bytes(raw)
+    git(fork, "add", "--all")
+    git(fork, "commit", "--quiet", "--message", "Add Model")
+    assert of_branch("origin/start").verdict.outcome == "passed"
+    text = comment(pull_of(many(1)), repository_address("org/board"))
+    fetch, base = re.findall(r"`git (fetch \S+ main) && geneb-ci check --base (\S+)`", text)[0]
+    git(fork, *fetch.split())
+    found = of_branch(base).verdict
+    assert (found.outcome, "confusable-name" in found.places) == ("changes-needed", True), found
+
+
+def test_there_are_enough_of_them():
+    assert len(CASES) >= 60
+    assert {name.split("-")[0] for name in CASES} >= set(FAMILIES) - {"pullrequest", "internal"}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_verdict_on_this_machine_is_that_of_the_server(board, name, monkeypatch):
+    monkeypatch.chdir(board.folder)
+    sha = git(board.folder, "rev-parse", f"refs/heads/pull-{name}")
+    Path(board.folder, ".git/HEAD").write_text(f"{sha}\n", encoding="utf-8")
+    found = of_branch(f"main-{name}").verdict
+    here = found.model_dump(exclude=OF_THE_PULL)
+    there = remote(board, CASES[name])
+    assert here == there
+    monkeypatch.setattr(api, "connect", lambda _repo: board.github())
+    over = of_pull(max(board.server.pulls), None).verdict
+    assert over.model_dump(exclude=OF_THE_PULL) == there
+    assert os.listdir(board.folder)  # noqa: PTH208 (nothing was checked out or removed)
+
+
+def test_an_open_pull_request_is_compared_with_the_others(board, monkeypatch):
+    """As in a sweep: the second of two that take one name does not pass."""
+    monkeypatch.chdir(board.folder)
+    monkeypatch.setattr(api, "connect", lambda _repo: board.github())
+    for pull in board.server.pulls.values():
+        pull["state"] = "closed"
+    board.server.default_head = next(iter(board.server.commits))
+    first = board.open(sound("zebra"))
+    board.sweep()
+    second = board.open(sound("ZEBRA"))
+    assert of_pull(first, None).verdict.outcome == "passed"
+    found = of_pull(second, None).verdict
+    assert (found.outcome, found.rivals) == ("changes-needed", [first])
+    for number in (first, second):
+        only = board.github().pull(number)
+        (verdict,) = sweep(board.github(), board.layout, lambda _text: None, only).verdict.pulls
+        assert verdict == of_pull(number, None).verdict
+
+
+def test_the_command_prints_it_and_ends_with_its_exit_code(board, monkeypatch):
+    monkeypatch.chdir(board.folder)
+    for name, code, said in (
+        ("sound", 0, "passed"),
+        ("copy", 0, "warnings"),
+        ("no-card", 11, "changes-needed"),
+        ("two-rows", 11, "needs-maintainer"),
+    ):
+        sha = git(board.folder, "rev-parse", f"refs/heads/pull-{name}")
+        Path(board.folder, ".git/HEAD").write_text(f"{sha}\n", encoding="utf-8")
+        arguments = ["--base", f"main-{name}", "--format", "json"]
+        done = CliRunner().invoke(check_command, arguments, standalone_mode=False)
+        assert done.return_value == code
+        assert f"verdict on the pull request: {said}\n" in done.stderr
+        report = json.loads(done.stdout)
+        rules = {finding["rule"] for finding in report["findings"]}
+        assert rules >= ({"row-without-card"} if name == "no-card" else set())
+        # Advice that can be followed: this is a repository, and --against is refused.
+        fixes = {one["need"]: one["fix"] for one in report["skipped"]}
+        many = "main has fewer rows: these rules run once it has them"
+        assert fixes.get("many-rows", many) == many
+        assert "many-rows" in fixes or name == "two-rows"
+
+
+@pytest.mark.parametrize(
+    "words", [("--engine", "jsonschema"), ("--jobs", "2"), ("--no-cache",), ("--against", "none")]
+)
+def test_an_option_that_a_whole_pull_request_does_not_take_is_refused(words):
+    for one in (("--base", "main"), ("--pr", "1")):
+        with pytest.raises(UsageProblem, match="--base and --pr check a whole pull request"):
+            CliRunner().invoke(
+                check_command, [*one, *words], standalone_mode=False, catch_exceptions=False
+            )

@@ -1,0 +1,330 @@
+"""Every setting that a board needs: each is named when it is wrong, with its fix, and is set."""
+
+import copy
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from geneb_ci.cli.main import main
+from geneb_ci.github import diagnosis, errors
+from geneb_ci.github.api import connect
+from geneb_ci.github.diagnosis import SettingState
+from geneb_ci.github.new_repository import Answers, benchmark_bytes, files_of
+from geneb_ci.github.observed import Observed
+from geneb_ci.github.probes import FORM_LABELS
+from geneb_ci.github.settings import SETTINGS
+from tests.github.broken_settings import BREAKS, KEYS, key_file
+from tests.github.conftest import IMPATIENT
+from tests.github.history import Files
+from tests.github.server import REPOSITORY, TOKEN
+from tests.github.serving import serving
+from tests.github.settings_server import PUBLIC, SettingsServer
+from tests.paths import IMPORTABLE, ROOT
+from tests.publish.hub import Hub
+
+SPACE = "geneb/board"
+GIVEN = Answers(REPOSITORY, SPACE, "@org/maintainers")
+BY_HAND = {one.id for one in SETTINGS if one.writer is None}
+
+
+def board_files() -> Files:
+    found = files_of(GIVEN, benchmark_bytes(None)) | {KEYS: json.dumps(key_file()).encode()}
+    code = ("geneb_ci/", "reference_harness/", "leaderboard/src/")  # which no setting reads
+    return {path: ("100644", raw) for path, raw in found.items() if not path.startswith(code)}
+
+
+@pytest.fixture(scope="module")
+def hub() -> Iterator[Hub]:
+    served = Hub()
+    served.create(f"spaces/{SPACE}")
+    yield served
+    served.close()
+
+
+@pytest.fixture(scope="module")
+def files() -> Files:
+    return board_files()
+
+
+def observed(server: SettingsServer, space: str = SPACE) -> Observed:
+    env = {"GH_TOKEN": TOKEN, "GITHUB_API_URL": server.address}
+    return Observed(connect(REPOSITORY, env).wire, space, ROOT / "LICENSE")  # any text, as a key
+
+
+def apply_all(server: SettingsServer) -> list[str]:
+    """Set everything, and return the requests that were sent."""
+    seen = observed(server)
+    diagnosis.apply(seen, diagnosis.diagnosed(seen))
+    return seen.sent
+
+
+@pytest.fixture(scope="module")
+def whole(files: Files, hub: Hub) -> Iterator[SettingsServer]:
+    """Serve a repository with every setting, by what `init --apply` writes."""
+    with pytest.MonkeyPatch.context() as patch, serving(SettingsServer()) as server:
+        patch.setattr(errors, "PATIENCE", IMPATIENT)
+        patch.setenv("HF_ENDPOINT", hub.endpoint)
+        assert isinstance(server, SettingsServer)
+        server.push(files)
+        apply_all(server)
+        server.published_runs = 1
+        yield server
+
+
+STATE = (
+    *("repository", "objects", "reports", "label_names", "rulesets", "environments", "policies"),
+    *("variables", "secrets", "workflow_states", "runners", "owner_errors", "published_runs"),
+    *("pushed", "permissions", "requests"),
+)
+
+
+@pytest.fixture
+def sound(
+    whole: SettingsServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Iterator[SettingsServer]:
+    """Lend the repository, and restore it afterwards."""
+    kept = {name: copy.deepcopy(getattr(whole, name)) for name in STATE}
+    monkeypatch.setattr(errors, "PATIENCE", IMPATIENT)
+    monkeypatch.setenv("GH_TOKEN", TOKEN)
+    monkeypatch.setenv("GITHUB_API_URL", whole.address)
+    whole.requests = []
+    capsys.readouterr()
+    yield whole
+    for name, value in kept.items():
+        setattr(whole, name, value)
+
+
+IMPLIED = {
+    "environment": {"environment", "environment-main"},
+    "log-environment": {"log-environment", "log-environment-main"},
+    "audit-environment": {"audit-environment", "audit-environment-main"},
+    "merge-queue": {"merge-queue", "workflows"},
+}
+"""What else is wrong where one setting is."""
+
+
+def doctor(capsys: pytest.CaptureFixture[str], *more: str) -> tuple[int, str, str]:
+    capsys.readouterr()
+    code = main(["doctor", "--github", REPOSITORY, *more])
+    out, err = capsys.readouterr()
+    return int(code), out, err
+
+
+def test_every_setting_can_be_broken():
+    assert list(BREAKS) == [one.id for one in SETTINGS]
+    assert len(SETTINGS) > 30
+
+
+def test_a_repository_with_every_setting(sound, capsys):
+    code, out, err = doctor(capsys)
+    count = len(SETTINGS)
+    expected = f"{REPOSITORY}: {count} settings: {count} fine, 0 wrong, 0 not seen\n"
+    assert (code, out, err) == (0, expected, "")
+    assert sound.writes() == []
+    assert apply_all(sound) == []
+
+
+@pytest.mark.parametrize("setting", SETTINGS, ids=lambda one: one.id)
+def test_a_broken_setting_is_named_and_set_and_nothing_else(setting, sound, files):
+    before = settled(sound)
+    BREAKS[setting.id](sound, files)
+    seen = observed(sound, space="")
+    found = diagnosis.diagnosed(seen)
+    code, text = diagnosis.exit_of(found), diagnosis.as_text(REPOSITORY, found, 1000)
+    named = {one.setting.id: one.state for one in found if one.state is not SettingState.FINE}
+    assert sound.writes() == []
+    if setting.id == "trusted-publisher":
+        assert (code, named) == (3, {setting.id: "unseen"})
+        assert "fix: set it by hand, then: gh workflow run publish.yml" in text
+    else:
+        assert (code, named) == (11, dict.fromkeys(IMPLIED.get(setting.id, {setting.id}), "wrong"))
+        assert f"wrong: {setting.id}: {setting.expected}" in text
+        assert f"fix: {setting.hand}" in text
+    seen.space = SPACE
+    diagnosis.apply(seen, found)
+    assert bool(sound.writes()) == (setting.writer is not None)
+    if setting.writer is not None:
+        left = diagnosis.diagnosed(observed(sound))
+        assert {one.state for one in left} == {SettingState.FINE}
+        assert settled(sound) == before
+
+
+def settled(server: SettingsServer) -> Any:
+    """Return all settings; of labels and policies, order and ids do not count."""
+    found = server.snapshot()
+    found["label_names"].sort()
+    found["policies"] = {k: [one["name"] for one in v] for k, v in found["policies"].items()}
+    return found
+
+
+def test_a_new_repository_gets_what_a_token_may_set(files, hub, monkeypatch):
+    monkeypatch.setattr(errors, "PATIENCE", IMPATIENT)
+    monkeypatch.setenv("HF_ENDPOINT", hub.endpoint)
+    server = SettingsServer()
+    with serving(server):
+        server.push(files)
+        wrong = [
+            one.setting.id
+            for one in diagnosis.diagnosed(observed(server))
+            if one.state is SettingState.WRONG
+        ]
+        assert len(wrong) == 25
+        assert not BY_HAND & set(wrong)
+        apply_all(server)
+        left = {
+            one.setting.id: one.state
+            for one in diagnosis.diagnosed(observed(server))
+            if one.state is not SettingState.FINE
+        }
+    assert left == {"trusted-publisher": SettingState.UNSEEN}
+
+
+def test_a_merge_queue_is_fine_where_workflows_run_in_it(sound):
+    """The workflows of this version do."""
+    next(iter(sound.rulesets.values()))["rules"].append({"type": "merge_queue"})
+    found = diagnosis.diagnosed(observed(sound))
+    assert {one.state for one in found} == {SettingState.FINE}
+
+
+@pytest.mark.parametrize(
+    ("pin", "state"),
+    [(f"@{'a' * 40} # v9.0.0", SettingState.FINE), ("@v9", SettingState.WRONG)],
+)
+def test_dependabot_may_move_the_pins_of_workflows(pin, state, sound, files):
+    path = ".github/workflows/publish.yml"
+    raw = re.sub(rb"@[0-9a-f]{40} # v[0-9.]+", pin.encode(), files[path][1])
+    assert raw != files[path][1]
+    sound.push(files | {path: ("100644", raw)})
+    (setting,) = (one for one in SETTINGS if one.id == "workflows")
+    assert [one.state for one in diagnosis.diagnosed(observed(sound), [setting])] == [state]
+
+
+def test_reviewers_of_the_environment_are_kept(sound):
+    reviewers = [{"type": "User", "reviewer": {"id": 3}}]
+    sound.environments["hf-publish"] = {
+        "name": "hf-publish",
+        "protection_rules": [
+            {"type": "required_reviewers", "reviewers": reviewers},
+            {"type": "wait_timer", "wait_timer": 10},
+        ],
+        "deployment_branch_policy": None,
+    }
+    apply_all(sound)
+    assert sound.environments["hf-publish"]["protection_rules"] == [
+        {"type": "wait_timer", "wait_timer": 10},
+        {"type": "required_reviewers", "reviewers": reviewers},
+        {"type": "branch_policy"},
+    ]
+
+
+def test_what_a_token_may_not_read_is_named_with_what_it_takes(sound, capsys):
+    sound.permissions = PUBLIC
+    code, out, _ = doctor(capsys, "--json")
+    found = {one["id"]: one for one in json.loads(out)["settings"] if one["state"] != "fine"}
+    assert code == 3
+    assert {one["state"] for one in found.values()} == {"unseen"}
+    assert set(found) == {
+        *("private-reports", "actions-enabled", "actions-allowed", "actions-pinned"),
+        *("fork-approval", "token-reads", "token-approves-nothing", "hosted-runners"),
+        *("no-stored-token", "main-no-bypass", "main-verdict-bypass", "environment-variable"),
+        *("environment-no-token", "log-secret", "repository-variable", "space"),
+    }
+    assert [name for name, one in found.items() if one["needs"] not in one["fix"]] == ["space"]
+
+
+def test_a_hub_that_does_not_answer_is_not_a_missing_space(sound, monkeypatch):
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")  # the port of discard: nobody listens
+    (setting,) = (one for one in SETTINGS if one.id == "space")
+    (found,) = diagnosis.diagnosed(observed(sound), [setting])
+    assert (found.state, found.fix) == (SettingState.UNSEEN, "run this again later")
+    assert found.found.startswith(f"the Hub did not show {SPACE}: ")
+
+
+def test_a_token_that_may_only_read_is_told_what_it_cannot_set(sound, files):
+    BREAKS["private-reports"](sound, files)
+    BREAKS["labels-of-forms"](sound, files)
+    sound.permissions = frozenset(one for one in sound.permissions if one.endswith(":read"))
+    sound.permissions |= {"administration:write"}
+    seen = observed(sound)
+    done = {one.ids: bool(one.error) for one in diagnosis.apply(seen, diagnosis.diagnosed(seen))}
+    assert done == {("private-reports",): False, ("labels-of-forms",): True}
+
+
+@pytest.mark.parametrize(
+    ("token", "said"),
+    [("wrong", "GitHub rejected the token in GH_TOKEN"), ("", "GH_TOKEN is not set")],
+)
+def test_a_token_that_is_wrong_is_one_error(token, said, sound, capsys, monkeypatch):
+    monkeypatch.setenv("GH_TOKEN", token)
+    monkeypatch.delenv("GITHUB_TOKEN", raising=False)
+    code, out, err = doctor(capsys)
+    assert (code, out) == (2, "")
+    assert said in err
+    assert "fix:" in err
+    assert sound.writes() == []
+
+
+def test_a_repository_that_does_not_exist(sound, capsys):
+    code = main(["doctor", "--github", "org/nowhere"])
+    out, err = capsys.readouterr()
+    assert (code, out) == (2, "")
+    assert "org/nowhere: GitHub finds no such repository" in err
+    assert sound.writes() == []
+
+
+def test_the_report_fits_a_terminal_of_80_columns(hub, capsys, monkeypatch):
+    monkeypatch.setattr(errors, "PATIENCE", IMPATIENT)
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("HF_ENDPOINT", hub.endpoint)
+    server = SettingsServer()
+    with serving(server):
+        monkeypatch.setenv("GH_TOKEN", TOKEN)
+        monkeypatch.setenv("GITHUB_API_URL", server.address)
+        code, out, err = doctor(capsys)
+    assert (code, err) == (11, "")
+    assert len(out.splitlines()) > 100
+    assert [line for line in out.splitlines() if len(line) > 80 and " " in line.strip()] == []
+
+
+def test_options_of_the_check_without_it(capsys):
+    code = main(["doctor", "--json"])
+    assert code == 2
+    assert "add --github OWNER/NAME" in capsys.readouterr().err
+
+
+def test_the_labels_of_the_forms_are_those_that_are_created():
+    forms = [
+        yaml.safe_load(path.read_text("utf-8"))
+        for path in (ROOT / ".github/ISSUE_TEMPLATE").glob("*.yml")
+        if path.name != "config.yml"
+    ]
+    assert sorted(FORM_LABELS) == sorted(label for form in forms for label in form["labels"])
+
+
+def test_the_page_has_the_table():
+    page = Path(ROOT / "docs/setup.md").read_text(encoding="utf-8")
+    assert f"<!-- settings -->\n{diagnosis.table()}\n<!-- /settings -->" in page
+
+
+@pytest.mark.parametrize("words", [("doctor", "--github", "a/b"), ("init", "--repo", "a/b")])
+def test_a_missing_extra_is_named(words, tmp_path):
+    code = (
+        "import sys; sys.modules['github'] = None; sys.path.insert(0, sys.argv[1]);"
+        "from geneb_ci.cli.main import main; sys.exit(main(sys.argv[2:]))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, IMPORTABLE, *words],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    said = "geneb-ci: the package github is missing\n  fix: pip install 'geneb-ci[github]'\n"
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", said)

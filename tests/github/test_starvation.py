@@ -1,0 +1,66 @@
+"""Pull requests that cannot be read, in numbers: the others have their verdicts all the same."""
+
+import hashlib
+
+import pytest
+
+from geneb_ci.github.verdict import OPEN_MAX
+from geneb_ci.github.waits import SHOWN, Wait, issue_text, read_waits
+from tests.github.conftest import sound
+from tests.github.history import git_sha
+from tests.github.server import BOT
+from tests.github.world import World
+
+MANY = 105
+
+
+@pytest.fixture
+def world(tmp_path) -> World:
+    return World(tmp_path / "board")
+
+
+def flood(world: World, number: int) -> list[int]:
+    """Open pull requests whose heads GitHub cannot find."""
+    main = world.server.main_sha()
+    return [
+        world.server.open_pull(git_sha("commit", f"lost {n}".encode()), main) for n in range(number)
+    ]
+
+
+def test_a_hundred_unreadable_heads_hold_up_no_other(world):
+    """From 81 on, those that had no place in the list ended every sweep."""
+    honest = [world.open(sound(f"honest-{n}")) for n in range(2)]
+    world.sweep()
+    lost = flood(world, MANY)
+    assert world.merge(honest[0])
+    for _ in range(2):  # a sweep tries a hundred of those that are new
+        world.sweep()
+    assert world.state(honest[1]) == "success"
+    new = world.open(sound("new"))
+    world.sweep()
+    assert world.state(new) == "success"
+    assert set(read_waits(world.github()).waits) == set(lost)
+    assert world.merge(honest[1])
+    world.sweep(events=True)
+    assert world.state(new) == "success"
+    assert not world.is_stale(new)
+
+
+def test_the_list_has_room_for_every_open_pull_request(world):
+    waits = {
+        n: Wait(
+            number=n,
+            head_sha=hashlib.sha1(b"%d" % n, usedforsecurity=False).hexdigest(),
+            reason="é" + hashlib.sha512(b"%d" % n).hexdigest(),
+            tries=n % 6 + 1,
+            until=f"2026-11-{n % 28 + 1:02}T{n % 24:02}:{n % 60:02}:00Z",
+        )
+        for n in range(1, OPEN_MAX + 1)
+    }
+    text = issue_text(waits)
+    assert len(text) <= 65_536
+    assert f"{OPEN_MAX - SHOWN} more" in text
+    world.server.issues[1] = {"number": 1, "body": text, "user": BOT, "state": "open"}
+    found = read_waits(world.github()).waits
+    assert {n: one.until for n, one in found.items()} == {n: w.until for n, w in waits.items()}
+    assert found[1].reason == waits[1].reason

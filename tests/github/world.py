@@ -1,0 +1,219 @@
+"""A repository on a GitHub in this process: pull requests, sweeps, merges, and a clock.
+
+The code that sweeps, judges and writes is the one that runs in the jobs; only HTTP is left out.
+"""
+
+import datetime as dt
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from github.Requester import Requester
+
+from geneb_ci.check.registry import RULES
+from geneb_ci.check.runner import Checker, FileResult
+from geneb_ci.common.config import Layout, find_layout
+from geneb_ci.common.finding import Severity
+from geneb_ci.github import report
+from geneb_ci.github.api import ACTIONS_BOT, GitHub
+from geneb_ci.github.batch import prefetch_talks
+from geneb_ci.github.comment import Receipt, own_comment, read_receipt
+from geneb_ci.github.envelope import decode, encode
+from geneb_ci.github.errors import Patience
+from geneb_ci.github.main_branch import further_places
+from geneb_ci.github.reconcile import Found, group_verdict, sweep
+from geneb_ci.github.replies import Comment
+from geneb_ci.github.sides import main_at
+from geneb_ci.github.wire import Refusal, Wire
+from tests.github.conftest import IMPATIENT, PEERS, REGULAR, sound
+from tests.github.history import Files
+from tests.github.server import REPOSITORY, TOKEN, Fault, GitHubServer
+from tests.small import BENCHMARK_FILE
+
+EPOCH = dt.datetime(2026, 11, 23, 8, 0, tzinfo=dt.UTC)
+SWEEP = dt.timedelta(minutes=15)
+
+
+class DirectWire(Wire):
+    """The connection to a server in this process."""
+
+    def __init__(self, server: GitHubServer, patience: Patience = IMPATIENT) -> None:
+        super().__init__(TOKEN, REPOSITORY, "http://127.0.0.1", patience)
+        self.server = server
+        self.clock = EPOCH
+
+    @property
+    def now(self) -> dt.datetime:
+        return self.clock
+
+    def _ask(
+        self,
+        verb: str,
+        url: str,
+        parameters: dict[str, Any],
+        headers: dict[str, Any],
+        body: Any,
+    ) -> tuple[int, Mapping[str, str], Any]:
+        whole = Requester.add_parameters_to_url(url.removeprefix("http://127.0.0.1"), parameters)
+        raw = b"" if body is None else json.dumps(body).encode()
+        condition = str(headers.get("If-None-Match", ""))
+        answer = self.server.answer(verb, whole, TOKEN, condition, raw)
+        found = {name.lower(): value for name, value in answer.headers.items()}
+        if answer.status >= 400:
+            self._refuse(Refusal(answer.status, found, answer.body))
+        return answer.status, found, json.loads(json.dumps(answer.body))
+
+
+class World:
+    """One board in a folder of the given name, and its GitHub."""
+
+    def __init__(self, folder: Path) -> None:
+        files: Files = {}
+        for peer in PEERS:
+            files |= sound(peer)
+        files["schemas/benchmark.json"] = (REGULAR, BENCHMARK_FILE.read_bytes())
+        files["leaderboard/policy/official.json"] = (REGULAR, b'{"files": {}}\n')
+        for path, (_, raw) in files.items():
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / path).write_bytes(raw)
+        self.server = GitHubServer()
+        self.server.default_head = self.server.commit(files)
+        self.layout: Layout = find_layout(folder)
+        self.folder = folder
+        self.clock = EPOCH
+        self.unreadable: set[int] = set()
+        self.builds = 0
+
+    def github(self) -> GitHub:
+        wire = DirectWire(self.server)
+        wire.clock = self.clock
+        return GitHub(wire)
+
+    def files(self, sha: str) -> Files:
+        tree = self.server.trees[self.server.commits[sha][0]]
+        return {path: (mode, self.server.blobs[blob]) for path, (mode, blob) in tree.items()}
+
+    def open(self, changes: Files, **said: Any) -> int:
+        """Open a pull request from the present main."""
+        main = self.server.main_sha()
+        head = self.server.commit(self.files(main) | changes, main)
+        number = self.server.open_pull(head, main, **said)
+        stamp = f"{self.clock:%Y-%m-%dT%H:%M:%SZ}"
+        self.server.pulls[number] |= {"created_at": stamp, "updated_at": stamp}
+        return number
+
+    def push(self, number: int, changes: Files) -> None:
+        """Force-push a pull request: its branch is made again from the present main."""
+        main = self.server.main_sha()
+        pull = self.server.pulls[number]
+        pull["head"]["sha"] = self.server.commit(self.files(main) | changes, main)
+        pull["updated_at"] = f"{self.clock:%Y-%m-%dT%H:%M:%SZ}"
+
+    def change_main(self, changes: Files) -> None:
+        """Change files of main, as maintainers do."""
+        main = self.server.main_sha()
+        self.server.default_head = self.server.commit(self.files(main) | changes, main)
+
+    def hide(self, number: int) -> None:
+        """Let GitHub fail on a head: it has no commit in common with main."""
+        self.unreadable.add(number)
+        sha = self.server.pulls[number]["head"]["sha"]
+        self.server.faults.append(Fault("GET", f"/compare/.*{sha}", 404, times=10**9))
+
+    def sweep(self, *, events: bool = False) -> Found:
+        """Run the two jobs; `events` leaves the clock where it is."""
+        found = sweep(self.github(), self.layout, lambda _text: None)
+        self.write(found)
+        self.clock += dt.timedelta(0) if events else SWEEP
+        return found
+
+    def write(self, found: Found) -> None:
+        verdict = decode(encode(found.verdict), REPOSITORY)
+        for _ in report.write(self.github(), verdict, tuple(further_places(self.layout))):
+            pass
+
+    def status(self, sha: str) -> str:
+        found = self.server.statuses.get(sha, [])
+        return str(found[0]["state"]) if found else ""
+
+    def state(self, number: int) -> str:
+        """Return the state of the verdict on the head of a pull request."""
+        return self.status(self.server.pulls[number]["head"]["sha"])
+
+    def receipt(self, number: int) -> Receipt | None:
+        comments = [Comment.model_validate(one) for one in self.server.comments[number]]
+        ours = own_comment(comments, ACTIONS_BOT)
+        return read_receipt(ours.body) if ours is not None else None
+
+    def digest(self) -> str:
+        """Return the digest of main as a verdict has it."""
+        github = self.github()
+        return main_at(github, github.main()).digest
+
+    def is_stale(self, number: int) -> bool:
+        """Whether the verdict on a pull request is about another head or another main."""
+        receipt = self.receipt(number)
+        head = self.server.pulls[number]["head"]["sha"]
+        return receipt is None or (receipt.head_sha, receipt.main_digest) != (head, self.digest())
+
+    def open_numbers(self) -> list[int]:
+        return [n for n, pull in self.server.pulls.items() if pull["state"] == "open"]
+
+    def merge(self, number: int) -> bool:
+        """Merge as GitHub does where the verdict is required; tell whether it was possible."""
+        head = self.server.pulls[number]["head"]["sha"]
+        if self.status(head) != "success":
+            return False
+        if self.server.merged(self.server.main_sha(), head) is None:
+            return False
+        self.server.squash(number)
+        return True
+
+    def queue(self, number: int, onto: str = "") -> str:
+        """Put a pull request into the merge queue, on main or behind a group; return its group."""
+        head, base = self.server.pulls[number]["head"]["sha"], onto or self.server.main_sha()
+        files = self.server.merged(base, head)
+        assert files is not None
+        group = self.server.commit_tree(files, base)
+        self.server.queued[f"refs/heads/gh-readonly-queue/main/pr-{number}-{base}"] = group
+        return group
+
+    def merge_group(self, group: str, number: int) -> bool:
+        """Take a group from the queue, and make it main if its status passes."""
+        queued = self.server.queued
+        self.server.queued = {ref: sha for ref, sha in queued.items() if sha != group}
+        if self.status(group) != "success":
+            return False
+        self.server.default_head = group
+        self.server.pulls[number]["state"] = "closed"
+        return True
+
+    def merge_by_queue(self, number: int) -> bool:
+        """Merge as a merge queue does: the group is checked, and only then becomes main."""
+        head, main = self.server.pulls[number]["head"]["sha"], self.server.main_sha()
+        if self.status(head) != "success" or self.server.merged(main, head) is None:
+            return False
+        group = self.queue(number)
+        self.write(group_verdict(self.github(), self.layout, group))
+        return self.merge_group(group, number)
+
+    def errors_of_main(self) -> list[str]:
+        """Return what would freeze the publication: the errors of the rows of main."""
+        self.builds += 1
+        folder = self.folder.parent / f"{self.folder.name}-build-{self.builds}"
+        for path, (_, raw) in self.files(self.server.main_sha()).items():
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / path).write_bytes(raw)
+        rows = sorted((folder / "submissions").glob("*.json"))
+        found = []
+        for result in Checker(RULES).run(rows):
+            assert isinstance(result, FileResult)
+            found += [f.rule for f in result.findings if f.severity is Severity.ERROR]
+        return found
+
+    def talks(self) -> dict[int, str]:
+        """Return what the API says of every status, by number."""
+        github = self.github()
+        prefetch_talks(github, list(self.server.pulls))
+        return {number: talk.state for number, talk in github.talks.items()}

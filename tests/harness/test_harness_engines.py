@@ -1,0 +1,156 @@
+"""What a run does the same on every engine: who embeds what, in which batches, for which models."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reference_harness import cache as store
+from reference_harness import mini
+from reference_harness.cache import Cache
+from reference_harness.claims import claims, packed
+from reference_harness.embed import Batching
+from reference_harness.embedder import Embedder, EmbedDone, EmbedJob, Step
+from reference_harness.memory import MemoryLimit
+from reference_harness.tasks import Split, TaskData, sequence_digests
+from tests.harness.support import Harness, write_flat
+from tests.harness.test_harness_cluster import timeless
+
+LETTERS = st.sets(st.sampled_from("ABCDEFGH"))
+
+
+class Calls:
+    """Counts letters, and remembers the batches it was given."""
+
+    def __init__(self) -> None:
+        self.made: list[list[str]] = []
+
+    def extract_embeddings(self, sequences: Sequence[str], batch_size: int) -> Any:
+        del batch_size
+        self.made.append(list(sequences))
+        return np.array([[s.count(c) for c in "ACGT"] for s in sequences], dtype=np.float32)
+
+
+@given(st.lists(LETTERS, min_size=1, max_size=5), LETTERS)
+@settings(max_examples=50, deadline=None)
+def test_the_first_task_that_lacks_a_sequence_embeds_it(
+    tasks: list[set[str]], here: set[str]
+) -> None:
+    cache: Any = SimpleNamespace(find=lambda wanted: set(wanted) & set(sequence_digests(here)))
+    named = {f"t{i}": packed(sequence_digests(sorted(one))) for i, one in enumerate(tasks)}
+    seen: dict[str, str] = {}
+    for (task_id, claim), letters in zip(claims(named, cache).items(), tasks, strict=True):
+        lacking = sorted(letters - here - seen.keys())
+        lenders = {seen[one] for one in letters - here if one in seen}
+        assert [one.tobytes() for one in claim.lacking] == sequence_digests(lacking)
+        assert claim.lenders == lenders
+        seen |= dict.fromkeys(lacking, task_id)
+
+
+def test_the_rest_of_a_killed_job_has_the_batches_it_would_have_had(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store, "FLUSH_SECONDS", 0)
+    sequences = ["ACGT"[i % 4] * (1 + i * 7 % 23) + "A" * i for i in range(40)]
+
+    def embedder(folder: Path) -> tuple[Calls, Embedder, EmbedJob]:
+        calls, facts = Calls(), SimpleNamespace()
+        loaded: Any = SimpleNamespace(extractor=calls, path="mine.py", class_name="Calls")
+        made = Embedder(loaded, facts, Batching(token_budget=256), MemoryLimit())  # type: ignore[arg-type]
+        return calls, made, EmbedJob("t", sequences, folder, {})
+
+    whole, one, job = embedder(tmp_path / "whole")
+    *_, done = one.embed(job)
+    assert isinstance(done, EmbedDone)
+    assert len(whole.made) > 5
+    first, one, job = embedder(tmp_path / "killed")
+    steps = one.embed(job)
+    for _ in range(3):
+        assert isinstance(next(steps), Step)
+    # A killed process leaves what was flushed, and runs nothing more.
+    rest, one, job = embedder(tmp_path / "killed")
+    list(one.embed(job))
+    assert first.made[:2] + rest.made in (whole.made, whole.made[:2] + whole.made[3:])
+    digests = sequence_digests(sequences)
+    found = [Cache(tmp_path / name, {}).read(digests) for name in ("whole", "killed")]
+    assert found[0].tobytes() == found[1].tobytes()
+
+
+@pytest.fixture(scope="module")
+def sharing(tmp_path_factory: pytest.TempPathFactory) -> Harness:
+    """Lay three tasks, of which one is the longest and has sequences of both others."""
+    harness = Harness(tmp_path_factory.mktemp("sharing"))
+    parts = [mini.load(name).head(30) for name in ("mini_mouse", "mini_tf", "mini_phage")]
+    train = [one.train for one in parts]
+    every = Split([s for one in train for s in one.sequences], np.arange(90) % 2)
+    for one in (*parts[:2], TaskData("mini_phage", every, parts[2].test)):
+        write_flat(one, harness.folder / "data")
+    assert harness("data", "define", "data").returncode == 0
+    return harness
+
+
+def test_the_order_of_tasks_changes_no_record(sharing: Harness) -> None:
+    words = (
+        "run", "--data", "data", "--benchmark", "data/benchmark.json", "--workers", 1,
+        "--no-canonical",
+    )  # fmt: skip
+    code = (
+        "from reference_harness.engine.machine import LocalEngine\n"
+        "LocalEngine.longest_first = True\n"
+        "from reference_harness.cli import main; main()"
+    )
+    records = []
+    for name, ordered in (("plain", None), ("longest", code)):
+        done = sharing.alone(
+            *words, "--output", f"{name}.json", "--cache", name, "--quiet", code=ordered
+        )
+        assert done.returncode == 0, done.stderr
+        records.append(timeless(json.loads((sharing.folder / f"{name}.json").read_text())))
+    assert records[0] == records[1]
+    assert {name: one["embedded_now"] for name, one in records[0]["tasks"].items()} == {
+        "mini_mouse": 60, "mini_phage": 90, "mini_tf": 30
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "expected tables [[run]] and nothing else"),
+        ("[[run]", "not a TOML file"),
+        ("[[run]]\nk = 1", "run 1: 'k' is no option of a run"),
+        ('[[run]]\nengine = "ray"', "run 1: 'engine' is no option of a run"),
+        ('[[run]]\noutput = "a"\nworkers = 0', "run 1: workers: 0 is not in the range x>=1."),
+        ("[[run]]\nworkers = 2", "run 1: no output is named: give each run an output of its own"),
+        ('[[run]]\noutput = "a"\n' * 2, "run 1: a is named twice"),
+    ],
+)
+def test_a_list_of_models_that_is_wrong_is_refused(harness: Harness, text: str, said: str) -> None:
+    (harness.folder / "models.toml").write_text(text)
+    done = harness("run", "--from", "models.toml")
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: models.toml: ")
+    assert said in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_model_that_fails_does_not_end_the_others(harness: Harness) -> None:
+    (harness.folder / "models.toml").write_text(
+        '[[run]]\noutput = "a.json"\noption = ["k=99"]\n[[run]]\noutput = "b.json"\n'
+    )
+    done = harness(
+        "run", "--from", "models.toml", "--tasks", "mini_tf", "--limit", 20, "--no-canonical"
+    )
+    lines = done.stderr.splitlines()
+    assert done.returncode == 11
+    assert lines[0].startswith("b: mini_tf: full MCC ")
+    assert lines[1:3] == [
+        "b: wrote b.json: 1 task, model_id 4-mer-frequency", "error: 1 of 2 runs failed:"
+    ]  # fmt: skip
+    assert lines[3].startswith("  a.json: k is 99, expected an integer from 1 to 10")
+    assert not (harness.folder / "a.json").exists()

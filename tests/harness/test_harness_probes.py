@@ -1,0 +1,295 @@
+"""Other probes on receipts: the page's example, the kinds of probe, ranks, and what is refused."""
+
+import itertools
+import json
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import kendalltau
+
+from reference_harness import benchmark
+from reference_harness.errors import ProbeError
+from reference_harness.probes import KINDS, WHAT
+from reference_harness.probes.cost import TaskOfReceipt, cost, sentence
+from reference_harness.probes.kinds import Fitted, columns_of, is_seeded, predict
+from reference_harness.probes.ranks import agreement, macro
+from reference_harness.probes.report import Agreement, ProbedReceipt, Probes, ProbeScores, Standing
+from reference_harness.probes.table import WIDTH, markdown, text
+from reference_harness.receipt.rounding import Widened
+from reference_harness.record import (
+    BenchmarkRef,
+    DatasetRef,
+    HarnessRef,
+    PerSeed,
+    ReceiptTask,
+    Triple,
+)
+from tests.harness.support import Harness
+from tests.paths import ROOT
+
+PAGE = (ROOT / "docs/probes.md").read_text(encoding="utf-8")
+TOLERANCE = 0.02
+"""A row of 160 that another BLAS gives another label moves an MCC by 0.0125."""
+NUMBER = re.compile(r"-?\d+\.\d+")
+
+
+def example() -> tuple[list[list[str]], str]:
+    """Return the commands of the page's example, in words, and what it says they print."""
+    block = re.findall(r"```console\n(.*?)```", PAGE, re.DOTALL)[0]
+    lines = block.replace("\\\n", " ").splitlines()
+    told = [line.split()[1:] for line in lines if line.startswith("$ ")]
+    return told, "\n".join(line for line in lines if not line.startswith("$ ")) + "\n"
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Harness:
+    """Make the receipts of the page's example."""
+    harness = Harness(tmp_path_factory.mktemp("probes"))
+    for program, *words in example()[0][:-1]:
+        assert program == "geneb-harness"
+        done = harness(*words)
+        assert done.returncode == 0, done.stderr
+    return harness
+
+
+def test_the_example_of_the_page(made: Harness) -> None:
+    commands, expected = example()
+    assert len(commands) == 5
+    done = made(*commands[-1][1:])
+    assert done.returncode == 0, done.stderr
+    assert NUMBER.sub("N", done.stdout) == NUMBER.sub("N", expected)
+    found, told = ([float(one) for one in NUMBER.findall(each)] for each in (done.stdout, expected))
+    assert found == pytest.approx(told, abs=TOLERANCE)
+    assert done.stderr.startswith("4 receipts, 13 tasks, 3 kinds of probe: 73.5 MB to read, ")
+
+
+def test_the_page_explains_every_kind() -> None:
+    for kind in WHAT:
+        assert f"| `{kind}` |" in PAGE
+
+
+def test_all_of_it_as_json(made: Harness) -> None:
+    """The first kind has the canonical scores of the submission, to the last digit."""
+    done = made(
+        "probe", "3-mer.json", f"4-mer.json={made.folder / '4-mer'}", "--tasks", "mini_splice",
+        "--regimes", "full", "--format", "json", "--output", "probes.json", "--quiet",
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    found = json.loads((made.folder / "probes.json").read_bytes())
+    jsonschema.validate(found, json.loads((ROOT / "schemas/probes.schema.json").read_bytes()))
+    assert found["kinds"] == list(KINDS)
+    for name, receipt in found["receipts"].items():
+        submission = json.loads((made.folder / f"{name}.json").read_bytes())
+        assert receipt["root"] == submission["receipt"]["root"]
+        said = submission["evidence"]["full"]["mini_splice"]["canonical"]
+        scores = receipt["scores"]["logistic"]["full"]["mini_splice"]["scores"]
+        assert scores == {key: said[key] for key in scores}
+        assert set(receipt["scores"]) == set(KINDS)
+        of_mlp = receipt["scores"]["mlp"]["full"]["mini_splice"]["per_seed"]["MCC"]
+        assert len(set(of_mlp)) > 1  # five networks, not one
+
+
+def copied(made: Harness, folder: Path, **changes: Any) -> Path:
+    """Copy the receipt of the 3-mers, with members of the submission changed."""
+    shutil.copytree(made.folder / "3-mer", folder / "X")
+    document = json.loads((made.folder / "3-mer.json").read_bytes()) | changes
+    (folder / "X.json").write_text(json.dumps(document))
+    return folder / "X"
+
+
+def test_what_cannot_be_probed_is_refused_by_name(made: Harness, tmp_path: Path) -> None:
+    place = copied(made, tmp_path)
+    submission = json.loads((tmp_path / "X.json").read_bytes())
+    bare = tmp_path / "bare.json"
+    bare.write_text(json.dumps({key: submission[key] for key in ("model_id", "results", "run")}))
+    other = tmp_path / "other.json"
+    run = submission["run"] | {"benchmark": {"name": "other", "sha256": "0" * 64}}
+    other.write_text(json.dumps(submission | {"run": run}))
+    cases: dict[str, tuple[tuple[object, ...], int]] = {
+        f"{bare}: no submission with a receipt": ((f"{bare}={place}",), 2),
+        f"{tmp_path / 'no.json'}: No such file": ((tmp_path / "no",), 2),
+        f"{tmp_path / 'no'}: no such folder": ((f"{place}.json={tmp_path / 'no'}",), 2),
+        "two receipts have the model_id '3-mer'": ((place, made.folder / "3-mer"), 2),
+        f"3-mer: its benchmark definition has the sha256 {'0' * 64}": ((f"{other}={place}",), 2),
+        "--tasks 'mini_no': expected one of mini_histone": ((place, "--tasks", "mini_no"), 2),
+        "--regimes '5shot': expected one of full": ((place, "--regimes", "5shot"), 2),
+        "--seeds '-1': expected whole numbers": ((place, "--seeds", "1,-1"), 2),
+    }
+    for message, (words, code) in cases.items():
+        done = made("probe", *words)
+        assert (done.returncode, message in done.stderr) == (code, True), done.stderr
+
+
+def test_files_that_are_not_the_receipts_are_refused(made: Harness, tmp_path: Path) -> None:
+    place = copied(made, tmp_path)
+    file = place / "mini_tf.f16"
+    words = ("probe", place, "--tasks", "mini_tf", "--kind", "knn", "--quiet")
+    raw = bytearray(file.read_bytes())
+    raw[0] ^= 1
+    file.write_bytes(raw)
+    done = made(*words)
+    assert (done.returncode, done.stdout) == (3, "")
+    assert f"{file}: its sha256 is " in done.stderr
+    file.write_bytes(raw[:-1])
+    assert f"{file}: 66559 bytes, expected 66560" in made(*words).stderr
+    file.unlink()
+    assert f"no such file: {file}" in made(*words).stderr
+
+
+CLASSES = 3
+RNG = np.random.default_rng(5)
+LABELS = RNG.integers(0, CLASSES, 240)
+CENTRES = RNG.normal(size=(CLASSES, 12)) * 4
+
+
+def rows(labels: np.ndarray, seed: int, constant: float = 1000.0) -> Widened:
+    """Return rows around the centre of each class, with a large constant column."""
+    noise = np.random.default_rng(seed).normal(size=(len(labels), 12))
+    found = np.hstack([CENTRES[labels] + noise, np.full((len(labels), 1), constant)])
+    return Widened(found.astype(np.float16), -3)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_kind_learns_and_is_a_function_of_its_seed(kind: str) -> None:
+    train, test = rows(LABELS, 1, 4.0), rows(LABELS, 2, 4.0)
+    columns = columns_of(train)
+    first, again, other = (
+        predict(kind, Fitted(train, LABELS), test, columns, seed=seed, shot=None)
+        for seed in (1, 1, 2)
+    )
+    assert (first == LABELS).mean() > 0.95
+    assert np.array_equal(first, again)
+    assert is_seeded(kind) or np.array_equal(first, other)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_row_of_each_class_is_enough(kind: str) -> None:
+    drawn = np.array([list(LABELS).index(label) for label in range(CLASSES)])
+    train = rows(LABELS, 1, 4.0)
+    part = Fitted(Widened(train.values[drawn], train.scale_log2), LABELS[drawn])
+    test = rows(LABELS, 2, 4.0)
+    found = predict(kind, part, test, columns_of(train), seed=1, shot=1)
+    assert (found == LABELS).mean() > 0.5
+
+
+def test_columns_are_standardised_and_constant_ones_left() -> None:
+    train = rows(LABELS, 1)
+    found = columns_of(train).standardised(train)
+    assert found.dtype == np.float32
+    assert np.abs(found.mean(axis=0)).max() < 1e-3
+    assert found[:, :12].std(axis=0) == pytest.approx(np.ones(12), abs=1e-3)
+    assert not found[:, 12].any()
+
+
+def test_what_scikit_learn_refuses_names_the_kind() -> None:
+    train = rows(LABELS, 1)
+    with pytest.raises(ProbeError, match="ridge: the probe cannot be fitted: ValueError"):
+        predict(
+            "ridge", Fitted(train, LABELS[:5]), train, columns_of(train), seed=1, shot=None
+        )  # fmt: skip
+
+
+def scores(value: float) -> ProbeScores:
+    return ProbeScores(
+        scores=Triple(MCC=value, Acc=0.5, F1=0.5),
+        per_seed=PerSeed(MCC=[value], Acc=[0.5], F1=[0.5]),
+        seconds=0.0,
+    )
+
+
+def test_macro_is_the_mean_over_categories() -> None:
+    bench = benchmark.geneb()
+    by_task = {task.id: scores(0.5) for task in bench.tasks}
+    first = bench.tasks[0]
+    of_category = sum(task.category == first.category for task in bench.tasks)
+    by_task[first.id] = scores(1.0)
+    expected = 0.5 + 0.5 / of_category / len(bench.category_order)
+    assert macro(by_task, bench) == pytest.approx(expected, abs=1e-12)
+
+
+@given(st.lists(st.tuples(*[st.integers(-3, 3)] * 2), min_size=1, max_size=8))
+def test_tau_and_swapped_pairs(values: list[tuple[int, int]]) -> None:
+    by_kind = {
+        kind: {str(n): Standing(macro=pair[i] / 4, rank=1) for n, pair in enumerate(values)}
+        for i, kind in enumerate(("a", "b"))
+    }
+    (found,) = agreement(by_kind)
+    pairs = list(itertools.combinations(values, 2))
+    assert found.pairs == len(pairs)
+    assert found.swapped == sum((a - c) * (b - d) < 0 for (a, b), (c, d) in pairs)
+    expected = kendalltau(*zip(*values, strict=True)).statistic if len(values) > 1 else np.nan
+    assert found.tau == (None if np.isnan(expected) else pytest.approx(expected))
+    (exchanged,) = agreement({kind: by_kind[kind] for kind in ("b", "a")})
+    assert exchanged.swapped == found.swapped
+    assert exchanged.tau == (found.tau if found.tau is None else pytest.approx(found.tau))
+
+
+HOSTILE = "a|[red]<b>" + "x" * 118
+
+
+def result() -> Probes:
+    standing = {
+        HOSTILE: Standing(macro=-0.25, rank=2),
+        "second": Standing(macro=0.5, rank=1),
+    }
+    receipt = ProbedReceipt(root="0" * 64, dim=1, scores={})
+    return Probes(
+        benchmark=BenchmarkRef(name="x", sha256="0" * 64),
+        dataset=DatasetRef(repo_id="x", revision="0" * 40, verified=False),
+        harness=HarnessRef(version="1", commit=None, dirty=False),
+        packages={},
+        libraries=[],
+        seeds=[1],
+        seconds=0.0,
+        kinds=["logistic", "mlp"],
+        tasks=["one"],
+        receipts={HOSTILE: receipt, "second": receipt},
+        standings={"full": {"logistic": standing, "mlp": standing}},
+        agreement={
+            "full": [Agreement(first="logistic", second="mlp", tau=None, swapped=0, pairs=1)]
+        },
+    )
+
+
+def test_tables_keep_to_their_width_and_their_cells() -> None:
+    lines = text(result()).splitlines()
+    assert max(map(len, lines)) <= WIDTH
+    assert lines[0] == "full: macro MCC of 1 task, and rank"
+    assert lines[2].split() == ["model", "logistic", "mlp"]
+    assert lines[3].split() == ["second", "0.500", "1", "0.500", "1"]
+    # Each cell of the first column is folded, and no letter of it is lost.
+    folded = "".join(line.split()[0] for line in lines[4 : lines.index("", 4)])
+    assert folded == HOSTILE
+    table = markdown(result()).splitlines()
+    assert table[:5] == [
+        "**full: macro MCC of 1 task, and rank**",
+        "",
+        "| model | logistic | mlp |",
+        "| --- | ---: | ---: |",
+        "| second | 0.500  1 | 0.500  1 |".replace("  ", " "),
+    ]
+    assert "a\\|[red]&lt;b>x" in table[5]
+    assert "| full | mlp | undefined | 0 of 1 |" in table
+
+
+def test_the_cost_grows_with_the_work_and_is_said_in_a_sentence() -> None:
+    bench = benchmark.mini()
+    said = ReceiptTask(
+        train=20_000, test=2_000, dim=768, scale_log2=0, bytes=2 * 768 * 22_000, sha256="0" * 64,
+        root="0" * 64,
+    )  # fmt: skip
+    work = [TaskOfReceipt("mini_tf", said)]
+    one, two = (cost(work * n, bench, KINDS, full=True, seeds=5) for n in (1, 2))
+    assert (two.seconds, two.read, two.memory) == (2 * one.seconds, 2 * one.read, one.memory)
+    assert cost(work, bench, KINDS, full=False, seeds=5).seconds == 0
+    assert sentence(one, 1, 1, 4, 2) == (
+        "1 receipt, 1 task, 4 kinds of probe: 33.8 MB to read, 135 MB of memory a worker, "
+        "about 29 s with 2 workers (rough: up to three times more or less)"
+    )

@@ -1,0 +1,150 @@
+"""Upgrades of submissions: real files are refused with what they lack, records supply it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from geneb_ci.submission.models import SubmissionV12
+from reference_harness.errors import OptionError
+from reference_harness.upgrade import read_submission, refuse_without_record
+from tests import forked
+from tests.harness.support import Harness
+from tests.paths import ROOT
+
+PUBLIC = sorted((ROOT / "submissions").glob("*.json"))
+RUN = ("run", "--tasks", "mini_tf", "--quiet", "--output", "record.json")
+
+
+@pytest.mark.parametrize("path", PUBLIC[:1] + PUBLIC[-1:], ids=lambda path: path.stem)
+def test_a_public_row_is_refused_with_what_it_lacks(path: Path) -> None:
+    document = read_submission(path)
+    assert document["schema_version"] == "1.0"
+    with pytest.raises(OptionError) as refused:
+        refuse_without_record(document, path)
+    assert str(refused.value) == (
+        f"{path}: format 1.2 needs what this file does not have: the details of the run, and for "
+        "each of 300 cells the scores of every seed, the digest of its predictions, its classes "
+        "and its confusion matrices. The run record has all of it: pass the file of `geneb-harness "
+        "run --output` as --record. Without it run again with `geneb-harness run --receipt DIR "
+        "--submission FILE`: none of it follows from the scores. An audit needs no upgrade: "
+        "`geneb-ci audit FILE` reads the model's registry entry"
+    )
+
+
+def test_every_public_row_is_read() -> None:
+    assert {read_submission(path)["schema_version"] for path in PUBLIC} == {"1.0"}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with one run: its record, and its submission in every format."""
+    harness = Harness(tmp_path_factory.mktemp("upgrade"))
+    done = harness(*RUN, "--submission", "1.2.json", "--receipt", "receipt", "--display", "Mine")
+    assert (done.returncode, done.stderr) == (0, "")
+    latest = read(harness.folder / "1.2.json")
+    older = {key: value for key, value in latest.items() if key != "receipt"}
+    older["evidence"] = {
+        regime: {task: _as_11(cell) for task, cell in cells.items()}
+        for regime, cells in latest["evidence"].items()
+    }
+    older["gaps"] |= {"full": {**latest["gaps"]["full"], "mini_histone": "a reason of mine"}}
+    write(harness.folder / "1.1.json", older | {"schema_version": "1.1"})
+    oldest = {
+        key: older[key] for key in ("model_id", "harness_version", "meta", "results")
+    } | {"schema_version": "1.0"}  # fmt: skip
+    for cells in oldest["results"].values():
+        for cell in cells.values():
+            cell["MCC"] = round(cell["MCC"], 4)
+    write(harness.folder / "1.0.json", oldest)
+    return harness.folder
+
+
+def _as_11(cell: Any) -> Any:
+    kept = {key: value for key, value in cell.items() if key not in {"classes", "confusion"}}
+    return kept | {"canonical": {key: cell["canonical"][key] for key in ("MCC", "Acc", "F1")}}
+
+
+def read(path: Path) -> Any:
+    return json.loads(path.read_bytes())
+
+
+def write(path: Path, value: Any) -> None:
+    path.write_text(json.dumps(value))
+
+
+def upgrade(folder: Path, *words: str) -> Any:
+    return forked.run("geneb_ci", "upgrade", *words, cwd=folder)
+
+
+@pytest.mark.parametrize("version", ["1.0", "1.1"])
+def test_a_record_supplies_what_is_needed(made: Path, version: str) -> None:
+    done = upgrade(made, f"{version}.json", "--record", "record.json", "--output", "new.json")
+    assert (done.returncode, done.stderr) == (
+        0, "wrote new.json: format 1.2, with its receipt\n",
+    )  # fmt: skip
+    found, expected = read(made / "new.json"), read(made / "1.2.json")
+    if version == "1.1":
+        assert found["gaps"]["full"]["mini_histone"] == "a reason of mine"
+        expected["gaps"] = found["gaps"]
+    assert found == expected
+    SubmissionV12.model_validate(found)
+
+
+def other_score(document: Any) -> None:
+    document["results"]["1shot"]["mini_tf"]["MCC"] += 1e-5
+
+
+def other_digest(document: Any) -> None:
+    document["evidence"]["full"]["mini_tf"]["predictions_sha256"] = "0" * 64
+
+
+def other_run(document: Any) -> None:
+    document["run"]["extractor"]["sha256"] = "0" * 64
+
+
+def more_cells(document: Any) -> None:
+    document["results"]["full"]["mini_coding"] = document["results"]["full"]["mini_tf"]
+
+
+def renamed(document: Any) -> None:
+    document["model_id"] = "other"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (other_score, "mini_tf in 1shot has other scores"),
+        (other_digest, "mini_tf in full has other predictions"),
+        (other_run, "run.extractor differs"),
+        (more_cells, "mini_coding in full has other scores"),
+        (renamed, "the record is of '4-mer-frequency', the submission of 'other'"),
+    ],
+)
+def test_the_record_of_another_run_is_refused(made: Path, change: Any, message: str) -> None:
+    document = read(made / "1.1.json")
+    change(document)
+    write(made / "changed.json", document)
+    done = upgrade(made, "changed.json", "--record", "record.json", "--output", "no.json")
+    assert (done.returncode, message in done.stderr) == (2, True), done.stderr
+    assert not (made / "no.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("1.1.json",), "for each of 3 cells its classes and its confusion matrices."),
+        (("1.2.json",), "it has format 1.2 already: nothing to do"),
+        (("record.json",), "no submission: run `geneb-ci check record.json`"),
+        (("none.json",), "none.json: No such file or directory"),
+        (("1.0.json", "--record", "1.0.json"), "1.0.json: no run record of this version: "),
+        (("1.0.json", "--record", "none.json"), "none.json: No such file or directory"),
+    ],
+)
+def test_what_cannot_be_upgraded_is_refused(
+    made: Path, words: tuple[str, ...], message: str
+) -> None:
+    done = upgrade(made, *words, "--output", "no.json")
+    assert (done.returncode, message in done.stderr) == (2, True), done.stderr
+    assert not (made / "no.json").exists()

@@ -1,0 +1,72 @@
+"""The README is short, answers what newcomers ask, and shows what the program prints today."""
+
+import io
+import re
+
+import pytest
+from PIL import Image
+
+from tests.house.pages import LINK, without_blocks
+from tests.paths import ROOT
+from tools import pictures, recordings
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+LINES_MAX = 120
+"""Two screens: a reader decides within them whether to go on."""
+BOARD_BYTES_MAX = 300_000
+QUESTIONS = {
+    "what is it": (None, r"validates, audits and publishes submissions to GENEB"),
+    "for whom": (None, r"people who choose a DNA model, who publish one"),
+    "how do I check a file": (None, r"\$ geneb-ci check submission\.json"),
+    "what does verified mean": (None, r"\*\*`verified`\*\* on a row means"),
+    "how do I get it for my row": ("docs/verified.md", r'form "Ask for an audit"'),
+    "where is the board": (None, r"`https://huggingface\.co/spaces/OWNER/NAME`"),
+    "how do I add my model": ("docs/add-a-model.md", r"branch `main`.*\$ geneb-harness run "),
+}
+"""Each with the page that the README links for it, or None, and what answers it there."""
+
+
+def test_it_is_short():
+    assert README.count("\n") <= LINES_MAX
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_it_answers(question):
+    page, answer = QUESTIONS[question]
+    linked = LINK.findall(without_blocks(README))
+    assert page is None or page in linked, f"link {page}"
+    text = README if page is None else (ROOT / page).read_text(encoding="utf-8")
+    assert re.search(answer, text, re.DOTALL), f"{page or 'README.md'} does not say: {question}"
+
+
+def test_it_leads_to_a_tutorial_for_each_reader():
+    pages = {path.name for path in (ROOT / "docs").glob("tutorial*.md")}
+    assert {f"docs/{name}" for name in pages} == {
+        one for one in LINK.findall(README) if "tutorial" in one
+    }
+
+
+@pytest.mark.parametrize("name", recordings.RECORDINGS)
+def test_a_recording_is_what_the_command_prints(name):
+    kept = (recordings.FOLDER / f"{name}.svg").read_text(encoding="utf-8")
+    assert kept == recordings.recorded(name), "run `make pictures`, and look at them"
+
+
+@pytest.mark.parametrize("name", recordings.RECORDINGS)
+def test_a_recording_asks_no_server_and_runs_nothing(name):
+    kept = (recordings.FOLDER / f"{name}.svg").read_text(encoding="utf-8")
+    assert re.findall(r"https?://[^\s\"]+", kept) == ["http://www.w3.org/2000/svg"]
+    assert not re.search("@import|@font-face|<script|<foreignObject", kept)
+
+
+def test_the_picture_of_the_board_is_small():
+    content = pictures.BOARD.read_bytes()
+    assert len(content) <= BOARD_BYTES_MAX
+    with Image.open(io.BytesIO(content)) as picture:
+        assert picture.size == (pictures.SHOWN["width"], pictures.SHOWN["height"])
+
+
+def test_every_picture_is_shown_and_has_a_description():
+    shown = re.findall(r"!\[([^\]]+)\]\(docs/pictures/([^)]+)\)", README)
+    assert {name for _, name in shown} == {path.name for path in recordings.FOLDER.iterdir()}
+    assert all(len(text) > len(name) for text, name in shown)

@@ -1,0 +1,132 @@
+"""A board that `init` wrote, and servers on loopback to set it up on."""
+
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from geneb_ci.github.errors import Patience
+from geneb_ci.publish.git import GitRepository
+from tests import forked
+from tests.git import git
+from tests.github.server import REPOSITORY, TOKEN
+from tests.github.serving import serving
+from tests.github.settings_server import SettingsServer
+from tests.publish.command import environment
+from tests.publish.hub import WRITER, Hub
+
+IMPATIENT = Patience(wait_max=5, secondary=0.01, retries=2, backoff=0, between_writes=0, timeout=10)
+SPACE = REPOSITORY
+FIRST = ("init", "--repo", REPOSITORY, "--maintainers", "@org/maintainers")
+SECOND = ("init", "--apply")
+THIRD = ("publish", "--space", SPACE)
+
+
+@pytest.fixture(scope="session")
+def identity(tmp_path_factory) -> Path:
+    """Return a home whose git knows who commits."""
+    home: Path = tmp_path_factory.mktemp("home")
+    (home / ".gitconfig").write_text("[user]\nname = M. Aintainer\nemail = m@example.org\n")
+    return home
+
+
+class Board(NamedTuple):
+    """A folder that `init` wrote, and what it printed."""
+
+    root: Path
+    said: str
+
+
+@pytest.fixture(scope="session")
+def written(tmp_path_factory, identity) -> Board:
+    """Write a board once; tests copy it."""
+    root = tmp_path_factory.mktemp("board")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(root)
+        patch.setenv("HOME", str(identity))
+        patch.setenv("XDG_CONFIG_HOME", str(identity))
+        said = run(FIRST, root, identity)
+    return Board(root, said)
+
+
+def run(words: tuple[str, ...], cwd: Path, home: Path, code: int = 0, **more: str) -> str:
+    """Run a command in a process of its own, and return what it prints."""
+    env = {k: v for k, v in os.environ.items() if not k.startswith(("GIT_", "GITHUB_", "GH_"))}
+    env |= {"HOME": str(home), "XDG_CONFIG_HOME": str(home), "COLUMNS": "80", **more}
+    done = forked.run("geneb_ci", *words, cwd=cwd, env=env)
+    assert done.returncode == code, done.stderr
+    assert "Traceback" not in done.stderr
+    return str(done.stdout)
+
+
+@pytest.fixture
+def board(written, tmp_path, monkeypatch, identity) -> Board:
+    """Lend a copy of the board, as the current folder."""
+    root = tmp_path / "board"
+    shutil.copytree(written.root, root, symlinks=True)
+    monkeypatch.chdir(root)
+    monkeypatch.setenv("HOME", str(identity))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(identity))
+    return Board(root, written.said)
+
+
+def contents(root: Path) -> Mapping[str, tuple[int, bytes]]:
+    """Return mode and bytes of each file of a folder, apart from those of git and of Python."""
+    return {
+        path.relative_to(root).as_posix(): (path.stat().st_mode, path.read_bytes())
+        for path in sorted(root.rglob("*"))
+        if path.is_file() and not {".git", "__pycache__"}.intersection(path.relative_to(root).parts)
+    }
+
+
+class Forge(SettingsServer):
+    """GitHub with a git repository that is pushed to."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self.folder = folder
+        self.main_of = self._pushed
+        self.before = self._rules_come_last
+        git(folder.parent, "init", "--quiet", "--bare", "--initial-branch=main", str(folder))
+
+    def _rules_come_last(self, verb: str, path: str) -> None:
+        """Hang up on a ruleset that would refuse the first push."""
+        assert (verb, path.endswith("/rulesets")) != ("POST", True) or self.main_of()
+
+    def _pushed(self) -> str:
+        """Learn what was pushed, once."""
+        if not self.pushed and git(self.folder, "for-each-ref", "refs/heads/main"):
+            bare = GitRepository(self.folder)
+            entries = bare.tree("main", ())
+            blobs = dict(bare.blobs(one.blob for one in entries))
+            self.push({one.path: (one.mode, blobs[one.blob]) for one in entries})
+        return self.pushed
+
+
+class Servers(NamedTuple):
+    """GitHub and the Hub."""
+
+    forge: Forge
+    hub: Hub
+
+    def environment(self, home: Path) -> dict[str, str]:
+        kept = environment(self.hub, home, HOME=str(home), XDG_CONFIG_HOME=str(home))
+        return kept | {
+            "GH_TOKEN": TOKEN,
+            "HF_TOKEN": WRITER,
+            "GITHUB_API_URL": self.forge.address,
+            "GITHUB_SERVER_URL": f"file://{self.forge.folder.parent.parent}",
+        }
+
+
+@pytest.fixture
+def servers(tmp_path) -> Iterator[Servers]:
+    (tmp_path / "hosted/org").mkdir(parents=True)
+    hub = Hub()
+    with serving(Forge(tmp_path / "hosted/org/board.git")) as forge:
+        assert isinstance(forge, Forge)
+        yield Servers(forge, hub)
+    hub.close()

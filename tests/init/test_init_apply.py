@@ -1,0 +1,117 @@
+"""From an empty folder to a published board, by the commands that a person types."""
+
+import json
+import shutil
+
+import pytest
+
+from geneb_ci.cli.main import main
+from geneb_ci.github import errors
+from geneb_ci.github.diagnosis import SettingState
+from tests.git import git
+from tests.github.server import REPOSITORY, TOKEN
+from tests.init.conftest import FIRST, IMPATIENT, SECOND, SPACE, THIRD, contents
+from tests.publish.command import geneb_ci
+
+
+def test_three_commands_lead_from_an_empty_folder_to_a_published_board(
+    tmp_path, identity, servers, monkeypatch, capsys
+):
+    root = tmp_path / "board"
+    root.mkdir()
+    env = servers.environment(identity)
+    code, _, err = geneb_ci(*FIRST, cwd=root, env=env)
+    assert (code, err) == (0, "")
+
+    monkeypatch.chdir(root)
+    monkeypatch.setattr(errors, "PATIENCE", IMPATIENT)  # no pause between two writes
+    for name, value in env.items():
+        monkeypatch.setenv(name, value)
+    capsys.readouterr()
+    code = main(list(SECOND))
+    out, err = capsys.readouterr()
+    assert (code, err) == (0, "")
+    assert f"created the Space {SPACE}\n" in out
+    assert "pushed the first commit to file://" in out
+    assert " 0 wrong, 1 not seen\n" in out
+    assert "unseen: trusted-publisher" in out
+    assert TOKEN not in out
+
+    code, out, err = geneb_ci(*THIRD, cwd=root, env=env)
+    assert (code, err) == (0, "")
+    assert out.startswith(f"spaces/{SPACE}: published generation ")
+    tree = servers.hub.shelf.repos[f"spaces/{SPACE}"].head.tree
+    rows = json.loads(tree["leaderboard.json"])["data"]["full"]
+    assert [row["model"] for row in rows] == ["kmer-baseline"]
+    assert {"index.html", "board.js", "manifest.json", "README.md"} <= set(tree)
+
+    assert sum(len(("geneb-ci", *one)) for one in (FIRST, SECOND, THIRD)) == 13  # words in all
+
+    # Again: no request that writes, no other byte.
+    writes, before = len(servers.forge.writes()), contents(root)
+    assert (main(["init"]), main(list(SECOND))) == (0, 0)
+    out = capsys.readouterr().out
+    assert "no setting had to be changed\n" in out
+    assert (len(servers.forge.writes()), contents(root)) == (writes, before)
+    servers.forge.published_runs = 1
+    assert main(["doctor", "--github", REPOSITORY]) == 0
+    assert main(["doctor", "--github", REPOSITORY, "--space", SPACE, "--json"]) == 0
+    report = capsys.readouterr().out.partition("\n")[2]
+    assert {one["state"] for one in json.loads(report)["settings"]} == {SettingState.FINE}
+
+
+@pytest.mark.usefixtures("board")
+def test_a_dry_run_of_the_settings_sends_nothing(servers, identity, monkeypatch, capsys):
+    for name, value in servers.environment(identity).items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(errors, "PATIENCE", IMPATIENT)
+    assert main([*SECOND, "--dry-run"]) == 0
+    out = capsys.readouterr().out
+    assert f"would create the Space {SPACE}\n" in out
+    assert f"would push the first commit to {REPOSITORY}\n" in out
+    assert "would set: fork-approval (PUT" in out
+    assert out.endswith("nothing was changed: this was a dry run\n")
+    assert servers.forge.writes() == []
+    assert git(servers.forge.folder, "for-each-ref") == ""
+    assert servers.hub.shelf.repos == {}
+
+
+@pytest.mark.usefixtures("board")
+def test_a_token_that_may_only_read_leaves_a_checklist(servers, identity, monkeypatch, capsys):
+    for name, value in servers.environment(identity).items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(errors, "PATIENCE", IMPATIENT)
+    servers.forge.permissions = frozenset(
+        one for one in servers.forge.permissions if one.endswith(":read")
+    )
+    assert main(list(SECOND)) == 11
+    out = " ".join(capsys.readouterr().out.split())
+    assert "not set: fork-approval: the token lacks a permission" in out
+    assert "wrong: fork-approval" in out
+    assert (
+        "fix: Settings > Actions > General: require approval for all external contributors" in out
+    )
+    assert servers.forge.snapshot()["rulesets"] == {}
+
+
+@pytest.mark.usefixtures("board")
+def test_a_push_that_is_refused_says_how_to_push(servers, identity, monkeypatch, capsys):
+    for name, value in servers.environment(identity).items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(errors, "PATIENCE", IMPATIENT)
+    shutil.rmtree(servers.forge.folder)
+    monkeypatch.setattr(servers.forge, "main_of", lambda: None)
+    assert main(list(SECOND)) == 2
+    err = capsys.readouterr().err
+    assert "git push failed" in err
+    assert "fix: push it yourself (git push origin HEAD:main)" in err
+    assert TOKEN not in err
+
+
+def test_another_remote_is_not_pushed_to(board, servers, identity, monkeypatch, capsys):
+    for name, value in servers.environment(identity).items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(errors, "PATIENCE", IMPATIENT)
+    git(board.root, "remote", "add", "origin", "https://example.org/elsewhere.git")
+    assert main(list(SECOND)) == 2
+    assert f"not {REPOSITORY}" in capsys.readouterr().err

@@ -1,0 +1,190 @@
+"""The files of a new board: what is written, what is kept, what is refused."""
+
+import json
+import os
+import shutil
+
+import pytest
+
+from geneb_ci.audit.keys import KeyFile, private_key
+from geneb_ci.cli.main import main
+from geneb_ci.common.benchmark import shipped_benchmark
+from geneb_ci.common.shipped import shipped
+from tests.git import git
+from tests.github.server import REPOSITORY
+from tests.init.conftest import FIRST, SPACE, contents, run
+
+# What is written.
+
+
+def test_it_writes_a_repository_and_commits_it(written):
+    assert git(written.root, "status", "--porcelain") == ""
+    assert git(written.root, "log", "--format=%s %an") == "Set up the board M. Aintainer"
+    names = set(git(written.root, "ls-files").splitlines())
+    assert {
+        *(".github/CODEOWNERS", ".github/workflows/publish.yml", ".github/geneb-ci.toml"),
+        *("leaderboard/policy/keys.json", "leaderboard/policy/policy.toml", "pyproject.toml"),
+        *("schemas/benchmark.json", "submissions/kmer-baseline.json", "submissions/README.md"),
+        *("submissions/cards/kmer-baseline.md", "geneb_ci/cli/main.py", "tools/install-locked"),
+    } <= names
+    assert ".github/workflows/ci.yml" not in names
+    assert not [name for name in names if name.startswith(("keys/", "tests/", "docs/"))]
+    assert os.access(written.root / "tools/install-locked", os.X_OK)
+    assert os.access(written.root / ".github/actions/check/check", os.X_OK)
+
+
+def test_the_plan_comes_first_and_the_next_commands_last(written):
+    lines = written.said.splitlines()
+    assert lines[0].endswith(f": a board for {REPOSITORY}, Space {SPACE}")
+    assert (
+        "  write  leaderboard/policy/keys.json, with private keys in keys/, which git ignores"
+        in (lines)
+    )
+    assert [line for line in lines if line.startswith("  GH_TOKEN=")] == [
+        "  GH_TOKEN=... HF_TOKEN=... geneb-ci init --apply"
+    ]
+    assert f"  HF_TOKEN=... geneb-ci publish --space {SPACE}" in lines
+    assert [line for line in lines[1:] if len(line) > 88] == []
+
+
+def test_the_keys_are_private_and_listed(written):
+    found = KeyFile.model_validate_json(
+        (written.root / "leaderboard/policy/keys.json").read_bytes()
+    )
+    for name in ("audit", "log"):
+        path = written.root / f"keys/{name}.pem"
+        assert path.stat().st_mode & 0o777 == 0o600
+    audit = private_key(written.root / "keys/audit.pem").public_key().public_bytes_raw()
+    log = private_key(written.root / "keys/log.pem").public_key().public_bytes_raw()
+    assert [one.raw for one in found.keys] == [audit]
+    assert found.log is not None
+    assert [one.raw for one in found.log.signers] == [log]
+    assert found.log.origin == f"github.com/{REPOSITORY}"
+
+
+def test_names_are_filled_in(written):
+    texts = {
+        name: raw.decode("utf-8", "replace") for name, (_, raw) in contents(written.root).items()
+    }
+    own = {
+        name: text
+        for name, text in texts.items()
+        if not name.startswith(("geneb_ci/", "reference_harness/", "leaderboard/src"))
+    }
+    assert [name for name, text in own.items() if "OWNER/" in text or "@ORG/" in text] == []
+    assert [name for name, text in own.items() if "{repository}" in text] == []
+    assert "/.github/                @org/maintainers" in texts[".github/CODEOWNERS"]
+    assert f"https://github.com/{REPOSITORY}/security" in texts[".github/ISSUE_TEMPLATE/config.yml"]
+
+
+def test_a_second_run_changes_nothing(board, identity):
+    before, head = contents(board.root), git(board.root, "rev-parse", "HEAD")
+    said = run(("init",), board.root, identity)
+    assert contents(board.root) == before
+    assert git(board.root, "rev-parse", "HEAD") == head
+    assert [line for line in said.splitlines() if line.startswith(("  write", "  keep"))] == []
+    assert "made the first commit" not in said
+
+
+def test_a_dry_run_writes_nothing(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main([*FIRST, "--dry-run"]) == 0
+    out, _ = capsys.readouterr()
+    assert out.endswith("nothing was written: this was a dry run\n")
+    assert "  write  .github/" in out
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_that_differs_is_kept_and_named(board, capsys):
+    (board.root / "README.md").write_text("mine\n", encoding="utf-8")
+    (board.root / "tools/open_audit.py").write_text("mine\n", encoding="utf-8")
+    (board.root / "geneb_ci/old.py").write_text("old\n", encoding="utf-8")
+    (board.root / "SECURITY.md").unlink()
+    assert main(["init"]) == 0
+    out, err = capsys.readouterr()
+    assert "  keep, it differs  tools/open_audit.py\n" in out
+    assert "  keep, it is yours  README.md\n" in out
+    assert "  not of this version, delete it  geneb_ci/old.py\n" in out
+    assert "  write  SECURITY.md\n" in out
+    assert "next: commit the changes, and merge them by pull request" in out
+    assert "fix: compare what was kept, or overwrite it: geneb-ci init --force" in err
+    assert (board.root / "README.md").read_text(encoding="utf-8") == "mine\n"
+    keys = (board.root / "leaderboard/policy/keys.json").read_bytes()
+    assert main(["init", "--force"]) == 0
+    assert "  overwrite  tools/open_audit.py\n" in capsys.readouterr().out
+    changed = git(board.root, "status", "--porcelain").split()
+    assert changed == ["M", "README.md", "??", "geneb_ci/old.py"]
+    assert (board.root / "leaderboard/policy/keys.json").read_bytes() == keys
+
+
+@pytest.mark.parametrize("name", [".github", "README.md", "submissions"])
+def test_a_link_out_of_the_folder_is_refused(name, tmp_path, monkeypatch, capsys):
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    root = tmp_path / "board"
+    root.mkdir()
+    (root / name).symlink_to(outside / "README.md" if name == "README.md" else outside)
+    monkeypatch.chdir(root)
+    assert main([*FIRST]) == 2
+    assert "a symbolic link leads to" in capsys.readouterr().err
+    assert list(outside.iterdir()) == []
+    assert list(root.iterdir()) == [root / name]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("init",), "pass --repo OWNER/NAME"),
+        (("init", "--repo", "board"), "write --repo OWNER/NAME"),
+        (("init", "--repo", "../x"), "write --repo OWNER/NAME"),
+        (("init", "--repo", 'a/b"\nx'), "write --repo OWNER/NAME"),
+        ((*FIRST, "--space", "board"), "write --space OWNER/NAME"),
+        (("init", "--repo", "a/b", "--maintainers", "me"), "write --maintainers @ORG/TEAM"),
+        ((*FIRST, "--benchmark", "nowhere.json"), "copy schemas/benchmark-mini.json"),
+        ((*FIRST, "--apply"), "run geneb-ci init first"),
+    ],
+)
+def test_what_is_missing_is_said_before_anything_is_written(
+    words, said, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    assert main(list(words)) == 2
+    assert said in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_benchmark_of_ones_own_needs_rows_of_its_own(tmp_path, monkeypatch, capsys, identity):
+    root = tmp_path / "board"
+    own = tmp_path / "own.json"
+    found = shipped_benchmark().model_dump(by_alias=True) | {"name": "OWN"}
+    own.write_text(json.dumps(found), encoding="utf-8")
+    monkeypatch.setenv("HOME", str(identity))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(identity))
+    assert main([*FIRST[:1], str(root), *FIRST[1:], "--benchmark", str(own)]) == 0
+    assert "next: add a first row to submissions/" in capsys.readouterr().out
+    assert (root / "schemas/benchmark.json").read_bytes() == own.read_bytes()
+    assert list((root / "submissions").glob("*.json")) == []
+    assert "benchmark OWN" in (root / "README.md").read_text(encoding="utf-8")
+    before = contents(root)
+    assert main(["init", str(root)]) == 0  # the benchmark is the one that is there
+    assert contents(root) == before
+
+
+def test_a_definition_that_is_wrong_is_named(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "own.json").write_text('{"name": "OWN"}', encoding="utf-8")
+    assert main([*FIRST, "--benchmark", "own.json"]) == 1
+    assert "own.json" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["own.json"]
+
+
+def test_without_a_name_for_commits_git_is_what_is_missing(tmp_path, monkeypatch, capsys):
+    (tmp_path / ".gitconfig").write_text("[user]\nuseConfigOnly = true\n")
+    own = tmp_path / "own.json"
+    shutil.copy(shipped("schemas", "benchmark.json"), own)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    assert main([*FIRST, str(tmp_path / "board"), "--benchmark", str(own)]) == 2
+    err = capsys.readouterr().err
+    assert "git commit failed" in err
+    assert "fix: git config --global user.name NAME" in err

@@ -1,0 +1,53 @@
+"""The workflows of a new board keep the rules of the house."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from geneb_ci.github.probes_files import OWN_WORKFLOWS
+from tests.house.test_workflows import PERMISSIONS
+from tests.house.test_zizmor import zizmor
+from tests.house.workflow_file import Workflow, read, rights
+from tests.house.workflow_rules import RULES
+
+# The workflows that it writes.
+
+
+def workflows(root: Path) -> list[Workflow]:
+    places = [*(root / ".github/workflows").iterdir(), *(root / ".github/actions").glob("*/*.yml")]
+    return [read(path) for path in sorted(places)]
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda one: one.__name__)
+def test_its_workflows_keep_the_rules_of_the_house(rule, written):
+    found = workflows(written.root)
+    assert len(found) > 4
+    assert [said for workflow in found for said in rule(workflow)] == []
+
+
+def test_its_jobs_have_exactly_the_permissions_of_the_house(written):
+    found = {
+        workflow.name: {name: rights(job) for name, job in workflow.jobs.items()}
+        for workflow in workflows(written.root)
+        if not workflow.is_action
+    }
+    assert found == {name: jobs for name, jobs in PERMISSIONS.items() if name not in OWN_WORKFLOWS}
+
+
+def test_zizmor_finds_nothing_in_it(written):
+    command = [zizmor(), "--offline", "--no-progress", "--color=never", "--persona", "auditor"]
+    done = subprocess.run(
+        [*command, ".github"], cwd=written.root, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (
+        0,
+        "No findings to report. Good job! (2 ignored)\n",
+    ), done.stderr
+
+
+def test_each_file_that_a_workflow_names_is_there(written):
+    found = "\n".join(one.text for one in workflows(written.root))
+    for name in ("tools/install-locked", "requirements/action.txt", "tools/board_outputs.py"):
+        assert name in found
+        assert (written.root / name).is_file()

@@ -1,0 +1,70 @@
+"""What the policy says of the tasks."""
+
+import pytest
+
+from geneb_ci.common.benchmark import shipped_benchmark
+from geneb_ci.common.config import Layout, LayoutKind, find_layout
+from geneb_ci.common.errors import BadConfiguration
+from geneb_ci.models.entry import TaskNote, TaskNotes, task_notes
+from tests.paths import ROOT
+
+HEAD = 'schema_version = "1.0"\n'
+
+
+def layout(tmp_path, text: str) -> Layout:
+    (tmp_path / "tasks.toml").write_text(text, "utf-8")
+    return Layout(LayoutKind.GENEB_CI, tmp_path, policy=tmp_path)
+
+
+def test_every_task_of_the_benchmark_is_described():
+    notes = task_notes(find_layout(ROOT))
+    found = {task: notes.of(task) for task in shipped_benchmark().task_ids}
+    assert [task for task, note in found.items() if note is None or not note.asks] == []
+    assert [task for task, note in found.items() if note and "{" in note.asks] == []
+    used = {note.match for note in found.values() if note}
+    assert {note.match for note in notes.tasks} == used
+
+
+@pytest.mark.parametrize(
+    ("match", "task", "rest"),
+    [
+        ("a", "a", ""),
+        ("a", "ab", None),
+        ("a.b", "axb", None),
+        ("a_*_z", "a_b_c_z", "b_c"),
+        ("*", "x", "x"),
+        ("a*", "ba", None),
+    ],
+)
+def test_a_note_is_about_the_tasks_that_fit(match, task, rest):
+    found = TaskNote(match=match, asks="whether {}", species="{}").of(task)
+    if rest is None:
+        assert found is None
+    else:
+        assert found is not None
+        assert (found.asks, found.species) == (f"whether {rest}", rest)
+
+
+def test_without_a_file_nothing_is_known(tmp_path):
+    assert task_notes(Layout(LayoutKind.GENEB_CI, tmp_path, policy=tmp_path)) == TaskNotes(
+        schema_version="1.0"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("x =", "not TOML: "),
+        ("", "schema_version: Field required"),
+        (HEAD + '[[tasks]]\nmatch = "a"\n', "tasks/0/asks: Field required"),
+        (HEAD + '[[tasks]]\nmatch = "a"\nasks = "b"\npaper = "c"\n', "a: papers has no 'c'"),
+        (HEAD + '[[tasks]]\nmatch = "*a*"\nasks = "b"\n', "*a*: expected at most one *"),
+        (HEAD + '[papers.a]\ntitle = "t"\naddress = "http://a"\n', "papers/a/address: "),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_named(tmp_path, text, said):
+    with pytest.raises(BadConfiguration) as caught:
+        task_notes(layout(tmp_path, text))
+    assert said in caught.value.message
+    assert str(tmp_path / "tasks.toml") in caught.value.message
+    assert caught.value.fix == "correct it; docs/models.md explains each key"

@@ -1,0 +1,73 @@
+"""The pages that stand alone, as tests look at them: of the public rows, with a history."""
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+from geneb_ci.board.page import page_files, write_page
+from geneb_ci.board.page_data import history_script, page_scripts
+from geneb_ci.board.site.inputs import Built, Site, site_of
+from geneb_ci.board.site.render import editions, site_files, with_scores
+from geneb_ci.common.benchmark import shipped_benchmark
+from geneb_ci.common.config import Layout, LayoutKind
+from tests.board.board import POLICY, entries
+from tests.page.boards import EVENT, values
+from tests.paths import PUBLIC, SUBMISSIONS
+
+COMMIT = "abcdef0123" * 4
+GENERATION = "5a" * 32
+REPOSITORY = "https://github.com/example/board"
+ADDRESS = "https://board.example"
+EVENTS = (
+    EVENT | {"kind": "include", "why": "Add space (#12)", "former_level": None},
+    EVENT,
+)
+
+
+def layout(**more: Any) -> Layout:
+    """Return the layout of the public rows, with the addresses that a setting gives."""
+    found: dict[str, Any] = {"submissions": SUBMISSIONS, "repository": REPOSITORY, "site": ADDRESS}
+    return Layout(LayoutKind.GENEB_CI, PUBLIC, policy=POLICY, **found | more)
+
+
+def public_site(**more: Any) -> Site:
+    built = Built(COMMIT, "2026-11-20T08:30:00Z", EVENTS)
+    return site_of(entries(), values(), shipped_benchmark(), layout(**more), built)
+
+
+def write_site(folder: Path) -> Site:
+    """Write the board of the public rows with every page, as a publish does."""
+    site = public_site()
+    files = page_files() | page_scripts(values(), entries(), shipped_benchmark())
+    files["index.html"] = with_scores(files["index.html"], site)
+    files["board-history.js"] = history_script({"events": list(EVENTS)})
+    files |= dict.fromkeys(("leaderboard.json", "leaderboard_tasks.json"), b"{}")
+    write_page(folder, files | site_files(site) | editions(site, GENERATION, {}))
+    return site
+
+
+class Tags(HTMLParser):
+    """Elements of a page with their attributes, and what they contain as text."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str]]] = []
+        self.data: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, {name: value or "" for name, value in attrs}))
+
+    def handle_data(self, data: str) -> None:
+        self.data.append(data)
+
+    def values(self, tag: str, name: str) -> list[str]:
+        return [attrs[name] for found, attrs in self.found if found == tag and name in attrs]
+
+
+def json_ld(text: str) -> str:
+    """Return the description of a page for search engines, as it stands there."""
+    found = re.search(r'<script type="application/ld\+json">(.*?)</script>', text, re.DOTALL)
+    assert found
+    return found[1]

@@ -1,0 +1,201 @@
+"""The page decides as Python does: each pair, badge and sentence, from the same doubles."""
+
+import numpy as np
+import pytest
+from scipy.special import ndtr
+
+from geneb_ci.board.decisions import (
+    ScoreColumn,
+    better,
+    compared,
+    could_be_best,
+    critical,
+    intervals_of,
+    losses,
+)
+from geneb_ci.board.page_data import NORMAL
+from geneb_ci.board.reasons import bound_text, probability_text
+from geneb_ci.common.benchmark import shipped_benchmark
+from tests.board.board import found_intervals
+from tests.page.boards import values
+from tests.page.rows import MINUS, display, shown
+
+REGIMES = shipped_benchmark().regimes
+NAMES = ("macro", "micro", *shipped_benchmark().category_order)
+# All pairs of all models in one column, as the page's own functions decide them.
+EVERY = """
+async ([rows, critical, matrix]) => {
+  const { compared, couldBeBest, isBetter } = await import("/src/pure/decide.js");
+  const standings = rows.map(([score, error, freedom], model) => ({
+    score, error, freedom: freedom ?? Infinity, model,
+    shared: matrix ? (other) => matrix[model][other] : undefined,
+  }));
+  const pairs = standings.map((one) => standings.map((other) => isBetter(one, other, critical)));
+  const found = standings.map((one) => standings.map((other) => {
+    const { difference, low, high, probability } = compared(one, other, critical);
+    return [difference, low, high, probability];
+  }));
+  return { pairs, found, could: couldBeBest(standings, critical) };
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def evaluated(browser):
+    """Evaluate a function of the page's modules."""
+    from tests.page.tab import serving
+    from tests.paths import ROOT
+
+    with serving(ROOT / "leaderboard") as home, browser.new_context() as context:
+        page = context.new_page()
+        page.goto(f"{home}src/main.css")
+        yield page.evaluate
+
+
+def rows_of(scores: ScoreColumn) -> list[list[float | None]]:
+    return [
+        [value, error, None if np.isinf(freedom) else freedom]
+        for value, error, freedom in zip(
+            scores.values.tolist(),
+            np.sqrt(scores.variance).tolist(),
+            scores.freedom.tolist(),
+            strict=True,
+        )
+    ]
+
+
+@pytest.mark.parametrize("regime", REGIMES)
+def test_all_pairs(evaluated, regime):
+    """In the three regimes, 820 pairs in each of 15 scores: 36,900 without a contradiction."""
+    board = found_intervals().regimes[regime].board
+    pairs = 0
+    for name in NAMES:
+        scores = board.scores[name]
+        told = evaluated(EVERY, [rows_of(scores), board.critical])
+        above = better(scores, board.critical)
+        assert told["pairs"] == above.tolist()
+        every = np.arange(len(board.models))
+        assert told["could"] == could_be_best(scores, every, board.critical).tolist()
+        for i in range(0, len(every), 5):
+            for j in range(len(every)):
+                mine = compared(scores, i, j, board.critical)
+                assert told["found"][i][j] == pytest.approx(mine[:4], abs=1e-12 if i == j else 2e-9)
+        pairs += len(every) * (len(every) - 1) // 2
+    assert pairs == 820 * 15
+
+
+def test_pairs_of_rows_with_predictions(evaluated):
+    """Errors of half the rows correlate; the page has the covariances that Python has."""
+    rng = np.random.Generator(np.random.PCG64(2))
+    scores = ScoreColumn(rng.uniform(0, 0.1, 40), rng.uniform(1e-5, 1e-3, 40), np.full(40, np.inf))
+    sizes = np.sqrt(scores.variance) * (np.arange(40) < 20)
+    shared = 0.7 * np.outer(sizes, sizes) * (1 - np.eye(40))
+    scores = scores._replace(variance=np.square(np.sqrt(scores.variance)))
+    paired = scores._replace(shared=shared)
+    told = evaluated(EVERY, [rows_of(scores), critical(50), shared.tolist()])
+    assert told["pairs"] == better(paired, critical(50)).tolist()
+    assert told["pairs"] != better(scores, critical(50)).tolist()
+    assert told["could"] == could_be_best(paired, np.arange(40), critical(50)).tolist()
+    assert told["found"][3][7] == pytest.approx(compared(paired, 3, 7, critical(50))[:4], abs=2e-9)
+
+
+def test_pairs_of_rows_with_scores_by_seed(evaluated):
+    rng = np.random.Generator(np.random.PCG64(1))
+    freedom = np.where(rng.random(40) < 0.5, rng.uniform(4, 400, 40), np.inf)
+    scores = ScoreColumn(rng.uniform(0, 0.5, 40), rng.uniform(1e-6, 1e-3, 40), freedom)
+    scores = scores._replace(variance=np.square(np.sqrt(scores.variance)))
+    told = evaluated(EVERY, [rows_of(scores), critical(50)])
+    assert told["pairs"] == better(scores, critical(50)).tolist()
+
+
+@pytest.mark.parametrize("value", [0.0, 0.3, 1.0, 1.96, 2.8, 2.9, 4.0, 6.0, 9.0])
+def test_the_normal_of_the_page(call, value):
+    for sign in (-1, 1):
+        assert call("decide.normalBelow", sign * value) == pytest.approx(
+            ndtr(sign * value), rel=1e-12
+        )
+
+
+def test_intervals_of_the_page_are_published(evaluated):
+    board = found_intervals().regimes["10shot"].board
+    scores = board.scores["macro"]
+    low, high = intervals_of(scores)
+    ends = evaluated(
+        """async ([rows, normal]) => {
+          const { intervalOf } = await import("/src/pure/decide.js");
+          return rows.map(([score, error]) => {
+            const { low, high } = intervalOf({ score, error, freedom: Infinity }, normal);
+            return [low, high];
+          });
+        }""",
+        [rows_of(scores), NORMAL],
+    )
+    assert ends == [list(pair) for pair in zip(low.tolist(), high.tolist(), strict=True)]
+
+
+def test_every_bound_and_probability_is_written_as_python_writes_it(call):
+    told = set()
+    for one in values()["recommendations.json"]["advice"]:
+        for key in ("best", "within_margin", "on_average"):
+            if one[key] is not None:
+                told.add((one[key]["loss_bound"], one[key]["best_is_better"]))
+    for bound, probability in list(told)[:60]:
+        assert call("words.boundText", bound) == bound_text(bound)
+        if probability is not None:
+            assert call("words.probabilityText", probability) == probability_text(probability)
+
+
+def test_compare_says_what_the_relation_says(tab):
+    ids = ["GENERator-eukaryote-3b-base", "LucaOne-default-step36M", "space", "GROVER"]
+    page = tab.go(f"#/compare?{'&'.join(f'm={one}' for one in ids)}")
+    board = found_intervals().regimes["full"].board
+    place = {model: k for k, model in enumerate(board.models)}
+    sentences = []
+    best = display(ids[0])
+    for other in ids[1:]:
+        found = compared(board.scores["macro"], place[ids[0]], place[other], board.critical)
+        low = display(other)
+        if found.is_significant:
+            sentences.append(
+                f"{best} is significantly better than {low} on the mean of all categories: "
+                f"{shown(found.difference)} higher (95 % interval {shown(found.low)} to "
+                f"{shown(found.high)}, corrected for all pairs)."
+            )
+        else:
+            sentences.append(
+                f"{best} scores {shown(found.difference)} higher than {low} on the mean of all "
+                "categories; the difference is not significant after correction for all pairs. "
+                f"Probability that {best} is better: {probability_text(found.probability)}."
+            )
+    assert tab.texts(".compared-why li") == sentences
+    rows = page.locator(".comparison tbody tr")
+    for row, name in zip(rows.all(), NAMES, strict=True):
+        scores = board.scores[name]
+        first = max(ids, key=lambda one: scores.values[place[one]])
+        words = row.locator(".verdict").all_inner_texts()
+        wanted = [
+            "significantly lower"
+            if better(scores, board.critical)[place[first], place[one]]
+            else "not significant"
+            for one in ids
+            if one != first
+        ]
+        assert words == wanted
+    assert MINUS not in "".join(words)
+
+
+def test_a_link_and_the_page_it_leads_to_agree(tab):
+    """The models of "Compare them" that could be best are nowhere called significantly lower."""
+    for need in ("Promoters", "Histone Mod.", "Mouse Enh."):
+        page = tab.go(f"#/overview?need={need.replace(' ', '+')}")
+        page.get_by_role("link", name="Compare them").click()
+        tab.drawn()
+        board = found_intervals().regimes["full"].board
+        found = losses(board.scores[need], np.arange(41), board.critical)
+        could = {display(board.models[k]) for k in found.best}
+        names = tab.texts(".comparison thead a")
+        assert set(names) <= could
+        row = page.locator(".comparison tbody tr").filter(
+            has=page.get_by_role("rowheader", name=need, exact=True)
+        )
+        assert "significantly lower" not in row.inner_text()

@@ -1,0 +1,191 @@
+"""The table fits: every category on one screen, cards on a phone, two sheets in print; no part of
+the page that is missing or damaged leaves it waiting."""
+
+import io
+import re
+
+import pypdfium2
+import pytest
+
+from geneb_ci.common.benchmark import shipped_benchmark
+from tests.page.boards import public
+from tests.page.tab import opened
+
+SCORES = 2 + 13
+ALL_VISIBLE = """
+(cells) => cells.filter((cell) => {
+  const box = cell.getBoundingClientRect();
+  return box.width > 0 && box.left >= 0 && box.right <= document.documentElement.clientWidth;
+}).length
+"""
+OVERLAPS = """
+(cells) => {
+  const boxes = cells.map((cell) => cell.getBoundingClientRect()).filter((box) => box.width);
+  return boxes.filter((a, i) => boxes.some((b, j) => i < j &&
+    Math.min(a.right, b.right) - Math.max(a.left, b.left) > 1 &&
+    Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 1)).length;
+}
+"""
+CUT = """
+(cells) => cells.filter((cell) => cell.scrollWidth > cell.clientWidth + 1).map((c) => c.innerText)
+"""
+
+
+@pytest.mark.parametrize("width", [1280, 1440, 1920, 2560])
+@pytest.mark.parametrize("intervals", ["sorted", "all"])
+def test_every_category_is_on_the_screen(browser, board, width, intervals):
+    size = {"width": width, "height": 900}
+    with opened(browser, f"{board.as_uri()}/index.html", viewport=size) as tab:
+        page = tab.go(f"#/table?intervals={intervals}")
+        assert page.evaluate("document.documentElement.scrollWidth") == width
+        heads = page.locator(".scores thead .score")
+        assert heads.evaluate_all(ALL_VISIBLE) == SCORES
+        assert page.locator(".scores thead tr:last-child > *").evaluate_all(OVERLAPS) == 0
+        row = page.locator(".scores tbody tr").first.locator("> *")
+        assert row.evaluate_all(OVERLAPS) == 0
+        assert page.locator(".scores :is(td.heat, th.name)").evaluate_all(CUT) == []
+
+
+def test_head_and_first_column_stay_while_the_page_scrolls(browser, board):
+    size = {"width": 1440, "height": 700}
+    with opened(browser, f"{board.as_uri()}/index.html", viewport=size) as tab:
+        page = tab.go("#/table?columns=tasks")
+        page.evaluate("scrollTo(1500, 1500)")
+        assert page.evaluate("[scrollX, scrollY]") == [1500, 1500]
+        head = page.locator(".scores thead").bounding_box()
+        name = page.locator(".scores tbody .name").nth(10).bounding_box()
+        controls = page.locator("#controls").bounding_box()
+        assert head is not None
+        assert name is not None
+        assert controls is not None
+        assert abs(head["y"]) < 1
+        assert 0 <= name["x"] < 1
+        assert controls["x"] >= 0
+
+
+def test_a_phone_has_cards_with_every_score_named(browser, board):
+    size = {"width": 390, "height": 844}
+    with opened(browser, f"{board.as_uri()}/index.html", viewport=size) as tab:
+        page = tab.go("#/table")
+        assert page.evaluate("document.documentElement.scrollWidth") == 390
+        card = page.locator(".scores tbody tr").first
+        labels = card.locator("td.heat").evaluate_all(
+            "(cells) => cells.map((c) => getComputedStyle(c, '::before').content.slice(1, -1))"
+        )
+        assert labels == ["Macro", "Micro", *shipped_benchmark().category_order]
+        assert card.locator("td.heat").evaluate_all(ALL_VISIBLE) == SCORES
+        assert card.locator("> *").evaluate_all(OVERLAPS) == 0
+        page.select_option("#sort", "category:lncRNA")
+        assert "sort=category%3AlncRNA" in tab.address()
+
+
+def test_compact_rows_are_lower(tab):
+    page = tab.go("#/table")
+    before = page.locator(".scores").bounding_box()
+    page.select_option("#density", "compact")
+    after = page.locator(".scores").bounding_box()
+    assert before is not None
+    assert after is not None
+    assert "density=compact" in tab.address()
+    assert after["height"] < 0.85 * before["height"]
+
+
+def test_print_takes_two_sheets_each_with_the_names_of_the_columns(tab):
+    page = tab.go("#/table")
+    raw = page.pdf(format="A4", prefer_css_page_size=True)
+    sheets = [one.get_textpage().get_text_range() for one in pypdfium2.PdfDocument(io.BytesIO(raw))]
+    assert len(sheets) == 2
+    for text in sheets:
+        letters = "".join(text.split())
+        assert "Rank" in letters
+        assert "Model" in letters
+        # What stands upright is read from the bottom.
+        for name in ("Promoters", "Enhancers", "Regulatory"):
+            assert name in letters or name[::-1] in letters
+    shown = [text for text in tab.names() if any(text in sheet for sheet in sheets)]
+    assert len(shown) == len(tab.names())
+
+
+def test_facts_of_the_model_registry_filter_and_are_searched(tab):
+    page = tab.go("#/table")
+    page.locator("#more summary").click()
+    page.select_option("#facet-architecture", "Mamba")
+    assert len(tab.names()) == 4
+    assert page.inner_text("#status").startswith("4 of 41 models")
+    page.select_option("#facet-pretraining", "human")
+    assert all("Caduceus" in name for name in tab.names())
+    page.click("#reset")
+    assert len(tab.names()) == 41
+    page.fill("#search", "striped hyena")
+    assert len(tab.names()) == 0 or tab.names() == ["evo-1-131k"]
+    page.fill("#search", "splcebert")
+    assert tab.names() == ["SpliceBERT 1024nt"]
+    page.fill("#search", "nucleotdie transformer 50m")
+    assert tab.names()
+    assert all("50m" in name for name in tab.names())
+
+
+@pytest.mark.parametrize(
+    ("searched", "places"),
+    [
+        ("", [0, 1, 2]),
+        ("genom", [0, 2]),
+        ("mamba genome", [2]),
+        ("genmoe", [0, 2]),
+        ("gnome", [0, 2]),
+        ("xyz", []),
+        ("bret", [1]),
+        ("brt", []),
+    ],
+)
+def test_a_search_forgives_a_slip(call, searched, places):
+    texts = ["genome ocean bpe", "bert human", "genome mamba"]
+    assert call("search.found", texts, searched) == places
+
+
+BROKEN = b"(globalThis.geneb??={})[;\n"
+PLACES = {
+    "board-tasks-0.js": "#/table?columns=tasks%3ASplice+Sites",
+    "board-matrices.js": "#/model/space",
+    "board-history.js": "#/model/space",
+    "vendor/d3.min.js": "#/plots",
+    "board-data.js": "#/table",
+}
+
+
+@pytest.mark.parametrize("name", PLACES)
+@pytest.mark.parametrize("content", [BROKEN, b"", None], ids=["broken", "empty", "missing"])
+def test_a_part_that_cannot_be_read_is_reported_with_what_to_do(browser, tmp_path, name, content):
+    public(tmp_path)
+    if content is None:
+        (tmp_path / name).unlink()
+    else:
+        (tmp_path / name).write_bytes(content)
+    with browser.new_context() as context:
+        page = context.new_page()
+        page.goto(f"{tmp_path.as_uri()}/index.html{PLACES[name]}")
+        page.wait_for_selector("main .fault", timeout=5000)
+        said = page.inner_text("main .fault")
+        assert re.search(rf"{re.escape(name)}.* (could not be loaded|is damaged)", said)
+        assert "Reload the page." in said
+        assert page.locator("main .fault a").get_attribute("href") == "scores/full-MCC.html"
+        assert page.locator("main[aria-busy]").count() == 0
+
+
+@pytest.mark.parametrize("content", [b"(", b"", None], ids=["broken", "empty", "missing"])
+def test_without_its_own_script_the_page_says_where_the_scores_are(browser, tmp_path, content):
+    from tests.page.site import write_site
+
+    write_site(tmp_path)
+    if content is None:
+        (tmp_path / "board.js").unlink()
+    else:
+        (tmp_path / "board.js").write_bytes(content)
+    with browser.new_context() as context:
+        page = context.new_page()
+        page.goto(f"{tmp_path.as_uri()}/index.html")
+        assert "If it does not, a file of this page is missing or damaged" in page.inner_text(
+            "main"
+        )
+        page.click("main a[href='scores/full-MCC.html']")
+        assert page.locator(".all td.heat").count() == 41 * SCORES

@@ -1,0 +1,172 @@
+"""How every view looks, from a phone to a large screen, light and dark, and printed.
+
+Pictures are compared as thumbnails of shades, within a tolerance that another font or version of
+the browser keeps and a missing or moved part does not. `pytest tests/page/test_looks.py
+--update-golden` takes them again: look at `make page-shots` first.
+"""
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pypdfium2
+import pytest
+from PIL import Image
+from playwright.sync_api import Page
+
+from tests.page.site import write_site
+from tests.page.tab import opened
+
+GOLDEN = Path(__file__).with_name("golden") / "looks.json"
+GOLDEN_BYTES_MAX = 1_000_000
+SIDE = 24
+"""Pixels of a thumbnail, in either direction."""
+SHADES = 255
+MEAN_MAX = 8
+"""Mean difference of shades. Another anti-aliasing gives 1, a row that is missing 10 and more."""
+FAR, FAR_MAX = 60, 0.06
+"""A pixel that differs by more than FAR shades is another thing; this share of them may."""
+WIDTHS = (390, 768, 1440, 1920, 2560)
+HEIGHT = 900
+VIEWS = {
+    "overview": "index.html#/overview",
+    "table": "index.html#/table",
+    "tasks": "index.html#/table?columns=tasks%3ASplice+Sites&intervals=all",
+    "plots": "index.html#/plots",
+    "compare": "index.html#/compare?m=space&m=GROVER&m=MutBERT",
+    "model": "index.html#/model/space",
+    "findings": "index.html#/findings",
+    "about": "index.html#/about",
+    "model page": "models/space.html",
+    "task page": "tasks/leannmlindsey_GUE_mouse_0.html",
+    "category page": "categories/splice-sites.html",
+    "scores page": "scores/full-MCC.html",
+}
+DRAWN = "main:not([aria-busy]) > :is(h1, h2, .fault)"
+# Texts of controls, headings and links of the head that lie on one another.
+OVERLAPS = """
+() => {
+  const wanted = 'h1, h2, h3, .top a, .controls label, .controls button, summary, .scores thead th';
+  const boxes = [...document.querySelectorAll(wanted)]
+    .filter((one) => one.checkVisibility({ visibilityProperty: true }) && !one.closest('.skip'))
+    .map((one) => [one, one.getBoundingClientRect()])
+    .filter(([, box]) => box.width > 1 && box.height > 1);
+  const found = [];
+  boxes.forEach(([a, one], i) => boxes.slice(i + 1).forEach(([b, other]) => {
+    if (a.contains(b) || b.contains(a)) return;
+    const wide = Math.min(one.right, other.right) - Math.max(one.left, other.left);
+    const high = Math.min(one.bottom, other.bottom) - Math.max(one.top, other.top);
+    if (wide > 1 && high > 1) found.push(`${a.innerText} / ${b.innerText}`);
+  }));
+  return found;
+}
+"""
+CUT = """
+() => [...document.querySelectorAll('th, td, dt, dd, button, .segments span, summary, h1, h2, h3')]
+  .filter((one) => one.checkVisibility() && getComputedStyle(one).overflowX !== 'visible' &&
+    !one.classList.contains('unseen') && one.scrollWidth > one.clientWidth + 1)
+  .map((one) => one.innerText)
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    made: Path = tmp_path_factory.mktemp("looks")
+    write_site(made)
+    return made
+
+
+@pytest.fixture(scope="module")
+def golden(request) -> Any:
+    """Give the thumbnails by name, and write those that were taken again."""
+    known: dict[str, str] = json.loads(GOLDEN.read_text()) if GOLDEN.exists() else {}
+    yield known
+    if request.config.getoption("--update-golden"):
+        GOLDEN.parent.mkdir(exist_ok=True)
+        GOLDEN.write_text(json.dumps(known, indent=0, sort_keys=True) + "\n")
+
+
+def thumbnail(picture: Image.Image) -> bytes:
+    return picture.convert("L").resize((SIDE, SIDE), Image.Resampling.BOX).tobytes()
+
+
+def differs(taken: bytes, known: bytes) -> str:
+    """Say how far a thumbnail is from the known one; "" within the tolerance."""
+    apart = [abs(a - b) for a, b in zip(taken, known, strict=True)]
+    mean, far = sum(apart) / len(apart), sum(one > FAR for one in apart) / len(apart)
+    within = mean <= MEAN_MAX and far <= FAR_MAX
+    return "" if within else f"mean {mean:.1f} of {SHADES} shades, {far:.0%} far"
+
+
+def compared(name: str, picture: Image.Image, golden: dict[str, str], *, update: bool) -> str:
+    taken = thumbnail(picture)
+    if update:
+        golden[name] = taken.hex()
+    if name not in golden:
+        return f"{name}: not known, run with --update-golden"
+    found = differs(taken, bytes.fromhex(golden[name]))
+    return f"{name}: {found}" if found else ""
+
+
+def still(page: Page) -> Image.Image:
+    return Image.open(io.BytesIO(page.screenshot(animations="disabled", caret="hide")))
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_a_view_looks_as_it_did_and_nothing_overlaps_or_is_cut(
+    browser, folder, golden, request, view
+):
+    update = request.config.getoption("--update-golden")
+    wrong: list[str] = []
+    with opened(browser, f"{folder.as_uri()}/") as tab:
+        page = tab.page
+        page.goto(f"{tab.home}{VIEWS[view]}")
+        page.wait_for_selector(DRAWN, state="attached")
+        for width in WIDTHS:
+            page.set_viewport_size({"width": width, "height": HEIGHT})
+            # A chart may take another size; the table of tasks may be wider than the window.
+            page.wait_for_timeout(50)
+            where = f"{view} at {width}"
+            wide = page.evaluate("document.documentElement.scrollWidth")
+            if wide > width and not (view in {"table", "tasks"} and width == 768):
+                wrong.append(f"{where}: {wide} pixels wide")
+            wrong += [f"{where}: overlap: {one}" for one in page.evaluate(OVERLAPS)]
+            wrong += [f"{where}: cut: {one}" for one in page.evaluate(CUT)]
+            for scheme in ("light", "dark"):
+                page.emulate_media(color_scheme=scheme)
+                name = f"{view} {width} {scheme}"
+                wrong.append(compared(name, still(page), golden, update=update))
+    assert list(filter(None, wrong)) == []
+
+
+@pytest.mark.parametrize(("view", "sheets"), [("table", 2), ("scores page", 2)])
+def test_print_looks_as_it_did(browser, folder, golden, request, view, sheets):
+    update = request.config.getoption("--update-golden")
+    with opened(browser, f"{folder.as_uri()}/") as tab:
+        tab.page.goto(f"{tab.home}{VIEWS[view]}")
+        tab.page.wait_for_selector(DRAWN, state="attached")
+        raw = tab.page.pdf(format="A4", prefer_css_page_size=True)
+    printed = pypdfium2.PdfDocument(io.BytesIO(raw))
+    pictures = [sheet.render(scale=1).to_pil() for sheet in printed]
+    wrong = [
+        compared(f"{view} sheet {number}", picture, golden, update=update)
+        for number, picture in enumerate(pictures)
+    ]
+    assert (len(pictures), list(filter(None, wrong))) == (sheets, [])
+
+
+def test_the_comparison_sees_what_is_missing_and_what_is_moved():
+    page = Image.new("L", (1440, HEIGHT), 250)
+    page.paste(30, (100, 200, 1300, 700))
+    same = page.resize((1438, HEIGHT - 2))
+    assert differs(thumbnail(page), thumbnail(same)) == ""
+    moved = Image.new("L", page.size, 250)
+    moved.paste(30, (100, 300, 1300, 800))
+    empty = Image.new("L", page.size, 250)
+    for other in (moved, empty):
+        assert differs(thumbnail(page), thumbnail(other)) != ""
+
+
+def test_the_references_are_small():
+    assert GOLDEN.stat().st_size < GOLDEN_BYTES_MAX

@@ -1,0 +1,350 @@
+"""The pages that stand alone: what they say, where they lead, that nothing in them runs."""
+
+import ast
+import json
+import re
+import xml.etree.ElementTree as ET
+from pathlib import Path, PurePosixPath
+from posixpath import normpath
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+
+from geneb_ci.board.columns import Entry
+from geneb_ci.board.site.inputs import Built, Site, score_text, site_of, slugs, tex
+from geneb_ci.board.site.links import bibtex, safe_address
+from geneb_ci.board.site.model import snippet_of
+from geneb_ci.board.site.render import INDEX_MODELS, MARKER, site_files, with_scores
+from geneb_ci.common.benchmark import shipped_benchmark
+from geneb_ci.models.entry import ModelEntry
+from geneb_ci.submission.models import Meta, SubmissionV10
+from reference_harness.extractors.options import parse
+from reference_harness.keywords import values as harness_values
+from tests.board.board import attributes, entries, entry
+from tests.page.boards import EVENT, values
+from tests.page.rows import FULL, MINUS
+from tests.page.site import (
+    ADDRESS,
+    COMMIT,
+    GENERATION,
+    REPOSITORY,
+    Tags,
+    json_ld,
+    layout,
+    public_site,
+    write_site,
+)
+from tests.page.tab import opened, serving
+from tests.page.test_hostile_names import MARKUP
+from tests.small import BENCHMARK, small
+
+LINKS_MIN = 10
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    """Write the whole board with its pages."""
+    made: Path = tmp_path_factory.mktemp("site")
+    write_site(made)
+    return made
+
+
+@pytest.fixture(scope="module")
+def pages(folder) -> dict[str, str]:
+    return {
+        path.relative_to(folder).as_posix(): path.read_text("utf-8")
+        for path in sorted(folder.rglob("*.html"))
+    }
+
+
+def test_every_model_task_and_category_has_a_page(folder, pages):
+    benchmark = shipped_benchmark()
+    names = slugs(benchmark.category_order).values()
+    wanted = {
+        *(f"models/{e.submission.model_id}.html" for e in entries()),
+        *(f"tasks/{task}.html" for task in benchmark.task_ids),
+        *(f"categories/{name}.html" for name in names),
+        *(f"scores/{r}-{m}.html" for r in benchmark.regimes for m in benchmark.metrics),
+        *("index.html", "v/index.html", f"v/{GENERATION}/index.html"),
+    }
+    assert set(pages) == wanted
+    assert {path.stem for path in (folder / "badges").iterdir()} == {
+        e.submission.model_id for e in entries()
+    }
+
+
+def test_every_page_says_what_it_is_and_what_it_was_built_from(pages):
+    for name, text in pages.items():
+        if name == "index.html":
+            continue
+        tags = Tags(text)
+        metas = {
+            a.get("name", a.get("property")): a["content"]
+            for t, a in tags.found
+            if t == "meta" and "content" in a
+        }
+        described = json.loads(json_ld(text))
+        address = f"{ADDRESS}/{name}"
+        assert ("link", {"rel": "canonical", "href": address}) in tags.found
+        assert (described["@type"], described["url"], described["version"]) == (
+            "Dataset",
+            address,
+            COMMIT,
+        )
+        assert described["license"].startswith("https://www.apache.org/")
+        assert 50 <= len(described["description"]) <= 5000
+        assert metas["description"] == metas["og:description"] == described["description"]
+        assert metas["og:image"] == f"{ADDRESS}/social.png"
+        assert text.count("<h1>") == 1
+        said = " ".join(tags.data)
+        for fact in (COMMIT[:12], "2026-11-20T08:30:00Z", "Apache License 2.0", "4edd705be573"):
+            assert fact in said, (name, fact)
+        assert "@misc{geneb-" in said
+
+
+def test_every_link_leads_somewhere(folder, pages):
+    """Inside, the file is there; outside, the address is plain https and of a committed fact."""
+    for name, text in pages.items():
+        tags = Tags(text)
+        found = {
+            *tags.values("a", "href"),
+            *tags.values("img", "src"),
+            *tags.values("link", "href"),
+        }
+        ids = {*tags.values("h2", "id"), *tags.values("main", "id")}
+        for address in found:
+            parts = urlsplit(address)
+            if parts.scheme == "data":
+                continue
+            if parts.scheme:
+                assert safe_address(address) == address, (name, address)
+                continue
+            place = (
+                normpath(str(PurePosixPath(name).parent / unquote(parts.path)))
+                if parts.path
+                else name
+            )
+            assert (folder / place).is_file(), (name, address)
+            if place == name and parts.fragment and name != "index.html":
+                assert parts.fragment in ids, (name, address)
+
+
+def test_a_model_page_has_many_links(pages):
+    for one in entries():
+        tags = Tags(pages[f"models/{one.submission.model_id}.html"])
+        outside = {a for a in tags.values("a", "href") if a.startswith("https://")}
+        assert len(outside) >= LINKS_MIN, (one.submission.model_id, sorted(outside))
+    space = Tags(pages["models/space.html"]).values("a", "href")
+    assert {
+        f"{REPOSITORY}/blob/{COMMIT}/submissions/space.json",
+        f"{REPOSITORY}/pull/12",
+        f"{REPOSITORY}/commit/{EVENT['commit']}",
+        f"{REPOSITORY}/issues/new?template=dispute.yml",
+        "https://arxiv.org/abs/2606.04525",
+        "https://huggingface.co/yangyz1230/space",
+        "../index.html#/model/space",
+        "../feed.xml",
+    } <= set(space)
+
+
+def test_the_figures_are_those_of_the_board(pages):
+    rows = {row["model"]: row for row in FULL}
+    for name in ("index.html", "scores/full-MCC.html"):
+        cells = re.findall(r'<td class="heat h\d+">([^<]+)</td>', pages[name])
+        order = re.findall(r'<a href="(?:\.\./)?models/([^"]+)\.html"><bdi>', pages[name])
+        assert order == sorted(rows, key=lambda m: -rows[m]["macro_MCC"])
+        wanted = [
+            score_text(score)
+            for row in (rows[model] for model in order)
+            for score in (row["macro_MCC"], row["micro_MCC"], *row["cat_MCC"].values())
+        ]
+        assert cells == wanted
+    standing = values()["diagnostics.json"]["ranks"]["full"]["macro"]["space"]
+    page = pages["models/space.html"]
+    assert f"{standing['low']:.3f} to {standing['high']:.3f}" in page
+    tasks = next(
+        row
+        for row in values()["leaderboard_tasks.json"]["data"]["1shot"]
+        if row["model"] == "space"
+    )
+    for score in tasks["task_MCC"].values():
+        assert f">{score_text(score)}<" in page
+
+
+def test_without_scripts_the_board_shows_every_category_of_every_model(browser, folder):
+    with browser.new_context(java_script_enabled=False) as context:
+        page = context.new_page()
+        page.goto(f"{folder.as_uri()}/index.html")
+        assert page.locator(".all tbody tr").count() == len(entries())
+        assert (
+            page.locator(".all thead th").all_inner_texts()[3:]
+            == shipped_benchmark().category_order
+        )
+        assert page.locator(".all td.heat").count() == 41 * 15
+        assert "Loading" not in page.inner_text("main")
+        for regime in shipped_benchmark().regimes:
+            page.locator(f"main a[href='scores/{regime}-F1.html']").click()
+            assert page.locator(".all td.heat").count() == 41 * 15
+            page.go_back()
+
+
+def test_a_large_board_has_the_best_in_the_index_and_a_link_to_all():
+    many = [
+        entry(SubmissionV10.model_validate(small(f"m{number}", BENCHMARK)), registry={})
+        for number in range(120)
+    ]
+    site = small_site(many)
+    index = with_scores(b"<main>" + MARKER + b"</main>", site).decode()
+    assert index.count('<th scope="row"') == INDEX_MODELS
+    assert '70 more models are in <a href="scores/full-MCC.html">' in index
+    assert with_scores(b"<p>a page of their own</p>", site) == b"<p>a page of their own</p>"
+
+
+def small_site(rows: list[Entry], **more: Any) -> Site:
+    from geneb_ci.board.rows import leaderboards
+
+    categories, tasks = leaderboards(rows, BENCHMARK)
+    found = {"leaderboard.json": categories, "leaderboard_tasks.json": tasks}
+    built = Built(COMMIT, "2026-11-20T08:30:00Z", more.pop("events", ()))
+    return site_of(rows, found, BENCHMARK, layout(**more), built)
+
+
+def hostile(text: str) -> Entry:
+    """Return a row whose every text is hostile; its id is one that the checks let through."""
+    document = small("m1", BENCHMARK)
+    texts = ("display", "url", "training_data", "submitted_by")
+    meta = Meta.model_construct(**document["meta"] | dict.fromkeys(texts, text))
+    return entry(
+        SubmissionV10.model_validate(document).model_copy(update={"meta": meta}), registry={}
+    )
+
+
+@pytest.mark.parametrize("text", MARKUP, ids=ascii)
+def test_hostile_texts_stay_text(text):
+    event = EVENT | {"model": "m1", "who": text, "why": text}
+    site = small_site([hostile(text)], events=(event,))
+    calm = small_site(
+        [hostile("calm")], events=(EVENT | {"model": "m1", "who": "calm", "why": "calm"},)
+    )
+    files, usual = site_files(site), site_files(calm)
+    assert files.keys() == usual.keys()
+    for name, content in files.items():
+        made, plain = content.decode(), usual[name].decode()
+        if name.endswith(".html"):
+            # The same elements with the same names of attributes, whatever the text is.
+            shape = [(tag, sorted(attrs)) for tag, attrs in Tags(made).found]
+            assert shape == [(tag, sorted(attrs)) for tag, attrs in Tags(plain).found], name
+            assert not [a for a in Tags(made).values("a", "href") if a.startswith("javascript")]
+            json.loads(json_ld(made))
+        elif name.endswith((".svg", ".xml")):
+            assert len(list(ET.fromstring(content).iter())) == len(  # noqa: S314 (our own)
+                list(ET.fromstring(usual[name]).iter())  # noqa: S314
+            )
+
+
+@pytest.mark.parametrize("text", MARKUP, ids=ascii)
+def test_a_citation_has_its_braces_in_pairs(text):
+    made = bibtex("x", text, "models/x.html", public_site())
+    bare = re.sub(r"\\[{}&%$#_]", "", made)
+    depth = 0
+    for letter in bare:
+        depth += {"{": 1, "}": -1}.get(letter, 0)
+        assert depth >= 0
+    assert depth == 0
+    assert "\n\n@misc{geneb," in made
+
+
+def test_words_for_tex_numbers_and_files():
+    assert tex("a_b & {c} 100% $x$ #1 ~^\\") == (
+        r"a\_b \& \{c\} 100\% \$x\$ \#1 \textasciitilde{}\textasciicircum{}\textbackslash{}"
+    )
+    assert [score_text(s) for s in (0.0004, -0.0004, -0.5, None)] == [
+        "0.000",
+        "0.000",
+        f"{MINUS}0.500",
+        "",
+    ]
+    assert slugs(["Coding/NC", "coding nc", "\u00c9t\u00e9", "/"]) == {
+        "Coding/NC": "coding-nc",
+        "coding nc": "coding-nc-2",
+        "\u00c9t\u00e9": "ete",
+        "/": "category",
+    }
+
+
+def test_the_feed_is_atom_and_newest_first(folder):
+    feed = ET.fromstring((folder / "feed.xml").read_bytes())  # noqa: S314 (our own)
+    space = {"a": "http://www.w3.org/2005/Atom"}
+    titles = [one.text for one in feed.findall("a:entry/a:title", space)]
+    assert titles == ["relabel: space (self-reported to verified)", "include: space (verified)"]
+    for part in ("id", "updated", "title", "author/a:name", "link"):
+        assert all(
+            one.find(f"a:{part}", space) is not None for one in feed.findall("a:entry", space)
+        )
+    ids = [one.text for one in feed.findall("a:entry/a:id", space)]
+    assert len(set(ids)) == len(ids)
+
+
+def test_the_badge_has_level_and_rank_range(folder):
+    badge = (folder / "badges/GENERator-eukaryote-3b-base.svg").read_text("utf-8")
+    assert "<title>GENEB: checked \u00b7 rank 1\u2013" in badge
+    assert "of 41</title>" in badge
+
+
+@pytest.mark.parametrize("model", sorted(attributes()))
+def test_the_snippet_is_python_with_options_that_the_harness_takes(model):
+    known = public_site().known(model)
+    assert isinstance(known, ModelEntry)
+    made = snippet_of(known)
+    assert made is not None
+    if known.run is None or known.run.extractor is None:
+        assert made.code == ""
+        assert made.notes[0].startswith("Nothing runs this model yet")
+        return
+    _, assigned, used = ast.parse(made.code).body
+    assert isinstance(assigned, ast.Assign)
+    assert isinstance(assigned.value, ast.Call)
+    assert isinstance(used, ast.Assign)
+    given = {k.arg: ast.literal_eval(k.value) for k in assigned.value.keywords if k.arg}
+    assert given.pop("device") == "cuda"
+    parse(given)
+    given.pop("revision", None)
+    assert given == harness_values({k: v for k, v in known.run.options.items() if k != "revision"})
+
+
+def test_only_plain_https_addresses_are_links():
+    for text in ("https://doi.org/10.5281/zenodo.7995778", "https://a.example/x?y=1#z"):
+        assert safe_address(text) == text
+    for text in (
+        *("javascript:alert(1)", "http://a.example/", "//a.example", "https://u:p@a.example/"),
+        *("https://", "https://a.example/ x", "https://a.example:x/", "https://[", "", *MARKUP),
+    ):
+        assert safe_address(text) == ""
+
+
+PLACES = ("models/space.html", "tasks/leannmlindsey_GUE_mouse_0.html", "scores/full-MCC.html")
+MORE = ("categories/splice-sites.html", f"v/{GENERATION}/index.html")
+WIDTHS = (390, 768, 1440, 1920, 2560)
+
+
+@pytest.mark.parametrize("place", [*PLACES, *MORE])
+def test_axe_finds_nothing_at_any_width(browser, folder, place):
+    # axe-core reads stylesheets by requests of its own, which the page's policy would refuse.
+    with serving(folder) as home, opened(browser, home, bypass_csp=True) as tab:
+        page = tab.page
+        page.goto(f"{tab.home}{place}")
+        page.evaluate(
+            "document.querySelectorAll('tbody tr:nth-child(n + 6)').forEach((r) => r.remove())"
+        )
+        for width in WIDTHS:
+            page.set_viewport_size({"width": width, "height": 900})
+            wide = page.evaluate("document.documentElement.scrollWidth")
+            assert (width, wide) == (width, width)
+            for scheme in ("light", "dark"):
+                page.emulate_media(color_scheme=scheme)
+                all_rules = width in {390, 1440} and scheme == "light"
+                rules = {} if all_rules else {"runOnly": ["color-contrast"]}
+                found = Axe().run(page, options={"resultTypes": ["violations"]} | rules)
+                assert found.violations_count == 0, (width, scheme, found.generate_report())

@@ -1,0 +1,85 @@
+"""What a dishonest contributor does to rows: replace them, add noise that knows the labels."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from geneb_ci.receipt.row_limits import TAU
+from reference_harness.canonical import solve
+from reference_harness.receipt.rounding import rounded, widened
+
+Rows = npt.NDArray[np.float32]
+Labels = npt.NDArray[np.int64]
+Attack = Callable[[Rows, Labels, int], Rows]
+"""From honest rows, labels of all rows and the number of training rows to those of the receipt."""
+
+
+def signs(labels: Labels) -> npt.NDArray[np.float64]:
+    """Return +1 for the upper half of the labels, -1 for the lower."""
+    return np.where(labels > np.median(np.unique(labels)), 1.0, -1.0)
+
+
+def lengths(rows: Rows) -> npt.NDArray[np.float64]:
+    """Return the length of each row."""
+    found: npt.NDArray[np.float64] = np.linalg.norm(rows.astype(np.float64), axis=1)
+    return found
+
+
+def column(rows: Rows, labels: Labels, train: int, eps: float) -> Rows:
+    """Write the label along the direction of least variance within classes, in every row."""
+    wide = rows[:train].astype(np.float64)
+    centred = wide.copy()
+    for label in np.unique(labels[:train]):
+        own = labels[:train] == label
+        centred[own] -= wide[own].mean(axis=0)
+    direction = np.linalg.eigh(centred.T @ centred)[1][:, 0]
+    moved: Rows = (rows + (eps * lengths(rows) * signs(labels))[:, None] * direction).astype("f4")
+    return moved
+
+
+def push(rows: Rows, labels: Labels, train: int, eps: float) -> Rows:
+    """Move the test rows along the weights of the honest probe, towards their labels."""
+    weights = _weights(rows, labels, train)
+    moved = rows.astype(np.float64)
+    size = (eps * lengths(rows[train:]) * signs(labels[train:]))[:, None]
+    moved[train:] += size * weights / np.linalg.norm(weights)
+    return moved.astype(np.float32)
+
+
+def border(rows: Rows, labels: Labels, train: int, tau: float = TAU) -> Rows:
+    """Move what lies within tau of a border of rounding across it, towards the label.
+
+    The most that the tolerance of a coordinate allows; rows that are not scaled only.
+    """
+    weights = _weights(rows, labels, train)
+    wide, half = rows.astype(np.float64), rounded([rows]).values
+    size = np.sqrt(np.mean(wide * wide, axis=1, keepdims=True))
+    towards = np.sign(weights)[None, :] * signs(labels)[:, None]
+    other = np.where(
+        towards > 0,
+        np.nextafter(half, np.float16(np.inf), dtype=np.float16),
+        np.nextafter(half, np.float16(-np.inf), dtype=np.float16),
+    )
+    middle = (half.astype(np.float64) + other.astype(np.float64)) / 2
+    near = (np.abs(middle - wide) <= 0.99 * tau * size) & (towards != 0)
+    found = np.where(near, other, half)
+    return widened(found.astype(np.float16), 0)
+
+
+def altered(rows: Rows, labels: Labels, places: Any, train: int) -> Rows:
+    """Replace rows, by place, by what the honest probe takes for their labels."""
+    weights = _weights(rows, labels, train)
+    found = rows.copy()
+    length = lengths(rows).max()
+    direction = weights / np.linalg.norm(weights)
+    for place in places:
+        found[place] = (signs(labels)[place] * length * direction).astype(np.float32)
+    return found
+
+
+def _weights(rows: Rows, labels: Labels, train: int) -> npt.NDArray[np.float64]:
+    solved = solve(rows[:train], labels[:train])
+    found: npt.NDArray[np.float64] = solved.weights[:, -1] - solved.weights[:, 0]
+    return found

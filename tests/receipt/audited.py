@@ -1,0 +1,150 @@
+"""Audits by receipt without a sandbox: rows written, scored and drawn as in an audit, and judged.
+
+The rerun is a matrix that the test gives; all else is what an audit does.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from geneb_ci.audit.outcome import Decoys
+from geneb_ci.audit.plan import RowsWanted
+from geneb_ci.audit.row_files import DrawnTask, directions, drawn_task, read_task, row_task
+from geneb_ci.audit.row_outcome import Direction, RowAgain, RowCells, RowTask, reasons_of
+from geneb_ci.common.benchmark import Benchmark, shipped_benchmark
+from geneb_ci.common.config import PRACTICE_BENCHMARK
+from geneb_ci.receipt.draw import RowSample, TaskStrata, drawn_rows, shares
+from geneb_ci.receipt.row_rule import directed, judge
+from geneb_ci.submission.models import EmbeddingReceipt
+from reference_harness import benchmark as harness_benchmark
+from reference_harness.benchmark import Benchmark as HarnessBenchmark
+from reference_harness.data import MiniSource, Source
+from reference_harness.receipt.rounding import rounded
+from reference_harness.receipt.scoring import CellsJob
+from reference_harness.receipt.task_file import file_of, write_task
+from reference_harness.rescore import load
+
+Rows = npt.NDArray[np.floating[Any]]
+MINI = shipped_benchmark(PRACTICE_BENCHMARK)
+QUIET = Decoys(order_dependent=False, memorised=False, detail="none")
+SEED = "5e" * 32
+
+
+class Scored(NamedTuple):
+    """A task whose receipt was written and scored."""
+
+    receipt: EmbeddingReceipt
+    drawn: DrawnTask
+    mcc: dict[str, float]
+    """Regime to the mean MCC."""
+
+
+class Found(NamedTuple):
+    """What an audit of some tasks finds."""
+
+    tasks: list[RowTask]
+    direction: Direction
+    reasons: list[str]
+
+
+def receipt_with(dim: int, tasks: Mapping[str, Any]) -> EmbeddingReceipt:
+    """Return a receipt of tasks that the harness wrote, whose root nothing reads."""
+    return EmbeddingReceipt.model_validate(
+        {
+            "version": "1",
+            "location": None,
+            "dtype": "float16",
+            "compute_dtype": "float32",
+            "tf32": False,
+            "dim": dim,
+            "rows": sum(one.train + one.test for one in tasks.values()),
+            "root": "0" * 64,
+            "tasks": {name: one.model_dump(exclude={"dim"}) for name, one in tasks.items()},
+        }
+    )
+
+
+def scored(
+    folder: Path,
+    task: str,
+    rows: Rows,
+    sample: RowSample,
+    *,
+    seed: str = SEED,
+    source: Source | None = None,
+    definition: HarnessBenchmark | None = None,
+    benchmark: Benchmark = MINI,
+) -> Scored:
+    """Write rows as the receipt of a task, score them, and draw from them by a seed.
+
+    `rows` has the training rows and then the test rows.
+    """
+    definition = definition or harness_benchmark.mini()
+    source = source or MiniSource()
+    data = load(definition, source, task)
+    said = write_task(folder, task, rounded([rows]), len(data.train.labels))
+    job = CellsJob(
+        task, file_of(folder, task), said, definition, source, tuple(definition.regimes),
+        strata=folder / "strata",
+    )  # fmt: skip
+    done = job.execute()
+    receipt = receipt_with(rows.shape[1], {task: said})
+    read = read_task(folder / "strata", task, benchmark)
+    share = shares(sample, {task: len(np.unique(data.test.labels))}, [[task]])[task]
+    drawn = drawn_rows([seed], read.strata, share)
+    return Scored(
+        receipt,
+        drawn_task(task, receipt, file_of(folder, task), read, drawn),
+        {name: one.scores.MCC for name, one in done.cells.regimes.items()},
+    )
+
+
+def audit(found: Mapping[str, Scored], reruns: Mapping[str, Rows], seed: str = SEED) -> Found:
+    """Compare the drawn rows of tasks with a rerun of all their rows; what fails is tried again."""
+    tasks, strata, width = [], [], 0
+    for name, one in found.items():
+        width = one.receipt.dim
+        rerun = reruns[name][one.drawn.rows]
+        judged = judge(one.drawn.committed, rerun, one.drawn.said.scale_log2)
+        again = {
+            one.drawn.rows[place]: RowAgain(
+                dtype="float64",
+                deviation=float(judged.deviation[place]),
+                mismatch=int(judged.mismatch[place]),
+            )
+            for place in judged.failed(width).nonzero()[0].tolist()
+        }
+        tasks.append(row_task(one.drawn, judged, again, width))
+        strata += directions(one.drawn, rerun.astype(np.float32))
+    result = directed(strata, seed)
+    direction = Direction(rows=result.rows, statistic=result.statistic, p=result.p)
+    cells = RowCells(equal=1, of=1, differing=[], unclaimed=[], unequal=[])
+    return Found(tasks, direction, reasons_of(cells, tasks, direction, QUIET, width))
+
+
+def wanted(sample: RowSample) -> RowsWanted:
+    """Return a sample as a plan has it."""
+    return RowsWanted(**sample._asdict())
+
+
+def strata_example(test: int = 40, train: int = 100, classes: int = 2, seed: int = 0) -> TaskStrata:
+    """Return strata of made-up predictions, right in about three cases of four."""
+    draw = np.random.default_rng(seed)
+    labels = draw.integers(classes, size=test)
+    probes = {"full": 1, "10shot": 5, "1shot": 5}
+
+    def predicted(count: int) -> npt.NDArray[np.int64]:
+        wrong = draw.random((count, test)) < 0.25
+        return np.where(wrong, (labels + 1) % classes, labels)
+
+    some = draw.permutation(train)
+    return TaskStrata(
+        "task",
+        train,
+        labels,
+        {name: predicted(count) for name, count in probes.items()},
+        {"1shot": np.sort(some[:6]), "10shot": np.sort(some[:50])},
+    )

@@ -1,0 +1,145 @@
+"""Honest rows agree; altered rows, another model's, and noise that knows the labels differ."""
+
+import functools
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from geneb_ci.receipt.draw import RowSample
+from reference_harness import benchmark, mini
+from reference_harness.extractors.kmer import KmerExtractor
+from reference_harness.tasks import TaskData
+from tests.adversary.models import ConvolutionExtractor, random_convolution
+from tests.receipt import attacks
+from tests.receipt.audited import Found, audit, scored
+
+TASKS = ("mini_promoter", "mini_tf", "mini_splice")
+SAMPLE = RowSample(test=240, training=30, support=120)
+ALL = RowSample(test=100_000, training=3000, support=100_000)
+"""So many draws that every right test row is among them."""
+
+
+@functools.cache
+def data_of(task: str) -> TaskData:
+    return mini.load(task)
+
+
+@functools.cache
+def honest(task: str, seed: int = 3) -> np.ndarray:
+    """Return the rows of a random convolution, which has the roundings of a neural network."""
+    data = data_of(task)
+    model = ConvolutionExtractor(random_convolution(seed))
+    return model.extract_embeddings([*data.train.sequences, *data.test.sequences])
+
+
+def labels_of(task: str) -> np.ndarray:
+    data = data_of(task)
+    return np.concatenate([data.train.labels, data.test.labels])
+
+
+def audited(
+    folder: Path,
+    change: Callable[[str, np.ndarray, np.ndarray, int], np.ndarray],
+    sample: RowSample = SAMPLE,
+    tasks: tuple[str, ...] = TASKS,
+) -> Found:
+    """Audit receipts whose rows were changed, by reruns of the honest ones."""
+    found = {}
+    for task in tasks:
+        train = len(data_of(task).train.labels)
+        changed = change(task, honest(task), labels_of(task), train)
+        found[task] = scored(folder, task, changed, sample)
+    return audit(found, {task: honest(task) for task in tasks})
+
+
+def test_honest_rows_agree(tmp_path: Path) -> None:
+    found = audited(tmp_path, lambda _task, rows, _labels, _train: rows)
+    assert found.reasons == []
+    assert sum(len(one.deviation) for one in found.tasks) > 500
+
+
+def test_float32_noise_of_other_hardware_agrees(tmp_path: Path) -> None:
+    draw = np.random.default_rng(0)
+
+    def change(_task: str, rows: np.ndarray, _labels: object, _train: int) -> np.ndarray:
+        return (rows * (1 + 3e-7 * draw.standard_normal(rows.shape))).astype(np.float32)
+
+    assert audited(tmp_path, change).reasons == []
+
+
+@pytest.mark.parametrize("eps", [1e-3, 1e-4, 1e-5])
+@pytest.mark.parametrize("attack", [attacks.column, attacks.push])
+def test_noise_that_knows_the_labels_differs(
+    attack: Callable[..., np.ndarray], eps: float, tmp_path: Path
+) -> None:
+    found = audited(tmp_path, lambda _t, rows, labels, train: attack(rows, labels, train, eps))
+    assert found.reasons
+    if eps >= 1e-4:
+        assert any("not what the extractor gives" in reason for reason in found.reasons)
+
+
+def test_the_direction_alone_finds_what_no_row_shows(tmp_path: Path) -> None:
+    """Coordinates within the tolerance move towards the label, in a few coordinates a row."""
+    found = audited(tmp_path, lambda _t, rows, labels, train: attacks.border(rows, labels, train))
+    assert found.direction.p < 1e-3
+    assert any("points towards the labels" in reason for reason in found.reasons)
+
+
+def test_an_altered_test_row_differs_and_is_named(tmp_path: Path) -> None:
+    def change(task: str, rows: np.ndarray, labels: np.ndarray, train: int) -> np.ndarray:
+        places = [train + 5] if task == "mini_tf" else []
+        return attacks.altered(rows, labels, places, train)
+
+    found = audited(tmp_path, change, ALL)
+    (reason,) = found.reasons
+    assert reason.startswith("1 row of ")
+    assert "is not what the extractor gives: test row 5 of mini_tf deviates by" in reason
+
+
+def test_an_altered_support_row_differs_and_is_named(tmp_path: Path) -> None:
+    """Every support row of one shot is embedded again, whatever is drawn."""
+    labels = data_of("mini_tf").train.labels
+    bench = benchmark.mini()
+    from reference_harness.probe import few_shot_rows
+
+    place = int(few_shot_rows(labels, 1, bench.protocol.seeds[2])[1])
+
+    def change(_task: str, rows: np.ndarray, truth: np.ndarray, train: int) -> np.ndarray:
+        return attacks.altered(rows, truth, [place], train)
+
+    found = audited(tmp_path, change, tasks=("mini_tf",))
+    (reason,) = found.reasons
+    assert f"training row {place} of mini_tf deviates by" in reason
+
+
+def test_rows_of_another_model_differ(tmp_path: Path) -> None:
+    found = audited(tmp_path, lambda task, _rows, _labels, _train: honest(task, seed=4))
+    assert "rows of" in found.reasons[0]
+    total = sum(len(one.deviation) for one in found.tasks)
+    assert sum(len(one.failed) for one in found.tasks) == total
+
+
+def test_rows_of_other_options_differ(tmp_path: Path) -> None:
+    """Words of three letters, where the submission says those of four."""
+    data = data_of("mini_tf")
+    sequences = [*data.train.sequences, *data.test.sequences]
+    four = KmerExtractor(k=4).extract_embeddings(sequences)
+    three = np.repeat(KmerExtractor(k=3).extract_embeddings(sequences) / 4, 4, axis=1)
+    found = audit({"mini_tf": scored(tmp_path, "mini_tf", three, SAMPLE)}, {"mini_tf": four})
+    assert len(found.tasks[0].failed) == len(found.tasks[0].deviation)
+
+
+def test_rows_computed_in_bfloat16_differ_whatever_is_declared(tmp_path: Path) -> None:
+    import torch
+
+    def change(task: str, _rows: np.ndarray, _labels: np.ndarray, _train: int) -> np.ndarray:
+        data = data_of(task)
+        model = ConvolutionExtractor(random_convolution(3), torch.bfloat16)
+        return model.extract_embeddings([*data.train.sequences, *data.test.sequences])
+
+    found = audited(tmp_path, change)
+    failed = sum(len(one.failed) for one in found.tasks)
+    assert failed > 0.99 * sum(len(one.deviation) for one in found.tasks)
+    assert "not what the extractor gives" in found.reasons[0]

@@ -1,0 +1,154 @@
+"""Draws of rows: by SHA-256, the same everywhere, and only more where more are drawn."""
+
+import hashlib
+import struct
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from geneb_ci.receipt.draw import (
+    SMALL_TASK,
+    RowSample,
+    TaskShare,
+    TaskStrata,
+    drawn_rows,
+    number_of,
+    shares,
+)
+from tests.receipt.audited import SEED, strata_example
+
+SHARE = TaskShare(place=0, test=20, training=7, support=9, whole=False)
+
+
+def by_the_text(seed: bytes, stratum: str, draw: int, size: int) -> int:
+    """Return a draw as the documentation has it, written anew."""
+    for attempt in range(1000):
+        text = seed + b"\0" + stratum.encode() + b"\0" + struct.pack(">Q", draw) + b"\0"
+        found = int(hashlib.sha256(text + struct.pack(">Q", attempt)).hexdigest(), 16)
+        if found < (2**256 // size) * size:
+            return found % size
+    raise AssertionError
+
+
+@given(st.integers(0, 1000), st.integers(1, 10**6))
+def test_a_draw_is_what_the_text_says(draw: int, size: int) -> None:
+    seed = bytes.fromhex(SEED)
+    found = number_of(seed, "a stratum", draw, size)
+    assert found == by_the_text(seed, "a stratum", draw, size)
+    assert 0 <= found < size
+
+
+def test_a_known_draw() -> None:
+    drawn = [number_of(bytes(32), "mini_tf training", j, 1000) for j in range(4)]
+    assert drawn == [by_the_text(bytes(32), "mini_tf training", j, 1000) for j in range(4)]
+
+
+def test_a_size_close_to_all_numbers_is_drawn_again() -> None:
+    """Of numbers up to three quarters of 2^256, every fourth digest is rejected."""
+    size = 3 << 254
+    rejected = [
+        number_of(bytes(32), "x", j, size)
+        != int(
+            hashlib.sha256(
+                bytes(32) + b"\0x\0" + struct.pack(">Q", j) + b"\0" + bytes(8)
+            ).hexdigest(),
+            16,
+        )
+        for j in range(200)
+    ]
+    assert 30 < sum(rejected) < 70
+
+
+def test_test_rows_are_right_ones_and_half_are_by_class() -> None:
+    strata = strata_example(test=400, seed=3)
+    found = drawn_rows([SEED], strata, SHARE._replace(test=3000))
+    for regime in ("full", "10shot", "1shot"):
+        rows = [row - strata.train for row in found.rows[f"test {regime}"]]
+        assert len(rows) == 3000
+        right = (strata.predicted[regime] == strata.labels).any(axis=0)
+        assert right[rows].all()
+    sizes = {name: size for name, size in found.sizes.items() if name.startswith("test full")}
+    right = strata.right("full", 0)
+    assert sizes == {
+        "test full 0 right": len(right),
+        "test full 0 right, class": 2,
+        "test full 0 right, class 0": int((strata.labels[right] == 0).sum()),
+        "test full 0 right, class 1": int((strata.labels[right] == 1).sum()),
+    }
+
+
+def test_a_rare_class_is_drawn_far_more_often_than_its_share() -> None:
+    labels = np.r_[np.zeros(990, np.int64), np.ones(10, np.int64)]
+    strata = TaskStrata("task", 10, labels, {"full": labels[None, :]}, {})
+    rows = drawn_rows([SEED], strata, SHARE._replace(test=1000)).rows["test full"]
+    rare = sum(row - 10 >= 990 for row in rows)
+    assert 220 < rare < 290  # half of the draws by class, and 1 % of the other half
+
+
+def test_support_rows_of_one_shot_are_all_drawn() -> None:
+    strata = strata_example()
+    found = drawn_rows([SEED], strata, SHARE)
+    one, ten = (strata.support[name].tolist() for name in ("1shot", "10shot"))
+    assert found.rows["support 1shot"] == one
+    assert len(found.rows["support 10shot"]) == SHARE.support
+    assert set(found.rows["support 10shot"]) <= set(ten) - set(one)
+
+
+def test_a_full_draw_has_every_row_of_a_small_task_and_every_support_row() -> None:
+    strata = strata_example()
+    found = drawn_rows([SEED], strata, SHARE._replace(whole=True))
+    assert found.rows["training"] == list(range(strata.train))
+    assert set(found.rows["support 10shot"]) | set(found.rows["support 1shot"]) == set(
+        strata.support["10shot"].tolist()
+    )
+    large = strata_example(train=SMALL_TASK)
+    assert len(drawn_rows([SEED], large, SHARE._replace(whole=True)).rows["training"]) == 7
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.integers(1, 60), st.integers(1, 60))
+def test_a_larger_sample_only_adds_rows(few: int, more: int) -> None:
+    strata = strata_example()
+    small = SHARE._replace(test=few, training=few, support=few)
+    large = SHARE._replace(test=few + more, training=few + more, support=few + more)
+    one, other = drawn_rows([SEED], strata, small), drawn_rows([SEED], strata, large)
+    for part, rows in one.rows.items():
+        taken = other.rows[part]
+        assert taken[: len(rows)] == rows or set(rows) <= set(taken)
+
+
+def test_rows_of_earlier_draws_are_drawn_too() -> None:
+    strata = strata_example()
+    before = drawn_rows(["11" * 32], strata, SHARE)
+    found = drawn_rows([SEED, "11" * 32], strata, SHARE)
+    own = drawn_rows([SEED], strata, SHARE)
+    assert set(found.rows["earlier"]) == set(before.distinct)
+    assert found.distinct == sorted({*own.distinct, *before.distinct})
+    assert {part: rows for part, rows in found.rows.items() if part != "earlier"} == own.rows
+
+
+def test_a_task_without_right_predictions_has_no_test_rows() -> None:
+    labels = np.zeros(5, np.int64)
+    strata = TaskStrata("task", 10, labels, {"full": labels[None, :] + 1}, {})
+    assert drawn_rows([SEED], strata, SHARE).rows["test full"] == []
+
+
+def test_shares_are_by_the_macro_for_test_rows_and_by_classes_for_support_rows() -> None:
+    classes = {f"t{i}": 2 for i in range(6)} | {"many": 25}
+    categories = [["t0"], ["t1", "t2", "many", "elsewhere"], ["t3", "t4", "t5"], ["elsewhere"]]
+    found = shares(RowSample(test=1500, training=30, support=1500), classes, categories)
+    assert [one.test for one in found.values()] == [500, *[167] * 6]
+    assert Counter(one.training for one in found.values()) == {30: 7}
+    assert found["many"].support == 1014
+    assert found["t0"].support == 82
+
+
+@pytest.mark.parametrize("classes", [2, 5])
+def test_probes_take_turns(classes: int) -> None:
+    strata = strata_example(test=200, classes=classes, seed=5)
+    found = drawn_rows([SEED], strata, SHARE._replace(test=30))
+    probes = {name.split()[2] for name in found.sizes if name.startswith("test 10shot")}
+    assert probes == set("01234")

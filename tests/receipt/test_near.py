@@ -1,0 +1,181 @@
+"""Near receipts: which changes of the rows are seen through, and that other models are not near."""
+
+import hashlib
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from geneb_ci.common.benchmark import shipped_benchmark
+from geneb_ci.common.errors import NothingChecked
+from geneb_ci.receipt.near import CLOSE, ROWS_MIN, SAME, Nearness, Sample, near, places_of
+from geneb_ci.receipt.predictions import CANONICAL, Predictions, TaskPredictions
+from geneb_ci.submission.models import EmbeddingReceipt, ReceiptTask
+
+MINI = shipped_benchmark("benchmark-mini.json")
+COUNT, WIDTH = 120, 30
+RNG = np.random.default_rng(11)
+PLACES = tuple(("task", row) for row in range(COUNT))
+# Few strong directions, an offset, and columns of different sizes, as embeddings have them.
+ROWS = RNG.normal(size=(COUNT, 6)) @ RNG.normal(size=(6, WIDTH)) + RNG.normal(size=(COUNT, WIDTH))
+ROWS = ROWS * np.geomspace(0.1, 3, WIDTH) + RNG.normal(size=WIDTH)
+ROTATION = np.linalg.qr(RNG.normal(size=(WIDTH, WIDTH)))[0]
+MOVED, COLUMNS = "after moving, scaling and rotating", "after rescaling each column"
+LENGTHS = "after rescaling each row"
+
+
+def sample(rows: np.ndarray) -> Sample:
+    return Sample(PLACES, rows)
+
+
+def noise(relative: float) -> Any:
+    made = RNG.normal(size=ROWS.shape)
+    lengths = np.linalg.norm(ROWS, axis=1) / np.linalg.norm(made, axis=1)
+    return ROWS + relative * made * lengths[:, None]
+
+
+def altered(share: float) -> Any:
+    found = ROWS @ ROTATION
+    hit = RNG.random(COUNT) < share
+    found[hit] = 3 * RNG.normal(size=found[hit].shape)
+    return found
+
+
+SEEN = {
+    "itself": (ROWS, "as they are"),
+    "noise of bfloat16": (noise(4e-3), "as they are"),
+    "permuted": (ROWS[:, RNG.permutation(WIDTH)], MOVED),
+    "rotated, scaled and moved": (-7 * ROWS @ ROTATION + RNG.normal(size=WIDTH), MOVED),
+    "zeros appended": (np.hstack([ROWS, np.zeros((COUNT, 9))]), MOVED),
+    "40 % of the rows altered, others rotated": (altered(0.35), MOVED),
+    "columns rescaled and permuted": (
+        (ROWS * RNG.uniform(-2, 2, WIDTH) + 1)[:, RNG.permutation(WIDTH)],
+        COLUMNS,
+    ),
+    "rows of length 1, rotated": (
+        (ROWS / np.linalg.norm(ROWS, axis=1, keepdims=True)) @ ROTATION,
+        LENGTHS,
+    ),
+    "wider than there are rows": (
+        ROWS @ np.linalg.qr(RNG.normal(size=(2 * COUNT, WIDTH)))[0].T,
+        MOVED,
+    ),
+}
+NOT_SEEN = {
+    "another model": RNG.normal(size=(COUNT, 6)) @ RNG.normal(size=(6, WIDTH)),
+    "noise of 3e-2": noise(3e-2),
+    "columns of noise appended": np.hstack([ROWS, RNG.normal(size=(COUNT, 9))]),
+    "any linear map": ROWS @ RNG.normal(size=(WIDTH, WIDTH)),
+    "a nonlinear map": np.maximum(ROWS @ ROTATION, 0),
+    "isotropic rows": RNG.normal(size=(COUNT, 2 * COUNT)),
+}
+"""What docs/predictions.md says that rows alone do not tell."""
+
+
+@pytest.mark.parametrize("name", SEEN)
+def test_what_is_seen_through(name: str) -> None:
+    rows, how = SEEN[name]
+    found = near(sample(ROWS), sample(rows))
+    assert found.rows == COUNT
+    assert found.is_near
+    assert found.close[how] > 0.5
+    first = next(key for key, share in found.close.items() if share > 0.5)
+    assert found.why.endswith(f"of {COUNT} rows are within {CLOSE:g}, {first}")
+
+
+@pytest.mark.parametrize("name", NOT_SEEN)
+def test_what_rows_do_not_tell(name: str) -> None:
+    found = near(sample(ROWS), sample(NOT_SEEN[name]))
+    assert (found.is_near, found.why, found.same_predictions) == (False, "", None)
+    assert max(found.close.values()) < 0.05
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.floats(0, 0.05), st.integers(3, 40))
+def test_it_is_the_same_whichever_comes_first(seed: int, size: float, width: int) -> None:
+    rng = np.random.default_rng(seed)
+    one = rng.normal(size=(ROWS_MIN, width))
+    two = one @ np.linalg.qr(rng.normal(size=(width, width)))[0] + size * rng.normal(size=one.shape)
+    places = PLACES[:ROWS_MIN]
+    a, b = Sample(places, one), Sample(places, two)
+    first, second = near(a, b), near(b, a)
+    assert first.is_near == second.is_near
+    assert first.close == pytest.approx(second.close, abs=0.1)  # a row may be at the border
+
+
+def test_rows_that_are_all_alike_are_not_aligned() -> None:
+    found = near(sample(np.ones((COUNT, 3))), sample(np.full((COUNT, 4), 2.0)))
+    assert not found.is_near
+
+
+def test_receipts_without_common_rows_are_refused() -> None:
+    few = Sample(PLACES[: ROWS_MIN - 1], ROWS[: ROWS_MIN - 1])
+    with pytest.raises(NothingChecked, match="have 49 of the compared rows in common"):
+        near(sample(ROWS), few)
+
+
+def predictions(share: float) -> Predictions:
+    truth = np.zeros(1000, dtype=np.uint16)
+    fits = np.tile(truth, (5, 1))
+    fits[:, : round(1000 * share)] = 1
+    one = TaskPredictions((0, 1), truth, {CANONICAL: {"10shot": fits, "full": fits[:1]}})
+    return Predictions("0" * 64, {"task": one})
+
+
+@pytest.mark.parametrize(("share", "is_near"), [(0.0, True), (0.03, True), (0.04, False)])
+def test_equal_predictions_are_near_whatever_the_rows_are(share: float, is_near: bool) -> None:
+    one = sample(ROWS)._replace(predictions=predictions(0.0))
+    two = sample(NOT_SEEN["any linear map"])._replace(predictions=predictions(share))
+    found = near(one, two)
+    assert found.same_predictions == pytest.approx(1 - share)
+    assert found.is_near == is_near == (1 - share >= SAME)
+    assert not is_near or found.why == f"{1 - share:.2%} of the predictions are equal"
+
+
+def test_predictions_of_other_rows_do_not_count() -> None:
+    one, two = predictions(0.0), predictions(0.0)
+    other = two.tasks["task"]._replace(truth=np.ones(1000, dtype=np.uint16))
+    found = near(
+        sample(ROWS)._replace(predictions=one),
+        sample(NOT_SEEN["another model"])._replace(predictions=two._replace(tasks={"task": other})),
+    )
+    assert found.same_predictions is None
+
+
+def receipt(**rows: int) -> EmbeddingReceipt:
+    return EmbeddingReceipt(
+        version="1", location=None, dtype="float16", compute_dtype="float32", tf32=False, dim=1,
+        rows=sum(rows.values()), root="0" * 64,
+        tasks={
+            name: ReceiptTask(
+                train=count - 1, test=1, scale_log2=0, bytes=2 * count, sha256="0" * 64,
+                root="0" * 64,
+            )
+            for name, count in rows.items()
+        },
+    )  # fmt: skip
+
+
+def test_the_rows_are_fixed_by_benchmark_and_data_alone() -> None:
+    whole = list(places_of(receipt(mini_tf=500, mini_histone=40), MINI))
+    of_task = [row for task, row in whole if task == "mini_tf"]
+    assert whole[:40] == [("mini_histone", row) for _, row in whole[:40]]
+    assert sorted(row for _, row in whole[:40]) == list(range(40))
+    assert len(set(of_task)) == len(of_task) == 77  # 1,000 / 13, rounded up
+    assert of_task == [row for _, row in places_of(receipt(mini_tf=500), MINI)]
+    other = MINI.model_copy(update={"sha256": "0" * 64})
+    assert of_task != [row for _, row in places_of(receipt(mini_tf=500), other)]
+    drawn = [
+        hashlib.sha256(bytes.fromhex(MINI.sha256) + b"mini_tf\x00" + j.to_bytes(8, "big")).digest()
+        for j in range(3)
+    ]
+    assert of_task[:3] == [int.from_bytes(one, "big") % 500 for one in drawn]
+
+
+def test_nearness_is_plain_data() -> None:
+    found = Nearness(60, {"as they are": 0.75}, None)
+    assert found.why == "75.0% of 60 rows are within 0.01, as they are"
+    assert json.loads(json.dumps(found._asdict()))["rows"] == 60

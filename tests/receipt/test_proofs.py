@@ -1,0 +1,46 @@
+"""Proofs of rows: every row of every small tree, and nothing else."""
+
+import hashlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from geneb_ci.common.merkle import inclusion_proof, root_of
+from geneb_ci.receipt.embeddings import RowTree, root_by, row_leaf
+from reference_harness.receipt import tree
+
+
+def leaves(size: int) -> list[bytes]:
+    return [hashlib.sha256(bytes([i])).digest() for i in range(size)]
+
+
+@pytest.mark.parametrize("size", range(1, 71))
+def test_every_row_of_a_tree_is_proved(size: int) -> None:
+    found = leaves(size)
+    made = RowTree(found)
+    assert made.root == root_of(found)
+    for index, leaf in enumerate(found):
+        proof = made.proof(index)
+        assert proof == inclusion_proof(found, index)
+        assert root_by(leaf, index, size, proof) == made.root
+
+
+@given(st.integers(1, 40), st.data())
+def test_what_is_changed_is_not_proved(size: int, data: st.DataObject) -> None:
+    found = leaves(size)
+    made = RowTree(found)
+    index = data.draw(st.integers(0, size - 1))
+    proof = made.proof(index)
+    assert root_by(b"x" * 32, index, size, proof) != made.root
+    assert root_by(found[index], index, size, [*proof, b"x" * 32]) is None
+    assert root_by(found[index], size, size, proof) is None
+    if proof:
+        assert root_by(found[index], index, size, proof[:-1]) is None
+        other = data.draw(st.integers(0, size - 1))
+        if other != index:
+            assert root_by(found[index], other, size, made.proof(index)) != made.root
+
+
+def test_a_leaf_is_the_harness_s() -> None:
+    assert row_leaf(b"row bytes", 7) == tree.row_leaf(b"row bytes", 7)

@@ -1,0 +1,202 @@
+"""`geneb-ci receipt push` and `pull`, to the Hub of the tests and from a plain server."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from geneb_ci.common.errors import NothingChecked, UsageProblem
+from geneb_ci.receipt.embeddings import RowsRefused
+from geneb_ci.receipt.source import hub_origin, mirror_at, published_at, receipt_files
+from geneb_ci.submission.models import EmbeddingReceipt, ReceiptLocation
+from tests.loopback import loopback
+from tests.models.publishers import Shelf
+from tests.publish.command import environment, geneb_ci
+from tests.publish.conftest import hub
+from tests.publish.hub import READER, WRITER, Hub
+from tests.receipt.written import SMALL, Written, changed
+
+__all__ = ["hub"]  # a fixture: pytest finds it by its name here
+NAME = "geneb/rows"
+RESOURCE = f"datasets/{NAME}"
+SIZE, SENT = "206.8 kB", "207.4 kB"
+"""Of the embeddings; with the predictions."""
+
+
+def files_of(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def served(written: Written) -> Shelf:
+    """Return a plain server that has the files in a folder."""
+    return Shelf({f"/rows/{name}": raw for name, raw in files_of(written.receipt).items()})
+
+
+def receipt_of(written: Written) -> EmbeddingReceipt:
+    return EmbeddingReceipt.model_validate(written.document["receipt"])
+
+
+@pytest.mark.parametrize("way", [{}, {"HF_HUB_DISABLE_XET": "1"}], ids=["xet", "lfs"])
+def test_what_was_pushed_is_pulled_and_verified(
+    hub: Hub, of_small: Written, tmp_path: Path, way: dict[str, str]
+) -> None:
+    written = of_small.copied(tmp_path / "place")
+    repo = hub.create(RESOURCE, {"README.md": b"theirs"})
+    repo.lfs_over = 20_000
+
+    def run(*words: str, token: str = WRITER) -> tuple[int, str, str]:
+        env = environment(hub, tmp_path / "home", HF_TOKEN=token, **way)
+        named = written.options[2:] if words[0] != "verify" else written.options
+        arguments = ("receipt", words[0], written.file.name, *words[1:], *named)
+        return geneb_ci(*arguments, cwd=written.folder, env=env)
+
+    push = ("push", "--receipt", "receipt", "--repo", NAME)
+    before = written.file.read_text()
+    code, output, errors = run(*push)
+    assert code == 0, errors
+    assert errors == f"5 files of 5 to send, {SENT}\n"
+    assert output.splitlines() == [
+        f"{RESOURCE}: pushed",
+        f"four-mers.json: location written, {repo.head.oid}",
+    ]
+    assert repo.head.tree == {"README.md": b"theirs"} | files_of(written.receipt)
+    after = written.file.read_text()
+    head, tail = before.split('  "location": null,\n')
+    assert after == (
+        f'{head}  "location": {{\n   "kind": "huggingface-dataset",\n   "address": "{NAME}",\n'
+        f'   "revision": "{repo.head.oid}"\n  }},\n{tail}'
+    )
+    code, output, errors = run(*push)
+    assert (code, errors) == (0, "0 files of 5 to send, 0 bytes\n")
+    assert output.splitlines() == [
+        f"{RESOURCE}: nothing changed",
+        f"four-mers.json: location unchanged, {repo.head.oid}",
+    ]
+    assert (len(repo.commits), written.file.read_text()) == (2, after)
+    code, output, errors = run("pull", "--into", "back", token=READER)
+    assert (code, output) == (
+        0,
+        "back: 4 files, and predictions.bin, each as the receipt says\n",
+    ), errors
+    assert errors.splitlines()[0] == f"4 files; {SIZE} to fetch"
+    assert files_of(written.folder / "back") == files_of(written.receipt)
+    if not way:
+        code, output, errors = run("verify", "--format", "json")
+        assert code == 0, output + errors
+        assert json.loads(output)["cells"] == {"computed": 12, "equal": 12, "filled": 0}
+        assert "to fetch: 1 s at 100 Mbit/s" in errors.splitlines()[0]
+
+
+def test_a_pull_goes_on_and_takes_nothing_wrong(of_small: Written, tmp_path: Path) -> None:
+    shelf = served(of_small)
+    right, broken = files_of(of_small.receipt), f"/rows/{SMALL[1]}.f16"
+    place = tmp_path / "cache"
+    place.mkdir()
+    (place / f"{SMALL[0]}.f16").write_bytes(right[f"{SMALL[0]}.f16"])
+    (place / f"{SMALL[3]}.f16").write_bytes(b"\0" * len(right[f"{SMALL[3]}.f16"]))
+    said: list[str] = []
+    with loopback(shelf.handler()) as server:
+        mirror = f"{server}/rows"
+        files = receipt_files(receipt_of(of_small), mirror=mirror, cache=place, say=said.append)
+        with files:
+            files.file(SMALL[0])
+            assert shelf.asked == []  # what is there is not asked for
+            shelf.break_after = 30_000
+            with pytest.raises(NothingChecked, match=r"cannot be fetched: .* bytes are missing"):
+                files.file(SMALL[1])
+            assert not (place / f"{SMALL[1]}.f16").exists()
+            files.file(SMALL[1])
+            assert shelf.asked == [(broken, None), (broken, "bytes=30000-")]
+            shelf.files[f"/rows/{SMALL[2]}.f16"] = b"\1" + right[f"{SMALL[2]}.f16"][1:]
+            with pytest.raises(RowsRefused, match=r"third\.f16: sha256 ") as other:
+                files.file(SMALL[2])
+            shelf.files[f"/rows/{SMALL[2]}.f16"] = right[f"{SMALL[2]}.f16"] + b"\0"
+            with pytest.raises(RowsRefused, match="the file is longer than expected") as longer:
+                files.file(SMALL[2])
+            assert (other.value.step, longer.value.step) == ("files", "files")
+            shelf.files[f"/rows/{SMALL[2]}.f16"] = right[f"{SMALL[2]}.f16"]
+            for task in SMALL:
+                files.file(task)
+            predicted = "predictions.bin"
+            shelf.files[f"/rows/{predicted}"] = b"\1" + right[predicted][1:]
+            with pytest.raises(RowsRefused, match=r"predictions\.bin: sha256 "):
+                files.predictions()
+            shelf.files[f"/rows/{predicted}"] = right[predicted]
+            assert files.predictions() == place / predicted
+            del shelf.files[f"/rows/{predicted}"]
+            assert files.predictions() == place / predicted  # what is there is not asked for
+    assert files_of(place) == right
+    assert [line for line in said if "fetched again" in line] == [
+        next(line for line in said if line.startswith("fourth.f16 has the sha256 "))
+    ]
+
+
+def test_what_is_fetched_to_a_temporary_place_is_one_task(
+    of_small: Written, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with (
+        loopback(served(of_small).handler()) as server,
+        receipt_files(receipt_of(of_small), mirror=f"{server}/rows") as files,
+    ):
+        for task in SMALL:
+            path = files.file(task)
+            assert files.file(task) == path
+            assert [one.name for one in path.parent.iterdir()] == [f"{task}.f16"]
+            files.release(task)
+    assert list(tmp_path.iterdir()) == []
+
+
+REFUSED = {
+    "a private number": ("url", "https://192.168.0.1/rows", None, "an https address of a public"),
+    "this machine": ("url", "http://127.0.0.1:8000/rows", None, "an https address of a public"),
+    "localhost": ("url", "https://localhost/rows", None, "an https address of a public server"),
+    "a query": ("url", "https://example.org/rows?x=/", None, "without a query"),
+    "a branch": ("huggingface-dataset", "a/b", None, "without a commit, so its files can change"),
+    "no repository": ("huggingface-dataset", "../a", "0" * 40, "expected OWNER/NAME"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_places_that_a_submission_may_not_name(name: str) -> None:
+    kind, address, revision, message = REFUSED[name]
+    location = ReceiptLocation.model_validate(
+        {"kind": kind, "address": address, "revision": revision}
+    )
+    with pytest.raises(NothingChecked) as caught:
+        published_at(location)
+    assert message in caught.value.message
+    assert caught.value.fix
+
+
+def test_addresses_of_files() -> None:
+    place = ReceiptLocation(kind="url", address="https://example.org/rows", revision=None)
+    assert published_at(place).address("a") == "https://example.org/rows/a.f16"
+    assert mirror_at("https://example.org/x/").address("a") == "https://example.org/x/a.f16"
+    for origin, revision in (
+        (hub_origin("o/n", "1" * 40), "1" * 40),
+        (mirror_at("o/n"), "main"),
+        (mirror_at("o/n@v1"), "v1"),
+    ):
+        assert origin.address("a").endswith(f"/datasets/o/n/resolve/{revision}/a.f16")
+    with pytest.raises(UsageProblem, match="neither an https address nor OWNER/NAME"):
+        mirror_at("ftp://example.org/x")
+    with pytest.raises(UsageProblem, match="its location is null"):
+        published_at(None)
+
+
+def test_push_checks_the_files_first(hub: Hub, of_small: Written, tmp_path: Path) -> None:
+    written = of_small.copied(tmp_path / "place")
+    repo = hub.create(RESOURCE)
+    file = written.receipt / f"{SMALL[2]}.f16"
+    file.write_bytes(file.read_bytes()[::-1])
+    env = environment(hub, tmp_path / "home", HF_TOKEN=WRITER)
+    words = ("receipt", "push", written.file.name, "--receipt", "receipt", *written.options[2:])
+    code, _, errors = geneb_ci(*words, "--repo", NAME, cwd=written.folder, env=env)
+    assert (code, len(repo.commits)) == (11, 1)
+    assert "third.f16 has the sha256 " in errors
+    changed(written, lambda document: document["receipt"].update(root="0" * 64))
+    code, _, errors = geneb_ci(*words, "--repo", NAME, cwd=written.folder, env=env)
+    assert (code, "root of the receipt is 000" in errors) == (3, True)
+    code, _, errors = geneb_ci(*words, "--repo", "rows", cwd=written.folder, env=env)
+    assert (code, "--repo 'rows' is not OWNER/NAME" in errors) == (2, True)

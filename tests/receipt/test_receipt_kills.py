@@ -1,0 +1,201 @@
+"""Writing, pushing, pulling and verifying a receipt, killed at ten moments each.
+
+Whatever is there after a kill is right or not taken, and the same command goes on.
+"""
+
+import json
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.harness.support import Harness
+from tests.loopback import loopback
+from tests.publish.command import environment, start
+from tests.publish.conftest import hub
+from tests.publish.hub import WRITER, Hub
+from tests.receipt.test_push_pull import NAME, RESOURCE, files_of, served
+from tests.receipt.written import MODEL, SMALL, Written, small_tasks
+
+__all__ = ["hub"]  # a fixture: pytest finds it by its name here
+KILLS = 10
+PATIENCE = 60
+"""Seconds for one command of a busy machine."""
+
+Moment = tuple[str, str]
+"""A step of the Hub, and when in it."""
+
+
+def killed_at(hub: Hub, moment: Moment, begin: Callable[[], "subprocess.Popen[str]"]) -> None:
+    """Begin a command and kill it at a moment."""
+    begun, killed = threading.Event(), threading.Event()
+
+    def kill(step: str, when: str) -> None:
+        if (step, when) == moment and not killed.is_set():
+            begun.wait(PATIENCE)
+            process.kill()
+            process.wait(PATIENCE)
+            killed.set()
+
+    hub.watch = kill
+    process = begin()
+    begun.set()
+    process.communicate(timeout=PATIENCE)
+    assert killed.wait(PATIENCE), moment
+    assert process.returncode == -signal.SIGKILL
+    hub.watch = lambda _step, _when: None
+
+
+PUSHED: list[Moment] = [
+    *(("info", "before"), ("info", "after"), ("preupload", "before"), ("preupload", "after")),
+    *(("lfs-batch", "before"), ("lfs-batch", "half"), ("lfs-put", "before"), ("lfs-put", "after")),
+    *(("commit", "before"), ("info", "before")),
+]
+"""What the Hub was sent has its effect, whoever is dead by then: the last kill is after the commit,
+and before the location is written."""
+
+
+def test_a_push_that_is_killed_goes_on(hub: Hub, of_small: Written, tmp_path: Path) -> None:
+    written = of_small.copied(tmp_path / "place")
+    repo = hub.create(RESOURCE)
+    repo.lfs_over = 20_000
+    env = environment(hub, tmp_path / "home", HF_TOKEN=WRITER, HF_HUB_DISABLE_XET="1")
+    words = ("receipt", "push", written.file.name, "--receipt", "receipt", "--repo", NAME)
+
+    def begin() -> "subprocess.Popen[str]":
+        return start(*words, *written.options[2:], cwd=written.folder, env=env)
+
+    before, right = written.file.read_bytes(), files_of(written.receipt)
+    assert len(PUSHED) == KILLS
+    for number, moment in enumerate(PUSHED):
+        killed_at(hub, moment, begin)
+        assert written.file.read_bytes() == before
+        assert files_of(written.receipt) == right
+        committed, end = number >= PUSHED.index(("commit", "before")), time.monotonic() + PATIENCE
+        while committed and len(repo.commits) == 1 and time.monotonic() < end:
+            time.sleep(0.01)
+        assert len(repo.commits) == 1 + committed
+    output, errors = begin().communicate(timeout=PATIENCE)
+    assert errors == "0 files of 5 to send, 0 bytes\n"
+    assert output.splitlines()[0] == f"{RESOURCE}: nothing changed"
+    assert {name: raw for name, raw in repo.head.tree.items() if name in right} == right
+    assert written.document["receipt"]["location"]["revision"] == repo.head.oid
+    assert len(repo.commits) == 2
+
+
+def test_a_pull_that_is_killed_goes_on(hub: Hub, of_small: Written, tmp_path: Path) -> None:
+    right = files_of(of_small.receipt)
+    repo = hub.create(RESOURCE, right)
+    repo.lfs_over = 20_000
+    place = tmp_path / "place"
+    env = environment(hub, tmp_path / "home")
+    words = ("receipt", "pull", str(of_small.file), "--into", str(place), "--mirror", NAME)
+
+    def begin() -> "subprocess.Popen[str]":
+        return start(*words, *of_small.options[2:], cwd=tmp_path, env=env)
+
+    stages = ("before", "after", "half")
+    moments = [("resolve", stage) for stage in stages] + [("cas-bridge", stage) for stage in stages]
+    moments = [*moments, *moments][:KILLS]
+    for number, moment in enumerate(moments):
+        if number == len(moments) // 2:  # the first file is whole by now, the second half there
+            place.mkdir(exist_ok=True)
+            (place / f"{SMALL[0]}.f16").write_bytes(right[f"{SMALL[0]}.f16"])
+            (place / f"{SMALL[1]}.f16.part").write_bytes(right[f"{SMALL[1]}.f16"][:20_000])
+        killed_at(hub, moment, begin)
+        for name, raw in files_of(place).items() if place.exists() else ():
+            if name.endswith(".f16"):
+                assert raw == right[name], "what has its name is whole"
+    output, errors = begin().communicate(timeout=PATIENCE)
+    assert output == f"{place}: 4 files, and predictions.bin, each as the receipt says\n", errors
+    assert files_of(place) == right
+
+
+def lines_of(process: "subprocess.Popen[str]") -> Iterator[str]:
+    assert process.stderr is not None
+    yield from process.stderr
+
+
+def test_a_verification_that_is_killed_goes_on(of_small: Written, tmp_path: Path) -> None:
+    right = files_of(of_small.receipt)
+    place = tmp_path / "cache"
+    shelf, order = served(of_small), sorted(SMALL)  # as `data define` lists them
+    stages = [
+        "rows of 256 numbers",
+        *(text for task in order for text in (f": {task}", f"fetching {task}")),
+        f"of 4: {order[-1]}",
+    ]
+    assert len(stages) == KILLS
+    with loopback(shelf.handler()) as server:
+        command = [
+            *(sys.executable, "-m", "geneb_ci", "receipt", "verify", str(of_small.file)),
+            *("--mirror", f"{server}/rows", "--cache", str(place), *of_small.options),
+            *("--format", "json"),
+        ]
+
+        def begin() -> "subprocess.Popen[str]":
+            return subprocess.Popen(
+                command, cwd=tmp_path, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+            )
+
+        for number, stage in enumerate(stages):
+            with begin() as process:
+                for line in lines_of(process):
+                    if stage in line:
+                        if number == KILLS - 1:
+                            time.sleep(0.2)  # while the last task is scored
+                        process.kill()
+                        break
+                output = process.stdout.read() if process.stdout is not None else ""
+            assert (process.returncode, output) == (-signal.SIGKILL, ""), stage
+            for name, raw in files_of(place).items() if place.exists() else ():
+                if name.endswith(".f16"):
+                    assert raw == right[name]
+        with begin() as process:
+            output, errors = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 0, errors
+    assert json.loads(output)["cells"] == {"computed": 12, "equal": 12, "filled": 0}
+    assert ".f16" not in errors
+    kept = (".f16", "predictions.bin")
+    assert files_of(place) == {name: raw for name, raw in right.items() if name.endswith(kept)}
+
+
+@pytest.fixture
+def whole(of_small: Written) -> dict[str, bytes]:
+    """What a run that nobody kills writes."""
+    return files_of(of_small.receipt)
+
+
+def test_a_run_that_is_killed_while_it_writes_goes_on(
+    of_small: Written, whole: dict[str, bytes], tmp_path: Path
+) -> None:
+    options = small_tasks(tmp_path / "data")
+    harness = Harness(tmp_path)
+    words = (
+        *("run", "--model-id", MODEL, "--output", "record.json", "--quiet", "--workers", "1"),
+        *("--submission", f"{MODEL}.json", "--receipt", "receipt", *options),
+    )
+    receipt, moments = tmp_path / "receipt", [n for n in range(5) for _ in range(2)]
+    assert len(moments) == KILLS
+    for number, count in enumerate(moments):
+        process = harness.start(*words, *(["--resume"] if number else []))
+        end = time.monotonic() + PATIENCE
+        while process.poll() is None and time.monotonic() < end:
+            found = [path.name for path in receipt.glob("*.f16")] if receipt.exists() else []
+            if len(found) >= count and (count or (tmp_path / "cache").exists()):
+                break
+            time.sleep(0.002)
+        process.kill()
+        process.communicate(timeout=PATIENCE)
+        for path in receipt.glob("*.f16"):
+            assert path.read_bytes() == whole[path.name]
+    done = harness.alone(*words, "--resume")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert {name: (receipt / name).read_bytes() for name in whole} == whole
+    found = json.loads((tmp_path / f"{MODEL}.json").read_text())["receipt"]
+    assert found["tasks"] == of_small.document["receipt"]["tasks"]

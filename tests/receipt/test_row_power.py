@@ -1,0 +1,92 @@
+"""What a draw of rows finds: bounds beside the draws that they are about."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from geneb_ci.receipt.draw import RowSample, TaskStrata, drawn_rows, shares
+from geneb_ci.receipt.row_power import (
+    altered,
+    cells_of,
+    found_test,
+    found_training,
+    grid,
+    mcc,
+    needed_hit,
+)
+from geneb_ci.statistics.metrics import scores_of_matrix
+
+MATRIX = [[12, 4], [6, 9]]
+
+
+def test_the_gain_of_an_alteration_is_the_difference_of_two_scores() -> None:
+    found = altered(MATRIX, 1.0)
+    at = 0
+    for a, b in itertools.product(range(13), range(10)):
+        honest = scores_of_matrix([[12 - a, 4 + a], [6 + b, 9 - b]]).mcc
+        assert found.gain[at] == pytest.approx(scores_of_matrix(MATRIX).mcc - honest, abs=1e-12)
+        expected = 0.5 * (a + b) / 21 + 0.25 * a / 12 + 0.25 * b / 9
+        assert found.hit[at] == pytest.approx(expected)
+        at += 1
+    assert at == len(found.hit)
+
+
+def test_the_mcc_of_an_empty_row_is_zero() -> None:
+    assert mcc(*(np.array([one]) for one in (0.0, 0.0, 3.0, 4.0))).tolist() == [0.0]
+
+
+def test_the_grid_begins_with_nothing_and_ends_with_all() -> None:
+    for most in (0, 1, 5, 16, 17, 1000, 123_456):
+        found = grid(most)
+        assert (found[0], found[-1]) == (0, most)
+        assert len(found) <= 18
+
+
+def test_the_bound_is_below_every_alteration_that_raises_so_far() -> None:
+    draw = np.random.default_rng(0)
+    matrices = {
+        f"t{i}": [[[int(n) for n in draw.integers(5, 15, 2)] for _ in range(2)]] for i in range(4)
+    }
+    cells = cells_of(matrices, {"a": ["t0", "t1", "t2"], "b": ["t3"]})
+    for raise_ in (0.01, 0.05, 0.2):
+        bound = needed_hit(cells, raise_)
+        for _ in range(500):
+            picks = [draw.integers(len(one.hit)) for one in cells]
+            gain = sum(c.weight * c.gain[k] for c, k in zip(cells, picks, strict=True))
+            hit = sum(c.weight * c.hit[k] for c, k in zip(cells, picks, strict=True))
+            assert gain < raise_ or hit >= bound * (1 - 1e-9)
+
+
+def test_what_no_alteration_reaches_is_found_with_certainty() -> None:
+    cells = cells_of({"t": [MATRIX]}, {"a": ["t"]})
+    assert math.isinf(needed_hit(cells, 1.9))
+    assert found_test(cells, 1.9, 1) == 1.0
+
+
+def test_more_rows_find_more_and_larger_raises_are_found_more_often() -> None:
+    cells = cells_of({"t": [[[400, 100], [90, 410]]]}, {"a": ["t"]})
+    chances = [[found_test(cells, raise_, n) for n in (10, 100, 1000)] for raise_ in (0.005, 0.02)]
+    assert all(row == sorted(row) for row in chances)
+    assert all(one < other for one, other in zip(*chances, strict=True))
+
+
+def test_training_rows() -> None:
+    assert found_training(0.001, 3000) == pytest.approx(0.950, abs=0.001)
+
+
+def test_the_probability_of_a_draw_is_that_of_the_draws_made() -> None:
+    """Three of 30 right rows of one class are altered; 400 seeds draw 10 rows each."""
+    labels = np.r_[np.zeros(30, np.int64), np.ones(50, np.int64)]
+    strata = TaskStrata("task", 1, labels, {"full": labels[None, :]}, {})
+    share = shares(RowSample(test=10), {"task": 2}, [["task"]])["task"]
+    r = 0.5 * 3 / 80 + 0.25 * 3 / 30
+    missed = 0
+    for number in range(400):
+        rows = drawn_rows([f"{number:064x}"], strata, share).rows["test full"]
+        missed += not any(row - 1 < 3 for row in rows)
+    # Five draws by each way; the two ways have different chances, so this is below (1 - r)^10.
+    expected = (1 - 3 / 80) ** 5 * (1 - 0.5 * 3 / 30) ** 5
+    assert expected <= (1 - r) ** 10
+    assert missed / 400 == pytest.approx(expected, abs=3 * math.sqrt(expected / 400))

@@ -1,0 +1,40 @@
+"""What the tests of exports share: programs of others, and how a CSV file is read back."""
+
+import csv
+import io
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from geneb_ci.render.export_tables import MARK
+from tests.paths import ROOT
+
+VALIDATORS = ROOT / ".venv/validators"
+WHEN = "2026-11-20T08:30:00Z"
+SITE_PACKAGES = "import json, sysconfig; print(json.dumps(sysconfig.get_path('purelib')))"
+
+
+def validated(code: str, *arguments: str | Path) -> Any:
+    """Run a program in the environment of the validators; return the JSON that it prints."""
+    python = VALIDATORS / "bin/python"
+    if not python.exists():
+        missing = "the validators are missing: make .venv/validators/.ready"
+        pytest.fail(missing) if os.environ.get("CI") else pytest.skip(missing)
+    done = subprocess.run(
+        [python, "-W", "ignore", "-c", code, *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def unmarked(content: bytes) -> list[dict[str, str]]:
+    """Read a CSV file as docs/exports.md says."""
+    lines = csv.DictReader(io.StringIO(content.decode(), newline=""))
+    return [{k: v.removeprefix(MARK) for k, v in line.items()} for line in lines]

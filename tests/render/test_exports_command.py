@@ -1,0 +1,216 @@
+"""`geneb-ci export` and `import` as a user calls them, and the examples of docs/exports.md."""
+
+import importlib.util
+import json
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+
+from geneb_ci.audit.trust import Audit, Decision, Versions
+from geneb_ci.board.columns import entry_of
+from geneb_ci.cli.main import main
+from geneb_ci.cli.publish import FORMATS
+from geneb_ci.common.types import TrustLevel
+from geneb_ci.render.export_entries import portable
+from geneb_ci.submission.models import MODELS
+from tests import small
+from tests.paths import ROOT
+from tests.render.exported import SITE_PACKAGES, WHEN, unmarked, validated
+
+WITH_MORE = """
+import sys
+sys.path.append(sys.argv.pop(1))
+from geneb_ci.audit.trust import Audit, Decision, Versions
+from geneb_ci.board.columns import entry_of
+from geneb_ci.cli.publish import FORMATS
+from geneb_ci.cli.main import main
+from geneb_ci.render.export_entries import portable
+sys.exit(main())
+"""
+
+
+def export(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> tuple[int, str, str]:
+    code = main(["export", *map(str, arguments)])
+    done = capsys.readouterr()
+    return code, done.out, done.err
+
+
+@pytest.fixture
+def board(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Lay a repository of two small rows, and enter it."""
+    root = tmp_path / "board"
+    (root / "submissions/cards").mkdir(parents=True)
+    (root / "schemas").mkdir()
+    (root / "schemas/benchmark.json").write_bytes(small.BENCHMARK_FILE.read_bytes())
+    for name in ("m1", "m2"):
+        (root / f"submissions/{name}.json").write_text(json.dumps(small.small(name)))
+        (root / f"submissions/cards/{name}.md").write_text(small.CARD)
+    monkeypatch.chdir(root)
+    return root
+
+
+def test_the_command_writes_what_was_asked_for(board: Path, capsys: Any) -> None:
+    said = export(capsys, "--to", "csv", "--out", "out", "--model", "m2")
+    assert said == (0, "wrote 2 files to out: 1 model\n", "")
+    assert [line["model"] for line in unmarked((board / "out/models.csv").read_bytes())] == ["m2"]
+    said = export(
+        capsys, "--to", "eval-results", "--out", "hub", "--verify-token", "m1=tok", "--time", WHEN
+    )
+    assert said == (0, "wrote 4 files to hub: 2 models\n", "")
+    texts = {p.parts[1]: p.read_text() for p in sorted(Path("hub").rglob("geneb.yaml"))}
+    assert {name: "verifyToken: tok" in text for name, text in texts.items()} == {
+        "m1": True,
+        "m2": False,
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--to", "csv", "--out", "submissions"], "submissions is not empty"),
+        (["--to", "every-eval-ever"], "every log has the time at which it was made"),
+        (["--to", "every-eval-ever", "--time", "today"], '--time "today" is not a time'),
+        (["--to", "csv", "--model", "nobody"], '"nobody" is not a model of FOLDER'),
+        (["--to", "csv", "--data", "schemas"], "--data is for croissant, not for csv"),
+        (["--to", "csv", "--verify-token", "m1=t"], "--verify-token is for eval-results"),
+        (["--to", "eval-results", "--verify-token", "m1"], '--verify-token "m1" is not ID=TOKEN'),
+        (["--to", "croissant", "--data", "schemas"], "schemas/manifest.json: "),
+    ],
+)
+def test_what_cannot_be_exported_is_refused_and_nothing_is_written(
+    arguments: list[str], said: str, board: Path, capsys: Any
+) -> None:
+    out = [] if "--out" in arguments else ["--out", "out"]
+    code, printed, error = export(capsys, *arguments, *out)
+    assert (code, printed, (board / "out").exists()) == (2, "", False)
+    assert error.startswith(f"geneb-ci: {said}")
+    assert "\n  fix: " in error
+
+
+def test_task_data_of_no_repository_is_refused_for_the_hub(board: Path, capsys: Any) -> None:
+    definition = json.loads(small.BENCHMARK_FILE.read_bytes())
+    definition["dataset"]["repo_id"] = "builtin:small"
+    (board / "schemas/benchmark.json").write_text(json.dumps(definition))
+    code, _, error = export(capsys, "--to", "eval-results", "--out", "out")
+    assert code == 2
+    assert "'builtin:small', which is no data set of the Hub" in error
+
+
+def test_a_row_with_an_error_stops_the_export(board: Path, capsys: Any) -> None:
+    document = small.small("m1")
+    document["results"]["full"]["splice_sites"]["MCC"] = 7
+    (board / "submissions/m1.json").write_text(json.dumps(document))
+    code, _, error = export(capsys, "--to", "csv", "--out", "out")
+    assert code == 11
+    assert "nothing was exported: every submission must pass every check" in error
+    assert not (board / "out").exists()
+
+
+def results_of_mteb(folder: Path) -> dict[str, dict[str, float]]:
+    """Lay the results of a model in one regime, one of them without MCC; return the others."""
+    folder.mkdir(parents=True)
+    meta = {"name": "org/My-Model", "n_parameters": None, "reference": "https://example.org/m"}
+    (folder / "model_meta.json").write_text(json.dumps(meta))
+    cells = small.small("x")["results"]["full"]
+    for task, cell in cells.items():
+        said = {"mcc": cell["MCC"], "accuracy": cell["Acc"], "f1": cell["F1"], "main_score": 1.0}
+        if task == "promoter_notata":
+            del said["mcc"]
+        result = {
+            "dataset_revision": small.BENCHMARK.dataset.revision,
+            "task_name": task,
+            "mteb_version": "2.26.24",
+            "scores": {"test": [said | {"hf_subset": "default", "languages": ["eng-Latn"]}]},
+            "evaluation_time": 1.5,
+        }
+        (folder / f"{task}.json").write_text(json.dumps(result))
+    return {task: cell for task, cell in cells.items() if task != "promoter_notata"}
+
+
+def documented() -> list[tuple[str, str]]:
+    """Return each command of docs/exports.md and what the page says that it prints."""
+    page = (ROOT / "docs/exports.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```console\n(.*?)```", page, re.DOTALL)
+    found = [
+        part.partition("\n")
+        for block in blocks
+        for part in re.split(r"^\$ ", block, flags=re.MULTILINE)
+    ]
+    return [(command, said) for command, _, said in found if command]
+
+
+def test_the_examples_of_the_page_print_what_it_says(board: Path, capsys: Any) -> None:
+    for name in ("m1", "m2"):
+        (board / f"submissions/{name}.json").unlink()
+    for name in ("baseline", "my-model"):
+        (board / f"submissions/{name}.json").write_text(json.dumps(small.small(name)))
+        (board / f"submissions/cards/{name}.md").write_text(small.CARD)
+    cells = results_of_mteb(board / "results/org__My-Model/0123abcd")
+    formats = set()
+    for command, said in documented():
+        program, *words = shlex.split(command)
+        assert program == "geneb-ci"
+        formats |= {words[words.index("--to") + 1]} if "--to" in words else set()
+        if "parquet" in words and importlib.util.find_spec("pyarrow") is None:
+            place = validated(SITE_PACKAGES)
+            done = subprocess.run(
+                [sys.executable, "-c", WITH_MORE, place, *words],
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            printed = done.stderr + done.stdout
+        else:
+            main(words)
+            output = capsys.readouterr()
+            printed = output.err + output.out
+        assert printed == said, command
+    assert formats == set(FORMATS)
+    imported = json.loads((board / "imported.json").read_bytes())
+    assert imported["results"] == {"full": cells, "10shot": {}, "1shot": {}}
+    assert imported["meta"]["url"] == "https://example.org/m"
+    assert (imported["model_id"], imported["meta"]["params"]) == ("My-Model", 86000000)
+
+
+@pytest.mark.parametrize(
+    ("name", "folder"),
+    [("a", "a"), ("data", "data_"), ("CON.x", "CON.x_"), ("lpt1", "lpt1_"), ("a.", "a._")],
+)
+def test_a_name_becomes_a_folder_that_every_system_takes(name: str, folder: str) -> None:
+    assert portable(name) == folder
+
+
+def test_the_citation_file_has_the_form_of_its_format() -> None:
+    found = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    place = Path(validated(SITE_PACKAGES), "cffconvert/schemas/1.2.0/schema.json")
+    schema = json.loads(place.read_bytes())
+    jsonschema.Draft7Validator(schema).validate(found)
+    assert (found["title"], found["license"]) == ("geneb-ci", "Apache-2.0")
+
+
+def test_an_entry_has_the_records_that_its_evidence_rests_on() -> None:
+    audit = Audit(
+        audit_id="0a1b",
+        model_id="a",
+        submission_sha256="0" * 64,
+        agrees=True,
+        drawn=13,
+        stratified=True,
+        left_out=(),
+        rerun={},
+        sandbox=2,
+        all_refused=True,
+        harness_unchanged=True,
+        versions=Versions("v", "b", "d"),
+        date="2026-11-20",
+    )
+    submission = MODELS["1.0"].model_validate(small.small("a"))
+    decision = Decision(TrustLevel.VERIFIED, "", basis=(audit,))
+    assert entry_of(submission, decision, {}).records == ("0a1b",)

@@ -1,0 +1,38 @@
+"""The index of scores counts what a comparison cell by cell counts."""
+
+import math
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from geneb_ci.common.benchmark import shipped_benchmark
+from geneb_ci.statistics.neighbours import NEAR, resemblances
+from geneb_ci.statistics.reference import ScoreTable
+from geneb_ci.statistics.view import RowView
+
+CELLS = 12
+BENCHMARK = shipped_benchmark()
+SCORES = st.sampled_from([0.0, 0.5, 0.5 + NEAR, 0.5 - NEAR, 0.4995, 0.501, 1.0, -1.0, math.nan])
+SCORES |= st.floats(0.498, 0.502)
+ROWS = st.lists(SCORES, min_size=CELLS, max_size=CELLS).map(tuple)
+
+
+def cell_by_cell(view: RowView) -> list[tuple[int, int]]:
+    found = [
+        (-sum(abs(x - y) < NEAR for x, y in zip(view.row, row, strict=True)), number)
+        for number, row in view.others
+    ]
+    return [(number, -near) for near, number in sorted(found)]
+
+
+@given(ROWS, st.lists(ROWS, max_size=8), st.integers(-1, 7))
+def test_counts_are_those_of_every_pair(row, rows, own):
+    names = tuple(map(str, range(len(rows))))
+    table = ScoreTable(
+        names, tuple(rows), {Path(n): i for i, n in enumerate(names)}, (slice(0, CELLS),)
+    )
+    view = RowView(BENCHMARK, table, row, own if 0 <= own < len(rows) else None)
+    assert [(one.number, one.near) for one in resemblances(view)] == cell_by_cell(view)
+    close = [one for one in resemblances(view) if one.near >= 8]
+    assert resemblances(view, 8) == close

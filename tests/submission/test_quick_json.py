@@ -1,0 +1,51 @@
+"""JSON is read as the stricter parser reads it, whichever of the two did."""
+
+import json
+import re
+
+import pydantic_core
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from geneb_ci.common.files import DEPTH_MAX, read_json
+from tests.hostile import corpus
+from tests.submission.test_quick import PIECES
+from tests.submission.test_scanner import SETTINGS, VALUES
+
+INPUTS = corpus.inputs()
+
+
+def alike(raw: bytes) -> None:
+    try:
+        expected = repr(pydantic_core.from_json(raw))
+    except ValueError as error:
+        with pytest.raises(ValueError, match=re.escape(str(error))):
+            read_json(raw)
+    else:
+        assert repr(read_json(raw)) == expected
+
+
+@pytest.mark.parametrize("name", sorted(INPUTS))
+def test_hostile_inputs_are_read_alike(name):
+    alike(INPUTS[name])
+
+
+@SETTINGS
+@given(st.lists(st.sampled_from(PIECES) | st.text(max_size=2), max_size=12).map("".join))
+@example('{"a":1,"a":2}')
+@example('"\\ud800"')
+@example("\ufeff{}")
+@example("1" * 5000)
+@example("-Infinity")
+@example("[" * DEPTH_MAX + "]" * DEPTH_MAX)
+@example("[" * 300 + "]" * 300)
+@example("[" * 100_000)
+def test_any_text_is_read_alike(text):
+    alike(text.encode("utf-8", "surrogatepass"))
+
+
+@SETTINGS
+@given(VALUES)
+def test_any_value_is_read_alike(value):
+    alike(json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass"))

@@ -1,0 +1,132 @@
+"""The fenced blocks of a page as a session: commands that are typed, files that are saved.
+
+What to do with a block stands in a comment above it, which readers of the page do not see:
+`<!-- file: PATH -->` saves it, `<!-- exit code N -->` is what its last command exits with, and
+`<!-- not run: REASON -->` leaves it out. A block of shell commands that has no comment is run.
+"""
+
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from tests import forked
+
+BLOCK = re.compile(
+    r"^(?:<!-- (?P<note>[^\n]*) -->\n)?```(?P<kind>\w*)\n(?P<text>.*?)^```$",
+    re.MULTILINE | re.DOTALL,
+)
+PROGRAMS = {"geneb-ci": "geneb_ci", "geneb-harness": "reference_harness"}
+SHELL = "console"
+ANYTHING = "..."
+"""A line of it stands for any lines, and at the end of a line for the rest of that line."""
+Run = Callable[[list[str], Path, Mapping[str, str]], "subprocess.CompletedProcess[str]"]
+
+
+class Block(NamedTuple):
+    """A block of a page."""
+
+    kind: str
+    text: str
+    note: str
+    """The comment above it."""
+    line: int
+
+    @property
+    def reason(self) -> str | None:
+        """Return why it is not run, or None."""
+        return self._after("not run: ")
+
+    @property
+    def file(self) -> str | None:
+        """Return the path that it is saved as, or None."""
+        return self._after("file: ")
+
+    def _after(self, word: str) -> str | None:
+        return self.note.removeprefix(word) if self.note.startswith(word) else None
+
+    def typed(self) -> list[tuple[str, str]]:
+        """Return each command with the output that the page shows for it."""
+        text = self.text.replace("\\\n", "")
+        parts = re.split(r"^\$ (.*)\n", text, flags=re.MULTILINE)
+        if parts[0]:
+            message = f"line {self.line}: a block of commands begins with `$ `"
+            raise ValueError(message)
+        return list(zip(parts[1::2], parts[2::2], strict=True))
+
+
+def blocks(page: str) -> list[Block]:
+    """Return the blocks of a page in order."""
+    return [
+        Block(found["kind"], found["text"], found["note"] or "", page.count("\n", 0, found.start()))
+        for found in BLOCK.finditer(page)
+    ]
+
+
+def is_shown(shown: str, printed: str) -> bool:
+    """Return whether output is what a page shows, but for white space at the ends of lines."""
+    lines = [line.rstrip() for line in shown.splitlines()]
+    pattern = "".join(r"(?:.*\n)*?" if line == ANYTHING else _line(line) + r"\n" for line in lines)
+    text = "".join(f"{line.rstrip()}\n" for line in printed.splitlines())
+    return re.fullmatch(pattern, text) is not None
+
+
+def _line(shown: str) -> str:
+    return ".*".join(re.escape(part) for part in shown.split(ANYTHING))
+
+
+def in_fork(
+    words: list[str], folder: Path, environment: Mapping[str, str]
+) -> "subprocess.CompletedProcess[str]":
+    """Run one of our programs, in a fork of a process that has its libraries loaded."""
+    return forked.run(PROGRAMS[words[0]], *words[1:], cwd=folder, env=environment)
+
+
+class Session:
+    """A shell in a folder, that types what a page says."""
+
+    def __init__(self, folder: Path, environment: Mapping[str, str], run: Run = in_fork) -> None:
+        self.folder = folder
+        self.environment = environment
+        self.run = run
+        self.typed = 0
+
+    def play(self, block: Block) -> None:
+        """Save or type a block. Fails unless each command prints what the page shows."""
+        if block.file is not None:
+            path = self.folder / block.file
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(block.text, encoding="utf-8")
+            return
+        if block.kind != SHELL or block.reason is not None:
+            return
+        commands = block.typed()
+        for number, (command, shown) in enumerate(commands, 1):
+            code = re.fullmatch(r"exit code (\d+)", block.note) if number == len(commands) else None
+            self.type(command, shown, int(code[1]) if code else 0)
+
+    def type(self, command: str, shown: str, code: int) -> None:
+        """Run a command and compare its exit code and output."""
+        self.typed += 1
+        words = shlex.split(command)
+        if words[0] == "cd":
+            self.folder /= words[1]
+            return
+        if words[0] in PROGRAMS:
+            done = self.run(words, self.folder, self.environment)
+        else:
+            words[0] = sys.executable if words[0] == "python" else words[0]
+            done = subprocess.run(
+                words,
+                cwd=self.folder,
+                env=dict(self.environment),
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+        printed = f"{done.stdout}{done.stderr}"  # as on a screen, where the verdict comes last
+        assert done.returncode == code, f"$ {command}\n{printed}"
+        assert not shown or is_shown(shown, printed), f"$ {command}\n{printed}"

@@ -1,0 +1,129 @@
+"""Each tutorial, typed from its page into an empty folder; the page shows what is printed."""
+
+import contextlib
+import io
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from geneb_ci.cli.main import main
+from geneb_ci.github import errors
+from tests.init.conftest import IMPATIENT, identity, servers
+from tests.paths import IMPORTABLE, ROOT, SUBMISSIONS, outside_rows
+from tests.tutorial.blocks import SHELL, Block, Session, blocks, in_fork, is_shown
+
+__all__ = ["identity", "servers"]
+COMMANDS_MAX = 10
+"""What a newcomer types before the files are ready, the installation included."""
+PLAYED = ("check.md", "models.md")
+"""Pages, beside the tutorials, whose commands are typed in a repository of the public rows."""
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+REASON_MIN = 20  # letters: why a block is not run is a sentence
+
+
+def page(name: str) -> list[Block]:
+    return blocks((ROOT / "docs" / name).read_text(encoding="utf-8"))
+
+
+def clean(home: Path) -> dict[str, str]:
+    """Return an environment of nobody in particular, whose git knows who commits."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("GIT_", "GITHUB_", "GH_"))}
+    return kept | {"HOME": str(home), "XDG_CONFIG_HOME": str(home), "COLUMNS": "80"}
+
+
+def public_rows(folder: Path) -> None:
+    """Lay out a repository of the 41 public rows."""
+    shutil.copytree(SUBMISSIONS, folder / "submissions")
+    shutil.copytree(ROOT / "schemas", folder / "schemas")
+    shutil.copytree(ROOT / "leaderboard/policy", folder / "leaderboard/policy")
+
+
+def play(session: Session, name: str) -> None:
+    for block in page(name):
+        session.play(block)
+
+
+def test_from_nothing_to_a_pull_request_that_passes(tmp_path, identity):
+    session = Session(tmp_path, clean(identity))
+    play(session, "tutorial.md")
+    assert session.typed >= COMMANDS_MAX - 1
+    typed = [one for block in page("tutorial.md") if block.kind == SHELL for one in block.typed()]
+    assert len(typed) <= COMMANDS_MAX
+
+
+def test_reading_the_board(tmp_path, identity):
+    public_rows(tmp_path)
+    play(Session(tmp_path, clean(identity)), "tutorial-reader.md")
+
+
+def test_running_a_board(tmp_path, identity, servers, monkeypatch):
+    folder = tmp_path / "board"
+    folder.mkdir()
+    environment = clean(identity) | servers.environment(identity) | {"COLUMNS": "80"}
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(errors, "PATIENCE", IMPATIENT)
+
+    def run(words, cwd, env):
+        if words[1:3] == ["init", "--apply"]:  # else it waits a second after each request
+            monkeypatch.chdir(cwd)
+            out, err = io.StringIO(), io.StringIO()
+            with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+                code = main(words[1:])
+            return subprocess.CompletedProcess(words, code, out.getvalue(), err.getvalue())
+        own = cwd if words[1] == "audit" else IMPORTABLE  # an audit wants code that git knows
+        return in_fork(words, cwd, {**env, "PYTHONPATH": str(own)})
+
+    play(Session(folder, environment, run), "tutorial-maintainer.md")
+
+
+@pytest.mark.parametrize("name", PLAYED)
+def test_a_page_shows_what_its_commands_print(name, tmp_path, identity):
+    public_rows(tmp_path)
+    play(Session(tmp_path, clean(identity)), name)
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_each_block_is_run_or_says_why_not(path):
+    """A test that a reason names exists; what is no command and no Python is data."""
+    for block in blocks(path.read_text(encoding="utf-8")):
+        if block.kind in {SHELL, "python"} and block.file is None:
+            is_run = block.kind == SHELL and (path.name in PLAYED or "tutorial" in path.name)
+            where = f"{path.name}:{block.line}"
+            assert is_run or block.reason is not None, f"{where}: run it, or say why not"
+            named = re.findall(r"(?:tests|docs)/[\w/.-]*\w/?", block.reason or "")
+            assert [one for one in named if not outside_rows(one).exists()] == [], where
+            assert block.reason is None or len(block.reason) >= REASON_MIN, where
+
+
+@pytest.mark.parametrize(
+    ("shown", "printed", "same"),
+    [
+        ("a\nb\n", "a  \nb\n", True),
+        ("a\n", "a\nb\n", False),
+        ("...\nb\n", "x\ny\nb\n", True),
+        ("...\nb\n", "b\n", True),
+        ("a ... c\n", "a b c\n", True),
+        ("a ... c\n", "a b\nc\n", False),
+        ("b\n...\n", "a\nb\n", False),
+        ("1.5 s\n", "1x5 s\n", False),
+    ],
+)
+def test_what_is_printed_is_compared_with_what_is_shown(shown, printed, same):
+    assert is_shown(shown, printed) is same
+
+
+def test_blocks_of_a_page():
+    text = (
+        "a\n<!-- file: x.py -->\n```python\nx = 1\n```\n\n```console\n$ a \\\n  b\nout\n$ c\n```\n"
+    )
+    saved, typed = blocks(text)
+    assert (saved.file, saved.text, typed.typed()) == (
+        "x.py", "x = 1\n", [("a   b", "out\n"), ("c", "")],
+    )  # fmt: skip
+    with pytest.raises(ValueError, match="line 0: a block of commands begins with"):
+        blocks("```console\na\n```\n")[0].typed()

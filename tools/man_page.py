@@ -1,0 +1,81 @@
+"""The man page of `geneb-ci`: every command with its options, from the command line itself."""
+
+import inspect
+import re
+from collections.abc import Iterator
+
+import click
+
+from geneb_ci import __version__
+from geneb_ci.cli.main import cli
+from geneb_ci.common.errors import Exit
+
+PAGE = "docs/geneb-ci.1"
+EXITS = {
+    Exit.CLEAN: "No error; there may be warnings.",
+    Exit.OWN_FAULT: "A failure of geneb-ci, of its settings or of this machine.",
+    Exit.USAGE: "Wrong usage: an unknown option or rule, a file that cannot be written.",
+    Exit.NOT_CHECKED: "No file was checked, or a file or check could not be run.",
+    Exit.MOVED: "The pull request has new commits: nothing was written.",
+    Exit.WARNINGS: "Warnings, under --strict.",
+    Exit.ERRORS: "Errors; an audit that differs; a record or receipt that does not verify.",
+}
+VARIABLES = {
+    "NO_COLOR": "No colours in the output.",
+    "COLUMNS": "The width of the output; default: that of the terminal.",
+    "XDG_CACHE_HOME": "Folder of kept results and of unfinished audits; default: ~/.cache.",
+    "GENEB_CI_DEBUG": "Print the traceback of an internal error.",
+}
+
+
+def man_page() -> str:
+    """Return the page in roff, without a date, so that it is the same on every machine."""
+    lines = [
+        f'.TH GENEB-CI 1 "" "geneb-ci {__version__}" "User commands"',
+        ".SH NAME",
+        r"geneb\-ci \- check, audit and publish the GENEB leaderboard of DNA foundation models",
+        ".SH SYNOPSIS",
+        r".B geneb\-ci",
+        r"[\fIOPTIONS\fR] \fICOMMAND\fR [\fIARGS\fR]...",
+        ".SH COMMANDS",
+    ]
+    for path, command in _commands(cli, "geneb-ci"):
+        lines += _section(path, command)
+    lines += [".SH EXIT STATUS", *_listed({str(int(code)): EXITS[code] for code in Exit})]
+    lines += [".SH ENVIRONMENT", *_listed(VARIABLES)]
+    return "\n".join(lines) + "\n"
+
+
+def _commands(group: click.Group, path: str) -> Iterator[tuple[str, click.Command]]:
+    """Yield each command that does something, with its words."""
+    ctx = click.Context(group)
+    for name in group.list_commands(ctx):
+        found = group.get_command(ctx, name)
+        assert found is not None  # noqa: S101 (the list names commands that exist)
+        if isinstance(found, click.Group):
+            yield from _commands(found, f"{path} {name}")
+        else:
+            yield f"{path} {name}", found
+
+
+def _section(path: str, command: click.Command) -> Iterator[str]:
+    ctx = click.Context(command, info_name=path)
+    yield f'.SS "{_plain(path)} {_plain(" ".join(command.collect_usage_pieces(ctx)))}"'
+    paragraphs = inspect.cleandoc(command.help or "").split("\n\n")
+    for number, text in enumerate(paragraphs):
+        yield from [".PP", _plain(text)] if number else [_plain(text)]
+    options = (one for one in command.get_params(ctx) if isinstance(one, click.Option))
+    records = (one.get_help_record(ctx) for one in options)
+    yield from _listed(dict(record for record in records if record is not None))
+
+
+def _listed(items: dict[str, str]) -> Iterator[str]:
+    for name, text in items.items():
+        yield from (".TP", rf"\fB{_plain(name)}\fR", _plain(text))
+
+
+def _plain(text: str) -> str:
+    """Return text that roff prints as it is, on one line."""
+    text = re.sub(r"\s+", " ", text.replace("\b", "")).strip()
+    text = text.replace("\\", r"\e").replace("-", r"\-").replace('"', r"\(dq")
+    return rf"\&{text}" if text[:1] in {".", "'"} else text

@@ -1,0 +1,57 @@
+"""Pictures of the pages: `make pictures` writes docs/pictures, which is tracked.
+
+The board is that of the public rows of tests/public, as Chromium draws it; the terminals are
+tools/recordings.py. Another version of Chromium or of its fonts draws other pixels, so a test
+compares the recordings byte by byte, and of the board only what kind of picture it is.
+"""
+
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from PIL import Image
+from playwright.sync_api import sync_playwright
+
+from tests.page.boards import public
+from tests.page.conftest import CHROMIUM
+from tests.page.tab import opened
+from tools import recordings
+
+BOARD = recordings.FOLDER / "board.png"
+VIEW = "#/table"
+SIZE = {"width": 1280, "height": 1600}
+SHOWN = {"width": 1280, "height": 726}
+"""Pixels: the table from its heading on, with the first rows."""
+MARGIN = 16
+COLOURS = 128
+"""Shades in the file, without dithering: text stays sharp, and the file below 150 kB."""
+
+
+def main() -> None:
+    """Draw the board and record the terminals."""
+    recordings.main()
+    arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
+        public(Path(folder))
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=arguments)
+        with opened(
+            browser,
+            f"{Path(folder).as_uri()}/index.html",
+            viewport=SIZE,
+            color_scheme="light",
+            reduced_motion="reduce",
+        ) as tab:
+            page = tab.go(VIEW)
+            top = page.locator("main h2 ~ * h3, main h2").last.bounding_box()
+            y = top["y"] - MARGIN if top else 0
+            clip: Any = {"x": 0, "y": y, **SHOWN}
+            page.screenshot(path=BOARD, animations="disabled", clip=clip)
+        browser.close()
+    with Image.open(BOARD) as drawn:
+        small = drawn.convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE)
+    small.save(BOARD, optimize=True)
+
+
+if __name__ == "__main__":
+    main()

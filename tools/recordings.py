@@ -1,0 +1,189 @@
+"""Recordings of the terminal as SVG, for the pages: what the commands print, as they print it.
+
+Each recording runs commands of `geneb-ci` in a pseudo-terminal of 80 columns, so that colour and
+wrapping are those of a reader's own screen. The lines appear one after another; where a reader asks
+for less motion, or a viewer knows no animation, all of them stand there from the beginning.
+"""
+
+import io
+import json
+import os
+import pty
+import re
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+import termios
+from collections.abc import Callable
+from fcntl import ioctl
+from pathlib import Path
+from typing import NamedTuple
+
+from rich.console import Console
+from rich.terminal_theme import TerminalTheme
+from rich.text import Text
+
+ROOT = Path(__file__).resolve().parent.parent
+FOLDER = ROOT / "docs/pictures"
+ROW = ROOT / "tests/public/submissions/GROVER.json"
+CARD = ROOT / "submissions/cards/splicebert-1024nt.md"
+WIDTH = 80
+"""Columns; what a message is wrapped at where nothing else is known."""
+READ_BYTES = 65536
+LINE_SECONDS, COMMAND_SECONDS = 0.06, 1.0
+"""Between two lines of a report, and after a command, to read it."""
+THEME = TerminalTheme(
+    (22, 33, 31),
+    (226, 232, 230),
+    [
+        *((22, 33, 31), (255, 138, 128), (129, 212, 138), (240, 200, 100)),
+        *((140, 180, 255), (215, 160, 230), (110, 215, 220), (226, 232, 230)),
+    ],
+)
+"""Background, foreground, and the eight colours, each of which has a contrast of 7 or more."""
+FORMAT = """\
+<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img">
+<style>
+.{unique_id}-matrix, .{unique_id}-title {{ font-family: "DejaVu Sans Mono", Menlo, Consolas, \
+monospace; font-size: {char_height}px; }}
+{styles}
+</style>
+<defs>
+<clipPath id="{unique_id}-clip-terminal">
+<rect x="0" y="0" width="{terminal_width}" height="{terminal_height}"/>
+</clipPath>
+{lines}
+</defs>
+{chrome}
+<g transform="translate({terminal_x}, {terminal_y})" clip-path="url(#{unique_id}-clip-terminal)">
+{backgrounds}
+<g class="{unique_id}-matrix">{matrix}</g>
+</g>
+</svg>
+"""
+"""As rich's own, without the fonts that it would have a reader fetch."""
+
+
+class Said(NamedTuple):
+    """A line of a recording."""
+
+    text: Text
+    wait: float
+    """Seconds from the line before to this one."""
+
+
+class Session:
+    """A terminal in a folder: commands that are typed into it, and what they print."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.lines: list[Said] = []
+
+    def type(self, *words: str) -> int:
+        """Run `geneb-ci WORDS`, keep the command line and its output, and return the exit code."""
+        done, output = in_terminal(self.folder, *words)
+        wait = COMMAND_SECONDS if self.lines else 0.0
+        self.lines.append(Said(Text.assemble(("$ ", "dim"), f"geneb-ci {' '.join(words)}"), wait))
+        for number, line in enumerate(output.rstrip().splitlines()):
+            wait = LINE_SECONDS if number else COMMAND_SECONDS
+            self.lines.append(Said(Text.from_ansi(line), wait))
+        return done
+
+    def svg(self, name: str, title: str) -> str:
+        """Return the recording as one picture; the same lines always give the same bytes."""
+        console = Console(record=True, width=WIDTH, file=io.StringIO())
+        for line in self.lines:
+            console.print(line.text, highlight=False)
+        picture = console.export_svg(
+            title=title, theme=THEME, code_format=FORMAT, font_aspect_ratio=0.602, unique_id=name
+        )
+        spaced = picture.replace("</text><text", "</text>\n<text")
+        return spaced.replace("</style>", self._motion(name) + "</style>", 1)
+
+    def _motion(self, name: str) -> str:
+        """Return the rules by which each line appears at its time."""
+        rules, at = [], 0.0
+        for number, line in enumerate(self.lines):
+            at += line.wait
+            rules.append(
+                f'.{name}-matrix text[clip-path="url(#{name}-line-{number})"] '
+                f"{{ animation: {name}-show .01s {at:.2f}s both }}\n"
+            )
+        return (
+            f"@keyframes {name}-show {{ from {{ visibility: hidden }} }}\n"
+            f"@media (prefers-reduced-motion: no-preference) {{\n{''.join(rules)}}}\n"
+        )
+
+
+def in_terminal(folder: Path, *words: str) -> tuple[int, str]:
+    """Run `geneb-ci WORDS` in a terminal and return its exit code and what the screen got."""
+    ours, theirs = pty.openpty()
+    ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, WIDTH, 0, 0))
+    kept = {key: value for key, value in os.environ.items() if key not in {"NO_COLOR", "COLUMNS"}}
+    environment = {**kept, "TERM": "xterm-256color", "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(
+        [sys.executable, "-m", "geneb_ci", *words],
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=theirs,
+        stderr=theirs,
+    ) as process:
+        os.close(theirs)
+        parts = []
+        try:
+            while part := os.read(ours, READ_BYTES):
+                parts.append(part)
+        except OSError:  # Linux says EIO where the last writer has closed
+            pass
+        finally:
+            os.close(ours)
+    return process.returncode, b"".join(parts).decode().replace("\r\n", "\n")
+
+
+def check(folder: Path) -> Session:
+    """Record `check` on a row with two slips, in a repository that has its card."""
+    shutil.copytree(ROOT / "schemas", folder / "schemas")
+    (folder / "submissions/cards").mkdir(parents=True)
+    row = json.loads(ROW.read_text(encoding="utf-8")) | {"model_id": "my-model"}
+    row["meta"] |= {"provenance": "self-reported", "display": "My Model 86M"}
+    # Two digits of a score change places, and a task is lost.
+    scores = row["results"]["full"]["leannmlindsey_GUE_mouse_0"]
+    digits = str(scores["MCC"])
+    scores["MCC"] = float(f"{digits[:3]}{digits[4]}{digits[3]}{digits[5:]}")
+    del row["results"]["10shot"]["leannmlindsey_GUE_mouse_1"]
+    file = folder / "submissions/my-model.json"
+    file.write_text(f"{json.dumps(row, indent=2)}\n", encoding="utf-8")
+    told = {"Display name": "My Model 86M", "Parameters": "87,101,793"}
+    told |= {"Model id": "my-model", "Submitted by": "DNA Survey authors"}
+    card = CARD.read_text(encoding="utf-8")
+    for field, value in told.items():
+        card = re.sub(rf"(?m)(?<=\*\*{field}:\*\* ).*", value, card)
+    (folder / "submissions/cards/my-model.md").write_text(card, encoding="utf-8")
+    session = Session(folder)
+    session.type("check", "submissions/my-model.json")
+    return session
+
+
+RECORDINGS: dict[str, tuple[str, Callable[[Path], Session]]] = {"check": ("geneb-ci check", check)}
+"""By the name of the file: the title of the window, and what is typed in it."""
+
+
+def recorded(name: str) -> str:
+    """Record one of RECORDINGS and return its picture."""
+    title, typed = RECORDINGS[name]
+    with tempfile.TemporaryDirectory(prefix="geneb-ci-recording-") as folder:
+        return typed(Path(folder)).svg(name, title)
+
+
+def main() -> None:
+    """Write every recording."""
+    FOLDER.mkdir(exist_ok=True)
+    for name in RECORDINGS:
+        (FOLDER / f"{name}.svg").write_text(recorded(name), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,189 @@
+"""An audit of a practice row, from a label to a verified row, by both kinds of runner.
+
+The repository becomes a board of GENEB-mini, whose data are generated: a rerun takes a minute and
+no model.
+"""
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cryptography.hazmat.primitives import serialization
+
+from geneb_ci.github.new_repository import template
+from geneb_ci.github.report import AGREES, ASKED
+from tests.audit.examples import ROUNDS
+from tests.audit.recorded import FIRST, committed_at, entry, key
+from tests.audit.relay import relay, says
+from tests.publish.hub import WRITER
+from tools.rehearse.forge import AUDITOR, REQUIRED, git
+from tools.rehearse.standins import clone
+from tools.rehearse.triggers import Event
+
+if TYPE_CHECKING:
+    from tools.rehearse.story import Story
+
+MODEL = "practice-2mer"
+ENVIRONMENT = "geneb-audit"
+DRAWN = 1  # of 13 tasks: each takes half a minute
+APP_TOKEN = "ghs_audits"  # noqa: S105 (the loopback server's own)
+
+
+class Audits:
+    """The chapters about audits by label."""
+
+    def __init__(self, story: "Story") -> None:
+        self.story, self.world, self.forge = story, story.world, story.world.forge
+        self.ground = ""
+        self.files: dict[str, bytes] = {}
+
+    def chapters(self) -> Iterator[tuple[str, Callable[[], None]]]:
+        """Yield those that the chosen jobs take."""
+        chosen = [name for name in ("open", "rerun", "send", "deliver") if self._is_chosen(name)]
+        if not chosen:
+            return
+        yield "main becomes a board of GENEB-mini", self.founded
+        if {"open", "rerun", "deliver"} & set(chosen):
+            yield "a label and a merge verify a row, by a runner for one job", self.by_runner
+        if "send" in chosen:
+            yield "a label and a merge verify a row, by a Job of the Hub", self.by_hub
+
+    def _is_chosen(self, job: str) -> bool:
+        return self.world.chosen(f"audit.{job}")
+
+    def founded(self) -> None:
+        """Push a practice board to main, and measure the row that will be proposed."""
+        work = self.world.folder / "practice"
+        clone(self.forge.repository, work, "refs/heads/main", depth=1)
+        shutil.rmtree(work / "submissions")
+        (work / "submissions").mkdir()
+        (work / "submissions/README.md").write_text("Rows of GENEB-mini.\n", encoding="utf-8")
+        mini = (work / "schemas/benchmark-mini.json").read_bytes()
+        (work / "schemas/benchmark.json").write_bytes(mini)
+        policy = work / "leaderboard/policy"
+        text = (policy / "policy.toml").read_text(encoding="utf-8")
+        text = re.sub(r"(?m)^((?:minimum_)?drawn *= *)\d+", rf"\g<1>{DRAWN}", text)
+        (policy / "policy.toml").write_text(text, encoding="utf-8")
+        (policy / "keys.json").write_text(json.dumps({"keys": [entry()]}), encoding="utf-8")
+        (policy / "official.json").write_text('{"files": {}}\n', encoding="utf-8")
+        git(work, "add", "--all")
+        git(work, "commit", "--quiet", "-m", "A board of GENEB-mini")
+        git(work, "push", "--quiet", "origin", "HEAD:refs/heads/main")
+        self.ground = git(work, "rev-parse", "HEAD")
+        self.forge.learn(self.ground)
+        self.files = self._measured(work)
+
+    def _measured(self, work: Path) -> dict[str, bytes]:
+        """Run the harness as a contributor does; return the files of the submission."""
+        subprocess.run(
+            [
+                *(sys.executable, "-m", "reference_harness", "run", "--extractor", "kmer"),
+                *("--option", "k=2", "--output", "record.json", "--model-id", MODEL, "--quiet"),
+                *("--submission", "row.json", "--submitted-by", "rehearsal"),
+                *("--display", "k-mer baseline", "--zero-shot", "--training-data", "none"),
+            ],
+            cwd=work,
+            env={name: value for name, value in os.environ.items() if name != "PYTHONPATH"},
+            check=True,
+            capture_output=True,
+        )
+        return {
+            f"submissions/{MODEL}.json": (work / "row.json").read_bytes(),
+            f"submissions/cards/{MODEL}.md": template("card.md.in", {}),
+        }
+
+    def by_runner(self) -> None:
+        """Audit on this machine."""
+        self.world.variables |= {"AUDIT_FLAVOR": "", "AUDIT_PYTHON": sys.executable}
+        self._audited("rerun")
+
+    def by_hub(self) -> None:
+        """Audit as a Job of the loopback Hub."""
+        git(self.forge.repository, "update-ref", "refs/heads/main", self.ground)
+        self.world.variables |= {"AUDIT_FLAVOR": "l4x1", "AUDIT_PYTHON": sys.executable}
+        self._audited("send")
+        (spec,) = self.world.hub.shelf.jobs.specs.values()
+        self._no_secret(json.dumps(spec))
+
+    def _audited(self, kind: str) -> None:
+        """Label a pull request, let the workflow run, merge what it proposes, and look."""
+        from tools.rehearse.story import hold, hold_in  # noqa: PLC0415 (which imports this)
+
+        number = self.story._propose(MODEL, self.files)  # noqa: SLF001 (the same story)
+        self.forge.pulls[number]["labels"] = [{"name": ASKED}]
+        before = len(self.forge.requests)
+        with self._secrets():
+            event = Event("schedule", "refs/heads/main", self.forge.main, _payload())
+            found = self.story._run(event, "audit", only="audit")  # noqa: SLF001
+        if kind == "send" and "send" in found["audit"]:
+            hold_in("the summary", "at most $", found["audit"]["send"].summary)
+        if "deliver" not in found["audit"]:
+            return
+        ran = {name for name, one in found["audit"].items() if one.conclusion == "success"}
+        hold("jobs that ran", ran, {"open", kind, "deliver"})
+        hold("labels", self.forge.labels(number), [AGREES])
+        hold("the pull request of the contributor", self.forge.pulls[number]["state"], "closed")
+        hold_in("the comment", "| `signer` | holds |", self.forge.comments[number][-1]["body"])
+        record = max(self.forge.pulls)
+        asked = {path for verb, path in self.forge.requests[before:] if verb == "PUT"}
+        hold("writes to main", {path for path in asked if "/merge" in path}, set())
+        if self.world.chosen("pr-report.report"):
+            sweep = Event("schedule", "refs/heads/main", self.forge.main, _payload())
+            self.story._run(sweep, "pr-report", only="pr-report")  # noqa: SLF001
+        else:
+            head = self.forge.pulls[record]["head"]["sha"]
+            self.forge.statuses[head] = [{"context": REQUIRED, "state": "success"}]
+        self.story._merge(record)  # noqa: SLF001
+        hold_in("the row on main", f"{MODEL}  audited: audit ", self._explained())
+
+    @contextlib.contextmanager
+    def _secrets(self) -> Iterator[None]:
+        """Lend the environment its secrets, and GitHub's clock the time of a published round."""
+        pem = key().private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
+        self.world.secrets[ENVIRONMENT] = {
+            "AUDIT_KEY": pem.decode(),
+            "AUDIT_TOKEN": APP_TOKEN,
+            "HF_JOBS_TOKEN": WRITER,
+        }
+        self.forge.grants[APP_TOKEN] = AUDITOR
+        self.forge.stamp = committed_at(FIRST)
+        answer = json.dumps({"round": FIRST, "signature": ROUNDS[FIRST]})
+        with relay(says(answer)) as (address, _):
+            self.world.given["GENEB_RELAY"] = address
+            yield
+        self.forge.stamp = ""
+
+    def _no_secret(self, text: str) -> None:
+        from tools.rehearse.story import hold  # noqa: PLC0415
+
+        held = [name for name, value in self.world.secrets[ENVIRONMENT].items() if value in text]
+        hold("secrets in the Job of the Hub", held, [])
+
+    def _explained(self) -> str:
+        place = self.world.folder / f"explained-{len(self.forge.pulls)}"
+        clone(self.forge.repository, place, "refs/heads/main", depth=0)
+        done = subprocess.run(
+            [sys.executable, "-m", "geneb_ci", "explain", MODEL],
+            cwd=place,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return done.stdout + done.stderr
+
+
+def _payload() -> dict[str, Any]:
+    from tools.rehearse.story import _repository  # noqa: PLC0415
+
+    return _repository()

@@ -1,0 +1,109 @@
+"""Lays out the pages as the site has them: `make site` runs it, then Zensical.
+
+Pages lie in several folders of the repository and in one folder of the site, so links between them
+are rewritten. A link to a schema leads to a copy of it, a link to any other file to the repository.
+Needs nothing but the standard library: a job that builds the site installs Zensical alone.
+"""
+
+import json
+import os
+import re
+import shutil
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+SOURCE = ROOT / "build/site/source"
+OTHERS = {
+    "README.md": "index.md",
+    "docs/index.md": "pages.md",
+    "reference_harness/README.md": "harness.md",
+    "geneb_ci/sandbox/README.md": "sandbox-levels.md",
+    "tests/bench/README.md": "benchmarks.md",
+    "tests/bench/embedding.md": "benchmarks-of-embedding.md",
+}
+"""Pages that have another name there."""
+OWN = ("RULES.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")
+COPIED = ("schemas/", "docs/pictures/")
+"""Files that pages show or link to, and that are published as they are."""
+SCHEMAS = "schemas.md"
+PLACEHOLDER = "OWNER/geneb-ci"
+# Code, which is left as it is, or the target of a link.
+_PARTS = re.compile(r"(^```.*?^```|`[^`\n]*`)|\]\(([^)\s]+)\)", re.MULTILINE | re.DOTALL)
+
+
+def pages() -> dict[str, str]:
+    """Return the name on the site of each page, by its path in the repository."""
+    docs = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").glob("*.md"))
+    named = {path: Path(path).name for path in (*docs, *OWN)}
+    return named | OTHERS
+
+
+def repository() -> str:
+    """Return the address of the repository, where GitHub names it in a job."""
+    return f"https://github.com/{os.environ.get('GITHUB_REPOSITORY', PLACEHOLDER)}"
+
+
+def rewritten(page: str, text: str, named: dict[str, str]) -> str:
+    """Return a page with its links as they have to be on the site."""
+
+    def link(match: re.Match[str]) -> str:
+        if match[1] is not None:
+            # In a table GitHub wants the bars of code escaped, and Zensical shows the escape.
+            return match[1] if match[1].startswith("```") else match[1].replace("\\|", "|")
+        return f"]({_target(page, match[2], named)})"
+
+    return _PARTS.sub(link, text)
+
+
+def _target(page: str, target: str, named: dict[str, str]) -> str:
+    file, mark, anchor = target.partition("#")
+    if not file or re.match(r"[a-z]+:", target):
+        return target
+    path = os.path.normpath(Path(page).parent / file)
+    if path in named:
+        return f"{named[path]}{mark}{anchor}"
+    if path.startswith(COPIED):
+        return path.removeprefix("docs/")
+    kind = "tree" if (ROOT / path).is_dir() else "blob"
+    return f"{repository()}/{kind}/main/{path}{mark}{anchor}"
+
+
+def schemas_page() -> str:
+    """Return the page that lists every schema with its title and what it describes."""
+    rows = []
+    for path in sorted((ROOT / "schemas").glob("*.schema.json")):
+        schema = json.loads(path.read_text(encoding="utf-8"))
+        about = schema.get("title") or path.name
+        rows.append(
+            f"| [{path.name.removesuffix('.schema.json')}](schemas/{path.name}) | {about} |"
+        )
+    return _SCHEMAS_HEAD + "".join(f"{row}\n" for row in rows)
+
+
+_SCHEMAS_HEAD = """# Schemas
+
+Each file that the programs exchange or publish has a JSON Schema (2020-12).
+[What readers may rely on](board-files.md).
+
+| schema | of |
+|---|---|
+"""
+
+
+def main() -> None:
+    """Write the pages, the schemas and the pictures into build/site/source."""
+    shutil.rmtree(SOURCE, ignore_errors=True)
+    named = pages()
+    SOURCE.mkdir(parents=True)
+    for path, name in named.items():
+        if (ROOT / path).is_file():  # docs/mutants.md is written by `make mutants`
+            text = rewritten(path, (ROOT / path).read_text(encoding="utf-8"), named)
+            (SOURCE / name).write_text(text, encoding="utf-8")
+    (SOURCE / SCHEMAS).write_text(schemas_page(), encoding="utf-8")
+    for folder in COPIED:
+        shutil.copytree(ROOT / folder, SOURCE / folder.removeprefix("docs/"))
+    print(f"{len(list(SOURCE.glob('*.md')))} pages in {SOURCE}")
+
+
+if __name__ == "__main__":
+    main()
