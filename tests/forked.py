@@ -12,6 +12,7 @@ import contextlib
 import functools
 import multiprocessing
 import os
+import resource
 import runpy
 import shutil
 import subprocess
@@ -50,8 +51,11 @@ def run(
     cwd: Path,
     env: Mapping[str, str] | None = None,
     timeout: float = HANG_SECONDS,
+    cpu_seconds: int | None = None,
 ) -> "subprocess.CompletedProcess[str]":
     """Do what `python -m MODULE WORDS` does, and return what it said and its exit code.
+
+    With `cpu_seconds` the system kills one that computes for longer, however busy the machine.
 
     Raises subprocess.TimeoutExpired for one that does not end.
     """
@@ -60,7 +64,7 @@ def run(
     home = _home(given)
     with tempfile.TemporaryDirectory() as folder:
         out, err = Path(folder, "out"), Path(folder, "err")
-        asked = (str(home), module, words, str(cwd), given)
+        asked = (str(home), module, words, str(cwd), given, cpu_seconds)
         process = context.Process(target=_command, args=(*asked, str(out), str(err)))
         with _blank_main(), _serving(home):
             process.start()
@@ -158,10 +162,13 @@ def _command(
     words: tuple[str, ...],
     cwd: str,
     env: dict[str, str],
+    cpu_seconds: int | None,
     out: str,
     err: str,
 ) -> None:
     """Be the command, in the fork."""
+    if cpu_seconds is not None:
+        resource.setrlimit(resource.RLIMIT_CPU, (cpu_seconds, cpu_seconds))
     nothing, unused = os.pipe()
     os.close(unused)
     streams = (nothing, *(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600) for path in (out, err)))
