@@ -75,7 +75,8 @@ def _talk(server: "GitHubServer", number: str, query: str) -> dict[str, Any] | N
         for one in server.comments[int(number)][-100:]
     ]
     head = pull.body["head"]["sha"]
-    states = [s["state"].upper() for s in server.statuses.get(head, [])]
+    found_states = _rest(server, f"/commits/{head}/statuses", per_page="100")
+    states = [s["state"].upper() for s in found_states.body] if found_states else []
     contexts = {"context": {"state": states[0]}} if states else None
     return {
         "number": int(number),

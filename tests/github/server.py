@@ -71,9 +71,11 @@ class GitHubServer(History):
         """What the token of the request at hand may do."""
         self.tokens = {TOKEN}
         self.grants: dict[str, frozenset[str]] = {}
+        """Tokens with rights of their own, as those of jobs; others have `permissions`."""
         self.denied: list[str] = []
         """Requests for which a token lacked the permission."""
-        """Tokens with rights of their own, as those of jobs; others have `permissions`."""
+        self.used: set[str] = set()
+        """Permissions that some request needed and had."""
         self.known_labels: set[str] | None = None
         """Labels of the repository; None: a label need not be there before it is set."""
         self.faults: list[Fault] = []
@@ -193,6 +195,7 @@ class GitHubServer(History):
                     message = "Resource not accessible by integration"
                     self.denied.append(f"{verb} {path} needs {scope}: {access}")
                     return Answer(403, {"message": message}, headers)
+                self.used.add(needs)
                 return handler(self, query, body, *match.groups())
         return Answer(404, {"message": "Not Found"})
 
@@ -382,6 +385,6 @@ ROUTES: list[tuple[str, str, str, Callable[..., Answer]]] = [
     (r"/issues/comments/(\d+)", "PATCH", "pull_requests:write", GitHubServer.patch_comment),
     (r"/issues/(\d+)/labels", "POST", "pull_requests:write", GitHubServer.post_labels),
     (r"/issues/(\d+)/labels", "PUT", "pull_requests:write", GitHubServer.put_labels),
-    (f"/commits/{SHA}/statuses", "GET", "contents:read", GitHubServer.list_statuses),
+    (f"/commits/{SHA}/statuses", "GET", "statuses:read", GitHubServer.list_statuses),
     (f"/statuses/{SHA}", "POST", "statuses:write", GitHubServer.post_status),
 ]

@@ -35,6 +35,15 @@ def test_a_removed_permission(rehearsed):
     assert "an audit of the row is opened: audit-open.commit failed" in out
 
 
+def test_a_permission_that_nothing_uses(rehearsed):
+    line = "      statuses: write # geneb/audit-commit\n"
+    code, out = rehearsed(
+        f"{FLOWS}/audit-open.yml", line, line + "      issues: write\n", "audit-open"
+    )
+    assert code == 1
+    assert "audit-open.commit: nothing it did used its permission `issues: write`: take it" in out
+
+
 def test_a_checkout_without_its_permission(rehearsed):
     line = "      contents: read # our own code and the merged submissions\n"
     code, out = rehearsed(f"{FLOWS}/audit-open.yml", line, "", "audit-open")

@@ -9,6 +9,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from tests.house.workflow_file import Workflow
 from tools.rehearse import workflow as reading
 from tools.rehearse.job import Outcome
 from tools.rehearse.standins import TABLE
@@ -66,8 +67,21 @@ def main(arguments: list[str] | None = None) -> int:
         else:
             ran = {o.job.split(" ")[0] for o in one.outcomes if o.conclusion != "skipped"}
             failures += [f"{job} was never run by the story" for job in chosen if job not in ran]
+            failures += [
+                f"{job}: nothing it did used its permission `{scope}`: take it away, or let the "
+                "story reach what needs it"
+                for job in chosen
+                if job in ran
+                for scope in _unused(found, job, one.used[job])
+            ]
         failed = [o for o in one.outcomes if o.conclusion == "failure" and not o.intended]
     return _ended(failures, failed, begun, partly=len(chosen) < len(jobs) or given.borrow)
+
+
+def _unused(found: dict[str, Workflow], job: str, used: set[str]) -> list[str]:
+    """List the permissions of a job, by its whole name, that none of its runs has used."""
+    name, _, key = job.partition(".")
+    return reading.unused(found[name], found[name].jobs[key], used)
 
 
 def _say(outcome: Outcome) -> None:

@@ -277,6 +277,7 @@ class GitForge(GitHubServer):
             asking = next((self.identities[one] for one in self.granted & set(self.identities)), {})
             if not asking:
                 return Answer(403, {"message": "this job may not ask for an identity"})
+            self.used.add("id_token:write")
             return Answer(200, {"value": identity(asking, query["audience"])})
         return super()._route(verb, path, query, body)
 

@@ -175,6 +175,7 @@ class Job:
         """Run the steps; the first that fails ends the job, but for what asks to run then."""
         self.world.forge.grants[self.token] = self.granted
         self.world.forge.denied.clear()
+        self.world.forge.used.clear()
         try:
             steps: dict[str, Any] = Known()
             self._steps(self.tree["steps"], self.context | {"steps": steps}, {})
@@ -186,6 +187,8 @@ class Job:
         finally:
             if denied := self.world.forge.denied:  # also what the job went on without
                 self._failed("permissions", "\n".join(sorted(set(denied))))
+            name = self.outcome.job.split(" ")[0]
+            self.world.used.setdefault(name, set()).update(self.world.forge.used)
             del self.world.forge.grants[self.token]
             self.world.forge.identities.clear()
         self.outcome.summary = self.summary.read_text(encoding="utf-8")

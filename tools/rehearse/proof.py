@@ -118,6 +118,20 @@ CASES = (
         ("--job", "pr-report", "--borrow"),
         "issues needs issues: read",
     ),
+    Case(
+        "no right to list what waits",
+        f"{FLOWS}/pr-report.yml",
+        lambda text: text.replace("issues: write", "issues: read"),
+        ("--job", "pr-report", "--borrow"),
+        "issues needs issues: write",
+    ),
+    Case(
+        "no right to open an issue",
+        f"{FLOWS}/health.yml",
+        lambda text: text.replace("issues: write", "issues: read"),
+        ("--job", "publish", "--job", "health", "--borrow"),
+        "issues needs issues: write",
+    ),
 )
 
 

@@ -61,6 +61,7 @@ def _require(job: "Job", action: str, *scopes: str) -> None:
                 f"{action}: 403 Resource not accessible by integration: "
                 f"the job lacks the permission `{wanted}`"
             )
+        job.world.forge.used.add(scope)
 
 
 def checkout(job: "Job", given: dict[str, str]) -> dict[str, str]:

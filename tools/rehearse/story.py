@@ -14,6 +14,7 @@ from typing import Any
 import github
 from github.GithubException import GithubException
 
+from geneb_ci.github.report import HEALTH_TITLE
 from tests.github.server import BOT, REPOSITORY
 from tools.rehearse import log, row
 from tools.rehearse.audits import Audits
@@ -21,10 +22,11 @@ from tools.rehearse.forge import CONTRIBUTOR, MAINTAINER, REQUIRED, git
 from tools.rehearse.job import Outcome
 from tools.rehearse.standins import clone
 from tools.rehearse.triggers import Event
-from tools.rehearse.world import World
+from tools.rehearse.world import RESOURCE, World
 
 AUDIT = "geneb/audit-commit"
 BAD = "rehearsed-fault"
+LOCKED = "rehearsed-lock"
 DOCS = ("docs.build", "docs.deploy")
 Found = dict[str, dict[str, Outcome]]
 
@@ -69,6 +71,7 @@ class Story:
             yield "a pull request with an impossible score is refused", self.refused
             yield "a fork adds a row, which is judged", self.proposed
         if reports:
+            yield "a pull request whose conversation is locked waits in a list", self.locked
             yield "the sweep finds nothing left to judge", self.swept
             yield "a merge queue checks the row on the main that is to be", self.queued
         if publishes or chosen("audit-open.commit"):
@@ -76,6 +79,7 @@ class Story:
         if publishes:
             yield "the board is published", self.published
         if chosen("health.verify") or chosen("health.tell"):
+            yield "a Space that was changed by hand is told in an issue", self.unhealthy
             yield "the Space is what main says", self.healthy
         if chosen("audit-open.commit"):
             yield "an audit of the row is opened", self.opened
@@ -221,6 +225,17 @@ class Story:
         statuses = forge.statuses.get(forge.pulls[number]["head"]["sha"], [])
         hold("statuses", [(s["context"], s["state"]) for s in statuses], [(REQUIRED, state)])
 
+    def locked(self) -> None:
+        """Lock a conversation, which then takes no comment: the sweep notes it in one issue."""
+        forge = self.world.forge
+        number = self._propose(LOCKED, row.impossible(self.world.root, LOCKED))
+        forge.pulls[number]["locked"] = True
+        event = Event("schedule", "refs/heads/main", forge.main, _repository())
+        self._run(event, "pr-report", only="pr-report")
+        if self.world.chosen("pr-report.report"):
+            hold("lists of what waits", len(forge.issues), 1)
+            hold_in("the list", f"#{number}", next(iter(forge.issues.values()))["body"])
+
     def swept(self) -> None:
         """Look on schedule for what has no verdict: nothing, so that nothing is reported."""
         before = len(self.world.forge.writes())
@@ -241,7 +256,8 @@ class Story:
         said["base_sha"] = forge.main
         payload = _repository() | {"action": "checks_requested", "merge_group": said}
         found = self._run(Event("merge_group", ref, group, payload), "pr-validate", "ci")
-        hold("the suite, on a group of submissions", found["ci"]["test"].conclusion, "skipped")
+        if "test" in found["ci"]:
+            hold("the suite, on a group of submissions", found["ci"]["test"].conclusion, "skipped")
         run = {
             "name": "pr-validate",
             "event": "merge_group",
@@ -297,7 +313,7 @@ class Story:
         found = self._run(event, "publish")
         if "push" not in found["publish"]:
             return
-        commits = self.world.hub.shelf.repos["spaces/geneb/board"].commits
+        commits = self.world.hub.shelf.repos[RESOURCE].commits
         hold("commits of the Space, its first included", len(commits), 2)
         tree = commits[-1].tree
         manifest = json.loads(tree["manifest.json"])
@@ -318,10 +334,32 @@ class Story:
         )
         return [name for name in listed.splitlines() if Path(name).suffix == ".json"]
 
+    def unhealthy(self) -> None:
+        """Change a file of the Space: the daily check fails, and opens an issue."""
+        tree = self.world.hub.shelf.repos[RESOURCE].commits[-1].tree
+        hold_in("files of the Space (rehearse `--job publish` too)", "leaderboard.json", list(tree))
+        before = tree["leaderboard.json"]
+        tree["leaderboard.json"] = before + b" "
+        self._run(self._daily(), "health", only="health", good=False)
+        tree["leaderboard.json"] = before
+        for outcome in self.world.outcomes:
+            if outcome.job == "health.verify":
+                hold("the check of a changed Space", outcome.conclusion, "failure")
+                outcome.intended = True
+        if self.world.chosen("health.tell"):
+            hold("issues about the Space", self._issues(HEALTH_TITLE), ["open"])
+
     def healthy(self) -> None:
-        """Hold that the daily check finds the Space as main says."""
-        event = Event("schedule", "refs/heads/main", self.merged, _repository())
-        self._run(event, "health", only="health")
+        """Hold that the daily check finds the Space as main says, and closes that issue."""
+        self._run(self._daily(), "health", only="health")
+        if self.world.chosen("health.tell"):
+            hold("issues about the Space", self._issues(HEALTH_TITLE), ["closed"])
+
+    def _daily(self) -> Event:
+        return Event("schedule", "refs/heads/main", self.merged, _repository())
+
+    def _issues(self, title: str) -> list[str]:
+        return [one["state"] for one in self.world.forge.issues.values() if one["title"] == title]
 
     def opened(self) -> None:
         """Hold that the digest of what is to be audited stands on the commit as a status."""

@@ -102,6 +102,17 @@ def granted(workflow: Workflow, job: dict[str, Any], *, fork: bool) -> frozenset
     return frozenset(found)
 
 
+def unused(workflow: Workflow, job: dict[str, Any], used: set[str]) -> list[str]:
+    """List the permissions of a job that nothing has used, as `scope: access`."""
+    given = rights(job) if "permissions" in job else rights(workflow.tree)
+    asked = {scope: access for scope, access in given.items() if access != "none"}
+    return [
+        f"{scope}: {access}"
+        for scope, access in sorted(asked.items())
+        if f"{scope.replace('-', '_')}:{access}" not in used
+    ]
+
+
 def versions(root: Path, found: dict[str, Workflow]) -> Iterator[str]:
     """Say what is wrong with the versions of Python that workflows and actions name.
 

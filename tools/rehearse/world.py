@@ -67,6 +67,8 @@ class World:
     secrets: dict[str, dict[str, str]] = field(default_factory=dict)
     """Secrets by environment: only its own jobs see them."""
     outcomes: list[Outcome] = field(default_factory=list)
+    used: dict[str, set[str]] = field(default_factory=dict)
+    """By job: permissions that one of its runs has used."""
     attested: dict[str, str] = field(default_factory=dict)
     uploaded: dict[str, bytes] = field(default_factory=dict)
     """Site that a job of the present run has uploaded, for another to publish."""
