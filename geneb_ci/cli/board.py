@@ -20,6 +20,7 @@ from geneb_ci.cli.shared import (
     STDOUT,
     Output,
     format_option,
+    hold_repository,
     row_width,
     watch_checks,
     watched,
@@ -310,6 +311,7 @@ def diff_command(
     them are not significant. REF is read from git; it is not checked out, and none of its code is
     run. The exit code is 11 if a submission of the working tree has errors.
     """
+    hold_repository(repo, pulls=bool(pulls))
     if (base is None) == (not pulls):
         raise UsageProblem(
             "pass either --base or --pr",

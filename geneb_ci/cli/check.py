@@ -18,6 +18,7 @@ from geneb_ci.cli.shared import (
     Output,
     PairedCommand,
     exit_code,
+    hold_repository,
     paired,
     report_options,
     watch_checks,
@@ -126,6 +127,7 @@ def check_command(
 
     The path - stands for standard input.
     """
+    hold_repository(repo, pulls=pr is not None)
     if base is not None or pr is not None:
         other = None if engine == "models" else engine
         flags = (isolated or None, fix or None, diff or None, other, jobs, no_cache or None)

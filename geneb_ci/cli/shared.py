@@ -368,6 +368,14 @@ _EXITS = {
 }
 
 
+def hold_repository(repo: str | None, *, pulls: bool) -> None:
+    """Raise UsageProblem where a repository is named that nothing would be asked of."""
+    if repo is not None and not pulls:
+        raise UsageProblem(
+            "--repo names where --pr finds a pull request", "add --pr N, or omit --repo"
+        )
+
+
 def exit_code(report: Report, *, strict: bool) -> Exit:
     """Return the exit code of a report; with `strict`, warnings give 10."""
     found = verdict(report)

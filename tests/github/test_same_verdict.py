@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from geneb_ci.cli.board import diff_command
 from geneb_ci.cli.check import check_command
 from geneb_ci.cli.proposed import of_branch, of_pull
 from geneb_ci.common.errors import UsageProblem
@@ -237,6 +238,22 @@ def test_the_command_prints_it_and_ends_with_its_exit_code(board, monkeypatch):
         many = "main has fewer rows: these rules run once it has them"
         assert fixes.get("many-rows", many) == many
         assert "many-rows" in fixes or name == "two-rows"
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        (check_command, ()),
+        (check_command, ("--base", "main")),
+        (diff_command, ()),
+        (diff_command, ("--base", "main")),
+    ],
+)
+def test_a_repository_that_nothing_would_be_asked_of_is_refused(command, words):
+    with pytest.raises(UsageProblem, match="--repo names where --pr finds a pull request"):
+        CliRunner().invoke(
+            command, [*words, "--repo", "a/b"], standalone_mode=False, catch_exceptions=False
+        )
 
 
 @pytest.mark.parametrize(
