@@ -18,7 +18,7 @@ QUESTIONS = {
     "what is it": (None, r"validates, audits and publishes submissions to GENEB"),
     "for whom": (None, r"people who choose a DNA model, who publish one"),
     "how do I check a file": (None, r"\$ geneb-ci check submission\.json"),
-    "what does verified mean": (None, r"\*\*`verified`\*\* on a row means"),
+    "what does verified mean": (None, r"row is \*\*`verified`\*\* once its evidence is"),
     "how do I get it for my row": ("docs/verified.md", r'form "Ask for an audit"'),
     "where is the board": (None, r"`https://huggingface\.co/spaces/OWNER/NAME`"),
     "how do I add my model": ("docs/add-a-model.md", r"branch `main`.*\$ geneb-harness run "),
