@@ -1,4 +1,4 @@
-"""Commands that hand on to the harness: `data`, `extractor`, `probe`, `upgrade`."""
+"""Commands that hand on to the harness: `data`, `extractor`, `probe`."""
 
 import os
 import subprocess
@@ -31,13 +31,18 @@ def handed_over(name: str, help_text: str) -> click.Command:
     @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
     @click.pass_context
     def run(ctx: click.Context, arguments: tuple[str, ...]) -> int:
-        command = [*HARNESS, ctx.info_name or name, *arguments]
-        if os.name == "posix" and arguments not in HELP:
-            sys.stdout.flush()
-            os.execv(sys.executable, command)  # noqa: S606 (our own module)
-        return subprocess.run(command, check=False).returncode  # noqa: S603 (our own module)
+        return hand_over(ctx.info_name or name, *arguments)
 
     return run
+
+
+def hand_over(name: str, *arguments: str) -> int:
+    """Run a command of the harness in the place of this process, or return its exit code."""
+    command = [*HARNESS, name, *arguments]
+    if os.name == "posix" and arguments not in HELP:
+        sys.stdout.flush()
+        os.execv(sys.executable, command)  # noqa: S606 (our own module)
+    return subprocess.run(command, check=False).returncode  # noqa: S603 (our own module)
 
 
 DATA_HELP = "Pull, verify, audit and stage the pinned task data, or push a new revision of them."
@@ -105,4 +110,3 @@ extractor_command = handed_over("extractor", "Check an extractor, or list those 
 probe_command = handed_over(
     "probe", "Fit other probes on receipts, and compare the ranks that follow."
 )
-upgrade_command = handed_over("upgrade", "Upgrade a submission to format 1.2 with its run record.")

@@ -1,4 +1,4 @@
-"""`geneb-ci models`: the model registry, for people."""
+"""`geneb-ci models` and `upgrade`: the model registry, for people and in submissions."""
 
 import difflib
 import functools
@@ -13,14 +13,28 @@ from geneb_ci.audit.canonical import AuditRefused
 from geneb_ci.audit.extractors import BUILTIN, built_in
 from geneb_ci.audit.fetching import lock_bytes
 from geneb_ci.audit.weights import file_sha256
+from geneb_ci.cli.check import STDIN, read_stdin
+from geneb_ci.cli.harness import hand_over
 from geneb_ci.cli.main import LazyGroup
-from geneb_ci.cli.shared import format_option, row_width
+from geneb_ci.cli.shared import STDOUT, format_option, row_width
 from geneb_ci.common.config import Layout, find_layout
-from geneb_ci.common.errors import BadConfiguration, Exit, GenebError, NothingChecked
+from geneb_ci.common.errors import (
+    BadConfiguration,
+    Exit,
+    GenebError,
+    NothingChecked,
+    UsageProblem,
+    unwritable,
+)
+from geneb_ci.common.files import write_whole
 from geneb_ci.common.finding import plural
 from geneb_ci.models.entry import ModelEntry, ReadEntry, addresses
 from geneb_ci.models.registry import ModelRegistry
 from geneb_ci.render.text import Table, fitted
+from geneb_ci.submission.document import Document, downgraded, parse_document, upgraded
+from geneb_ci.submission.names import BY_ENTRY, ENTRY_MEMBER
+from geneb_ci.submission.reading import FileKind, located, read_bytes, require_file
+from geneb_ci.submission.structure import check_structure, model_key_of, version_of
 
 FORMATS = ("text", "json")
 
@@ -77,21 +91,10 @@ def not_usable_here(entry: ModelEntry, layout: Layout, found: ModelRegistry) -> 
 
 def open_points(entry: ModelEntry) -> list[str]:
     """Return what an entry lacks for an audit of its row; empty where nothing does."""
-    found = []
-    weights = entry.weights
-    if weights is None:
-        found.append("no weights")
-    elif weights.kind != "none":
-        if not weights.files:
-            found.append("no file is pinned")
-        if weights.kind != "huggingface" and (
-            by_hand := set(weights.files) - set(addresses(weights))
-        ):
-            found.append(f"{plural(len(by_hand), 'file')} to fetch by hand")
-    if entry.run is None:
-        found.append("no extractor")
-    elif entry.run.missing is not None:
-        found.append(entry.run.missing)
+    found, weights = entry.lacks, entry.weights
+    if weights is not None and weights.kind != "huggingface":
+        by_hand = set(weights.files) - set(addresses(weights))
+        found += [f"{plural(len(by_hand), 'file')} to fetch by hand"] if by_hand else []
     return found
 
 
@@ -242,3 +245,113 @@ class _Models(LazyGroup):
 @click.group(cls=_Models)
 def models_command() -> None:
     """Show the model registry: how each model is loaded, and where its weights are."""
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path, allow_dash=True))
+@click.option(
+    "--record",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Run record of FILE, from `geneb-harness run --output`: write format 1.2.",
+)
+@click.option("--undo", is_flag=True, help="Write the format 1.0 that FILE was made from.")
+@click.option(
+    "--benchmark",
+    "definition",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Benchmark definition of the run record; default: one that is shipped.",
+)
+@click.option("--output", metavar="FILE", required=True, help="File to write; - prints it.")
+@click.option("--quiet", is_flag=True, help="Print only errors.")
+def upgrade_command(
+    file: Path,
+    record: Path | None,
+    definition: Path | None,
+    output: str,
+    *,
+    undo: bool,
+    quiet: bool,
+) -> int:
+    """Upgrade FILE, a submission or -, from format 1.0 to 1.1, or with its run record to 1.2.
+
+    Format 1.1 names the model's entry in the model registry, which says how the model is rerun.
+    Every number stays as it is written, and --undo gives FILE back byte for byte. Details of the
+    run that nobody recorded are not made up. An audit is of the bytes of a file: those of FILE do
+    not count for the new one.
+    """
+    if record is not None:
+        if undo or output == STDOUT or str(file) == STDIN:
+            raise click.UsageError("with --record, name FILE and --output, and leave out --undo")
+        named = ["--benchmark", str(definition)] if definition else []
+        words = ["--record", str(record), *named, "--output", output, *["--quiet"] * quiet]
+        return hand_over("upgrade", *words, "--", str(file))
+    if definition is not None:
+        raise click.UsageError("--benchmark is that of a run record: pass --record too")
+    is_piped = str(file) == STDIN
+    require_file(file, FileKind.SUBMISSION, "upgrade")
+    path = Path.cwd() / "standard input" if is_piped else file
+    raw = read_stdin() if is_piped else read_bytes(file)
+    document = parse_document(raw, located(path), path.name if is_piped else str(file))
+    if has_run(document.value) and not (undo or is_piped):
+        return hand_over("upgrade", "--output", output, "--", str(file))
+    older = _older(document)
+    text = older.text if undo else _by_entry(older)
+    if output == STDOUT:
+        click.echo(text, nl=False)
+        return Exit.CLEAN
+    try:
+        write_whole(Path(output), lambda opened: opened.write(text.encode()))
+    except OSError as error:
+        raise unwritable(output, error, "name another file") from error
+    if not quiet:
+        entry = "" if undo else f", by the entry of {older.value['model_id']} in the model registry"
+        click.echo(f"wrote {output}: format {'1.0' if undo else '1.1'}{entry}", err=True)
+    return Exit.CLEAN
+
+
+def has_run(value: object) -> bool:
+    """Whether a document says itself how it was run, so that only its run record adds anything."""
+    return version_of(value) not in {None, "1.0"} and model_key_of(value) != BY_ENTRY
+
+
+def _older(document: Document) -> Document:
+    """Return a sound file of format 1.0, or the one that an upgraded file was made from."""
+    name, (submission, faults) = document.name, check_structure(document.value)
+    faults = [*document.faults, *faults]
+    if submission is None or faults:
+        raise UsageProblem(
+            f"{name}: no sound submission: {faults[0].message if faults else 'it has no value'}",
+            f"correct what `geneb-ci check {name}` reports, then upgrade the file",
+        )
+    if submission.schema_version == "1.0":
+        return document
+    if has_run(document.value):
+        raise UsageProblem(
+            f"{name}: format {submission.schema_version} has details of its run",
+            "name the file, with its --record, to upgrade it; it was made from no older one",
+        )
+    text = downgraded(document)
+    if text is None:
+        raise UsageProblem(
+            f"{name}: {ENTRY_MEMBER} was moved or reformatted, so that format 1.0 is lost",
+            "take the file as `geneb-ci upgrade` wrote it, or that of format 1.0",
+        )
+    return parse_document(text.encode(), document.path, name)
+
+
+def _by_entry(document: Document) -> str:
+    """Return the text of format 1.1. Raises UsageProblem where the entry does not suffice."""
+    model_id = document.value["model_id"]
+    found = ModelRegistry(find_layout(document.path.parent))
+    if lacks := required(found, model_id).entry.lacks:
+        raise UsageProblem(
+            f"the entry of {model_id} in the model registry is not complete: {'; '.join(lacks)}",
+            f"complete {found.path(model_id)} (docs/models.md), then upgrade the file",
+        )
+    text = upgraded(document, found.described(model_id, document.sha256))
+    if text is None:
+        raise UsageProblem(
+            f'{document.name}: its schema_version is not written as "1.0"',
+            'write it without escapes, as "schema_version": "1.0"',
+        )
+    return text
