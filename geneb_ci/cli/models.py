@@ -1,6 +1,5 @@
 """`geneb-ci models` and `upgrade`: the model registry, for people and in submissions."""
 
-import difflib
 import functools
 import json
 from collections.abc import Mapping
@@ -26,13 +25,14 @@ from geneb_ci.common.errors import (
     unwritable,
 )
 from geneb_ci.common.files import write_whole
-from geneb_ci.common.finding import plural
+from geneb_ci.common.finding import near, plural, quoted
 from geneb_ci.models.entry import ModelEntry, ReadEntry, addresses
 from geneb_ci.models.registry import ModelRegistry
+from geneb_ci.render.plain import visible
 from geneb_ci.render.text import Table, fitted
 from geneb_ci.submission.document import Document, downgraded, parse_document, upgraded
 from geneb_ci.submission.names import BY_ENTRY, ENTRY_MEMBER
-from geneb_ci.submission.reading import FileKind, located, read_bytes, require_file
+from geneb_ci.submission.reading import BYTES_MAX, FileKind, located, read_bytes, require_file
 from geneb_ci.submission.structure import check_structure, model_key_of, version_of
 
 FORMATS = ("text", "json")
@@ -47,10 +47,8 @@ def required(found: ModelRegistry, model_id: str) -> ReadEntry:
     """Return the entry of a model. Raises NothingChecked where there is none."""
     entry = found.entry(model_id)
     if entry is None:
-        near = difflib.get_close_matches(model_id, list(found), n=1)
         raise NothingChecked(
-            f"the model registry has no entry for {model_id!r}"
-            + (f"; did you mean {near[0]!r}?" if near else ""),
+            f"the model registry has no entry for {quoted(model_id)}{near(model_id, list(found))}",
             f"list the entries by `geneb-ci models list`; a new one is a file in {found.folder}",
         )
     return entry
@@ -107,7 +105,7 @@ def list_command(format_: str) -> None:
         try:
             entries[name] = required(found, name)
         except BadConfiguration as error:
-            click.echo(f"{error.message}\n  fix: {error.fix}", err=True)
+            click.echo(f"{_shown(error.message)}\n  fix: {error.fix}", err=True)
     if format_ == "json":
         click.echo(json.dumps({name: _summary(one) for name, one in entries.items()}, indent=1))
         return
@@ -122,7 +120,7 @@ def list_command(format_: str) -> None:
     ]
     for lines in Table(("model", "weights", "run by", "open"), rows).fitted_rows(row_width("-")):
         for line in lines:
-            click.echo(line)
+            click.echo(_shown(line))
     click.echo(f"{plural(len(rows), 'model')}; `geneb-ci models show MODEL` prints one")
 
 
@@ -151,7 +149,12 @@ def show_command(model_id: str, format_: str) -> None:
             lines += [f"{part}", *_lines(table, where)]
     left = open_points(one.entry)
     lines.append(f"open: {'; '.join(left) if left else 'nothing'}")
-    click.echo(fitted("\n".join(lines), row_width("-")), nl=False)
+    click.echo(fitted("\n".join(map(_shown, lines)), row_width("-")), nl=False)
+
+
+def _shown(line: str) -> str:
+    """Return a line with what would move a cursor or reorder letters made visible."""
+    return visible(line, len(line) * 10)
 
 
 def _said(value: object) -> str:
@@ -163,7 +166,7 @@ def _lines(table: Mapping[str, Any], where: Mapping[str, str]) -> list[str]:
     found = []
     for key, value in table.items():
         if isinstance(value, dict):
-            found.append(f"  {key}")
+            found += [f"  {key}"] if value else []
             for name, one in value.items():
                 found.append(f"    {name}: {one}")
                 if key == "files" and name in where:
@@ -171,7 +174,7 @@ def _lines(table: Mapping[str, Any], where: Mapping[str, str]) -> list[str]:
         elif isinstance(value, list):
             if value:
                 found.append(f"  {key}: {', '.join(map(str, value))}")
-        elif value not in ("", {}):
+        elif value != "":
             found.append(f"  {key}: {_said(value)}")
     return found
 
@@ -202,14 +205,14 @@ def verify_command(models: tuple[str, ...], weights: Path | None) -> int:
         except GenebError as error:
             if models and isinstance(error, NothingChecked):
                 raise
-            click.echo(f"{name}: {error.message}")
+            click.echo(f"{name}: {_shown(error.message)}")
             wrong += 1
             continue
         left = open_points(one.entry)
         absent = not_usable_here(one.entry, layout, found)
         for what, points in (("open", left), ("wrong", absent)):
             if points:
-                click.echo(f"{name}: {what}: {'; '.join(points)}")
+                click.echo(_shown(f"{name}: {what}: {'; '.join(points)}"))
         differ = weights is not None and _compared(one.entry, weights, name) > 0
         wrong += bool(absent) or differ
         complete += not left and not absent and not differ
@@ -288,18 +291,21 @@ def upgrade_command(
         raise click.UsageError("--benchmark is that of a run record: pass --record too")
     is_piped = str(file) == STDIN
     require_file(file, FileKind.SUBMISSION, "upgrade")
-    path = Path.cwd() / "standard input" if is_piped else file
     raw = read_stdin() if is_piped else read_bytes(file)
-    document = parse_document(raw, located(path), path.name if is_piped else str(file))
+    document = parse_document(raw, located(file), str(file))
     if has_run(document.value) and not (undo or is_piped):
         return hand_over("upgrade", "--output", output, "--", str(file))
     older = _older(document)
+    if undo and older is document:
+        raise UsageProblem(f"{file}: it has format 1.0 already", "leave out --undo to upgrade it")
     text = older.text if undo else _by_entry(older)
     if output == STDOUT:
         click.echo(text, nl=False)
         return Exit.CLEAN
+    place = Path(output)
     try:
-        write_whole(Path(output), lambda opened: opened.write(text.encode()))
+        write_whole(place, lambda opened: opened.write(text.encode()))
+        place.chmod(0o644)
     except OSError as error:
         raise unwritable(output, error, "name another file") from error
     if not quiet:
@@ -352,5 +358,14 @@ def _by_entry(document: Document) -> str:
         raise UsageProblem(
             f'{document.name}: its schema_version is not written as "1.0"',
             'write it without escapes, as "schema_version": "1.0"',
+        )
+    raw = text.encode()
+    new = parse_document(raw, document.path, document.name)
+    faults = [*new.faults, *check_structure(new.value)[1]]
+    if len(raw) > BYTES_MAX or faults:
+        why = faults[0].message if faults else f"the file would have {len(raw):,} bytes"
+        raise UsageProblem(
+            f"the entry of {model_id} in the model registry fits in no submission: {why}",
+            f"correct {found.path(model_id)} (docs/models.md), then upgrade the file",
         )
     return text

@@ -142,7 +142,7 @@ def test_the_record_of_another_run_is_refused(made: Path, change: Any, message: 
         (("1.2.json", "--undo"), 2, "1.2.json: format 1.2 has details of its run"),
         (("record.json",), 2, "record.json: no sound submission: this is a run record, not a "),
         (("none.json",), 3, "none.json: cannot be read: No such file or directory"),
-        (("1.0.json",), 3, "the model registry has no entry for '4-mer-frequency'"),
+        (("1.0.json",), 3, 'the model registry has no entry for "4-mer-frequency"'),
         (("record.json", "--record", "record.json"), 2, "no submission: run `geneb-ci check rec"),
         (("none.json", "--record", "record.json"), 2, "none.json: No such file or directory"),
         (("1.0.json", "--record", "1.0.json"), 2, "1.0.json: no run record of this version: "),

@@ -155,8 +155,12 @@ def test_undo_and_the_streams_give_the_same_bytes(
     path.write_bytes(new)
     assert main(["upgrade", str(path), "--undo", "--output", str(path)]) == 0
     assert path.read_bytes() == old
+    assert path.stat().st_mode & 0o777 == 0o644
+    assert main(["upgrade", str(path), "--undo", "--output", str(path)]) == 2
+    assert b"it has format 1.0 already" in capsysbinary.readouterr().err
 
 
+WHOLE = '[weights]\nkind = "none"\n[run]\nextractor = "builtin:kmer"\n'
 INCOMPLETE = {
     "missing": (
         '[weights]\nkind = "none"\n[run]\nmissing = "its tokenizer"',
@@ -170,6 +174,16 @@ INCOMPLETE = {
         "is not complete: no file is pinned",
     ),
     "no TOML": ("[weights", 1, "not TOML: "),
+    "control character": (
+        WHOLE + '[run.options]\nx = "\\u001b[2J"',
+        2,
+        "fits in no submission: the string contains U+001B, which hides or reorders text",
+    ),
+    "long option": (
+        WHOLE + f'[run.options]\nx = "{"y" * 5000}"',
+        2,
+        "fits in no submission: x has 5000 characters",
+    ),
     "unknown key": ('evil = "\\u202e"', 1, "evil: "),
     "deep": (f"x = {'[' * 9999}", 1, "the TOML is nested too deeply"),
 }
@@ -197,7 +211,7 @@ def renamed(name: str) -> Any:
 
 
 WRONG = {
-    "unknown id": (renamed("GROVR"), 3, "has no entry for 'GROVR'; did you mean 'GROVER'?"),
+    "unknown id": (renamed("GROVR"), 3, 'has no entry for "GROVR"; did you mean "GROVER"?'),
     "confusable id": (renamed("GR\u041eVER"), 2, "no sound submission: model_id is "),
     "path as id": (renamed("../GROVER"), 2, "no sound submission: model_id is "),
     "no scores": (lambda d: d.pop("results"), 2, "no sound submission: "),
