@@ -102,12 +102,15 @@ def shelf_of(kind: str, content: dict[str, bytes]) -> Shelf:
     return Shelf({f"{base}/{NUMBERS[name]}": raw for name, raw in content.items()})
 
 
-@pytest.mark.parametrize("kind", ["gdrive", "dataverse"])
-def test_a_row_is_audited_with_the_files_from_where_they_are_published(place, kind):
-    """Commit, plan, run, verify, label, command by command."""
+@pytest.mark.parametrize(("kind", "upgraded"), [("gdrive", False), ("dataverse", True)])
+def test_a_row_is_audited_with_the_files_from_where_they_are_published(place, kind, upgraded):
+    """Commit, plan, run, verify, label, command by command; one row as format 1.1 has it."""
     location, source = PUBLISHED[kind]
+    upgrade = ("upgrade", "submissions/tiny.json", "--output", "submissions/tiny.json")
     with loopback(shelf_of(kind, files(place)).handler()) as server:
         entry(place, kind, location, table("weights.ids", NUMBERS), host=server, **source)
+        if upgraded:
+            place.run("geneb_ci", *upgrade)
         found = planned(place)["weights"]
         done = place.run("geneb_ci", "audit", "run", "p.json", "--key", "key.pem", check=False)
     assert done.returncode == 0, done.stderr
@@ -122,6 +125,8 @@ def test_a_row_is_audited_with_the_files_from_where_they_are_published(place, ki
     assert row["level"] == "self-reported"
     assert "have no canonical score, which format 1.1 has: " in json.dumps(row)
     record.unlink()
+    if upgraded:
+        place.run("geneb_ci", *upgrade, "--undo")
 
 
 def test_a_row_of_format_1_0_is_audited_by_its_entry_and_not_verified(place):
