@@ -234,9 +234,7 @@ def cost_of(here: Ready, sampled: Sampled, weights: Mapping[str, float], setup: 
         tasks=sum(weights.values()),
         sequences=rows,
         letters=sum(weight * sizes[task].letters for task, weight in weights.items()),
-        variants=sum(
-            weight * variants(sizes[task], tasks) for task, weight in weights.items()
-        ),
+        variants=sum(weight * variants(sizes[task], tasks) for task, weight in weights.items()),
         embedding=sum(weight * embedding[task] for task, weight in weights.items()),
         scoring=sum(weight * scoring[task] for task, weight in weights.items()),
         memory=sampled.peak + largest * sampled.row_bytes,
