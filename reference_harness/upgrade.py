@@ -22,6 +22,8 @@ SUBMISSION_BYTES_MAX = 1 << 25
 """As `geneb-ci check` reads."""
 RECORD_BYTES_MAX = 1 << 28
 """A record of GENEB has 3 MB; a thousand classes would have a hundred times as much."""
+ENTRY_MEMBER = "registry_entry"
+"""Of a file that `geneb-ci upgrade` made from one of format 1.0."""
 DECIMALS_MIN = 3
 """Digits after the point from which a score counts as the record's, rounded."""
 AGAIN = "run again with `geneb-harness run --receipt DIR --submission FILE`"
@@ -34,12 +36,14 @@ LACKING = {
 
 
 def read_submission(path: Path) -> dict[str, Any]:
-    """Return a submission of format 1.0 or 1.1.
+    """Return a submission of format 1.0 or 1.1; one that was upgraded by an entry as 1.0.
 
     Raises OptionError for anything else, also for one of format 1.2.
     """
     try:
         found = json.loads(read_bounded(path, SUBMISSION_BYTES_MAX))
+        if found.pop(ENTRY_MEMBER, None) is not None:  # what 1.0 has, beside an entry
+            found["schema_version"] = "1.0"
         version = found["schema_version"]
         cells = sum(len(tasks) for tasks in found["results"].values())
     except OSError as error:
@@ -69,7 +73,8 @@ def refuse_without_record(document: dict[str, Any], path: Path) -> None:
         f"{AGAIN}: none of it follows from the scores"
     )
     if document["schema_version"] == "1.0":
-        msg += ". An audit needs no upgrade: `geneb-ci audit FILE` reads the model's registry entry"
+        msg += ". Format 1.1 needs no record: `geneb-ci upgrade FILE --output NEW` names the entry "
+        msg += "of the model registry, which an audit reads"
     raise OptionError(msg)
 
 

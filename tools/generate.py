@@ -25,6 +25,7 @@ from geneb_ci.publish import manifest as published
 from geneb_ci.render.findings_json import findings_schema
 from geneb_ci.sandbox import launch
 from geneb_ci.submission import models
+from geneb_ci.submission.names import ENTRY_MEMBER
 from reference_harness import generate as harness
 from tools.contract import contract_modules
 from tools.generated_pages import (
@@ -103,6 +104,8 @@ def submission_schema(version: str, benchmark: Benchmark) -> dict[str, Any]:
         name,
         f"{benchmark.name} submission, format {version}",
     )
+    if version == "1.1":
+        _with_entries(schema, model_schema(models.SubmissionByEntry, (models, types), name, ""))
     complete = version == "1.0"
     for table in ("results", "evidence", "gaps"):
         if table not in schema["properties"]:
@@ -119,6 +122,20 @@ def submission_schema(version: str, benchmark: Benchmark) -> dict[str, Any]:
         kept = {key: entry[key] for key in ("description", "default") if key in entry}
         schema["properties"][table] = kept | regimes
     return schema
+
+
+def _with_entries(schema: dict[str, Any], other: dict[str, Any]) -> None:
+    """Let a file that names an entry of the model registry have that in the place of a run."""
+    own, both = set(schema["required"]), set(other["required"]) & set(schema["required"])
+    schema["$defs"] |= other["$defs"]
+    schema["properties"][ENTRY_MEMBER] = other["properties"][ENTRY_MEMBER]
+    schema["required"] = [member for member in schema["required"] if member in both]
+    schema["if"] = {"required": [ENTRY_MEMBER]}
+    schema["then"] = {
+        "properties": dict.fromkeys(other["properties"], True),
+        "additionalProperties": False,
+    }
+    schema["else"] = {"required": sorted(own - both, reverse=True)}
 
 
 def _named(properties: dict[str, Any], complete: bool) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from geneb_ci.common.errors import BadConfiguration, NothingChecked
 from geneb_ci.common.finding import first_and_more, plural, quoted
 from geneb_ci.receipt.seen import SeenReceipts
 from geneb_ci.submission.document import read_document
-from geneb_ci.submission.models import Submission, SubmissionV11
+from geneb_ci.submission.models import Submission, SubmissionByEntry, SubmissionV11
 from geneb_ci.submission.structure import check_structure
 
 
@@ -140,6 +140,8 @@ def check_submission(outcome: AnyOutcome, inputs: TrustInputs) -> None:
         )
     if isinstance(submission, SubmissionV11):
         _check_run(outcome, submission)
+    elif isinstance(submission, SubmissionByEntry):
+        _check_same("registry entry", commitment.entry, submission.registry_entry.sha256)
 
 
 def _check_run(outcome: AnyOutcome, submission: SubmissionV11) -> None:
@@ -163,13 +165,16 @@ def _check_run(outcome: AnyOutcome, submission: SubmissionV11) -> None:
             ("weight files", weights.files, model.weights),
         ]
     for what, committed, claimed in same:
-        if committed != claimed:
-            raise StepMismatch(
-                SUBMISSION,
-                f"the {what} committed is {quoted(committed)}, the submission's run has "
-                f"{quoted(claimed)}",
-                "commit again, and audit again",
-            )
+        _check_same(what, committed, claimed)
+
+
+def _check_same(what: str, committed: object, claimed: object) -> None:
+    if committed != claimed:
+        raise StepMismatch(
+            SUBMISSION,
+            f"the {what} committed is {quoted(committed)}, the submission has {quoted(claimed)}",
+            "commit again, and audit again",
+        )
 
 
 def declared_dtype(outcome: AnyOutcome) -> str:

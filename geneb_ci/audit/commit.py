@@ -37,8 +37,9 @@ from geneb_ci.common.types import first_error
 from geneb_ci.models.entry import Environment, ModelEntry, ReadEntry
 from geneb_ci.models.registry import ModelRegistry
 from geneb_ci.submission.document import Document, parse_document
-from geneb_ci.submission.models import MODELS, SubmissionV11
+from geneb_ci.submission.models import MODELS, SubmissionV10
 from geneb_ci.submission.reading import FileKind, located, other_kind, read_bytes, require_file
+from geneb_ci.submission.structure import model_key_of
 
 
 class CheckedSubmission(NamedTuple):
@@ -219,10 +220,11 @@ def _check_sources(
 
     What a maintainer declared for a row of format 1.0 follows from nothing here.
     """
-    submission = MODELS[value["schema_version"]].model_validate(value)
-    if commitment.entry is None and not isinstance(submission, SubmissionV11):
+    submission = MODELS[model_key_of(value) or ""].model_validate(value)
+    if commitment.entry is None and type(submission) is SubmissionV10:
         return
     due = sources_of(submission, None, found, entry)
+    _same("registry entry", due.entry or "absent", commitment.entry or "absent")
     if not commitment.weights.addresses:  # as in commitments before there were addresses
         due = due._replace(weights=due.weights.model_copy(update={"addresses": {}}))
     if commitment.extractor.shape is None:  # as in commitments before there were shapes

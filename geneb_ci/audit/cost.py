@@ -63,6 +63,8 @@ class TaskSize(StrictModel):
 
     sequences: Positive
     letters: Count
+    test: Positive | None = None
+    """Rows of the test split, where the benchmark says how many; each may be varied three times."""
 
 
 class Sampled(StrictModel):
@@ -153,7 +155,8 @@ def _read(here: Ready, task: str) -> tuple[TaskSize, list[str]]:
     if not sequences:
         raise NothingChecked(f"task {task} has no sequence", "pull its data again")
     some = random.Random(_SEED).sample(sequences, min(SAMPLE, len(sequences)))  # noqa: S311
-    size = TaskSize(sequences=len(sequences), letters=sum(map(len, sequences)))
+    known = here.subject.benchmark.by_id[task].n_test
+    size = TaskSize(sequences=len(sequences), letters=sum(map(len, sequences)), test=known)
     return size, some
 
 
@@ -231,9 +234,7 @@ def cost_of(here: Ready, sampled: Sampled, weights: Mapping[str, float], setup: 
         tasks=sum(weights.values()),
         sequences=rows,
         letters=sum(weight * sizes[task].letters for task, weight in weights.items()),
-        variants=sum(
-            weight * variants(sizes[task].sequences, tasks) for task, weight in weights.items()
-        ),
+        variants=sum(weight * variants(sizes[task], tasks) for task, weight in weights.items()),
         embedding=sum(weight * embedding[task] for task, weight in weights.items()),
         scoring=sum(weight * scoring[task] for task, weight in weights.items()),
         memory=sampled.peak + largest * sampled.row_bytes,
@@ -243,15 +244,18 @@ def cost_of(here: Ready, sampled: Sampled, weights: Mapping[str, float], setup: 
     )
 
 
-def variants(sequences: int, tasks: int) -> int:
+def variants(size: TaskSize, tasks: int) -> int:
     """Return how many variants of a task's sequences an audit of so many tasks embeds, at most."""
-    return min(VARIANTS_A_ROW * rows_varied(tasks), VARIANTS_A_SEQUENCE * sequences)
+    rows, each = rows_varied(tasks), VARIANTS_A_SEQUENCE
+    if size.test is None:
+        return min(VARIANTS_A_ROW * rows, each * size.sequences)
+    return each * min(rows, size.test) + min(rows, size.sequences)
 
 
 def _embedding(sampled: Sampled, task: str, tasks: int) -> float:
     """Return the seconds that a task takes in the sandbox, in an audit of so many tasks."""
     size = sampled.sizes[task]
-    beside = DECOYS + variants(size.sequences, tasks)
+    beside = DECOYS + variants(size, tasks)
     letters = size.letters * (1 + beside / size.sequences)
     return RUNS * sampled.start + letters * sampled.per_letter
 

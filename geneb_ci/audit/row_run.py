@@ -51,6 +51,7 @@ from geneb_ci.receipt.row_rule import RowsJudged, Stratum, directed, is_same, ju
 from geneb_ci.receipt.source import ReceiptFiles
 from geneb_ci.sandbox.limits import MIB
 from geneb_ci.submission.models import MODELS, EmbeddingReceipt, SubmissionV12
+from geneb_ci.submission.structure import model_key_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -113,7 +114,7 @@ def committed_receipt(
 
     Raises AuditRefused or StepMismatch when the submission has another one, or none.
     """
-    read = MODELS[subject.document["schema_version"]].model_validate(subject.document)
+    read = MODELS[model_key_of(subject.document) or ""].model_validate(subject.document)
     submission, receipt = receipt_of(read, subject.benchmark)
     if receipt.root != plan.root:
         raise StepMismatch(

@@ -12,7 +12,7 @@ from geneb_ci.common.errors import UsageProblem
 from geneb_ci.common.finding import quoted
 from geneb_ci.common.types import PUBLIC_ADDRESS
 from geneb_ci.models.entry import ReadEntry, WeightsSource, addresses
-from geneb_ci.submission.models import Run, Submission, SubmissionV11
+from geneb_ci.submission.models import Run, Submission, SubmissionByEntry, SubmissionV11
 
 
 @dataclass(frozen=True)
@@ -62,6 +62,8 @@ def sources_of(
             extractor_code(found, code.path, code.class_name, code.sha256, code.options),
             _weights(run, entry),
         )
+    if isinstance(submission, SubmissionByEntry):
+        _check_entry(submission, declared, entry)
     if declared is None:
         return _of_entry(submission.model_id, entry, found)
     path, colon, class_name = declared.extractor.rpartition(":")
@@ -75,6 +77,24 @@ def sources_of(
     else:
         weights = _declared_weights(declared)
     return RunSources(extractor_code(found, path, class_name, None, declared.options), weights)
+
+
+def _check_entry(
+    submission: SubmissionByEntry, declared: DeclaredRun | None, entry: ReadEntry | None
+) -> None:
+    """Refuse another description of an upgraded file than the entry that it names."""
+    if declared is not None:
+        raise UsageProblem(
+            "the submission itself names the entry of the model registry that describes the run",
+            "leave out --extractor, --option, --model, --revision and --weights",
+        )
+    named = submission.registry_entry.sha256
+    if entry is not None and entry.sha256 != named:
+        raise AuditRefused(
+            f"the submission names the entry {named[:16]}... of the model registry, the one here "
+            f"is {entry.sha256[:16]}...",
+            "upgrade the file again, by `geneb-ci upgrade FILE --output FILE`, and commit to that",
+        )
 
 
 def _of_entry(model_id: str, entry: ReadEntry | None, found: ExtractorFolder | None) -> RunSources:

@@ -207,8 +207,8 @@ def _recorded(
 def commitment_of(asked: FileAudit) -> Commitment:
     """Read the commitment, or commit to the file. Raises AuditRefused and what both do."""
     file = asked.file
+    require_file(file, FileKind.SUBMISSION, "audit")
     if asked.commitment is not None:
-        require_file(file, FileKind.SUBMISSION, "audit")
         found, own = read_commitment(asked.commitment), read_submission(file).document.sha256
         if own != found.submission_sha256:
             raise AuditRefused(

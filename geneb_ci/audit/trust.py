@@ -174,10 +174,12 @@ def decide(
     official: Mapping[str, str],
     demands: Demands,
     aborted: Sequence[str] = (),
+    origin: str = "",
 ) -> Decision:
     """Return evidence and level of a submission that passed every check.
 
-    `sha256` is that of its bytes; `official` maps model ids to digests of the authors' own files;
+    `sha256` is that of its bytes, `origin` of those that it was upgraded from, if it was;
+    `official` maps model ids to digests of the authors' own files;
     `aborted` are the ids of the last runs of its method, where too many in a row were aborted. What
     the submission says of itself is ignored. The first evidence that fits decides: disputed,
     reproduced, audited, stale, checked; so a dispute outranks any other evidence. The level says
@@ -186,7 +188,7 @@ def decide(
     own = [one for one in audits if one.submission_sha256 == sha256 and not one.withdrawn]
     # A rerun by a changed harness, or of an unconfined extractor, is not evidence.
     own = [one for one in own if one.sandbox > NO_SANDBOX and one.harness_unchanged]
-    is_official = sha256 in official.values()
+    is_official = (origin or sha256) in official.values()
     failed = [one for one in own if not one.agrees]
     # The sandbox keeps an extractor from faking agreement. Disagreement needs no such protection: a
     # failed audit counts at any level but 0, and for any version, since a dispute stays open.

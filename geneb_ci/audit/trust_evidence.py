@@ -33,6 +33,7 @@ from geneb_ci.common.config import Layout, official_files
 from geneb_ci.common.errors import Exit, GenebError
 from geneb_ci.common.finding import Severity, plural
 from geneb_ci.receipt.seen import gone_since
+from geneb_ci.submission.document import Document
 from geneb_ci.submission.names import MODEL_ID_PATTERN
 
 
@@ -55,10 +56,10 @@ class RepositoryEvidence:
     """Digest of a submission to the ids of the last runs of its method, where too many of them in a
     row were aborted."""
 
-    def decide(self, sha256: str) -> Decision:
-        """Return the level of a submission that passed every check."""
+    def decide(self, sha256: str, origin: str = "") -> Decision:
+        """Return the level of a submission that passed every check; see `decide`."""
         aborted = self.aborted.get(sha256, ())
-        return decide(sha256, self.audits, self.official, self.demands, aborted)
+        return decide(sha256, self.audits, self.official, self.demands, aborted, origin)
 
     def of_model(self, model_id: str) -> list[Audit]:
         """Return the audits of every version of a model's submission, by date."""
@@ -302,9 +303,9 @@ def audit_status(audit: Audit, sha256: str, demands: Demands) -> str:
 OFFICIAL_REASON = "the file is the authors' own, by its sha256 in official.json"
 
 
-def reasons(model_id: str, sha256: str, evidence: RepositoryEvidence) -> list[str]:
+def reasons(model_id: str, file: Document, evidence: RepositoryEvidence) -> list[str]:
     """Return what the evidence of a row rests on, one line a fact."""
-    decision = evidence.decide(sha256)
+    decision, sha256 = evidence.decide(file.sha256, file.origin), file.sha256
     lines = [f"{decision.evidence}: {decision.reason}"]
     if decision.is_official:
         lines.append(OFFICIAL_REASON)
@@ -347,4 +348,4 @@ def level_reasons(model_id: str, layout: Layout) -> list[str] | None:
         return [f"not on the board: {plural(errors, 'error')}; `geneb-ci check` shows them"]
     evidence = gather(layout, model_id)
     evidence.require_sound()
-    return reasons(model_id, result.document.sha256, evidence)
+    return reasons(model_id, result.document, evidence)

@@ -64,9 +64,10 @@ def fetch(
             local_dir=folder,
         )
     except (HfHubHTTPError, LocalEntryNotFoundError, ValueError) as error:
+        said = str(error).partition("\n")[0]
         raise WeightsRefused(
-            f"{weights.location} at {weights.revision} cannot be fetched: {error}",
-            "check that the repository is public and still has that commit",
+            f"{weights.location} at {weights.revision} cannot be fetched: {said}",
+            "check the network, and that the repository is public and still has that commit",
         ) from error
     except (OSError, RuntimeError) as error:
         told = download.storage_failure(error)

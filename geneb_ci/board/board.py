@@ -54,7 +54,8 @@ def checked_entries(
     shared = shared_errors(layout)
     for result in watch(checker.run(files), len(files)):
         if isinstance(result, FileResult) and result.submission is not None:
-            decision = evidence.decide(result.document.sha256)
+            file = result.document
+            decision = evidence.decide(file.sha256, file.origin)
             marks = marks_of(
                 result.submission.model_id,
                 result.findings,

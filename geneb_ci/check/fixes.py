@@ -23,10 +23,10 @@ from geneb_ci.common.finding import KeyPath as Pointer
 from geneb_ci.common.finding import plural, quoted
 from geneb_ci.statistics.metrics import EXACT, LONG
 from geneb_ci.submission.document import Document, parse_document, read_document
-from geneb_ci.submission.names import MODEL_ID_PATTERN
+from geneb_ci.submission.names import ENTRY_MEMBER, MODEL_ID_PATTERN
 from geneb_ci.submission.reading import BYTES_MAX
 from geneb_ci.submission.scanner import Span
-from geneb_ci.submission.structure import known_members, version_of
+from geneb_ci.submission.structure import known_members, model_key_of, version_of
 
 SCHEMA = "$schema"
 METRICS = {"mcc": "MCC", "acc": "Acc", "f1": "F1"}
@@ -87,7 +87,7 @@ def fixed(path: Path, checker: Checker) -> Fixed:
     context, layout = checker.context_of(document), checker.find(document.path.parent)
     changes = []
     means = dict(_means(context))
-    orders = dict(_orders(document.value, (), context, version_of(document.value) or "1.0"))
+    orders = dict(_orders(document.value, (), context, model_key_of(document.value) or "1.0"))
     if means:
         changes.append(f"{plural(len(means), 'score')} set to the exact mean of the seeds")
     if orders:
@@ -121,6 +121,8 @@ def _why_left(context: Context, layout: Layout) -> str:
     """Return why a file must keep its bytes; "" if it may change."""
     if context.is_official:
         return "since they are official"
+    if ENTRY_MEMBER in context.root:
+        return "since format 1.0 follows from them: correct that file, and upgrade it again"
     name = context.model_id
     if (
         layout.audits is not None

@@ -105,6 +105,8 @@ FILE_RULES: dict[str, tuple[str, ...]] = {
     "provenance": (
         "self-claimed-level",
         "changed-official-file",
+        "wrong-upgrade",
+        "changed-entry",
         "unknown-harness-version",
         "wrong-benchmark",
         "practice-run",

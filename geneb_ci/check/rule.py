@@ -70,6 +70,8 @@ class Context:
     """Whether `run` names an extractor that must be in the repository."""
     facts: Mapping[str, Any] = field(default_factory=dict)
     """What the model registry says of the model; empty where it has no entry."""
+    described: Mapping[str, Any] = field(default_factory=dict)
+    """What upgrading would write of the entry; empty where the file is of another kind."""
 
     @functools.cached_property
     def root(self) -> dict[str, Any]:
@@ -108,8 +110,8 @@ class Context:
 
     @property
     def is_official(self) -> bool:
-        """Whether the digest of the file is listed as official."""
-        return bool(self.document.sha256) and self.document.sha256 in self.policy.official.values()
+        """Whether the digest of the file is listed as official, or of what it was upgraded from."""
+        return bool(self.document.sha256) and self.document.origin in self.policy.official.values()
 
     @functools.cached_property
     def cells(self) -> tuple[Cell, ...]:

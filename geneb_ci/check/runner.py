@@ -24,6 +24,7 @@ from geneb_ci.common.errors import BadConfiguration, NothingChecked
 from geneb_ci.common.finding import Fault, Finding, Need, Position, pointer, quoted
 from geneb_ci.models.registry import ModelRegistry
 from geneb_ci.submission.document import Document, parse_document, read_document
+from geneb_ci.submission.names import ENTRY_MEMBER
 from geneb_ci.submission.peers import peers_of
 from geneb_ci.submission.reading import located
 from geneb_ci.submission.structure import Engine, check_quickly, check_structure
@@ -166,6 +167,7 @@ class Checker:
             else None,
             extractor_needed=names_module(document),
             facts=_facts(document, place.registry),
+            described=_described(document, place.registry),
         )
 
 
@@ -173,6 +175,15 @@ def _facts(document: Document, registry: ModelRegistry) -> Mapping[str, Any]:
     """Return what the model registry says of a document's model."""
     model_id = document.value.get("model_id") if isinstance(document.value, dict) else None
     return registry.get(model_id, {}) if isinstance(model_id, str) else {}
+
+
+def _described(document: Document, registry: ModelRegistry) -> Mapping[str, Any]:
+    """Return what upgrading would write of the model's entry, for a file that was upgraded."""
+    value = document.value
+    if not isinstance(value, dict) or ENTRY_MEMBER not in value:
+        return {}
+    model_id = value.get("model_id")
+    return registry.described(model_id, document.origin) if isinstance(model_id, str) else {}
 
 
 def _lacking(rule: Rule, context: Context) -> Need | None:

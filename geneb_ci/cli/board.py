@@ -283,7 +283,7 @@ def label_command(folder: Path | None, format_: str) -> int:
             rows.append(LabelRow(path.stem, None, (result.message,)))
             continue
         errors = sum(finding.severity is Severity.ERROR for finding in result.findings)
-        rows.append(row_of(path.stem, result.document.sha256, errors, evidence))
+        rows.append(row_of(path.stem, result.document, errors, evidence))
     text = _RENDER[format_](rows)
     click.echo(fitted(text, row_width()) if format_ == "text" else text, nl=False)
     return Exit.CLEAN if all(row.decision is not None for row in rows) else Exit.ERRORS

@@ -144,7 +144,7 @@ def check_command(
         if diff:
             return Exit.CLEAN
     report = check_files(
-        *(_read_stdin() if str(path) == STDIN else path for path in paths),
+        *(read_stdin() if str(path) == STDIN else path for path in paths),
         select=selected,
         ignore=ignored,
         against=against,
@@ -169,7 +169,7 @@ def check_command(
     return exit_code(report, strict=strict)
 
 
-def _read_stdin() -> bytes:
+def read_stdin() -> bytes:
     """Read one submission from standard input; a byte more than the limit, and no further."""
     if sys.stdin is None or sys.stdin.closed:
         raise UsageProblem("standard input is closed", f"pass a submission: {_PIPE}")

@@ -1,19 +1,14 @@
-"""Commands that hand on to the harness: `data`, `extractor`, `probe`, `upgrade`."""
+"""Commands that hand on to the harness: `data`, `extractor`, `probe`."""
 
-import os
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
 import click
 
+from geneb_ci.cli.shared import HARNESS, HELP, hand_over
 from geneb_ci.common.benchmark import load_benchmark, shipped_benchmark
 from geneb_ci.common.errors import Exit
-
-# The harness names the program that the user typed in its help and its messages.
-HARNESS = (sys.executable, "-m", "reference_harness", "--program", "geneb-ci")
-HELP = ((), ("-h",), ("--help",))
 
 
 def handed_over(name: str, help_text: str) -> click.Command:
@@ -31,11 +26,7 @@ def handed_over(name: str, help_text: str) -> click.Command:
     @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
     @click.pass_context
     def run(ctx: click.Context, arguments: tuple[str, ...]) -> int:
-        command = [*HARNESS, ctx.info_name or name, *arguments]
-        if os.name == "posix" and arguments not in HELP:
-            sys.stdout.flush()
-            os.execv(sys.executable, command)  # noqa: S606 (our own module)
-        return subprocess.run(command, check=False).returncode  # noqa: S603 (our own module)
+        return hand_over(ctx.info_name or name, *arguments)
 
     return run
 
@@ -105,4 +96,3 @@ extractor_command = handed_over("extractor", "Check an extractor, or list those 
 probe_command = handed_over(
     "probe", "Fit other probes on receipts, and compare the ranks that follow."
 )
-upgrade_command = handed_over("upgrade", "Upgrade a submission to format 1.2 with its run record.")

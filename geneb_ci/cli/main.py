@@ -105,7 +105,7 @@ COMMANDS = {
     "new": ("new", "write the first files of a model, from what the Hub says of it"),
     "models": ("models", "show how each model is loaded, and where its weights are"),
     "data": ("harness", "pull, verify, audit and push the task data"),
-    "upgrade": ("harness", "upgrade a submission to format 1.2 with its run record"),
+    "upgrade": ("models", "upgrade a submission: to 1.1 with its entry, to 1.2 with its record"),
     "probe": ("harness", "fit other probes on receipts, and compare the ranks"),
     "reconcile": ("github", "check pull requests, and print a verdict"),
     "report": ("github", "write a verdict to its pull request"),

@@ -1,6 +1,5 @@
-"""`geneb-ci models`: the model registry, for people."""
+"""`geneb-ci models` and `upgrade`: the model registry, for people and in submissions."""
 
-import difflib
 import functools
 import json
 from collections.abc import Mapping
@@ -13,14 +12,28 @@ from geneb_ci.audit.canonical import AuditRefused
 from geneb_ci.audit.extractors import BUILTIN, built_in
 from geneb_ci.audit.fetching import lock_bytes
 from geneb_ci.audit.weights import file_sha256
+from geneb_ci.cli.check import STDIN, read_stdin
 from geneb_ci.cli.main import LazyGroup
-from geneb_ci.cli.shared import format_option, row_width
+from geneb_ci.cli.shared import STDOUT, format_option, hand_over, row_width
 from geneb_ci.common.config import Layout, find_layout
-from geneb_ci.common.errors import BadConfiguration, Exit, GenebError, NothingChecked
-from geneb_ci.common.finding import plural
+from geneb_ci.common.errors import (
+    BadConfiguration,
+    Exit,
+    GenebError,
+    NothingChecked,
+    UsageProblem,
+    unwritable,
+)
+from geneb_ci.common.files import write_whole
+from geneb_ci.common.finding import near, plural, quoted
 from geneb_ci.models.entry import ModelEntry, ReadEntry, addresses
 from geneb_ci.models.registry import ModelRegistry
+from geneb_ci.render.plain import visible
 from geneb_ci.render.text import Table, fitted
+from geneb_ci.submission.document import Document, downgraded, parse_document, upgraded
+from geneb_ci.submission.names import BY_ENTRY, ENTRY_MEMBER
+from geneb_ci.submission.reading import BYTES_MAX, FileKind, located, read_bytes, require_file
+from geneb_ci.submission.structure import check_structure, model_key_of, version_of
 
 FORMATS = ("text", "json")
 
@@ -34,10 +47,8 @@ def required(found: ModelRegistry, model_id: str) -> ReadEntry:
     """Return the entry of a model. Raises NothingChecked where there is none."""
     entry = found.entry(model_id)
     if entry is None:
-        near = difflib.get_close_matches(model_id, list(found), n=1)
         raise NothingChecked(
-            f"the model registry has no entry for {model_id!r}"
-            + (f"; did you mean {near[0]!r}?" if near else ""),
+            f"the model registry has no entry for {quoted(model_id)}{near(model_id, list(found))}",
             f"list the entries by `geneb-ci models list`; a new one is a file in {found.folder}",
         )
     return entry
@@ -77,21 +88,10 @@ def not_usable_here(entry: ModelEntry, layout: Layout, found: ModelRegistry) -> 
 
 def open_points(entry: ModelEntry) -> list[str]:
     """Return what an entry lacks for an audit of its row; empty where nothing does."""
-    found = []
-    weights = entry.weights
-    if weights is None:
-        found.append("no weights")
-    elif weights.kind != "none":
-        if not weights.files:
-            found.append("no file is pinned")
-        if weights.kind != "huggingface" and (
-            by_hand := set(weights.files) - set(addresses(weights))
-        ):
-            found.append(f"{plural(len(by_hand), 'file')} to fetch by hand")
-    if entry.run is None:
-        found.append("no extractor")
-    elif entry.run.missing is not None:
-        found.append(entry.run.missing)
+    found, weights = entry.lacks, entry.weights
+    if weights is not None and weights.kind != "huggingface":
+        by_hand = set(weights.files) - set(addresses(weights))
+        found += [f"{plural(len(by_hand), 'file')} to fetch by hand"] if by_hand else []
     return found
 
 
@@ -105,7 +105,7 @@ def list_command(format_: str) -> None:
         try:
             entries[name] = required(found, name)
         except BadConfiguration as error:
-            click.echo(f"{error.message}\n  fix: {error.fix}", err=True)
+            click.echo(f"{_shown(error.message)}\n  fix: {error.fix}", err=True)
     if format_ == "json":
         click.echo(json.dumps({name: _summary(one) for name, one in entries.items()}, indent=1))
         return
@@ -120,7 +120,7 @@ def list_command(format_: str) -> None:
     ]
     for lines in Table(("model", "weights", "run by", "open"), rows).fitted_rows(row_width("-")):
         for line in lines:
-            click.echo(line)
+            click.echo(_shown(line))
     click.echo(f"{plural(len(rows), 'model')}; `geneb-ci models show MODEL` prints one")
 
 
@@ -149,7 +149,12 @@ def show_command(model_id: str, format_: str) -> None:
             lines += [f"{part}", *_lines(table, where)]
     left = open_points(one.entry)
     lines.append(f"open: {'; '.join(left) if left else 'nothing'}")
-    click.echo(fitted("\n".join(lines), row_width("-")), nl=False)
+    click.echo(fitted("\n".join(map(_shown, lines)), row_width("-")), nl=False)
+
+
+def _shown(line: str) -> str:
+    """Return a line with what would move a cursor or reorder letters made visible."""
+    return visible(line, len(line) * 10)
 
 
 def _said(value: object) -> str:
@@ -161,7 +166,7 @@ def _lines(table: Mapping[str, Any], where: Mapping[str, str]) -> list[str]:
     found = []
     for key, value in table.items():
         if isinstance(value, dict):
-            found.append(f"  {key}")
+            found += [f"  {key}"] if value else []
             for name, one in value.items():
                 found.append(f"    {name}: {one}")
                 if key == "files" and name in where:
@@ -169,7 +174,7 @@ def _lines(table: Mapping[str, Any], where: Mapping[str, str]) -> list[str]:
         elif isinstance(value, list):
             if value:
                 found.append(f"  {key}: {', '.join(map(str, value))}")
-        elif value not in ("", {}):
+        elif value != "":
             found.append(f"  {key}: {_said(value)}")
     return found
 
@@ -200,14 +205,14 @@ def verify_command(models: tuple[str, ...], weights: Path | None) -> int:
         except GenebError as error:
             if models and isinstance(error, NothingChecked):
                 raise
-            click.echo(f"{name}: {error.message}")
+            click.echo(f"{name}: {_shown(error.message)}")
             wrong += 1
             continue
         left = open_points(one.entry)
         absent = not_usable_here(one.entry, layout, found)
         for what, points in (("open", left), ("wrong", absent)):
             if points:
-                click.echo(f"{name}: {what}: {'; '.join(points)}")
+                click.echo(_shown(f"{name}: {what}: {'; '.join(points)}"))
         differ = weights is not None and _compared(one.entry, weights, name) > 0
         wrong += bool(absent) or differ
         complete += not left and not absent and not differ
@@ -242,3 +247,125 @@ class _Models(LazyGroup):
 @click.group(cls=_Models)
 def models_command() -> None:
     """Show the model registry: how each model is loaded, and where its weights are."""
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path, allow_dash=True))
+@click.option(
+    "--record",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Run record of FILE, from `geneb-harness run --output`: write format 1.2.",
+)
+@click.option("--undo", is_flag=True, help="Write the format 1.0 that FILE was made from.")
+@click.option(
+    "--benchmark",
+    "definition",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Benchmark definition of the run record; default: one that is shipped.",
+)
+@click.option("--output", metavar="FILE", required=True, help="File to write; - prints it.")
+@click.option("--quiet", is_flag=True, help="Print only errors.")
+def upgrade_command(
+    file: Path,
+    record: Path | None,
+    definition: Path | None,
+    output: str,
+    *,
+    undo: bool,
+    quiet: bool,
+) -> int:
+    """Upgrade FILE, a submission or -, from format 1.0 to 1.1, or with its run record to 1.2.
+
+    Format 1.1 names the model's entry in the model registry, which says how the model is rerun.
+    Every number stays as it is written, and --undo gives FILE back byte for byte. Details of the
+    run that nobody recorded are not made up. An audit is of the bytes of a file: those of FILE do
+    not count for the new one.
+    """
+    if record is not None:
+        if undo or output == STDOUT or str(file) == STDIN:
+            raise click.UsageError("with --record, name FILE and --output, and leave out --undo")
+        named = ["--benchmark", str(definition)] if definition else []
+        words = ["--record", str(record), *named, "--output", output, *["--quiet"] * quiet]
+        return hand_over("upgrade", *words, "--", str(file))
+    if definition is not None:
+        raise click.UsageError("--benchmark is that of a run record: pass --record too")
+    is_piped = str(file) == STDIN
+    require_file(file, FileKind.SUBMISSION, "upgrade")
+    raw = read_stdin() if is_piped else read_bytes(file)
+    document = parse_document(raw, located(file), str(file))
+    if has_run(document.value) and not (undo or is_piped):
+        return hand_over("upgrade", "--output", output, "--", str(file))
+    older = _older(document)
+    if undo and older is document:
+        raise UsageProblem(f"{file}: it has format 1.0 already", "leave out --undo to upgrade it")
+    text = older.text if undo else _by_entry(older)
+    if output == STDOUT:
+        click.echo(text, nl=False)
+        return Exit.CLEAN
+    place = Path(output)
+    try:
+        write_whole(place, lambda opened: opened.write(text.encode()))
+        place.chmod(0o644)
+    except OSError as error:
+        raise unwritable(output, error, "name another file") from error
+    if not quiet:
+        entry = "" if undo else f", by the entry of {older.value['model_id']} in the model registry"
+        click.echo(f"wrote {output}: format {'1.0' if undo else '1.1'}{entry}", err=True)
+    return Exit.CLEAN
+
+
+def has_run(value: object) -> bool:
+    """Whether a document says itself how it was run, so that only its run record adds anything."""
+    return version_of(value) not in {None, "1.0"} and model_key_of(value) != BY_ENTRY
+
+
+def _older(document: Document) -> Document:
+    """Return a sound file of format 1.0, or the one that an upgraded file was made from."""
+    name, (submission, faults) = document.name, check_structure(document.value)
+    faults = [*document.faults, *faults]
+    if submission is None or faults:
+        raise UsageProblem(
+            f"{name}: no sound submission: {faults[0].message if faults else 'it has no value'}",
+            f"correct what `geneb-ci check {name}` reports, then upgrade the file",
+        )
+    if submission.schema_version == "1.0":
+        return document
+    if has_run(document.value):
+        raise UsageProblem(
+            f"{name}: format {submission.schema_version} has details of its run",
+            "name the file, with its --record, to upgrade it; it was made from no older one",
+        )
+    text = downgraded(document)
+    if text is None:
+        raise UsageProblem(
+            f"{name}: {ENTRY_MEMBER} was moved or reformatted, so that format 1.0 is lost",
+            "take the file as `geneb-ci upgrade` wrote it, or that of format 1.0",
+        )
+    return parse_document(text.encode(), document.path, name)
+
+
+def _by_entry(document: Document) -> str:
+    """Return the text of format 1.1. Raises UsageProblem where the entry does not suffice."""
+    model_id = document.value["model_id"]
+    found = ModelRegistry(find_layout(document.path.parent))
+    if lacks := required(found, model_id).entry.lacks:
+        raise UsageProblem(
+            f"the entry of {model_id} in the model registry is not complete: {'; '.join(lacks)}",
+            f"complete {found.path(model_id)} (docs/models.md), then upgrade the file",
+        )
+    text = upgraded(document, found.described(model_id, document.sha256))
+    if text is None:
+        raise UsageProblem(
+            f'{document.name}: its schema_version is not written as "1.0"',
+            'write it without escapes, as "schema_version": "1.0"',
+        )
+    raw = text.encode()
+    new = parse_document(raw, document.path, document.name)
+    faults = [*new.faults, *check_structure(new.value)[1]]
+    if len(raw) > BYTES_MAX or faults:
+        why = faults[0].message if faults else f"the file would have {len(raw):,} bytes"
+        raise UsageProblem(
+            f"the entry of {model_id} in the model registry fits in no submission: {why}",
+            f"correct {found.path(model_id)} (docs/models.md), then upgrade the file",
+        )
+    return text

@@ -1,7 +1,9 @@
-"""Shared by commands: `--format` with `--output`, options of a rerun, progress on a terminal."""
+"""Shared by commands: `--format` with `--output`, options of a rerun, progress, the harness."""
 
+import os
 import re
 import shutil
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -380,3 +382,17 @@ def exit_code(report: Report, *, strict: bool) -> Exit:
     """Return the exit code of a report; with `strict`, warnings give 10."""
     found = verdict(report)
     return Exit.WARNINGS if strict and found is Verdict.WARNINGS else _EXITS[found]
+
+
+# The harness names the program that the user typed in its help and its messages.
+HARNESS = (sys.executable, "-m", "reference_harness", "--program", "geneb-ci")
+HELP = ((), ("-h",), ("--help",))
+
+
+def hand_over(name: str, *arguments: str) -> int:
+    """Run a command of the harness in the place of this process, or return its exit code."""
+    command = [*HARNESS, name, *arguments]
+    if os.name == "posix" and arguments not in HELP:
+        sys.stdout.flush()
+        os.execv(sys.executable, command)  # noqa: S606 (our own module)
+    return subprocess.run(command, check=False).returncode  # noqa: S603 (our own module)

@@ -63,9 +63,9 @@ class BaseBranch:
         """Model id to the file name of the extractor that the row names."""
         self._layout = layout
 
-    def level(self, own: Submission, sha256: str) -> TrustLevel:
+    def level(self, own: Submission, sha256: str, origin: str = "") -> TrustLevel:
         """Return the trust level that a row would have, from audits of the same bytes."""
-        return gather(self._layout, own.model_id).decide(sha256).level
+        return gather(self._layout, own.model_id).decide(sha256, origin).level
 
     def decided(self, own: Submission) -> Decided | None:
         """Return the function for decisions on a board with `own`; None if it cannot be computed.
@@ -249,7 +249,7 @@ def pull_verdict(
     places = shown_places_of(judged.findings)
     is_sound = result is not None and not counts_of(places).error
     own = result.submission if result is not None and is_sound else None
-    digest = result.document.sha256 if result is not None else ""
+    file = (result.document.sha256, result.document.origin) if result is not None else ("", "")
     board, benchmark = base.rows, base.benchmark
     model = judged.change.model or None
     return PullVerdict(
@@ -258,7 +258,7 @@ def pull_verdict(
         base_sha=judged.merge_base,
         outcome=outcome_of(places, is_checked=result is not None or judged.change.is_evidence),
         model=model,
-        level=base.level(own, digest) if own is not None else None,
+        level=base.level(own, *file) if own is not None else None,
         is_edit=not judged.change.is_evidence and any(row.model_id == model for row in board),
         files=list(judged.files),
         places=places,

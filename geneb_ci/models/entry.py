@@ -223,6 +223,20 @@ class ModelEntry(StrictModel):
     sources: Sources | None = None
 
     @property
+    def lacks(self) -> list[str]:
+        """What a rerun of the model needs and this entry does not say; empty where it is whole."""
+        found = []
+        if self.weights is None:
+            found.append("no weights")
+        elif self.weights.kind != "none" and not self.weights.files:
+            found.append("no file is pinned")
+        if self.run is None:
+            found.append("no extractor")
+        elif self.run.missing is not None:
+            found.append(self.run.missing)
+        return found
+
+    @property
     def attributes(self) -> dict[str, Any]:
         """Name to value of each fact about the model that rules and the board use."""
         named = {name: getattr(self, name) for name in _FACTS}

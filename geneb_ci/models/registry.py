@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 FOLDER = "models"
 """Folder of the entries in the policy folder."""
+_WEIGHTS = {"kind", "location", "revision", "files"}
 ENTRY_BYTES_MAX = 200_000
 """The largest entry has 4 kB; a model of a thousand files would have 100 kB."""
 
@@ -42,6 +43,29 @@ class ModelRegistry(Mapping[str, Mapping[str, Any]]):
             raw = self.raw(model_id)
             self._read[model_id] = None if raw is None else self._parsed(model_id, raw)
         return self._read[model_id]
+
+    def described(self, model_id: str, submission_sha256: str) -> dict[str, Any]:
+        """Return the member `registry_entry` of format 1.1; empty where there is no entry.
+
+        What the entry does not say is left out. Raises BadConfiguration as `entry` does.
+        """
+        read = self.entry(model_id)
+        if read is None:
+            return {}
+        entry, run = read.entry, read.entry.run
+        weights, published = entry.weights, entry.published
+        found = {
+            "sha256": read.sha256,
+            "submission_sha256": submission_sha256,
+            "extractor": run and run.extractor,
+            "options": run and run.options,
+            "dtype": run and run.dtype,
+            "dim": entry.embedding_dim,
+            "environment": run and run.environment and run.environment.sha256,
+            "weights": weights and weights.model_dump(include=_WEIGHTS, exclude_none=True),
+            "published": published and published.model_dump(exclude_none=True),
+        }
+        return {key: value for key, value in found.items() if value is not None}
 
     def raw(self, model_id: str) -> bytes | None:
         """Return the bytes of an entry, or None where the registry has none.

@@ -28,6 +28,7 @@ from geneb_ci.publish.git import (
     GitRepository,
 )
 from geneb_ci.publish.manifest import LINE_MAX, Event, EventEvidence, EventKind, Ledger
+from geneb_ci.submission.document import parse_document
 
 _FORMAT = "%H%x00%ct%x00%an%x00%s%x00%(trailers:only=true,unfold=true)%x00"
 _HEADER_FIELDS = 5
@@ -157,7 +158,8 @@ def level_at(standing: RowAtCommit) -> str | None:
     evidence = _evidence(tuple(sorted(files.items())), model)
     if evidence is None:
         return None
-    return str(evidence.decide(hashlib.sha256(standing.submission).hexdigest()).level)
+    file = parse_document(standing.submission, Path(standing.model), standing.model)
+    return str(evidence.decide(file.sha256, file.origin).level)
 
 
 @functools.lru_cache(maxsize=STATES_MAX)

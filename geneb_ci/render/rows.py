@@ -32,6 +32,7 @@ from geneb_ci.publish.manifest import Event, Ledger, Manifest
 from geneb_ci.publish.push import SHORT, Published, PublishOutcome
 from geneb_ci.render.plain import visible
 from geneb_ci.render.text import Table, escape
+from geneb_ci.submission.document import Document
 
 
 class LabelRow(NamedTuple):
@@ -43,11 +44,12 @@ class LabelRow(NamedTuple):
     reasons: tuple[str, ...]
 
 
-def row_of(model_id: str, sha256: str, errors: int, evidence: RepositoryEvidence) -> LabelRow:
+def row_of(model_id: str, file: Document, errors: int, evidence: RepositoryEvidence) -> LabelRow:
     """Return the row of a submission with its evidence; `errors` is its number of errors."""
     if errors:
         return LabelRow(model_id, None, (f"{plural(errors, 'error')}: run `geneb-ci check`",))
-    return LabelRow(model_id, evidence.decide(sha256), tuple(reasons(model_id, sha256, evidence)))
+    decision = evidence.decide(file.sha256, file.origin)
+    return LabelRow(model_id, decision, tuple(reasons(model_id, file, evidence)))
 
 
 def labels_text(rows: Sequence[LabelRow]) -> str:

@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 
 from geneb_ci.common.finding import HIDING, Fault, KeyPath, Position
 from geneb_ci.common.finding import KeyPath as Pointer
+from geneb_ci.submission.names import ENTRY_MEMBER
 from geneb_ci.submission.reading import decode, located, read_bytes
 from geneb_ci.submission.scanner import (
     DEPTH_MAX,
@@ -199,6 +200,12 @@ class Document:
             return 0
         return span.key if on_key and span.key >= 0 else span.start
 
+    @functools.cached_property
+    def origin(self) -> str:
+        """SHA-256 of the file of format 1.0 that this one was made from, or else its own."""
+        older = downgraded(self)
+        return self.sha256 if older is None else hashlib.sha256(older.encode()).hexdigest()
+
     def position(self, offset: int) -> Position:
         """Return the line and column, from 1, of an offset in code points."""
         line = bisect.bisect_right(self._line_starts, offset)
@@ -239,3 +246,37 @@ def parse_document(raw: bytes | Fault, path: Path, name: str, *, spans: bool = F
         return Document(name, path, digest, text, value, None, faults)
     result = scan(text)
     return Document(name, path, digest, text, result.value, result.spans, (*faults, *result.faults))
+
+
+_VERSION = ("schema_version",)
+
+
+def upgraded(document: Document, entry: dict[str, Any]) -> str | None:
+    """Return the text of a sound file of format 1.0 as one of 1.1, with what an entry says.
+
+    Every other character stays as it is. None where the version is not written as `"1.0"`.
+    """
+    text, version = document.text, document.span(_VERSION)
+    if version is None or text[version.start : version.end] != '"1.0"':
+        return None
+    end = text.rindex("}")
+    last = len(text[:end].rstrip(" \t\r\n"))
+    member = f',"{ENTRY_MEMBER}":{json.dumps(entry, separators=(",", ":"), ensure_ascii=False)}'
+    return f'{text[: version.start]}"1.1"{text[version.end : last]}{member}{text[last:]}'
+
+
+def downgraded(document: Document) -> str | None:
+    """Return the text of format 1.0 that `upgraded` was given; None where it wrote no such file."""
+    value, text = document.value, document.text
+    if not isinstance(value, dict) or ENTRY_MEMBER not in value or document.faults:
+        return None
+    version, entry = document.span(_VERSION), document.span((ENTRY_MEMBER,))
+    if version is None or entry is None or version.start > entry.start:
+        return None
+    before = entry.key - 1
+    sound = text[version.start : version.end] == '"1.1"' and text.startswith(
+        f',"{ENTRY_MEMBER}":{{', before
+    )
+    if not sound:
+        return None
+    return f'{text[: version.start]}"1.0"{text[version.end : before]}{text[entry.end :]}'

@@ -1,4 +1,4 @@
-"""Typed models of submissions, formats 1.0 to 1.2.
+"""Typed models of submissions, formats 1.0 to 1.2; 1.1 also as `geneb-ci upgrade` writes it.
 
 `tools/generate.py` generates the JSON Schemas in `schemas/` from these models. Names of regimes and
 tasks are not part of the models: they belong to the benchmark, and the coverage rules check them.
@@ -10,6 +10,7 @@ from pydantic import BeforeValidator, Field
 
 from geneb_ci.common.types import Count, Hex40, Hex64, Scores, Signed, StrictModel, Unit
 from geneb_ci.submission.names import (
+    BY_ENTRY,
     DISPLAY_MAX,
     LINE_MAX,
     MODEL_ID_MAX,
@@ -196,6 +197,56 @@ class SubmissionV11(SubmissionV10):
     """Regime, then task: why a cell is missing. A regime with missing cells is not ranked."""
 
 
+class RegisteredFiles(StrictModel):
+    """Where the model registry says that the weights are."""
+
+    kind: Literal["huggingface", "zenodo", "gdrive", "dataverse", "url", "none"]
+    location: Line
+    revision: Hex40 | None = None
+    """Commit of a repository of the Hub."""
+    files: dict[str, Hex64] = {}  # noqa: RUF012 (pydantic copies it)
+    """File name to SHA-256."""
+
+
+class PublishedSettings(StrictModel):
+    """How the published scores were computed, in the words of the model registry."""
+
+    pooling: Text
+    hidden_layer: Text
+    dtype: Text | None = None
+    max_length: Positive | None = None
+    """In tokens, special ones included."""
+
+
+class RegistryEntry(StrictModel):
+    """What the model registry says of the model; what it does not know is left out."""
+
+    sha256: Hex64
+    """SHA-256 of the entry, leaderboard/policy/models/<model_id>.toml."""
+    submission_sha256: Hex64
+    """SHA-256 of the file of format 1.0 that this one was made from."""
+    extractor: Name
+    """`builtin:NAME`, or `PATH:CLASS`: what reruns the model."""
+    options: dict[Name, Text] = {}  # noqa: RUF012 (pydantic copies it)
+    """Keyword arguments of the extractor's constructor, as strings."""
+    dtype: Literal["float64", "float32", "float16", "bfloat16"]
+    """In which a rerun computes."""
+    dim: Positive | None = None
+    """Width of the embeddings."""
+    environment: Hex64 | None = None
+    """SHA-256 of the lock of the packages; absent where the harness's own load the model."""
+    weights: RegisteredFiles
+    published: PublishedSettings | None = None
+
+
+class SubmissionByEntry(SubmissionV10):
+    """Format 1.1 of a row whose run nobody recorded: the model registry says how to rerun it."""
+
+    schema_version: Literal["1.1"]  # type: ignore[assignment]  # distinguishes the formats
+    registry_entry: RegistryEntry
+    """In the place of `run` and `evidence`, as `geneb-ci upgrade` writes it; nothing else may."""
+
+
 Matrix = Annotated[
     list[Annotated[list[Count], Field(min_length=2, max_length=CLASSES_MAX)]],
     Field(min_length=2, max_length=CLASSES_MAX),
@@ -288,4 +339,5 @@ MODELS: dict[str, type[SubmissionV10]] = {
     "1.0": SubmissionV10,
     "1.1": SubmissionV11,
     "1.2": SubmissionV12,
+    BY_ENTRY: SubmissionByEntry,
 }

@@ -16,7 +16,11 @@ from geneb_ci.common.finding import Fault, Position
 from geneb_ci.submission.reading import read_bytes
 
 VERSIONS = ("1.0", "1.1", "1.2")
-"""Versions of the format, as the keys of `models.MODELS`."""
+"""Versions of the format, as `schema_version` names them."""
+BY_ENTRY = "1.1 by entry"
+"""Key of `models.MODELS` of format 1.1 where an entry of the model registry describes the run."""
+ENTRY_MEMBER = "registry_entry"
+"""Member that tells such a file."""
 MODEL_ID_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
 # Common file systems limit names to 255 bytes; ".json" or ".md" is appended to the id, and audits
 # add a folder.

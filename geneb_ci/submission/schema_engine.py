@@ -42,15 +42,22 @@ def check_by_schema(value: object) -> tuple[Submission | None, list[Fault]]:
     other = structure.other_file(value)
     if other is not None:
         return None, [other]
+    key = structure.model_key_of(value)
     version = structure.version_of(value)
     unread = value.get("schema_version") is UNUSABLE
     faults = [] if version or unread else [structure.unknown_version(value)]
-    errors = list(_validator(version or "1.0").iter_errors(value))
+    members = structure.known_members((), key or "1.0")
+    errors = [
+        error
+        for error in _validator(version or "1.0").iter_errors(value)
+        # Format 1.1 has two shapes: a member of the other one is not looked into.
+        if not error.absolute_path or error.absolute_path[0] in members
+    ]
     for error in _well_typed(errors):
-        faults.extend(_faults(error, version))
-    if errors or version is None:
+        faults.extend(_faults(error, key))
+    if errors or key is None:
         return None, list(dict.fromkeys(faults))
-    return MODELS[version].model_validate(value), []
+    return MODELS[key].model_validate(value), []
 
 
 @functools.cache

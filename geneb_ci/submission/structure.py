@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from geneb_ci.common.finding import Fault, KeyPath, first_and_more, near, quoted
 from geneb_ci.submission.names import (
+    BY_ENTRY,
     DISPLAY_MAX,
+    ENTRY_MEMBER,
     LINE_MAX,
     MODEL_ID_MAX,
     MODEL_ID_PATTERN,
@@ -110,6 +112,13 @@ def version_of(value: object) -> str | None:
     return version if isinstance(version, str) and version in VERSIONS else None
 
 
+def model_key_of(value: object) -> str | None:
+    """Return the key of a document's typed model in `models.MODELS`, or None as above."""
+    version = version_of(value)
+    by_entry = version == "1.1" and isinstance(value, dict) and ENTRY_MEMBER in value
+    return BY_ENTRY if by_entry else version
+
+
 def check_quickly(value: object) -> "tuple[Submission | None, list[Fault]]":
     """Return the faults as `check_structure` does, and no typed submission where there is none.
 
@@ -131,7 +140,7 @@ def check_structure(value: object) -> "tuple[Submission | None, list[Fault]]":
 
     from geneb_ci.submission.models import MODELS  # noqa: PLC0415
 
-    version = version_of(value)
+    version = model_key_of(value)
     model = MODELS[version or "1.0"]
     faults = [] if version or value.get("schema_version") is UNUSABLE else [unknown_version(value)]
     try:

@@ -7,10 +7,8 @@ from typing import Any
 
 import pytest
 
-from geneb_ci.audit.commitment import Weights
 from geneb_ci.audit.envelope import parse_envelope
 from geneb_ci.audit.record import record_files
-from geneb_ci.audit.weights import provide
 from tests.audit.installed import Installed
 from tests.harness.extractors.models import save
 from tests.loopback import loopback
@@ -104,14 +102,31 @@ def shelf_of(kind: str, content: dict[str, bytes]) -> Shelf:
     return Shelf({f"{base}/{NUMBERS[name]}": raw for name, raw in content.items()})
 
 
-@pytest.mark.parametrize("kind", ["gdrive", "dataverse"])
-def test_the_committed_weights_are_fetched_from_where_they_are_published(place, kind, tmp_path):
+@pytest.mark.parametrize(("kind", "upgraded"), [("gdrive", False), ("dataverse", True)])
+def test_a_row_is_audited_with_the_files_from_where_they_are_published(place, kind, upgraded):
+    """Commit, plan, run, verify, label, command by command; one row as format 1.1 has it."""
     location, source = PUBLISHED[kind]
+    upgrade = ("upgrade", "submissions/tiny.json", "--output", "submissions/tiny.json")
     with loopback(shelf_of(kind, files(place)).handler()) as server:
         entry(place, kind, location, table("weights.ids", NUMBERS), host=server, **source)
-        weights = Weights.model_validate(planned(place)["weights"])
-        found = provide(weights, tmp_path, 2)
-    assert found == {name: hashlib.sha256(raw).hexdigest() for name, raw in files(place).items()}
+        if upgraded:
+            place.run("geneb_ci", *upgrade)
+        found = planned(place)["weights"]
+        done = place.run("geneb_ci", "audit", "run", "p.json", "--key", "key.pem", check=False)
+    assert done.returncode == 0, done.stderr
+    assert found["kind"] == kind
+    digests = {name: hashlib.sha256(raw).hexdigest() for name, raw in files(place).items()}
+    assert found["files"] == digests
+    (record,) = record_files(place.root / "leaderboard/audits")
+    outcome = json.loads(parse_envelope(record.read_bytes()).payload)["predicate"]
+    assert outcome["verdict"] == "agrees"
+    assert place.run("geneb_ci", "audit", "verify", str(record)).returncode == 0
+    (row,) = json.loads(place.run("geneb_ci", "label", "--format", "json").stdout)["rows"]
+    assert row["level"] == "self-reported"
+    assert "have no canonical score, which format 1.1 has: " in json.dumps(row)
+    record.unlink()
+    if upgraded:
+        place.run("geneb_ci", *upgrade, "--undo")
 
 
 def test_a_row_of_format_1_0_is_audited_by_its_entry_and_not_verified(place):

@@ -45,4 +45,7 @@ def test_a_task_costs_two_starts_and_its_letters_with_those_of_decoys_and_varian
     decoys = cost.DECOYS
     assert cost._embedding(sampled, "a", 13) == pytest.approx(6 + 0.1 * (1000 + decoys + 1232))
     assert cost._embedding(sampled, "b", 13) == pytest.approx(6 + 0.05 * (10 + decoys + 30))
+    # Three of each of 40 test rows, one of each of 100 sequences at most: 308 rows would be varied.
+    assert cost.variants(TaskSize(sequences=100, letters=1, test=40), 13) == 220
+    assert cost.variants(TaskSize(sequences=9000, letters=1, test=5000), 13) == 1232
     assert Sampled.model_validate_json(json.dumps(sampled.model_dump())) == sampled

@@ -28,8 +28,9 @@ def test_a_public_row_is_refused_with_what_it_lacks(path: Path) -> None:
         "each of 300 cells the scores of every seed, the digest of its predictions, its classes "
         "and its confusion matrices. The run record has all of it: pass the file of `geneb-harness "
         "run --output` as --record. Without it run again with `geneb-harness run --receipt DIR "
-        "--submission FILE`: none of it follows from the scores. An audit needs no upgrade: "
-        "`geneb-ci audit FILE` reads the model's registry entry"
+        "--submission FILE`: none of it follows from the scores. Format 1.1 needs no record: "
+        "`geneb-ci upgrade FILE --output NEW` names the entry of the model registry, which an "
+        "audit reads"
     )
 
 
@@ -58,6 +59,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for cell in cells.values():
             cell["MCC"] = round(cell["MCC"], 4)
     write(harness.folder / "1.0.json", oldest)
+    by_entry = oldest | {"schema_version": "1.1", "registry_entry": {}}
+    write(harness.folder / "by-entry.json", by_entry)
     return harness.folder
 
 
@@ -78,7 +81,7 @@ def upgrade(folder: Path, *words: str) -> Any:
     return forked.run("geneb_ci", "upgrade", *words, cwd=folder)
 
 
-@pytest.mark.parametrize("version", ["1.0", "1.1"])
+@pytest.mark.parametrize("version", ["1.0", "1.1", "by-entry"])
 def test_a_record_supplies_what_is_needed(made: Path, version: str) -> None:
     done = upgrade(made, f"{version}.json", "--record", "record.json", "--output", "new.json")
     assert (done.returncode, done.stderr) == (
@@ -132,19 +135,23 @@ def test_the_record_of_another_run_is_refused(made: Path, change: Any, message: 
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("words", "code", "message"),
     [
-        (("1.1.json",), "for each of 3 cells its classes and its confusion matrices."),
-        (("1.2.json",), "it has format 1.2 already: nothing to do"),
-        (("record.json",), "no submission: run `geneb-ci check record.json`"),
-        (("none.json",), "none.json: No such file or directory"),
-        (("1.0.json", "--record", "1.0.json"), "1.0.json: no run record of this version: "),
-        (("1.0.json", "--record", "none.json"), "none.json: No such file or directory"),
+        (("1.1.json",), 2, "for each of 3 cells its classes and its confusion matrices."),
+        (("1.2.json",), 2, "it has format 1.2 already: nothing to do"),
+        (("1.2.json", "--undo"), 2, "1.2.json: format 1.2 has details of its run"),
+        (("record.json",), 2, "record.json: no sound submission: this is a run record, not a "),
+        (("none.json",), 3, "none.json: cannot be read: No such file or directory"),
+        (("1.0.json",), 3, 'the model registry has no entry for "4-mer-frequency"'),
+        (("record.json", "--record", "record.json"), 2, "no submission: run `geneb-ci check rec"),
+        (("none.json", "--record", "record.json"), 2, "none.json: No such file or directory"),
+        (("1.0.json", "--record", "1.0.json"), 2, "1.0.json: no run record of this version: "),
+        (("1.0.json", "--record", "none.json"), 2, "none.json: No such file or directory"),
     ],
 )
 def test_what_cannot_be_upgraded_is_refused(
-    made: Path, words: tuple[str, ...], message: str
+    made: Path, words: tuple[str, ...], code: int, message: str
 ) -> None:
     done = upgrade(made, *words, "--output", "no.json")
-    assert (done.returncode, message in done.stderr) == (2, True), done.stderr
+    assert (done.returncode, message in done.stderr) == (code, True), done.stderr
     assert not (made / "no.json").exists()

@@ -32,7 +32,8 @@ from geneb_ci.harness.process import HarnessProcess, TaskSource
 from geneb_ci.sandbox import run, supervise
 from geneb_ci.sandbox.limits import TOKEN_BUDGET, Limits
 from geneb_ci.sandbox.run import ExtractorSpec
-from geneb_ci.submission.models import MODELS, Run
+from geneb_ci.submission.models import Run
+from geneb_ci.submission.names import VERSIONS
 from reference_harness import batching, benchmark, embed, record, submission, worker
 from reference_harness.cli import cli
 from reference_harness.worker_options import WorkerOptions, read_options
@@ -114,7 +115,7 @@ def _kind(schema: dict[str, Any]) -> Any:
 
 
 def test_a_submission_is_a_projection_of_a_run_record():
-    assert set(get_args(submission.FormatVersion)) == set(MODELS)
+    assert set(get_args(submission.FormatVersion)) == set(VERSIONS)
     kept = set(record.RunRecord.model_fields) & set(Run.model_fields)
     assert kept == set(Run.model_fields)
     for name in ("benchmark", "dataset", "harness", "extractor", "model", "embedding", "hardware"):

@@ -33,9 +33,9 @@ AUDITED_BOARD = {
     "leaderboard_tasks.json": "ae3ed85644dd042cd2277d710572df42d2d6b81bd040a833d108242053addec0",
 }
 FINDINGS = {
-    ("public", "json"): "f72891626cb0aef483b609805260d458a4b865a274bda472145ff1bfa56babb4",
+    ("public", "json"): "3a7b595b80351f08059b471a7cdb9369b1db483480847684421ca481f17a6416",
     ("public", "sarif"): "3ae57067e4db53a29614068038fa9dcced925cd745afe9a27787a89bf1b52b1c",
-    ("bad", "json"): "932ce257fd8d09d3b4eeadd0a0e85059accf0d714e540d5589afa2959f6bf088",
+    ("bad", "json"): "ae93463e536ebe81d2dc51bdd680c08906ebd6fed54f7b0a5548d629e1f2fd3f",
     ("bad", "sarif"): "d5e378a2914869b96650eab35078fd0950f0d819af7b2c9a6d545b4206975e83",
 }
 SIGNED = {

@@ -35,7 +35,25 @@ def trimmed(document: dict[str, Any]) -> dict[str, Any]:
 SMALL = {
     "1.0": trimmed(json.loads((SUBMISSIONS / "space.json").read_bytes())),
     "1.1": trimmed(document_v11()),
-}
+    "1.1 by entry": trimmed(json.loads((SUBMISSIONS / "space.json").read_bytes()))
+    | {
+        "schema_version": "1.1",
+        "registry_entry": {
+            "sha256": "0" * 64,
+            "submission_sha256": "1" * 64,
+            "extractor": "builtin:huggingface",
+            "options": {"pooling": "mean"},
+            "dtype": "float32",
+            "dim": 3072,
+            "environment": "2" * 64,
+            "weights": {
+                "kind": "zenodo", "location": "7995778", "revision": None,
+                "files": {"model.bin": "3" * 64},
+            },
+            "published": {"pooling": "mean", "hidden_layer": "last", "max_length": 512},
+        },
+    },
+}  # fmt: skip
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
@@ -69,10 +87,13 @@ VALUES = st.one_of(
 )
 
 
+ADDED = ("x", "mcc", "$schema", "run", "gaps", "canonical", "registry_entry")
+
+
 @st.composite
 def mutated(draw: st.DrawFn) -> Any:
     """Return a sound document with up to four members replaced, removed or added."""
-    document = copy.deepcopy(SMALL[draw(st.sampled_from(["1.0", "1.1"]))])
+    document = copy.deepcopy(SMALL[draw(st.sampled_from(sorted(SMALL)))])
     for _ in range(draw(st.integers(0, 4))):
         paths = places(document)
         if not paths:
@@ -87,9 +108,7 @@ def mutated(draw: st.DrawFn) -> Any:
         elif action == "replace" or isinstance(holder, list):
             holder[last] = draw(VALUES)
         else:
-            holder[draw(st.sampled_from(["x", "mcc", "$schema", "run", "gaps", "canonical"]))] = (
-                draw(VALUES)
-            )
+            holder[draw(st.sampled_from(ADDED))] = draw(VALUES)
     return document
 
 

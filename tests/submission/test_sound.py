@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from geneb_ci.submission.models import MODELS
-from geneb_ci.submission.names import VERSIONS
+from geneb_ci.submission.names import BY_ENTRY, VERSIONS
 from geneb_ci.submission.structure import check_quickly, check_structure, is_sound
 from tests.paths import SUBMISSIONS
 from tests.small import small
@@ -78,4 +78,4 @@ def test_anything_else_is_left_to_the_typed_models(value):
 
 
 def test_the_versions_are_those_of_the_models():
-    assert tuple(MODELS) == VERSIONS
+    assert tuple(MODELS) == (*VERSIONS, BY_ENTRY)

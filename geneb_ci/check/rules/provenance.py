@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from geneb_ci.check.rule import Context, Rule
 from geneb_ci.common.finding import Fault, Severity, quoted
+from geneb_ci.submission.names import ENTRY_MEMBER
 
 
 def self_claimed_level(context: Context) -> Iterator[Fault]:
@@ -38,7 +39,7 @@ SELF_CLAIMED_LEVEL = Rule(
 def changed_official_file(context: Context) -> Iterator[Fault]:
     """Report a file with the id of an official row whose digest differs."""
     expected = context.policy.official.get(context.model_id)
-    digest = context.document.sha256
+    digest = context.document.origin
     if expected is not None and digest and digest != expected:
         yield Fault(
             CHANGED_OFFICIAL_FILE.id,
@@ -63,6 +64,72 @@ CHANGED_OFFICIAL_FILE = Rule(
         "with another model_id."
     ),
     check=changed_official_file,
+)
+
+
+def wrong_upgrade(context: Context) -> Iterator[Fault]:
+    """Report an upgraded file that is not what upgrading its format 1.0 by its entry gives."""
+    said, document = context.table(ENTRY_MEMBER), context.document
+    if not said or document.faults:
+        return
+    place, digest = (ENTRY_MEMBER, "submission_sha256"), document.origin
+    if digest == document.sha256:
+        text = f"{quoted(ENTRY_MEMBER)} is not written as upgrading writes it: format 1.0 is lost"
+        yield Fault(WRONG_UPGRADE.id, place[:1], text, "other text", "the text as upgraded")
+    elif said.get(place[1]) != digest:
+        found = quoted(said.get(place[1]))
+        text = f"the file was not made from the one that it names: its format 1.0 is {digest}"
+        yield Fault(WRONG_UPGRADE.id, place, text, found, quoted(digest))
+    now = context.described
+    if now.get("sha256") != said.get("sha256"):
+        return
+    for key in sorted({*now, *said} - {place[1]}):
+        if now.get(key) != said.get(key):
+            here, there = quoted(said.get(key)), quoted(now.get(key))
+            text = f"the entry of the model registry has another {quoted(key)}"
+            yield Fault(WRONG_UPGRADE.id, (ENTRY_MEMBER, key), text, here, there)
+
+
+WRONG_UPGRADE = Rule(
+    id="wrong-upgrade",
+    severity=Severity.ERROR,
+    what="An upgraded file is not what upgrading gives.",
+    why=(
+        "Such a file stands for the one of format 1.0 that follows from it, byte for byte, and for "
+        "an entry of the model registry: it may add nothing, and change nothing."
+    ),
+    fix=(
+        "Upgrade the file of format 1.0 again: `geneb-ci upgrade OLD --output NEW`. The main "
+        "branch and `geneb-ci upgrade NEW --undo` have that file."
+    ),
+    check=wrong_upgrade,
+)
+
+
+def changed_entry(context: Context) -> Iterator[Fault]:
+    """Report an upgraded file whose model has another entry now, or none."""
+    said, now = context.text(ENTRY_MEMBER, "sha256"), context.described.get("sha256")
+    if said and said != now:
+        what = "has another digest now" if now else "is not in the model registry"
+        yield Fault(
+            CHANGED_ENTRY.id,
+            (ENTRY_MEMBER, "sha256"),
+            f"the entry of {quoted(context.model_id)} {what}",
+            quoted(said),
+            quoted(now) if now else "an entry",
+        )
+
+
+CHANGED_ENTRY = Rule(
+    id="changed-entry",
+    severity=Severity.WARNING,
+    what="The model's entry in the registry is not the one that the file names.",
+    why="An audit would rerun the model as the entry says now, which is not what the file says.",
+    fix=(
+        "Upgrade the file again: `geneb-ci upgrade FILE --output FILE`. The scores stay; audits of "
+        "the file as it was no longer count."
+    ),
+    check=changed_entry,
 )
 
 
@@ -183,14 +250,17 @@ MODIFIED_HARNESS = Rule(
 
 
 def no_run_details(context: Context) -> Iterator[Fault]:
-    """Report a contributed file of format 1.0."""
-    if context.text("schema_version") == "1.0" and not context.is_official:
+    """Report a contributed file of format 1.0, also one that was upgraded by an entry."""
+    is_upgraded = ENTRY_MEMBER in context.root
+    if (context.text("schema_version") == "1.0" or is_upgraded) and not context.is_official:
         yield Fault(
             NO_RUN_DETAILS.id,
-            ("schema_version",),
-            "format 1.0 has no run details: this row can only be audited manually",
-            '"1.0"',
-            '"1.1"',
+            (ENTRY_MEMBER if is_upgraded else "schema_version",),
+            "the run is described by the model registry, not by the submitter"
+            if is_upgraded
+            else "format 1.0 has no run details: this row can only be audited manually",
+            "an entry" if is_upgraded else '"1.0"',
+            "run details" if is_upgraded else '"1.1"',
         )
 
 

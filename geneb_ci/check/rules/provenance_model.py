@@ -91,7 +91,7 @@ WRONG_RECEIPT = Rule(
 def unpinned_model(context: Context) -> Iterator[Fault]:
     """Report a Hugging Face model without a commit, and a model without digests of its weights."""
     submission = context.submission
-    if submission is None or submission.schema_version == "1.0":
+    if submission is None or context.member("run") is None:
         return
     model = cast("SubmissionV11", submission).run.model
     if model.kind == "huggingface" and model.revision is None:
