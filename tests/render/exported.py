@@ -5,15 +5,15 @@ import io
 import json
 import os
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from geneb_ci.render.export_tables import MARK
-from tests.paths import ROOT
 
-VALIDATORS = ROOT / ".venv/validators"
+VALIDATORS = Path(sys.prefix, "validators")  # also in a copy of the checkout with more rows
 WHEN = "2026-11-20T08:30:00Z"
 SITE_PACKAGES = "import json, sysconfig; print(json.dumps(sysconfig.get_path('purelib')))"
 
