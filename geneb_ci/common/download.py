@@ -10,6 +10,7 @@ import hashlib
 import http.client
 import os
 import re
+import time
 import urllib.error
 from collections.abc import Callable, Iterator
 from http import HTTPStatus
@@ -113,6 +114,8 @@ def _named(status: int) -> str:
 
 SILENCE_MAX = 60
 """Seconds without a byte after which a server counts as gone."""
+SLOWEST = 1000
+"""Bytes a second below which it counts as gone, too: a modem was seven times as fast."""
 CHUNK = 1 << 20
 BYTES_MAX = 1 << 38
 """Bytes of one file or archive: ten times the largest model of the board in float32."""
@@ -166,12 +169,26 @@ def download(
     """
     place = partial(path, purpose)
     have = place.stat().st_size if place.exists() else 0
+    begun = have if have <= bytes_max else 0
+    _receive(address, place, begun, purpose, bytes_max)
+    if begun and _sha256(place) != sha256:
+        # What was here is of another file, or the server sent other bytes than those asked for.
+        _receive(address, place, 0, purpose, bytes_max)
+    keep(place, path, sha256, address, purpose)
+
+
+def _receive(address: str, place: Path, have: int, purpose: Purpose, bytes_max: int) -> None:
+    """Add to a file what a server has after its first `have` bytes."""
     with contextlib.suppress(_AllHere), opened(address, have, purpose) as response:
         if have and response.status != HTTPStatus.PARTIAL_CONTENT:
             have = 0  # the server sends it from the beginning
         with writing(place, purpose), place.open("ab" if have else "wb") as stream:
             _copy(response, stream, bytes_max - have, address, purpose)
-    keep(place, path, sha256, address, purpose)
+
+
+def _sha256(place: Path) -> str:
+    with place.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def length_there(address: str, purpose: Purpose) -> int:
@@ -225,11 +242,27 @@ def opened(address: str, start: int, purpose: Purpose, asked: str = "") -> Itera
         yield response
 
 
-def _copy(source: IO[bytes], target: IO[bytes], limit: int, address: str, purpose: Purpose) -> None:
-    """Copy a stream. Raises what `purpose` says where it breaks off or is longer than `limit`."""
-    copied = 0
-    while chunk := _read(source, address, purpose):
+def _copy(
+    source: http.client.HTTPResponse,
+    target: IO[bytes],
+    limit: int,
+    address: str,
+    purpose: Purpose,
+) -> None:
+    """Copy a stream.
+
+    Raises what `purpose` says where it breaks off, is longer than `limit`, or trickles.
+    """
+    # Some versions of Python leave `length` as it is in read1: it is asked once.
+    due, copied, mark, before = source.length or 0, 0, time.monotonic(), 0
+    while chunk := _read(source, due - copied, address, purpose):
         copied += len(chunk)
+        passed = time.monotonic() - mark
+        if passed > SILENCE_MAX:
+            if copied - before < SLOWEST * passed:
+                slow = TimeoutError(f"it sends fewer than {SLOWEST:,} bytes a second")
+                raise undelivered(address, slow, purpose)
+            mark, before = mark + passed, copied
         if copied > limit:
             target.truncate(0)  # or the next call would go on from what is too long
             raise purpose.other(
@@ -239,14 +272,17 @@ def _copy(source: IO[bytes], target: IO[bytes], limit: int, address: str, purpos
         target.write(chunk)
 
 
-def _read(source: IO[bytes], address: str, purpose: Purpose) -> bytes:
-    """Return the next bytes; none at the end. Raises where the stream breaks off."""
+def _read(source: http.client.HTTPResponse, due: int, address: str, purpose: Purpose) -> bytes:
+    """Return bytes as they come, so that a trickle is seen; none at the end.
+
+    Raises what `purpose` says where the stream breaks off; `due` bytes are still to come.
+    """
     try:
-        chunk = source.read(CHUNK)
-        if not chunk:
-            require_whole(source)
-    except (OSError, EOFError, http.client.HTTPException) as error:
+        chunk = source.read1(CHUNK)
+    except (OSError, http.client.HTTPException) as error:
         raise undelivered(address, error, purpose) from error
+    if not chunk and due > 0:
+        raise undelivered(address, EOFError(f"{due:,} bytes are missing"), purpose)
     return chunk
 
 
@@ -277,8 +313,7 @@ def require_whole(response: object) -> None:
 
 def keep(place: Path, path: Path, sha256: str, address: str, purpose: Purpose) -> None:
     """Rename a finished download, if its digest is right. Raises what `purpose` says."""
-    with place.open("rb") as stream:
-        found = hashlib.file_digest(stream, "sha256").hexdigest()
+    found = _sha256(place)
     if found != sha256:
         place.unlink()
         raise purpose.other(f"{address}: sha256 {found}, expected {sha256}", purpose.changed)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from geneb_ci.common.errors import Exit, GenebError
+from geneb_ci.common.finding import plural
 from geneb_ci.common.merkle import NODE, leaf_hash, root_of
 from geneb_ci.submission.models import ReceiptTask
 from geneb_ci.submission.receipt_root import ITEM
@@ -70,14 +71,15 @@ def read_rows(path: Path, said: ReceiptTask, dim: int) -> RowsRead:
             raise RowsRefused(
                 FILES,
                 f"{path.name} has {size:,} bytes; expected {rows * width:,}: {rows:,} rows of "
-                f"{dim:,} numbers of 2 bytes",
+                f"{plural(dim, 'number')} of 2 bytes",
             )
         digest = hashlib.sha256()
         leaves: list[bytes] = []
         step = max(1, BLOCK_BYTES // width)
-        while block := stream.read(step * width):
+        # One block more than there are rows: a file that grows is not read for ever.
+        while len(leaves) <= rows and (block := stream.read(step * width)):
             if len(block) % width:
-                raise RowsRefused(FILES, f"{path.name} became shorter while it was read")
+                raise RowsRefused(FILES, f"{path.name} changed while it was read")
             refuse_values(block, dim, len(leaves), path.name)
             digest.update(block)
             leaves += [
