@@ -114,8 +114,9 @@ def _named(status: int) -> str:
 
 SILENCE_MAX = 60
 """Seconds without a byte after which a server counts as gone."""
-SLOWEST = 1000
-"""Bytes a second below which it counts as gone, too: a modem was seven times as fast."""
+SLOWEST, PACE = 1000, 60
+"""Bytes a second below which it counts as gone, too, over so many seconds: a modem was seven times
+as fast."""
 CHUNK = 1 << 20
 BYTES_MAX = 1 << 38
 """Bytes of one file or archive: ten times the largest model of the board in float32."""
@@ -169,16 +170,41 @@ def download(
     """
     place = partial(path, purpose)
     have = place.stat().st_size if place.exists() else 0
-    begun = have if have <= bytes_max else 0
-    _receive(address, place, begun, purpose, bytes_max)
-    if begun and _sha256(place) != sha256:
-        # What was here is of another file, or the server sent other bytes than those asked for.
-        _receive(address, place, 0, purpose, bytes_max)
+    # What is here may be of another file, or the server may send other bytes than it is asked for.
+    if not (
+        0 < have <= bytes_max and _is_continued(address, place, have, purpose, sha256, bytes_max)
+    ):
+        try:
+            _receive(address, place, 0, purpose, bytes_max)
+        except _TooLong as error:
+            raise purpose.other(
+                f"{address}: the file is longer than expected, by {error.more:,} bytes or more",
+                "check the address of the file",
+            ) from error
     keep(place, path, sha256, address, purpose)
 
 
+def _is_continued(
+    address: str, place: Path, have: int, purpose: Purpose, sha256: str, bytes_max: int
+) -> bool:
+    """Continue a download, and return whether that gave the right file."""
+    try:
+        _receive(address, place, have, purpose, bytes_max)
+    except _TooLong:
+        return False
+    return _sha256(place) == sha256
+
+
+class _TooLong(Exception):  # noqa: N818 (no error of this program)
+    """A file is longer than its digest is of."""
+
+    def __init__(self, more: int) -> None:
+        super().__init__(more)
+        self.more = more
+
+
 def _receive(address: str, place: Path, have: int, purpose: Purpose, bytes_max: int) -> None:
-    """Add to a file what a server has after its first `have` bytes."""
+    """Add to a file what a server has after its first `have` bytes. Raises _TooLong."""
     with contextlib.suppress(_AllHere), opened(address, have, purpose) as response:
         if have and response.status != HTTPStatus.PARTIAL_CONTENT:
             have = 0  # the server sends it from the beginning
@@ -251,24 +277,21 @@ def _copy(
 ) -> None:
     """Copy a stream.
 
-    Raises what `purpose` says where it breaks off, is longer than `limit`, or trickles.
+    Raises what `purpose` says where it breaks off or trickles, _TooLong above `limit`.
     """
     # Some versions of Python leave `length` as it is in read1: it is asked once.
     due, copied, mark, before = source.length or 0, 0, time.monotonic(), 0
     while chunk := _read(source, due - copied, address, purpose):
         copied += len(chunk)
         passed = time.monotonic() - mark
-        if passed > SILENCE_MAX:
+        if passed > PACE:
             if copied - before < SLOWEST * passed:
                 slow = TimeoutError(f"it sends fewer than {SLOWEST:,} bytes a second")
                 raise undelivered(address, slow, purpose)
             mark, before = mark + passed, copied
         if copied > limit:
             target.truncate(0)  # or the next call would go on from what is too long
-            raise purpose.other(
-                f"{address}: the file is longer than expected, by {copied - limit:,} bytes or more",
-                "check the address of the file",
-            )
+            raise _TooLong(copied - limit)
         target.write(chunk)
 
 

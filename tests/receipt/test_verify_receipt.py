@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 from geneb_ci.common.benchmark import shipped_benchmark
+from geneb_ci.common.errors import NothingChecked
 from geneb_ci.receipt.predictions import FILE as PREDICTIONS
 from geneb_ci.receipt.predictions import decode
-from geneb_ci.receipt.verify import STEPS
+from geneb_ci.receipt.verify import STEPS, subject_of
 from reference_harness.metrics import mean, scores
 from tests.loopback import loopback
 from tests.receipt.conftest import REAL
@@ -281,6 +282,44 @@ def test_predictions_of_other_rows_and_other_true_classes(of_mini: Written, tmp_
     step, text = written.refused()
     assert step == "predictions"
     assert text.startswith('"mini_tf" in "10shot": the confusion matrix of seed ')
+
+
+def test_predictions_that_are_not_the_receipt_s_are_found_before_any_cell(
+    of_mini: Written, tmp_path: Path
+) -> None:
+    written = of_mini.copied(tmp_path)
+    place = written.receipt / PREDICTIONS
+    place.write_bytes(place.read_bytes()[:-1] + b"?")
+    done = written.verify()
+    assert (done.returncode, len(done.stderr.splitlines())) == (11, 1), "the cost alone"
+    assert "✗ files        " in done.stdout
+    assert "predictions.bin:" in done.stdout
+    place.unlink()
+    done = written.verify("--quiet")
+    assert (done.returncode, done.stdout) == (3, "")
+    assert "there is no such file, and the receipt has one for the predictions" in done.stderr
+
+
+SIZES = {
+    "rows": ("train", 10**9, "train is 1000000000"),
+    "rows beyond any number": ("test", 1 << 64, "test is 18446744073709551616"),
+    "bytes": ("bytes", 1 << 50, "bytes is 1125899906842624"),
+    "columns": (None, 1 << 33, "dim is 8589934592"),
+}
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_sizes_that_nobody_could_verify(of_mini: Written, name: str, tmp_path: Path) -> None:
+    """A file of zeros that takes no room on a disk may have any size."""
+    member, size, message = SIZES[name]
+    written = of_mini.copied(tmp_path)
+    document = written.document
+    where = document["receipt"] if member is None else document["receipt"]["tasks"][TASK]
+    where[member or "dim"] = size
+    written.says(document)
+    with pytest.raises(NothingChecked) as caught:
+        subject_of(written.file)
+    assert caught.value.message == f"{written.file} is no submission that can be read: {message}"
 
 
 def test_a_gap_is_filled(of_mini: Written, tmp_path: Path) -> None:
