@@ -269,7 +269,7 @@ def size_text(count: float) -> str:
 def _lacking(path: Path, what: str) -> NothingChecked:
     return NothingChecked(
         f"{path}: there is no such file, and the receipt has one for {what}",
-        "name the folder of all its files, or the tasks that are there: --tasks ID",
+        "name the folder of all its files, or fetch what is missing: geneb-ci receipt pull",
     )
 
 

@@ -259,8 +259,9 @@ def kernels_part(folder: Path) -> str:
         place = folder / str(number)
         place.mkdir(parents=True, exist_ok=True)
         options = written(place, *extractor, names=tasks)
+        receipt = json.loads((place / "row.json").read_text())["receipt"]
         found = [
-            cells_under(place, kernel, threads, options)
+            cells_under(place, kernel, threads, (*options, "--tasks", ",".join(receipt["tasks"])))
             for kernel in KERNELS
             for threads in THREADS
         ]

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from geneb_ci.audit.row_files import TaskRead, read_task
+from geneb_ci.audit.row_outcome import verdict_by
 from geneb_ci.common.benchmark import Benchmark as ToolkitBenchmark
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.config import PRACTICE_BENCHMARK
@@ -162,6 +163,30 @@ def found_attacks(
     ]
 
 
+def reasons(of: Callable[[], Embedded], kept: Kept) -> Table:
+    """Return what a record says of each attack: verdict and reasons, of one draw."""
+    loaded = functools.cache(of)
+
+    def line(name: str, attack: Attack) -> str:
+        some = loaded()
+        with tempfile.TemporaryDirectory() as place:
+            receipts = {
+                task: _scored(some, Path(place), task, attack(some, task)) for task in some.rows
+            }
+            found = audit(receipts, some.rows)
+        said = "; ".join(found.reasons) or "none"
+        return f"| {name} | {verdict_by(found.reasons)} | {said} |"
+
+    return [
+        "| attack | verdict | reasons |",
+        "|---|---|---|",
+        *(
+            kept.line(f"reasons {name}", functools.partial(line, name, attack))
+            for name, attack in ATTACKS.items()
+        ),
+    ]
+
+
 class Changed(NamedTuple):
     """The receipt of a task with changed rows, scored, and what further draws need of it."""
 
@@ -261,6 +286,9 @@ def tables(kept: Kept, *, audits: int, draws: int) -> dict[str, Callable[[], Tab
         "training": training,
         "alarms": lambda: false_alarms(audits, kept),
         "attacks": lambda: attacked("random convolution", convolutions, real=False),
+        "reasons": lambda: reasons(
+            lambda: embedded("random convolution", *convolutions(), kept, real=False), kept
+        ),
         "honest": lambda: honest(kept),
         "attacks on real tasks": lambda: attacked("random convolution", convolutions, real=True),
     }
