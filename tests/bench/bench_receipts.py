@@ -258,18 +258,11 @@ def kernels_part(folder: Path) -> str:
     for number, (name, (tasks, extractor)) in enumerate(rows.items()):
         place = folder / str(number)
         place.mkdir(parents=True, exist_ok=True)
-        options = written(place, *extractor, names=tasks)
-        receipt = json.loads((place / "row.json").read_text())["receipt"]
-        found = [
-            cells_under(place, kernel, threads, (*options, "--tasks", ",".join(receipt["tasks"])))
-            for kernel in KERNELS
-            for threads in THREADS
-        ]
-        first = {(t, r): cell for t in found[0] for r, cell in found[0][t]["regimes"].items()}
+        written(place, *extractor, names=tasks)
+        found = [cells_under(place, kernel, threads) for kernel in KERNELS for threads in THREADS]
+        first = {(t, r): cell for t in found[0] for r, cell in found[0][t].items()}
         other = sum(
-            one[task]["regimes"][regime] != cell
-            for one in found[1:]
-            for (task, regime), cell in first.items()
+            one[task][regime] != cell for one in found[1:] for (task, regime), cell in first.items()
         )
         lines.append(
             f"| {name} | {len(tasks)} | {len(first)} | {' and '.join(KERNELS)} | 1 and 2 "
@@ -278,26 +271,19 @@ def kernels_part(folder: Path) -> str:
     return "\n".join(lines) + "\n"
 
 
-def cells_under(place: Path, kernel: str, threads: int, options: tuple[str, ...]) -> Any:
+def cells_under(place: Path, kernel: str, threads: int) -> Any:
     """Return the cells of a receipt, by task, as one kernel and number of threads give them."""
-    own = {"OPENBLAS_CORETYPE": kernel, "OPENBLAS_NUM_THREADS": str(threads)}
     output = f"{kernel}-{threads}.json"
-    words = (
-        *("reference_harness", "receipt-cells", "--submission", "row.json", "--quiet"),
-        *("--receipt", "receipt", *options, "--output", output),
-    )
-    environment = os.environ | {"PYTHONPATH": IMPORTABLE} | own
-    run = functools.partial(measured, *words, folder=place, environment=environment)
+    own = {"OPENBLAS_CORETYPE": kernel, "PYTHONPATH": IMPORTABLE}
+    run = functools.partial(
+        measured, *("tests.bench.kernel_cells", str(threads), output), folder=place,
+        environment=os.environ | own,
+    )  # fmt: skip
     step(place, f"{kernel}-{threads}", run, output)
     found = json.loads((place / output).read_text())
-    used = {
-        (one["kernel"], one["threads"])
-        for one in found["libraries"]
-        if one["library"] == "openblas"
-    }
-    if used != {(kernel, threads)}:
-        sys.exit(f"expected {kernel} with {threads} threads, found {used}")
-    return found["tasks"]
+    if found["used"] != [[kernel, threads]]:
+        sys.exit(f"expected {kernel} with {threads} threads, found {found['used']}")
+    return found["cells"]
 
 
 PARTS: dict[str, Callable[[Path], str]] = {
