@@ -120,9 +120,10 @@ bench-audit: $(READY)  ## what each step of an audit costs, as a table
 bench-sandbox: $(READY)  ## what starting a sandbox costs, as a table
 	$(BIN)/python -m tests.bench.bench_sandbox
 
-bench-receipts: $(READY)  ## what verifying and auditing receipts takes and finds, as tables for the docs
-	$(BIN)/python -m tests.bench.bench_receipts --write
-	$(BIN)/python -m tests.bench.bench_row_audits --real --write
+bench-receipts: $(READY)  ## what verifying and auditing receipts takes and finds, as tables; goes on where stopped
+	$(BIN)/python -m tests.bench.bench_receipts --keep build/receipts --write
+	$(BIN)/python -m tests.bench.bench_row_audits --real --keep build/receipts/rows --write
+	rm -r build/receipts
 
 bench-uncertainty: $(READY)  ## coverage and speed of decisions, as tables for the docs
 	$(BIN)/python -m tests.bench.bench_decisions

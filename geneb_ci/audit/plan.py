@@ -94,14 +94,20 @@ class Plan(AnyPlan):
         return [one.task for one in self.chosen if one.reason == "drawn"]
 
 
+TEST_ROWS_MAX, TRAINING_ROWS_MAX = 1_000_000, 20_000
+"""Of a sample: more test rows than the benchmark has, and as many training rows of each task as
+`--rows` takes beside them. Whoever verifies a record makes every draw again."""
+Draws = Annotated[int, Field(ge=1, le=TEST_ROWS_MAX)]
+
+
 class RowsWanted(StrictModel):
     """How many rows of a receipt are embedded again."""
 
-    test: Positive
+    test: Draws
     """Test rows of each regime, in all tasks together, at least."""
-    training: Positive
+    training: Annotated[int, Field(ge=1, le=TRAINING_ROWS_MAX)]
     """Training rows of each task."""
-    support: Positive
+    support: Draws
     """Rows of each further few-shot regime's support, in all tasks together."""
     whole: bool
     """Whether every support row is taken, and every training row of the smaller tasks."""

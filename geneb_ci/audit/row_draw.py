@@ -6,7 +6,7 @@ from typing import NamedTuple, NoReturn
 from geneb_ci.audit.canonical import SAMPLE, AuditRefused, StepMismatch
 from geneb_ci.audit.commitment import Commitment, identity_of, why_same
 from geneb_ci.audit.draw import beacon_value, recompute, recompute_seed
-from geneb_ci.audit.plan import Beacon, EarlierRows, Plan, RowPlan, RowsWanted
+from geneb_ci.audit.plan import TEST_ROWS_MAX, Beacon, EarlierRows, Plan, RowPlan, RowsWanted
 from geneb_ci.audit.sampling import seed_of
 from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.errors import UsageProblem
@@ -17,8 +17,6 @@ from geneb_ci.submission.receipt_root import receipt_root
 ROW_PROTOCOL = "geneb-receipt-v1"
 """Begins what the seed is the hash of: no seed of a draw of tasks is one of rows."""
 STANDARD, FULL = "standard", "full"
-ROWS_MAX = 1_000_000
-"""Test rows of a regime: more than the benchmark has."""
 FLOAT32 = ("float32", "float64")
 """Types whose rows are reproducible to the tolerance of a row."""
 
@@ -31,7 +29,7 @@ def rows_wanted(text: str) -> RowsWanted:
     if text in {STANDARD, FULL}:
         return RowsWanted(**RowSample(whole=text == FULL)._asdict())
     number = int(text) if text.isascii() and text.isdigit() and len(text) < len("10000000") else 0
-    if not 1 <= number <= ROWS_MAX:
+    if not 1 <= number <= TEST_ROWS_MAX:
         raise UsageProblem(
             f"--rows {text!r} is no sample",
             f"pass --rows {STANDARD}, --rows {FULL}, or a number of test rows of each regime",

@@ -3,8 +3,11 @@
 import hashlib
 import io
 import itertools
+import struct
+import zipfile
+import zlib
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from geneb_ci.audit.applicability import TrustInputs
 from geneb_ci.audit.canonical import StepMismatch
@@ -32,6 +35,14 @@ if TYPE_CHECKING:
 COMPARISON = "comparison"
 RERUN, PROOFS, ROWS, CELLS = "rerun", "proofs", "rows", "cells"
 """Further steps, where the file of rerun rows is here, or the receipt itself."""
+HASH_BYTES = 32
+PROOF_MAX = 64
+"""Hashes of a proof: a tree has fewer than 2^64 rows."""
+UNREADABLE = (
+    *(ValueError, LookupError, OSError, EOFError, RuntimeError, ArithmeticError, MemoryError),
+    *(struct.error, zipfile.BadZipFile, zlib.error),
+)
+"""What reading an archive of unknown bytes raises."""
 RERUN_BYTES_MAX = 8 << 30
 """Of the file of rerun rows: 200,000 rows of 4,096 columns take 5 GB."""
 
@@ -99,7 +110,8 @@ def _check_draw(task: RowTask, share: TaskShare, seed: bytes) -> None:
     """Compare what needs no strata: how many rows each part has, and which training rows."""
     training = task.rows.get("training", [])
     due = [number_of(seed, f"{task.task} training", j, task.train) for j in range(share.training)]
-    if training != due and training != list(range(task.train)):
+    is_whole = len(training) == task.train and training == list(range(task.train))
+    if training != due and not is_whole:
         _refuse(f"{task.task}: the training rows do not follow from the seed")
     for part, rows in task.rows.items():
         if part.startswith("test ") and len(rows) not in {share.test, 0}:
@@ -139,31 +151,61 @@ class RerunRows(NamedTuple):
 
 
 def read_rerun(raw: bytes, outcome: RowOutcome) -> RerunRows:
-    """Read the file of rerun rows of a record. Raises StepMismatch, of the step "rerun"."""
+    """Read the file of rerun rows of a record. Raises StepMismatch, of the step "rerun".
+
+    Number and type of every array follow from the record; nothing is read that is otherwise.
+    """
     import numpy as np  # noqa: PLC0415 (slow to import, and only needed here)
 
     if hashlib.sha256(raw).hexdigest() != outcome.rerun_sha256:
         _refuse("the file beside the record is not the one that was signed", RERUN)
+    due = [(number, row) for number, task in enumerate(outcome.tasks) for row in task.distinct]
+    count, dim = len(due), outcome.receipt.dim
     try:
-        with np.load(io.BytesIO(raw), allow_pickle=False) as found:
-            lengths, hashes = found["length"].tolist(), found["proof"]
-            ends = np.cumsum([0, *lengths])
+        with zipfile.ZipFile(io.BytesIO(raw)) as archive:
+            lengths = _array(archive, "length", "<i8", (count,)).tolist()
+            if any(not 0 <= one <= PROOF_MAX for one in lengths):
+                raise ValueError("a proof has a number of hashes that no tree gives")
+            ends = np.cumsum([0, *lengths], dtype=np.int64).tolist()
+            hashes = _array(archive, "proof", "|u1", (ends[-1], HASH_BYTES))
             proofs = [
                 [one.tobytes() for one in hashes[begin:end]]
                 for begin, end in itertools.pairwise(ends)
             ]
             rows = RerunRows(
-                found["task"], found["row"], found["committed"], found["rerun"], proofs
+                _array(archive, "task", "<i8", (count,)),
+                _array(archive, "row", "<i8", (count,)),
+                _array(archive, "committed", "<f2", (count, dim)),
+                _array(archive, "rerun", "<f4", (count, dim)),
+                proofs,
             )
-    except (ValueError, KeyError, OSError) as error:
+    except UNREADABLE as error:
         raise StepMismatch(RERUN, f"it cannot be read: {error}", RESTORE) from error
-    due = [(number, row) for number, task in enumerate(outcome.tasks) for row in task.distinct]
     if list(zip(rows.task.tolist(), rows.row.tolist(), strict=True)) != due:
         _refuse("its rows are not those of the record", RERUN)
-    shape = (len(due), outcome.receipt.dim)
-    if rows.committed.shape != shape or rows.rerun.shape != shape or len(proofs) != len(due):
-        _refuse(f"it has not {len(due)} rows of {outcome.receipt.dim} numbers, twice", RERUN)
     return rows
+
+
+def _array(
+    archive: zipfile.ZipFile, name: str, kind: str, shape: tuple[int, ...]
+) -> "npt.NDArray[Any]":
+    """Return an array of a file of rerun rows. Raises ValueError where it is of another kind."""
+    import numpy as np  # noqa: PLC0415
+
+    info = archive.getinfo(f"{name}.npy")
+    if info.compress_type != zipfile.ZIP_STORED:
+        msg = f"{name} is compressed, expected as it is"  # a few bytes could fill the memory
+        raise ValueError(msg)
+    stream = io.BytesIO(archive.read(info))
+    version = np.lib.format.read_magic(stream)
+    if version != (1, 0):
+        msg = f"{name} is of version {version}, expected (1, 0)"
+        raise ValueError(msg)
+    found, fortran, dtype = np.lib.format.read_array_header_1_0(stream)
+    if (found, fortran, dtype) != (shape, False, np.dtype(kind)):
+        msg = f"{name} has the shape {found} of {dtype.str}, expected {shape} of {kind}"
+        raise ValueError(msg)
+    return np.frombuffer(stream.read(), dtype=kind).reshape(shape)
 
 
 def check_proofs(rows: RerunRows, outcome: RowOutcome, receipt: EmbeddingReceipt) -> None:

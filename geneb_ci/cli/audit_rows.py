@@ -174,6 +174,10 @@ def plan_rows(
     with_receipt = committed_receipt(commitment, submission, layout)
     lines = before_the_draw(with_receipt, rows, layout, commitment)
     if committed_at is None:
+        lines += [
+            "next: publish the digest of the commitment; then, with the time of publication:",
+            f"  geneb-ci audit plan C.json --rows {wanted} --committed-at TIME --output PLAN.json",
+        ]
         click.echo("\n".join(lines))
         return
     plan = drawn_row_plan(

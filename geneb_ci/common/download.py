@@ -10,6 +10,7 @@ import hashlib
 import http.client
 import os
 import re
+import time
 import urllib.error
 from collections.abc import Callable, Iterator
 from http import HTTPStatus
@@ -113,6 +114,9 @@ def _named(status: int) -> str:
 
 SILENCE_MAX = 60
 """Seconds without a byte after which a server counts as gone."""
+SLOWEST, PACE = 1000, 60
+"""Bytes a second below which it counts as gone, too, over so many seconds: a modem was seven times
+as fast."""
 CHUNK = 1 << 20
 BYTES_MAX = 1 << 38
 """Bytes of one file or archive: ten times the largest model of the board in float32."""
@@ -166,12 +170,51 @@ def download(
     """
     place = partial(path, purpose)
     have = place.stat().st_size if place.exists() else 0
+    # What is here may be of another file, or the server may send other bytes than it is asked for.
+    if not (
+        0 < have <= bytes_max and _is_continued(address, place, have, purpose, sha256, bytes_max)
+    ):
+        try:
+            _receive(address, place, 0, purpose, bytes_max)
+        except _TooLong as error:
+            raise purpose.other(
+                f"{address}: the file is longer than expected, by {error.more:,} bytes or more",
+                "check the address of the file",
+            ) from error
+    keep(place, path, sha256, address, purpose)
+
+
+def _is_continued(
+    address: str, place: Path, have: int, purpose: Purpose, sha256: str, bytes_max: int
+) -> bool:
+    """Continue a download, and return whether that gave the right file."""
+    try:
+        _receive(address, place, have, purpose, bytes_max)
+    except _TooLong:
+        return False
+    return _sha256(place) == sha256
+
+
+class _TooLong(Exception):  # noqa: N818 (no error of this program)
+    """A file is longer than its digest is of."""
+
+    def __init__(self, more: int) -> None:
+        super().__init__(more)
+        self.more = more
+
+
+def _receive(address: str, place: Path, have: int, purpose: Purpose, bytes_max: int) -> None:
+    """Add to a file what a server has after its first `have` bytes. Raises _TooLong."""
     with contextlib.suppress(_AllHere), opened(address, have, purpose) as response:
         if have and response.status != HTTPStatus.PARTIAL_CONTENT:
             have = 0  # the server sends it from the beginning
         with writing(place, purpose), place.open("ab" if have else "wb") as stream:
             _copy(response, stream, bytes_max - have, address, purpose)
-    keep(place, path, sha256, address, purpose)
+
+
+def _sha256(place: Path) -> str:
+    with place.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def length_there(address: str, purpose: Purpose) -> int:
@@ -225,28 +268,44 @@ def opened(address: str, start: int, purpose: Purpose, asked: str = "") -> Itera
         yield response
 
 
-def _copy(source: IO[bytes], target: IO[bytes], limit: int, address: str, purpose: Purpose) -> None:
-    """Copy a stream. Raises what `purpose` says where it breaks off or is longer than `limit`."""
-    copied = 0
-    while chunk := _read(source, address, purpose):
+def _copy(
+    source: http.client.HTTPResponse,
+    target: IO[bytes],
+    limit: int,
+    address: str,
+    purpose: Purpose,
+) -> None:
+    """Copy a stream.
+
+    Raises what `purpose` says where it breaks off or trickles, _TooLong above `limit`.
+    """
+    # Some versions of Python leave `length` as it is in read1: it is asked once.
+    due, copied, mark, before = source.length or 0, 0, time.monotonic(), 0
+    while chunk := _read(source, due - copied, address, purpose):
         copied += len(chunk)
+        passed = time.monotonic() - mark
+        if passed > PACE:
+            if copied - before < SLOWEST * passed:
+                slow = TimeoutError(f"it sends fewer than {SLOWEST:,} bytes a second")
+                raise undelivered(address, slow, purpose)
+            mark, before = mark + passed, copied
         if copied > limit:
             target.truncate(0)  # or the next call would go on from what is too long
-            raise purpose.other(
-                f"{address}: the file is longer than expected, by {copied - limit:,} bytes or more",
-                "check the address of the file",
-            )
+            raise _TooLong(copied - limit)
         target.write(chunk)
 
 
-def _read(source: IO[bytes], address: str, purpose: Purpose) -> bytes:
-    """Return the next bytes; none at the end. Raises where the stream breaks off."""
+def _read(source: http.client.HTTPResponse, due: int, address: str, purpose: Purpose) -> bytes:
+    """Return bytes as they come, so that a trickle is seen; none at the end.
+
+    Raises what `purpose` says where the stream breaks off; `due` bytes are still to come.
+    """
     try:
-        chunk = source.read(CHUNK)
-        if not chunk:
-            require_whole(source)
-    except (OSError, EOFError, http.client.HTTPException) as error:
+        chunk = source.read1(CHUNK)
+    except (OSError, http.client.HTTPException) as error:
         raise undelivered(address, error, purpose) from error
+    if not chunk and due > 0:
+        raise undelivered(address, EOFError(f"{due:,} bytes are missing"), purpose)
     return chunk
 
 
@@ -277,8 +336,7 @@ def require_whole(response: object) -> None:
 
 def keep(place: Path, path: Path, sha256: str, address: str, purpose: Purpose) -> None:
     """Rename a finished download, if its digest is right. Raises what `purpose` says."""
-    with place.open("rb") as stream:
-        found = hashlib.file_digest(stream, "sha256").hexdigest()
+    found = _sha256(place)
     if found != sha256:
         place.unlink()
         raise purpose.other(f"{address}: sha256 {found}, expected {sha256}", purpose.changed)

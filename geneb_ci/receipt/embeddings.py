@@ -6,6 +6,7 @@ hash of the row's bytes and i as eight bytes, big-endian.
 """
 
 import hashlib
+import math
 import os
 import stat
 import struct
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from geneb_ci.common.errors import Exit, GenebError
+from geneb_ci.common.finding import plural
 from geneb_ci.common.merkle import NODE, leaf_hash, root_of
 from geneb_ci.submission.models import ReceiptTask
 from geneb_ci.submission.receipt_root import ITEM
@@ -21,6 +23,9 @@ from geneb_ci.submission.receipt_root import ITEM
 SUFFIX = ".f16"
 BLOCK_BYTES = 16 << 20
 """Bytes read at once: many rows of any width, little memory."""
+SMALL, LARGEST, TOP = 2.0**-6, 65504.0, 2.0**14
+"""Features of a task whose largest lies between the first two have the scale 2^0, so that equal
+sequences of two tasks have equal bytes; of others, the largest value is from TOP to twice that."""
 EXPONENT, NEGATIVE_ZERO = 0x7C00, 0x8000
 """Bits of a float16: all exponent bits are set in NaN and infinity; only the sign is in -0.0."""
 
@@ -70,15 +75,16 @@ def read_rows(path: Path, said: ReceiptTask, dim: int) -> RowsRead:
             raise RowsRefused(
                 FILES,
                 f"{path.name} has {size:,} bytes; expected {rows * width:,}: {rows:,} rows of "
-                f"{dim:,} numbers of 2 bytes",
+                f"{plural(dim, 'number')} of 2 bytes",
             )
         digest = hashlib.sha256()
         leaves: list[bytes] = []
-        step = max(1, BLOCK_BYTES // width)
-        while block := stream.read(step * width):
+        step, largest = max(1, BLOCK_BYTES // width), 0.0
+        # One block more than there are rows: a file that grows is not read for ever.
+        while len(leaves) <= rows and (block := stream.read(step * width)):
             if len(block) % width:
-                raise RowsRefused(FILES, f"{path.name} became shorter while it was read")
-            refuse_values(block, dim, len(leaves), path.name)
+                raise RowsRefused(FILES, f"{path.name} changed while it was read")
+            largest = max(largest, largest_of(block, dim, len(leaves), path.name))
             digest.update(block)
             leaves += [
                 leaf_hash(block[at : at + width] + struct.pack(">Q", index))
@@ -91,6 +97,7 @@ def read_rows(path: Path, said: ReceiptTask, dim: int) -> RowsRead:
         raise RowsRefused(
             FILES, f"{path.name} has the sha256 {found.sha256}; the receipt says {said.sha256}"
         )
+    _refuse_scale(said.scale_log2, largest, path.name)
     if found.root.hex() != said.root:
         raise RowsRefused(
             TREE, f"the rows of {path.name} have the root {found.root.hex()}; the receipt says "
@@ -108,21 +115,44 @@ def _opened(path: Path) -> BinaryIO:
     return os.fdopen(handle, "rb")
 
 
-def refuse_values(block: bytes, dim: int, first: int, name: str) -> None:
-    """Raise RowsRefused for -0.0, NaN or infinity in rows; the first has number `first`."""
+def largest_of(block: bytes, dim: int, first: int, name: str) -> float:
+    """Return the largest magnitude in rows of which the first has number `first`.
+
+    Raises RowsRefused for -0.0, NaN or infinity.
+    """
     import numpy as np  # noqa: PLC0415 (slow to import, and only needed here)
 
     bits = np.frombuffer(block, dtype="<u2")
     infinite = (bits & EXPONENT) == EXPONENT
     wrong = infinite | (bits == NEGATIVE_ZERO)
     if not wrong.any():
-        return
+        # Among finite numbers of one sign, larger ones have larger bits.
+        return float((bits & ~np.uint16(NEGATIVE_ZERO)).max().view(np.float16))
     at = int(np.argmax(wrong))
     kind = "-0.0" if not infinite[at] else "infinity" if bits[at] & 0x3FF == 0 else "NaN"
     raise RowsRefused(
         VALUES,
         f"{name} has {kind} in row {first + at // dim:,}, column {at % dim:,}; a receipt holds "
         "finite numbers, and 0.0 for zero",
+    )
+
+
+def _refuse_scale(scale_log2: int, largest: float, name: str) -> None:
+    """Raise RowsRefused for another scale than follows from the values.
+
+    With a scale of its own, a task would hold other rows for the sequences of other tasks.
+    """
+    feature = math.ldexp(largest, scale_log2)
+    held = not largest or SMALL <= feature <= LARGEST
+    if scale_log2 == 0 and held:
+        return
+    is_largest = TOP <= largest <= 2 * TOP  # it may have been rounded up to the end
+    if scale_log2 and is_largest and (feature <= SMALL or feature >= LARGEST):
+        return
+    raise RowsRefused(
+        VALUES,
+        f"{name} has the scale 2^{scale_log2} for values up to {largest:g}; expected none for "
+        f"features from {SMALL:g} to {LARGEST:g}, and else one for values up to {TOP:g} or more",
     )
 
 

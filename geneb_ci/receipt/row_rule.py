@@ -76,13 +76,18 @@ def rounding(rerun: npt.NDArray[np.floating], scale_log2: int) -> Half:
 
 
 def judge(committed: Half, rerun: npt.NDArray[np.floating], scale_log2: int) -> RowsJudged:
-    """Compare (n, d) rows of a receipt with the (n, d) rows of a rerun, both finite."""
+    """Compare (n, d) finite rows of a receipt with the (n, d) rows of a rerun.
+
+    A rerun that float32 or float16 cannot hold is no row of a receipt: it deviates as far as can
+    be said.
+    """
     wide, said = scaled(rerun, scale_log2), committed.astype(np.float64)
     half = np.spacing(np.abs(committed)).astype(np.float64) / 2
     beyond = np.maximum(np.abs(said - wide) - half, 0).max(axis=1)
     size = np.sqrt(np.mean(wide * wide, axis=1))
     with np.errstate(divide="ignore", invalid="ignore"):
         deviation = np.where(beyond > 0, beyond / size, 0.0)
+    deviation[~np.isfinite(wide).all(axis=1)] = np.inf
     mismatch = (rounding(rerun, scale_log2) != committed).sum(axis=1)
     return RowsJudged(shown(deviation), mismatch.astype(np.int64))
 

@@ -5,6 +5,7 @@ Either way it is accepted by its digest alone, so that any mirror serves a recei
 """
 
 import json
+import os
 import re
 import tempfile
 from collections.abc import Callable
@@ -194,6 +195,8 @@ class ReceiptFiles:
             path.unlink(missing_ok=True)
             self._say(f"fetching {path.name} ({size_text(said.bytes)}) from {self._origin.name}")
             download(f"{self._origin.base}{PREDICTIONS}", path, said.sha256, ROWS, said.bytes)
+        if not os.path.lexists(path):
+            raise _lacking(path, "the predictions")
         bytes_of(path, said)
         return path
 
@@ -214,13 +217,11 @@ class ReceiptFiles:
         try:
             read_rows(path, said, self._receipt.dim)
         except FileNotFoundError as error:
-            raise NothingChecked(
-                f"{path}: there is no such file, and the receipt has one for this task",
-                "name the folder of all its files, or the tasks that are there: --tasks ID",
-            ) from error
+            raise _lacking(path, "this task") from error
         except OSError as error:
             raise NothingChecked(
-                f"{path}: cannot be read: {error.strerror}", "change its permissions"
+                f"{path}: cannot be read: {error.strerror}",
+                "put a file in its place that you may read, or fetch it: geneb-ci receipt pull",
             ) from error
 
     def _fetch(self, origin: Origin, path: Path, task: str, said: ReceiptTask) -> None:
@@ -263,6 +264,13 @@ def size_text(count: float) -> str:
             return f"{count:.0f} {unit}" if unit == "bytes" else f"{count:.1f} {unit}"
         count /= 1000
     return f"{count:.1f} GB"
+
+
+def _lacking(path: Path, what: str) -> NothingChecked:
+    return NothingChecked(
+        f"{path}: there is no such file, and the receipt has one for {what}",
+        "name the folder of all its files, or fetch what is missing: geneb-ci receipt pull",
+    )
 
 
 def _is_there(path: Path, said: PredictionsFile) -> bool:

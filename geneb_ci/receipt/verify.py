@@ -238,12 +238,13 @@ class _Verification:
             also = f"; {plural(more, 'other file')} refused, too" if more else ""
             return self.refused(first.step, f"{first.message}{also}", first.fix)
         try:
+            predicted = self._predictions(files)
             cells, truths = self._recomputed(files, source, harness)
         except RowsRefused as error:
             return self.refused(error.step, error.message, error.fix)
         except ResultRefused as error:
             return self.refused(CELLS, error.message, error.fix)
-        return self._compared(files, cells, truths)
+        return self._compared(predicted, cells, truths)
 
     def _recomputed(
         self, files: ReceiptFiles, source: TaskSource, harness: HarnessProcess
@@ -266,7 +267,7 @@ class _Verification:
 
     def _compared(
         self,
-        files: ReceiptFiles,
+        predicted: Path | None,
         cells: ReceiptCells,
         truths: "dict[str, npt.NDArray[np.int64]]",
     ) -> ReceiptVerification:
@@ -278,7 +279,7 @@ class _Verification:
         if wrong_cells:
             told = f"{plural(len(wrong_cells), 'cell')} claimed otherwise than the receipt gives"
             return self.refused(CELLS, told, _FIX_CELLS, cells, found)
-        if wrong := self._wrong_predictions(files, truths, cells):
+        if wrong := self._wrong_predictions(predicted, truths, cells):
             told = first_and_more(wrong, 3)
             return self.refused(PREDICTED, told, _FIX_CELLS, cells, found)
         return self._made(None, cells, found)
@@ -288,17 +289,29 @@ class _Verification:
         """Whether the predictions are verified, too: not where tasks were named."""
         return self.subject.receipt.predictions is not None and not self.asked.tasks
 
+    def _predictions(self, files: ReceiptFiles) -> Path | None:
+        """Return the file of predictions, where they are verified.
+
+        Raises RowsRefused for one that is not the receipt's, before hours of computing cells.
+        """
+        try:
+            return files.predictions() if self.has_predictions else None
+        except PredictionsRefused as error:
+            raise RowsRefused(FILES, error.message) from error
+
     def _wrong_predictions(
-        self, files: ReceiptFiles, truths: "dict[str, npt.NDArray[np.int64]]", cells: ReceiptCells
+        self,
+        path: Path | None,
+        truths: "dict[str, npt.NDArray[np.int64]]",
+        cells: ReceiptCells,
     ) -> list[str]:
         """Return what in predictions.bin is not what submission, task data and rows give."""
         from geneb_ci.receipt.predicted import unlike_the_rows  # noqa: PLC0415 (NumPy is slow)
 
         subject, said = self.subject, self.subject.receipt.predictions
+        if path is None:
+            return []
         try:
-            path = files.predictions() if self.has_predictions else None
-            if path is None:
-                return []
             found = read_predictions(path, subject.benchmark, said)
         except PredictionsRefused as error:
             return [error.message]
@@ -310,6 +323,9 @@ class _Verification:
             with _caught() as caught:
                 files.file(task)
             yield from caught
+        with _caught() as caught:
+            self._predictions(files)
+        yield from caught
 
     def refused(
         self,

@@ -89,8 +89,8 @@ def counts_text(one: ReceiptVerification) -> str:
     if one.filled:
         line += f" equal what is claimed; {one.filled} were not claimed"
     seconds = f" in {one.cells.seconds:.0f} s" if one.cells else ""
-    tasks = f"{plural(len(one.tasks), 'task')}, {one.rows:,} rows, {size_text(held)}"
-    return f"{line}{seconds}; {tasks}; root {one.receipt.root[:16]}..."
+    looked = f"; {plural(len(one.tasks), 'task')}, {one.rows:,} rows, {size_text(held)}"
+    return f"{line}{seconds}{looked if one.tasks else ''}; root {one.receipt.root[:16]}..."
 
 
 def receipt_json(one: ReceiptVerification) -> str:

@@ -23,6 +23,9 @@ SEEDS_MAX = 100
 CLASSES_MAX = 1000  # the benchmark's largest task has 25
 # Scales at which a float16 value times 2^scale is a normal float32.
 SCALE_MIN, SCALE_MAX = -148, 112
+# A claimed size is what verifying takes: whoever verifies reads so many bytes. The largest task has
+# 336,000 rows, 44 GB at the most columns; its files end well below the limit of a download.
+ROWS_MAX, COLUMNS_MAX, ROWS_BYTES_MAX = 10_000_000, 1 << 16, 1 << 36
 
 
 def _integral(value: object) -> object:
@@ -31,6 +34,9 @@ def _integral(value: object) -> object:
 
 
 Positive = Annotated[int, Field(ge=1), BeforeValidator(_integral)]
+TaskRows = Annotated[int, Field(ge=1, le=ROWS_MAX), BeforeValidator(_integral)]
+Columns = Annotated[int, Field(ge=1, le=COLUMNS_MAX), BeforeValidator(_integral)]
+TaskBytes = Annotated[int, Field(ge=1, le=ROWS_BYTES_MAX), BeforeValidator(_integral)]
 Parameters = Annotated[int, Field(ge=0, le=PARAMS_MAX), BeforeValidator(_integral)]
 Line = Annotated[str, Field(max_length=LINE_MAX)]
 Text = Annotated[str, Field(max_length=TEXT_MAX)]
@@ -288,11 +294,11 @@ class ReceiptLocation(StrictModel):
 class ReceiptTask(StrictModel):
     """The file of one task: rows of train, then test, in file order of the pinned data."""
 
-    train: Positive
-    test: Positive
+    train: TaskRows
+    test: TaskRows
     scale_log2: Annotated[int, Field(ge=SCALE_MIN, le=SCALE_MAX)]
     """A value of the file times 2^scale_log2 is the feature that was scored."""
-    bytes: Positive
+    bytes: TaskBytes
     sha256: Hex64
     root: Hex64
     """Merkle root over the rows."""
@@ -316,7 +322,7 @@ class EmbeddingReceipt(StrictModel):
     """The type that the embeddings were computed in."""
     tf32: bool
     """Whether the device may have used TF32."""
-    dim: Positive
+    dim: Columns
     rows: Positive
     root: Hex64
     """Merkle root over the tasks, in the benchmark's order."""

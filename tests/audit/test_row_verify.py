@@ -1,10 +1,16 @@
 """A record of an audit by receipt follows from its numbers: each change of them is refused."""
 
+import contextlib
+import hashlib
+import io
 import json
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from geneb_ci.audit.applicability import TrustInputs
 from geneb_ci.audit.beacon import QUICKNET
@@ -14,7 +20,7 @@ from geneb_ci.audit.plan import DrandBeacon, EarlierRows, RowPlan, RowsWanted
 from geneb_ci.audit.record import parse_record, record_of
 from geneb_ci.audit.row_draw import draw_rows, earlier_row_draws, recompute_rows, rows_wanted
 from geneb_ci.audit.row_outcome import NOT_PROVED, RowOutcome, reasons_of, verdict_by
-from geneb_ci.audit.row_verify import check_rows
+from geneb_ci.audit.row_verify import RerunRows, check_rows, read_rerun
 from geneb_ci.audit.sampling import AuditPolicy
 from geneb_ci.common.errors import UsageProblem
 from tests.audit.examples import ROUNDS
@@ -120,6 +126,110 @@ def test_the_reason_names_the_row_and_the_limits() -> None:
         f"{BENCHMARK.task_ids[0]} deviates by 1.0e-02 of its root mean square, 1e-05 is allowed; "
         "40 of its 64 coordinates round otherwise, 4 may; alone in float64, 1.0e-02 and 40"
     )
+
+
+DRAWN = (1, 4, 12)
+"""The distinct rows of `sound`."""
+
+
+def arrays(**other: Any) -> dict[str, np.ndarray]:
+    """Return what a file of rerun rows of `sound` has, or others of these names."""
+    return {
+        "task": np.zeros(3, "<i8"),
+        "row": np.array(DRAWN, "<i8"),
+        "committed": np.ones((3, 64), "<f2"),
+        "rerun": np.ones((3, 64), "<f4"),
+        "length": np.array([5, 5, 4], "<i8"),
+        "proof": np.zeros((14, 32), "u1"),
+    } | other
+
+
+def file_of(found: dict[str, np.ndarray], *, compressed: bool = False) -> bytes:
+    stream = io.BytesIO()
+    save = np.savez_compressed if compressed else np.savez
+    save(stream, **found)  # type: ignore[arg-type]  # arrays by name, as it takes them
+    return stream.getvalue()
+
+
+def reread(raw: bytes) -> RerunRows:
+    return read_rerun(
+        raw, sound().model_copy(update={"rerun_sha256": hashlib.sha256(raw).hexdigest()})
+    )
+
+
+def test_a_file_of_rerun_rows_is_read() -> None:
+    found = reread(file_of(arrays()))
+    assert (found.task.tolist(), found.row.tolist()) == ([0, 0, 0], list(DRAWN))
+    assert found.committed.tolist() == found.rerun.tolist() == np.ones((3, 64)).tolist()
+    assert [len(one) for one in found.proofs] == [5, 5, 4]
+
+
+def claiming(name: str, shape: str) -> bytes:
+    """Return a file whose array says that it has another shape, in as many characters."""
+    raw, said = file_of(arrays()), str(arrays()[name].shape).encode()
+    assert raw.count(said) >= 1
+    return raw.replace(said, shape.ljust(len(said)).encode())
+
+
+HOSTILE = {
+    "no archive": (b"rows", "File is not a zip file"),
+    "nothing": (b"", "File is not a zip file"),
+    "a part": (file_of(arrays())[:-40], "File is not a zip file"),
+    "compressed": (file_of(arrays(), compressed=True), "length is compressed, expected as it is"),
+    "an array less": (
+        file_of({name: one for name, one in arrays().items() if name != "rerun"}),
+        "There is no item named 'rerun.npy' in the archive",
+    ),
+    "objects": (
+        file_of(arrays(length=np.array([5, 5, None]))),
+        "length has the shape (3,) of |O, expected (3,) of <i8",
+    ),
+    "other numbers": (
+        file_of(arrays(rerun=np.ones((3, 64)))),
+        "rerun has the shape (3, 64) of <f8, expected (3, 64) of <f4",
+    ),
+    "another width": (
+        file_of(arrays(committed=np.ones((3, 63), "<f2"))),
+        "committed has the shape (3, 63) of <f2, expected (3, 64) of <f2",
+    ),
+    "another order": (
+        file_of(arrays(rerun=np.asfortranarray(np.ones((3, 64), "<f4")))),
+        "rerun has the shape (3, 64) of <f4, expected (3, 64) of <f4",
+    ),
+    "a proof of less than nothing": (
+        file_of(arrays(length=np.array([19, -9, 4], "<i8"))),
+        "a proof has a number of hashes that no tree gives",
+    ),
+    "a proof without end": (
+        file_of(arrays(length=np.array([5, 5, 1 << 60], "<i8"))),
+        "a proof has a number of hashes that no tree gives",
+    ),
+    "too few hashes": (
+        file_of(arrays(proof=np.zeros((13, 32), "u1"))),
+        "proof has the shape (13, 32) of |u1, expected (14, 32) of |u1",
+    ),
+    "more rows than bytes": (claiming("proof", "(9**9,2)"), ""),
+    "other rows": (
+        file_of(arrays(row=np.array([1, 4, 13], "<i8"))), "its rows are not those of the record"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_file_of_rerun_rows_is_refused(name: str) -> None:
+    raw, message = HOSTILE[name]
+    with pytest.raises(StepMismatch) as caught:
+        reread(raw)
+    assert caught.value.step == "rerun"
+    assert message in str(caught.value)
+
+
+@given(st.integers(0, len(file_of(arrays())) - 1), st.integers(1, 255))
+def test_any_other_byte_is_refused_or_read_as_the_same(place: int, mask: int) -> None:
+    raw = bytearray(file_of(arrays()))
+    raw[place] ^= mask
+    with contextlib.suppress(StepMismatch):
+        assert reread(bytes(raw)).rerun.tolist() == np.ones((3, 64)).tolist()
 
 
 def setting(*path: str | int, to: Any) -> Change:

@@ -8,36 +8,31 @@ import functools
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
-import torch
-from transformers import BertConfig, BertModel
 
 from geneb_ci.audit.row_files import TaskRead, read_task
+from geneb_ci.audit.row_outcome import verdict_by
 from geneb_ci.common.benchmark import Benchmark as ToolkitBenchmark
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.config import PRACTICE_BENCHMARK
 from geneb_ci.receipt.draw import RowSample, TaskShare, drawn_rows, shares
-from geneb_ci.receipt.row_limits import LEVEL, allowed
+from geneb_ci.receipt.row_limits import LEVEL
 from geneb_ci.receipt.row_power import needed_hit
-from geneb_ci.receipt.row_rule import Stratum, directed, judge
 from reference_harness import benchmark as harness_benchmark
-from reference_harness import mini
 from reference_harness.benchmark import Benchmark
 from reference_harness.data import Folder, MiniSource, Source
-from reference_harness.extractors.huggingface import HuggingFaceExtractor
 from reference_harness.probe import few_shot_rows
-from reference_harness.receipt.rounding import rounded
 from reference_harness.receipt.task_file import file_of
 from reference_harness.rescore import load
 from reference_harness.tasks import TaskData
 from tests.adversary.models import ConvolutionExtractor, random_convolution
+from tests.bench.bench_row_honest import false_alarms, honest
 from tests.bench.bench_row_power import Kept, Table, power, published, ruled, simulated, training
-from tests.harness.extractors.models import VOCABULARY, tokenizer
 from tests.paths import REAL_TASKS, ROOT
 from tests.receipt import attacks
 from tests.receipt.audited import Scored, audit, scored
@@ -46,101 +41,7 @@ PAGE = ROOT / "docs/receipt-audits.md"
 Rows = npt.NDArray[np.float32]
 DRAWS = 100
 MINI = ("mini_promoter", "mini_tf", "mini_splice")
-HONEST = 2500  # sequences that are embedded in four batchings: 10,000 rows
 AUDITS = 2000  # simulated whole audits of honest rows
-TASKS, TASK_ROWS = 100, 75  # a whole audit: 45 test and 30 training rows in each
-
-
-def bert(folder: Path) -> Path:
-    """Write a random BERT of two layers of 128, with a letter a token."""
-    torch.manual_seed(0)
-    config = BertConfig(
-        vocab_size=len(VOCABULARY), hidden_size=128, num_hidden_layers=2, num_attention_heads=2,
-        intermediate_size=512, max_position_embeddings=512,
-    )  # fmt: skip
-    BertModel(config).save_pretrained(folder)
-    tokenizer(limit=512).save_pretrained(folder)
-    return folder
-
-
-@functools.cache
-def sequences(count: int) -> tuple[str, ...]:
-    found: dict[str, None] = {}
-    for task in mini.TASKS:
-        data = mini.load(task.id)
-        found.update(dict.fromkeys([*data.train.sequences, *data.test.sequences]))
-    return tuple(found)[:count]
-
-
-def honest(kept: Kept) -> Table:
-    """Compare rows in four batchings with a receipt written in a fifth way."""
-    place, given = str(bert(kept.folder / "bert")), list(sequences(HONEST))
-    made = rounded(
-        [kept.rows("bert", lambda: HuggingFaceExtractor(place).extract_embeddings(given))]
-    )
-
-    def line(name: str, option: dict[str, Any]) -> str:
-        again = HuggingFaceExtractor(place, **option).extract_embeddings(given)
-        found = judge(made.values, again, made.scale_log2)
-        return (
-            f"| {name} | {len(again):,} | {int(found.failed(128).sum())} | "
-            f"{found.deviation.max():.1e} | {found.mismatch.max()} of 128, {allowed(128)} may |"
-        )
-
-    options: dict[str, dict[str, Any]] = {
-        "file order, 8 rows": {"batching": "file"},
-        "512 padded tokens": {"token_budget": 512},
-        "8,192 padded tokens": {"token_budget": 8192},
-        "equal lengths alone": {"batching": "exact"},
-    }
-    return [
-        "| batching | rows | failed | largest deviation | most coordinates |",
-        ruled(5),
-        *(
-            kept.line(f"honest {name}", functools.partial(line, name, option))
-            for name, option in options.items()
-        ),
-    ]
-
-
-def false_alarms(audits: int, kept: Kept) -> Table:
-    """Count significant directions of whole audits whose rows deviate as float32 does.
-
-    Few coordinates differ at all: a Poisson number of 1.2 a row, as of 768 columns, each worth a
-    weight of either sign; in the third case all rows deviate alike, as with other hardware.
-    """
-    cases = {"one coordinate in 640": 1.2, "one in 64": 12.0, "all alike, and one in 640": 1.2}
-
-    def line(number: int, name: str, rate: float) -> str:
-        draw = np.random.default_rng(number)
-        alarms = sum(
-            directed(_honest_strata(draw, rate, alike=number == 2), f"{seed:064x}").p < LEVEL
-            for seed in range(audits)
-        )
-        return f"| {name} | {audits:,} | {alarms} | {alarms / audits:.4f} |"
-
-    return [
-        "| honest deviations | audits | false alarms | share |",
-        ruled(4),
-        *(
-            kept.line(
-                f"alarms {name} {audits}",
-                functools.partial(line, number, name, rate),
-            )
-            for number, (name, rate) in enumerate(cases.items())
-        ),
-    ]
-
-
-def _honest_strata(draw: np.random.Generator, rate: float, *, alike: bool) -> Iterator[Stratum]:
-    share = draw.uniform(0.05, 0.5, TASKS)
-    moved = draw.poisson(rate, (TASKS, TASK_ROWS))
-    values = draw.normal(size=moved.shape) * np.sqrt(moved) * draw.lognormal(size=(TASKS, 1))
-    if alike:
-        values += draw.normal(size=(TASKS, 1))
-    upper = draw.random(moved.shape) < share[:, None]
-    for task in range(TASKS):
-        yield Stratum(str(task), values[task], upper[task])
 
 
 class Embedded(NamedTuple):
@@ -229,8 +130,13 @@ ATTACKS: dict[str, Attack] = {
 }
 
 
-def found_attacks(of: Callable[[], Embedded], name: str, kept: Kept, draws: int) -> Table:
-    """Return how often each attack on all tasks is found, by rows and by direction."""
+def found_attacks(
+    of: Callable[[], Embedded], name: str, where: str, kept: Kept, draws: int
+) -> Table:
+    """Return how often each attack on all tasks is found, by rows and by direction.
+
+    `where` tells kept lines of the same extractor on other tasks apart.
+    """
     loaded = functools.cache(of)
 
     @functools.cache
@@ -249,10 +155,34 @@ def found_attacks(of: Callable[[], Embedded], name: str, kept: Kept, draws: int)
         ruled(6),
         *(
             kept.line(
-                f"{name} {one} {draws}",
+                f"{where} {one} {draws}",
                 functools.partial(line, one, attack),
             )
             for one, attack in ATTACKS.items()
+        ),
+    ]
+
+
+def reasons(of: Callable[[], Embedded], kept: Kept) -> Table:
+    """Return what a record says of each attack: verdict and reasons, of one draw."""
+    loaded = functools.cache(of)
+
+    def line(name: str, attack: Attack) -> str:
+        some = loaded()
+        with tempfile.TemporaryDirectory() as place:
+            receipts = {
+                task: _scored(some, Path(place), task, attack(some, task)) for task in some.rows
+            }
+            found = audit(receipts, some.rows)
+        said = "; ".join(found.reasons) or "none"
+        return f"| {name} | {verdict_by(found.reasons)} | {said} |"
+
+    return [
+        "| attack | verdict | reasons |",
+        "|---|---|---|",
+        *(
+            kept.line(f"reasons {name}", functools.partial(line, name, attack))
+            for name, attack in ATTACKS.items()
         ),
     ]
 
@@ -342,7 +272,9 @@ def tables(kept: Kept, *, audits: int, draws: int) -> dict[str, Callable[[], Tab
 
     def attacked(name: str, made: Callable[[], tuple[Any, Any]], *, real: bool) -> Table:
         place = f"{name}{', real tasks' if real else ''}"
-        return found_attacks(lambda: embedded(place, *made(), kept, real=real), name, kept, draws)
+        return found_attacks(
+            lambda: embedded(place, *made(), kept, real=real), name, place, kept, draws
+        )
 
     def convolutions() -> tuple[Any, Any]:
         one, other = (ConvolutionExtractor(random_convolution(seed)) for seed in (3, 4))
@@ -354,6 +286,9 @@ def tables(kept: Kept, *, audits: int, draws: int) -> dict[str, Callable[[], Tab
         "training": training,
         "alarms": lambda: false_alarms(audits, kept),
         "attacks": lambda: attacked("random convolution", convolutions, real=False),
+        "reasons": lambda: reasons(
+            lambda: embedded("random convolution", *convolutions(), kept, real=False), kept
+        ),
         "honest": lambda: honest(kept),
         "attacks on real tasks": lambda: attacked("random convolution", convolutions, real=True),
     }

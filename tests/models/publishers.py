@@ -35,6 +35,8 @@ class Shelf:
     """Bytes after which the next answer breaks off."""
     web_page: bool = False
     """Whether every answer is a web page, as Drive sends above its limit."""
+    deaf: bool = False
+    """Whether a range is answered with the whole file, and called a part of it."""
     redirect: str = ""
     """Where every request is sent on to."""
 
@@ -60,6 +62,7 @@ class Shelf:
                     self.send_error(416)
                     return
                 self.send_response(206 if start else 200)
+                start = 0 if shelf.deaf else start
                 kind = "text/html" if shelf.web_page else "application/octet-stream"
                 self.send_header("Content-Type", kind)
                 self.send_header("Content-Length", str(len(content) - start))

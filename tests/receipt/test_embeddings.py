@@ -17,7 +17,7 @@ from geneb_ci.receipt.embeddings import (
 )
 from geneb_ci.submission.models import EmbeddingReceipt, ReceiptTask
 from geneb_ci.submission.receipt_root import receipt_root
-from reference_harness.receipt.rounding import Rounded
+from reference_harness.receipt.rounding import Rounded, rounded
 from reference_harness.receipt.summary import root_of
 from reference_harness.receipt.task_file import write_task
 from tests.harness.test_harness_receipt import VECTOR
@@ -106,6 +106,24 @@ def test_other_rows_are_refused_by_name(
     found = refusal(tmp_path, written)
     assert found[0] == step
     assert found[1].startswith(message)
+
+
+@given(st.floats(2.0**-100, 2.0**100), st.lists(st.floats(-1, 1), min_size=4, max_size=4))
+def test_every_scale_that_the_harness_takes_is_accepted(
+    tmp_path_factory: pytest.TempPathFactory, largest: float, parts: list[float]
+) -> None:
+    folder = tmp_path_factory.mktemp("scaled")
+    rows = rounded([largest * np.array([[1, parts[0]], parts[1:3], [parts[3], 0]])])
+    made = write_task(folder, "task", rows, 1)
+    said = ReceiptTask(**made.model_dump(exclude={"dim"}))
+    assert read_rows(file_of(folder, "task"), said, DIM).root.hex() == made.root
+
+
+@pytest.mark.parametrize("largest", [2.0**-6, np.nextafter(2.0**-6, 0), 65504, 65504.01, 65536])
+def test_the_scale_at_its_borders(tmp_path: Path, largest: float) -> None:
+    made = write_task(tmp_path, "task", rounded([np.array([[largest, 0], [0, -largest]])]), 1)
+    said = ReceiptTask(**made.model_dump(exclude={"dim"}))
+    assert read_rows(file_of(tmp_path, "task"), said, DIM).root.hex() == made.root
 
 
 def test_another_root_is_refused(tmp_path: Path, written: ReceiptTask) -> None:

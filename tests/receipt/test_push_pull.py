@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from geneb_ci.common import download
 from geneb_ci.common.errors import NothingChecked, UsageProblem
 from geneb_ci.receipt.embeddings import RowsRefused
 from geneb_ci.receipt.source import hub_origin, mirror_at, published_at, receipt_files
@@ -129,6 +130,41 @@ def test_a_pull_goes_on_and_takes_nothing_wrong(of_small: Written, tmp_path: Pat
     assert [line for line in said if "fetched again" in line] == [
         next(line for line in said if line.startswith("fourth.f16 has the sha256 "))
     ]
+
+
+@pytest.mark.parametrize("way", ["another file", "deaf", "too long"])
+def test_a_download_that_cannot_be_continued_begins_again(
+    of_small: Written, tmp_path: Path, way: str
+) -> None:
+    """What is here is of another file, or the server lies about ranges."""
+    shelf, name = served(of_small), f"{SMALL[0]}.f16"
+    right = files_of(of_small.receipt)[name]
+    shelf.deaf = way == "deaf"
+    begun = {"another file": b"\1" * 300, "deaf": right[:300], "too long": right + right}[way]
+    (tmp_path / f"{name}.part").write_bytes(begun)
+    with loopback(shelf.handler()) as server:
+        files = receipt_files(receipt_of(of_small), mirror=f"{server}/rows", cache=tmp_path)
+        with files:
+            assert files.file(SMALL[0]).read_bytes() == right
+    asked = [] if way == "too long" else ["bytes=300-"]
+    assert shelf.asked == [(f"/rows/{name}", one) for one in [*asked, None]]
+
+
+def test_a_server_that_trickles_is_left(
+    of_small: Written, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Any server is slower than the limit here: a real one would take years for a file."""
+    monkeypatch.setattr(download, "PACE", 0)
+    monkeypatch.setattr(download, "SLOWEST", 10**15)
+    with loopback(served(of_small).handler()) as server:
+        files = receipt_files(receipt_of(of_small), mirror=f"{server}/rows", cache=tmp_path)
+        with (
+            files,
+            pytest.raises(NothingChecked, match="it sends fewer than 1,000,000,000,") as slow,
+        ):
+            files.file(SMALL[0])
+    assert slow.value.fix.startswith("run the command again: it goes on where")
+    assert not (tmp_path / f"{SMALL[0]}.f16").exists()
 
 
 def test_what_is_fetched_to_a_temporary_place_is_one_task(

@@ -80,6 +80,17 @@ def test_a_rerun_that_float16_cannot_hold_fails() -> None:
     assert judge(np.ones((1, 8), np.float16), huge, 0).failed(8).all()
 
 
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_one_coordinate_that_is_no_number_fails(value: float) -> None:
+    """In one coordinate of many, which the share that may differ would let pass."""
+    values = rows()
+    made = rounded([values])
+    values[:, 3] = value
+    found = judge(made.values, values, made.scale_log2)
+    assert found.failed(WIDTH).all()
+    assert np.isfinite(found.deviation).all()
+
+
 @given(st.floats(0, 1e300))
 def test_a_shown_deviation_is_a_fixed_point(value: float) -> None:
     once = shown(np.array([value]))

@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 from geneb_ci.common.benchmark import shipped_benchmark
+from geneb_ci.common.errors import NothingChecked
 from geneb_ci.receipt.predictions import FILE as PREDICTIONS
 from geneb_ci.receipt.predictions import decode
-from geneb_ci.receipt.verify import STEPS
+from geneb_ci.receipt.verify import STEPS, subject_of
 from reference_harness.metrics import mean, scores
 from tests.loopback import loopback
 from tests.receipt.conftest import REAL
@@ -128,6 +129,18 @@ def test_values_are_refused_although_every_digest_fits(
     assert written.refused() == (step, found)
 
 
+@pytest.mark.parametrize(("scale", "times"), [(1, 1), (-3, 1), (-21, 2.0**15), (1, 2.0**15)])
+def test_a_scale_that_does_not_follow_from_the_values_is_refused(
+    of_mini: Written, scale: int, times: float, tmp_path: Path
+) -> None:
+    written = of_mini.copied(tmp_path)
+    rows = (written.rows(TASK).astype(np.float64) * times).astype(np.float16)
+    written.sealed(TASK, rows, scale)
+    step, found = written.refused()
+    said = f"{TASK}.f16 has the scale 2^{scale} for values up to "
+    assert (step, found[: len(said)]) == ("values", said)
+
+
 def test_the_first_of_several_files_is_named(of_mini: Written, tmp_path: Path) -> None:
     written = of_mini.copied(tmp_path)
     written.put("mini_splice", put(0, 0, np.nan)(written.rows("mini_splice")))
@@ -164,10 +177,6 @@ def test_rows_that_the_data_have_not(of_small: Written, tmp_path: Path) -> None:
     assert "the receipt has 61 training and 41 test rows, the data have 60 and 41" in found
 
 
-def another_scale(written: Written) -> None:
-    written.sealed(TASK, written.rows(TASK), 3)
-
-
 def another_row(written: Written) -> None:
     """Exchange the rows of two training sequences of different classes."""
     rows = written.rows(TASK)
@@ -199,7 +208,6 @@ def cell(document: Any) -> None:
 
 
 FORGED: dict[str, tuple[Callable[[Written], None], str]] = {
-    "a scale": (another_scale, ""),
     "rows": (another_row, ""),
     "the digest of predictions": (
         lambda written: changed(written, digest), "full mini_tf: predictions_sha256"
@@ -281,6 +289,43 @@ def test_predictions_of_other_rows_and_other_true_classes(of_mini: Written, tmp_
     step, text = written.refused()
     assert step == "predictions"
     assert text.startswith('"mini_tf" in "10shot": the confusion matrix of seed ')
+
+
+def test_predictions_that_are_not_the_receipt_s_are_found_before_any_cell(
+    of_mini: Written, tmp_path: Path
+) -> None:
+    written = of_mini.copied(tmp_path)
+    place = written.receipt / PREDICTIONS
+    place.write_bytes(place.read_bytes()[:-1] + b"?")
+    step, found = written.refused()
+    assert (step, found.split(": ")[0]) == ("files", str(place))
+    assert "bytes with the sha256" in found
+    place.unlink()
+    done = written.verify("--quiet")
+    assert (done.returncode, done.stdout) == (3, "")
+    assert "there is no such file, and the receipt has one for the predictions" in done.stderr
+
+
+SIZES = {
+    "rows": ("train", 10**9, "train is 1000000000"),
+    "rows beyond any number": ("test", 1 << 64, "test is 18446744073709551616"),
+    "bytes": ("bytes", 1 << 50, "bytes is 1125899906842624"),
+    "columns": (None, 1 << 33, "dim is 8589934592"),
+}
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_sizes_that_nobody_could_verify(of_mini: Written, name: str, tmp_path: Path) -> None:
+    """A file of zeros that takes no room on a disk may have any size."""
+    member, size, message = SIZES[name]
+    written = of_mini.copied(tmp_path)
+    document = written.document
+    receipt = document["receipt"]
+    (receipt["tasks"][TASK] if member else receipt)[member or "dim"] = size
+    written.says(document)
+    with pytest.raises(NothingChecked) as caught:
+        subject_of(written.file)
+    assert caught.value.message == f"{written.file} is no submission that can be read: {message}"
 
 
 def test_a_gap_is_filled(of_mini: Written, tmp_path: Path) -> None:

@@ -1,0 +1,45 @@
+"""The cells of a receipt under the kernel of BLAS that the environment names, and some threads.
+
+Workers of the harness have one thread each, so that `receipt-cells` could not be asked for two.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+import sklearn.linear_model  # noqa: F401 (limits of threads hold for libraries that are loaded)
+from threadpoolctl import threadpool_limits
+
+from reference_harness import benchmark
+from reference_harness.data import Folder
+from reference_harness.receipt.scoring import CellsJob, tasks_said
+from reference_harness.receipt.task_file import file_of
+
+
+def main(threads: int, output: Path) -> None:
+    """Compute the cells of the receipt in this folder, and write what they are."""
+    said = tasks_said(json.loads(Path("row.json").read_text(encoding="utf-8"))["receipt"])
+    definition = benchmark.load(Path("data/benchmark.json"))
+    source = Folder(Path("data"), definition)
+    cells, used = {}, set()
+    for task, one in said.items():
+        job = CellsJob(
+            task, file_of(Path("receipt"), task), one, definition, source, tuple(definition.regimes)
+        )
+        with threadpool_limits(limits=threads):
+            done = job.execute()
+        cells[task] = {
+            regime: [cell.predictions_sha256, cell.confusion, cell.per_seed.model_dump()]
+            for regime, cell in done.cells.regimes.items()
+        }
+        used |= {
+            (one["kernel"], one["threads"])
+            for one in done.libraries
+            if one["library"] == "openblas"
+        }
+    found = {"used": sorted(used), "cells": cells}
+    output.write_text(json.dumps(found), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), Path(sys.argv[2]))
