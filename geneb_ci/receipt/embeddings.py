@@ -80,7 +80,7 @@ def read_rows(path: Path, said: ReceiptTask, dim: int) -> RowsRead:
         digest = hashlib.sha256()
         leaves: list[bytes] = []
         step, largest = max(1, BLOCK_BYTES // width), 0.0
-        # One block more than there are rows: a file that grows is not read for ever.
+        # One block more than there are rows: a file that grows has an end here.
         while len(leaves) <= rows and (block := stream.read(step * width)):
             if len(block) % width:
                 raise RowsRefused(FILES, f"{path.name} changed while it was read")
