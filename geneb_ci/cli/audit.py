@@ -229,6 +229,8 @@ def run_command(
     if isinstance(plan, RowPlan):
         if signer is not None:
             write_rows(done, signer, audits, say)
+        elif work is None:
+            say("the rerun rows, which a record needs beside it, are not kept: pass --work DIR")
         click.echo(shown_rows(done.outcome, as_json=as_json), nl=False)
         return Exit.CLEAN if done.outcome.verdict == "agrees" else Exit.ERRORS
     if signer is not None:  # before anything is printed: a closed pipe must not lose the record
