@@ -7,22 +7,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from geneb_ci.audit.joint import Difference, MeanBias, joint_test
 from geneb_ci.audit.outcome import (
     INFORMATIVE_TOLERANCE,
     AuditedTask,
     CanonicalCompared,
     Compared,
     Decoys,
-    Difference,
     EachMetric,
     Honest,
     InformativeCells,
-    MeanBias,
     Tolerance,
     cell_verdict,
     informative_cells,
     informative_text,
-    joint_test,
     mean_biases,
     overall_verdict,
     task_verdict,
