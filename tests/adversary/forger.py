@@ -109,7 +109,9 @@ def largest_within(pool: Sequence[Cell], drawn: int, passing: float) -> tuple[fl
     it is divided over the cells."""
     best = (0.0, "alike")
     for name, weight in WEIGHTS.items():
-        low, high = 0.0, RESOLUTION
+        low, high = best[0], RESOLUTION
+        if low and pass_rate(pool, drawn, low, weight, STEPS)[0] < passing:
+            continue  # no better than another division
         for step in range(STEPS):
             middle = (low + high) / 2
             rate, held = pass_rate(pool, drawn, middle, weight, step)
