@@ -204,23 +204,32 @@ def task_verdict(cells: Iterable[Compared]) -> Verdict:
 
 def mean_biases(tasks: Sequence[AuditedTask]) -> dict[str, MeanBias]:
     """Return the joint test of each regime and metric, record and canonical, by name."""
-    cells: dict[tuple[str, str], list[Compared | CanonicalCompared]] = {}
-    for task in tasks:
-        for regime, one in task.regimes.items():
-            cells.setdefault((regime, ""), []).append(one)
-            if one.canonical is not None:
-                cells.setdefault((regime, "canonical "), []).append(one.canonical)
+    cells = compared_cells(tasks)
     tests = len(cells) * len(METRICS)
     return {
         f"{regime}, {kind}{metric}": joint_test(
-            [_difference(one, metric, tests) for one in found], tests
+            [difference(one, metric, tests) for one in found], tests
         )
         for (regime, kind), found in cells.items()
         for metric in METRICS
     }
 
 
-def _difference(cell: Compared | CanonicalCompared, metric: str, tests: int) -> Difference:
+def compared_cells(
+    tasks: Sequence[AuditedTask],
+) -> dict[tuple[str, str], list[Compared | CanonicalCompared]]:
+    """Return the cells of each regime, record and canonical apart: what joint tests are of."""
+    cells: dict[tuple[str, str], list[Compared | CanonicalCompared]] = {}
+    for task in tasks:
+        for regime, one in task.regimes.items():
+            cells.setdefault((regime, ""), []).append(one)
+            if one.canonical is not None:
+                cells.setdefault((regime, "canonical "), []).append(one.canonical)
+    return cells
+
+
+def difference(cell: Compared | CanonicalCompared, metric: str, tests: int) -> Difference:
+    """Return one metric of a cell as a joint test takes it."""
     allowed = cell.tolerance
     value = getattr(cell.claimed, metric) - getattr(cell.rescored, metric)
     if allowed.honest is None:
