@@ -126,7 +126,7 @@ def sum_limit(cells: Sequence[Difference], level: float) -> float:
     if not spread or not u:
         return spread
     # Downwards from the best u of a normal sum, which is too large for any other. Each u gives a
-    # bound; the least of them is 1 % above the minimum at most.
+    # bound; the least of them is 2 % above the minimum at most.
     least = math.inf
     while (found := _bound(parts, u, log)) < least:
         least, u = found, u * CLOSER

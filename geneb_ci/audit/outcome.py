@@ -25,7 +25,7 @@ class EachMetric(StrictModel):
     F1: Annotated[float, Field(ge=0)]
 
 
-class Centre(StrictModel):
+class HonestCentre(StrictModel):
     """A difference of each metric."""
 
     MCC: Annotated[float, Field(ge=-2, le=2)]
@@ -40,7 +40,7 @@ class Honest(StrictModel):
     """Standard deviation about the centre."""
     step: EachMetric
     """Largest effect of one changed prediction, or of another stop of one fit."""
-    centre: Centre | None = None
+    centre: HonestCentre | None = None
     """Mean of the copies less the rescored value; null in earlier records."""
 
 

@@ -10,9 +10,9 @@ from geneb_ci.audit.canonical import digest
 from geneb_ci.audit.outcome import (
     INFORMATIVE_TOLERANCE,
     METRICS,
-    Centre,
     EachMetric,
     Honest,
+    HonestCentre,
     Tolerance,
 )
 from geneb_ci.audit.rescored import RescoredCopy, RescoredSeeds
@@ -281,7 +281,9 @@ def _honest(measured: Measured, steps: Sequence[float], width: Triple) -> Honest
         deviations.append(math.sqrt(square))
     most = [max(step, *excess[metric], 0.0) for metric, step in zip(METRICS, steps, strict=True)]
     return Honest(
-        deviation=_each(deviations), step=_each(most), centre=Centre.model_validate(_named(centres))
+        deviation=_each(deviations),
+        step=_each(most),
+        centre=HonestCentre.model_validate(_named(centres)),
     )
 
 
