@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from geneb_ci.audit import tolerance as rule
 from geneb_ci.audit.outcome import METRICS, CanonicalCompared, Tolerance, differing_metrics
-from geneb_ci.audit.tolerance import largest_effect, quantile
+from geneb_ci.audit.tolerance import quantile
 from geneb_ci.common.errors import NothingChecked
 from geneb_ci.common.types import Scores
-from geneb_ci.statistics.metrics import Triple
+from geneb_ci.statistics.metrics import Triple, largest_effect
 from tests.audit.rescoring import SEEDS, measured
 
 NONE = Triple(0.0, 0.0, 0.0)
