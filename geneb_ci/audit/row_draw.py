@@ -11,8 +11,7 @@ from geneb_ci.audit.sampling import seed_of
 from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.receipt.draw import STANDARD_TEST, STANDARD_TRAINING, RowSample, TaskShare, shares
-from geneb_ci.submission.models import EmbeddingReceipt, Submission, SubmissionV12
-from geneb_ci.submission.receipt_root import receipt_root
+from geneb_ci.submission.models import EmbeddingReceipt, Submission, SubmissionV12, receipt_root
 
 ROW_PROTOCOL = "geneb-receipt-v1"
 """Begins what the seed is the hash of: no seed of a draw of tasks is one of rows."""

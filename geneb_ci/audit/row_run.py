@@ -59,6 +59,8 @@ if TYPE_CHECKING:
 
 STRATA, CELLS = "strata", "cells.json"
 """Folder of what the harness wrote of the tasks, and its file of all cells."""
+RERUN_ROWS = "rerun.npz"
+"""File of the work folder with the rerun rows, once all are compared: the record needs them."""
 AGAIN = 16
 """Rows that fail are embedded again so many at a time, the worst first, until one is altered."""
 
@@ -100,11 +102,16 @@ def rows_of(
     clock: Callable[[], float],
     say: Say,
 ) -> RowsDone:
-    """Run a plan of rows that recomputes, and return the outcome. Raises what `rerun_rows` does."""
+    """Run a plan of rows that recomputes, and return the outcome; the work folder keeps the rows.
+
+    Raises what `rerun_rows` does.
+    """
     submission, receipt = committed_receipt(plan, here.subject)
     here = dataclasses.replace(here, spec=dataclasses.replace(here.spec, tf32=False))
     with files(receipt) as opened:
-        return _RowRun(plan, here, submission, receipt, opened, say).done(clock)
+        done = _RowRun(plan, here, submission, receipt, opened, say).done(clock)
+    here.work.keep_binary(RERUN_ROWS, lambda stream: stream.write(done.rerun))
+    return done
 
 
 def committed_receipt(

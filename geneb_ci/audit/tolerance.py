@@ -2,100 +2,23 @@
 
 import functools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from geneb_ci.audit import embedding_checks, outcome
+from geneb_ci.audit import embedding_checks, joint
 from geneb_ci.audit.canonical import digest
 from geneb_ci.audit.outcome import (
     INFORMATIVE_TOLERANCE,
     METRICS,
     EachMetric,
     Honest,
+    HonestCentre,
     Tolerance,
 )
 from geneb_ci.audit.rescored import RescoredCopy, RescoredSeeds
 from geneb_ci.common.errors import NothingChecked
 from geneb_ci.common.types import Scores
-from geneb_ci.statistics.metrics import Triple
-
-Matrix = Sequence[Sequence[int]]
-
-
-class _Sums(NamedTuple):
-    """The sums that MCC and accuracy are made of."""
-
-    total: int
-    right: int
-    chance: int
-    """Sum over the classes of its true count times its predicted count."""
-    true_squares: int
-    predicted_squares: int
-
-
-def largest_effect(matrix: Matrix) -> Triple:
-    """Return how far one changed prediction can move each metric of a (c, c) matrix.
-
-    Row the true class, column the predicted one; definitions as in scikit-learn 1.9: MCC after
-    Gorodkin, 0 where a margin is one class only; macro-F1 over the classes that occur.
-    """
-    true = [sum(row) for row in matrix]
-    predicted = [sum(column) for column in zip(*matrix, strict=True)]
-    sums = _Sums(
-        total=sum(true),
-        right=sum(matrix[k][k] for k in range(len(matrix))),
-        chance=sum(t * p for t, p in zip(true, predicted, strict=True)),
-        true_squares=sum(t * t for t in true),
-        predicted_squares=sum(p * p for p in predicted),
-    )
-    terms = [_f1(matrix[k][k], true[k] + predicted[k]) for k in range(len(matrix))]
-    mcc, f1 = _mcc(sums), _mean(terms)
-    most_mcc = most_f1 = 0.0
-    for row, old, new in _moves(matrix):
-        moved = _moved(sums, true, predicted, row, old, new)
-        most_mcc = max(most_mcc, abs(_mcc(moved) - mcc))
-        after = list(terms)
-        right_old = matrix[old][old] - (row == old)
-        right_new = matrix[new][new] + (row == new)
-        after[old] = _f1(right_old, true[old] + predicted[old] - 1)
-        after[new] = _f1(right_new, true[new] + predicted[new] + 1)
-        most_f1 = max(most_f1, abs(_mean(after) - f1))
-    return Triple(most_mcc, 1 / sums.total, most_f1)
-
-
-def _moves(matrix: Matrix) -> Iterator[tuple[int, int, int]]:
-    """Yield (true class, predicted class, other predicted class) of every possible change."""
-    classes = range(len(matrix))
-    for row in classes:
-        for old in classes:
-            if matrix[row][old]:
-                yield from ((row, old, new) for new in classes if new != old)
-
-
-def _moved(  # one argument a part of the change
-    sums: _Sums, true: Sequence[int], predicted: Sequence[int], row: int, old: int, new: int
-) -> _Sums:
-    return sums._replace(
-        right=sums.right - (row == old) + (row == new),
-        chance=sums.chance - true[old] + true[new],
-        predicted_squares=sums.predicted_squares + 2 * (predicted[new] - predicted[old]) + 2,
-    )
-
-
-def _mcc(sums: _Sums) -> float:
-    square = sums.total * sums.total
-    spread = (square - sums.predicted_squares) * (square - sums.true_squares)
-    return (sums.right * sums.total - sums.chance) / math.sqrt(spread) if spread else 0.0
-
-
-def _f1(right: int, both: int) -> float | None:
-    """Return F1 of a class from its right predictions and the sum of its two margins."""
-    return 2 * right / both if both else None
-
-
-def _mean(terms: Sequence[float | None]) -> float:
-    present = [term for term in terms if term is not None]
-    return math.fsum(present) / len(present)
+from geneb_ci.statistics.metrics import Matrix, Triple, largest_effect
 
 
 @functools.cache
@@ -139,7 +62,9 @@ so an equal loss may be up to twice as far off. Fits on word counts were measure
 
 STOP_SHARE = 0.05
 """Probability that an honest fit ends at a stopping point that no copy showed: about one embedding
-in fifty of word counts did. It is part of the deviation of a cell, not of its steps."""
+in fifty of word counts did."""
+GROWTH = math.sqrt(2)
+"""By how much the variance of single flips grows with sqrt(2) times the noise."""
 
 
 class Measured(NamedTuple):
@@ -160,11 +85,12 @@ def tolerance_digest() -> str:
     """Return the digest of all constants, for the policy in a commitment."""
     names = (
         "FALSE_ALARM", "UNITS", "STRESS", "COPIES_MIN", "MANY", "MARGIN_FEW", "MARGIN_MANY",
-        "UNSEEN", "SATURATED", "STOP_SHARE"     )  # fmt: skip
+        "UNSEEN", "SATURATED", "STOP_SHARE", "GROWTH",
+    )  # fmt: skip
     numbers = {name: repr(globals()[name]) for name in names}
     # These keys are part of the digest in every commitment that was published.
     others = {
-        "JOINT": repr((outcome.ALARM, outcome.FAR, outcome.FAR_SHARE)),
+        "JOINT": repr((joint.ALARM, joint.FAR, joint.FAR_SHARE, joint.UNSEEN_RATE)),
         "REPRODUCIBLE": repr((embedding_checks.REPRODUCIBLE, embedding_checks.PAIRS_MIN)),
         "MEMORISED": repr(
             (
@@ -180,7 +106,7 @@ def tolerance_digest() -> str:
         "FORCE": repr(INFORMATIVE_TOLERANCE),
         "HALT_MARGIN": repr(STOP_MARGIN),
     }
-    return digest({"rule": "3"} | others | numbers)
+    return digest({"rule": "4"} | others | numbers)
 
 
 def level(comparisons: int) -> float:
@@ -202,8 +128,7 @@ def tolerance(measured: Measured, alarm: float, width: Triple) -> Tolerance:
         + _unseen_stops(measured, metric)
         for metric in METRICS
     }
-    stops = {metric: _unseen_stops(measured, metric) for metric in METRICS}
-    return _tolerance(measured, parts, width, measured.plain, stops)
+    return _tolerance(measured, parts, width, measured.plain)
 
 
 def canonical_tolerance(measured: Measured, width: Triple) -> Tolerance:
@@ -213,7 +138,7 @@ def canonical_tolerance(measured: Measured, width: Triple) -> Tolerance:
     """
     _check_copies(measured.stressed, "stressed")
     parts = {metric: _outcomes(measured, metric) for metric in METRICS}
-    return _tolerance(measured, parts, width, measured.stressed, dict.fromkeys(METRICS, 0.0))
+    return _tolerance(measured, parts, width, measured.stressed)
 
 
 def _check_copies(copies: Sequence[RescoredCopy], kind: str) -> None:
@@ -266,7 +191,12 @@ def _farthest(measured: Measured, metric: str, seeds: Sequence[int]) -> float:
 
 
 def _unseen_stops(measured: Measured, metric: str) -> float:
-    """Return the mean over the fits of max(0, STOP_MARGIN |possible stop| - |copies seen|).
+    """Return the mean over the fits of max(0, STOP_MARGIN |possible stop| - |copies seen|)."""
+    return math.fsum(_excess(measured, metric))
+
+
+def _excess(measured: Measured, metric: str) -> list[float]:
+    """Return what each fit contributes to that: a share of a mean over all fits.
 
     Only fits count that a copy moved, or that end elsewhere in float64.
     """
@@ -278,8 +208,8 @@ def _unseen_stops(measured: Measured, metric: str) -> float:
         if stops and (moved or getattr(stops[0], metric) != base[seed]):
             seen = max(abs(getattr(copy.per_seed, metric)[seed] - base[seed]) for copy in copies)
             possible = max(abs(getattr(stop, metric) - base[seed]) for stop in stops)
-            excess.append(max(0.0, STOP_MARGIN * possible - seen))
-    return math.fsum(excess) / len(measured.stops) if excess else 0.0
+            excess.append(max(0.0, STOP_MARGIN * possible - seen) / len(measured.stops))
+    return excess
 
 
 def _draws(measured: Measured, metric: str, alarm: float) -> float:
@@ -329,21 +259,52 @@ def _rms(values: Sequence[float]) -> float:
     return math.sqrt(math.fsum(value * value for value in values) / len(values))
 
 
-def _deviation(measured: Measured, metric: str, step: float, width: float, stop: float) -> float:
-    """Return the standard deviation of claimed - rescored of an honest claim.
+def _honest(measured: Measured, steps: Sequence[float], width: Triple) -> Honest:
+    """Return how an honest claim differs from the rerun.
 
-    Both are a draw of noise, hence twice the mean square of the copies. Single flips in stressed
-    copies are as many times more as there is noise, and so is their variance; where no copy flips,
-    one flip in all of them is assumed. A claim as printed is rounded to a width.
+    The rerun is given, and its copies lie about a centre of their own: many begin with ties that
+    noise breaks, or end at another stop. Claim and rerun both have noise, so the claim is one more
+    copy at sqrt(2) times the noise. By how much that spreads wider is between what plain and
+    stressed copies show: variance is as a power of the noise. Single flips of stressed copies alone
+    are so many times more, as there is noise. A claim as printed is rounded to a width.
     """
-    every = range(len(measured.matrices))
-    plain, stressed = (
-        _rms(_deviations(measured, copies, metric, every)) ** 2 if copies else 0.0
-        for copies in (measured.plain, measured.stressed)
+    excess = {metric: _excess(measured, metric) for metric in METRICS}
+    centres, deviations = [], []
+    for metric, half in zip(METRICS, width, strict=True):
+        plain, stressed = (
+            _deviations(measured, copies, metric, range(len(measured.matrices)))
+            for copies in (measured.plain, measured.stressed)
+        )
+        centres.append(math.fsum(plain) / len(plain) if plain else 0.0)
+        stops = math.fsum(one * one for one in excess[metric])
+        square = spread(plain, stressed) + half * half / 3 + STOP_SHARE * stops
+        deviations.append(math.sqrt(square))
+    most = [max(step, *excess[metric], 0.0) for metric, step in zip(METRICS, steps, strict=True)]
+    return Honest(
+        deviation=_each(deviations),
+        step=_each(most),
+        centre=HonestCentre.model_validate(_named(centres)),
     )
-    looked = len(measured.plain) + STRESS * len(measured.stressed)
-    noise = max(plain, stressed / STRESS, step * step / looked)
-    return math.sqrt(2 * noise + width * width / 3 + STOP_SHARE * stop * stop)
+
+
+def spread(plain: Sequence[float], stressed: Sequence[float]) -> float:
+    """Return the variance of a claim about the centre of the plain copies, without rare outcomes.
+
+    Without plain copies, of a canonical score, about the rerun.
+    """
+    if not plain:
+        return 2 * _rms(stressed) ** 2 / STRESS
+    own, other = _variance(plain), _variance(stressed) if stressed else None
+    if other is None:
+        return GROWTH * own * (1 + 1 / len(plain))
+    times = min(max(other / own, 1.0), STRESS**2) if own else 1.0
+    wider = math.pow(times, math.log(GROWTH) / math.log(STRESS))
+    return max(wider * own, GROWTH * other / STRESS) * (1 + 1 / len(plain))
+
+
+def _variance(values: Sequence[float]) -> float:
+    middle = math.fsum(values) / len(values)
+    return math.fsum((value - middle) ** 2 for value in values) / (len(values) - 1)
 
 
 def _tolerance(
@@ -351,17 +312,12 @@ def _tolerance(
     parts: dict[str, float],
     width: Triple,
     shown: Sequence[RescoredCopy],
-    stops: dict[str, float],
 ) -> Tolerance:
     seeds = len(measured.matrices)
     fits = measured.matrices[:1] if measured.one_fit else measured.matrices
     effects = zip(*(largest_effect(matrix) for matrix in fits), strict=True)
     steps = [max(effect) / len(fits) for effect in effects]
     unseen = [UNSEEN * step for step in steps]
-    deviations = [
-        _deviation(measured, metric, step, half, stops[metric])
-        for metric, step, half in zip(METRICS, steps, width, strict=True)
-    ]
     mcc, acc, f1 = (
         part + flips + half for part, flips, half in zip(parts.values(), unseen, width, strict=True)
     )
@@ -374,9 +330,13 @@ def _tolerance(
         copies=len(measured.plain) + len(measured.stressed),
         flips=math.fsum(sum(copy.flips) for copy in shown) / len(shown),
         spread=_rms([value - middle for value in shifts]),
-        honest=Honest(deviation=_each(deviations), step=_each(steps)),
+        honest=_honest(measured, steps, width),
     )
 
 
 def _each(values: Sequence[float]) -> EachMetric:
-    return EachMetric.model_validate(dict(zip(METRICS, values, strict=True)))
+    return EachMetric.model_validate(_named(values))
+
+
+def _named(values: Sequence[float]) -> dict[str, float]:
+    return dict(zip(METRICS, values, strict=True))

@@ -29,7 +29,7 @@ from geneb_ci.audit.tolerance import tolerance_digest
 from geneb_ci.audit.verify import StepState, Verification
 from geneb_ci.cli.audit_file import check_options
 from geneb_ci.cli.audit_log import signing_options
-from geneb_ci.cli.audit_rows import run_rows, shown_rows, write_rows
+from geneb_ci.cli.audit_rows import keep_rows, run_rows, shown_rows
 from geneb_ci.cli.main import LazyGroup
 from geneb_ci.cli.shared import (
     STDOUT,
@@ -227,8 +227,7 @@ def run_command(
             sign_abort(error, plan, signer, audits, say)
         raise
     if isinstance(plan, RowPlan):
-        if signer is not None:
-            write_rows(done, signer, audits, say)
+        keep_rows(done, signer, audits, work, say)
         click.echo(shown_rows(done.outcome, as_json=as_json), nl=False)
         return Exit.CLEAN if done.outcome.verdict == "agrees" else Exit.ERRORS
     if signer is not None:  # before anything is printed: a closed pipe must not lose the record

@@ -23,7 +23,7 @@ from geneb_ci.audit.ready import Ready, ready
 from geneb_ci.audit.record import check_can_record
 from geneb_ci.audit.row_draw import rows_wanted
 from geneb_ci.audit.row_outcome import RowOutcome
-from geneb_ci.audit.row_run import RowsDone, rows_of
+from geneb_ci.audit.row_run import RERUN_ROWS, RowsDone, rows_of
 from geneb_ci.audit.row_verify import RERUN_BYTES_MAX
 from geneb_ci.audit.signing import (
     append_to_log,
@@ -72,8 +72,6 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 WORDS = "geneb_ci.words"
-RERUN_ROWS = "rerun.npz"
-"""File of the work folder of an audit by receipt: its rerun rows, once all are compared."""
 QUEUED = "GENEB_CI_QUEUED"
 """Variable by which a queue marks its processes; it names the file for their report."""
 
@@ -291,7 +289,6 @@ def _done(
         if signer is not None:
             sign_abort(error, plan, signer, audits, say)
         raise
-    here.work.keep_binary(RERUN_ROWS, lambda stream: stream.write(done.rerun))
     here.work.keep_result(OUTCOME, encoded(done.outcome))
     return done
 

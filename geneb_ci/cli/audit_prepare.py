@@ -23,8 +23,9 @@ from geneb_ci.audit.keys import KEY_VARIABLE, new_key, trusted_keys
 from geneb_ci.audit.note import ED25519, NoteKey, is_key_name
 from geneb_ci.audit.outcome import AuditOutcome
 from geneb_ci.audit.plan import encoded
-from geneb_ci.audit.record import parse_record, read_record, statement_of
-from geneb_ci.audit.row_outcome import RowOutcome
+from geneb_ci.audit.record import RERUN, parse_record, read_record, statement_of
+from geneb_ci.audit.row_outcome import AnyOutcome, RowOutcome
+from geneb_ci.audit.row_run import RERUN_ROWS
 from geneb_ci.cli.main import LazyGroup
 from geneb_ci.cli.shared import STDOUT, Output, write
 from geneb_ci.common.config import benchmark_of, find_layout
@@ -79,19 +80,34 @@ def statement_command(outcome: Path) -> None:
     """Print the statement of OUTCOME, the bytes that a workflow signs into a Sigstore bundle.
 
     OUTCOME is what `audit run --unsigned --json` prints. Standard error says where the bundle
-    belongs.
+    belongs; of an audit by receipt, also where the rerun rows do, which `--work` keeps.
     """
-    require_file(outcome, FileKind.OUTCOME)
-    raw = read_bytes(outcome)
-    if not isinstance(raw, bytes):
-        raise NothingChecked(f"{outcome}: {raw.message}", FileKind.OUTCOME.fix)
-    try:
-        payload, place = statement_of(AuditOutcome.model_validate_json(raw))
-    except ValidationError as error:
-        what = other_kind_of(raw, FileKind.OUTCOME) or first_error(error)
-        raise NothingChecked(f"{outcome}: {what}", FileKind.OUTCOME.fix) from error
+    found = _outcome(outcome)
+    payload, place = statement_of(found)
     click.echo(payload, nl=False)
     click.echo(f"sign these bytes into leaderboard/audits/{place}", err=True)
+    if isinstance(found, RowOutcome):
+        rows = place.with_name(f"{place.stem}{RERUN}")
+        click.echo(
+            f"  and put the rerun rows beside it: {RERUN_ROWS} of the work folder, whose sha256 is "
+            f"{found.rerun_sha256}, as leaderboard/audits/{rows}",
+            err=True,
+        )
+
+
+def _outcome(path: Path) -> AnyOutcome:
+    """Read an unsigned outcome, of tasks or of rows."""
+    require_file(path, FileKind.OUTCOME)
+    raw = read_bytes(path)
+    if not isinstance(raw, bytes):
+        raise NothingChecked(f"{path}: {raw.message}", FileKind.OUTCOME.fix)
+    of_rows = FileKind.ROW_OUTCOME.fits_text(raw)
+    kind = FileKind.ROW_OUTCOME if of_rows else FileKind.OUTCOME
+    try:
+        return (RowOutcome if of_rows else AuditOutcome).model_validate_json(raw)
+    except ValidationError as error:
+        what = other_kind_of(raw, kind) or first_error(error)
+        raise NothingChecked(f"{path}: {what}", kind.fix) from error
 
 
 _DATA = click.option(

@@ -219,6 +219,20 @@ def write_rows(done: RowsDone, signer: "Ed25519PrivateKey", audits: Path, say: S
     say(f"wrote {place}, and {rerun} beside it")
 
 
+def keep_rows(
+    done: RowsDone,
+    signer: "Ed25519PrivateKey | None",
+    audits: Path,
+    work: Path | None,
+    say: Say,
+) -> None:
+    """Write the record, or say what has to be kept for one."""
+    if signer is not None:
+        write_rows(done, signer, audits, say)
+    elif work is None:
+        say("the rerun rows, which a record needs beside it, are not kept: pass --work DIR")
+
+
 def shown_rows(outcome: RowOutcome, *, as_json: bool) -> str:
     """Return an outcome as text or as JSON."""
     return encoded(outcome) if as_json else row_outcome_text(outcome)

@@ -17,8 +17,7 @@ from typing import BinaryIO, NamedTuple
 from geneb_ci.common.errors import Exit, GenebError
 from geneb_ci.common.finding import plural
 from geneb_ci.common.merkle import NODE, leaf_hash, root_of
-from geneb_ci.submission.models import ReceiptTask
-from geneb_ci.submission.receipt_root import ITEM
+from geneb_ci.submission.models import ITEM, ReceiptTask
 
 SUFFIX = ".f16"
 BLOCK_BYTES = 16 << 20

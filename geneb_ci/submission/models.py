@@ -2,12 +2,19 @@
 
 `tools/generate.py` generates the JSON Schemas in `schemas/` from these models. Names of regimes and
 tasks are not part of the models: they belong to the benchmark, and the coverage rules check them.
+
+The root of a receipt is that of a Merkle tree over its tasks, in the benchmark's order. The file of
+a task, `<task_id>.f16`, has the rows of the training and then of the test split, in file order of
+the pinned data: float16, little-endian, in C order, without a header.
 """
 
+import struct
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
+from geneb_ci.common.merkle import leaf_hash, root_of
 from geneb_ci.common.types import Count, Hex40, Hex64, Scores, Signed, StrictModel, Unit
 from geneb_ci.submission.names import (
     BY_ENTRY,
@@ -26,6 +33,8 @@ SCALE_MIN, SCALE_MAX = -148, 112
 # A claimed size is what verifying takes: whoever verifies reads so many bytes. The largest task has
 # 336,000 rows, 44 GB at the most columns; its files end well below the limit of a download.
 ROWS_MAX, COLUMNS_MAX, ROWS_BYTES_MAX = 10_000_000, 1 << 16, 1 << 36
+ITEM = 2
+"""Bytes of a float16."""
 
 
 def _integral(value: object) -> object:
@@ -347,3 +356,20 @@ MODELS: dict[str, type[SubmissionV10]] = {
     "1.2": SubmissionV12,
     BY_ENTRY: SubmissionByEntry,
 }
+
+
+def task_leaf(task: str, said: ReceiptTask, dim: int) -> bytes:
+    """Return the leaf of a task: the hash of id, rows, width, scale and the root of its rows."""
+    counts = struct.pack(">QIi", said.train + said.test, dim, said.scale_log2)
+    return leaf_hash(task.encode() + b"\x00" + counts + bytes.fromhex(said.root))
+
+
+def receipt_root(receipt: EmbeddingReceipt, order: Sequence[str]) -> str:
+    """Return the root over the tasks of a receipt, as hex digits; `order` is the benchmark's."""
+    return root_of(
+        [
+            task_leaf(task, receipt.tasks[task], receipt.dim)
+            for task in order
+            if task in receipt.tasks
+        ]
+    ).hex()

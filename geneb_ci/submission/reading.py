@@ -135,6 +135,11 @@ class FileKind(Enum):
         ("plan", "verdict"),
         "make one with `geneb-ci audit run PLAN.json --unsigned --json`",
     )
+    ROW_OUTCOME = (
+        "an unsigned outcome of rows",
+        ("plan", "verdict", "receipt", "rerun_sha256"),
+        "make one with `geneb-ci audit run PLAN.json --work DIR --unsigned --json`",
+    )
     RECORD = (
         "an audit record",
         ("payload", "signatures"),
@@ -149,6 +154,13 @@ class FileKind(Enum):
     def fits(self, value: object) -> bool:
         """Whether a parsed file has the members of this kind."""
         return isinstance(value, dict) and all(name in value for name in self.members)
+
+    def fits_text(self, raw: bytes) -> bool:
+        """Whether the bytes of a file are JSON with the members of this kind."""
+        try:
+            return self.fits(read_json(raw))
+        except ValueError:
+            return False
 
 
 def require_file(path: Path, kind: FileKind, command: str = "") -> None:

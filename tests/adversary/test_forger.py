@@ -24,7 +24,8 @@ POOL = [
         tolerance=0.01 + 0.03 * RNG.random(),
         deviation=0.002,
         step=0.0005,
-        shifts=tuple(RNG.gauss(0, 0.0014) for _ in range(16)),
+        centre=0.0,
+        shifts=tuple(RNG.gauss(0, 0.002) for _ in range(16)),
     )
     for _ in range(20)
 ]

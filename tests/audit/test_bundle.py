@@ -6,6 +6,7 @@ import datetime as dt
 import functools
 import json
 import random
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ from geneb_ci.audit.envelope import parse_envelope
 from geneb_ci.audit.events import Started
 from geneb_ci.audit.keys import signer_of, trusted_keys
 from geneb_ci.audit.plan import encoded
-from geneb_ci.audit.record import record_of
+from geneb_ci.audit.record import parse_record, record_of
 from geneb_ci.cli.main import main
 from geneb_ci.common.config import find_layout
 from tests.audit.log_place import BEFORE, begun, extend, kept, read, signed
@@ -34,6 +35,7 @@ from tests.audit.recorded import (
 )
 from tests.audit.small_sigstore import ISSUER, REPOSITORY, WORKFLOW, SmallSigstore
 from tests.audit.test_log_trust import decision
+from tests.audit.test_row_verify import sound
 
 RAW = submission_bytes()
 TRUSTED = {
@@ -269,6 +271,27 @@ def test_what_a_workflow_signs_is_what_a_key_signs(tmp_path, capfdbinary):
     path.write_bytes(RAW)
     assert main(["audit", "statement", str(path)]) == 3
     assert b"this is a submission, not an unsigned outcome" in capfdbinary.readouterr().err
+
+
+@pytest.mark.parametrize("altered", [False, True])
+def test_a_workflow_signs_an_audit_by_receipt(tmp_path, capfdbinary, keys, altered):
+    path = tmp_path / "outcome.json"
+    outcome = sound(altered=altered)
+    path.write_text(encoded(outcome), encoding="utf-8")
+    assert main(["audit", "statement", str(path)]) == 0
+    out, err = capfdbinary.readouterr()
+    place = Path("leaderboard/audits") / record_of(outcome, key()).place
+    assert err.decode() == (
+        f"sign these bytes into {place}\n"
+        "  and put the rerun rows beside it: rerun.npz of the work folder, whose sha256 is "
+        f"{outcome.rerun_sha256}, as {place.with_suffix('')}.rows.npz\n"
+    )
+    found = parse_record(json.dumps(PUBLIC.sign(out)).encode(), keys)
+    assert found.outcome == outcome
+    assert (found.audit_id, found.signer.owner) == (place.stem, TRUSTED["owner"])
+    path.write_text(encoded(outcome).replace('"tf32"', '"tf64"'), encoding="utf-8")
+    assert main(["audit", "statement", str(path)]) == 3
+    assert b"outcome.json: receipt/tf32: Field required" in capfdbinary.readouterr().err
 
 
 def test_a_root_that_cannot_be_used_is_named(tmp_path, monkeypatch, capsys):

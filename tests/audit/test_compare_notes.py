@@ -176,7 +176,7 @@ def test_notes_on_a_few_shot_regime_whose_claims_are_all_a_little_too_high():
         SETTING,
         informative("10shot 9 of 9"),
         (
-            "10shot, MCC: claims differ from the rerun by +0.0950 in the mean of 9 cells, chance "
-            "explains 0.0667"
+            "10shot, MCC: claims differ from rerun and copies by +0.0950 in the mean of 9 cells, "
+            "chance explains 0.0667"
         ),
     ]

@@ -3,26 +3,27 @@
 import math
 import random
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import skellam
 
+from geneb_ci.audit.joint import UNSEEN_RATE, Difference, MeanBias, joint_test, sum_limit
 from geneb_ci.audit.outcome import (
     INFORMATIVE_TOLERANCE,
     AuditedTask,
     CanonicalCompared,
     Compared,
     Decoys,
-    Difference,
     EachMetric,
     Honest,
+    HonestCentre,
     InformativeCells,
-    MeanBias,
     Tolerance,
     cell_verdict,
     informative_cells,
     informative_text,
-    joint_test,
     mean_biases,
     overall_verdict,
     task_verdict,
@@ -89,11 +90,14 @@ def joint(found: list[AuditedTask], regime: str = "full") -> MeanBias:
     return mean_biases(found)[f"{regime}, MCC"]
 
 
-def measured(gain: float, deviation: float, step: float, tolerance: float = 0.05) -> Compared:
+def measured(
+    gain: float, deviation: float, step: float, centre: float | None = 0.0, tolerance: float = 0.05
+) -> Compared:
     """Return a cell of which the copies say how an honest claim differs."""
     one = cell(gain, tolerance)
     each = EachMetric(MCC=deviation, Acc=1.0, F1=1.0), EachMetric(MCC=step, Acc=1.0, F1=1.0)
-    honest = Honest(deviation=each[0], step=each[1])
+    middle = None if centre is None else HonestCentre(MCC=centre, Acc=0.0, F1=0.0)
+    honest = Honest(deviation=each[0], step=each[1], centre=middle)
     return one.model_copy(update={"tolerance": one.tolerance.model_copy(update={"honest": honest})})
 
 
@@ -113,6 +117,53 @@ def test_claims_on_both_sides_have_no_mean_bias_and_many_far_ones_are_significan
     assert overall_verdict(quiet, QUIET) == "agrees"
     loud = joint(tasks(*(measured(0.04 * (-1) ** k, 0.002, 0.002) for k in range(14))))
     assert (loud.is_biased, loud.far, loud.far_limit, loud.is_significant) == (False, 14, 3, True)
+
+
+@pytest.mark.parametrize("share", [-0.5, 0.0, 0.4, 1.0, 1.5])
+def test_claims_may_lie_where_rerun_or_copies_do_and_between(share):
+    """Ties that noise breaks move claims and copies alike, or neither."""
+    centre = 0.02
+    found = joint(tasks(*[measured(share * centre, 0.002, 0.002, centre)] * 13))
+    apart = max(0.0, -share, share - 1) * centre
+    assert abs(found.difference) == pytest.approx(apart, abs=1e-12)
+    assert found.is_significant == (apart > 0)
+    assert found.far == (13 if apart > 3 * 0.002 + 0.002 else 0)
+
+
+def test_earlier_records_keep_the_bound_that_they_were_judged_by():
+    now, before = (
+        joint(tasks(*[measured(0.0, 0.002, 0.004, centre)] * 13)) for centre in (0.0, None)
+    )
+    log, first = math.log(2 * 3 / 1e-3), 0.004 * math.log(2 * 3 / 1e-3) / 3
+    sum_ = first + math.sqrt(first**2 + 2 * log * 13 * 0.002**2)
+    assert before.limit == pytest.approx(sum_ / 13)
+    assert now.limit < before.limit
+
+
+@pytest.mark.parametrize("steps", [(0.002,) * 13, (0.0,) * 13, (0.08,) + (0.001,) * 99, (0.05,)])
+def test_the_bound_on_a_sum_is_the_least_of_its_kind(steps):
+    cells = [Difference(0.0, 0.003, step) for step in steps]
+    parts = [(0.003, step) for step in steps] + [(max(steps) * UNSEEN_RATE**0.5, max(steps))]
+    bounds = []
+    for u in np.geomspace(1, 1e5, 4000):
+        with np.errstate(over="ignore", invalid="ignore"):
+            logs = [
+                s**2 * ((np.expm1(e * u) - e * u) / e**2 if e * u > 1e-4 else u**2 / 2)
+                for s, e in parts
+            ]
+        bounds.append((math.log(2 / 1e-4) + sum(logs)) / u)
+    assert min(bounds) <= sum_limit(cells, 1e-4) * (1 + 1e-6)
+    assert sum_limit(cells, 1e-4) <= 1.02 * min(bounds)
+
+
+def test_flips_exceed_the_bound_more_rarely_than_its_level():
+    """Exactly: right and wrong flips, each a Poisson number, in cells of one step."""
+    for rate, count in ((0.02, 13), (0.2, 13), (3.0, 13), (0.02, 100), (3.0, 100)):
+        step = 0.004
+        cells = [Difference(0.0, step * math.sqrt(rate), step)] * count
+        most = sum_limit(cells, 1e-3) / step
+        beyond = 2 * skellam.sf(math.floor(most), rate * count / 2, rate * count / 2)
+        assert beyond <= 1e-3
 
 
 def test_each_regime_is_looked_at_alone():

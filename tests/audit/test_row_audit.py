@@ -1,5 +1,6 @@
 """A whole audit by receipt: from `run --receipt` to the label, in a sandbox, as a user calls it."""
 
+import hashlib
 import json
 import re
 import shutil
@@ -86,7 +87,7 @@ def kmers(tmp_path_factory: pytest.TempPathFactory) -> Installed:
 @pytest.fixture(scope="module")
 def honest(kmers: Installed) -> Iterator[Path]:
     """Audit honest rows, and return the record."""
-    done = audited(kmers, "words")
+    done = audited(kmers, "words", str(ROWS), "--work", "work")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "agrees: 39/39 cells" in done.stdout
     found = record_of(kmers, "words")
@@ -113,6 +114,14 @@ def test_anybody_verifies_draw_proofs_comparison_and_cells(kmers, honest):
     assert set(states.values()) == {"holds"}
     assert [*states][-4:] == ["rerun", "proofs", "rows", "cells"]
     assert found["verified"]
+
+
+def test_an_unsigned_audit_keeps_the_rows_that_its_record_needs(kmers, honest):
+    words = ("geneb_ci", "audit", "run", "p.json", "--unsigned", "--json", "--work", "work")
+    said = json.loads(kmers.run(*words, "--receipt", "words.receipt").stdout)
+    rows = (kmers.root / "work/rerun.npz").read_bytes()
+    assert said["rerun_sha256"] == hashlib.sha256(rows).hexdigest()
+    assert rows == honest.with_name(f"{honest.stem}.rows.npz").read_bytes()
 
 
 def test_rerun_rows_that_are_missing_or_changed_are_named(kmers, honest):

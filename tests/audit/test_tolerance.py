@@ -1,5 +1,6 @@
 """Laws of the tolerance: what it must never do, whatever the copies say."""
 
+import math
 import random
 
 import numpy as np
@@ -9,10 +10,10 @@ from hypothesis import strategies as st
 
 from geneb_ci.audit import tolerance as rule
 from geneb_ci.audit.outcome import METRICS, CanonicalCompared, Tolerance, differing_metrics
-from geneb_ci.audit.tolerance import largest_effect, quantile
+from geneb_ci.audit.tolerance import quantile
 from geneb_ci.common.errors import NothingChecked
 from geneb_ci.common.types import Scores
-from geneb_ci.statistics.metrics import Triple
+from geneb_ci.statistics.metrics import Triple, largest_effect
 from tests.audit.rescoring import SEEDS, measured
 
 NONE = Triple(0.0, 0.0, 0.0)
@@ -248,3 +249,20 @@ def test_the_digest_names_every_constant(monkeypatch):
             assert rule.tolerance_digest() != before
     monkeypatch.setitem(rule.UNITS, "bfloat16", 1.1)
     assert rule.tolerance_digest() != before
+
+
+def test_the_variance_of_a_claim_lies_between_what_plain_and_stressed_copies_show():
+    """Ends anywhere: that of the copies. Flips of random signs: sqrt(2) times as much."""
+    plain = [0.01 * (-1) ** k for k in range(16)]
+    own, grown = 16 / 15 * 1e-4, 17 / 16
+    assert rule.spread(plain, plain) == pytest.approx(own * grown)
+    stressed = [one * math.sqrt(8) for one in plain]
+    assert rule.spread(plain, stressed) == pytest.approx(math.sqrt(2) * own * grown)
+    assert rule.spread(plain, [8 * one for one in plain]) == pytest.approx(
+        max(2, math.sqrt(2) * 8) * own * grown
+    )
+    assert rule.spread(plain, []) == pytest.approx(math.sqrt(2) * own * grown)
+    assert rule.spread([0.0] * 16, stressed) == pytest.approx(math.sqrt(2) * own * grown)
+    assert rule.spread([0.3 + one for one in plain], plain) == pytest.approx(own * grown)
+    assert rule.spread([], [0.01] * 16) == pytest.approx(0.25 * 1e-4)
+    assert rule.spread([0.0] * 16, [0.0] * 16) == 0.0

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from geneb_ci.audit.tolerance import largest_effect
+from geneb_ci.statistics.metrics import largest_effect
 from reference_harness.metrics import scores
 
 matrices = st.integers(2, 5).flatmap(

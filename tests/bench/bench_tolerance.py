@@ -7,6 +7,8 @@ numeric noise added. Embeddings and rescorings are kept in FOLDER; the tables ar
 """
 
 import argparse
+import math
+import random
 import time
 from collections import defaultdict
 from collections.abc import Iterator
@@ -16,7 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from geneb_ci.audit.compare import claims, compare
-from geneb_ci.audit.outcome import AuditedTask
+from geneb_ci.audit.joint import Difference, joint_test
+from geneb_ci.audit.outcome import AuditedTask, compared_cells, difference, mean_biases
 from geneb_ci.audit.plan import Chosen
 from geneb_ci.audit.rescored import Rescored
 from geneb_ci.audit.scoring import read_rescored
@@ -32,6 +35,13 @@ from tests.paths import ROOT
 PAGE = ROOT / "docs/tolerance.md"
 BEGIN, END = "<!-- bench -->\n", "<!-- /bench -->"
 SEED = 20_261_121
+JOINT_BEGIN, JOINT_END = "<!-- bench joint -->\n", "<!-- /bench joint -->"
+TESTS = 18
+"""Joint tests of an audit: three regimes, record and canonical, three metrics."""
+SIZES = (13, 100)
+"""Tasks of the audits that are made of honest cells."""
+RESAMPLED = 500
+"""Audits of each size."""
 RAISES = (0.005, 0.01, 0.02, 0.03, 0.05)
 Document = dict[str, Any]
 Row = dict[str, dict[str, Scored]]
@@ -110,6 +120,51 @@ def false_alarms(audits: Audits) -> tuple[int, list[str], dict[str, list[float]]
                     if one.verdict == "differs":
                         wrong.append(f"{contributor} by {auditor}: {task.task} {name}")
     return count, wrong, nearest
+
+
+def joint_alarms(audits: Audits) -> Iterator[str]:
+    """Yield what the joint tests make of honest cells: a row a regime, of record and canonical.
+
+    Larger audits are made of cells drawn from all honest audits of the group.
+    """
+    rng = random.Random(SEED)
+    cells: defaultdict[tuple[str, str], list[Difference]] = defaultdict(list)
+    count = flagged = 0
+    for auditor, found in audits.rescored.items():
+        for contributor, row in audits.claimed.items():
+            if contributor == auditor:
+                continue
+            tasks = audit(document(row, "1.1"), found, audits.group, audits.benchmark)
+            count += 1
+            flagged += any(one.is_significant for one in mean_biases(tasks).values())
+            for (regime, kind), inside in compared_cells(tasks).items():
+                cells[regime, kind] += [difference(one, "MCC", TESTS) for one in inside]
+    for (regime, kind), here in cells.items():
+        square = math.fsum((one.value - (one.centre or 0.0)) ** 2 for one in here)
+        share = math.sqrt(square / math.fsum(one.deviation**2 for one in here))
+        alarms = [
+            sum(
+                joint_test(rng.choices(here, k=size), TESTS).is_significant
+                for _ in range(RESAMPLED)
+            )
+            for size in SIZES
+        ]
+        yield (
+            f"| {audits.group.name} | {kind}{regime} | {flagged} of {count} | {len(here)} "
+            f"| {share:.2f} | {' | '.join(map(str, alarms))} |"
+        )
+
+
+def joint_table(everything: list[Audits]) -> list[str]:
+    sizes = " | ".join(f"of {RESAMPLED} of {size} tasks" for size in SIZES)
+    lines = [
+        f"| embeddings | cells of | honest audits flagged | cells | rms / s | {sizes} |",
+        "|---|---|---:|---:|---:|---:|---:|",
+    ]
+    for one in everything:
+        lines += joint_alarms(one)
+        print("\n".join(lines[-6:]), flush=True)
+    return lines
 
 
 def raised(matrix: Confusion, by: float, rng: np.random.RandomState) -> Confusion | None:
@@ -247,6 +302,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--work", type=Path, required=True, help="folder of what was computed")
     parser.add_argument("--write", action="store_true", help="put the tables into the docs")
+    parser.add_argument("--joint", action="store_true", help="the joint tests alone")
     parser.add_argument("--groups", nargs="*", type=int, default=list(range(len(GROUPS))))
     options = parser.parse_args()
     everything = []
@@ -254,10 +310,16 @@ def main() -> None:
         started = time.perf_counter()
         everything.append(gather(Work(options.work, GROUPS[number])))
         print(f"{GROUPS[number].name}: {time.perf_counter() - started:.0f} s", flush=True)
-    table = "\n".join(tables(everything)) + "\n"
-    if options.write:
-        before, rest = PAGE.read_text(encoding="utf-8").split(BEGIN)
-        PAGE.write_text(before + BEGIN + table + END + rest.split(END)[1], encoding="utf-8")
+    if not options.joint:
+        _put(BEGIN, END, tables(everything), options.write)
+    _put(JOINT_BEGIN, JOINT_END, joint_table(everything), options.write)
+
+
+def _put(begin: str, end: str, lines: list[str], write: bool) -> None:
+    table = "\n".join(lines) + "\n"
+    if write:
+        before, rest = PAGE.read_text(encoding="utf-8").split(begin)
+        PAGE.write_text(before + begin + table + end + rest.split(end)[1], encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from geneb_ci.submission.models import EmbeddingReceipt
-from geneb_ci.submission.receipt_root import receipt_root
+from geneb_ci.submission.models import EmbeddingReceipt, receipt_root
 from reference_harness import benchmark, mini
 from reference_harness.data import MiniSource
 from reference_harness.receipt.rounding import rounded, widened

@@ -15,8 +15,7 @@ from geneb_ci.receipt.embeddings import (
     file_of,
     read_rows,
 )
-from geneb_ci.submission.models import EmbeddingReceipt, ReceiptTask
-from geneb_ci.submission.receipt_root import receipt_root
+from geneb_ci.submission.models import EmbeddingReceipt, ReceiptTask, receipt_root
 from reference_harness.receipt.rounding import Rounded, rounded
 from reference_harness.receipt.summary import root_of
 from reference_harness.receipt.task_file import write_task

@@ -13,7 +13,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from cryptography.hazmat.primitives import serialization
 
@@ -23,9 +23,10 @@ from tests.audit.examples import ROUNDS
 from tests.audit.recorded import FIRST, committed_at, entry, key
 from tests.audit.relay import relay, says
 from tests.publish.hub import WRITER
+from tools.rehearse.expected import hold, hold_in
 from tools.rehearse.forge import AUDITOR, REQUIRED, git
 from tools.rehearse.standins import clone
-from tools.rehearse.triggers import Event
+from tools.rehearse.triggers import Event, repository
 
 if TYPE_CHECKING:
     from tools.rehearse.story import Story
@@ -114,14 +115,12 @@ class Audits:
 
     def _audited(self, kind: str) -> None:
         """Label a pull request, let the workflow run, merge what it proposes, and look."""
-        from tools.rehearse.story import hold, hold_in  # noqa: PLC0415 (which imports this)
-
-        number = self.story._propose(MODEL, self.files)  # noqa: SLF001 (the same story)
+        number = self.story.propose(MODEL, self.files)
         self.forge.pulls[number]["labels"] = [{"name": ASKED}]
         before = len(self.forge.requests)
         with self._secrets():
-            event = Event("schedule", "refs/heads/main", self.forge.main, _payload())
-            found = self.story._run(event, "audit", only="audit")  # noqa: SLF001
+            event = Event("schedule", "refs/heads/main", self.forge.main, repository())
+            found = self.story.run(event, "audit", only="audit")
         if kind == "send" and "send" in found["audit"]:
             hold_in("the summary", "at most $", found["audit"]["send"].summary)
         if "deliver" not in found["audit"]:
@@ -135,12 +134,12 @@ class Audits:
         asked = {path for verb, path in self.forge.requests[before:] if verb == "PUT"}
         hold("writes to main", {path for path in asked if "/merge" in path}, set())
         if self.world.chosen("pr-report.report"):
-            sweep = Event("schedule", "refs/heads/main", self.forge.main, _payload())
-            self.story._run(sweep, "pr-report", only="pr-report")  # noqa: SLF001
+            sweep = Event("schedule", "refs/heads/main", self.forge.main, repository())
+            self.story.run(sweep, "pr-report", only="pr-report")
         else:
             head = self.forge.pulls[record]["head"]["sha"]
             self.forge.statuses[head] = [{"context": REQUIRED, "state": "success"}]
-        self.story._merge(record)  # noqa: SLF001
+        self.story.merge_of(record)
         hold_in("the row on main", f"{MODEL}  audited: audit ", self._explained())
 
     @contextlib.contextmanager
@@ -165,8 +164,6 @@ class Audits:
         self.forge.stamp = ""
 
     def _no_secret(self, text: str) -> None:
-        from tools.rehearse.story import hold  # noqa: PLC0415
-
         held = [name for name, value in self.world.secrets[ENVIRONMENT].items() if value in text]
         hold("secrets in the Job of the Hub", held, [])
 
@@ -181,9 +178,3 @@ class Audits:
             check=False,
         )
         return done.stdout + done.stderr
-
-
-def _payload() -> dict[str, Any]:
-    from tools.rehearse.story import _repository  # noqa: PLC0415
-
-    return _repository()

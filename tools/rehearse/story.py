@@ -4,47 +4,29 @@ A contributor and a maintainer act over the API; everything else is done by the 
 events start. Each chapter says what must stand afterwards.
 """
 
-import json
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 import github
 from github.GithubException import GithubException
 
-from geneb_ci.github.report import HEALTH_TITLE
 from tests.github.server import BOT, REPOSITORY
 from tools.rehearse import log, row
 from tools.rehearse.audits import Audits
+from tools.rehearse.expected import Mismatch, hold, hold_in
 from tools.rehearse.forge import CONTRIBUTOR, MAINTAINER, REQUIRED, git
 from tools.rehearse.job import Outcome
+from tools.rehearse.space import Space
 from tools.rehearse.standins import clone
-from tools.rehearse.triggers import Event
-from tools.rehearse.world import RESOURCE, World
+from tools.rehearse.triggers import Event, repository
+from tools.rehearse.world import World
 
 AUDIT = "geneb/audit-commit"
 BAD = "rehearsed-fault"
 LOCKED = "rehearsed-lock"
 DOCS = ("docs.build", "docs.deploy")
 Found = dict[str, dict[str, Outcome]]
-
-
-class Mismatch(Exception):  # noqa: N818 (named after what is wrong)
-    """What stands after a chapter is not what must stand there."""
-
-
-def hold(what: str, found: object, expected: object) -> None:
-    """Raise Mismatch where something is not as expected."""
-    if found != expected:
-        raise Mismatch(f"{what}: found {found!r}, expected {expected!r}")
-
-
-def hold_in(what: str, due: str, found: str | list[str]) -> None:
-    """Raise Mismatch where something is not in a text or a list."""
-    if due not in found:
-        raise Mismatch(f"{what}: {due!r} is missing")
 
 
 @dataclass
@@ -60,9 +42,7 @@ class Story:
         """Yield the chapters that the chosen jobs take, in order."""
         chosen = self.world.chosen
         reports = chosen("pr-report.parse") or chosen("pr-report.report")
-        publishes = any(
-            map(chosen, ("publish.build", "publish.push", "health.verify", "health.tell"))
-        )
+        space = list(Space(self).chapters())
         if any(map(chosen, ("ci.changes", "ci.test", "ci.ci"))):
             yield "a push to main is tested", self.tested
         if any(map(chosen, DOCS)):
@@ -74,20 +54,16 @@ class Story:
             yield "a pull request whose conversation is locked waits in a list", self.locked
             yield "the sweep finds nothing left to judge", self.swept
             yield "a merge queue checks the row on the main that is to be", self.queued
-        if publishes or chosen("audit-open.commit"):
+        if space or chosen("audit-open.commit"):
             yield "the row is merged", self.merge
-        if publishes:
-            yield "the board is published", self.published
-        if chosen("health.verify") or chosen("health.tell"):
-            yield "a Space that was changed by hand is told in an issue", self.unhealthy
-            yield "the Space is what main says", self.healthy
+        yield from space
         if chosen("audit-open.commit"):
             yield "an audit of the row is opened", self.opened
         if chosen("audit-log.sign") or chosen("audit-log.propose"):
             yield "a merged commitment is proposed for the log", self.logged
         yield from Audits(self).chapters()
 
-    def _run(self, event: Event, *due: str, only: str = "", good: bool = True) -> Found:
+    def run(self, event: Event, *due: str, only: str = "", good: bool = True) -> Found:
         """Dispatch an event; hold that these workflows start, and that no job of them fails."""
         found = self.world.dispatch(event, only=only)
         for name in due:
@@ -108,16 +84,16 @@ class Story:
             "push",
             "refs/heads/main",
             pushed,
-            _repository() | {"before": before},
+            repository() | {"before": before},
             paths=("README.md",),
         )
-        self._run(event, "ci", only="ci")
+        self.run(event, "ci", only="ci")
 
     def documented(self) -> None:
         """Change a page on main: the site is built with every link checked, and published."""
         pushed = self.world.forge.push("docs/news.md", b"# News\n\n[Rules](../RULES.md)\n")
-        event = Event("push", "refs/heads/main", pushed, _repository(), paths=("docs/news.md",))
-        found = self._run(event, "docs", only="docs")
+        event = Event("push", "refs/heads/main", pushed, repository(), paths=("docs/news.md",))
+        found = self.run(event, "docs", only="docs")
         if "deploy" in found["docs"]:
             hold_in("the site", "news/index.html", "\n".join(self.world.site))
             rules = self.world.site["RULES/index.html"].decode()
@@ -126,26 +102,26 @@ class Story:
     def proposed(self) -> None:
         """Fork, add a row and open a pull request, as a contributor does; the verdict comes."""
         files = row.sound(self.world.root)
-        number = self._propose(row.MODEL, files)
+        number = self.propose(row.MODEL, files)
         self._judged(number, good=True)
         if self.world.chosen("pr-report.report"):
             self._hold_verdict(number, "geneb: warnings", "success")
 
     def refused(self) -> None:
         """Offer a score above 1: the check is red, the verdict too, and the merge is refused."""
-        number = self._propose(BAD, row.impossible(self.world.root, BAD))
+        number = self.propose(BAD, row.impossible(self.world.root, BAD))
         self._judged(number, good=False)
         if self.world.chosen("pr-report.report"):
             self._hold_verdict(number, "geneb: changes needed", "failure")
         try:
-            self._merge(number)
+            self.merge_of(number)
         except GithubException as error:
             hold("the answer to a merge without a good verdict", error.status, 405)
         else:
             raise Mismatch("a pull request with an impossible score could be merged")
         self.world.forge.pulls[number]["state"] = "closed"
 
-    def _propose(self, model: str, files: row.Files) -> int:
+    def propose(self, model: str, files: row.Files) -> int:
         """Fork, where there is none yet, push a branch, open a pull request; return its number."""
         forge = self.world.forge
         forge.grants["stranger"] = CONTRIBUTOR
@@ -175,7 +151,7 @@ class Story:
             "--name-only",
             f"{pull['base']['sha']}...{pull['head']['sha']}",
         )
-        payload = _repository() | {
+        payload = repository() | {
             "action": "opened",
             "number": number,
             "pull_request": {
@@ -193,7 +169,7 @@ class Story:
             fork=True,
             head=pull["head"]["ref"],
         )
-        found = self._run(event, "pr-validate", good=good)
+        found = self.run(event, "pr-validate", good=good)
         if "test" in found.get("ci", {}):
             hold("the suite, on submissions alone", found["ci"]["test"].conclusion, "skipped")
         for outcome in found["pr-validate"].values():
@@ -212,9 +188,9 @@ class Story:
             "workflow_run",
             "refs/heads/main",
             forge.main,
-            _repository() | {"action": "completed", "workflow_run": run},
+            repository() | {"action": "completed", "workflow_run": run},
         )
-        self._run(ring, "pr-report")
+        self.run(ring, "pr-report")
 
     def _hold_verdict(self, number: int, label: str, state: str) -> None:
         """Hold that there is one comment of ours, this label alone, and this status."""
@@ -228,10 +204,10 @@ class Story:
     def locked(self) -> None:
         """Lock a conversation, which then takes no comment: the sweep notes it in one issue."""
         forge = self.world.forge
-        number = self._propose(LOCKED, row.impossible(self.world.root, LOCKED))
+        number = self.propose(LOCKED, row.impossible(self.world.root, LOCKED))
         forge.pulls[number]["locked"] = True
-        event = Event("schedule", "refs/heads/main", forge.main, _repository())
-        self._run(event, "pr-report", only="pr-report")
+        event = Event("schedule", "refs/heads/main", forge.main, repository())
+        self.run(event, "pr-report", only="pr-report")
         if self.world.chosen("pr-report.report"):
             hold("lists of what waits", len(forge.issues), 1)
             hold_in("the list", f"#{number}", next(iter(forge.issues.values()))["body"])
@@ -239,8 +215,8 @@ class Story:
     def swept(self) -> None:
         """Look on schedule for what has no verdict: nothing, so that nothing is reported."""
         before = len(self.world.forge.writes())
-        event = Event("schedule", "refs/heads/main", self.world.forge.main, _repository())
-        found = self._run(event, "pr-report", only="pr-report")
+        event = Event("schedule", "refs/heads/main", self.world.forge.main, repository())
+        found = self.run(event, "pr-report", only="pr-report")
         conclusions = {job: one.conclusion for job, one in found["pr-report"].items()}
         hold("parse", conclusions["parse"], "success")
         hold("report, with no verdict to report", conclusions.get("report", "skipped"), "skipped")
@@ -254,8 +230,8 @@ class Story:
         ref = f"refs/heads/gh-readonly-queue/main/pr-{number}"
         said = {"head_sha": group, "head_ref": ref, "base_ref": "refs/heads/main"}
         said["base_sha"] = forge.main
-        payload = _repository() | {"action": "checks_requested", "merge_group": said}
-        found = self._run(Event("merge_group", ref, group, payload), "pr-validate", "ci")
+        payload = repository() | {"action": "checks_requested", "merge_group": said}
+        found = self.run(Event("merge_group", ref, group, payload), "pr-validate", "ci")
         if "test" in found["ci"]:
             hold("the suite, on a group of submissions", found["ci"]["test"].conclusion, "skipped")
         run = {
@@ -268,9 +244,9 @@ class Story:
             "workflow_run",
             "refs/heads/main",
             forge.main,
-            _repository() | {"action": "completed", "workflow_run": run},
+            repository() | {"action": "completed", "workflow_run": run},
         )
-        self._run(ring, "pr-report")
+        self.run(ring, "pr-report")
         if self.world.chosen("pr-report.report"):
             statuses = [(s["context"], s["state"]) for s in forge.statuses.get(group, [])]
             hold("statuses of the group", statuses, [(REQUIRED, "success")])
@@ -279,16 +255,17 @@ class Story:
         """Merge the pull request, as a maintainer does, with the head that was judged."""
         forge = self.world.forge
         if not any(pull["title"] == f"Add {row.MODEL}" for pull in forge.pulls.values()):
-            self._propose(row.MODEL, row.sound(self.world.root))
+            self.propose(row.MODEL, row.sound(self.world.root))
         number = next(n for n, p in forge.pulls.items() if p["title"] == f"Add {row.MODEL}")
         if not self.world.chosen("pr-report.report"):
             # Only some jobs are rehearsed: what the others would have said is taken for granted.
             head = forge.pulls[number]["head"]["sha"]
             forge.statuses[head] = [{"context": REQUIRED, "state": "success"}]
         self.before = forge.main
-        self.merged = self._merge(number)
+        self.merged = self.merge_of(number)
 
-    def _merge(self, number: int) -> str:
+    def merge_of(self, number: int) -> str:
+        """Merge a pull request; return the commit. Raises GithubException where it is refused."""
         forge = self.world.forge
         forge.grants["maintainer"] = MAINTAINER | {"pull_requests:read"}
         repository = self._client("maintainer").get_repo(REPOSITORY)
@@ -300,77 +277,16 @@ class Story:
             auth=github.Auth.Token(token), base_url=self.world.forge.address, retry=None, lazy=True
         )
 
-    def published(self) -> None:
-        """Publish by the push to main: one generation, with every row and the new one."""
-        names = git(self.world.forge.repository, "diff", "--name-only", f"{self.merged}^!")
-        event = Event(
-            "push",
-            "refs/heads/main",
-            self.merged,
-            _repository() | {"before": self.before},
-            paths=tuple(names.splitlines()),
-        )
-        found = self._run(event, "publish")
-        if "push" not in found["publish"]:
-            return
-        commits = self.world.hub.shelf.repos[RESOURCE].commits
-        hold("commits of the Space, its first included", len(commits), 2)
-        tree = commits[-1].tree
-        manifest = json.loads(tree["manifest.json"])
-        hold("the commit that the Space names", manifest["source_commit"], self.merged)
-        hold(
-            "the generation that was built and published",
-            manifest["generation"],
-            found["publish"]["build"].outputs["generation"],
-        )
-        hold("rows on the Space", len(_rows(tree)), len(self._submissions()))
-        hold_in("the rows on the Space", _display(), _rows(tree))
-        hold("what was attested", set(self.world.attested), {"manifest.json"})
-
-    def _submissions(self) -> list[str]:
-        """List the submissions of main: those of this repository and the merged one."""
-        listed = git(
-            self.world.forge.repository, "ls-tree", "--name-only", self.merged, "submissions/"
-        )
-        return [name for name in listed.splitlines() if Path(name).suffix == ".json"]
-
-    def unhealthy(self) -> None:
-        """Change a file of the Space: the daily check fails, and opens an issue."""
-        tree = self.world.hub.shelf.repos[RESOURCE].commits[-1].tree
-        hold_in("files of the Space (rehearse `--job publish` too)", "leaderboard.json", list(tree))
-        before = tree["leaderboard.json"]
-        tree["leaderboard.json"] = before + b" "
-        self._run(self._daily(), "health", only="health", good=False)
-        tree["leaderboard.json"] = before
-        for outcome in self.world.outcomes:
-            if outcome.job == "health.verify":
-                hold("the check of a changed Space", outcome.conclusion, "failure")
-                outcome.intended = True
-        if self.world.chosen("health.tell"):
-            hold("issues about the Space", self._issues(HEALTH_TITLE), ["open"])
-
-    def healthy(self) -> None:
-        """Hold that the daily check finds the Space as main says, and closes that issue."""
-        self._run(self._daily(), "health", only="health")
-        if self.world.chosen("health.tell"):
-            hold("issues about the Space", self._issues(HEALTH_TITLE), ["closed"])
-
-    def _daily(self) -> Event:
-        return Event("schedule", "refs/heads/main", self.merged, _repository())
-
-    def _issues(self, title: str) -> list[str]:
-        return [one["state"] for one in self.world.forge.issues.values() if one["title"] == title]
-
     def opened(self) -> None:
         """Hold that the digest of what is to be audited stands on the commit as a status."""
         event = Event(
             "workflow_dispatch",
             "refs/heads/main",
             self.merged,
-            _repository(),
+            repository(),
             inputs={"model_id": row.MODEL},
         )
-        found = self._run(event, "audit-open", only="audit-open")
+        found = self.run(event, "audit-open", only="audit-open")
         statuses = self.world.forge.statuses.get(self.merged, [])
         hold("statuses", [(s["context"], s["state"]) for s in statuses], [(AUDIT, "success")])
         digest = statuses[0]["description"]
@@ -381,7 +297,7 @@ class Story:
         forge = self.world.forge
         for path, raw in log.merged(self.world).items():
             pushed = forge.push(path, raw)
-        found = self._run(self._push(pushed, log.COMMITMENT), "audit-log", only="audit-log")
+        found = self.run(self._push(pushed, log.COMMITMENT), "audit-log", only="audit-log")
         if not self.world.chosen("audit-log.propose"):
             return
         proposed = git(forge.repository, "rev-parse", f"refs/heads/{log.BRANCH}")
@@ -390,26 +306,12 @@ class Story:
         hold_in("the summary", log.BRANCH, found["audit-log"]["propose"].summary)
         git(forge.repository, "update-ref", "refs/heads/main", proposed)
         forge.learn(proposed)
-        found = self._run(self._push(proposed, *names), "audit-log", only="audit-log")
+        found = self.run(self._push(proposed, *names), "audit-log", only="audit-log")
         hold("after the merge", found["audit-log"]["propose"].conclusion, "skipped")
 
     @staticmethod
     def _push(sha: str, *paths: str) -> Event:
-        return Event("push", "refs/heads/main", sha, _repository(), paths=paths)
-
-
-def _repository() -> dict[str, Any]:
-    return {"repository": {"full_name": REPOSITORY, "default_branch": "main", "fork": False}}
-
-
-def _rows(tree: dict[str, bytes]) -> list[str]:
-    """Name the rows of a published board."""
-    data = json.loads(tree["leaderboard.json"])["data"]
-    return [str(one["disp"]) for one in data["full"]]
-
-
-def _display() -> str:
-    return f"Model {row.MODEL}"
+        return Event("push", "refs/heads/main", sha, repository(), paths=paths)
 
 
 def timed(chapter: Callable[[], None]) -> tuple[float, str]:

@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.github.server import REPOSITORY
 from tests.house.workflow_file import Workflow
 from tools.rehearse.workflow import Unsound
 
@@ -85,3 +86,8 @@ def _regex(pattern: str) -> re.Pattern[str]:
         for part in re.split(r"(\*\*/|\*\*|\*)", pattern)
     )
     return re.compile(text)
+
+
+def repository() -> dict[str, Any]:
+    """Return what every event says of the repository."""
+    return {"repository": {"full_name": REPOSITORY, "default_branch": "main", "fork": False}}

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, cast
 
 from geneb_ci.check.rule import Context, Rule
 from geneb_ci.common.finding import Fault, KeyPath, Need, Severity, quoted
-from geneb_ci.submission.receipt_root import ITEM, receipt_root
+from geneb_ci.submission.models import ITEM, receipt_root
 
 if TYPE_CHECKING:
     from geneb_ci.submission.models import EmbeddingReceipt, SubmissionV11, SubmissionV12

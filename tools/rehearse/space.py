@@ -1,0 +1,100 @@
+"""The board on the Space: its publication, a change by hand, and the daily check of both."""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from geneb_ci.github.report import HEALTH_TITLE
+from tools.rehearse import row
+from tools.rehearse.expected import hold, hold_in
+from tools.rehearse.forge import git
+from tools.rehearse.triggers import Event, repository
+from tools.rehearse.world import RESOURCE
+
+if TYPE_CHECKING:
+    from tools.rehearse.story import Story
+
+
+class Space:
+    """The chapters about the Space."""
+
+    def __init__(self, story: "Story") -> None:
+        self.story, self.world = story, story.world
+
+    def chapters(self) -> Iterator[tuple[str, Callable[[], None]]]:
+        """Yield them, if one of the chosen jobs takes them."""
+        jobs = ("publish.build", "publish.push", "health.verify", "health.tell")
+        chosen = [name for name in jobs if self.world.chosen(name)]
+        if chosen:
+            yield "the board is published", self.published
+        if {"health.verify", "health.tell"} & set(chosen):
+            yield "a Space that was changed by hand is told in an issue", self.unhealthy
+            yield "the Space is what main says", self.healthy
+
+    def published(self) -> None:
+        """Publish by the push to main: one generation, with every row and the new one."""
+        names = git(self.world.forge.repository, "diff", "--name-only", f"{self.story.merged}^!")
+        event = Event(
+            "push",
+            "refs/heads/main",
+            self.story.merged,
+            repository() | {"before": self.story.before},
+            paths=tuple(names.splitlines()),
+        )
+        found = self.story.run(event, "publish")
+        if "push" not in found["publish"]:
+            return
+        commits = self.world.hub.shelf.repos[RESOURCE].commits
+        hold("commits of the Space, its first included", len(commits), 2)
+        tree = commits[-1].tree
+        manifest = json.loads(tree["manifest.json"])
+        hold("the commit that the Space names", manifest["source_commit"], self.story.merged)
+        hold(
+            "the generation that was built and published",
+            manifest["generation"],
+            found["publish"]["build"].outputs["generation"],
+        )
+        hold("rows on the Space", len(_rows(tree)), len(self._submissions()))
+        hold_in("the rows on the Space", f"Model {row.MODEL}", _rows(tree))
+        hold("what was attested", set(self.world.attested), {"manifest.json"})
+
+    def _submissions(self) -> list[str]:
+        """List the submissions of main: those of this repository and the merged one."""
+        listed = git(
+            self.world.forge.repository, "ls-tree", "--name-only", self.story.merged, "submissions/"
+        )
+        return [name for name in listed.splitlines() if Path(name).suffix == ".json"]
+
+    def unhealthy(self) -> None:
+        """Change a file of the Space: the daily check fails, and opens an issue."""
+        tree = self.world.hub.shelf.repos[RESOURCE].commits[-1].tree
+        hold_in("files of the Space (rehearse `--job publish` too)", "leaderboard.json", list(tree))
+        before = tree["leaderboard.json"]
+        tree["leaderboard.json"] = before + b" "
+        self.story.run(self._daily(), "health", only="health", good=False)
+        tree["leaderboard.json"] = before
+        for outcome in self.world.outcomes:
+            if outcome.job == "health.verify":
+                hold("the check of a changed Space", outcome.conclusion, "failure")
+                outcome.intended = True
+        if self.world.chosen("health.tell"):
+            hold("issues about the Space", self._issues(HEALTH_TITLE), ["open"])
+
+    def healthy(self) -> None:
+        """Hold that the daily check finds the Space as main says, and closes that issue."""
+        self.story.run(self._daily(), "health", only="health")
+        if self.world.chosen("health.tell"):
+            hold("issues about the Space", self._issues(HEALTH_TITLE), ["closed"])
+
+    def _daily(self) -> Event:
+        return Event("schedule", "refs/heads/main", self.story.merged, repository())
+
+    def _issues(self, title: str) -> list[str]:
+        return [one["state"] for one in self.world.forge.issues.values() if one["title"] == title]
+
+
+def _rows(tree: dict[str, bytes]) -> list[str]:
+    """Name the rows of a published board."""
+    data = json.loads(tree["leaderboard.json"])["data"]
+    return [str(one["disp"]) for one in data["full"]]
