@@ -130,15 +130,15 @@ class FileKind(Enum):
         ("commitment", "rows", "root"),
         "make one with `geneb-ci audit plan C.json --rows standard --output PLAN.json`",
     )
-    OUTCOME = (
-        "an unsigned outcome",
-        ("plan", "verdict"),
-        "make one with `geneb-ci audit run PLAN.json --unsigned --json`",
-    )
     ROW_OUTCOME = (
         "an unsigned outcome of rows",
         ("plan", "verdict", "receipt", "rerun_sha256"),
         "make one with `geneb-ci audit run PLAN.json --work DIR --unsigned --json`",
+    )
+    OUTCOME = (
+        "an unsigned outcome",
+        ("plan", "verdict"),
+        "make one with `geneb-ci audit run PLAN.json --unsigned --json`",
     )
     RECORD = (
         "an audit record",

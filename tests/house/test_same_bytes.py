@@ -39,10 +39,10 @@ FINDINGS = {
     ("bad", "sarif"): "d5e378a2914869b96650eab35078fd0950f0d819af7b2c9a6d545b4206975e83",
 }
 SIGNED = {
-    "agreeing": "a57e87dfdab11cc8b99cc815a6cc89298cce6b168a65fdeffe4cbe35b395000b",
-    "differing": "963f405f0026066bbba8fce9b0a5bd58e34b735a89981df6740c050c59576735",
-    "second round": "a710b8050cb3d6f247628bb22ba43abe97de96dd5a693d38a70600490cb6b787",
-    "withdrawal": "89e2bdeb529d7420dfeab578f7c7233779325e8beac2b4f0fd318e37912ef02f",
+    "agreeing": "1b5c5b4d1d10ddb17f96768c80cfc39f09b5852a39a8d5edaafff11b98681f66",
+    "differing": "259740732dd17ce9d2fb6392fc4ef4f9f5856aff86d36f89e7dde1e06a9160c4",
+    "second round": "c9d8d953f50e4b33b4015f08d1e8bf821bcba53b538e22255155e345e8a27fca",
+    "withdrawal": "a9667344113118628897e981b3014d21d48db27b95ae57161c88e41f66d5038e",
 }
 
 

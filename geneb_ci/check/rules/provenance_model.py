@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, cast
 
 from geneb_ci.check.rule import Context, Rule
 from geneb_ci.common.finding import Fault, KeyPath, Need, Severity, quoted
-from geneb_ci.submission.models import ITEM, receipt_root
 
 if TYPE_CHECKING:
     from geneb_ci.submission.models import EmbeddingReceipt, SubmissionV11, SubmissionV12
@@ -26,6 +25,9 @@ def wrong_receipt(context: Context) -> Iterator[Fault]:
 
 
 def _tasks(context: Context, receipt: "EmbeddingReceipt") -> Iterator[Fault]:
+    # A check of a file without a receipt does without the typed models, and starts sooner.
+    from geneb_ci.submission.models import ITEM  # noqa: PLC0415
+
     scored = {cell.task for cell in context.cells}
     for task in context.benchmark.task_ids:
         if (task in scored) != (task in receipt.tasks):
@@ -62,6 +64,8 @@ def _tasks(context: Context, receipt: "EmbeddingReceipt") -> Iterator[Fault]:
 
 
 def _numbers(context: Context, receipt: "EmbeddingReceipt", width: int) -> Iterator[Fault]:
+    from geneb_ci.submission.models import receipt_root  # noqa: PLC0415 (see _tasks)
+
     rows = sum(said.train + said.test for said in receipt.tasks.values())
     root = receipt_root(receipt, context.benchmark.task_ids)
     follows: dict[str, tuple[object, object, str]] = {
