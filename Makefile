@@ -57,8 +57,7 @@ test: $(READY) $(VALIDATORS)/.ready  ## every test
 
 site: $(SITE)/.ready  ## the pages as a site in build/site/public, every link checked
 	$(SITE)/bin/python tools/site.py
-	$(SITE)/bin/python -m zensical build --clean
-	$(SITE)/bin/python tools/site.py --check
+	$(SITE)/bin/python -m zensical build --strict --clean
 
 real-tasks: $(READY)  ## fetch the six real tasks that some tests need, by digest
 	$(BIN)/python -m tools.real_tasks build/real-tasks

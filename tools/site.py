@@ -1,7 +1,4 @@
-"""Lays out the pages as the site has them, and checks the links of the built site.
-
-`make site` runs it before Zensical and, with --check, after it: Zensical 0.0's own check of
-anchors (`--strict`) misses a heading now and then on a busy machine.
+"""Lays out the pages as the site has them: `make site` runs it, then Zensical.
 
 Pages lie in several folders of the repository and in one folder of the site, so links between them
 are rewritten. A link to a schema leads to a copy of it, a link to any other file to the repository.
@@ -12,15 +9,10 @@ import json
 import os
 import re
 import shutil
-import sys
-from collections.abc import Iterator
-from html.parser import HTMLParser
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "build/site/source"
-PUBLIC = ROOT / "build/site/public"
 OTHERS = {
     "README.md": "index.md",
     "docs/index.md": "pages.md",
@@ -113,59 +105,5 @@ def main() -> None:
     print(f"{len(list(SOURCE.glob('*.md')))} pages in {SOURCE}")
 
 
-class _Page(HTMLParser):
-    """The anchors and the links of a page."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.anchors: set[str] = set()
-        self.links: list[str] = []
-        self.feed(text)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Note what a tag names and where it leads."""
-        for name, value in attrs:
-            if name == "id" or (tag, name) == ("a", "name"):
-                self.anchors.add(value or "")
-            elif name in {"href", "src"} and tag != "base":
-                self.links.append(value or "")
-
-
-def broken(public: Path) -> Iterator[str]:
-    """Yield each link of a built site that leads to no file, or to no anchor of its page."""
-    pages = {
-        path: _Page(path.read_text(encoding="utf-8")) for path in sorted(public.rglob("*.html"))
-    }
-    for path, page in pages.items():
-        for link in dict.fromkeys(page.links):
-            parts = urlsplit(link)
-            if parts.scheme or parts.netloc:
-                continue
-            name = unquote(parts.path)
-            target = path
-            if name:
-                target = public / name[1:] if name[0] == "/" else path.parent / name
-                target = Path(os.path.normpath(target))
-            if target.is_dir():
-                target /= "index.html"
-            if not target.is_relative_to(public) or not target.is_file():
-                yield f"{path.relative_to(public)}: {link} leads to no file of the site"
-            elif (
-                parts.fragment
-                and target in pages
-                and unquote(parts.fragment) not in pages[target].anchors
-            ):
-                yield f"{path.relative_to(public)}: {link}: its page has no such anchor"
-
-
-def check() -> None:
-    """Hold that every link of the built site leads somewhere; exit with 1 where one does not."""
-    if not (PUBLIC / "index.html").is_file():
-        sys.exit(f"{PUBLIC} has no site: build it first, `make site`")
-    if found := list(broken(PUBLIC)):
-        sys.exit("\n".join([*found, f"{len(found)} broken links: mend the pages they stand on"]))
-    print("every link of the site leads somewhere")
-
-
 if __name__ == "__main__":
-    check() if sys.argv[1:] == ["--check"] else main()
+    main()

@@ -59,7 +59,7 @@ def test_links_lead_to_where_a_page_is_on_the_site(page, text, expected, monkeyp
 
 
 def test_every_link_between_pages_has_a_target_on_the_site(tmp_path, monkeypatch):
-    """`make site` holds this too, with every heading; here it needs no other environment."""
+    """Zensical holds this too, with every heading; here it needs no other environment."""
     monkeypatch.setattr(site, "SOURCE", tmp_path / "source")
     site.main()
     files = {path.relative_to(site.SOURCE).as_posix() for path in site.SOURCE.rglob("*")}
@@ -78,28 +78,6 @@ def test_the_list_of_schemas_is_whole():
     text = site.schemas_page()
     for path in (ROOT / "schemas").glob("*.schema.json"):
         assert f"(schemas/{path.name})" in text
-
-
-def test_a_link_of_the_site_without_file_or_anchor_is_named(tmp_path):
-    (tmp_path / "sub").mkdir()
-    (tmp_path / "a b.png").write_bytes(b"")
-    (tmp_path / "index.html").write_text(
-        '<a id=top href=sub>x</a><a href="sub/#in">x</a><a href="sub/#out">x</a><a href="#top">x'
-        '</a><a href="#gone">x</a><img src="a%20b.png"><img src="b.png"><a href="../up.html">x</a>'
-        '<a href="https://example.org/#x">x</a><a href="mailto:a@b">x</a>',
-        encoding="utf-8",
-    )
-    (tmp_path / "sub/index.html").write_text(
-        '<h2 id="in">x</h2><a href="/">x</a><a href="/#top">x</a><a href="/lost/">x</a>',
-        encoding="utf-8",
-    )
-    assert list(site.broken(tmp_path)) == [
-        "index.html: sub/#out: its page has no such anchor",
-        "index.html: #gone: its page has no such anchor",
-        "index.html: b.png leads to no file of the site",
-        "index.html: ../up.html leads to no file of the site",
-        "sub/index.html: /lost/ leads to no file of the site",
-    ]
 
 
 def test_nothing_is_fetched_from_another_server():
